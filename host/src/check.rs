@@ -1,7 +1,7 @@
 //! Whether an installation is whole: its rows, its content, its one-time shares and its databases.
 
 use crate::backends;
-use crate::content::{Content, OnceFiles};
+use crate::content::{Content, OneTimeFiles};
 use crate::control::Control;
 use crate::deployments::operators;
 use crate::{projects, visitors};
@@ -11,18 +11,18 @@ pub use operators::Findings;
 
 /// Stores of an installation, or of a copy of one.
 #[derive(Clone, Debug)]
-pub struct Parts {
+pub struct InstallationStores {
     /// Control database.
     pub control: Control,
     /// Content store.
     pub content: Content,
     /// The private files of one-time shares, which copies have not got.
-    pub once: Option<OnceFiles>,
+    pub once: Option<OneTimeFiles>,
     /// Databases of tenants.
     pub files: DatabaseFiles,
 }
 
-impl Parts {
+impl InstallationStores {
     /// Looks at everything, beside a server that may be at work.
     ///
     /// # Errors

@@ -5,12 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::data_lock::DataLock;
-use crate::private::{self, Layout};
+use crate::permissions::{self, DirectoryLayout};
 
 /// File by which a directory is known as one of ours.
 const DATABASE: &str = "control.db";
 /// Layout of a data directory, with the file of settings, which many keep there.
-pub const LAYOUT: Layout = Layout {
+pub const LAYOUT: DirectoryLayout = DirectoryLayout {
     what: "data directory",
     names: &[
         "control.db",
@@ -79,8 +79,8 @@ pub fn is_installation(data: &Path) -> bool {
 ///
 /// # Errors
 /// When it belongs to somebody else, or holds other things, or the disk's.
-pub fn close(data: &Path) -> anyhow::Result<Option<String>> {
-    let was = private::close(data, &LAYOUT)?;
+pub fn restrict(data: &Path) -> anyhow::Result<Option<String>> {
+    let was = permissions::restrict(data, &LAYOUT)?;
     Ok(was.map(|mode| {
         format!(
             "the data directory {} was open to other users (mode {mode:04o}): what is ours in it is closed to them now",
@@ -89,9 +89,9 @@ pub fn close(data: &Path) -> anyhow::Result<Option<String>> {
     }))
 }
 
-/// A start that may be the first: until it is [`Founding::done`], dropping it removes what was made.
+/// A start that may be the first: until it is [`NewDirectoryGuard::disarm`], dropping it removes what was made.
 #[derive(Debug)]
-pub struct Founding {
+pub struct NewDirectoryGuard {
     data: PathBuf,
     /// Directories that were not there, the innermost first.
     missing: Vec<PathBuf>,
@@ -99,7 +99,7 @@ pub struct Founding {
     ours: bool,
 }
 
-impl Founding {
+impl NewDirectoryGuard {
     /// Looks before anything is made.
     ///
     /// # Errors
@@ -115,13 +115,13 @@ impl Founding {
     }
 
     /// Looks once more, with the lock, which is the only thing there if nobody was here before.
-    pub fn locked(&mut self, _: &DataLock) -> io::Result<()> {
+    pub fn check_if_new(&mut self, _: &DataLock) -> io::Result<()> {
         self.ours = fs::read_dir(&self.data)?.count() == 1;
         Ok(())
     }
 
     /// Keeps what was made.
-    pub fn done(mut self) {
+    pub fn disarm(mut self) {
         self.ours = false;
     }
 
@@ -142,7 +142,7 @@ impl Founding {
     }
 }
 
-impl Drop for Founding {
+impl Drop for NewDirectoryGuard {
     fn drop(&mut self) {
         if self.ours
             && let Err(error) = self.remove()
@@ -161,18 +161,18 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (data, inner) = (root.path().join("a/b"), root.path().join("a/b/once"));
         let begun = |data: &Path| {
-            let mut founding = Founding::begin(data).unwrap();
+            let mut guard = NewDirectoryGuard::begin(data).unwrap();
             let lock = DataLock::take(data).unwrap();
-            founding.locked(&lock).unwrap();
+            guard.check_if_new(&lock).unwrap();
             fs::create_dir_all(&inner).unwrap();
-            (founding, lock)
+            (guard, lock)
         };
         drop(begun(&data));
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
         fs::create_dir_all(&data).unwrap();
         drop(begun(&data));
         assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "it was empty");
-        begun(&data).0.done();
+        begun(&data).0.disarm();
         assert!(inner.exists());
         drop(begun(&data));
         assert!(inner.exists(), "somebody was here before");

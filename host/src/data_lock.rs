@@ -13,13 +13,13 @@ use svc_base::file_lock::FileLock;
 
 const FILE: &str = "lock";
 /// How the words of a holder begin that is a restore.
-const RESTORE: &str = "a restore";
+const RESTORE_HOLDER: &str = "a restore";
 /// How the words of a holder begin that is an operator's command.
-const COMMAND: &str = "a command";
+const COMMAND_HOLDER: &str = "a command";
 /// How long a server waits for commands, which take milliseconds.
-const COMMANDS: Duration = Duration::from_secs(5);
+const COMMAND_WAIT: Duration = Duration::from_secs(5);
 /// How long to wait between two looks.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Holds the data directory until it is dropped, or the process ends.
 #[derive(Debug)]
@@ -34,10 +34,10 @@ impl DataLock {
         let mut waited = Duration::ZERO;
         loop {
             match Self::try_take(data) {
-                Err(error) if waited < COMMANDS && is_command(data) => {
+                Err(error) if waited < COMMAND_WAIT && is_command(data) => {
                     tracing::debug!(%error, "waiting for a command");
-                    std::thread::sleep(LOOK);
-                    waited += LOOK;
+                    std::thread::sleep(POLL_INTERVAL);
+                    waited += POLL_INTERVAL;
                 }
                 taken => return taken,
             }
@@ -45,7 +45,7 @@ impl DataLock {
     }
 
     fn try_take(data: &Path) -> anyhow::Result<Self> {
-        make_private(data)
+        create_private_dir(data)
             .with_context(|| format!("making the data directory {}", data.display()))?;
         let path = data.join(FILE);
         let file = FileLock::file(&path).with_context(|| format!("opening {}", path.display()))?;
@@ -78,18 +78,18 @@ impl DataLock {
     /// When somebody else has it; the error says who.
     pub fn take_for_command(data: &Path) -> anyhow::Result<Self> {
         let lock = Self::try_take(data)?;
-        lock.write_down(&format!("{COMMAND}, process {}", std::process::id()))?;
+        lock.write_holder(&format!("{COMMAND_HOLDER}, process {}", std::process::id()))?;
         Ok(lock)
     }
 
     /// Whether somebody has it, or had it.
-    pub fn is_known(data: &Path) -> bool {
+    pub fn file_exists(data: &Path) -> bool {
         data.join(FILE).exists()
     }
 
     /// Writes down who holds it, for whoever asks.
     pub fn announce(&self, address: SocketAddr) -> anyhow::Result<()> {
-        self.write_down(&format!(
+        self.write_holder(&format!(
             "process {} on http://{address}",
             std::process::id()
         ))
@@ -97,10 +97,10 @@ impl DataLock {
 
     /// Announces a restore.
     pub fn announce_restore(&self) -> anyhow::Result<()> {
-        self.write_down(&format!("{RESTORE}, process {}", std::process::id()))
+        self.write_holder(&format!("{RESTORE_HOLDER}, process {}", std::process::id()))
     }
 
-    fn write_down(&self, holder: &str) -> anyhow::Result<()> {
+    fn write_holder(&self, holder: &str) -> anyhow::Result<()> {
         let mut file = &*self.0;
         file.set_len(0)?;
         file.rewind()?;
@@ -112,7 +112,7 @@ impl DataLock {
 /// Whether the holder is a command, or has not said yet what it is.
 fn is_command(data: &Path) -> bool {
     let holder = std::fs::read_to_string(data.join(FILE)).unwrap_or_default();
-    holder.is_empty() || holder.starts_with(COMMAND)
+    holder.is_empty() || holder.starts_with(COMMAND_HOLDER)
 }
 
 /// Refuses a data directory that a restore holds: what is changed in it now is about to be put aside. Beside a server
@@ -120,7 +120,7 @@ fn is_command(data: &Path) -> bool {
 ///
 /// # Errors
 /// When a restore holds it, or the disk's.
-pub fn refuse_restore(data: &Path) -> anyhow::Result<()> {
+pub fn check_not_restoring(data: &Path) -> anyhow::Result<()> {
     let path = data.join(FILE);
     let mut file = match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -130,7 +130,7 @@ pub fn refuse_restore(data: &Path) -> anyhow::Result<()> {
     file.read_to_string(&mut holder)
         .with_context(|| format!("reading {}", path.display()))?;
     // The words of one that has ended stay; only then is the lock free for this moment.
-    if holder.starts_with(RESTORE) && matches!(FileLock::shared(file), Ok(None)) {
+    if holder.starts_with(RESTORE_HOLDER) && matches!(FileLock::shared(file), Ok(None)) {
         bail!(
             "{} has the data directory {}: run this again when it is done",
             holder.trim(),
@@ -141,7 +141,7 @@ pub fn refuse_restore(data: &Path) -> anyhow::Result<()> {
 }
 
 /// Makes a data directory that is missing, durably: it holds secrets, so nobody else may look into it.
-pub fn make_private(data: &Path) -> io::Result<()> {
+pub fn create_private_dir(data: &Path) -> io::Result<()> {
     let data = std::path::absolute(data)?;
     let missing: Vec<&Path> = data.ancestors().take_while(|path| !path.exists()).collect();
     std::fs::DirBuilder::new()
@@ -162,8 +162,8 @@ mod tests {
     fn a_directory_is_made_with_what_leads_to_it() {
         let root = tempfile::tempdir().unwrap();
         let data = root.path().join("a/b/../c");
-        make_private(&data).unwrap();
-        make_private(&data).unwrap();
+        create_private_dir(&data).unwrap();
+        create_private_dir(&data).unwrap();
         assert!(root.path().join("a/c").is_dir());
     }
 
@@ -191,7 +191,7 @@ mod tests {
         assert!(refused.contains("a command, process"), "{refused}");
         std::thread::scope(|scope| {
             let server = scope.spawn(|| DataLock::take(data).unwrap());
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
             assert!(!server.is_finished());
             drop(command);
             server.join().unwrap();
@@ -202,18 +202,18 @@ mod tests {
     fn only_a_restore_that_runs_is_in_the_way() {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path();
-        refuse_restore(data).unwrap();
+        check_not_restoring(data).unwrap();
         let lock = DataLock::take(data).unwrap();
         lock.announce_restore().unwrap();
-        let refused = refuse_restore(data).unwrap_err().to_string();
+        let refused = check_not_restoring(data).unwrap_err().to_string();
         assert!(refused.starts_with("a restore, process"), "{refused}");
         drop(lock);
-        refuse_restore(data).unwrap();
+        check_not_restoring(data).unwrap();
         // A server that has not said yet who it is.
         let lock = DataLock::take(data).unwrap();
-        refuse_restore(data).unwrap();
+        check_not_restoring(data).unwrap();
         lock.announce(SocketAddr::from(([127, 0, 0, 1], 80)))
             .unwrap();
-        refuse_restore(data).unwrap();
+        check_not_restoring(data).unwrap();
     }
 }

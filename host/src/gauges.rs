@@ -9,20 +9,20 @@ use prometheus_client::registry::Registry;
 use crate::config::Config;
 use crate::control::Control;
 use crate::deployments::serving::Serving;
-use crate::overview::{self, Used};
+use crate::overview::{self, CapUse};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByLimit {
+struct LimitLabels {
     limit: &'static str,
 }
 
 /// The gauges.
 #[derive(Debug, Default)]
 pub struct Gauges {
-    used: Family<ByLimit, Gauge>,
-    caps: Family<ByLimit, Gauge>,
+    used: Family<LimitLabels, Gauge>,
+    caps: Family<LimitLabels, Gauge>,
     shares: Gauge,
     frontends: Gauge,
     disabled: Gauge,
@@ -74,7 +74,7 @@ impl Gauges {
             registry.register(name, help, gauge.clone());
         }
         #[cfg(target_os = "linux")]
-        registry.register_collector(Box::new(process::Process));
+        registry.register_collector(Box::new(process::ProcessCollector));
         gauges
     }
 
@@ -91,14 +91,14 @@ impl Gauges {
     ) -> anyhow::Result<()> {
         let limits = &config.limits;
         let counts = overview::counts(control, now).await?;
-        let cached = Used {
+        let cached = CapUse {
             used: serving.pages().size().1,
             cap: limits.page_cache_bytes,
         };
-        let caps = overview::caps(&counts, limits);
+        let caps = overview::cap_uses(&counts, limits);
         for (limit, used) in caps.into_iter().chain([("page_cache_bytes", cached)]) {
-            set(&self.used.get_or_create(&ByLimit { limit }), used.used);
-            set(&self.caps.get_or_create(&ByLimit { limit }), used.cap);
+            set(&self.used.get_or_create(&LimitLabels { limit }), used.used);
+            set(&self.caps.get_or_create(&LimitLabels { limit }), used.cap);
         }
         set(&self.shares, counts.shares);
         set(&self.frontends, counts.frontends);
@@ -128,15 +128,15 @@ mod process {
 
     /// Reads `/proc`.
     #[derive(Debug)]
-    pub(super) struct Process;
+    pub(super) struct ProcessCollector;
 
     /// Figures that are read.
-    struct Figures {
+    struct ProcessFigures {
         cpu_seconds: f64,
         gauges: [(&'static str, &'static str, u64); 6],
     }
 
-    impl Figures {
+    impl ProcessFigures {
         fn read() -> ProcResult<Self> {
             let process = Proc::myself()?;
             let stat = process.stat()?;
@@ -178,10 +178,10 @@ mod process {
         ticks as f64 / a_second as f64
     }
 
-    impl Collector for Process {
+    impl Collector for ProcessCollector {
         fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
             // Where `/proc` is not to be read, there are no figures.
-            let Ok(figures) = Figures::read() else {
+            let Ok(figures) = ProcessFigures::read() else {
                 return Ok(());
             };
             let cpu = ConstCounter::<f64>::new(figures.cpu_seconds);

@@ -31,7 +31,7 @@ pub mod operations;
 pub mod operators;
 pub mod overview;
 pub mod payments;
-pub mod private;
+pub mod permissions;
 pub mod projects;
 pub mod realtime;
 pub mod router;

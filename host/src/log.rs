@@ -16,17 +16,17 @@ use crate::config::LogFormat;
 use svc_base::clock::{Clock, Timestamp};
 
 /// Target by which lines of the access log are filtered.
-pub const ACCESS: &str = "access";
+pub const ACCESS_TARGET: &str = "access";
 /// How many errors are remembered.
-const KEPT: usize = 10;
+const MAX_RECENT: usize = 10;
 /// The longest text of one, in bytes.
-const TEXT: usize = 1000;
+const MAX_TEXT_BYTES: usize = 1000;
 
-static RECENT: Mutex<VecDeque<Logged>> = Mutex::new(VecDeque::new());
+static RECENT: Mutex<VecDeque<LoggedError>> = Mutex::new(VecDeque::new());
 
 /// An error that was logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Logged {
+pub struct LoggedError {
     /// Time of the line.
     pub at: Timestamp,
     /// Message and fields of the line.
@@ -51,7 +51,7 @@ pub fn init(format: LogFormat) {
     let log = tracing_subscriber::registry()
         .with(filter)
         .with(lines)
-        .with(Remember);
+        .with(RecentErrors);
     // A log that somebody has started already, as tests do, stays.
     let _ = log.try_init();
 }
@@ -59,47 +59,47 @@ pub fn init(format: LogFormat) {
 /// Composes the filter unless the operator says otherwise: of the library that speaks MCP, which has three lines for
 /// each call, only errors.
 fn directives(wanted: &str) -> String {
-    format!("info,rmcp=error,{ACCESS}=info,{wanted}")
+    format!("info,rmcp=error,{ACCESS_TARGET}=info,{wanted}")
 }
 
 /// The latest errors of this process, oldest first.
-pub fn recent() -> Vec<Logged> {
+pub fn recent_errors() -> Vec<LoggedError> {
     let recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
     recent.iter().cloned().collect()
 }
 
 /// Remembers errors.
-struct Remember;
+struct RecentErrors;
 
-impl<S: Subscriber> Layer<S> for Remember {
+impl<S: Subscriber> Layer<S> for RecentErrors {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if *event.metadata().level() != Level::ERROR {
             return;
         }
-        let mut text = Text::default();
+        let mut text = EventText::default();
         event.record(&mut text);
         let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.len() == KEPT {
+        if recent.len() == MAX_RECENT {
             recent.pop_front();
         }
-        recent.push_back(Logged {
+        recent.push_back(LoggedError {
             at: Clock::system().now(),
-            text: text.whole(),
+            text: text.into_text(),
         });
     }
 }
 
 /// The text of an event: its message, then its fields.
 #[derive(Default)]
-struct Text {
+struct EventText {
     message: String,
     fields: String,
 }
 
-impl Text {
-    fn whole(self) -> String {
+impl EventText {
+    fn into_text(self) -> String {
         let mut text = self.message + &self.fields;
-        let end = (0..=TEXT.min(text.len()))
+        let end = (0..=MAX_TEXT_BYTES.min(text.len()))
             .rev()
             .find(|end| text.is_char_boundary(*end));
         text.truncate(end.unwrap_or(0));
@@ -107,7 +107,7 @@ impl Text {
     }
 }
 
-impl Visit for Text {
+impl Visit for EventText {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.record_debug(field, &format_args!("{value}"));
     }
@@ -127,21 +127,21 @@ mod tests {
 
     #[test]
     fn errors_are_remembered_with_their_fields_and_nothing_else_is() {
-        let log = tracing_subscriber::registry().with(Remember);
+        let log = tracing_subscriber::registry().with(RecentErrors);
         tracing::subscriber::with_default(log, || {
             tracing::warn!("not this");
-            for n in 0..KEPT + 2 {
-                tracing::error!(n, why = "a reason", error = %"x".repeat(2 * TEXT), "it failed");
+            for n in 0..MAX_RECENT + 2 {
+                tracing::error!(n, why = "a reason", error = %"x".repeat(2 * MAX_TEXT_BYTES), "it failed");
             }
         });
-        let recent = recent();
-        assert_eq!(recent.len(), KEPT);
-        let last = &recent[KEPT - 1].text;
+        let recent = recent_errors();
+        assert_eq!(recent.len(), MAX_RECENT);
+        let last = &recent[MAX_RECENT - 1].text;
         assert!(
             last.starts_with("it failed n=11 why=a reason error=xx"),
             "{last}"
         );
-        assert_eq!(last.len(), TEXT);
+        assert_eq!(last.len(), MAX_TEXT_BYTES);
     }
 
     #[test]

@@ -6,25 +6,25 @@
 
 use std::sync::LazyLock;
 
-use crate::access::{Row, floor};
-use crate::control::audit::Act;
+use crate::access::{OperationInfo, floor};
+use crate::control::audit::AuditAction;
 use crate::{accounts, backends, deployments, envelope, payments, projects, realtime, visitors};
 
 macro_rules! rows {
     ($($id:literal $($tool:literal $action:literal)? $operation:path $(, changes [$($act:ident),*])?;)+) => {
-        vec![$(Row {
+        vec![$(OperationInfo {
             id: $id,
             tool: None$(.or(Some(($tool, $action))))?,
             floor: floor(&$operation),
-            acts: acts!($([$($act)*])?),
+            audit_actions: audit_actions!($([$($act)*])?),
             changes: changes!($([$($act)*])?),
         },)+]
     };
 }
 
-macro_rules! acts {
+macro_rules! audit_actions {
     () => { &[] };
-    ([$($act:ident)*]) => { &[$(Act::$act),*] };
+    ([$($act:ident)*]) => { &[$(AuditAction::$act),*] };
 }
 
 macro_rules! changes {
@@ -37,8 +37,8 @@ macro_rules! changes {
 }
 
 /// All operations, by their ids in the OpenAPI description.
-pub fn all() -> &'static [Row] {
-    static ROWS: LazyLock<Vec<Row>> = LazyLock::new(rows);
+pub fn all() -> &'static [OperationInfo] {
+    static ROWS: LazyLock<Vec<OperationInfo>> = LazyLock::new(rows);
     &ROWS
 }
 
@@ -51,7 +51,7 @@ pub fn only_reads(tool: &str, action: &str) -> bool {
     rows.peek().is_some() && rows.all(|row| !row.changes)
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<OperationInfo> {
     rows! {
         "create_project" "manage_project" "create" projects::operations::create, changes [ProjectCreate];
         "list_projects" "manage_project" "list" projects::operations::list;

@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 /// Permissions of other users, none of which is given.
-const OTHERS: u32 = 0o077;
+const OTHERS_MODE: u32 = 0o077;
 /// Whether they can put something else in the place of what is there.
-const WRITABLE: u32 = 0o022;
+const OTHERS_WRITE: u32 = 0o022;
 /// The mode of a directory in which each can only replace their own, as `/tmp`.
 const STICKY: u32 = 0o1000;
 /// How many names a message has.
-const NAMED: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// Layout of a directory: the names in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout {
+pub struct DirectoryLayout {
     /// Name in messages.
     pub what: &'static str,
     /// The names in it.
@@ -32,14 +32,14 @@ pub struct Layout {
     pub owned: &'static [&'static str],
 }
 
-impl Layout {
-    fn has(&self, name: &str) -> bool {
+impl DirectoryLayout {
+    fn contains(&self, name: &str) -> bool {
         self.names.contains(&name) || self.prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 }
 
 /// Lets nobody else read what the process makes from now on.
-pub fn begin() {
+pub fn set_umask() {
     use rustix::fs::Mode;
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
@@ -49,18 +49,18 @@ pub fn begin() {
 ///
 /// # Errors
 /// When it belongs to somebody else, or others can replace what is in it, or the disk's.
-pub fn close(directory: &Path, layout: &Layout) -> anyhow::Result<Option<u32>> {
+pub fn restrict(directory: &Path, layout: &DirectoryLayout) -> anyhow::Result<Option<u32>> {
     let shown = directory.display();
     let found = fs::metadata(directory).with_context(|| format!("looking at {shown}"))?;
     if !found.is_dir() {
         bail!("{shown} is not a directory");
     }
-    let pure = is_pure(directory, layout)?;
+    let pure = has_only_ours(directory, layout)?;
     if pure {
         check_owner(&found, &format!("the {} {shown}", layout.what))?;
         // The door first: what is behind it is out of reach from then on.
-        tighten(directory, &found)?;
-    } else if found.mode() & WRITABLE != 0 && found.mode() & STICKY == 0 {
+        restrict_one(directory, &found)?;
+    } else if found.mode() & OTHERS_WRITE != 0 && found.mode() & STICKY == 0 {
         bail!(
             "{shown} holds other things and other users can write to it (mode {:04o}): choose a directory of its own for the {}",
             found.mode() & 0o7777,
@@ -70,31 +70,31 @@ pub fn close(directory: &Path, layout: &Layout) -> anyhow::Result<Option<u32>> {
     let mut was_open = false;
     for (path, entry) in entries(directory)? {
         let name = name_of(&path);
-        if !layout.has(&name) {
+        if !layout.contains(&name) {
             continue;
         }
         if layout.owned.contains(&name.as_str()) {
             check_owner(&entry, &format!("{name} in {shown}"))?;
         }
-        let is_open = |found: &Metadata| found.mode() & OTHERS != 0;
+        let is_open = |found: &Metadata| found.mode() & OTHERS_MODE != 0;
         was_open |= is_open(&found) && is_open(&entry) && !entry.is_symlink();
-        close_below(&path, &entry)?;
+        restrict_below(&path, &entry)?;
     }
     Ok(was_open.then_some(found.mode() & 0o7777))
 }
 
 /// Describes what other users can reach of a directory: a sentence, or nothing when it is closed.
-pub fn opening(directory: &Path, layout: &Layout) -> io::Result<Option<String>> {
+pub fn describe_exposure(directory: &Path, layout: &DirectoryLayout) -> io::Result<Option<String>> {
     let found = fs::metadata(directory)?;
-    if found.mode() & OTHERS == 0 {
+    if found.mode() & OTHERS_MODE == 0 {
         return Ok(None);
     }
     let mut reached = Vec::new();
     let mut open = vec![directory.to_owned()];
     while let Some(inner) = open.pop() {
         for (path, entry) in entries(&inner)? {
-            let ours = inner != *directory || layout.has(&name_of(&path));
-            if !ours || entry.is_symlink() || entry.mode() & OTHERS == 0 {
+            let ours = inner != *directory || layout.contains(&name_of(&path));
+            if !ours || entry.is_symlink() || entry.mode() & OTHERS_MODE == 0 {
                 continue;
             }
             if entry.is_dir() {
@@ -105,12 +105,12 @@ pub fn opening(directory: &Path, layout: &Layout) -> io::Result<Option<String>> 
             }
         }
     }
-    if reached.is_empty() && !is_pure(directory, layout)? {
+    if reached.is_empty() && !has_only_ours(directory, layout)? {
         return Ok(None);
     }
     reached.sort_unstable();
-    let more = reached.len().saturating_sub(NAMED);
-    reached.truncate(NAMED);
+    let more = reached.len().saturating_sub(MAX_NAMES);
+    reached.truncate(MAX_NAMES);
     let files = match (reached.is_empty(), more) {
         (true, _) => "no file in it".to_owned(),
         (false, 0) => reached.join(", "),
@@ -124,9 +124,9 @@ pub fn opening(directory: &Path, layout: &Layout) -> io::Result<Option<String>> 
 }
 
 /// Whether nothing is in a directory that is not ours.
-fn is_pure(directory: &Path, layout: &Layout) -> io::Result<bool> {
+fn has_only_ours(directory: &Path, layout: &DirectoryLayout) -> io::Result<bool> {
     // The root of a file system has a place for what was lost.
-    let ours = |name: &str| layout.has(name) || name == "lost+found";
+    let ours = |name: &str| layout.contains(name) || name == "lost+found";
     let entries = entries(directory)?;
     Ok(entries.iter().all(|(path, _)| ours(&name_of(path))))
 }
@@ -142,7 +142,7 @@ fn check_owner(found: &Metadata, what: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn close_below(path: &Path, found: &Metadata) -> anyhow::Result<()> {
+fn restrict_below(path: &Path, found: &Metadata) -> anyhow::Result<()> {
     let mut open: Vec<(PathBuf, Metadata)> = vec![(path.to_owned(), found.clone())];
     let user = rustix::process::geteuid().as_raw();
     while let Some((path, found)) = open.pop() {
@@ -150,7 +150,7 @@ fn close_below(path: &Path, found: &Metadata) -> anyhow::Result<()> {
         if found.is_symlink() || found.uid() != user {
             continue;
         }
-        tighten(&path, &found)?;
+        restrict_one(&path, &found)?;
         if found.is_dir() {
             open.extend(entries(&path)?);
         }
@@ -158,11 +158,11 @@ fn close_below(path: &Path, found: &Metadata) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tighten(path: &Path, found: &Metadata) -> anyhow::Result<()> {
-    if found.mode() & OTHERS == 0 {
+fn restrict_one(path: &Path, found: &Metadata) -> anyhow::Result<()> {
+    if found.mode() & OTHERS_MODE == 0 {
         return Ok(());
     }
-    let mode = found.mode() & 0o7777 & !OTHERS;
+    let mode = found.mode() & 0o7777 & !OTHERS_MODE;
     match fs::set_permissions(path, Permissions::from_mode(mode)) {
         // Beside a server, files go away.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -197,7 +197,7 @@ fn name_of(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    const LAYOUT: Layout = Layout {
+    const LAYOUT: DirectoryLayout = DirectoryLayout {
         what: "data directory",
         names: &["control.db", "content"],
         prefixes: &["before-"],
@@ -228,21 +228,21 @@ mod tests {
             set(&at(name), 0o755);
         }
         std::os::unix::fs::symlink("/etc/hostname", at("content/link")).unwrap();
-        let said = opening(root.path(), &LAYOUT).unwrap().unwrap();
+        let said = describe_exposure(root.path(), &LAYOUT).unwrap().unwrap();
         for part in ["mode 0755", "control.db", "content/ab/page"] {
             assert!(said.contains(part), "{said}");
         }
-        assert_eq!(close(root.path(), &LAYOUT).unwrap(), Some(0o755));
+        assert_eq!(restrict(root.path(), &LAYOUT).unwrap(), Some(0o755));
         for name in directories {
             assert_eq!(mode(&at(name)), 0o700, "{name}");
         }
         for name in files {
             assert_eq!(mode(&at(name)), 0o600, "{name}");
         }
-        assert_eq!(opening(root.path(), &LAYOUT).unwrap(), None);
+        assert_eq!(describe_exposure(root.path(), &LAYOUT).unwrap(), None);
         // Behind a closed door, too.
         set(&at("control.db"), 0o664);
-        assert_eq!(close(root.path(), &LAYOUT).unwrap(), None);
+        assert_eq!(restrict(root.path(), &LAYOUT).unwrap(), None);
         assert_eq!(mode(&at("control.db")), 0o600);
     }
 
@@ -258,24 +258,24 @@ mod tests {
             set(file, 0o644);
         }
         set(root.path(), 0o755);
-        assert!(opening(root.path(), &LAYOUT).unwrap().is_some());
-        assert_eq!(close(root.path(), &LAYOUT).unwrap(), Some(0o755));
+        assert!(describe_exposure(root.path(), &LAYOUT).unwrap().is_some());
+        assert_eq!(restrict(root.path(), &LAYOUT).unwrap(), Some(0o755));
         let modes = [root.path(), &photo, &database].map(mode);
         assert_eq!(modes, [0o755, 0o644, 0o600]);
         assert_eq!(
-            opening(root.path(), &LAYOUT).unwrap(),
+            describe_exposure(root.path(), &LAYOUT).unwrap(),
             None,
             "nothing of ours"
         );
-        assert_eq!(close(root.path(), &LAYOUT).unwrap(), None);
+        assert_eq!(restrict(root.path(), &LAYOUT).unwrap(), None);
         // Where others could put another database in the place of ours.
         set(root.path(), 0o777);
-        let refused = close(root.path(), &LAYOUT).unwrap_err().to_string();
+        let refused = restrict(root.path(), &LAYOUT).unwrap_err().to_string();
         assert!(refused.contains("of its own"), "{refused}");
         assert_eq!(mode(root.path()), 0o777);
         fs::remove_file(photo).unwrap();
         assert_eq!(
-            close(root.path(), &LAYOUT).unwrap(),
+            restrict(root.path(), &LAYOUT).unwrap(),
             None,
             "nothing to read"
         );
@@ -291,11 +291,11 @@ mod tests {
         let file = root.path().join("control.db");
         fs::write(&file, "x").unwrap();
         std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
-        let refused = close(root.path(), &LAYOUT).unwrap_err().to_string();
+        let refused = restrict(root.path(), &LAYOUT).unwrap_err().to_string();
         assert!(refused.contains("control.db"), "{refused}");
         assert!(refused.contains("user 65534"), "{refused}");
         std::os::unix::fs::chown(root.path(), Some(65_534), None).unwrap();
-        let refused = close(root.path(), &LAYOUT).unwrap_err().to_string();
+        let refused = restrict(root.path(), &LAYOUT).unwrap_err().to_string();
         assert!(refused.contains("the data directory"), "{refused}");
     }
 }

@@ -12,35 +12,35 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 /// From a tenth of a millisecond to ten seconds.
-const BUCKETS: [f64; 16] = [
+const LATENCY_BUCKETS: [f64; 16] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 10.0,
 ];
 
 /// Which route answered; a handler's answer carries it to the front.
 #[derive(Clone, Debug)]
-pub struct Route(pub axum::extract::MatchedPath);
+pub struct MatchedRoute(pub axum::extract::MatchedPath);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
+struct RequestLabels {
     route: String,
     status: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByRoute {
+struct RouteLabels {
     route: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Called {
+struct ToolCallLabels {
     tool: &'static str,
     action: &'static str,
     code: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByTool {
+struct ToolLabels {
     tool: &'static str,
     action: &'static str,
 }
@@ -49,10 +49,10 @@ struct ByTool {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    requests: Family<Answered, Counter>,
-    latency: Family<ByRoute, Histogram>,
-    tools: Family<Called, Counter>,
-    tool_latency: Family<ByTool, Histogram>,
+    requests: Family<RequestLabels, Counter>,
+    latency: Family<RouteLabels, Histogram>,
+    tools: Family<ToolCallLabels, Counter>,
+    tool_latency: Family<ToolLabels, Histogram>,
     /// Page views, by far the most requests, without a look-up each.
     pages: RouteMetrics,
     /// Calls of actions, the next most.
@@ -73,19 +73,19 @@ impl Metrics {
     /// All numbers at zero, with those that `register` adds.
     pub fn new(register: impl FnOnce(&mut Registry)) -> Self {
         let mut registry = Registry::default();
-        let requests = Family::<Answered, Counter>::default();
+        let requests = Family::<RequestLabels, Counter>::default();
         registry.register("svc_http_requests", "Requests answered", requests.clone());
         let latency =
-            Family::<ByRoute, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
+            Family::<RouteLabels, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
         registry.register(
             "svc_http_request_seconds",
             "Time to the head of the answer",
             latency.clone(),
         );
-        let tools = Family::<Called, Counter>::default();
+        let tools = Family::<ToolCallLabels, Counter>::default();
         registry.register("svc_tool_calls", "Tools called, by result", tools.clone());
         let tool_latency =
-            Family::<ByTool, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
+            Family::<ToolLabels, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
         registry.register("svc_tool_seconds", "Time of a call", tool_latency.clone());
         let connections_refused = Counter::default();
         registry.register(
@@ -99,20 +99,20 @@ impl Metrics {
             usual: usual
                 .iter()
                 .map(|status| {
-                    let answered = Answered {
+                    let answered = RequestLabels {
                         route: route.into(),
                         status: *status,
                     };
                     (*status, requests.get_or_create_owned(&answered))
                 })
                 .collect(),
-            latency: latency.get_or_create_owned(&ByRoute {
+            latency: latency.get_or_create_owned(&RouteLabels {
                 route: route.into(),
             }),
         };
         Self {
-            pages: of_route(PAGE, &[200, 304]),
-            calls: of_route(CALL, &[200]),
+            pages: of_route(PAGE_ROUTE, &[200, 304]),
+            calls: of_route(CALL_ROUTE, &[200]),
             registry,
             requests,
             latency,
@@ -125,16 +125,16 @@ impl Metrics {
     /// Counts an answered request, of a route that is known or that the answer says.
     pub fn count_request(&self, known: Option<&str>, response: &Response, took: Duration) {
         let status = response.status().as_u16();
-        let said = response.extensions().get::<Route>();
+        let said = response.extensions().get::<MatchedRoute>();
         let route = known.or_else(|| said.map(|route| route.0.as_str()));
         match route {
-            Some(PAGE) => return self.count_usual(&self.pages, status, took),
-            Some(CALL) => return self.count_usual(&self.calls, status, took),
+            Some(PAGE_ROUTE) => return self.count_common(&self.pages, status, took),
+            Some(CALL_ROUTE) => return self.count_common(&self.calls, status, took),
             _ => {}
         }
         let route = route.unwrap_or("none");
         self.count(route, status);
-        let labels = ByRoute {
+        let labels = RouteLabels {
             route: route.to_owned(),
         };
         self.latency
@@ -151,14 +151,14 @@ impl Metrics {
         took: Duration,
     ) {
         self.tools
-            .get_or_create(&Called { tool, action, code })
+            .get_or_create(&ToolCallLabels { tool, action, code })
             .inc();
         self.tool_latency
-            .get_or_create(&ByTool { tool, action })
+            .get_or_create(&ToolLabels { tool, action })
             .observe(took.as_secs_f64());
     }
 
-    fn count_usual(&self, route: &RouteMetrics, status: u16, took: Duration) {
+    fn count_common(&self, route: &RouteMetrics, status: u16, took: Duration) {
         match route.usual.iter().find(|(usual, _)| *usual == status) {
             Some((_, counter)) => counter.inc(),
             None => self.count(route.route, status),
@@ -168,7 +168,7 @@ impl Metrics {
 
     fn count(&self, route: &str, status: u16) -> u64 {
         self.requests
-            .get_or_create(&Answered {
+            .get_or_create(&RequestLabels {
                 route: route.to_owned(),
                 status,
             })
@@ -187,18 +187,18 @@ impl Metrics {
 }
 
 /// The route of page views, as the router has it.
-pub const PAGE: &str = "/{slug}";
+pub const PAGE_ROUTE: &str = "/{slug}";
 /// The route of calls, likewise.
-pub const CALL: &str = "/{slug}/api/op";
+pub const CALL_ROUTE: &str = "/{slug}/api/op";
 
 /// A number that is read when it is asked for.
-pub struct Reading {
+pub struct PolledGauge {
     name: &'static str,
     help: &'static str,
     read: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
-impl Reading {
+impl PolledGauge {
     /// A gauge with a name, a help text, and how it is read.
     pub fn new(
         name: &'static str,
@@ -213,15 +213,15 @@ impl Reading {
     }
 }
 
-impl std::fmt::Debug for Reading {
+impl std::fmt::Debug for PolledGauge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reading")
+        f.debug_struct("PolledGauge")
             .field("name", &self.name)
             .finish_non_exhaustive()
     }
 }
 
-impl Collector for Reading {
+impl Collector for PolledGauge {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let gauge = ConstGauge::<f64>::new((self.read)() as f64);
         let metric = encoder.encode_descriptor(self.name, self.help, None, gauge.metric_type())?;

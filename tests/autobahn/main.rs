@@ -17,8 +17,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use serde_json::{Value, json};
-use svc::http::stall::Stalling;
-use svc::http::websocket::{self, Accepted, Upgrade, frame};
+use svc::http::stall::StallTimeout;
+use svc::http::websocket::{self, AcceptedUpgrade, Upgrade, frame};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The largest message of the suite, in bytes.
@@ -33,12 +33,12 @@ const BINARY: [&str; 5] = ["1.2.", "9.2.", "9.4.", "9.6.", "9.8."];
 const COMPRESSION: [&str; 2] = ["12.", "13."];
 
 /// Echoes every text of a connection.
-async fn echo(accepted: Accepted) {
-    let Some(socket) = accepted.socket(MOST).await else {
+async fn echo(accepted: AcceptedUpgrade) {
+    let Some(socket) = accepted.into_socket(MOST).await else {
         return;
     };
     let (outbox, mut running) = socket.open(QUEUE);
-    outbox.listen();
+    outbox.let_client_begin();
     let mut answer = |incoming: websocket::Incoming<'_>| {
         if let websocket::Incoming::Text(text) = incoming {
             // One that is closed is answered nothing.
@@ -53,7 +53,7 @@ async fn echo(accepted: Accepted) {
 async fn serve(stream: TcpStream) {
     let service = service_fn(|request: hyper::Request<Incoming>| async move {
         let mut request: Request = request.map(Body::new);
-        let response = match Upgrade::of(&mut request) {
+        let response = match Upgrade::from_request(&mut request) {
             Ok(upgrade) => {
                 let (response, accepted) = upgrade.accept();
                 tokio::spawn(echo(accepted));
@@ -63,7 +63,7 @@ async fn serve(stream: TcpStream) {
         };
         Ok::<_, Infallible>(response)
     });
-    let stream = TokioIo::new(Stalling::new(stream, Duration::from_secs(60)));
+    let stream = TokioIo::new(StallTimeout::new(stream, Duration::from_secs(60)));
     let builder = auto::Builder::new(TokioExecutor::new());
     // A connection that breaks is the client's affair.
     let _ = builder

@@ -44,7 +44,7 @@ impl TokenIssuer {
         let key = SigningKey::generate("first").unwrap();
         let shared = Arc::new(Shared {
             url,
-            keys: Mutex::new(vec![key.public()]),
+            keys: Mutex::new(vec![key.public_jwk()]),
             down: AtomicBool::new(false),
             asked: AtomicUsize::new(0),
         });
@@ -74,7 +74,7 @@ impl TokenIssuer {
     /// Signs with a new key from now on, which it tells; the old one is none of its keys any more.
     pub fn rotate(&mut self, id: &str) {
         self.key = SigningKey::generate(id).unwrap();
-        *self.shared.keys.lock().unwrap() = vec![self.key.public()];
+        *self.shared.keys.lock().unwrap() = vec![self.key.public_jwk()];
     }
 
     /// The claims of a token of a person for an hour, by the clock of tests.

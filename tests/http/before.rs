@@ -144,7 +144,7 @@ async fn everything_is_there_and_views_are_counted_on() {
 }
 
 fn control_counted(server: &TestServer) -> usize {
-    server.server().app().control.counters().counted().len()
+    server.server().app().control.counters().counted_deployments().len()
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ async fn every_command_of_the_guide_for_agents_works() {
     let guide = server.get("/llms.txt").answer().await.expect(200);
     let limits = &server.server().app().config.limits;
     let functions = svc_database::FUNCTIONS.join(", ");
-    let expected = limits.said(GUIDE).replace("SQL_FUNCTIONS", &functions);
+    let expected = limits.fill_in(GUIDE).replace("SQL_FUNCTIONS", &functions);
     assert_eq!(guide.text(), here(&server, &expected));
     assert!(guide.text().contains(" median, ") && !guide.text().contains("SQL_FUNCTIONS"));
     let scripts = scripts(guide.text());

@@ -6,8 +6,8 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::identity::{Callers, Identity, credential_invalid, credential_missing};
-use crate::control::audit::{Doer, done_by};
+use super::identity::{Authenticator, Identity, credential_invalid, credential_missing};
+use crate::control::audit::{Actor, with_actor};
 use crate::http::context::Context;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::RateLimits;
@@ -16,7 +16,7 @@ use crate::http::rate_limit::RateLimits;
 #[derive(Clone, Debug)]
 pub struct Admission {
     /// Tells whose credential it is.
-    pub callers: Callers,
+    pub authenticator: Authenticator,
     /// Has the bucket of each caller.
     pub rate_limits: Arc<RateLimits>,
 }
@@ -27,7 +27,7 @@ pub async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let caller = match admission.callers.identify(request.headers()).await {
+    let caller = match admission.authenticator.identify(request.headers()).await {
         Ok(Identity::Known(caller)) => caller,
         Ok(Identity::Nobody) => return credential_missing().into_response(),
         Ok(Identity::Invalid) => return credential_invalid().into_response(),
@@ -36,10 +36,10 @@ pub async fn admit(
     let Some(context) = request.extensions().get::<Context>() else {
         return Problem::internal(&"a request without a context").into_response();
     };
-    let doer = Doer::new(caller.id(), &context.request_id);
+    let actor = Actor::new(caller.id(), &context.request_id);
     let (bucket, flow) = (caller.to_string(), caller.flow());
     request.extensions_mut().insert(caller);
     let limits = &admission.rate_limits.owner;
-    let answer = limits.draw(&bucket, request, next);
-    flow.scope(done_by(doer, answer)).await
+    let answer = limits.run_if_allowed(&bucket, request, next);
+    flow.scope(with_actor(actor, answer)).await
 }

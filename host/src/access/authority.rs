@@ -17,7 +17,7 @@ use crate::workspaces::{Caller, Role, WorkspaceError, Workspaces};
 use svc_base::ids::WorkspaceId;
 
 /// The least role that an operation takes, as a type.
-pub trait Floor: Clone + Copy + std::fmt::Debug + Send + Sync + 'static {
+pub trait MinimumRole: Clone + Copy + std::fmt::Debug + Send + Sync + 'static {
     /// The role.
     const ROLE: Role;
 }
@@ -28,7 +28,7 @@ macro_rules! floors {
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
 
-        impl Floor for $name {
+        impl MinimumRole for $name {
             const ROLE: Role = Role::$name;
         }
     )+};
@@ -46,12 +46,12 @@ floors! {
 }
 
 /// An argument of an operation that proves a role.
-pub trait HasFloor {
+pub trait HasMinimumRole {
     /// The role.
     const ROLE: Role;
 }
 
-impl<A: HasFloor> HasFloor for Option<A> {
+impl<A: HasMinimumRole> HasMinimumRole for Option<A> {
     const ROLE: Role = A::ROLE;
 }
 
@@ -67,12 +67,12 @@ pub struct Authority<F> {
     floor: PhantomData<F>,
 }
 
-impl<F: Floor> Authority<F> {
+impl<F: MinimumRole> Authority<F> {
     /// The authority of a caller in a workspace, by the role that the caller has now.
     ///
     /// # Errors
     /// `Foreign` where it is no member, `Role` where its role does not suffice; both name the workspace as `named`.
-    pub async fn of(
+    pub async fn in_workspace(
         workspaces: &Workspaces,
         caller: &Caller,
         workspace: WorkspaceId,
@@ -86,24 +86,24 @@ impl<F: Floor> Authority<F> {
             role,
             floor: PhantomData,
         }
-        .checked()
+        .verify()
     }
 
     /// Requires the caller's role to suffice for `G`.
     ///
     /// # Errors
     /// `Role`.
-    pub fn raised<G: Floor>(self) -> Result<Authority<G>, WorkspaceError> {
+    pub fn require<G: MinimumRole>(self) -> Result<Authority<G>, WorkspaceError> {
         Authority {
             caller: self.caller,
             workspace: self.workspace,
             role: self.role,
             floor: PhantomData,
         }
-        .checked()
+        .verify()
     }
 
-    fn checked(self) -> Result<Self, WorkspaceError> {
+    fn verify(self) -> Result<Self, WorkspaceError> {
         if self.role >= F::ROLE {
             return Ok(self);
         }
@@ -114,23 +114,23 @@ impl<F: Floor> Authority<F> {
     }
 }
 
-impl<F: Floor> HasFloor for Authority<F> {
+impl<F: MinimumRole> HasMinimumRole for Authority<F> {
     const ROLE: Role = F::ROLE;
 }
 
 /// A caller who asks for something in a workspace that the request names, or in the only one that it has.
 #[derive(Clone, Debug)]
-pub struct Asking<F> {
+pub struct WorkspaceChooser<F> {
     caller: Caller,
     floor: PhantomData<F>,
 }
 
-impl<F: Floor> Asking<F> {
+impl<F: MinimumRole> WorkspaceChooser<F> {
     /// Makes the request of a caller, who may do it in some workspace: which one is in the body, and is looked at by then.
     ///
     /// # Errors
     /// `Role` or `None` where no role of the caller's suffices.
-    pub async fn of(workspaces: &Workspaces, caller: Caller) -> Result<Self, WorkspaceError> {
+    pub async fn new(workspaces: &Workspaces, caller: Caller) -> Result<Self, WorkspaceError> {
         // Whatever a role is, it reads.
         if F::ROLE > Viewer::ROLE {
             let highest = workspaces.highest_role(&caller).await?;
@@ -163,7 +163,7 @@ impl<F: Floor> Asking<F> {
         named: Option<&str>,
     ) -> Result<Authority<F>, WorkspaceError> {
         let workspace = workspaces.choose_workspace(&self.caller, named).await?;
-        Authority::of(
+        Authority::in_workspace(
             workspaces,
             &self.caller,
             workspace,
@@ -175,7 +175,7 @@ impl<F: Floor> Asking<F> {
     /// The workspace that the caller names, or else all that it is in: whatever a role is, it reads.
     ///
     /// # Errors
-    /// Like [`Asking::workspace`].
+    /// Like [`WorkspaceChooser::workspace`].
     pub async fn workspaces(
         &self,
         workspaces: &Workspaces,
@@ -188,11 +188,11 @@ impl<F: Floor> Asking<F> {
     }
 }
 
-impl<F: Floor> HasFloor for Asking<F> {
+impl<F: MinimumRole> HasMinimumRole for WorkspaceChooser<F> {
     const ROLE: Role = F::ROLE;
 }
 
-impl<F: Floor, S> FromRequestParts<S> for Asking<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for WorkspaceChooser<F>
 where
     S: Send + Sync,
     Workspaces: FromRef<S>,
@@ -204,6 +204,6 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
         DeclaredLength::from_request_parts(parts, state).await?;
-        Ok(Self::of(&Workspaces::from_ref(state), caller).await?)
+        Ok(Self::new(&Workspaces::from_ref(state), caller).await?)
     }
 }

@@ -16,7 +16,7 @@ pub async fn finish_changes(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let work = async move { Ok::<_, Problem>(next.run(request).await) };
-    to_the_end(work)
+    run_to_completion(work)
         .await
         .unwrap_or_else(IntoResponse::into_response)
 }
@@ -24,10 +24,10 @@ pub async fn finish_changes(request: Request, next: Next) -> Response {
 /// Nobody waits for the outcome of an operation any more, and it has changed nothing yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nobody waits for the answer any more")]
-pub struct Abandoned;
+pub struct ClientGone;
 
-impl From<Abandoned> for Problem {
-    fn from(_: Abandoned) -> Self {
+impl From<ClientGone> for Problem {
+    fn from(_: ClientGone) -> Self {
         Self::new(
             Code::Timeout,
             "The client has hung up. Nothing was changed: send the request again.",
@@ -41,11 +41,11 @@ tokio::task_local! {
 }
 
 /// Does work to its end, on behalf of who asked for it, even if that client hangs up, which drops the handler half-way. Only what stands
-/// in [`while_awaited`] stops then.
+/// in [`while_client_waits`] stops then.
 ///
 /// # Errors
 /// The work's, or that it panicked.
-pub async fn to_the_end<T: Send + 'static, E: Send + 'static>(
+pub async fn run_to_completion<T: Send + 'static, E: Send + 'static>(
     work: impl Future<Output = Result<T, E>> + Send + 'static,
 ) -> Result<T, Problem>
 where
@@ -55,7 +55,7 @@ where
         // Already within work that runs to its end.
         return Ok(work.await?);
     }
-    let work = audit::carried(audit::doer(), work);
+    let work = audit::carry_actor(audit::current_actor(), work);
     let work = Flow::current().scope(work);
     let (waits, client) = watch::channel(());
     let work = CLIENT.scope(client, work);
@@ -68,8 +68,8 @@ where
 /// Does a part of an operation that comes before anything is changed, such as rendering: it ends early where the client has hung up.
 ///
 /// # Errors
-/// [`Abandoned`], then.
-pub async fn while_awaited<T>(work: impl Future<Output = T>) -> Result<T, Abandoned> {
+/// [`ClientGone`], then.
+pub async fn while_client_waits<T>(work: impl Future<Output = T>) -> Result<T, ClientGone> {
     let Ok(mut client) = CLIENT.try_with(Clone::clone) else {
         // A handler's own work ends with the handler.
         return Ok(work.await);
@@ -78,7 +78,7 @@ pub async fn while_awaited<T>(work: impl Future<Output = T>) -> Result<T, Abando
         biased;
         done = work => Ok(done),
         // Nothing is ever sent: it is an error, once the other end is gone.
-        _ = client.changed() => Err(Abandoned),
+        _ = client.changed() => Err(ClientGone),
     }
 }
 
@@ -91,13 +91,13 @@ mod tests {
     use super::*;
 
     /// Begins an operation, tells when its part has begun, and hangs up; returns what becomes of the part.
-    async fn hung_up(part: impl Future<Output = ()> + Send + 'static) -> Result<(), Abandoned> {
+    async fn hung_up(part: impl Future<Output = ()> + Send + 'static) -> Result<(), ClientGone> {
         let (begun, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (tells, outcome) = tokio::sync::oneshot::channel();
-        let handler = to_the_end({
+        let handler = run_to_completion({
             let (begun, ended) = (Arc::clone(&begun), Arc::clone(&ended));
             async move {
-                let part = while_awaited(async {
+                let part = while_client_waits(async {
                     begun.notify_one();
                     part.await;
                 });
@@ -116,12 +116,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_nobody_waits_for_ends_early_and_the_rest_does_not() {
-        assert_eq!(hung_up(std::future::pending()).await, Err(Abandoned));
+        assert_eq!(hung_up(std::future::pending()).await, Err(ClientGone));
         assert_eq!(hung_up(async {}).await, Ok(()));
     }
 
     #[tokio::test]
     async fn work_of_a_handler_has_no_client_of_its_own() {
-        assert_eq!(while_awaited(async { 1 }).await, Ok(1));
+        assert_eq!(while_client_waits(async { 1 }).await, Ok(1));
     }
 }

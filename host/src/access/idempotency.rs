@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
-use crate::control::answers::{self, AnswerKey, Keep, KeptAnswer};
+use crate::control::kept_answers::{self, AnswerKey, AnswerKeeper, KeptAnswer};
 use crate::control::{self, Control};
 use crate::http::context::Context;
 use crate::http::problem::{Code, Problem};
@@ -25,17 +25,17 @@ use svc_sandbox::Flow;
 const HEADER: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The longest key, in characters.
-pub const LENGTH: usize = 128;
+pub const MAX_KEY_CHARS: usize = 128;
 
 /// How long first answers are kept, in seconds.
-const KEPT: i64 = 24 * 3600;
+const RETENTION_SECONDS: i64 = 24 * 3600;
 
 /// Keys whose first request is still running.
-type InFlight = Arc<Mutex<HashSet<UsedKey>>>;
+type InFlight = Arc<Mutex<HashSet<InFlightKey>>>;
 
 /// Key as one caller uses it on one route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct UsedKey {
+struct InFlightKey {
     principal: String,
     route: String,
     key: String,
@@ -69,29 +69,29 @@ impl Idempotency {
 
     /// Forgets answers that are kept long enough.
     pub async fn forget_old(&self) -> Result<(), control::Error> {
-        let before = self.clock.now().plus_seconds(-KEPT);
+        let before = self.clock.now().plus_seconds(-RETENTION_SECONDS);
         self.control
-            .write(move |tx| answers::forget(tx, before))
+            .write(move |tx| kept_answers::delete_before(tx, before))
             .await
     }
 
-    async fn kept(&self, key: AnswerKey) -> Result<Option<KeptAnswer>, control::Error> {
-        let after = self.clock.now().plus_seconds(-KEPT);
+    async fn find_answer(&self, key: AnswerKey) -> Result<Option<KeptAnswer>, control::Error> {
+        let after = self.clock.now().plus_seconds(-RETENTION_SECONDS);
         self.control
-            .read(move |c| answers::kept(c, &key, after))
+            .read(move |c| kept_answers::find(c, &key, after))
             .await
     }
 }
 
 /// A request that may be the repetition of another.
 #[derive(Debug)]
-pub struct Repeatable {
+pub struct IdempotentRequest {
     idempotency: Idempotency,
     client: String,
     header: Option<HeaderValue>,
 }
 
-impl<S> FromRequestParts<S> for Repeatable
+impl<S> FromRequestParts<S> for IdempotentRequest
 where
     S: Send + Sync,
     Idempotency: FromRef<S>,
@@ -110,14 +110,14 @@ where
 
 /// Operation and parent that tell a request from others with the same key.
 #[derive(Clone, Copy, Debug)]
-pub struct Route<'a> {
+pub struct IdempotencyScope<'a> {
     /// The route.
     pub name: &'static str,
     /// Identifiers in the route's path: a key used below one parent says nothing below another.
     pub parent: &'a str,
 }
 
-impl Repeatable {
+impl IdempotentRequest {
     /// Answers what the first request with the key did, or does `work` and answers what it made with `status`.
     ///
     /// A key belongs to `by`, else to the client's address, and to a route. `work` is given what keeps its answer, in the
@@ -126,13 +126,13 @@ impl Repeatable {
     /// # Errors
     /// `invalid_request` for a malformed key, `idempotency_conflict` for one that is used for something else or
     /// whose first request is still running; those of `work`.
-    pub async fn once<T, E, W>(
+    pub async fn run_once<T, E, W>(
         self,
         by: Option<&Caller>,
-        route: Route<'_>,
+        route: IdempotencyScope<'_>,
         body: &[u8],
         status: StatusCode,
-        work: impl FnOnce(Keep<T>) -> W,
+        work: impl FnOnce(AnswerKeeper<T>) -> W,
     ) -> Result<Response, Problem>
     where
         T: Serialize + Send + 'static,
@@ -142,18 +142,18 @@ impl Repeatable {
         // A caller with a credential waits as an owner, on routes that take anybody, too.
         let flow = by.map_or_else(Flow::current, Caller::flow);
         let Some(key) = self.key()? else {
-            let made = flow.scope(work(Keep::nothing()));
+            let made = flow.scope(work(AnswerKeeper::none()));
             return respond(status, &made.await?);
         };
         let idempotency = self.idempotency;
         let principal = by.map_or(self.client, ToString::to_string);
         let route = format!("{}/{}", route.name, route.parent);
         let key = AnswerKey::new(&idempotency.secret, principal, route, key, body);
-        let running = Running::begin(&idempotency.in_flight, &key)?;
-        if let Some(kept) = idempotency.kept(key.clone()).await? {
+        let running = InFlightGuard::begin(&idempotency.in_flight, &key)?;
+        if let Some(kept) = idempotency.find_answer(key.clone()).await? {
             return replay(kept, &idempotency.secret, body);
         }
-        let work = work(Keep::under(key, status.as_u16(), idempotency.clock.now()));
+        let work = work(AnswerKeeper::for_key(key, status.as_u16(), idempotency.clock.now()));
         let made = flow.scope(work).await;
         drop(running);
         respond(status, &made?)
@@ -164,13 +164,13 @@ impl Repeatable {
             return Ok(None);
         };
         let key = value.to_str().ok().filter(|key| {
-            (1..=LENGTH).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
+            (1..=MAX_KEY_CHARS).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
         });
         match key {
             Some(key) => Ok(Some(key.to_owned())),
             None => Err(Problem::new(
                 Code::InvalidRequest,
-                format!("`Idempotency-Key` must be 1 to {LENGTH} visible ASCII characters."),
+                format!("`Idempotency-Key` must be 1 to {MAX_KEY_CHARS} visible ASCII characters."),
             )),
         }
     }
@@ -178,14 +178,14 @@ impl Repeatable {
 
 /// The first request of a key, until it is dropped.
 #[derive(Debug)]
-struct Running {
-    key: UsedKey,
+struct InFlightGuard {
+    key: InFlightKey,
     in_flight: InFlight,
 }
 
-impl Running {
+impl InFlightGuard {
     fn begin(in_flight: &InFlight, key: &AnswerKey) -> Result<Self, Problem> {
-        let key = UsedKey {
+        let key = InFlightKey {
             principal: key.principal.clone(),
             route: key.route.clone(),
             key: key.key.clone(),
@@ -205,7 +205,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let mut running = self
             .in_flight
@@ -242,11 +242,11 @@ fn respond(status: StatusCode, made: &impl Serialize) -> Result<Response, Proble
 /// An answer in JSON. What was made is where it says.
 fn answer(status: StatusCode, body: String) -> Response {
     #[derive(Deserialize)]
-    struct Made {
+    struct CreatedLocation {
         url: Option<String>,
     }
     let location = (status == StatusCode::CREATED)
-        .then(|| serde_json::from_str::<Made>(&body).ok()?.url)
+        .then(|| serde_json::from_str::<CreatedLocation>(&body).ok()?.url)
         .flatten()
         .and_then(|url| HeaderValue::try_from(url).ok());
     let kind = HeaderValue::from_static("application/json");

@@ -7,8 +7,8 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 
-use super::tokens::{Refused, Tokens};
-use crate::http::extract::Presented;
+use super::tokens::{TokenRefusal, TokenVerifier};
+use crate::http::extract::PresentedCredential;
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::{Caller, Workspaces};
 
@@ -25,14 +25,14 @@ pub enum Identity {
 
 /// Tells who sends a request: by keys, and by the tokens of the operator's issuer if there is one.
 #[derive(Clone, Debug)]
-pub struct Callers {
+pub struct Authenticator {
     workspaces: Workspaces,
-    tokens: Option<Arc<Tokens>>,
+    tokens: Option<Arc<TokenVerifier>>,
 }
 
-impl Callers {
+impl Authenticator {
     /// Callers with keys of these workspaces, or tokens.
-    pub fn new(workspaces: Workspaces, tokens: Option<Tokens>) -> Self {
+    pub fn new(workspaces: Workspaces, tokens: Option<TokenVerifier>) -> Self {
         Self {
             workspaces,
             tokens: tokens.map(Arc::new),
@@ -40,7 +40,7 @@ impl Callers {
     }
 
     /// The issuer of users' tokens, if the operator has named one.
-    pub fn tokens(&self) -> Option<&Tokens> {
+    pub fn tokens(&self) -> Option<&TokenVerifier> {
         self.tokens.as_deref()
     }
 
@@ -49,10 +49,10 @@ impl Callers {
     /// # Errors
     /// The database's; `provider_unavailable` if the issuer of a token cannot be asked; `forbidden` if the token is for less.
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Identity, Problem> {
-        let token = match Presented::of(headers) {
-            Presented::Nothing => return Ok(Identity::Nobody),
-            Presented::Malformed => return Ok(Identity::Invalid),
-            Presented::Token(token) => token,
+        let token = match PresentedCredential::from_headers(headers) {
+            PresentedCredential::Missing => return Ok(Identity::Nobody),
+            PresentedCredential::Malformed => return Ok(Identity::Invalid),
+            PresentedCredential::Token(token) => token,
         };
         let caller = match &self.tokens {
             Some(tokens) if !token.starts_with(KEY) => self.user(tokens, token).await?,
@@ -61,14 +61,14 @@ impl Callers {
         Ok(caller.map_or(Identity::Invalid, Identity::Known))
     }
 
-    async fn user(&self, tokens: &Tokens, token: &str) -> Result<Option<Caller>, Problem> {
+    async fn user(&self, tokens: &TokenVerifier, token: &str) -> Result<Option<Caller>, Problem> {
         match tokens.check(token).await {
             Ok(person) => Ok(Some(Caller::User(
                 self.workspaces.find_or_create_user(person.borrowed()).await?,
             ))),
-            Err(Refused::Invalid) => Ok(None),
-            Err(Refused::Scope) => Err(tokens.insufficient()),
-            Err(Refused::Unavailable) => Err(Problem::new(
+            Err(TokenRefusal::Invalid) => Ok(None),
+            Err(TokenRefusal::Scope) => Err(tokens.insufficient_scope()),
+            Err(TokenRefusal::Unavailable) => Err(Problem::new(
                 Code::ProviderUnavailable,
                 "The issuer of access tokens does not answer, and its keys are not known yet. Try again in a minute; keys work meanwhile.",
             )),
@@ -86,12 +86,12 @@ pub struct MaybeCaller(pub Option<Caller>);
 impl<S> FromRequestParts<S> for MaybeCaller
 where
     S: Send + Sync,
-    Callers: FromRef<S>,
+    Authenticator: FromRef<S>,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match Callers::from_ref(state).identify(&parts.headers).await? {
+        match Authenticator::from_ref(state).identify(&parts.headers).await? {
             Identity::Nobody => Ok(Self(None)),
             Identity::Known(caller) => Ok(Self(Some(caller))),
             Identity::Invalid => Err(credential_invalid()),

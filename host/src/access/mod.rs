@@ -9,10 +9,10 @@ mod operation;
 mod tokens;
 
 pub use admit::{Admission, admit};
-pub use authority::{Admin, Asking, Authority, Editor, Floor, HasFloor, Owner, Viewer};
-pub use completion::{Abandoned, finish_changes, to_the_end, while_awaited};
+pub use authority::{Admin, WorkspaceChooser, Authority, Editor, MinimumRole, HasMinimumRole, Owner, Viewer};
+pub use completion::{ClientGone, finish_changes, run_to_completion, while_client_waits};
 pub use identity::{
-    Authenticated, Callers, Identity, MaybeCaller, credential_invalid, credential_missing,
+    Authenticated, Authenticator, Identity, MaybeCaller, credential_invalid, credential_missing,
 };
-pub use operation::{Row, floor};
-pub use tokens::Tokens;
+pub use operation::{OperationInfo, floor};
+pub use tokens::TokenVerifier;

@@ -9,13 +9,13 @@ use super::views::{
     BillingView, KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList,
     WorkspaceView,
 };
-use crate::access::{Admin, Asking, Owner, Viewer};
-use crate::control::answers::Keep;
+use crate::access::{Admin, WorkspaceChooser, Owner, Viewer};
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::workspaces::{Caller, OwnershipLimits, Plan};
 
 /// Returns who calls, with its workspaces.
-pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
+pub async fn me(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<Me, Problem> {
     let caller = by.caller();
     let workspaces = accounts.workspaces();
     let email = match caller {
@@ -27,7 +27,7 @@ pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
 }
 
 /// Lists the caller's own workspaces.
-pub async fn list(accounts: Accounts, by: Asking<Viewer>) -> Result<WorkspaceList, Problem> {
+pub async fn list(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<WorkspaceList, Problem> {
     let all = accounts.workspaces().list_accessible(by.caller()).await?;
     Ok(WorkspaceList::new(&all, by.caller()))
 }
@@ -40,7 +40,7 @@ pub async fn create(
     accounts: Accounts,
     by: UserScope,
     input: CreateWorkspace,
-    keep: Keep<WorkspaceView>,
+    keep: AnswerKeeper<WorkspaceView>,
 ) -> Result<WorkspaceView, Problem> {
     let caller = Caller::User(by.user.clone());
     let (display_name, slug) = input.checked()?;
@@ -50,7 +50,7 @@ pub async fn create(
         free: limits.free_workspaces_per_user,
     };
     let as_seen = caller.clone();
-    let keep = keep.of(move |seen| WorkspaceView::new(seen, &as_seen));
+    let keep = keep.map_view(move |seen| WorkspaceView::new(seen, &as_seen));
     let workspaces = accounts.workspaces();
     let seen = workspaces
         .create_for_user(by.user, display_name, slug, most, keep)
@@ -113,10 +113,10 @@ pub async fn add_member(
     accounts: Accounts,
     at: WorkspaceScope<Admin>,
     input: AddMember,
-    keep: Keep<MemberView>,
+    keep: AnswerKeeper<MemberView>,
 ) -> Result<MemberView, Problem> {
     let (given, at) = (input.checked()?, at.authority);
-    let keep = keep.of(|member: &crate::workspaces::Member| MemberView::from(member.clone()));
+    let keep = keep.map_view(|member: &crate::workspaces::Member| MemberView::from(member.clone()));
     let workspaces = accounts.workspaces();
     let member = workspaces.add_member(at.workspace, Some(at.caller), given, keep);
     Ok(member.await?.into())

@@ -14,8 +14,8 @@ use super::views::{
     KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList, WorkspaceView,
 };
 use super::{Accounts, operations};
-use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{Admin, Asking, Owner, Viewer};
+use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::{Admin, WorkspaceChooser, Owner, Viewer};
 use crate::http::extract::{DeclaredLength, NoQuery, Query, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
 use crate::workspaces::Caller;
@@ -32,7 +32,7 @@ use crate::workspaces::Caller;
 )]
 pub async fn me(
     State(accounts): State<Accounts>,
-    by: Asking<Viewer>,
+    by: WorkspaceChooser<Viewer>,
     _: DeclaredLength,
     _: NoQuery,
 ) -> Result<Json<Me>, Problem> {
@@ -51,7 +51,7 @@ pub async fn me(
 )]
 pub async fn list(
     State(accounts): State<Accounts>,
-    by: Asking<Viewer>,
+    by: WorkspaceChooser<Viewer>,
     _: DeclaredLength,
     Query(ListWorkspaces {}): Query<ListWorkspaces>,
 ) -> Result<Json<WorkspaceList>, Problem> {
@@ -72,19 +72,19 @@ pub async fn list(
 )]
 pub async fn create(
     State(accounts): State<Accounts>,
-    request: Repeatable,
+    request: IdempotentRequest,
     by: UserScope,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateWorkspace>().await?;
     let caller = Caller::User(by.user.clone());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "workspaces",
         parent: "",
     };
     let work = |keep| operations::create(accounts, by, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 
@@ -184,20 +184,20 @@ pub async fn members(
 )]
 pub async fn add_member(
     State(accounts): State<Accounts>,
-    request: Repeatable,
+    request: IdempotentRequest,
     at: WorkspaceScope<Admin>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<AddMember>().await?;
     let caller = at.authority.caller.clone();
     let workspace = at.authority.workspace.to_string();
-    let route = Route {
+    let route = IdempotencyScope {
         name: "members",
         parent: &workspace,
     };
     let work = |keep| operations::add_member(accounts, at, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 

@@ -6,7 +6,7 @@ use axum::extract::{FromRef, FromRequestParts, Path};
 use http::request::Parts;
 use serde::Deserialize;
 
-use crate::access::{Authenticated, Authority, Floor, HasFloor, Viewer};
+use crate::access::{Authenticated, Authority, MinimumRole, HasMinimumRole, Viewer};
 use crate::config::Config;
 use crate::http::extract::{self, DeclaredLength};
 use crate::http::problem::Problem;
@@ -19,7 +19,7 @@ pub struct WorkspaceScope<F> {
     pub authority: Authority<F>,
 }
 
-impl<F: Floor> WorkspaceScope<F> {
+impl<F: MinimumRole> WorkspaceScope<F> {
     /// Finds a workspace by its id or slug, as the caller wrote it.
     ///
     /// # Errors
@@ -30,12 +30,12 @@ impl<F: Floor> WorkspaceScope<F> {
         name: &str,
     ) -> Result<Self, WorkspaceError> {
         let found = workspaces.find(name).await?;
-        let authority = Authority::of(workspaces, caller, found.id, name).await?;
+        let authority = Authority::in_workspace(workspaces, caller, found.id, name).await?;
         Ok(Self { authority })
     }
 }
 
-impl<F: Floor> HasFloor for WorkspaceScope<F> {
+impl<F: MinimumRole> HasMinimumRole for WorkspaceScope<F> {
     const ROLE: Role = F::ROLE;
 }
 
@@ -59,7 +59,7 @@ impl UserScope {
     }
 }
 
-impl HasFloor for UserScope {
+impl HasMinimumRole for UserScope {
     // It takes no role in any workspace.
     const ROLE: Role = Viewer::ROLE;
 }
@@ -84,7 +84,7 @@ struct WorkspacePath {
     id: String,
 }
 
-impl<F: Floor, S> FromRequestParts<S> for WorkspaceScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for WorkspaceScope<F>
 where
     S: Send + Sync,
     Workspaces: FromRef<S>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
 
-use super::services::Ground;
-use crate::content::{Connector, Content, OnceFiles, Place};
+use super::services::Infrastructure;
+use crate::content::{StoreConnector, Content, OneTimeFiles, ContentLocation};
 use crate::deployments::collection::Collector;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::operators::settle_content_location;
@@ -45,10 +45,10 @@ struct Publication {
 
 impl Deployments {
     /// Opens the content, makes the services, and repairs what a crash left half done.
-    pub(super) async fn open(ground: &Ground, sandbox: &Sandbox) -> anyhow::Result<Self> {
-        let content = open_content(ground).await?;
-        let made = Self::new(ground, sandbox, content)?;
-        ground.infra.control.follow(made.serving.follower());
+    pub(super) async fn open(infra: &Infrastructure, sandbox: &Sandbox) -> anyhow::Result<Self> {
+        let content = open_content(infra).await?;
+        let made = Self::new(infra, sandbox, content)?;
+        infra.infra.control.follow(made.serving.follower());
         let deleting = made.collector.expect_unfinished_deletions().await;
         deleting.context("looking for content that may be under deletion")?;
         let burnt = made.shares.finish_burning().await;
@@ -58,9 +58,9 @@ impl Deployments {
         Ok(made)
     }
 
-    fn new(ground: &Ground, sandbox: &Sandbox, content: Content) -> anyhow::Result<Self> {
-        let (infra, secrets) = (&ground.infra, &ground.secrets);
-        let once = OnceFiles::open(&infra.config.data.join("once"))?;
+    fn new(infra: &Infrastructure, sandbox: &Sandbox, content: Content) -> anyhow::Result<Self> {
+        let (infra, secrets) = (&infra.infra, &infra.secrets);
+        let once = OneTimeFiles::open(&infra.config.data.join("once"))?;
         let serving = Arc::new(Serving::new(
             infra.clone(),
             content.clone(),
@@ -73,7 +73,7 @@ impl Deployments {
             pipeline,
             capacity,
             slugs,
-        } = Publication::new(ground, sandbox, &content, &expiry);
+        } = Publication::new(infra, sandbox, &content, &expiry);
         let frontends = Arc::new(Frontends::new(
             infra.clone(),
             Arc::clone(&pipeline),
@@ -123,8 +123,8 @@ impl Deployments {
 }
 
 impl Publication {
-    fn new(ground: &Ground, sandbox: &Sandbox, content: &Content, expiry: &Expiry) -> Self {
-        let (infra, holder_key) = (&ground.infra, ground.secrets.holders.clone());
+    fn new(infra: &Infrastructure, sandbox: &Sandbox, content: &Content, expiry: &Expiry) -> Self {
+        let (infra, holder_key) = (&infra.infra, infra.secrets.holders.clone());
         let runtimes = Arc::new(Runtimes::new(infra.clone(), content.clone()));
         Self {
             pipeline: Arc::new(Pipeline::new(
@@ -141,13 +141,13 @@ impl Publication {
 }
 
 /// Opens the content where the settings say, once all that rows name is there.
-async fn open_content(ground: &Ground) -> anyhow::Result<Content> {
-    let infra = &ground.infra;
+async fn open_content(infra: &Infrastructure) -> anyhow::Result<Content> {
+    let infra = &infra.infra;
     let (data, limits) = (&infra.config.data, &infra.config.limits);
-    let place = Place::new(data, infra.config.content_url.as_ref());
-    let before = Place::noted(data)?;
+    let place = ContentLocation::new(data, infra.config.content_url.as_ref());
+    let before = ContentLocation::read_recorded(data)?;
     let access = infra.config.s3.as_ref();
-    let connector = Connector::new(ground.outbound.clone(), limits.page_bytes);
+    let connector = StoreConnector::new(infra.outbound.clone(), limits.page_bytes);
     let content = place
         .open(&before, access, &connector, &infra.random)
         .await?;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 
-use self::services::{Ground, Services};
-use crate::access::Callers;
+use self::services::{Infrastructure, Services};
+use crate::access::Authenticator;
 use crate::access::idempotency::Idempotency;
 use crate::accounts::Accounts;
 use crate::backends::calls::ActionCalls;
@@ -162,7 +162,7 @@ shared! {
     /// Workspaces with all that they own.
     accounts: Accounts,
     /// Tells who calls.
-    callers: Callers,
+    authenticator: Authenticator,
     /// The landing page and what stands beside it.
     landing: Arc<Landing>,
     /// The names that we answer for.
@@ -185,14 +185,14 @@ impl App {
     /// # Errors
     /// When something below the data or cache directory cannot be opened.
     pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
-        let ground = Ground::open(config, clock, random).await?;
-        let app = Self::of(Services::open(ground).await?)?;
+        let infra = Infrastructure::open(config, clock, random).await?;
+        let app = Self::assemble(Services::open(infra).await?)?;
         Ok(SharedApp(Arc::new(app)))
     }
 
-    fn of(services: Services) -> anyhow::Result<Self> {
-        let ground = &services.ground;
-        let infra = ground.infra.clone();
+    fn assemble(services: Services) -> anyhow::Result<Self> {
+        let infra = &services.infra;
+        let infra = infra.infra.clone();
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
         Ok(Self {
@@ -206,7 +206,7 @@ impl App {
             landing: Arc::new(Landing::new(Arc::clone(&infra.config))),
             hosts: Arc::new(Hosts::new(&infra.config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(infra.random.bytes()?))),
-            idempotency: Idempotency::new(infra.clone(), ground.secrets.idempotency.clone()),
+            idempotency: Idempotency::new(infra.clone(), infra.secrets.idempotency.clone()),
             sandbox: services.sandbox,
             content: services.deployments.content,
             serving: services.deployments.serving,
@@ -228,7 +228,7 @@ impl App {
             exporter: services.exporter,
             workspaces: services.workspaces,
             projects: services.projects,
-            callers: services.callers,
+            authenticator: services.authenticator,
             visitors: services.visitors,
             purger: services.purger,
             payments: services.payments,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::deployments::Deployments;
-use crate::access::{Callers, Tokens};
+use crate::access::{Authenticator, TokenVerifier};
 use crate::accounts::{Accounts, Billing, SubscriptionConsumer};
 use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::CallState;
@@ -41,7 +41,7 @@ use svc_base::random::Random;
 use svc_sandbox::{FirstCode, Sandbox, SandboxConfig};
 
 /// Ground that services stand on.
-pub(super) struct Ground {
+pub(super) struct Infrastructure {
     pub(super) infra: Infra,
     pub(super) secrets: Secrets,
     pub(super) outbound: Outbound,
@@ -60,7 +60,7 @@ pub(super) struct Services {
     pub(super) exporter: Arc<Exporter>,
     pub(super) workspaces: Workspaces,
     pub(super) projects: Projects,
-    pub(super) callers: Callers,
+    pub(super) authenticator: Authenticator,
     pub(super) visitors: Arc<Visitors>,
     pub(super) purger: Option<Arc<Purger>>,
     pub(super) payments: Arc<Payments>,
@@ -71,18 +71,18 @@ pub(super) struct Services {
     pub(super) rate_limits: Arc<RateLimits>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) gauges: Arc<Gauges>,
-    pub(super) ground: Ground,
+    pub(super) infra: Infrastructure,
 }
 
 /// Services that take money.
-struct Paying {
+struct PaymentServices {
     payments: Arc<Payments>,
     billing: Billing,
     webhooks: Option<Arc<WebhookReceiver>>,
     dev_provider: Option<Arc<DevProvider>>,
 }
 
-impl Ground {
+impl Infrastructure {
     /// Opens the control database.
     pub(super) async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
         let outbound = Outbound::new()?;
@@ -106,7 +106,7 @@ impl Ground {
         let config = &self.infra.config;
         let sandbox = Sandbox::start(SandboxConfig {
             guests: guests::choices(&config.guests, self.infra.clock.now()),
-            limits: config.limits.guests(),
+            limits: config.limits.guest_limits(),
             first_code: FirstCode::Baseline,
             ..SandboxConfig::new(config.cache.clone())
         });
@@ -151,12 +151,12 @@ impl Ground {
         Projects::new(self.infra.clone(), workspaces.clone(), end_disallowed_sessions)
     }
 
-    fn callers(&self, workspaces: &Workspaces) -> anyhow::Result<Callers> {
+    fn authenticator(&self, workspaces: &Workspaces) -> anyhow::Result<Authenticator> {
         let oauth = self.infra.config.oauth.as_ref();
         let tokens =
-            oauth.map(|oauth| Tokens::new(oauth, self.outbound.clone(), self.infra.clock.clone()));
+            oauth.map(|oauth| TokenVerifier::new(oauth, self.outbound.clone(), self.infra.clock.clone()));
         let tokens = tokens.transpose().context("in oauth.issuer")?;
-        Ok(Callers::new(workspaces.clone(), tokens))
+        Ok(Authenticator::new(workspaces.clone(), tokens))
     }
 
     fn visitors(
@@ -182,7 +182,7 @@ impl Ground {
         Some(Arc::new(purger))
     }
 
-    fn paying(&self, projects: &Projects) -> anyhow::Result<Paying> {
+    fn paying(&self, projects: &Projects) -> anyhow::Result<PaymentServices> {
         let Infra { random, config, .. } = &self.infra;
         let stand_in = dev::settings(config, random)?;
         let stripe = config.stripe.as_ref().or(stand_in.as_ref());
@@ -204,7 +204,7 @@ impl Ground {
         let dev_provider = stand_in
             .map(|settings| DevProvider::new(self.infra.clone(), settings, self.outbound.clone()))
             .map(Arc::new);
-        Ok(Paying {
+        Ok(PaymentServices {
             payments,
             billing,
             webhooks,
@@ -231,21 +231,21 @@ fn measured(
 
 impl Services {
     /// Opens everything below the data directory. Guests go on loading in the background.
-    pub(super) async fn open(ground: Ground) -> anyhow::Result<Self> {
-        let sandbox = ground.sandbox()?;
-        let deployments = Deployments::open(&ground, &sandbox).await?;
+    pub(super) async fn open(infra: Infrastructure) -> anyhow::Result<Self> {
+        let sandbox = infra.sandbox()?;
+        let deployments = Deployments::open(&infra, &sandbox).await?;
         // Pages forget a change first, and then the rooms look at them.
-        let realtime = ground.realtime();
-        let backends = ground
+        let realtime = infra.realtime();
+        let backends = infra
             .backends(&deployments.capacity, &sandbox, &realtime)
             .await?;
         let definitions = Arc::new(Definitions::new(&backends));
-        let infra = &ground.infra;
-        let workspaces = ground.workspaces();
-        let projects = ground.projects(&workspaces);
-        let callers = ground.callers(&workspaces)?;
-        let visitors = ground.visitors(&projects, &deployments.serving)?;
-        let paying = ground.paying(&projects)?;
+        let infra = &infra.infra;
+        let workspaces = infra.workspaces();
+        let projects = infra.projects(&workspaces);
+        let authenticator = infra.authenticator(&workspaces)?;
+        let visitors = infra.visitors(&projects, &deployments.serving)?;
+        let paying = infra.paying(&projects)?;
         let settled = paying.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")?;
         backends.set_mirror_delay_reason_fn(paying.payments.mirror_delay_reason_fn());
@@ -270,7 +270,7 @@ impl Services {
             migrations: Arc::new(Migrations::new(&backends)),
             histories: Arc::new(Histories::new(&backends)),
             exporter: Arc::new(Exporter::new(&backends)),
-            purger: ground.purger(),
+            purger: infra.purger(),
             payments: paying.payments,
             webhooks: paying.webhooks,
             dev_provider: paying.dev_provider,
@@ -287,7 +287,7 @@ impl Services {
             visitors,
             teardown,
             accounts,
-            ground,
+            infra,
         })
     }
 
@@ -300,16 +300,16 @@ impl Services {
             serving: Arc::clone(&self.deployments.serving),
             projects: self.projects.clone(),
             visitors: Arc::clone(&self.visitors),
-            callers: self.callers.clone(),
+            authenticator: self.authenticator.clone(),
             rate_limits: Arc::clone(&self.rate_limits),
-            config: Arc::clone(&self.ground.infra.config),
+            config: Arc::clone(&self.infra.infra.config),
         }
     }
 
     /// State that tools need.
     pub(super) fn tools(&self) -> ToolState {
         ToolState {
-            callers: self.callers.clone(),
+            authenticator: self.authenticator.clone(),
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
             envelope: self.teardown.clone(),
@@ -325,8 +325,8 @@ impl Services {
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),
             metrics: Arc::clone(&self.metrics),
-            clock: self.ground.infra.clock.clone(),
-            config: Arc::clone(&self.ground.infra.config),
+            clock: self.infra.infra.clock.clone(),
+            config: Arc::clone(&self.infra.infra.config),
         }
     }
 
@@ -337,7 +337,7 @@ impl Services {
             backends: Arc::clone(&self.backends),
             serving: Arc::clone(&self.deployments.serving),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.ground.infra.config),
+            config: Arc::clone(&self.infra.infra.config),
         }
     }
 
@@ -347,7 +347,7 @@ impl Services {
             payments: Arc::clone(&self.payments),
             serving: Arc::clone(&self.deployments.serving),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.ground.infra.config),
+            config: Arc::clone(&self.infra.infra.config),
         }
     }
 
@@ -359,7 +359,7 @@ impl Services {
                 Arc::clone(&self.action_calls),
                 Arc::clone(&self.visitors),
                 Arc::clone(&self.rate_limits),
-                Arc::clone(&self.ground.infra.config),
+                Arc::clone(&self.infra.infra.config),
             ),
             serving: Arc::clone(&self.deployments.serving),
         }

@@ -10,10 +10,10 @@ use super::model::{Action, ActionRow, MAX_BATCH, BackendError, BadAction, MAX_NO
 use super::service::Backends;
 use super::verdicts::Verdicts;
 use super::{store, verdicts};
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Control};
 use crate::projects;
 use svc_base::clock::Clock;
@@ -91,7 +91,7 @@ impl Definitions {
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
-        let rows = while_awaited(self.judge_batch(id, batch)).await??;
+        let rows = while_client_waits(self.judge_batch(id, batch)).await??;
         self.backends.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self
@@ -116,7 +116,7 @@ impl Definitions {
                     return Err(BackendError::definitions_full(most));
                 }
                 if changed {
-                    projects::did(tx, &project, Act::BackendDefine, &id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendDefine, &id, now)?;
                 }
                 Ok(store::actions(tx, &id).map_err(control::Error::from)?)
             })

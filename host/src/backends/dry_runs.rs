@@ -4,7 +4,7 @@ use super::actions::{ActionChange, Definitions};
 use super::migrations::{self, Migrations};
 use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
 use super::store;
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::control::{self, Control};
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{MigrationOutcome, DryRunOutcome, DryRunInput, DryRunStatement};
@@ -22,7 +22,7 @@ impl Migrations {
         let id = self.backends.require_backend(project).await?.id;
         let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
-        let script = while_awaited(self.backends.judge_script(ddl, Some(id))).await??;
+        let script = while_client_waits(self.backends.judge_script(ddl, Some(id))).await??;
         let recorded = self.recorded_version(id, &script.checksum).await?.is_some();
         if !recorded {
             self.check_definitions(id, &script, None).await?;
@@ -54,7 +54,7 @@ impl Definitions {
         batch: Vec<NewAction>,
     ) -> Result<DryRun, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
-        let rows = while_awaited(self.judge_batch(id, batch)).await??;
+        let rows = while_client_waits(self.judge_batch(id, batch)).await??;
         let mut actions = current(&self.control, id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.config.limits.definition_bytes;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::model::{BackendError, LedgerEntry, MigrationResult, MigrationStatus};
 use super::service::Backends;
 use super::{store, verdicts};
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Control};
 use crate::projects;
 use svc_base::clock::Clock;
@@ -101,7 +101,7 @@ impl Migrations {
         let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
         self.backends.record_restores(id).await?;
-        let script = while_awaited(self.backends.judge_script(ddl, Some(id))).await??;
+        let script = while_client_waits(self.backends.judge_script(ddl, Some(id))).await??;
         if let Some(version) = self.recorded_version(id, &script.checksum).await? {
             return Ok(MigrationResult {
                 status: MigrationStatus::AlreadyApplied,
@@ -179,7 +179,7 @@ impl Migrations {
                     return Ok(false);
                 }
                 store::append(tx, &id, &entry)?;
-                projects::did(tx, &project, Act::BackendMigrate, &id, entry.applied_at)?;
+                projects::record_audit(tx, &project, AuditAction::BackendMigrate, &id, entry.applied_at)?;
                 Ok(true)
             })
             .await;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::occupancy::Occupancy;
-use crate::access::Abandoned;
+use crate::access::ClientGone;
 use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
@@ -282,7 +282,7 @@ pub enum BackendError {
     GateBusy,
     /// Nobody waits for the answer any more, and nothing was changed.
     #[error(transparent)]
-    Abandoned(#[from] Abandoned),
+    Abandoned(#[from] ClientGone),
     /// The control database's.
     #[error(transparent)]
     Store(#[from] control::Error),

@@ -15,7 +15,7 @@ use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};
 use super::{Backends, Definitions, Migrations};
 use crate::access::{Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
@@ -27,10 +27,10 @@ pub async fn create(
     backends: Arc<Backends>,
     at: ProjectScope<Editor>,
     input: CreateBackend,
-    keep: Keep<BackendView>,
+    keep: AnswerKeeper<BackendView>,
 ) -> Result<BackendView, Problem> {
     let config = Arc::clone(backends.config());
-    let keep = keep.of(move |detail| BackendView::new(detail, &config));
+    let keep = keep.map_view(move |detail| BackendView::new(detail, &config));
     let detail = backends.create(&at.project, input.checked(), keep).await?;
     Ok(BackendView::new(&detail, backends.config()))
 }

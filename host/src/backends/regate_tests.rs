@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::model::NewAction;
 use super::service::NewBackend;
 use crate::config::Settings;
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::projects::model::NewProject;
 use crate::server::Server;
 use crate::workspaces::Plan;
@@ -48,14 +48,14 @@ async fn another_gate_judges_what_the_last_one_did() {
     };
     let project = app
         .projects
-        .create(workspace, new, Keep::nothing())
+        .create(workspace, new, AnswerKeeper::none())
         .await
         .unwrap();
     let new = NewBackend {
         ddl: "CREATE TABLE a (x)".to_owned(),
         realtime: false,
     };
-    let made = app.backends.create(&project, new, Keep::nothing());
+    let made = app.backends.create(&project, new, AnswerKeeper::none());
     let id = made.await.unwrap().backend.id;
     let action = NewAction {
         name: "count".to_owned(),

@@ -11,7 +11,7 @@ use super::requests::{CreateBackend, DefineActions, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{BackendView, Defined, Updated};
 use super::{Backends, Definitions, Migrations, operations};
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
 use crate::access::{Editor, Viewer};
 use crate::http::extract::{NoQuery, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
@@ -34,19 +34,19 @@ use crate::projects::scope::ProjectScope;
 )]
 pub async fn create(
     State(backends): State<Arc<Backends>>,
-    request: Repeatable,
+    request: IdempotentRequest,
     at: ProjectScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateBackend>().await?;
     let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "backend",
         parent: &parent,
     };
     let work = |keep| operations::create(backends, at, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 

@@ -6,7 +6,7 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
 use super::{Backend, BackendError, Backends};
-use crate::access::{Floor, HasFloor};
+use crate::access::{MinimumRole, HasMinimumRole};
 use crate::config::Config;
 use crate::http::problem::Problem;
 use crate::projects::Projects;
@@ -22,7 +22,7 @@ pub struct BackendScope<F> {
     pub backend: Backend,
 }
 
-impl<F: Floor> BackendScope<F> {
+impl<F: MinimumRole> BackendScope<F> {
     /// Finds the backend of a project.
     ///
     /// # Errors
@@ -34,11 +34,11 @@ impl<F: Floor> BackendScope<F> {
     }
 }
 
-impl<F: Floor> HasFloor for BackendScope<F> {
+impl<F: MinimumRole> HasMinimumRole for BackendScope<F> {
     const ROLE: Role = F::ROLE;
 }
 
-impl<F: Floor, S> FromRequestParts<S> for BackendScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for BackendScope<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,

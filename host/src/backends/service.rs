@@ -10,11 +10,11 @@ use super::model::{Backend, BackendError, BackendDetail, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::kept_answers::AnswerKeeper;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Control, Tx};
 use crate::deployments::frontends;
 use crate::deployments::publication::{Capacity, PublishError};
@@ -72,7 +72,7 @@ impl Backends {
         Ok(Self {
             databases: Arc::new(Databases::open(
                 &config.data,
-                &config.limits.databases(),
+                &config.limits.database_limits(),
                 clock.clone(),
             )?),
             verdicts: Arc::new(Verdicts::new(sandbox)),
@@ -97,12 +97,12 @@ impl Backends {
         &self,
         project: &Project,
         new: NewBackend,
-        keep: Keep<BackendDetail>,
+        keep: AnswerKeeper<BackendDetail>,
     ) -> Result<BackendDetail, BackendError> {
         if self.of_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
-        let script = while_awaited(self.judge_script(new.ddl, None)).await??;
+        let script = while_client_waits(self.judge_script(new.ddl, None)).await??;
         self.check_capacity(project.workspace.id).await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
@@ -152,7 +152,7 @@ impl Backends {
         &self,
         detail: BackendDetail,
         workspace: WorkspaceId,
-        keep: Keep<BackendDetail>,
+        keep: AnswerKeeper<BackendDetail>,
     ) -> Result<BackendDetail, BackendError> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control
@@ -171,8 +171,8 @@ impl Backends {
                     store::append(tx, &backend.id, entry)?;
                 }
                 frontends::bind_backend(tx, &backend.project, &backend.id)?;
-                projects::did(tx, &backend.project, Act::BackendCreate, &backend.id, now)?;
-                keep.keep(tx, &detail)?;
+                projects::record_audit(tx, &backend.project, AuditAction::BackendCreate, &backend.id, now)?;
+                keep.store(tx, &detail)?;
                 Ok(detail)
             })
             .await
@@ -298,7 +298,7 @@ impl Backends {
             .write(move |tx| {
                 let there = set(tx, &id)?;
                 if there {
-                    projects::did(tx, &project, Act::BackendUpdate, &id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendUpdate, &id, now)?;
                 }
                 Ok::<_, control::Error>(there)
             })
@@ -321,7 +321,7 @@ impl Backends {
                 frontends::backend_changed(tx, &project)?;
                 let removed = store::remove(tx, &project)?;
                 if let Some(id) = &removed {
-                    projects::did(tx, &project, Act::BackendDelete, id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::BackendDelete, id, now)?;
                 }
                 Ok::<_, control::Error>(removed)
             })

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{ActionRow, Backend, BackendError, LedgerEntry};
-use crate::config::{Config, Held, Holder};
+use crate::config::{Config, CapUsage, CapHolder};
 use crate::control::{Change, Columns, Error, Tx};
 use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
@@ -60,7 +60,7 @@ pub(super) fn owners(c: &Connection) -> rusqlite::Result<HashMap<BackendId, Opti
 }
 
 /// Counts backends: all, those of workspaces that neither pay nor were made by the operator, and those of some workspaces.
-pub(super) fn count_held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<Held> {
+pub(super) fn count_held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<CapUsage> {
     let list = serde_json::to_string(workspaces)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(
@@ -71,7 +71,7 @@ pub(super) fn count_held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite
     )?
     .query_row([list], |row| {
         let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-        Ok(Held {
+        Ok(CapUsage {
             all: number(0)?,
             strangers: number(1)?,
             own: number(2)?,
@@ -88,8 +88,8 @@ pub(super) fn check_cap(
     let owner = Principal::of_workspace(c, workspace).map_err(Error::from)?;
     let held = count_held(c, &owner.workspaces).map_err(Error::from)?;
     let kind = match owner.is_free_tier {
-        true => Holder::NewOwner,
-        false => Holder::Owner,
+        true => CapHolder::NewOwner,
+        false => CapHolder::Owner,
     };
     Ok(config.limits.backends_cap().check(kind, held, 1)?)
 }
@@ -228,7 +228,7 @@ fn verdict_json(action: &ActionRow) -> String {
 }
 
 fn action_from_row(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     let verdict: String = row.get("verdict")?;
     let verdict: Statement =
         serde_json::from_str(&verdict).map_err(|_| rusqlite::Error::InvalidQuery)?;

@@ -18,9 +18,9 @@ use cap_std::fs::Dir;
 
 use super::make::CONTENT;
 use super::manifest::{Entry, Manifest};
-use crate::content::{Digest, Shelf};
-use crate::data_lock::make_private;
-use crate::private::{self, Layout};
+use crate::content::{Digest, ObjectDirectory};
+use crate::data_lock::create_private_dir;
+use crate::permissions::{self, DirectoryLayout};
 use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
 
@@ -29,7 +29,7 @@ const LOCK: &str = "backup.lock";
 const STATE: &str = "state-";
 const GUESTS: &str = "guests";
 /// Layout of a backup.
-pub(super) const LAYOUT: Layout = Layout {
+pub(super) const LAYOUT: DirectoryLayout = DirectoryLayout {
     what: "backup",
     names: &[MANIFEST, LOCK, CONTENT, GUESTS],
     prefixes: &[STATE, ".backup.json"],
@@ -53,7 +53,7 @@ pub fn is_backup(directory: &Path) -> bool {
 ///
 /// # Errors
 /// Which of them lies where.
-pub(super) fn check_apart(place: &Path, data: &Path) -> anyhow::Result<()> {
+pub(super) fn check_not_nested(place: &Path, data: &Path) -> anyhow::Result<()> {
     let (place, data) = (disk::resolved(place)?, disk::resolved(data)?);
     if place.starts_with(&data) {
         bail!(
@@ -77,8 +77,8 @@ impl BackupDirectory {
     ///
     /// # Errors
     /// When it is none of these, or another backup is being made in it.
-    pub(super) fn to_write(path: &Path) -> anyhow::Result<Self> {
-        make_private(path).with_context(|| format!("making {}", path.display()))?;
+    pub(super) fn open_for_writing(path: &Path) -> anyhow::Result<Self> {
+        create_private_dir(path).with_context(|| format!("making {}", path.display()))?;
         let path = path.canonicalize()?;
         let dir = disk::open(&path).with_context(|| format!("opening {}", path.display()))?;
         let empty = dir.entries()?.next().is_none();
@@ -88,7 +88,7 @@ impl BackupDirectory {
                 path.display()
             );
         }
-        private::close(&path, &LAYOUT)?;
+        permissions::restrict(&path, &LAYOUT)?;
         let lock = FileLock::alone(FileLock::file(&path.join(LOCK))?)?;
         let lock =
             lock.with_context(|| format!("{} is being written by another backup", path.display()))?;
@@ -108,7 +108,7 @@ impl BackupDirectory {
     ///
     /// # Errors
     /// When there is none, or one is being made.
-    pub(super) fn to_read(path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn open_for_reading(path: &Path) -> anyhow::Result<Self> {
         if !is_backup(path) {
             bail!(
                 "{} is no backup: there is no complete one in it",
@@ -192,13 +192,13 @@ impl BackupDirectory {
     }
 
     /// The objects.
-    pub(super) fn content(&self) -> io::Result<Shelf> {
-        Ok(Shelf::new(disk::subdirectory(&self.dir, CONTENT)?))
+    pub(super) fn content(&self) -> io::Result<ObjectDirectory> {
+        Ok(ObjectDirectory::new(disk::subdirectory(&self.dir, CONTENT)?))
     }
 
     /// The guests.
-    pub(super) fn guests(&self) -> io::Result<Shelf> {
-        Ok(Shelf::new(disk::subdirectory(&self.dir, GUESTS)?))
+    pub(super) fn guests(&self) -> io::Result<ObjectDirectory> {
+        Ok(ObjectDirectory::new(disk::subdirectory(&self.dir, GUESTS)?))
     }
 
     /// Makes a state the complete backup: before this the last one is, and after it this one.
@@ -215,12 +215,12 @@ impl BackupDirectory {
     ///
     /// # Errors
     /// The disk's; the next backup goes on, and this one is complete without it.
-    pub(super) fn tidy(&self, manifest: &Manifest, content: &BTreeSet<Digest>) -> io::Result<()> {
+    pub(super) fn remove_unneeded(&self, manifest: &Manifest, content: &BTreeSet<Digest>) -> io::Result<()> {
         self.remove_states(Some(&manifest.state))?;
         fault::point("backup.tidying");
-        self.content()?.keep_only(content)?;
+        self.content()?.retain_only(content)?;
         let guests = manifest.guests.iter().filter_map(Entry::digest).collect();
-        self.guests()?.keep_only(&guests)
+        self.guests()?.retain_only(&guests)
     }
 }
 
@@ -235,8 +235,8 @@ mod tests {
         std::fs::create_dir(&data).unwrap();
         std::os::unix::fs::symlink(&data, root.path().join("link")).unwrap();
         let at = |name: &str| root.path().join(name);
-        check_apart(&at("backup"), &data).unwrap();
-        check_apart(&at("data-backup"), &data).unwrap();
+        check_not_nested(&at("backup"), &data).unwrap();
+        check_not_nested(&at("data-backup"), &data).unwrap();
         for inside in [
             "data",
             "data/backup",
@@ -244,10 +244,10 @@ mod tests {
             "link/backup",
             "data/../data/c",
         ] {
-            let refused = check_apart(&at(inside), &data).unwrap_err().to_string();
+            let refused = check_not_nested(&at(inside), &data).unwrap_err().to_string();
             assert!(refused.contains("inside the data directory"), "{refused}");
         }
-        let refused = check_apart(root.path(), &data).unwrap_err().to_string();
+        let refused = check_not_nested(root.path(), &data).unwrap_err().to_string();
         assert!(refused.contains("of its own"), "{refused}");
     }
 
@@ -255,18 +255,18 @@ mod tests {
     fn only_what_is_empty_or_ours_is_written_to() {
         let root = tempfile::tempdir().unwrap();
         let (ours, other) = (root.path().join("ours"), root.path().join("other"));
-        let first = BackupDirectory::to_write(&ours).unwrap();
-        let second = BackupDirectory::to_write(&ours).unwrap_err().to_string();
+        let first = BackupDirectory::open_for_writing(&ours).unwrap();
+        let second = BackupDirectory::open_for_writing(&ours).unwrap_err().to_string();
         assert!(second.contains("another backup"), "{second}");
         drop(first);
-        BackupDirectory::to_write(&ours).unwrap();
-        let unread = BackupDirectory::to_read(&ours).unwrap_err().to_string();
+        BackupDirectory::open_for_writing(&ours).unwrap();
+        let unread = BackupDirectory::open_for_reading(&ours).unwrap_err().to_string();
         assert!(unread.contains("no complete one"), "{unread}");
         std::fs::create_dir(&other).unwrap();
         std::fs::write(other.join("holiday.jpg"), b"").unwrap();
-        let refused = BackupDirectory::to_write(&other).unwrap_err().to_string();
+        let refused = BackupDirectory::open_for_writing(&other).unwrap_err().to_string();
         assert!(refused.contains("no backup"), "{refused}");
         std::fs::write(ours.join(MANIFEST), br#"{"format":2}"#).unwrap();
-        assert!(BackupDirectory::to_write(&ours).is_err());
+        assert!(BackupDirectory::open_for_writing(&ours).is_err());
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::Made;
-use crate::overview::running;
+use super::outcome::BackupOutcome;
+use crate::overview::status_file;
 use svc_base::clock::Timestamp;
 
 /// The name of the file in the data directory. A restore leaves it as it is.
@@ -14,16 +14,16 @@ const FILE: &str = "backup.status";
 
 /// The last backups.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Last {
+pub struct LastBackup {
     /// The last that is whole.
-    pub complete: Option<Complete>,
+    pub complete: Option<CompleteBackup>,
     /// When one failed after it.
     pub failed_at: Option<Timestamp>,
 }
 
 /// A backup that is whole.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Complete {
+pub struct CompleteBackup {
     /// When the installation was as the backup has it.
     pub moment: Timestamp,
     /// Where it is.
@@ -35,15 +35,15 @@ pub struct Complete {
 }
 
 /// Reads what is known.
-pub fn read(data: &Path) -> io::Result<Last> {
-    Ok(running::read_json(data, FILE)?.unwrap_or_default())
+pub fn read(data: &Path) -> io::Result<LastBackup> {
+    Ok(status_file::read_json(data, FILE)?.unwrap_or_default())
 }
 
 /// Writes down what became of a backup.
-pub fn note(data: &Path, place: &Path, made: Option<&Made>, now: Timestamp) -> io::Result<()> {
+pub fn record(data: &Path, place: &Path, made: Option<&BackupOutcome>, now: Timestamp) -> io::Result<()> {
     let last = match made.filter(|made| made.complete) {
-        Some(made) => Last {
-            complete: Some(Complete {
+        Some(made) => LastBackup {
+            complete: Some(CompleteBackup {
                 moment: made.moment,
                 directory: std::path::absolute(place)?.display().to_string(),
                 bytes: made.databases.bytes + made.content.bytes + made.guests.bytes,
@@ -51,10 +51,10 @@ pub fn note(data: &Path, place: &Path, made: Option<&Made>, now: Timestamp) -> i
             }),
             failed_at: None,
         },
-        None => Last {
+        None => LastBackup {
             failed_at: Some(now),
             ..read(data)?
         },
     };
-    running::write(data, FILE, &last)
+    status_file::write(data, FILE, &last)
 }

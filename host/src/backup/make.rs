@@ -6,13 +6,13 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::manifest::{Entry, FORMAT, Manifest};
-use super::objects::{Objects, Source};
-use super::outcome::{Copied, Made};
-use super::place::{BackupDirectory, check_apart};
-use super::{Stage, Watch, millis};
+use super::objects::{ObjectCopy, ObjectSource};
+use super::outcome::{CopyStats, BackupOutcome};
+use super::directory::{BackupDirectory, check_not_nested};
+use super::{Stage, ProgressFn, millis};
 use crate::backends::copies::DatabaseSources;
-use crate::check::{Findings, Parts};
-use crate::content::{Content, Digest, Hold, Place as Stored, Shelf};
+use crate::check::{Findings, InstallationStores};
+use crate::content::{Content, Digest, ContentLock, ContentLocation, ObjectDirectory};
 use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
@@ -41,13 +41,13 @@ pub async fn make(
     served: Option<Content>,
     place: &Path,
     clock: &Clock,
-    watch: Watch<'_>,
-) -> anyhow::Result<Made> {
+    watch: ProgressFn<'_>,
+) -> anyhow::Result<BackupOutcome> {
     let started = Stopwatch::start();
-    check_apart(place, data)?;
-    let place = BackupDirectory::to_write(place)?;
+    check_not_nested(place, data)?;
+    let place = BackupDirectory::open_for_writing(place)?;
     fault::point("backup.begun");
-    let Some(_hold) = Hold::keep(data)? else {
+    let Some(_hold) = ContentLock::shared(data)? else {
         bail!("the data directory {} is being restored", data.display());
     };
     if is_unfinished(data) {
@@ -70,16 +70,16 @@ pub async fn make(
 }
 
 /// Everything as it was at one moment.
-struct Moment {
+struct ConsistentView {
     at: Timestamp,
     control: Snapshot,
     backends: DatabaseSources,
 }
 
-impl Moment {
+impl ConsistentView {
     fn take(control: &Control, files: DatabaseFiles, clock: &Clock) -> anyhow::Result<Self> {
         let mut backends = DatabaseSources::open(control, files)?;
-        let still = control.while_still(|| {
+        let still = control.with_writes_paused(|| {
             let control = control.snapshot()?;
             backends.pin(&control)?;
             anyhow::Ok((clock.now(), control))
@@ -95,18 +95,18 @@ impl Moment {
 }
 
 /// Where the content of an installation is copied from: a store that is no directory is the server's alone.
-async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<Source> {
-    let stored = Stored::noted(data)?;
+async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSource> {
+    let stored = ContentLocation::read_recorded(data)?;
     match (stored.directory(), served) {
-        (None, Some(content)) if stored.lasts() => {
+        (None, Some(content)) if stored.is_durable() => {
             let sizes = content.sizes().await?;
-            Ok(Source::Store(content, sizes))
+            Ok(ObjectSource::Store(content, sizes))
         }
         _ => {
             let directory = stored.require_directory()?;
             // An installation that never served has none.
             std::fs::create_dir_all(&directory)?;
-            Ok(Source::Directory(Shelf::new(disk::open(&directory)?)))
+            Ok(ObjectSource::Directory(ObjectDirectory::new(disk::open(&directory)?)))
         }
     }
 }
@@ -117,8 +117,8 @@ async fn copy(
     place: &BackupDirectory,
     state: &str,
     clock: &Clock,
-    watch: Watch<'_>,
-) -> anyhow::Result<Made> {
+    watch: ProgressFn<'_>,
+) -> anyhow::Result<BackupOutcome> {
     let directory = place.state(state);
     let from = source(data, served).await?;
     let (at, ids) = copy_databases((data, control), place, state, clock, watch)?;
@@ -126,36 +126,36 @@ async fn copy(
     let control = Control::open(&directory)?;
     let one_time_left_out = operators::remove_one_time_shares(&control, at).await?;
     let wanted = operators::referenced_content(&control).await?;
-    let source = Objects {
+    let source = ObjectCopy {
         from,
         wanted: &wanted,
     };
-    let (mut content, mut made) = (place.content()?, Made::begun(at, one_time_left_out));
+    let (mut content, mut made) = (place.content()?, BackupOutcome::new(at, one_time_left_out));
     let copying = source.copy_to(&mut content, &mut made.content, false, watch);
     let damaged = copying.await?;
     fault::point("backup.content");
     let guests = copy_guests(&data.join("guests"), &mut place.guests()?, &mut made.guests)?;
-    let parts = Parts {
+    let stores = InstallationStores {
         control,
         content: Content::open(&place.content_path())?,
         once: None,
         files: DatabaseFiles::open(&directory.join(BACKENDS))?,
     };
-    let mut found = check(&parts, damaged, watch).await?;
+    let mut found = check(&stores, damaged, watch).await?;
     if !found.errors.is_empty() {
         // What an earlier backup left may have been damaged since: then another copy mends it.
         let copying = source.copy_to(&mut content, &mut made.content, true, watch);
         let damaged = copying.await?;
-        found = check(&parts, damaged, watch).await?;
+        found = check(&stores, damaged, watch).await?;
     }
     (made.errors, made.notes) = (found.errors, found.notes);
     made.notes.extend(guests::status::elsewhere(data)?);
     if !made.errors.is_empty() {
         return Ok(made);
     }
-    parts.control.close();
-    drop(parts);
-    control::seal(&directory)?;
+    stores.control.close();
+    drop(stores);
+    control::finish_copy(&directory)?;
     let manifest = describe(&directory, state, at, &ids, guests)?;
     let whole = [Some(&manifest.control), manifest.counters.as_ref()];
     for entry in manifest.backends.iter().chain(whole.into_iter().flatten()) {
@@ -164,7 +164,7 @@ async fn copy(
     fault::point("backup.checked");
     place.publish(&manifest)?;
     made.complete = true;
-    if let Err(error) = place.tidy(&manifest, &wanted) {
+    if let Err(error) = place.remove_unneeded(&manifest, &wanted) {
         made.notes.push(format!(
             "what the backup does not need is still there: {error}"
         ));
@@ -174,12 +174,12 @@ async fn copy(
 
 /// Looks at a copy, of which it is known already what is `damaged`.
 pub(super) async fn check(
-    parts: &Parts,
+    stores: &InstallationStores,
     damaged: Vec<String>,
-    watch: Watch<'_>,
+    watch: ProgressFn<'_>,
 ) -> anyhow::Result<Findings> {
     watch(Stage::Check, 0, 1);
-    let mut found = parts.check().await?;
+    let mut found = stores.check().await?;
     found.errors.extend(damaged);
     watch(Stage::Check, 1, 1);
     Ok(found)
@@ -191,9 +191,9 @@ fn copy_databases(
     place: &BackupDirectory,
     state: &str,
     clock: &Clock,
-    watch: Watch<'_>,
+    watch: ProgressFn<'_>,
 ) -> anyhow::Result<(Timestamp, Vec<BackendId>)> {
-    let moment = Moment::take(control, DatabaseFiles::open(&data.join(BACKENDS))?, clock)?;
+    let moment = ConsistentView::take(control, DatabaseFiles::open(&data.join(BACKENDS))?, clock)?;
     fault::point("backup.moment");
     let to = place.state(state);
     disk::subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
@@ -213,7 +213,7 @@ fn copy_databases(
 }
 
 /// Copies installed guests, each in its folder; answers what they are called.
-fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Result<Vec<Entry>> {
+fn copy_guests(from: &Path, to: &mut ObjectDirectory, copied: &mut CopyStats) -> anyhow::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let dir = match disk::open(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(entries),
@@ -247,7 +247,7 @@ fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Resu
             let (digest, bytes) = Digest::of_copied(guest.open()?, io::sink())?;
             let there = to.bytes(&digest)? == Some(bytes);
             if there {
-                to.rely_on(&digest);
+                to.sync_later(&digest);
             } else {
                 to.put(&digest, guest.open()?)?;
             }
@@ -278,7 +278,7 @@ fn describe(
     Ok(Manifest {
         format: FORMAT,
         program: concat!("svc ", env!("CARGO_PKG_VERSION")).to_owned(),
-        schema: control::SCHEMA,
+        schema: control::SCHEMA_VERSION,
         moment: at.to_string(),
         state: state.to_owned(),
         control: describe_file(&directory.join(CONTROL), CONTROL.to_owned())?,

@@ -47,7 +47,7 @@ pub(super) struct Entry {
 }
 
 #[derive(Deserialize)]
-struct Form {
+struct FormatField {
     format: u32,
 }
 
@@ -69,7 +69,7 @@ impl Manifest {
     /// # Errors
     /// When it is damaged, or made by a newer program.
     pub(super) fn parse(text: &[u8]) -> anyhow::Result<Self> {
-        let form: Form =
+        let form: FormatField =
             serde_json::from_slice(text).context("the backup's manifest is damaged")?;
         if form.format > FORMAT {
             bail!(
@@ -79,12 +79,12 @@ impl Manifest {
         }
         let manifest: Self =
             serde_json::from_slice(text).context("the backup's manifest is damaged")?;
-        if manifest.schema > control::SCHEMA {
+        if manifest.schema > control::SCHEMA_VERSION {
             bail!(
                 "the backup was made by {}, whose schema {} is newer than {}: use a newer program",
                 manifest.program,
                 manifest.schema,
-                control::SCHEMA
+                control::SCHEMA_VERSION
             );
         }
         Ok(manifest)
@@ -109,7 +109,7 @@ mod tests {
         Manifest {
             format: FORMAT,
             program: "svc 0.1.0".into(),
-            schema: control::SCHEMA,
+            schema: control::SCHEMA_VERSION,
             moment: "2026-11-20T12:00:00.000Z".into(),
             state: "state-1".into(),
             control: Entry {
@@ -128,7 +128,7 @@ mod tests {
         let known = manifest();
         assert_eq!(Manifest::parse(&known.text().unwrap()).unwrap(), known);
         let later = Manifest {
-            schema: control::SCHEMA + 1,
+            schema: control::SCHEMA_VERSION + 1,
             ..manifest()
         };
         let refused = Manifest::parse(&later.text().unwrap()).unwrap_err();

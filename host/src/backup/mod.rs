@@ -10,7 +10,7 @@ mod make;
 mod manifest;
 mod objects;
 mod outcome;
-mod place;
+mod directory;
 mod restore;
 mod switch;
 mod verify;
@@ -20,10 +20,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use make::make;
-pub use outcome::{Copied, Made};
-pub use place::is_backup;
-pub use restore::{Restored, restore};
-pub use switch::settle;
+pub use outcome::{CopyStats, BackupOutcome};
+pub use directory::is_backup;
+pub use restore::{RestoreOutcome, restore};
+pub use switch::finish_interrupted;
 pub use verify::verify;
 
 /// Stage of a backup or a restore, for the display of its progress.
@@ -39,7 +39,7 @@ pub enum Stage {
 }
 
 /// Told how far a stage is, and how far it goes.
-pub type Watch<'w> = &'w dyn Fn(Stage, u64, u64);
+pub type ProgressFn<'w> = &'w dyn Fn(Stage, u64, u64);
 
 /// Whole milliseconds, as a command's answer has them.
 fn millis(duration: Duration) -> u64 {

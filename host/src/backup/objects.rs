@@ -3,20 +3,20 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
-use super::outcome::Copied;
-use super::{Stage, Watch};
-use crate::content::{self, Content, Digest, PutError, Shelf};
+use super::outcome::CopyStats;
+use super::{Stage, ProgressFn};
+use crate::content::{self, Content, Digest, PutError, ObjectDirectory};
 use svc_base::fault;
 
 /// Where objects are copied from.
-pub(super) enum Source {
+pub(super) enum ObjectSource {
     /// A directory.
-    Directory(Shelf),
+    Directory(ObjectDirectory),
     /// Another store, with the sizes of its objects.
     Store(Content, HashMap<Digest, u64>),
 }
 
-impl Source {
+impl ObjectSource {
     fn bytes(&self, digest: &Digest) -> io::Result<Option<u64>> {
         match self {
             Self::Directory(shelf) => shelf.bytes(digest),
@@ -26,24 +26,24 @@ impl Source {
 }
 
 /// Objects to copy.
-pub(super) struct Objects<'o> {
+pub(super) struct ObjectCopy<'o> {
     /// Where they are.
-    pub(super) from: Source,
+    pub(super) from: ObjectSource,
     /// Digests to copy.
     pub(super) wanted: &'o BTreeSet<Digest>,
 }
 
-impl Objects<'_> {
+impl ObjectCopy<'_> {
     /// Copies what is not there yet, and if `thorough` what is there and not whole; answers of which there is
     /// no whole one.
     pub(super) async fn copy_to(
         &self,
-        to: &mut Shelf,
-        copied: &mut Copied,
+        to: &mut ObjectDirectory,
+        copied: &mut CopyStats,
         thorough: bool,
-        watch: Watch<'_>,
+        watch: ProgressFn<'_>,
     ) -> anyhow::Result<Vec<String>> {
-        *copied = Copied::default();
+        *copied = CopyStats::default();
         let mut damaged = Vec::new();
         let mut all = 0;
         for digest in self.wanted {
@@ -68,18 +68,18 @@ impl Objects<'_> {
     async fn copy_one(
         &self,
         digest: &Digest,
-        to: &mut Shelf,
+        to: &mut ObjectDirectory,
         thorough: bool,
     ) -> anyhow::Result<Option<(u64, bool)>> {
         let (source, there) = (self.from.bytes(digest)?, to.bytes(digest)?);
         let trusted = there.is_some() && !thorough && (source.is_none() || source == there);
         if trusted || (thorough && to.is_whole(digest)?) {
-            to.rely_on(digest);
+            to.sync_later(digest);
             return Ok(there.map(|bytes| (bytes, false)));
         }
         let put = match &self.from {
-            Source::Directory(shelf) => shelf.get(digest)?.map(|file| to.put(digest, file)),
-            Source::Store(content, _) => match content.get(digest).await {
+            ObjectSource::Directory(shelf) => shelf.get(digest)?.map(|file| to.put(digest, file)),
+            ObjectSource::Store(content, _) => match content.get(digest).await {
                 Err(content::Error::Damaged(_)) => Some(Err(PutError::Damaged)),
                 object => object?.map(|bytes| to.put(digest, &*bytes)),
             },
@@ -91,7 +91,7 @@ impl Objects<'_> {
             Ok(bytes) => Ok(Some((bytes, true))),
             // Damage at the source need not be damage here.
             Err(PutError::Damaged) if to.is_whole(digest)? => {
-                to.rely_on(digest);
+                to.sync_later(digest);
                 Ok(there.map(|bytes| (bytes, false)))
             }
             Err(PutError::Damaged) => Ok(None),

@@ -6,17 +6,17 @@ use svc_base::clock::Timestamp;
 
 /// Outcome of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Made {
+pub struct BackupOutcome {
     /// When the installation was as the backup has it.
     pub moment: Timestamp,
     /// Whether the copy is whole; one that is not takes no earlier one's place.
     pub complete: bool,
     /// The control database, the counters and tenants' databases.
-    pub databases: Copied,
+    pub databases: CopyStats,
     /// Sources and pages.
-    pub content: Copied,
+    pub content: CopyStats,
     /// Installed guests.
-    pub guests: Copied,
+    pub guests: CopyStats,
     /// One-time shares, whose pages are in no backup.
     pub one_time_left_out: usize,
     /// Errors of the copy.
@@ -27,15 +27,15 @@ pub struct Made {
     pub duration_ms: u64,
 }
 
-impl Made {
+impl BackupOutcome {
     /// The outcome of a backup of which nothing is copied yet.
-    pub(super) fn begun(moment: Timestamp, one_time_left_out: usize) -> Self {
+    pub(super) fn new(moment: Timestamp, one_time_left_out: usize) -> Self {
         Self {
             moment,
             complete: false,
-            databases: Copied::default(),
-            content: Copied::default(),
-            guests: Copied::default(),
+            databases: CopyStats::default(),
+            content: CopyStats::default(),
+            guests: CopyStats::default(),
             one_time_left_out,
             errors: Vec::new(),
             notes: Vec::new(),
@@ -46,7 +46,7 @@ impl Made {
 
 /// Files that were copied, and files that had been before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Copied {
+pub struct CopyStats {
     /// Number of files.
     pub files: u64,
     /// Bytes of these files.
@@ -57,7 +57,7 @@ pub struct Copied {
     pub copied_bytes: u64,
 }
 
-impl Copied {
+impl CopyStats {
     pub(super) fn count(&mut self, bytes: u64, now: bool) {
         self.files += 1;
         self.bytes += bytes;

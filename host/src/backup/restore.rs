@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use super::make::{BACKENDS, CONTENT, CONTROL, check};
 use super::manifest::{Entry, Manifest};
-use super::objects::{Objects, Source};
-use super::outcome::Copied;
-use super::place::{BackupDirectory, check_apart};
-use super::{Stage, Watch, millis, switch};
-use crate::check::Parts;
-use crate::content::{Content, Digest, Hold, Shelf};
+use super::objects::{ObjectCopy, ObjectSource};
+use super::outcome::CopyStats;
+use super::directory::{BackupDirectory, check_not_nested};
+use super::{Stage, ProgressFn, millis, switch};
+use crate::check::InstallationStores;
+use crate::content::{Content, Digest, ContentLock, ObjectDirectory};
 use crate::control::{self, Control, counters};
-use crate::data_dir::Founding;
+use crate::data_dir::NewDirectoryGuard;
 use crate::data_lock::DataLock;
 use crate::deployments::operators;
 use svc_base::Stopwatch;
@@ -29,7 +29,7 @@ const GUESTS: &str = "guests";
 
 /// Outcome of a restore.
 #[derive(Clone, Debug, Serialize)]
-pub struct Restored {
+pub struct RestoreOutcome {
     /// When the installation was as it is now, RFC 3339 in UTC.
     pub moment: String,
     /// Whether the data directory has the backup's state; else nothing has changed.
@@ -37,11 +37,11 @@ pub struct Restored {
     /// The directory in the data directory that has what was there before, if anything was.
     pub before: Option<String>,
     /// The control database, the counters and tenants' databases.
-    pub databases: Copied,
+    pub databases: CopyStats,
     /// Sources and pages.
-    pub content: Copied,
+    pub content: CopyStats,
     /// Installed guests.
-    pub guests: Copied,
+    pub guests: CopyStats,
     /// Errors of the backup.
     pub errors: Vec<String>,
     /// Parts that could not be looked at; nothing in them keeps the backup from being restored.
@@ -59,31 +59,31 @@ pub async fn restore(
     place: &Path,
     data: &Path,
     clock: &Clock,
-    watch: Watch<'_>,
-) -> anyhow::Result<Restored> {
+    watch: ProgressFn<'_>,
+) -> anyhow::Result<RestoreOutcome> {
     let started = Stopwatch::start();
-    let place = BackupDirectory::to_read(place)?;
-    check_apart(&place.path, data)?;
+    let place = BackupDirectory::open_for_reading(place)?;
+    check_not_nested(&place.path, data)?;
     let manifest = place.manifest()?;
-    let mut founding = Founding::begin(data)?;
+    let mut guard = NewDirectoryGuard::begin(data)?;
     let lock = DataLock::take(data)?;
-    founding.locked(&lock)?;
+    guard.check_if_new(&lock)?;
     lock.announce_restore()?;
-    let Some(_hold) = Hold::take(data)? else {
+    let Some(_hold) = ContentLock::exclusive(data)? else {
         bail!("a backup of {} is being made", data.display());
     };
-    switch::settle(data)?;
+    switch::finish_interrupted(data)?;
     let dir = disk::open(data)?;
-    let new = switch::begin(&dir)?;
+    let new = switch::create_new_state(&dir)?;
     fault::point("restore.begun");
-    let mut done = stage(&place, &manifest, &data.join(switch::NEW), &new, watch).await;
+    let mut done = prepare(&place, &manifest, &data.join(switch::NEW_STATE), &new, watch).await;
     if let Ok(restored) = &mut done
         && restored.errors.is_empty()
     {
         let before = switch::commit(&dir, clock.now());
         restored.before = before.inspect_err(|_| clean_up(data))?;
         restored.restored = true;
-        founding.done();
+        guard.disarm();
         restored.duration_ms = millis(started.elapsed());
     } else {
         clean_up(data);
@@ -93,26 +93,26 @@ pub async fn restore(
 
 /// Removes what was begun, unless the new state is the one that counts by now.
 fn clean_up(data: &Path) {
-    if let Err(error) = switch::settle(data) {
+    if let Err(error) = switch::finish_interrupted(data) {
         tracing::warn!(error = format!("{error:#}"), "whatever runs next goes on");
     }
 }
 
 /// Copies a backup and looks at the copy.
-async fn stage(
+async fn prepare(
     place: &BackupDirectory,
     manifest: &Manifest,
     directory: &Path,
     new: &Dir,
-    watch: Watch<'_>,
-) -> anyhow::Result<Restored> {
-    let mut restored = Restored {
+    watch: ProgressFn<'_>,
+) -> anyhow::Result<RestoreOutcome> {
+    let mut restored = RestoreOutcome {
         moment: manifest.moment.clone(),
         restored: false,
         before: None,
-        databases: Copied::default(),
-        content: Copied::default(),
-        guests: Copied::default(),
+        databases: CopyStats::default(),
+        content: CopyStats::default(),
+        guests: CopyStats::default(),
         errors: Vec::new(),
         notes: Vec::new(),
         duration_ms: 0,
@@ -129,16 +129,16 @@ async fn stage(
     copy_guests(place, manifest, new, &mut restored.guests)?;
     let control = Control::open(directory)?;
     let wanted = operators::referenced_content(&control).await?;
-    let objects = Objects {
-        from: Source::Directory(place.content()?),
+    let objects = ObjectCopy {
+        from: ObjectSource::Directory(place.content()?),
         wanted: &wanted,
     };
-    let mut content = Shelf::new(disk::subdirectory(new, CONTENT)?);
+    let mut content = ObjectDirectory::new(disk::subdirectory(new, CONTENT)?);
     let damaged = objects
         .copy_to(&mut content, &mut restored.content, false, watch)
         .await?;
     fault::point("restore.content");
-    let parts = Parts {
+    let parts = InstallationStores {
         control,
         content: Content::open(&directory.join(CONTENT))?,
         once: None,
@@ -148,7 +148,7 @@ async fn stage(
     (restored.errors, restored.notes) = (found.errors, found.notes);
     parts.control.close();
     drop(parts);
-    control::seal(directory)?;
+    control::finish_copy(directory)?;
     Ok(restored)
 }
 
@@ -157,8 +157,8 @@ fn copy_databases(
     manifest: &Manifest,
     directory: &Path,
     new: &Dir,
-    copied: &mut Copied,
-    watch: Watch<'_>,
+    copied: &mut CopyStats,
+    watch: ProgressFn<'_>,
 ) -> anyhow::Result<()> {
     let state = place.dir.open_dir(&manifest.state)?;
     let all = manifest.backends.len() as u64 + 1;
@@ -208,7 +208,7 @@ fn copy_guests(
     place: &BackupDirectory,
     manifest: &Manifest,
     new: &Dir,
-    copied: &mut Copied,
+    copied: &mut CopyStats,
 ) -> anyhow::Result<()> {
     if manifest.guests.is_empty() {
         return Ok(());

@@ -16,9 +16,9 @@ use svc_base::clock::Timestamp;
 use svc_base::{disk, fault};
 
 /// Where the new state is made, in the data directory.
-pub(super) const NEW: &str = "restoring";
+pub(super) const NEW_STATE: &str = "restoring";
 /// Parts of a data directory's state: everything else in it is not restored and stays.
-const PARTS: [&str; 12] = [
+const STATE_ENTRIES: [&str; 12] = [
     "control.db",
     "control.db-wal",
     "control.db-shm",
@@ -46,31 +46,31 @@ struct Journal {
 ///
 /// # Errors
 /// The disk's; calling again goes on.
-pub fn settle(data: &Path) -> anyhow::Result<()> {
+pub fn finish_interrupted(data: &Path) -> anyhow::Result<()> {
     let dir = disk::open(data)?;
     if is_unfinished(data) {
         finish(&dir).context("finishing a restore that was interrupted")?;
     } else {
-        disk::remove_directory(&dir, NEW)?;
+        disk::remove_directory(&dir, NEW_STATE)?;
     }
     Ok(())
 }
 
 /// Makes the directory for a new state.
-pub(super) fn begin(data: &Dir) -> io::Result<Dir> {
-    disk::remove_directory(data, NEW)?;
-    disk::subdirectory(data, NEW)
+pub(super) fn create_new_state(data: &Dir) -> io::Result<Dir> {
+    disk::remove_directory(data, NEW_STATE)?;
+    disk::subdirectory(data, NEW_STATE)
 }
 
 /// Puts the new state, which is complete, in the place of the old one; returns where the old one is kept, if there was
 /// one.
 ///
 /// # Errors
-/// The disk's; until the journal is written nothing has changed, afterwards [`settle`] goes on.
+/// The disk's; until the journal is written nothing has changed, afterwards [`finish_interrupted`] goes on.
 pub(super) fn commit(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String>> {
-    disk::sync_all(&data.open_dir(NEW)?)?;
+    disk::sync_all(&data.open_dir(NEW_STATE)?)?;
     disk::sync(data)?;
-    let old: Vec<String> = PARTS
+    let old: Vec<String> = STATE_ENTRIES
         .into_iter()
         .filter(|part| disk::has(data, part))
         .map(Into::into)
@@ -124,15 +124,15 @@ fn finish(data: &Dir) -> anyhow::Result<()> {
         disk::sync(data)?;
     }
     fault::point("restore.cleared");
-    if disk::has(data, NEW) {
-        let new = data.open_dir(NEW)?;
+    if disk::has(data, NEW_STATE) {
+        let new = data.open_dir(NEW_STATE)?;
         for entry in new.entries()? {
             let name = entry?.file_name();
             new.rename(&name, data, &name)?;
             fault::point("restore.placed");
         }
         disk::sync(data)?;
-        disk::remove_directory(data, NEW)?;
+        disk::remove_directory(data, NEW_STATE)?;
     }
     fault::point("restore.finished");
     disk::remove_file(data, JOURNAL)?;
@@ -152,7 +152,7 @@ mod tests {
         for part in ["control.db", "control.db-wal", "lock"] {
             std::fs::write(at(part), "old").unwrap();
         }
-        let new = begin(&data).unwrap();
+        let new = create_new_state(&data).unwrap();
         for part in ["control.db", "guests"] {
             new.write(part, "new").unwrap();
         }
@@ -166,7 +166,7 @@ mod tests {
             read(&format!("{before}/control.db-wal")).as_deref(),
             Some("old")
         );
-        assert!(!is_unfinished(directory.path()) && !at(NEW).exists());
+        assert!(!is_unfinished(directory.path()) && !at(NEW_STATE).exists());
         // The journal of a process that died just before it would have removed it: nothing is left to move.
         let journal = Journal {
             before,
@@ -174,7 +174,7 @@ mod tests {
         };
         data.write(JOURNAL, serde_json::to_vec(&journal).unwrap())
             .unwrap();
-        settle(directory.path()).unwrap();
+        finish_interrupted(directory.path()).unwrap();
         assert_eq!(state(), switched);
         assert_ne!(free_name(&data, Timestamp(0)), journal.before);
     }

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::make::{BACKENDS, CONTROL};
 use super::manifest::{Entry, Manifest};
-use super::place::{BackupDirectory, LAYOUT};
-use crate::check::{Findings, Parts};
+use super::directory::{BackupDirectory, LAYOUT};
+use crate::check::{Findings, InstallationStores};
 use crate::content::{Content, Digest};
 use crate::control::{self, Control, counters};
-use crate::private;
+use crate::permissions;
 use svc_base::ids::BackendId;
 use svc_database::DatabaseFiles;
 
@@ -18,26 +18,26 @@ use svc_database::DatabaseFiles;
 /// # Errors
 /// When it cannot be read at all.
 pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
-    let place = BackupDirectory::to_read(place)?;
+    let place = BackupDirectory::open_for_reading(place)?;
     let manifest = place.manifest()?;
     let damaged = damaged_files(&place, &manifest)?;
-    if manifest.schema != control::SCHEMA {
+    if manifest.schema != control::SCHEMA_VERSION {
         anyhow::bail!(
             "the backup was made by {}: restore it into a new directory to check it",
             manifest.program
         );
     }
     let directory = place.state(&manifest.state);
-    let parts = Parts {
-        control: Control::look(&directory)?,
+    let stores = InstallationStores {
+        control: Control::open_read_only(&directory)?,
         content: Content::open(&place.content_path())?,
         once: None,
         files: DatabaseFiles::open(&directory.join(BACKENDS))?,
     };
-    let mut found = parts.check().await?;
+    let mut found = stores.check().await?;
     found.errors.extend(damaged);
     // Where a copy of it lies is not ours to decide.
-    found.notes.extend(private::opening(&place.path, &LAYOUT)?);
+    found.notes.extend(permissions::describe_exposure(&place.path, &LAYOUT)?);
     Ok(found)
 }
 

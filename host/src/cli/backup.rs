@@ -10,9 +10,9 @@ use anyhow::Context as _;
 use super::OperatorArgs;
 use super::actor::actor;
 use super::progress::Progress;
-use crate::backup::{self, Copied, Made, last};
+use crate::backup::{self, CopyStats, BackupOutcome, last};
 use crate::control::Control;
-use crate::operators::{self, MakeBackup, Operation, Told};
+use crate::operators::{self, MakeBackup, Operation, ProgressSink};
 use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Args)]
@@ -30,11 +30,11 @@ impl Backup {
         let directory = std::path::absolute(&self.dir)?;
         let progress = Arc::new(Progress::new());
         let shown = Arc::clone(&progress);
-        let watch = Told::new(move |step| shown.show(step.stage, step.done, step.all));
+        let watch = ProgressSink::new(move |step| shown.show(step.stage, step.done, step.all));
         let wanted = Operation::Backup(MakeBackup {
             directory: directory.clone(),
         });
-        let made = match operators::ask(&data, &wanted, &actor(), &watch).await? {
+        let made = match operators::run_on_server(&data, &wanted, &actor(), &watch).await? {
             Some(answer) => serde_json::from_str(&answer.document)?,
             None => offline(&data, &directory, &progress).await?,
         };
@@ -49,19 +49,19 @@ impl Backup {
 }
 
 /// Makes a backup where no server does.
-async fn offline(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<Made> {
+async fn offline(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<BackupOutcome> {
     super::allow_many_files();
     let clock = Clock::system();
     let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
     let watch = |stage, done, all| progress.show(stage, done, all);
     let made = backup::make((data, &control), None, directory, &clock, &watch).await;
-    if let Err(error) = last::note(data, directory, made.as_ref().ok(), clock.now()) {
+    if let Err(error) = last::record(data, directory, made.as_ref().ok(), clock.now()) {
         super::say(&format!("`svc status` does not know of this: {error}"));
     }
     made
 }
 
-fn summary(made: &Made) -> Result<String, std::fmt::Error> {
+fn summary(made: &BackupOutcome) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     if made.complete {
         writeln!(text, "everything as it was at {}", made.moment)?;
@@ -89,9 +89,9 @@ fn summary(made: &Made) -> Result<String, std::fmt::Error> {
 /// Says what was copied.
 pub(super) fn lines(
     text: &mut String,
-    databases: &Copied,
-    content: &Copied,
-    guests: &Copied,
+    databases: &CopyStats,
+    content: &CopyStats,
+    guests: &CopyStats,
 ) -> std::fmt::Result {
     let parts = [
         ("databases", databases),

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use super::OperatorArgs;
 use super::actor::actor;
 use crate::backup;
-use crate::check::{Findings, Parts};
-use crate::content::{Content, OnceFiles, Place};
+use crate::check::{Findings, InstallationStores};
+use crate::content::{Content, OneTimeFiles, ContentLocation};
 use crate::data_dir;
-use crate::operators::{self, CheckAll, Operation, Told};
-use crate::private;
+use crate::operators::{self, CheckAll, Operation, ProgressSink};
+use crate::permissions;
 use svc_database::DatabaseFiles;
 
 #[derive(Debug, clap::Args)]
@@ -29,13 +29,13 @@ impl Check {
         }
         // Before it is closed, as by every command.
         let open = match data_dir::is_installation(&data) {
-            true => private::opening(&data, &data_dir::LAYOUT)?,
+            true => permissions::describe_exposure(&data, &data_dir::LAYOUT)?,
             false => None,
         };
         let data = self.args.installation()?;
         let wanted = Operation::Check(CheckAll {});
         let mut found: Findings =
-            match operators::ask(&data, &wanted, &actor(), &Told::default()).await? {
+            match operators::run_on_server(&data, &wanted, &actor(), &ProgressSink::default()).await? {
                 Some(answer) => serde_json::from_str(&answer.document)?,
                 None => self.offline(&data).await?,
             };
@@ -47,10 +47,10 @@ impl Check {
 
     /// Looks at a data directory that no server has.
     async fn offline(&self, data: &Path) -> anyhow::Result<Findings> {
-        let parts = Parts {
+        let parts = InstallationStores {
             control: self.args.control()?,
-            content: Content::open(&Place::noted(data)?.require_directory()?)?,
-            once: Some(OnceFiles::open(&data.join("once"))?),
+            content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
+            once: Some(OneTimeFiles::open(&data.join("once"))?),
             files: DatabaseFiles::open(&data.join("backends"))?,
         };
         parts.check().await

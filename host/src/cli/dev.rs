@@ -10,7 +10,7 @@ use super::OperatorArgs;
 use crate::client::{self, DevSettings, StartedServer};
 use crate::config::Settings;
 use crate::outbound::Outbound;
-use crate::overview::running;
+use crate::overview::status_file;
 use crate::server::Server;
 use crate::stripe::dev::{PaymentAction, routes};
 use crate::workspaces::Plan;
@@ -104,7 +104,7 @@ async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
 /// Asks the running server, which is the provider.
 async fn ask(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
     let data = of.args.installation()?;
-    let said = running::read(&data)?;
+    let said = status_file::read(&data)?;
     let said = said.context("no server runs on this data directory: start `svc serve --dev`")?;
     let action = PaymentAction::ALL.iter().find(|(_, one)| *one == action);
     let action = action.map_or("", |(name, _)| name);

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::OperatorArgs;
 use crate::outbound;
-use crate::overview::running::{self, StatusFile};
+use crate::overview::status_file::{self, StatusFile};
 
 /// How long the server may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ struct Health {
 impl Healthcheck {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let data = self.args.installation()?;
-        let Some(said) = running::read(&data)? else {
+        let Some(said) = status_file::read(&data)? else {
             bail!("no server has run on {}: start one", data.display());
         };
         let address = reachable(said.address);

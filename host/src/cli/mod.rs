@@ -29,9 +29,9 @@ use crate::client;
 use crate::config::Settings;
 use crate::control::Control;
 use crate::data_dir;
-use crate::data_lock::{DataLock, make_private, refuse_restore};
+use crate::data_lock::{DataLock, create_private_dir, check_not_restoring};
 use crate::operators::{self, Answer, Operation, OperatorArgs};
-use crate::private;
+use crate::permissions;
 use crate::terminal;
 
 /// Hosting with a backend, for people and their agents.
@@ -99,7 +99,7 @@ pub fn commands() -> clap::Command {
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if !arguments.command.is_clients() {
-        private::begin();
+        permissions::set_umask();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -194,7 +194,7 @@ impl OperatorArgs {
                     "there is no data directory {shown}: name the one to use or to make with --data"
                 );
             }
-            make_private(&data).with_context(|| format!("making {shown}"))?;
+            create_private_dir(&data).with_context(|| format!("making {shown}"))?;
             say(&format!("made the data directory {shown}"));
         }
         self.close(&data)?;
@@ -203,7 +203,7 @@ impl OperatorArgs {
     }
 
     fn close(&self, data: &Path) -> anyhow::Result<()> {
-        if let Some(was_open) = data_dir::close(data)? {
+        if let Some(was_open) = data_dir::restrict(data)? {
             say(&format!("warning: {was_open}"));
         }
         Ok(())
@@ -217,11 +217,11 @@ impl OperatorArgs {
 
     /// Runs an operation: by the server, if one runs.
     async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
-        let data = match operation.founds()? {
+        let data = match operation.creates_installation()? {
             true => self.installation_or_new()?,
             false => self.installation()?,
         };
-        operators::reach(&data, operation, actor::actor()).await
+        operators::run_command(&data, operation, actor::actor()).await
     }
 
     /// Prints an answer: the document with `--json`, else the text.
@@ -244,10 +244,10 @@ impl OperatorArgs {
 
 /// Finishes a restore that was interrupted: between its two states there is nothing to work on. Refuses while one runs.
 fn settle(data: &Path) -> anyhow::Result<()> {
-    refuse_restore(data)?;
+    check_not_restoring(data)?;
     if data_dir::is_unfinished(data) {
         let _lock = DataLock::take(data)?;
-        restores::settle(data)?;
+        restores::finish_interrupted(data)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use super::OperatorArgs;
 use super::backup::lines;
 use super::progress::Progress;
-use crate::backup::{self, Restored};
+use crate::backup::{self, RestoreOutcome};
 use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ impl Restore {
     }
 }
 
-fn summary(restored: &Restored) -> Result<String, std::fmt::Error> {
+fn summary(restored: &RestoreOutcome) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     if restored.restored {
         writeln!(text, "everything is as it was at {}", restored.moment)?;

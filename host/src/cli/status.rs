@@ -6,15 +6,15 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::OperatorArgs;
-use crate::backup::last::{self, Last};
+use crate::backup::last::{self, LastBackup};
 use crate::config::Limits;
-use crate::content::Place;
+use crate::content::ContentLocation;
 use crate::guests::status::{is_served, read as read_guests};
-use crate::log::Logged;
+use crate::log::LoggedError;
 use crate::operators::{Operation, ShowCounts};
-use crate::overview::running::{self, StatusFile};
+use crate::overview::status_file::{self, StatusFile};
 use crate::overview::sizes::{self, Sizes};
-use crate::overview::{self, Counts, Used};
+use crate::overview::{self, Counts, CapUse};
 use svc_base::clock::Timestamp;
 
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ struct Answer {
     /// Counts of what there is.
     counts: Counts,
     /// Counts that have a cap, by the name of the limit.
-    caps: BTreeMap<&'static str, Used>,
+    caps: BTreeMap<&'static str, CapUse>,
     /// Bytes on the disk.
     bytes: Sizes,
     /// Bytes that stay free: with less, nothing new is taken.
@@ -47,9 +47,9 @@ struct Answer {
     /// Guests that serve, by the name of their world.
     guests: BTreeMap<&'static str, Guest>,
     /// The last backups.
-    backup: Last,
+    backup: LastBackup,
     /// The latest errors of that server, oldest first.
-    errors: Vec<Logged>,
+    errors: Vec<LoggedError>,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,7 +76,7 @@ impl Status {
         let counts = self.args.reach(Operation::Counts(ShowCounts)).await?;
         let counts: Counts = serde_json::from_str(&counts.document)?;
         let data = self.args.data();
-        let said = running::read(&data)?;
+        let said = status_file::read(&data)?;
         // What the caps are is the server's to say; before the first one they are what they are by default.
         let limits = said
             .as_ref()
@@ -84,12 +84,12 @@ impl Status {
         let answer = Answer {
             version: env!("CARGO_PKG_VERSION"),
             data: std::path::absolute(&data)?.display().to_string(),
-            content: Place::noted(&data)?.to_string(),
+            content: ContentLocation::read_recorded(&data)?.to_string(),
             server_running: is_served(&data)?,
             server: said.as_ref().map(server),
             counts,
-            caps: overview::caps(&counts, &limits).into(),
-            bytes: sizes::of(&data)?,
+            caps: overview::cap_uses(&counts, &limits).into(),
+            bytes: sizes::measure(&data)?,
             free_disk_bytes: limits.free_disk_bytes,
             guests: guests(&data)?,
             backup: last::read(&data)?,

@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 /// The address of an issuer as the operator wrote it: issuers are compared letter by letter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Address(String);
+pub struct IssuerAddress(String);
 
 /// An address that cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum AddressError {
     NotHttps(String),
 }
 
-impl Address {
+impl IssuerAddress {
     /// Reads the address of an issuer.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Address {
         if !plain {
             return Err(no_url());
         }
-        if !is_private(&url) {
+        if !is_confidential(&url) {
             return Err(AddressError::NotHttps(text.to_owned()));
         }
         Ok(Self(text.to_owned()))
@@ -59,7 +59,7 @@ impl Address {
     }
 
     /// Where the issuer describes itself (OpenID Connect Discovery, section 4).
-    pub fn discovery(&self) -> String {
+    pub fn discovery_url(&self) -> String {
         let base = self.0.trim_end_matches('/');
         format!("{base}/.well-known/openid-configuration")
     }
@@ -70,7 +70,7 @@ impl Address {
     /// [`AddressError`].
     pub fn endpoint(&self, text: &str) -> Result<Url, AddressError> {
         let url = Url::parse(text).map_err(|_| AddressError::NoUrl(text.to_owned()))?;
-        let allowed = url.scheme() == "https" || (self.is_loopback() && is_private(&url));
+        let allowed = url.scheme() == "https" || (self.is_loopback() && is_confidential(&url));
         if allowed && url.host().is_some() && url.username().is_empty() && url.fragment().is_none()
         {
             Ok(url)
@@ -80,14 +80,14 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for IssuerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// Whether nobody on the way can read what is asked there.
-fn is_private(url: &Url) -> bool {
+fn is_confidential(url: &Url) -> bool {
     match url.scheme() {
         "https" => true,
         "http" => is_loopback(url),
@@ -129,14 +129,14 @@ mod tests {
             ("accounts.example.com", false),
             ("", false),
         ] {
-            assert_eq!(Address::parse(text).is_ok(), allowed, "{text}");
+            assert_eq!(IssuerAddress::parse(text).is_ok(), allowed, "{text}");
         }
     }
 
     #[test]
     fn what_an_issuer_elsewhere_names_is_not_on_this_machine() {
-        let far = Address::parse("https://accounts.example.com").unwrap();
-        let near = Address::parse("http://127.0.0.1:9000").unwrap();
+        let far = IssuerAddress::parse("https://accounts.example.com").unwrap();
+        let near = IssuerAddress::parse("http://127.0.0.1:9000").unwrap();
         for (text, of_far, of_near) in [
             ("https://keys.example.net/jwks", true, true),
             ("http://127.0.0.1:9000/jwks", false, true),
@@ -164,7 +164,7 @@ mod tests {
                 "https://a.example/r/b/.well-known/openid-configuration",
             ),
         ] {
-            assert_eq!(Address::parse(issuer).unwrap().discovery(), expected);
+            assert_eq!(IssuerAddress::parse(issuer).unwrap().discovery_url(), expected);
         }
     }
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 /// The name of our directory in one that others share.
-const NAME: &str = "svc";
+const DIR_NAME: &str = "svc";
 
 /// Variables that name the user's directories.
 #[derive(Clone, Debug, Default)]
-struct Environment {
+struct CacheDirectories {
     /// systemd's `CacheDirectory`.
     service: Option<PathBuf>,
     /// The XDG base directory specification's.
@@ -25,8 +25,8 @@ struct Environment {
 )]
 pub(super) fn default_cache(data: &Path) -> PathBuf {
     let named = |name| std::env::var_os(name).map(PathBuf::from);
-    chosen(
-        Environment {
+    choose_cache(
+        CacheDirectories {
             service: named("CACHE_DIRECTORY").as_deref().and_then(first),
             xdg: named("XDG_CACHE_HOME"),
             home: std::env::home_dir(),
@@ -41,13 +41,13 @@ fn first(directories: &Path) -> Option<PathBuf> {
     text.split(':').next().map(PathBuf::from)
 }
 
-fn chosen(environment: Environment, data: &Path) -> PathBuf {
+fn choose_cache(environment: CacheDirectories, data: &Path) -> PathBuf {
     let home = environment.home.map(|home| home.join(".cache"));
     [environment.service, environment.xdg, home]
         .into_iter()
         .flatten()
         .filter(|cache| cache.is_absolute())
-        .map(|cache| cache.join(NAME))
+        .map(|cache| cache.join(DIR_NAME))
         .find(|cache| is_usable(cache))
         .unwrap_or_else(|| data.join("cache"))
 }
@@ -73,19 +73,19 @@ mod tests {
         }
         std::fs::write(root.path().join("file"), "").unwrap();
         let data = Path::new("/data");
-        let all = Environment {
+        let all = CacheDirectories {
             service: at("var/svc"),
             xdg: at("xdg"),
             home: at("home"),
         };
-        let home = Environment {
+        let home = CacheDirectories {
             home: at("home"),
-            ..Environment::default()
+            ..CacheDirectories::default()
         };
         for (environment, expected) in [
             (all.clone(), at("var/svc/svc")),
             (
-                Environment {
+                CacheDirectories {
                     service: None,
                     ..all.clone()
                 },
@@ -93,31 +93,31 @@ mod tests {
             ),
             (home.clone(), at("home/.cache/svc")),
             (
-                Environment {
+                CacheDirectories {
                     xdg: Some("relative".into()),
                     ..home.clone()
                 },
                 at("home/.cache/svc"),
             ),
             (
-                Environment {
+                CacheDirectories {
                     home: at("nonexistent"),
                     ..home.clone()
                 },
                 None,
             ),
             (
-                Environment {
+                CacheDirectories {
                     home: at("file"),
                     ..home
                 },
                 None,
             ),
-            (Environment::default(), None),
+            (CacheDirectories::default(), None),
         ] {
             let expected = expected.unwrap_or_else(|| data.join("cache"));
             assert_eq!(
-                chosen(environment.clone(), data),
+                choose_cache(environment.clone(), data),
                 expected,
                 "{environment:?}"
             );

@@ -15,14 +15,14 @@ pub struct Cap {
     /// The most that those hold together for whom no part is kept.
     pub strangers: u64,
     /// The most that one client without a credential holds.
-    pub of_client: u64,
+    pub per_client: u64,
     /// The most that one owner holds.
-    pub of_owner: u64,
+    pub per_owner: u64,
 }
 
 /// Part of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum CapPart {
     /// All of it.
     Whole,
     /// All but what is kept for owners.
@@ -33,7 +33,7 @@ pub enum Part {
     Owner,
 }
 
-impl Part {
+impl CapPart {
     /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Part {
 
 /// Amounts that are held of a cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct CapUsage {
     /// Amount that all hold together.
     pub all: u64,
     /// Amount that those hold for whom no part is kept.
@@ -58,7 +58,7 @@ pub struct Held {
 
 /// Kind of the one who asks for more of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum CapHolder {
     /// A client without a credential.
     Client,
     /// An owner for whom no part is kept.
@@ -74,7 +74,7 @@ pub struct CapReached {
     /// Key of the cap in the settings.
     pub key: &'static str,
     /// The part that is reached.
-    pub part: Part,
+    pub part: CapPart,
 }
 
 impl Cap {
@@ -82,15 +82,15 @@ impl Cap {
     ///
     /// # Errors
     /// The widest part that is reached.
-    pub fn check(&self, holder: Holder, held: Held, more: u64) -> Result<(), CapReached> {
-        let strangers = (Part::Strangers, held.strangers, self.strangers);
+    pub fn check(&self, holder: CapHolder, held: CapUsage, more: u64) -> Result<(), CapReached> {
+        let strangers = (CapPart::Strangers, held.strangers, self.strangers);
         let own = match holder {
-            Holder::Client => (Part::Client, held.own, self.of_client),
-            Holder::NewOwner | Holder::Owner => (Part::Owner, held.own, self.of_owner),
+            CapHolder::Client => (CapPart::Client, held.own, self.per_client),
+            CapHolder::NewOwner | CapHolder::Owner => (CapPart::Owner, held.own, self.per_owner),
         };
         let parts = [
-            Some((Part::Whole, held.all, self.whole)),
-            (holder != Holder::Owner).then_some(strangers),
+            Some((CapPart::Whole, held.all, self.whole)),
+            (holder != CapHolder::Owner).then_some(strangers),
             Some(own),
         ];
         let mut parts = parts.into_iter().flatten();
@@ -129,8 +129,8 @@ impl Limits {
             key,
             whole,
             strangers: whole - percent(self.cap_owners_percent).min(whole),
-            of_client: part(self.cap_client_percent),
-            of_owner: part(self.cap_owner_percent),
+            per_client: part(self.cap_client_percent),
+            per_owner: part(self.cap_owner_percent),
         }
     }
 }
@@ -144,7 +144,7 @@ mod tests {
         let limits = Limits::default();
         let parts = |whole| {
             let cap = limits.cap("k", whole);
-            (cap.strangers, cap.of_client, cap.of_owner)
+            (cap.strangers, cap.per_client, cap.per_owner)
         };
         for (whole, expected) in [
             (5_000, (4_000, 500, 2_500)),
@@ -164,21 +164,21 @@ mod tests {
     #[test]
     fn what_is_reached_is_named() {
         let cap = Limits::default().cap("k", 100);
-        let held = |all, strangers, own| Held {
+        let held = |all, strangers, own| CapUsage {
             all,
             strangers,
             own,
         };
         for (holder, held, expected) in [
-            (Holder::Client, held(0, 0, 0), None),
-            (Holder::Client, held(9, 9, 9), None),
-            (Holder::Client, held(10, 10, 10), Some(Part::Client)),
-            (Holder::Client, held(80, 80, 0), Some(Part::Strangers)),
-            (Holder::NewOwner, held(80, 80, 0), Some(Part::Strangers)),
-            (Holder::Owner, held(80, 80, 0), None),
-            (Holder::Owner, held(50, 0, 50), Some(Part::Owner)),
-            (Holder::Owner, held(100, 80, 0), Some(Part::Whole)),
-            (Holder::Client, held(100, 80, 10), Some(Part::Whole)),
+            (CapHolder::Client, held(0, 0, 0), None),
+            (CapHolder::Client, held(9, 9, 9), None),
+            (CapHolder::Client, held(10, 10, 10), Some(CapPart::Client)),
+            (CapHolder::Client, held(80, 80, 0), Some(CapPart::Strangers)),
+            (CapHolder::NewOwner, held(80, 80, 0), Some(CapPart::Strangers)),
+            (CapHolder::Owner, held(80, 80, 0), None),
+            (CapHolder::Owner, held(50, 0, 50), Some(CapPart::Owner)),
+            (CapHolder::Owner, held(100, 80, 0), Some(CapPart::Whole)),
+            (CapHolder::Client, held(100, 80, 10), Some(CapPart::Whole)),
         ] {
             let reached = cap.check(holder, held, 1).err();
             assert_eq!(
@@ -187,8 +187,8 @@ mod tests {
                 "{holder:?} {held:?}"
             );
         }
-        assert!(cap.check(Holder::Client, held(0, 0, 0), 11).is_err());
+        assert!(cap.check(CapHolder::Client, held(0, 0, 0), 11).is_err());
         let full = held(u64::MAX, u64::MAX, u64::MAX);
-        assert!(cap.check(Holder::Owner, full, u64::MAX).is_err());
+        assert!(cap.check(CapHolder::Owner, full, u64::MAX).is_err());
     }
 }

@@ -4,7 +4,7 @@ use anyhow::bail;
 use url::Url;
 
 /// An address that people can follow: a URL, or an e-mail address as one.
-pub(super) fn contact(text: &str) -> anyhow::Result<String> {
+pub(super) fn parse_contact(text: &str) -> anyhow::Result<String> {
     let is_url = Url::parse(text)
         .is_ok_and(|url| matches!(url.scheme(), "https" | "http" | "mailto" | "tel"));
     let is_line = !text.contains(|c: char| c.is_whitespace() || c.is_control());

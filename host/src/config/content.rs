@@ -8,7 +8,7 @@ use url::Url;
 ///
 /// # Errors
 /// The text for the operator, without the URL, which may hold a credential.
-pub(super) fn checked(mut url: Url) -> anyhow::Result<Url> {
+pub(super) fn check_content_url(mut url: Url) -> anyhow::Result<Url> {
     let plain = url.query().is_none() && url.fragment().is_none();
     if url.scheme() == "s3" {
         if !(plain && is_bucket(&url)) {
@@ -58,7 +58,7 @@ mod tests {
             ("s3://bucket/a/b", "s3://bucket/a/b"),
             ("s3://bucket/a/b/", "s3://bucket/a/b"),
         ] {
-            let checked = checked(url.parse().unwrap()).unwrap();
+            let checked = check_content_url(url.parse().unwrap()).unwrap();
             assert_eq!(checked.as_str(), name);
         }
     }
@@ -86,7 +86,7 @@ mod tests {
             ("memory:///?secret", false),
             ("ftp://secret/", false),
         ] {
-            match checked(url.parse().unwrap()) {
+            match check_content_url(url.parse().unwrap()) {
                 Ok(_) => assert!(taken, "{url}"),
                 Err(error) => {
                     let error = error.to_string();

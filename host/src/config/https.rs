@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::contact::contact;
+use super::contact::parse_contact;
 use super::{Settings, host};
 
 /// The port of HTTPS, where an address names none.
@@ -41,7 +41,7 @@ pub struct Acme {
     )]
     pub eab_hmac_key: Option<String>,
     /// The most certificates for projects that are asked for within a week, renewals aside.
-    #[serde(default = "per_week")]
+    #[serde(default = "default_per_week")]
     pub projects_per_week: u32,
 }
 
@@ -53,7 +53,7 @@ impl Default for Acme {
             root: None,
             eab_kid: None,
             eab_hmac_key: None,
-            projects_per_week: per_week(),
+            projects_per_week: default_per_week(),
         }
     }
 }
@@ -118,7 +118,7 @@ fn lets_encrypt() -> Url {
 }
 
 /// Less than the 50 that Let's Encrypt issues for a domain in a week.
-fn per_week() -> u32 {
+fn default_per_week() -> u32 {
     40
 }
 
@@ -191,11 +191,11 @@ impl Settings {
             })),
             (Some(_), None) => bail!("tls_key is missing: name the file of the certificate's key"),
             (None, Some(_)) => bail!("tls_cert is missing: name the file of the key's certificate"),
-            (None, None) => self.by_acme(base, sites).map(Some),
+            (None, None) => self.acme_certificates(base, sites).map(Some),
         }
     }
 
-    fn by_acme(&self, base: &Url, sites: &Url) -> anyhow::Result<Certificates> {
+    fn acme_certificates(&self, base: &Url, sites: &Url) -> anyhow::Result<Certificates> {
         for (name, url) in [("base_url", base), ("sites_url", sites)] {
             check_name(name, url)?;
         }
@@ -220,13 +220,13 @@ impl Settings {
         }
         acme.binding()?;
         let own = acme.contact.take();
-        let own = own.map(|text| match contact(&text) {
+        let own = own.map(|text| match parse_contact(&text) {
             Ok(uri) if uri.starts_with("mailto:") => Ok(uri),
             _ => Err(anyhow::anyhow!(
                 "acme.contact must be an e-mail address such as tls@example.com: {text:?}"
             )),
         });
-        let operator = self.contact.as_deref().and_then(|text| contact(text).ok());
+        let operator = self.contact.as_deref().and_then(|text| parse_contact(text).ok());
         let operator = operator.filter(|uri| uri.starts_with("mailto:"));
         acme.contact = own.transpose()?.or(operator);
         Ok(Certificates::Acme(acme))

@@ -217,7 +217,7 @@ impl Limits {
     }
 
     /// Bounds of tenants' databases.
-    pub fn databases(&self) -> svc_database::Limits {
+    pub fn database_limits(&self) -> svc_database::Limits {
         svc_database::Limits {
             query_rows: self.query_rows,
             result_bytes: self.result_bytes,
@@ -229,7 +229,7 @@ impl Limits {
     }
 
     /// Returns the budgets of guests' calls.
-    pub fn guests(&self) -> GuestLimits {
+    pub fn guest_limits(&self) -> GuestLimits {
         let of = |fuel, bytes, millis| svc_sandbox::Limits {
             fuel,
             memory_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),

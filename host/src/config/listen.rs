@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 ///
 /// # Errors
 /// What is missing, and how to write it.
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
@@ -46,7 +46,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SocketAddr>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    address(&text).map(Some).map_err(serde::de::Error::custom)
+    parse_address(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
             (":0", "[::]:0"),
             ("localhost:8080", "127.0.0.1:8080"),
         ] {
-            let found = address(text).map(|address| address.to_string());
+            let found = parse_address(text).map(|address| address.to_string());
             assert_eq!(found.as_deref(), Ok(expected), "{text}");
         }
         for (text, says) in [
@@ -75,7 +75,7 @@ mod tests {
             ("", "`:8080`"),
             ("no-such-name.invalid:80", "no-such-name.invalid"),
         ] {
-            let refused = address(text).unwrap_err();
+            let refused = parse_address(text).unwrap_err();
             assert!(refused.contains(says), "{text}: {refused}");
         }
     }

@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use address::is_loopback;
-pub use address::{Address, AddressError};
-pub use caps::{Cap, CapReached, Held, Holder, Part};
+pub use address::{IssuerAddress, AddressError};
+pub use caps::{Cap, CapReached, CapUsage, CapHolder, CapPart};
 pub use edge::Edge;
 pub use https::{Acme, Certificates};
 pub use limits::Limits;
 pub use oauth::Oauth;
 pub use providers::{Provider, ProviderKind};
 pub use s3::S3;
-pub use said::{lifetime, number};
-pub use shown::LogFormat;
-use shown::masked;
+pub use placeholders::{format_duration, format_limit};
+pub use display::LogFormat;
+use display::masked;
 pub use stripe::{Secrets as WebhookSecrets, Stripe};
-pub use written::authority;
-use written::{host, origin};
+pub use origins::authority;
+use origins::{host, origin};
 
 mod address;
 mod cache;
@@ -36,17 +36,17 @@ mod listen;
 mod oauth;
 mod providers;
 mod s3;
-mod said;
-mod shown;
+mod placeholders;
+mod display;
 mod stripe;
-mod written;
+mod origins;
 
 /// Settings as an operator wrote them, in whichever place; `None` where nothing was written.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Address to serve on, such as localhost:8080, or :8080 for every interface; port 0 takes a free one [default: 127.0.0.1:8080, with HTTPS :443]
-    #[arg(long, env = "SVC_LISTEN", value_parser = listen::address)]
+    #[arg(long, env = "SVC_LISTEN", value_parser = listen::parse_address)]
     #[serde(
         default,
         deserialize_with = "listen::deserialize",
@@ -94,7 +94,7 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted_proxies: Vec<IpNet>,
     /// Address of the operators' listener with /metrics [default: none]
-    #[arg(long, env = "SVC_OPS_LISTEN", value_parser = listen::address)]
+    #[arg(long, env = "SVC_OPS_LISTEN", value_parser = listen::parse_address)]
     #[serde(
         default,
         deserialize_with = "listen::deserialize",
@@ -114,7 +114,7 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_key: Option<PathBuf>,
     /// Address that sends visitors of plain HTTP to HTTPS [default: port 80 if HTTPS is on 443, else none]
-    #[arg(long, env = "SVC_REDIRECT_LISTEN", value_parser = listen::address)]
+    #[arg(long, env = "SVC_REDIRECT_LISTEN", value_parser = listen::parse_address)]
     #[serde(
         default,
         deserialize_with = "listen::deserialize",
@@ -265,12 +265,12 @@ impl Settings {
             None if base.host_str() == Some("localhost") => Some(authority(&base)),
             None => None,
         };
-        let content_url = self.content_url.map(content::checked).transpose()?;
-        let s3 = S3::of(content_url.as_ref(), self.s3)?;
+        let content_url = self.content_url.map(content::check_content_url).transpose()?;
+        let s3 = S3::from_settings(content_url.as_ref(), self.s3)?;
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
         let mut providers = providers::checked(self.providers)?;
         if self.dev && providers.is_empty() && is_loopback(&base) {
-            providers.push(Provider::dev(format!("{}/_svc/dev", own_address(address))));
+            providers.push(Provider::dev(format!("{}/_svc/dev", loopback_url(address))));
         }
         Ok(Config {
             listen: address,
@@ -284,7 +284,7 @@ impl Settings {
                 .landing_host
                 .map(|name| host("landing_host", &name))
                 .transpose()?,
-            contact: self.contact.as_deref().map(contact::contact).transpose()?,
+            contact: self.contact.as_deref().map(contact::parse_contact).transpose()?,
             guests,
             cache,
             trusted_proxies: self.trusted_proxies,
@@ -304,7 +304,7 @@ impl Settings {
             edge: self.edge.map(edge::with_token).transpose()?,
             oauth: self.oauth.map(Oauth::checked).transpose()?,
             s3,
-            stripe: self.stripe.map(Stripe::complete).transpose()?,
+            stripe: self.stripe.map(Stripe::with_environment).transpose()?,
             dev: self.dev && is_loopback(&base),
             providers,
             data,
@@ -390,7 +390,7 @@ impl Config {
 }
 
 /// Where this server reaches itself, whatever its names lead to.
-fn own_address(address: SocketAddr) -> String {
+fn loopback_url(address: SocketAddr) -> String {
     let loopback = match address {
         SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::LOCALHOST),
         SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::LOCALHOST),

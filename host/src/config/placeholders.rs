@@ -9,7 +9,7 @@ use super::Limits;
 impl Limits {
     /// Puts limits and lists into a text, each in the place of its name: `{{body_bytes}}` becomes `1 MB`.
     #[must_use]
-    pub fn said(&self, text: &str) -> String {
+    pub fn fill_in(&self, text: &str) -> String {
         let limits = match serde_json::to_value(self) {
             Ok(Value::Object(limits)) => limits,
             _ => return text.to_owned(),
@@ -21,7 +21,7 @@ impl Limits {
         for (name, value) in limits {
             let mark = format!("{{{{{name}}}}}");
             if said.contains(&mark) {
-                said = said.replace(&mark, &number(&name, value.as_u64().unwrap_or_default()));
+                said = said.replace(&mark, &format_limit(&name, value.as_u64().unwrap_or_default()));
             }
         }
         said
@@ -35,33 +35,33 @@ fn extensions() -> String {
 }
 
 /// A limit as people say it, by the unit with which its name ends.
-pub fn number(name: &str, value: u64) -> String {
+pub fn format_limit(name: &str, value: u64) -> String {
     if name.ends_with("_seconds") {
-        lifetime(value)
+        format_duration(value)
     } else if name.ends_with("_bytes") {
-        size(value)
+        format_bytes(value)
     } else {
         value.to_string()
     }
 }
 
 /// A number of seconds as people say it.
-pub fn lifetime(seconds: u64) -> String {
+pub fn format_duration(seconds: u64) -> String {
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
-    let (count, name) = whole(seconds, &units).unwrap_or((seconds, "second"));
+    let (count, name) = largest_whole_unit(seconds, &units).unwrap_or((seconds, "second"));
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {name}{plural}")
 }
 
 /// A number of bytes as people say it.
-fn size(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     let units = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")];
-    let (count, name) = whole(bytes, &units).unwrap_or((bytes, "bytes"));
+    let (count, name) = largest_whole_unit(bytes, &units).unwrap_or((bytes, "bytes"));
     format!("{count} {name}")
 }
 
 /// A number in the first of some units in which it is a whole one.
-fn whole(number: u64, units: &[(u64, &'static str)]) -> Option<(u64, &'static str)> {
+fn largest_whole_unit(number: u64, units: &[(u64, &'static str)]) -> Option<(u64, &'static str)> {
     let mut units = units.iter();
     let (unit, name) = units.find(|(unit, _)| number >= *unit && number.is_multiple_of(*unit))?;
     Some((number / unit, name))
@@ -81,7 +81,7 @@ mod tests {
             (61, "61 seconds"),
             (1, "1 second"),
         ] {
-            assert_eq!(lifetime(seconds), said);
+            assert_eq!(format_duration(seconds), said);
         }
         for (bytes, said) in [
             (5_242_880, "5 MB"),
@@ -90,7 +90,7 @@ mod tests {
             (2 << 30, "2 GB"),
             (0, "0 bytes"),
         ] {
-            assert_eq!(size(bytes), said);
+            assert_eq!(format_bytes(bytes), said);
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
         };
         let text = "{{quick_share_seconds}}, {{mcp_per_minute}} a minute, {{body_bytes}}; {name} and {{nothing}} stay";
         assert_eq!(
-            limits.said(text),
+            limits.fill_in(text),
             "1 hour, 7 a minute, 1 MB; {name} and {{nothing}} stay"
         );
     }

@@ -3,13 +3,13 @@
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use super::address::Address;
+use super::address::IssuerAddress;
 use super::masked;
 
 /// Name of the provider inside the server, for developing pages.
 const DEV: &str = "dev";
 /// The longest name.
-const NAME: usize = 32;
+const MAX_NAME: usize = 32;
 
 /// Kind of a provider: how it speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub enum ProviderKind {
 }
 
 /// Rules of a kind for its settings.
-struct Rules {
+struct KindRules {
     /// Issuer, where the settings name none.
     issuer: &'static str,
     /// Scopes, where the settings name none.
@@ -38,15 +38,15 @@ struct Rules {
 }
 
 impl ProviderKind {
-    fn rules(self) -> Rules {
+    fn rules(self) -> KindRules {
         match self {
-            Self::Oidc | Self::Dev => Rules {
+            Self::Oidc | Self::Dev => KindRules {
                 issuer: "",
                 scopes: &["openid", "profile", "email"],
                 needed: Some(("openid", "without it there is no ID token")),
                 needs_secret: false,
             },
-            Self::Github => Rules {
+            Self::Github => KindRules {
                 issuer: "https://github.com",
                 scopes: &["read:user", "user:email"],
                 needed: None,
@@ -91,20 +91,20 @@ pub(super) fn checked(providers: Vec<Provider>) -> anyhow::Result<Vec<Provider>>
     for (index, provider) in providers.into_iter().enumerate() {
         let name = &provider.name;
         let shaped = !name.is_empty()
-            && name.len() <= NAME
+            && name.len() <= MAX_NAME
             && !name.starts_with('-')
             && name
                 .bytes()
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b));
         if !shaped {
             bail!(
-                "providers[{index}].name must have 1 to {NAME} characters of a-z, 0-9, `-` and `_`: {name:?}"
+                "providers[{index}].name must have 1 to {MAX_NAME} characters of a-z, 0-9, `-` and `_`: {name:?}"
             );
         }
         if checked.iter().any(|known| known.name == *name) {
             bail!("providers[{index}].name is taken by another provider: {name:?}");
         }
-        checked.push(provider.completed()?);
+        checked.push(provider.with_defaults()?);
     }
     Ok(checked)
 }
@@ -123,13 +123,13 @@ impl Provider {
         }
     }
 
-    fn completed(mut self) -> anyhow::Result<Self> {
+    fn with_defaults(mut self) -> anyhow::Result<Self> {
         let name = self.name.clone();
         let rules = self.kind.rules();
         if self.issuer.is_empty() {
             rules.issuer.clone_into(&mut self.issuer);
         }
-        if let Err(error) = Address::parse(&self.issuer) {
+        if let Err(error) = IssuerAddress::parse(&self.issuer) {
             bail!("providers.{name}.issuer {error}");
         }
         if self.client_id.is_empty() {

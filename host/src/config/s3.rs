@@ -42,7 +42,7 @@ const ALLOW_HTTP: &str = "AWS_ALLOW_HTTP";
 const SESSION: &str = "AWS_SESSION_TOKEN";
 /// Further variables of the environment: the role of a machine, a container or a cluster's account, and how
 /// the bucket is named in addresses.
-const MORE: &[&str] = &[
+const LIBRARY_VARIABLES: &[&str] = &[
     "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_ROLE_ARN",
@@ -55,12 +55,12 @@ const MORE: &[&str] = &[
 ];
 
 /// Addresses in IPv6 that a machine and a container of Amazon's are told their keys at.
-const OF_LINK: [Ipv6Addr; 2] = [
+const METADATA_IPV6: [Ipv6Addr; 2] = [
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
 ];
 /// Those of them that say where keys are given out.
-const PLACES_OF_KEYS: &[&str] = &[
+const CREDENTIAL_ENDPOINTS: &[&str] = &[
     "aws_endpoint_url_sts",
     "aws_container_credentials_full_uri",
     "aws_metadata_endpoint",
@@ -75,14 +75,14 @@ impl S3 {
         clippy::disallowed_methods,
         reason = "secrets of tables come from the environment"
     )]
-    pub(super) fn of(content: Option<&Url>, file: Option<Self>) -> anyhow::Result<Option<Self>> {
+    pub(super) fn from_settings(content: Option<&Url>, file: Option<Self>) -> anyhow::Result<Option<Self>> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let bucket = content.filter(|url| url.scheme() == "s3");
-        let access = bucket.map(|_| file.unwrap_or_default().with(variable));
+        let access = bucket.map(|_| file.unwrap_or_default().with_environment(variable));
         access.transpose()
     }
 
-    fn with(mut self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
+    fn with_environment(mut self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
         let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
         if let Some(url) = first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]) {
             let Ok(url) = url.parse() else {
@@ -91,7 +91,7 @@ impl S3 {
             self.endpoint = Some(url);
         }
         self.region = first(&["AWS_REGION", "AWS_DEFAULT_REGION"]).or(self.region);
-        let mut names = MORE.to_vec();
+        let mut names = LIBRARY_VARIABLES.to_vec();
         // A part of the environment's with a part of the file's would be nobody's key.
         if let Some(id) = variable("AWS_ACCESS_KEY_ID") {
             self.access_key_id = Some(id);
@@ -109,20 +109,20 @@ impl S3 {
         }
         let allow_http = variable(ALLOW_HTTP).as_deref() == Some("true");
         self.check_endpoint(allow_http)?;
-        self.check_places_of_keys(allow_http)?;
+        self.check_credential_endpoints(allow_http)?;
         Ok(self)
     }
 
     /// Refuses to ask another machine for keys where anybody on the way can read them. A container's and a machine's own role
     /// are told at addresses of the link.
-    fn check_places_of_keys(&self, allow_http: bool) -> anyhow::Result<()> {
+    fn check_credential_endpoints(&self, allow_http: bool) -> anyhow::Result<()> {
         let places = self.more.iter();
-        for (name, place) in places.filter(|it| PLACES_OF_KEYS.contains(&&*it.0)) {
+        for (name, place) in places.filter(|it| CREDENTIAL_ENDPOINTS.contains(&&*it.0)) {
             let name = name.to_uppercase();
             let Ok(url) = place.parse::<Url>() else {
                 bail!("{name} is no URL");
             };
-            let near = super::address::is_loopback(&url) || is_of_link(&url);
+            let near = super::address::is_loopback(&url) || is_link_local(&url);
             if url.scheme() != "https" && !near && !allow_http {
                 bail!(
                     "{name} is plain HTTP to another machine, where anybody on the way can read keys: use https, or set {ALLOW_HTTP}=true if the network is yours alone"
@@ -154,7 +154,7 @@ impl S3 {
     }
 
     /// The settings by the names that the store's library knows them by.
-    pub fn named(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn client_options(&self) -> impl Iterator<Item = (&str, &str)> {
         let secret = Some(self.secret_access_key.as_str());
         let own = [
             ("aws_endpoint", self.endpoint.as_ref().map(Url::as_str)),
@@ -169,11 +169,11 @@ impl S3 {
 }
 
 /// Whether a URL is of the link, or of the address by which Amazon's machines have it in IPv6.
-fn is_of_link(url: &Url) -> bool {
+fn is_link_local(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_link_local(),
         Some(url::Host::Ipv6(address)) => {
-            address.is_unicast_link_local() || OF_LINK.contains(&address)
+            address.is_unicast_link_local() || METADATA_IPV6.contains(&address)
         }
         _ => false,
     }
@@ -186,14 +186,14 @@ mod tests {
     fn read(toml: &str, environment: &[(&str, &str)]) -> anyhow::Result<S3> {
         let settings: S3 = toml::from_str(toml)?;
         let value = |name: &str| environment.iter().find(|it| it.0 == name);
-        settings.with(|name| value(name).map(|it| it.1.to_owned()))
+        settings.with_environment(|name| value(name).map(|it| it.1.to_owned()))
     }
 
     #[test]
     fn the_environment_beats_the_file_and_secrets_stay_unseen() {
         let toml = "endpoint = 'https://s3.example.com'\nregion = 'eu'\naccess_key_id = 'file'\nsecret_access_key = 'hush'";
         let named = |s3: &S3| {
-            s3.named()
+            s3.client_options()
                 .map(|(n, v)| format!("{n}={v}"))
                 .collect::<Vec<_>>()
         };
@@ -298,7 +298,7 @@ mod tests {
         }
         let rest = [("AWS_SESSION_TOKEN", "of another key")];
         let of_file = read(key, &rest).unwrap();
-        assert!(of_file.named().all(|(name, _)| name != "aws_session_token"));
+        assert!(of_file.client_options().all(|(name, _)| name != "aws_session_token"));
         let allowed = [("AWS_ALLOW_HTTP", "true")];
         assert!(read("endpoint = 'http://minio:9000'", &allowed).is_ok());
         assert!(read("endpoint = 'http://localhost:9000'", &[]).is_ok());

@@ -18,7 +18,7 @@ pub struct Stripe {
     #[serde(default)]
     pub webhook_secret: Secrets,
     /// Where its API is.
-    #[serde(default = "real")]
+    #[serde(default = "default_api_base")]
     pub api_base: Url,
     /// The provider's price of the plan `pro`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for Secrets {
 }
 
 #[allow(clippy::expect_used, reason = "a constant")]
-fn real() -> Url {
+fn default_api_base() -> Url {
     Url::parse("https://api.stripe.com").expect("a URL")
 }
 
@@ -83,7 +83,7 @@ impl Stripe {
         clippy::disallowed_methods,
         reason = "secrets of tables come from the environment"
     )]
-    pub(super) fn complete(mut self) -> anyhow::Result<Self> {
+    pub(super) fn with_environment(mut self) -> anyhow::Result<Self> {
         if let Ok(key) = std::env::var("SVC_STRIPE_SECRET_KEY") {
             self.secret_key = key;
         }

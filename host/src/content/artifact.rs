@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// Above this many bytes brotli runs at [`BROTLI_LARGE`]: its slow levels cost seconds a megabyte.
-const LARGE: usize = 256 * 1024;
+const LARGE_BYTES: usize = 256 * 1024;
 const BROTLI_SMALL: u32 = 7;
 /// For what is compressed once and asked for by everybody: tens of milliseconds a hundred kilobytes.
 const BROTLI_DENSE: u32 = 11;
@@ -18,9 +18,9 @@ const ZSTD_LEVEL: i32 = 6;
 const GZIP_LEVEL: u32 = 6;
 const QUICK_GZIP_LEVEL: u32 = 3;
 /// How much of a large page is compressed before its caller is asked whether to go on.
-const PIECE: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 /// Below this an encoding saves less than its headers cost.
-const WORTH: usize = 256;
+const MIN_COMPRESSED_BYTES: usize = 256;
 
 /// How a variant is encoded; in the order in which the server prefers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ impl Artifact {
     /// # Errors
     /// Only when a compressor fails, which has no cause in the page.
     pub fn compress(page: Bytes, goes_on: impl Fn() -> bool) -> std::io::Result<Self> {
-        Self::compressed(page, BROTLI_SMALL, &goes_on)
+        Self::compress_at(page, BROTLI_SMALL, &goes_on)
     }
 
     /// Compresses a document of the platform's own as far as brotli goes: a tenth further than [`Artifact::compress`], for ten
@@ -85,12 +85,12 @@ impl Artifact {
     /// # Errors
     /// Like [`Artifact::compress`].
     pub fn compress_densely(page: Bytes) -> std::io::Result<Self> {
-        Self::compressed(page, BROTLI_DENSE, &|| true)
+        Self::compress_at(page, BROTLI_DENSE, &|| true)
     }
 
-    fn compressed(page: Bytes, level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Result<Self> {
+    fn compress_at(page: Bytes, level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Result<Self> {
         let mut variants = Vec::with_capacity(4);
-        if page.len() >= WORTH {
+        if page.len() >= MIN_COMPRESSED_BYTES {
             let encoded = [
                 (Encoding::Br, brotli(&page, level, goes_on)?),
                 (Encoding::Zstd, zstd(&page, goes_on)?),
@@ -159,7 +159,7 @@ impl Artifact {
 ///
 /// # Errors
 /// Like [`Artifact::compress`].
-pub fn encoded_quickly(text: &[u8]) -> std::io::Result<Bytes> {
+pub fn gzip_quickly(text: &[u8]) -> std::io::Result<Bytes> {
     let level = flate2::Compression::new(QUICK_GZIP_LEVEL);
     let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(text.len() / 3), level);
     encoder.write_all(text)?;
@@ -172,11 +172,11 @@ fn feed(
     page: &[u8],
     goes_on: &dyn Fn() -> bool,
 ) -> std::io::Result<bool> {
-    if page.len() <= LARGE {
+    if page.len() <= LARGE_BYTES {
         encoder.write_all(page)?;
         return Ok(true);
     }
-    for piece in page.chunks(PIECE) {
+    for piece in page.chunks(CHUNK_BYTES) {
         if !goes_on() {
             return Ok(false);
         }
@@ -186,7 +186,7 @@ fn feed(
 }
 
 fn brotli(page: &[u8], level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u8>>> {
-    let level = if page.len() > LARGE {
+    let level = if page.len() > LARGE_BYTES {
         BROTLI_LARGE
     } else {
         level
@@ -197,7 +197,7 @@ fn brotli(page: &[u8], level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Resul
 }
 
 fn zstd(page: &[u8], goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u8>>> {
-    if page.len() <= LARGE {
+    if page.len() <= LARGE_BYTES {
         return zstd::bulk::compress(page, ZSTD_LEVEL).map(Some);
     }
     let mut writer = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
@@ -225,15 +225,15 @@ mod tests {
 
     #[test]
     fn every_encoding_decodes_to_the_page() {
-        for repeated in [500, LARGE / 10] {
+        for repeated in [500, LARGE_BYTES / 10] {
             every_encoding_decodes_to(&Bytes::from("<p>hello</p>".repeat(repeated)));
         }
     }
 
     #[test]
     fn a_large_page_has_the_encodings_that_there_was_time_for() {
-        let large = Bytes::from("<p>hello</p>".repeat(LARGE / 10));
-        let pieces = large.len().div_ceil(PIECE);
+        let large = Bytes::from("<p>hello</p>".repeat(LARGE_BYTES / 10));
+        let pieces = large.len().div_ceil(CHUNK_BYTES);
         let encodings = |asked_for: usize| {
             let left = std::cell::Cell::new(asked_for);
             let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;

@@ -15,10 +15,10 @@ use object_store::{
 };
 use url::Url;
 
-use super::claim::{self, OWNER};
+use super::claim::{self, OWNER_FILE};
 use super::local::MARKER;
-use super::requests::Connector;
-use super::store::digest_at;
+use super::requests::StoreConnector;
+use super::store::digest_of_path;
 use crate::config::S3;
 use svc_base::random::Random;
 
@@ -37,17 +37,17 @@ pub(super) type Bucket = PrefixStore<object_store::aws::AmazonS3>;
 ///
 /// # Errors
 /// Settings that name no store.
-pub(super) fn open(url: &Url, access: &S3, connector: &Connector) -> anyhow::Result<[Bucket; 2]> {
+pub(super) fn open(url: &Url, access: &S3, connector: &StoreConnector) -> anyhow::Result<[Bucket; 2]> {
     Ok([
-        open_to_try(url, access, connector, RETRIES)?,
-        open_to_try(url, access, connector, 0)?,
+        open_with_retries(url, access, connector, RETRIES)?,
+        open_with_retries(url, access, connector, 0)?,
     ])
 }
 
-fn open_to_try(
+fn open_with_retries(
     url: &Url,
     access: &S3,
-    connector: &Connector,
+    connector: &StoreConnector,
     max_retries: usize,
 ) -> anyhow::Result<Bucket> {
     let (_, below) = ObjectStoreScheme::parse(url)?;
@@ -65,7 +65,7 @@ fn open_to_try(
         .with_retry(retry)
         // Not every store takes the deletion of many at once, and content goes one by one.
         .with_disable_bulk_delete(true);
-    for (name, value) in access.named() {
+    for (name, value) in access.client_options() {
         builder = builder.with_config(name.parse()?, value);
     }
     Ok(PrefixStore::new(builder.build()?, below))
@@ -82,7 +82,7 @@ pub(super) async fn claim(
     is_known: bool,
     random: &Random,
 ) -> anyhow::Result<()> {
-    let own = claim::own(data, random)?;
+    let own = claim::installation_name(data, random)?;
     let owner = match owner(store).await? {
         Some(owner) => owner,
         None if is_known => bail!(
@@ -90,14 +90,14 @@ pub(super) async fn claim(
         ),
         None => {
             check_is_for_content(store).await?;
-            put_owner(store, &own).await?;
+            write_owner(store, &own).await?;
             let written = owner(store).await?;
             written.context("it does not have what was just written to it")?
         }
     };
     if owner != own.as_bytes() {
         bail!(
-            "it belongs to another installation: name a bucket or a prefix of this one's own, or delete the object `{OWNER}` there, if that installation is no more"
+            "it belongs to another installation: name a bucket or a prefix of this one's own, or delete the object `{OWNER_FILE}` there, if that installation is no more"
         );
     }
     Ok(())
@@ -105,17 +105,17 @@ pub(super) async fn claim(
 
 /// Name of the installation that a bucket belongs to, if there is one.
 async fn owner(store: &dyn ObjectStore) -> anyhow::Result<Option<bytes::Bytes>> {
-    let found = async { store.get(&OWNER.into()).await?.bytes().await };
+    let found = async { store.get(&OWNER_FILE.into()).await?.bytes().await };
     match found.await {
         Ok(owner) => Ok(Some(owner)),
         Err(Error::NotFound { .. }) => Ok(None),
-        Err(error) => Err(why(error)),
+        Err(error) => Err(with_advice(error)),
     }
 }
 
 /// Writes the name of the installation, unless another was quicker.
-async fn put_owner(store: &dyn ObjectStore, own: &str) -> anyhow::Result<()> {
-    let path = OWNER.into();
+async fn write_owner(store: &dyn ObjectStore, own: &str) -> anyhow::Result<()> {
+    let path = OWNER_FILE.into();
     let name = || own.to_owned().into();
     let create = || store.put_opts(&path, name(), PutMode::Create.into());
     let mut put = create().await;
@@ -128,18 +128,18 @@ async fn put_owner(store: &dyn ObjectStore, own: &str) -> anyhow::Result<()> {
         // Some stores do not know the condition and say so. Then what is read afterwards has to do.
         Err(error) if error.to_string().contains("NotImplemented") => {
             let put = store.put(&path, name()).await;
-            put.map(|_| ()).map_err(why)
+            put.map(|_| ()).map_err(with_advice)
         }
-        Err(error) => Err(why(error)),
+        Err(error) => Err(with_advice(error)),
     }
 }
 
 /// Refuses a bucket with anything else than content.
 async fn check_is_for_content(store: &dyn ObjectStore) -> anyhow::Result<()> {
     let mut objects = store.list(None).boxed();
-    while let Some(object) = objects.try_next().await.map_err(why)? {
+    while let Some(object) = objects.try_next().await.map_err(with_advice)? {
         let name = object.location.as_ref();
-        if name != MARKER && digest_at(name).is_none() {
+        if name != MARKER && digest_of_path(name).is_none() {
             bail!("it has other objects, such as {name}: name a prefix for content alone");
         }
     }
@@ -148,7 +148,7 @@ async fn check_is_for_content(store: &dyn ObjectStore) -> anyhow::Result<()> {
 
 /// An error with what to do.
 #[allow(clippy::needless_pass_by_value, reason = "of `map_err`")]
-fn why(error: Error) -> anyhow::Error {
+fn with_advice(error: Error) -> anyhow::Error {
     // Its text holds those of its causes, which is all that is told where a list fails.
     let told = error.to_string();
     let advice = match error {
@@ -190,15 +190,15 @@ mod tests {
             refused(&other, is_known, "belongs to another installation").await;
         }
         // What was copied from below the data is taken, and nothing else.
-        store.delete(&OWNER.into()).await.unwrap();
+        store.delete(&OWNER_FILE.into()).await.unwrap();
         let object = format!("0f/{}", "a".repeat(62));
         for name in [MARKER, &object] {
             store.put(&name.into(), "x".into()).await.unwrap();
         }
         take(&other, false).await.unwrap();
-        store.delete(&OWNER.into()).await.unwrap();
+        store.delete(&OWNER_FILE.into()).await.unwrap();
         store.put(&"letters".into(), "x".into()).await.unwrap();
         refused(&one, false, "such as letters").await;
-        assert!(store.get(&OWNER.into()).await.is_err());
+        assert!(store.get(&OWNER_FILE.into()).await.is_err());
     }
 }

@@ -9,15 +9,15 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::local::MARKER;
-use crate::data_lock::make_private;
+use crate::data_lock::create_private_dir;
 use svc_base::disk;
 use svc_base::file_lock::FileLock;
 use svc_base::random::Random;
 
 /// File of the data directory with the name under which it claims.
-const OWN: &str = "content.id";
+const NAME_FILE: &str = "content.id";
 /// File of the claimed directory with the name of the installation that it belongs to.
-pub(super) const OWNER: &str = "installation";
+pub(super) const OWNER_FILE: &str = "installation";
 
 /// A claim, held until it is dropped.
 #[derive(Debug)]
@@ -37,13 +37,13 @@ impl Claim {
         is_known: bool,
         random: &Random,
     ) -> anyhow::Result<Self> {
-        let (own, shown) = (own(data, random)?, directory.display());
-        let path = directory.join(OWNER);
+        let (own, shown) = (installation_name(data, random)?, directory.display());
+        let path = directory.join(OWNER_FILE);
         if !path.exists() {
             if is_known {
                 bail!("{shown} is not as this installation has left it: is it mounted?");
             }
-            make_private(directory)?;
+            create_private_dir(directory)?;
             check_is_for_content(directory)?;
         }
         let locked = FileLock::alone(FileLock::file(&path)?)?;
@@ -67,12 +67,12 @@ impl Claim {
 }
 
 /// The name under which an installation claims, made when it is first needed.
-pub(super) fn own(data: &Path, random: &Random) -> anyhow::Result<String> {
-    let path = data.join(OWN);
+pub(super) fn installation_name(data: &Path, random: &Random) -> anyhow::Result<String> {
+    let path = data.join(NAME_FILE);
     match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let own = random.slug(24)?;
-            disk::replace(&disk::open(data)?, OWN, own.as_bytes())?;
+            disk::replace(&disk::open(data)?, NAME_FILE, own.as_bytes())?;
             Ok(own)
         }
         own => own.with_context(|| format!("reading {}", path.display())),
@@ -127,13 +127,13 @@ mod tests {
             assert!(why(&other, is_known).contains("belongs to another installation"));
         }
         // What was copied from below the data is taken, and nothing else.
-        fs::remove_file(store.join(OWNER)).unwrap();
+        fs::remove_file(store.join(OWNER_FILE)).unwrap();
         fs::create_dir(store.join("0f")).unwrap();
         fs::write(store.join(MARKER), "").unwrap();
         take(&other, false).unwrap();
-        fs::remove_file(store.join(OWNER)).unwrap();
+        fs::remove_file(store.join(OWNER_FILE)).unwrap();
         fs::write(store.join("letters"), "").unwrap();
         assert!(why(&one, false).contains("such as letters"));
-        assert!(!store.join(OWNER).exists());
+        assert!(!store.join(OWNER_FILE).exists());
     }
 }

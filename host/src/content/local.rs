@@ -12,13 +12,13 @@ pub(super) const MARKER: &str = ".opened";
 
 /// A directory of objects.
 #[derive(Clone, Debug)]
-pub(super) struct Local {
+pub(super) struct LocalDirectory {
     directory: PathBuf,
     /// When it was opened, by the file system's own time, against which it stamps files.
     opened: SystemTime,
 }
 
-impl Local {
+impl LocalDirectory {
     /// Opens `directory`, which is made if it is missing. What the store has written is synced, with the names on the way to it.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Local {
     ///
     /// # Errors
     /// The disk's.
-    pub(super) fn free(&self) -> std::io::Result<u64> {
+    pub(super) fn free_bytes(&self) -> std::io::Result<u64> {
         disk::free(&self.directory)
     }
 

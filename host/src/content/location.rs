@@ -14,26 +14,26 @@ use object_store::{ObjectStoreScheme, parse_url};
 use url::Url;
 
 use super::claim::Claim;
-use super::requests::Connector;
+use super::requests::StoreConnector;
 use super::{Content, bucket};
 use crate::config::S3;
 use svc_base::disk;
 use svc_base::random::Random;
 
 /// The directory of content below the data.
-const BELOW: &str = "content";
+const CONTENT_DIR: &str = "content";
 /// File that says where content is elsewhere.
-const ELSEWHERE: &str = "content.url";
+const URL_FILE: &str = "content.url";
 
 /// Place of an installation's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ContentLocation {
     data: PathBuf,
     /// Store that is not below the data.
     url: Option<Url>,
 }
 
-impl Place {
+impl ContentLocation {
     /// The place by the settings of a server.
     pub fn new(data: &Path, url: Option<&Url>) -> Self {
         Self {
@@ -46,8 +46,8 @@ impl Place {
     ///
     /// # Errors
     /// The disk's, or a note that is no URL.
-    pub fn noted(data: &Path) -> anyhow::Result<Self> {
-        let path = data.join(ELSEWHERE);
+    pub fn read_recorded(data: &Path) -> anyhow::Result<Self> {
+        let path = data.join(URL_FILE);
         let url = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             text => Some(text?.parse()),
@@ -63,16 +63,16 @@ impl Place {
     ///
     /// # Errors
     /// The disk's.
-    pub fn note(&self) -> io::Result<()> {
+    pub fn record(&self) -> io::Result<()> {
         let data = disk::open(&self.data)?;
         match &self.url {
-            Some(url) => disk::replace(&data, ELSEWHERE, url.as_str().as_bytes()),
-            None => disk::remove_file(&data, ELSEWHERE),
+            Some(url) => disk::replace(&data, URL_FILE, url.as_str().as_bytes()),
+            None => disk::remove_file(&data, URL_FILE),
         }
     }
 
     /// Whether what was stored here before is sure to be here still: not in memory.
-    pub fn lasts(&self) -> bool {
+    pub fn is_durable(&self) -> bool {
         let url = self.url.as_ref();
         url.is_none_or(|url| !matches!(scheme(url), Some(ObjectStoreScheme::Memory)))
     }
@@ -80,7 +80,7 @@ impl Place {
     /// The directory of this machine that it is, if it is one.
     pub fn directory(&self) -> Option<PathBuf> {
         match &self.url {
-            None => Some(self.data.join(BELOW)),
+            None => Some(self.data.join(CONTENT_DIR)),
             Some(url) if scheme(url) == Some(ObjectStoreScheme::Local) => url.to_file_path().ok(),
             Some(_) => None,
         }
@@ -93,7 +93,7 @@ impl Place {
     pub fn require_directory(&self) -> anyhow::Result<PathBuf> {
         match self.directory() {
             Some(directory) => Ok(directory),
-            None if self.lasts() => bail!(
+            None if self.is_durable() => bail!(
                 "this needs content in a directory, and this installation has it {self}, which only its server reads: `svc backup` and `svc check` work while that runs"
             ),
             None => bail!("this needs content in a directory, and this installation has it {self}"),
@@ -109,16 +109,16 @@ impl Place {
         &self,
         before: &Self,
         access: Option<&S3>,
-        connector: &Connector,
+        connector: &StoreConnector,
         random: &Random,
     ) -> anyhow::Result<Content> {
         let Some(url) = &self.url else {
-            return Content::open(&self.data.join(BELOW));
+            return Content::open(&self.data.join(CONTENT_DIR));
         };
         let is_known = self == before;
         let opened = if let Some(directory) = self.directory() {
             let claimed = Claim::take(&self.data, &directory, is_known, random);
-            claimed.and_then(|claim| Content::claimed(&directory, claim))
+            claimed.and_then(|claim| Content::open_claimed(&directory, claim))
         } else if is_bucket(url) {
             let access = access.context("there is no access to it")?;
             let [store, deleting] = bucket::open(url, access, connector)?;
@@ -126,7 +126,7 @@ impl Place {
             claimed.map(|()| Content::remote(Arc::new(store), Arc::new(deleting)))
         } else {
             let (store, below) = parse_url(url)?;
-            Ok(Content::over(Arc::new(PrefixStore::new(store, below))))
+            Ok(Content::from_store(Arc::new(PrefixStore::new(store, below))))
         };
         opened.with_context(|| format!("content_url: opening what is {self}"))
     }
@@ -136,7 +136,7 @@ fn is_bucket(url: &Url) -> bool {
     url.scheme() == "s3"
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ContentLocation {
     /// Never the URL itself, which may hold a credential.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.directory(), &self.url) {
@@ -166,25 +166,25 @@ mod tests {
     #[test]
     fn a_place_is_found_again_until_another_is_noted() {
         let data = tempfile::tempdir().unwrap();
-        let noted = || Place::noted(data.path()).unwrap();
+        let noted = || ContentLocation::read_recorded(data.path()).unwrap();
         assert_eq!(noted().directory().unwrap(), data.path().join("content"));
         for (url, directory) in [
             ("file:///srv/content", Some("/srv/content")),
             ("memory:///", None),
             ("s3://bucket/prefix", None),
         ] {
-            let place = Place::new(data.path(), Some(&url.parse().unwrap()));
-            place.note().unwrap();
+            let place = ContentLocation::new(data.path(), Some(&url.parse().unwrap()));
+            place.record().unwrap();
             assert_eq!(noted(), place);
             assert_eq!(place.directory(), directory.map(PathBuf::from));
             assert_eq!(place.require_directory().is_ok(), directory.is_some());
-            assert_eq!(place.lasts(), !url.starts_with("memory:"));
+            assert_eq!(place.is_durable(), !url.starts_with("memory:"));
         }
-        let below = Place::new(data.path(), None);
-        below.note().unwrap();
+        let below = ContentLocation::new(data.path(), None);
+        below.record().unwrap();
         assert_eq!(noted(), below);
-        assert!(below.lasts());
-        fs::write(data.path().join(ELSEWHERE), "elsewhere").unwrap();
-        assert!(Place::noted(data.path()).is_err());
+        assert!(below.is_durable());
+        fs::write(data.path().join(URL_FILE), "elsewhere").unwrap();
+        assert!(ContentLocation::read_recorded(data.path()).is_err());
     }
 }

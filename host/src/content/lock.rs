@@ -9,30 +9,30 @@ use svc_base::file_lock::FileLock;
 /// The name of the file in the data directory.
 const FILE: &str = "content.lock";
 /// How often the lock is asked for, and how often at most: half a minute.
-const ASK: Duration = Duration::from_millis(20);
-const ASKED: u32 = 1500;
+const LOCK_POLL: Duration = Duration::from_millis(20);
+const LOCK_POLLS: u32 = 1500;
 
 /// A hold on a data directory's content, until it is dropped.
 #[derive(Debug)]
-pub struct Hold {
+pub struct ContentLock {
     _locked: FileLock,
 }
 
-impl Hold {
+impl ContentLock {
     /// Keeps all content where it is. Waits for a collector, which needs a moment; `None` when it is a restore that has
     /// the content. Blocks.
-    pub fn keep(data: &Path) -> io::Result<Option<Self>> {
-        for _ in 0..ASKED {
+    pub fn shared(data: &Path) -> io::Result<Option<Self>> {
+        for _ in 0..LOCK_POLLS {
             if let Some(_locked) = FileLock::shared(FileLock::file(&data.join(FILE))?)? {
                 return Ok(Some(Self { _locked }));
             }
-            std::thread::sleep(ASK);
+            std::thread::sleep(LOCK_POLL);
         }
         Ok(None)
     }
 
     /// The right to take content away; `None` while somebody keeps it.
-    pub fn take(data: &Path) -> io::Result<Option<Self>> {
+    pub fn exclusive(data: &Path) -> io::Result<Option<Self>> {
         let locked = FileLock::alone(FileLock::file(&data.join(FILE))?)?;
         Ok(locked.map(|_locked| Self { _locked }))
     }
@@ -45,12 +45,12 @@ mod tests {
     #[test]
     fn what_is_kept_is_not_taken() {
         let data = tempfile::tempdir().unwrap();
-        let backups = [Hold::keep(data.path()), Hold::keep(data.path())];
+        let backups = [ContentLock::shared(data.path()), ContentLock::shared(data.path())];
         assert!(backups.iter().all(|kept| matches!(kept, Ok(Some(_)))));
-        assert!(Hold::take(data.path()).unwrap().is_none());
+        assert!(ContentLock::exclusive(data.path()).unwrap().is_none());
         drop(backups);
-        let collector = Hold::take(data.path()).unwrap();
+        let collector = ContentLock::exclusive(data.path()).unwrap();
         assert!(collector.is_some());
-        assert!(Hold::take(data.path()).unwrap().is_none());
+        assert!(ContentLock::exclusive(data.path()).unwrap().is_none());
     }
 }

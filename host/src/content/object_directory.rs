@@ -11,7 +11,7 @@ use super::local::MARKER;
 use svc_base::disk;
 
 /// How the name of an object begins that is not whole yet.
-const UNFINISHED: &str = ".new-";
+const PARTIAL_PREFIX: &str = ".new-";
 
 /// Why an object was not put.
 #[derive(Debug, thiserror::Error)]
@@ -26,13 +26,13 @@ pub enum PutError {
 
 /// A directory of objects. Whatever is in it by name is whole. Its functions block on the disk.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct ObjectDirectory {
     dir: Dir,
-    /// The directories whose names [`Shelf::sync`] makes durable.
+    /// The directories whose names [`ObjectDirectory::sync`] makes durable.
     unsynced: BTreeSet<String>,
 }
 
-impl Shelf {
+impl ObjectDirectory {
     /// The objects in a directory.
     pub fn new(dir: Dir) -> Self {
         Self {
@@ -70,14 +70,14 @@ impl Shelf {
     }
 
     /// Puts an object here under its name, in place of one that is there already. It is whole by then, and durable with
-    /// [`Shelf::sync`].
+    /// [`ObjectDirectory::sync`].
     ///
     /// # Errors
     /// [`PutError`]; what was there stays.
     pub fn put(&mut self, digest: &Digest, from: impl io::Read) -> Result<u64, PutError> {
         let (shard, rest) = digest.names();
         let dir = disk::subdirectory(&self.dir, &shard)?;
-        let unfinished = format!("{UNFINISHED}{rest}");
+        let unfinished = format!("{PARTIAL_PREFIX}{rest}");
         disk::remove_file(&dir, &unfinished)?;
         let mut file = dir.open_with(&unfinished, &disk::new_file())?;
         let (copied, bytes) = Digest::of_copied(from, &mut file)?;
@@ -92,8 +92,8 @@ impl Shelf {
     }
 
     /// Counts on an object that is there already, put by whoever may have died before making its name durable:
-    /// [`Shelf::sync`] does that.
-    pub fn rely_on(&mut self, digest: &Digest) {
+    /// [`ObjectDirectory::sync`] does that.
+    pub fn sync_later(&mut self, digest: &Digest) {
         self.unsynced.insert(digest.names().0);
     }
 
@@ -106,7 +106,7 @@ impl Shelf {
     }
 
     /// Removes all but `kept`, and whatever is no object.
-    pub fn keep_only(&self, kept: &BTreeSet<Digest>) -> io::Result<()> {
+    pub fn retain_only(&self, kept: &BTreeSet<Digest>) -> io::Result<()> {
         for shard in self.dir.entries()? {
             let shard = shard?;
             let name = shard.file_name();
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn an_object_is_put_whole_or_not_at_all() {
         let directory = tempfile::tempdir().unwrap();
-        let mut shelf = Shelf::new(disk::open(directory.path()).unwrap());
+        let mut shelf = ObjectDirectory::new(disk::open(directory.path()).unwrap());
         let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
         assert_eq!(shelf.put(&one, &b"one"[..]).unwrap(), 3);
         assert!(matches!(
@@ -157,7 +157,7 @@ mod tests {
         shelf.put(&one, &b"one"[..]).unwrap();
         assert!(shelf.is_whole(&one).unwrap());
         shelf.put(&two, &b"two"[..]).unwrap();
-        shelf.keep_only(&BTreeSet::from([two])).unwrap();
+        shelf.retain_only(&BTreeSet::from([two])).unwrap();
         assert!(shelf.get(&one).unwrap().is_none() && shelf.get(&two).unwrap().is_some());
     }
 }

@@ -9,16 +9,16 @@ use super::Digest;
 
 /// The objects that somebody is at, each with its lock.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<Digest, Weak<tokio::sync::Mutex<()>>>>);
+pub(super) struct ObjectLocks(Mutex<HashMap<Digest, Weak<tokio::sync::Mutex<()>>>>);
 
-impl Turns {
+impl ObjectLocks {
     /// Waits for the turn at an object, which ends when what is returned is dropped.
-    pub(super) async fn take(&self, digest: &Digest) -> OwnedMutexGuard<()> {
-        let turn = self.of(digest);
+    pub(super) async fn lock(&self, digest: &Digest) -> OwnedMutexGuard<()> {
+        let turn = self.lock_of(digest);
         turn.lock_owned().await
     }
 
-    fn of(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<()>> {
+    fn lock_of(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(turn) = turns.get(digest).and_then(Weak::upgrade) {
             return turn;
@@ -39,14 +39,14 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_at_one_object_keeps_nobody_from_another() {
-        let turns = Turns::default();
+        let turns = ObjectLocks::default();
         let one = Digest::of(b"one");
-        let turn = turns.take(&one).await;
+        let turn = turns.lock(&one).await;
         for byte in 0..64 {
-            let other = turns.take(&Digest::of(&[byte])).now_or_never();
+            let other = turns.lock(&Digest::of(&[byte])).now_or_never();
             assert!(other.is_some());
         }
-        let next = turns.take(&one);
+        let next = turns.lock(&one);
         tokio::pin!(next);
         assert!(next.as_mut().now_or_never().is_none());
         drop(turn);

@@ -11,9 +11,9 @@ use svc_base::ids::DeploymentId;
 
 /// The directory of the private files; clones share it. Its functions block on the disk.
 #[derive(Clone, Debug)]
-pub struct OnceFiles(Arc<Dir>);
+pub struct OneTimeFiles(Arc<Dir>);
 
-impl OnceFiles {
+impl OneTimeFiles {
     /// Opens `directory`, which is made if it is missing.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_burnt_file_is_gone() {
         let directory = tempfile::tempdir().unwrap();
-        let files = OnceFiles::open(directory.path()).unwrap();
+        let files = OneTimeFiles::open(directory.path()).unwrap();
         let id = DeploymentId::new(&Clock::system(), &Random::system()).unwrap();
         files.write(&id, b"secret").unwrap();
         assert!(

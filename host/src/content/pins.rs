@@ -25,7 +25,7 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        let mut pins = self.pins.held();
+        let mut pins = self.pins.lock();
         if let Some(count) = pins.get_mut(&self.digest) {
             *count -= 1;
             if *count == 0 {
@@ -38,7 +38,7 @@ impl Drop for Pin {
 impl Pins {
     /// Pins an object.
     pub(super) fn pin(self: &Arc<Self>, digest: Digest) -> Pin {
-        *self.held().entry(digest).or_default() += 1;
+        *self.lock().entry(digest).or_default() += 1;
         Pin {
             pins: Arc::clone(self),
             digest,
@@ -46,11 +46,11 @@ impl Pins {
     }
 
     /// Whether anybody relies on an object.
-    pub(super) fn has(&self, digest: &Digest) -> bool {
-        self.held().contains_key(digest)
+    pub(super) fn is_pinned(&self, digest: &Digest) -> bool {
+        self.lock().contains_key(digest)
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<Digest, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,36 +19,36 @@ use url::Url;
 use crate::outbound::{Answer, Outbound, OutboundError};
 
 /// How long one request may take, with its answer; one that writes takes a second more for each so many bytes.
-const TIME: Duration = Duration::from_secs(20);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 const BYTES_A_SECOND: usize = 256 << 10;
 /// The most bytes of an answer, however small pages may be by now; one that says no has a few words.
-const BYTES: usize = 64 << 20;
-const BYTES_OF_ERROR: usize = 64 << 10;
+const MIN_ANSWER_LIMIT: usize = 64 << 20;
+const ERROR_LIMIT: usize = 64 << 10;
 /// How many requests are under way at once.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT: usize = 64;
 /// Code of an object that is not there.
 const NO_OBJECT: &str = "NoSuchKey";
 /// The most characters of an error that are told.
-const TOLD: usize = 200;
+const MAX_ERROR_CHARS: usize = 200;
 
 /// Connector to a store of other machines.
 #[derive(Clone, Debug)]
-pub struct Connector(Requests);
+pub struct StoreConnector(BoundedClient);
 
-impl Connector {
+impl StoreConnector {
     /// A connector for a store of pages of at most so many bytes.
     pub fn new(outbound: Outbound, page_bytes: u64) -> Self {
         // An object has a page as it is and compressed.
         let page_bytes = usize::try_from(page_bytes).unwrap_or(usize::MAX);
-        Self(Requests {
+        Self(BoundedClient {
             outbound,
-            bytes: page_bytes.saturating_mul(4).max(BYTES),
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            bytes: page_bytes.saturating_mul(4).max(MIN_ANSWER_LIMIT),
+            turns: Arc::new(Semaphore::new(MAX_CONCURRENT)),
         })
     }
 }
 
-impl HttpConnector for Connector {
+impl HttpConnector for StoreConnector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         let service = self.0.clone();
         // Connections live where they were made, and a command's thread with a runtime of its own ends before the server.
@@ -60,14 +60,14 @@ impl HttpConnector for Connector {
 }
 
 #[derive(Clone, Debug)]
-struct Requests {
+struct BoundedClient {
     outbound: Outbound,
     /// The most bytes of an answer.
     bytes: usize,
     turns: Arc<Semaphore>,
 }
 
-impl HttpService for Requests {
+impl HttpService for BoundedClient {
     fn call<'s, 'f>(
         &'s self,
         request: HttpRequest,
@@ -80,7 +80,7 @@ impl HttpService for Requests {
     }
 }
 
-impl Requests {
+impl BoundedClient {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -89,7 +89,7 @@ impl Requests {
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
         let seconds = Duration::from_secs((body.len() / BYTES_A_SECOND) as u64);
-        *request.timeout_mut() = Some(TIME + seconds);
+        *request.timeout_mut() = Some(REQUEST_TIMEOUT + seconds);
         if !body.is_empty() || *request.method() == Method::PUT {
             *request.body_mut() = Some(body.into());
         }
@@ -97,20 +97,20 @@ impl Requests {
         let answer = self.ask(request).await?;
         let is_error = is_error(answer.status);
         let body = match is_error {
-            true => Bytes::from(told(&answer.body)),
+            true => Bytes::from(error_summary(&answer.body)),
             false => answer.body.clone(),
         };
         // Not of an object that is not there, but of a bucket, or by somebody else on the way.
-        let is_lost = is_read
+        let is_foreign_answer = is_read
             && answer.status == StatusCode::NOT_FOUND
-            && element(&answer.body, "Code").as_deref() != Some(NO_OBJECT);
-        if is_lost || is_refusal(answer.status) {
-            let kind = match is_lost {
+            && xml_element(&answer.body, "Code").as_deref() != Some(NO_OBJECT);
+        if is_foreign_answer || is_refusal(answer.status) {
+            let kind = match is_foreign_answer {
                 true => HttpErrorKind::Unknown,
                 false => HttpErrorKind::Decode,
             };
             let said = String::from_utf8_lossy(&body).into_owned();
-            return Err(HttpError::new(kind, Refused(answer.status, said)));
+            return Err(HttpError::new(kind, RefusedRequest(answer.status, said)));
         }
         let mut response = HttpResponse::new(body.into());
         *response.status_mut() = answer.status;
@@ -122,7 +122,7 @@ impl Requests {
         let turn = self.turns.acquire().await;
         let _turn = turn.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         let most = |status| match is_error(status) {
-            true => BYTES_OF_ERROR,
+            true => ERROR_LIMIT,
             false => self.bytes,
         };
         let answer = self.outbound.send(request, most).await;
@@ -137,7 +137,7 @@ fn is_error(status: StatusCode) -> bool {
 /// A status by which the store has answered and done nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: {1}")]
-struct Refused(StatusCode, String);
+struct RefusedRequest(StatusCode, String);
 
 /// Whether the library has no error of its own for a status that says no. It has one for each of these, or sends them again.
 fn is_refusal(status: StatusCode) -> bool {
@@ -165,16 +165,16 @@ fn failed(error: OutboundError) -> HttpError {
 }
 
 /// Code and message of an error as the protocol writes them. The rest of the document may name a key and what was signed by it.
-fn told(body: &[u8]) -> String {
+fn error_summary(body: &[u8]) -> String {
     let names = ["Code", "Message"].into_iter();
-    let said = names.filter_map(|name| element(body, name));
+    let said = names.filter_map(|name| xml_element(body, name));
     let said = said.collect::<Vec<_>>().join(": ");
     let printable = said.chars().filter(|c| !c.is_control());
-    printable.take(TOLD).collect()
+    printable.take(MAX_ERROR_CHARS).collect()
 }
 
 /// Text of an element of a document.
-fn element(body: &[u8], name: &str) -> Option<String> {
+fn xml_element(body: &[u8], name: &str) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     Some(rest.split_once(&format!("</{name}>"))?.0.to_owned())
@@ -197,10 +197,10 @@ mod tests {
             (long.as_str(), "Slow"),
             ("", ""),
         ] {
-            assert_eq!(told(body.as_bytes()), said);
+            assert_eq!(error_summary(body.as_bytes()), said);
         }
         let long = format!("<Code>Slow</Code><Message>{}</Message>", "é".repeat(300));
-        assert_eq!(told(long.as_bytes()).chars().count(), TOLD);
-        assert_eq!(told(b"<Code>\xff\x00</Code>"), "\u{fffd}");
+        assert_eq!(error_summary(long.as_bytes()).chars().count(), MAX_ERROR_CHARS);
+        assert_eq!(error_summary(b"<Code>\xff\x00</Code>"), "\u{fffd}");
     }
 }

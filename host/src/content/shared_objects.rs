@@ -8,11 +8,11 @@ use bytes::Bytes;
 use super::Digest;
 
 /// From this many bytes on an object is worth an entry.
-const LARGE: usize = 256 * 1024;
+const LARGE_BYTES: usize = 256 * 1024;
 
 /// The large objects that somebody holds.
 #[derive(Debug, Default)]
-pub(super) struct Held(Mutex<HashMap<Digest, Weak<Bytes>>>);
+pub(super) struct SharedObjects(Mutex<HashMap<Digest, Weak<Bytes>>>);
 
 /// Owner that keeps an object in memory: every slice of it does.
 struct Owner(Arc<Bytes>);
@@ -23,7 +23,7 @@ impl AsRef<[u8]> for Owner {
     }
 }
 
-impl Held {
+impl SharedObjects {
     /// An object that somebody holds.
     pub(super) fn get(&self, digest: &Digest) -> Option<Bytes> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,8 +32,8 @@ impl Held {
     }
 
     /// The object, to be found by others while it or a slice of it lives.
-    pub(super) fn hold(&self, digest: Digest, object: Bytes) -> Bytes {
-        if object.len() < LARGE {
+    pub(super) fn share(&self, digest: Digest, object: Bytes) -> Bytes {
+        if object.len() < LARGE_BYTES {
             return object;
         }
         let object = Arc::new(object);
@@ -51,17 +51,17 @@ mod tests {
 
     #[test]
     fn readers_share_a_large_object_until_the_last_is_done() {
-        let held = Held::default();
-        let large = Bytes::from(vec![7; LARGE]);
+        let held = SharedObjects::default();
+        let large = Bytes::from(vec![7; LARGE_BYTES]);
         let digest = Digest::of(&large);
-        let first = held.hold(digest, large).slice(10..20);
+        let first = held.share(digest, large).slice(10..20);
         let second = held.get(&digest).unwrap();
         assert_eq!(second.slice(10..20).as_ptr(), first.as_ptr());
         drop(second);
         assert!(held.get(&digest).is_some(), "a slice holds it");
         drop(first);
         assert!(held.get(&digest).is_none());
-        held.hold(Digest::of(b"small"), Bytes::from_static(b"small"));
+        held.share(Digest::of(b"small"), Bytes::from_static(b"small"));
         assert!(held.get(&Digest::of(b"small")).is_none());
     }
 }

@@ -4,23 +4,23 @@
 //! that what it has answered to be written is durable.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::object_path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
-use super::claim::{Claim, OWNER};
-use super::held::Held;
-use super::local::{Local, MARKER};
+use super::claim::{Claim, OWNER_FILE};
+use super::shared_objects::SharedObjects;
+use super::local::{LocalDirectory, MARKER};
 use super::pins::{Pin, Pins};
-use super::reach::{Reach, may_be_done};
-use super::turns::Turns;
+use super::store_health::{StoreHealth, may_have_succeeded};
+use super::object_locks::ObjectLocks;
 use super::{Digest, Error};
 
 /// From this many bytes on the digest of what was read occupies a thread of its own.
-const LARGE: usize = 256 << 10;
+const LARGE_BYTES: usize = 256 << 10;
 
 /// A handle to the content store; clones share it.
 #[derive(Clone, Debug)]
@@ -32,36 +32,36 @@ struct Inner {
     /// Way to the same store for deletions, which nothing but the collector tries again.
     deleting: Arc<dyn ObjectStore>,
     /// The directory that the store is, if it is one.
-    local: Option<Local>,
+    local: Option<LocalDirectory>,
     /// Claim on that directory, if it lies outside of the data.
     _claim: Option<Claim>,
     /// Reach of a store that other machines have.
-    reach: Option<Reach>,
+    health: Option<StoreHealth>,
     pins: Arc<Pins>,
     /// Writers and the collector of one object take turns, so that "it is there" means "it is durable".
-    turns: Turns,
-    held: Held,
+    write_locks: ObjectLocks,
+    shared: SharedObjects,
     /// Readers of one object take turns, so that those who come together read it once.
-    reading: Turns,
+    read_locks: ObjectLocks,
 }
 
 impl Inner {
-    fn of(
+    fn new(
         store: Arc<dyn ObjectStore>,
-        local: Option<Local>,
+        local: Option<LocalDirectory>,
         claim: Option<Claim>,
-        reach: Option<Reach>,
+        health: Option<StoreHealth>,
     ) -> Self {
         Self {
             deleting: Arc::clone(&store),
             store,
             local,
             _claim: claim,
-            reach,
+            health,
             pins: Arc::default(),
-            turns: Turns::default(),
-            held: Held::default(),
-            reading: Turns::default(),
+            write_locks: ObjectLocks::default(),
+            shared: SharedObjects::default(),
+            read_locks: ObjectLocks::default(),
         }
     }
 }
@@ -72,34 +72,34 @@ impl Content {
     /// # Errors
     /// When the directory cannot be made or read.
     pub fn open(directory: &Path) -> anyhow::Result<Self> {
-        let (store, local) = Local::open(directory)?;
-        Ok(Self::on(Arc::new(store), Some(local), None))
+        let (store, local) = LocalDirectory::open(directory)?;
+        Ok(Self::from_parts(Arc::new(store), Some(local), None))
     }
 
     /// Opens the store in a claimed directory, and holds the claim.
     ///
     /// # Errors
     /// When the directory cannot be read.
-    pub(super) fn claimed(directory: &Path, claim: Claim) -> anyhow::Result<Self> {
-        let (store, local) = Local::open(directory)?;
-        Ok(Self::on(Arc::new(store), Some(local), Some(claim)))
+    pub(super) fn open_claimed(directory: &Path, claim: Claim) -> anyhow::Result<Self> {
+        let (store, local) = LocalDirectory::open(directory)?;
+        Ok(Self::from_parts(Arc::new(store), Some(local), Some(claim)))
     }
 
     /// Opens a store that is no directory of this machine.
-    pub fn over(store: Arc<dyn ObjectStore>) -> Self {
-        Self::on(store, None, None)
+    pub fn from_store(store: Arc<dyn ObjectStore>) -> Self {
+        Self::from_parts(store, None, None)
     }
 
     /// Opens a store of other machines, which may be out of reach for a while; by `deleting`, a deletion is sent once.
     pub(super) fn remote(store: Arc<dyn ObjectStore>, deleting: Arc<dyn ObjectStore>) -> Self {
         Self(Arc::new(Inner {
             deleting,
-            ..Inner::of(store, None, None, Some(Reach::default()))
+            ..Inner::new(store, None, None, Some(StoreHealth::default()))
         }))
     }
 
-    fn on(store: Arc<dyn ObjectStore>, local: Option<Local>, claim: Option<Claim>) -> Self {
-        Self(Arc::new(Inner::of(store, local, claim, None)))
+    fn from_parts(store: Arc<dyn ObjectStore>, local: Option<LocalDirectory>, claim: Option<Claim>) -> Self {
+        Self(Arc::new(Inner::new(store, local, claim, None)))
     }
 
     /// Stores a few `bytes` and answers when they are durable. What is there already is not written again.
@@ -116,30 +116,30 @@ impl Content {
     /// [`Error::Full`] when there is no room.
     pub async fn put_as(&self, digest: Digest, bytes: Bytes) -> Result<Pin, Error> {
         let pin = self.0.pins.pin(digest);
-        let _turn = self.0.turns.take(&digest).await;
+        let _turn = self.0.write_locks.lock(&digest).await;
         if self
             .0
-            .reach
+            .health
             .as_ref()
-            .is_some_and(|it| it.may_delete(&digest))
+            .is_some_and(|it| it.may_be_deleted(&digest))
         {
             return Err(Error::Unreachable(
                 "a deletion of it may be under way".to_owned(),
             ));
         }
         // Elsewhere what is written again is the same, can be sent again, and asks the store for nothing special.
-        let mode = match self.0.reach {
+        let mode = match self.0.health {
             None => PutMode::Create,
             Some(_) => PutMode::Overwrite,
         };
-        let (path, payload) = (path(&digest), PutPayload::from(bytes));
+        let (path, payload) = (object_path(&digest), PutPayload::from(bytes));
         match self
             .ask(self.0.store.put_opts(&path, payload, mode.into()))
             .await?
         {
             Ok(_) => Ok(pin),
             // Elsewhere it is any conflict, and what was put may not be there.
-            Err(object_store::Error::AlreadyExists { .. }) if self.0.reach.is_none() => Ok(pin),
+            Err(object_store::Error::AlreadyExists { .. }) if self.0.health.is_none() => Ok(pin),
             Err(error) => Err(self.failed(error)),
         }
     }
@@ -149,19 +149,19 @@ impl Content {
         &self,
         asking: impl Future<Output = object_store::Result<T>>,
     ) -> Result<object_store::Result<T>, Error> {
-        let Some(reach) = &self.0.reach else {
+        let Some(health) = &self.0.health else {
             return Ok(asking.await);
         };
-        if reach.rests() {
+        if health.is_backing_off() {
             return Err(Error::Unreachable("it has failed a moment ago".to_owned()));
         }
         let answer = asking.await;
-        reach.note(&answer);
+        health.record_answer(&answer);
         Ok(answer)
     }
 
     fn failed(&self, error: object_store::Error) -> Error {
-        match &self.0.reach {
+        match &self.0.health {
             None => error.into(),
             Some(_) => Error::Unreachable(error.to_string()),
         }
@@ -172,21 +172,21 @@ impl Content {
     /// # Errors
     /// When the store cannot be read; [`Error::Damaged`].
     pub async fn get(&self, digest: &Digest) -> Result<Option<Bytes>, Error> {
-        let path = path(digest);
+        let path = object_path(digest);
         let getting = async { self.0.store.get(&path).await?.bytes().await };
         match self.ask(getting).await? {
-            Ok(object) => self.whole(*digest, object).await.map(Some),
+            Ok(object) => self.verify(*digest, object).await.map(Some),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.failed(error)),
         }
     }
 
     /// An object as it was put: what other machines keep and networks carry is compared with its name.
-    async fn whole(&self, digest: Digest, object: Bytes) -> Result<Bytes, Error> {
+    async fn verify(&self, digest: Digest, object: Bytes) -> Result<Bytes, Error> {
         if !self.is_remote() {
             return Ok(object);
         }
-        let found = if object.len() < LARGE {
+        let found = if object.len() < LARGE_BYTES {
             Digest::of(&object)
         } else {
             let bytes = object.clone();
@@ -201,20 +201,20 @@ impl Content {
 
     /// Whether other machines have it, which may be out of reach for a while.
     pub fn is_remote(&self) -> bool {
-        self.0.reach.is_some()
+        self.0.health.is_some()
     }
 
     /// Reads an object for those who serve it: a large object is in memory once, however many are reading it.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn serve(&self, digest: &Digest) -> Result<Option<Bytes>, Error> {
-        let _turn = self.0.reading.take(digest).await;
-        if let Some(object) = self.0.held.get(digest) {
+    pub async fn get_shared(&self, digest: &Digest) -> Result<Option<Bytes>, Error> {
+        let _turn = self.0.read_locks.lock(digest).await;
+        if let Some(object) = self.0.shared.get(digest) {
             return Ok(Some(object));
         }
         let object = self.get(digest).await?;
-        Ok(object.map(|object| self.0.held.hold(*digest, object)))
+        Ok(object.map(|object| self.0.shared.share(*digest, object)))
     }
 
     /// Deletes an object unless a publish relies on it or `referenced` says that a row does; returns whether
@@ -227,15 +227,15 @@ impl Content {
         E: From<Error>,
         F: Future<Output = Result<bool, E>>,
     {
-        let _turn = self.0.turns.take(digest).await;
-        let pinned = || self.0.pins.has(digest);
+        let _turn = self.0.write_locks.lock(digest).await;
+        let pinned = || self.0.pins.is_pinned(digest);
         if pinned() || referenced.await? || pinned() {
             return Ok(false);
         }
-        match self.ask(self.0.deleting.delete(&path(digest))).await? {
+        match self.ask(self.0.deleting.delete(&object_path(digest))).await? {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(true),
             Err(error) => {
-                if may_be_done(&error) {
+                if may_have_succeeded(&error) {
                     self.expect_deletions([*digest]);
                 }
                 Err(self.failed(error).into())
@@ -245,8 +245,8 @@ impl Content {
 
     /// Notes deletions that were begun and may be done yet: what they are of is not put for a while.
     pub fn expect_deletions(&self, digests: impl IntoIterator<Item = Digest>) {
-        if let Some(reach) = &self.0.reach {
-            reach.left_deleting(digests);
+        if let Some(health) = &self.0.health {
+            health.add_pending_deletions(digests);
         }
     }
 
@@ -255,13 +255,13 @@ impl Content {
     /// # Errors
     /// When the store cannot be read.
     pub async fn list(&self) -> Result<(Vec<Digest>, Vec<String>), Error> {
-        let (mut digests, mut strangers) = (Vec::new(), Vec::new());
-        let sort = |name: String, _| match digest_at(&name) {
+        let (mut digests, mut foreign_paths) = (Vec::new(), Vec::new());
+        let sort = |name: String, _| match digest_of_path(&name) {
             Some(digest) => digests.push(digest),
-            None => strangers.push(name),
+            None => foreign_paths.push(name),
         };
-        self.each(sort).await?;
-        Ok((digests, strangers))
+        self.for_each_object(sort).await?;
+        Ok((digests, foreign_paths))
     }
 
     /// How many bytes each object has.
@@ -270,13 +270,13 @@ impl Content {
     /// When the store cannot be read.
     pub async fn sizes(&self) -> Result<HashMap<Digest, u64>, Error> {
         let mut sizes = HashMap::new();
-        let size = |name: String, bytes| sizes.extend(digest_at(&name).map(|it| (it, bytes)));
-        self.each(size).await?;
+        let size = |name: String, bytes| sizes.extend(digest_of_path(&name).map(|it| (it, bytes)));
+        self.for_each_object(size).await?;
         Ok(sizes)
     }
 
     /// Lists what is there, with its bytes.
-    async fn each(&self, mut on: impl FnMut(String, u64)) -> Result<(), Error> {
+    async fn for_each_object(&self, mut on: impl FnMut(String, u64)) -> Result<(), Error> {
         let mut objects = self.0.store.list(None).boxed();
         loop {
             let next = self.ask(objects.try_next()).await?;
@@ -284,7 +284,7 @@ impl Content {
                 return Ok(());
             };
             let name = object.location.to_string();
-            if name != MARKER && name != OWNER {
+            if name != MARKER && name != OWNER_FILE {
                 on(name, object.size);
             }
         }
@@ -294,8 +294,8 @@ impl Content {
     ///
     /// # Errors
     /// The disk's.
-    pub fn free(&self) -> std::io::Result<u64> {
-        self.0.local.as_ref().map_or(Ok(u64::MAX), Local::free)
+    pub fn free_bytes(&self) -> std::io::Result<u64> {
+        self.0.local.as_ref().map_or(Ok(u64::MAX), LocalDirectory::free_bytes)
     }
 
     /// Deletes uploads that a crash before this start left unfinished; a store that is no directory sees to that itself.
@@ -308,13 +308,13 @@ impl Content {
     }
 }
 
-fn path(digest: &Digest) -> object_store::path::Path {
+fn object_path(digest: &Digest) -> object_store::object_path::Path {
     let (shard, rest) = digest.names();
-    object_store::path::Path::from_iter([shard, rest])
+    object_store::object_path::Path::from_iter([shard, rest])
 }
 
 /// Digest of the object at a path, if an object of ours can be there.
-pub(super) fn digest_at(path: &str) -> Option<Digest> {
+pub(super) fn digest_of_path(path: &str) -> Option<Digest> {
     Digest::from_hex(&path.replacen('/', "", 1))
 }
 
@@ -326,7 +326,7 @@ mod tests {
     fn stores() -> [(Content, Option<tempfile::TempDir>); 2] {
         let directory = tempfile::tempdir().unwrap();
         let local = Content::open(directory.path()).unwrap();
-        let memory = Content::over(Arc::new(object_store::memory::InMemory::new()));
+        let memory = Content::from_store(Arc::new(object_store::memory::InMemory::new()));
         [(local, Some(directory)), (memory, None)]
     }
 
@@ -363,18 +363,18 @@ mod tests {
             for object in [Bytes::from_static(b"one"), large.clone()] {
                 pins.push(content.put(object).await.unwrap());
             }
-            let (mut listed, strangers) = content.list().await.unwrap();
+            let (mut listed, foreign_paths) = content.list().await.unwrap();
             let mut put: Vec<Digest> = pins.iter().map(Pin::digest).collect();
             listed.sort_unstable();
             put.sort_unstable();
-            assert_eq!((listed, strangers), (put, Vec::new()));
+            assert_eq!((listed, foreign_paths), (put, Vec::new()));
             let digest = Digest::of(&large);
-            let served = content.serve(&digest).await.unwrap().unwrap();
-            let shared = content.serve(&digest).await.unwrap().unwrap();
+            let served = content.get_shared(&digest).await.unwrap().unwrap();
+            let shared = content.get_shared(&digest).await.unwrap().unwrap();
             assert_eq!(served, large);
             assert_eq!(served.as_ptr(), shared.as_ptr(), "it is in memory once");
             let none = Digest::of(b"none");
-            assert!(content.serve(&none).await.unwrap().is_none());
+            assert!(content.get_shared(&none).await.unwrap().is_none());
             content.remove_stale_uploads().await.unwrap();
             assert!(content.get(&digest).await.unwrap().is_some());
         }

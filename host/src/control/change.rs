@@ -19,30 +19,30 @@ pub enum Change {
     SessionsEnded(ProjectId),
 }
 
-type Follower = Box<dyn Fn(&Change) + Send + Sync>;
+type ChangeListener = Box<dyn Fn(&Change) + Send + Sync>;
 
 /// Followers of changes, in the order in which they came.
 #[derive(Default)]
-pub(super) struct Followers(RwLock<Vec<Follower>>);
+pub(super) struct ChangeListeners(RwLock<Vec<ChangeListener>>);
 
-impl Followers {
-    pub(super) fn add(&self, follower: impl Fn(&Change) + Send + Sync + 'static) {
+impl ChangeListeners {
+    pub(super) fn add(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
         self.0
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(Box::new(follower));
+            .push(Box::new(listener));
     }
 
     pub(super) fn deliver(&self, changes: &[Change]) {
-        let followers = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let listeners = self.0.read().unwrap_or_else(PoisonError::into_inner);
         for change in changes {
-            followers.iter().for_each(|follow| follow(change));
+            listeners.iter().for_each(|follow| follow(change));
         }
     }
 }
 
-impl std::fmt::Debug for Followers {
+impl std::fmt::Debug for ChangeListeners {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Followers").finish_non_exhaustive()
+        f.debug_struct("ChangeListeners").finish_non_exhaustive()
     }
 }

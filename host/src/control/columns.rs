@@ -14,7 +14,7 @@ pub struct Columns<'r, 's> {
 
 impl<'r, 's> Columns<'r, 's> {
     /// Reads a row from its first column.
-    pub fn of(row: &'r Row<'s>) -> Self {
+    pub fn new(row: &'r Row<'s>) -> Self {
         let next = Cell::new(0);
         Self { row, next }
     }
@@ -46,7 +46,7 @@ mod tests {
         let sql = "SELECT 1 AS one, 2 AS two, 3 AS three";
         let read = |names: [&str; 3]| {
             c.query_row(sql, [], |row| {
-                let row = Columns::of(row);
+                let row = Columns::new(row);
                 let [first, second, third] = names;
                 let read = [row.get(first)?, row.get(second)?, row.get(third)?];
                 Ok::<[i64; 3], rusqlite::Error>(read)

@@ -11,12 +11,12 @@ use super::{Control, Error, counters};
 use svc_base::{disk, sqlite};
 
 /// How often the lock of writers is asked for; they let it go for some tens of microseconds between two commits.
-const ASK: Duration = Duration::from_micros(250);
+const LOCK_POLL: Duration = Duration::from_micros(250);
 /// How often at most: ten seconds.
-const ASKED: i32 = 40_000;
+const LOCK_POLLS: i32 = 40_000;
 
 /// Name of a database's file while it is written anew.
-const ANEW: &str = "control.db.new";
+const VACUUMED_FILE: &str = "control.db.new";
 
 /// The database as it was at one moment, whatever is written to it meanwhile.
 #[derive(Debug)]
@@ -27,11 +27,11 @@ impl Control {
     ///
     /// # Errors
     /// [`Error::Busy`] when somebody writes for ten seconds.
-    pub fn while_still<T>(&self, look: impl FnOnce() -> T) -> Result<T, Error> {
+    pub fn with_writes_paused<T>(&self, look: impl FnOnce() -> T) -> Result<T, Error> {
         let mut connection = open(self.path(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection.busy_handler(Some(|asked| {
-            std::thread::sleep(ASK);
-            asked < ASKED
+            std::thread::sleep(LOCK_POLL);
+            asked < LOCK_POLLS
         }))?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let seen = look();
@@ -73,8 +73,8 @@ impl Snapshot {
 ///
 /// # Errors
 /// The databases', or the disk's.
-pub fn seal(directory: &Path) -> anyhow::Result<()> {
-    let (path, anew) = (directory.join(FILE), directory.join(ANEW));
+pub fn finish_copy(directory: &Path) -> anyhow::Result<()> {
+    let (path, anew) = (directory.join(FILE), directory.join(VACUUMED_FILE));
     let counters = open(
         &directory.join(counters::FILE),
         OpenFlags::SQLITE_OPEN_READ_WRITE,
@@ -113,7 +113,7 @@ mod tests {
         };
         other.execute(add, []).unwrap();
         let snapshot = control
-            .while_still(|| {
+            .with_writes_paused(|| {
                 assert!(matches!(
                     Error::from(other.execute(add, []).unwrap_err()),
                     Error::Busy
@@ -124,7 +124,7 @@ mod tests {
         other.execute(add, []).unwrap();
         assert_eq!(snapshot.read(count).unwrap(), 1);
         snapshot.copy_to(copy.path()).unwrap();
-        let copied = Control::look(copy.path()).unwrap();
+        let copied = Control::open_read_only(copy.path()).unwrap();
         assert_eq!(copied.read_blocking(count).unwrap(), 1);
         assert_eq!(count(&other).unwrap(), 2);
         let files: Vec<_> = std::fs::read_dir(copy.path()).unwrap().collect();

@@ -20,9 +20,9 @@ pub const FILE: &str = "counters.db";
 /// In order, as the control database's.
 const SCRIPTS: &[&str] = &[include_str!("../../migrations/counters/0001_visits.sql")];
 /// How long a statement waits for another process, which is an operator's command.
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Flush ids older than this are forgotten, in seconds.
-const REMEMBERED: i64 = 3600;
+const FLUSH_ID_SECONDS: i64 = 3600;
 
 /// The counts of an installation. Its functions that write block on the disk.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Counters {
     /// Opens the file below `data`, making it where it is missing.
     pub(super) fn open(data: &Path) -> Result<Self, Error> {
         let mut file = Connection::open(data.join(FILE))?;
-        file.busy_timeout(BUSY)?;
+        file.busy_timeout(BUSY_TIMEOUT)?;
         file.pragma_update(None, "journal_mode", "WAL")?;
         file.pragma_update(None, "synchronous", "FULL")?;
         migrate(&mut file)?;
@@ -47,7 +47,7 @@ impl Counters {
     }
 
     /// Reads the file in a copy, which stays as it is; one that has none has counted nothing.
-    pub(super) fn look(directory: &Path) -> Result<Self, Error> {
+    pub(super) fn open_read_only(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(FILE);
         if !path.is_file() {
             return Ok(Self {
@@ -106,7 +106,7 @@ impl Counters {
                 .query_row(params![id, count], |row| row.get::<_, i64>(0))?;
             written.push((*id, sum.unsigned_abs()));
         }
-        let old = now.plus_seconds(-REMEMBERED);
+        let old = now.plus_seconds(-FLUSH_ID_SECONDS);
         tx.prepare_cached("DELETE FROM visit_flushes WHERE at < ?1")?
             .execute([old])?;
         tx.commit()?;
@@ -115,7 +115,7 @@ impl Counters {
     }
 
     /// The deployments of which views are written down.
-    pub fn counted(&self) -> Vec<DeploymentId> {
+    pub fn counted_deployments(&self) -> Vec<DeploymentId> {
         lock(&self.visits).keys().copied().collect()
     }
 
@@ -140,7 +140,7 @@ impl Counters {
     }
 
     /// Takes over what was counted where it was before. Doing so again changes nothing.
-    pub(super) fn take_over(&self, counts: Vec<(DeploymentId, u64)>) -> Result<(), Error> {
+    pub(super) fn import_visits(&self, counts: Vec<(DeploymentId, u64)>) -> Result<(), Error> {
         let mut file = lock(&self.file);
         let file = file.as_mut().ok_or(Error::Closed)?;
         let tx = file.transaction()?;
@@ -159,7 +159,7 @@ impl Counters {
     ///
     /// # Errors
     /// The database's.
-    pub fn damage(&self) -> Result<Option<String>, Error> {
+    pub fn integrity_error(&self) -> Result<Option<String>, Error> {
         let file = lock(&self.file);
         let Some(file) = file.as_ref() else {
             return Ok(None);
@@ -216,14 +216,14 @@ mod tests {
         let again = Counters::open(data.path()).unwrap();
         for counters in [&counters, &again] {
             assert_eq!((counters.visits(&one), counters.visits(&two)), (5, 0));
-            assert_eq!(counters.counted(), [one]);
+            assert_eq!(counters.counted_deployments(), [one]);
         }
         // Ids are forgotten once nobody retries them, and what was counted stays.
         counters
-            .add(9, &[], now.plus_seconds(2 * REMEMBERED))
+            .add(9, &[], now.plus_seconds(2 * FLUSH_ID_SECONDS))
             .unwrap();
-        counters.take_over(vec![(two, 4)]).unwrap();
-        counters.take_over(vec![(two, 4)]).unwrap();
+        counters.import_visits(vec![(two, 4)]).unwrap();
+        counters.import_visits(vec![(two, 4)]).unwrap();
         assert_eq!((counters.visits(&one), counters.visits(&two)), (5, 4));
         counters.close();
         assert!(matches!(counters.add(1, &[], now), Err(Error::Closed)));

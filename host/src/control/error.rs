@@ -2,7 +2,7 @@
 
 use svc_base::sqlite::{Trouble, trouble};
 
-use super::migrations::SCHEMA;
+use super::migrations::SCHEMA_VERSION;
 
 /// An error of the control database.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum Error {
     /// A newer program has had the database.
     #[error(
         "the control database has the schema {0}, and this program knows schemas up to {known}: use a newer one, or restore a backup that this one has made",
-        known = SCHEMA
+        known = SCHEMA_VERSION
     )]
     Newer(u32),
     /// Everything else, for the log.
@@ -27,7 +27,7 @@ pub enum Error {
     Sqlite(rusqlite::Error),
     /// An answer could not be sealed.
     #[error("an answer could not be sealed")]
-    Sealed,
+    SealingFailed,
     /// A job panicked; its changes were undone.
     #[error("a control database job panicked")]
     Panicked,

@@ -11,12 +11,12 @@ pub enum Event {
     /// A slug answers something else, which an edge in front is yet to forget.
     SlugChanged(String),
     /// An operator did something, which the log is yet to say.
-    Noted(Deed),
+    CommandRun(CommandRecord),
 }
 
 /// Event of an operator's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
+pub struct CommandRecord {
     /// The command, without what is secret in it.
     pub command: String,
     /// The system's user who gave it.
@@ -27,19 +27,19 @@ const SLUG_CHANGED: &str = "slug_changed";
 const NOTED: &str = "noted";
 
 /// Says in the log what an operator did.
-pub fn log(deed: &Deed) {
+pub fn log_command(record: &CommandRecord) {
     tracing::info!(
-        command = deed.command,
-        by = deed.actor,
+        command = record.command,
+        by = record.actor,
         "an operator did something"
     );
 }
 
 /// Tells the next start.
-pub fn tell(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
+pub fn record(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
     let (kind, subject, command, actor) = match event {
         Event::SlugChanged(slug) => (SLUG_CHANGED, slug.as_str(), "", ""),
-        Event::Noted(deed) => (NOTED, "", deed.command.as_str(), deed.actor.as_str()),
+        Event::CommandRun(record) => (NOTED, "", record.command.as_str(), record.actor.as_str()),
     };
     tx.execute(
         "INSERT INTO operator_events (kind, subject, at, command, actor) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -52,13 +52,13 @@ pub fn tell(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
 pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Event>)>> {
     c.prepare_cached("SELECT id, kind, subject, command, actor FROM operator_events ORDER BY id")?
         .query_map([], |row| {
-            let deed = Deed {
+            let record = CommandRecord {
                 command: row.get(3)?,
                 actor: row.get(4)?,
             };
             let event = match row.get_ref(1)?.as_str()? {
                 SLUG_CHANGED => Some(Event::SlugChanged(row.get(2)?)),
-                NOTED => Some(Event::Noted(deed)),
+                NOTED => Some(Event::CommandRun(record)),
                 _ => None,
             };
             Ok((row.get(0)?, event))
@@ -67,13 +67,13 @@ pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Event>)>> 
 }
 
 /// Forgets an event, in the transaction that acted on it.
-pub fn handled(tx: &Tx<'_>, id: i64) -> Result<(), Error> {
+pub fn delete(tx: &Tx<'_>, id: i64) -> Result<(), Error> {
     tx.execute("DELETE FROM operator_events WHERE id = ?1", [id])?;
     Ok(())
 }
 
 /// Forgets all events, in a copy: they are for a server that has been running since.
-pub fn forget(tx: &Tx<'_>) -> Result<(), Error> {
+pub fn delete_all(tx: &Tx<'_>) -> Result<(), Error> {
     tx.execute("DELETE FROM operator_events", [])?;
     Ok(())
 }

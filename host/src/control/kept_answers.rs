@@ -70,16 +70,16 @@ impl AnswerKey {
     }
 
     /// Seals an answer. One key has one answer at a time, so the time makes its nonce.
-    fn sealed(&self, body: &str, now: Timestamp) -> Result<String, Error> {
+    fn encrypt_answer(&self, body: &str, now: Timestamp) -> Result<String, Error> {
         let mut sealed = body.as_bytes().to_vec();
-        let key = self.cipher().ok_or(Error::Sealed)?;
+        let key = self.cipher().ok_or(Error::SealingFailed)?;
         key.seal_in_place_append_tag(nonce(now), Aad::empty(), &mut sealed)
-            .map_err(|_| Error::Sealed)?;
+            .map_err(|_| Error::SealingFailed)?;
         Ok(STANDARD.encode(sealed))
     }
 
     /// Opens a sealed answer, if it was sealed for this request.
-    fn opened(&self, text: &str, at: Timestamp) -> Option<String> {
+    fn decrypt_answer(&self, text: &str, at: Timestamp) -> Option<String> {
         // As it was kept before answers were sealed.
         if text.starts_with('{') {
             return Some(text.to_owned());
@@ -105,7 +105,7 @@ fn nonce(at: Timestamp) -> Nonce {
 
 /// Readable part of an answer: the id of what it is about.
 #[derive(Deserialize)]
-struct Made {
+struct CreatedResource {
     id: Option<String>,
 }
 
@@ -121,25 +121,25 @@ pub struct KeptAnswer {
 }
 
 /// Keeps what an operation answers, in the transaction of its effect; or nothing, where nobody can ask for it again.
-pub struct Keep<T>(Option<Keeper<T>>);
+pub struct AnswerKeeper<T>(Option<Keeper<T>>);
 
 type Keeper<T> = Box<dyn FnOnce(&Tx<'_>, &T) -> Result<(), Error> + Send>;
 
-impl<T> Keep<T> {
+impl<T> AnswerKeeper<T> {
     /// Keeps nothing.
-    pub fn nothing() -> Self {
+    pub fn none() -> Self {
         Self(None)
     }
 
     /// Keeps an answer.
-    pub fn keep(self, tx: &Tx<'_>, answer: &T) -> Result<(), Error> {
+    pub fn store(self, tx: &Tx<'_>, answer: &T) -> Result<(), Error> {
         self.0.map_or(Ok(()), |keeper| keeper(tx, answer))
     }
 }
 
-impl<T: Serialize + 'static> Keep<T> {
+impl<T: Serialize + 'static> AnswerKeeper<T> {
     /// Keeps an answer as JSON, with its HTTP status, under a key.
-    pub fn under(key: AnswerKey, status: u16, now: Timestamp) -> Self {
+    pub fn for_key(key: AnswerKey, status: u16, now: Timestamp) -> Self {
         Self(Some(Box::new(move |tx, answer| {
             let body = serde_json::to_string(answer)
                 .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
@@ -148,22 +148,22 @@ impl<T: Serialize + 'static> Keep<T> {
     }
 
     /// Keeps, of what the operation made, the view that is answered.
-    pub fn of<U>(self, view: impl FnOnce(&U) -> T + Send + 'static) -> Keep<U> {
-        Keep(
+    pub fn map_view<U>(self, view: impl FnOnce(&U) -> T + Send + 'static) -> AnswerKeeper<U> {
+        AnswerKeeper(
             self.0
                 .map(|keeper| -> Keeper<U> { Box::new(move |tx, made| keeper(tx, &view(made))) }),
         )
     }
 }
 
-impl<T> std::fmt::Debug for Keep<T> {
+impl<T> std::fmt::Debug for AnswerKeeper<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keep").finish_non_exhaustive()
+        f.debug_struct("AnswerKeeper").finish_non_exhaustive()
     }
 }
 
 /// The answer kept for a key since `after`.
-pub fn kept(
+pub fn find(
     c: &Connection,
     key: &AnswerKey,
     after: Timestamp,
@@ -176,7 +176,7 @@ pub fn kept(
         Ok(KeptAnswer {
             body_mac: row.get(0)?,
             status: row.get(1)?,
-            body: key.opened(&row.get::<_, String>(2)?, row.get(3)?),
+            body: key.decrypt_answer(&row.get::<_, String>(2)?, row.get(3)?),
         })
     })
     .optional()
@@ -200,9 +200,9 @@ fn keep(
         key.key,
         key.body_mac,
         status,
-        key.sealed(body, now)?,
+        key.encrypt_answer(body, now)?,
         now,
-        serde_json::from_str::<Made>(body)
+        serde_json::from_str::<CreatedResource>(body)
             .ok()
             .and_then(|made| made.id),
     ])?;
@@ -210,14 +210,14 @@ fn keep(
 }
 
 /// Forgets answers from before `before`.
-pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
+pub fn delete_before(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
     tx.execute("DELETE FROM idempotency WHERE created_at <= ?1", [before])?;
     Ok(())
 }
 
 /// Forgets what a route answered about deployments that are not there, in a copy that has not got the shares that are read
 /// once: `there` are those that are. An answer that is sealed says nothing to anybody but its own client, and stays.
-pub fn forget_absent(tx: &Tx<'_>, route: &str, there: &HashSet<DeploymentId>) -> Result<(), Error> {
+pub fn delete_absent(tx: &Tx<'_>, route: &str, there: &HashSet<DeploymentId>) -> Result<(), Error> {
     tx.execute(
         "DELETE FROM idempotency WHERE route = ?1 AND made IS NULL",
         [route],
@@ -258,10 +258,10 @@ mod tests {
             Timestamp(1_795_176_000_000),
         );
         let first = key("ip:1", b"{}");
-        let sealed = first.sealed(answer, at).unwrap();
+        let sealed = first.encrypt_answer(answer, at).unwrap();
         assert!(!sealed.contains("svcd"), "{sealed}");
         assert_eq!(
-            key("ip:1", b"{}").opened(&sealed, at).as_deref(),
+            key("ip:1", b"{}").decrypt_answer(&sealed, at).as_deref(),
             Some(answer)
         );
         for (other, when) in [
@@ -269,12 +269,12 @@ mod tests {
             (key("ip:2", b"{}"), at),
             (key("ip:1", b"{}"), Timestamp(at.0 + 1)),
         ] {
-            assert_eq!(other.opened(&sealed, when), None);
+            assert_eq!(other.decrypt_answer(&sealed, when), None);
         }
-        assert_eq!(first.opened("no base64", at), None);
+        assert_eq!(first.decrypt_answer("no base64", at), None);
         // As it was kept before answers were sealed.
         assert_eq!(
-            first.opened("{\"id\":1}", at).as_deref(),
+            first.decrypt_answer("{\"id\":1}", at).as_deref(),
             Some("{\"id\":1}")
         );
     }

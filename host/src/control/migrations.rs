@@ -27,13 +27,13 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0016_checkout_cookies.sql"),
 ];
 /// Before this schema what was deleted stayed in free space.
-const FORGETFUL: u32 = 5;
+const FIRST_SECURE_DELETE: u32 = 5;
 /// Before this schema views were counted here.
-const UNCOUNTED: u32 = 12;
+const FIRST_WITH_COUNTERS: u32 = 12;
 
 /// The number of the newest schema.
 #[allow(clippy::cast_possible_truncation, reason = "there are a few")]
-pub const SCHEMA: u32 = SCRIPTS.len() as u32;
+pub const SCHEMA_VERSION: u32 = SCRIPTS.len() as u32;
 
 /// Brings a database to the newest schema; what has moved out of it goes to its place first. Safe to call from several
 /// processes at once.
@@ -42,19 +42,19 @@ pub const SCHEMA: u32 = SCRIPTS.len() as u32;
 /// `Newer`, if a newer program has had the database.
 pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Result<(), Error> {
     let held: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if (1..FORGETFUL).contains(&held) {
+    if (1..FIRST_SECURE_DELETE).contains(&held) {
         connection.execute_batch("VACUUM")?;
     }
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let done: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     // What it means is unknown here, and a row written without it could break it.
-    if done > SCHEMA {
+    if done > SCHEMA_VERSION {
         return Err(Error::Newer(done));
     }
-    if (1..UNCOUNTED).contains(&done) {
+    if (1..FIRST_WITH_COUNTERS).contains(&done) {
         // Whoever dies between the two does this again: nobody counts before both are done.
-        counters.take_over(visits(&transaction)?)?;
+        counters.import_visits(visits(&transaction)?)?;
         fault::point("takeover.counted");
     }
     for (number, script) in (1_u32..).zip(SCRIPTS).filter(|(number, _)| *number > done) {
@@ -125,7 +125,7 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, &counters).unwrap();
         migrate(&mut connection, &counters).unwrap();
-        let newer = SCHEMA + 1;
+        let newer = SCHEMA_VERSION + 1;
         let set = connection.pragma_update(None, "user_version", newer);
         set.unwrap();
         let refused = migrate(&mut connection, &counters).unwrap_err();

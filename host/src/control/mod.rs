@@ -4,7 +4,7 @@
 //! One writer thread and several readers. Writes that queue up while a commit is under way share the next
 //! one: a savepoint each, one sync for all, and nobody is answered before it.
 
-pub mod answers;
+pub mod kept_answers;
 pub mod audit;
 mod change;
 mod columns;
@@ -20,10 +20,10 @@ mod tables;
 
 pub use change::Change;
 pub use columns::Columns;
-pub use copy::{Snapshot, seal};
+pub use copy::{Snapshot, finish_copy};
 pub use counters::Counters;
 pub use error::Error;
-pub use migrations::SCHEMA;
+pub use migrations::SCHEMA_VERSION;
 pub use pool::{Control, Tx};
 pub use secrets::Secrets;
-pub use tables::{File, TABLES, Table};
+pub use tables::{TableFile, TABLES, Table};

@@ -10,10 +10,10 @@ use rusqlite::{Connection, OpenFlags};
 use super::{Control, Error};
 
 /// The table whose rows hold secrets: password hashes, and slugs that are one.
-const SECRET: &str = "deployments";
+const SECRET_TABLE: &str = "deployments";
 
 /// How long a look at the log waits for readers, which are quick: writers wait for it.
-const PATIENCE: Duration = Duration::from_millis(20);
+const CHECKPOINT_BUSY_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Whether the log may hold something of what was deleted.
 #[derive(Clone, Debug, Default)]
@@ -33,14 +33,14 @@ impl Residue {
         self.0.deleted.store(true, Ordering::Release);
         let inner = Arc::clone(&self.0);
         connection.update_hook(Some(move |action, _: &str, table: &str, _| {
-            if action == Action::SQLITE_DELETE && table == SECRET {
+            if action == Action::SQLITE_DELETE && table == SECRET_TABLE {
                 inner.deleting.store(true, Ordering::Release);
             }
         }))
     }
 
     /// A transaction was committed: only now is emptying the log of use.
-    pub(super) fn committed(&self) {
+    pub(super) fn on_commit(&self) {
         if self.0.deleting.swap(false, Ordering::AcqRel) {
             self.0.deleted.store(true, Ordering::Release);
         }
@@ -65,7 +65,7 @@ impl Control {
     fn empty_log(&self) -> Result<bool, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(self.path(), flags)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(CHECKPOINT_BUSY_TIMEOUT)?;
         Ok(empty_log(&connection)?)
     }
 }

@@ -6,7 +6,7 @@
 
 /// File of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum File {
+pub enum TableFile {
     /// The control database: what the installation is, wherever it runs.
     Control,
     /// The counters: changed with every visit, and in no transaction of the control database.
@@ -21,14 +21,14 @@ pub struct Table {
     /// The part of the host that writes it.
     pub owner: &'static str,
     /// File that has it.
-    pub file: File,
+    pub file: TableFile,
 }
 
 macro_rules! tables {
     ($($file:ident { $($owner:literal: $($name:literal)+;)+ })+) => {
         /// Every table of the control database and of the counters.
         pub const TABLES: &[Table] = &[$($($(
-            Table { name: $name, owner: $owner, file: File::$file },
+            Table { name: $name, owner: $owner, file: TableFile::$file },
         )+)+)+];
     };
 }

@@ -27,7 +27,7 @@ pub(super) fn announce_change(
         Some(host_label) if config.edge.is_some() => {
             edge_prefixes(config, host_label, &address.slug)
                 .iter()
-                .try_for_each(|prefix| edge::enqueue(tx, prefix, now))
+                .try_for_each(|prefix| edge::enqueue_purge(tx, prefix, now))
         }
         _ => Ok(()),
     }

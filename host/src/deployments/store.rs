@@ -19,7 +19,7 @@ const SELECT_DEPLOYMENT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d
 const RESOLVES: &str = "d.state = 'active' AND p.state = 'active'";
 
 fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     Ok(Deployment {
         id: row.get("id")?,
         slug: row.get("slug")?,

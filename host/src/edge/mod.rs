@@ -8,7 +8,7 @@ mod purge;
 mod store;
 
 pub use purge::Purger;
-pub use store::enqueue;
+pub use store::enqueue_purge;
 
 /// The host of an origin, with its port where that is not the scheme's.
 pub fn host_of(origin: &str) -> &str {

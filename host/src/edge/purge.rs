@@ -16,10 +16,10 @@ const BATCH: u32 = 30;
 /// Between a purge and its repetition, in seconds.
 const REPEAT_AFTER: i64 = 10;
 /// The longest wait between two attempts, in seconds.
-const BACKOFF_MOST: i64 = 300;
+const MAX_BACKOFF_SECONDS: i64 = 300;
 /// After so many failures a purge is given up: the edge holds nothing for longer than its own limit.
-const ATTEMPTS: u32 = 20;
-const CALL_TIME: Duration = Duration::from_secs(10);
+const MAX_ATTEMPTS: u32 = 20;
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends purges.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Purger {
 }
 
 /// How a call went.
-enum Outcome {
+enum PurgeOutcome {
     Purged,
     /// Later, perhaps.
     Busy(String),
@@ -66,56 +66,56 @@ impl Purger {
                 return Ok(());
             }
             let outcome = self.send(&due).await;
-            self.settle(due, &outcome).await?;
-            if matches!(outcome, Outcome::Busy(_)) {
+            self.record_outcome(due, &outcome).await?;
+            if matches!(outcome, PurgeOutcome::Busy(_)) {
                 return Ok(());
             }
         }
     }
 
-    async fn send(&self, due: &[Purge]) -> Outcome {
+    async fn send(&self, due: &[Purge]) -> PurgeOutcome {
         let prefixes: Vec<&str> = due.iter().map(|purge| purge.prefix.as_str()).collect();
-        let call = self.outbound.call(CALL_TIME, |client| {
+        let call = self.outbound.call(CALL_TIMEOUT, |client| {
             let call = client.post(&self.url).bearer_auth(&self.token);
             call.json(&json!({ "prefixes": prefixes }))
         });
         match call.await {
-            Ok(answer) if answer.status.is_success() => Outcome::Purged,
+            Ok(answer) if answer.status.is_success() => PurgeOutcome::Purged,
             Ok(answer) => {
                 let status = answer.status;
                 if status.as_u16() == 429 || status.is_server_error() {
-                    Outcome::Busy(format!("the edge answered {status}"))
+                    PurgeOutcome::Busy(format!("the edge answered {status}"))
                 } else {
-                    Outcome::Refused(format!("the edge answered {status}"))
+                    PurgeOutcome::Refused(format!("the edge answered {status}"))
                 }
             }
-            Err(error) => Outcome::Busy(error.to_string()),
+            Err(error) => PurgeOutcome::Busy(error.to_string()),
         }
     }
 
-    async fn settle(&self, due: Vec<Purge>, outcome: &Outcome) -> Result<(), Error> {
+    async fn record_outcome(&self, due: Vec<Purge>, outcome: &PurgeOutcome) -> Result<(), Error> {
         match outcome {
-            Outcome::Purged => {}
-            Outcome::Busy(error) => tracing::warn!(error, "a purge failed and comes again"),
-            Outcome::Refused(error) => tracing::error!(error, "a purge was refused"),
+            PurgeOutcome::Purged => {}
+            PurgeOutcome::Busy(error) => tracing::warn!(error, "a purge failed and comes again"),
+            PurgeOutcome::Refused(error) => tracing::error!(error, "a purge was refused"),
         }
         let now = self.clock.now();
         let (purged, busy) = (
-            matches!(outcome, Outcome::Purged),
-            matches!(outcome, Outcome::Busy(_)),
+            matches!(outcome, PurgeOutcome::Purged),
+            matches!(outcome, PurgeOutcome::Busy(_)),
         );
         self.control
             .write(move |tx| {
                 for purge in &due {
                     if purged && purge.repeats > 0 {
                         let again = now.plus_seconds(REPEAT_AFTER);
-                        store::put_off(tx, purge, again, 0, purge.repeats - 1)?;
-                    } else if busy && purge.attempts < ATTEMPTS {
-                        let wait = 2_i64.saturating_pow(purge.attempts).min(BACKOFF_MOST);
+                        store::reschedule(tx, purge, again, 0, purge.repeats - 1)?;
+                    } else if busy && purge.attempts < MAX_ATTEMPTS {
+                        let wait = 2_i64.saturating_pow(purge.attempts).min(MAX_BACKOFF_SECONDS);
                         let (again, attempts) = (now.plus_seconds(wait), purge.attempts + 1);
-                        store::put_off(tx, purge, again, attempts, purge.repeats)?;
+                        store::reschedule(tx, purge, again, attempts, purge.repeats)?;
                     } else {
-                        store::done(tx, purge)?;
+                        store::delete(tx, purge)?;
                     }
                 }
                 Ok(())

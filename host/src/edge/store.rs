@@ -16,7 +16,7 @@ pub(super) struct Purge {
 }
 
 /// Queues a prefix, now and once more; what is queued already begins anew.
-pub fn enqueue(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Error> {
+pub fn enqueue_purge(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO purges (prefix, due_at, repeats) VALUES (?1, ?2, 1)
          ON CONFLICT (prefix) DO UPDATE SET due_at = ?2, repeats = 1, attempts = 0,
@@ -44,7 +44,7 @@ pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result
 }
 
 /// Puts a purge off, unless it was asked for anew meanwhile.
-pub(super) fn put_off(
+pub(super) fn reschedule(
     tx: &Tx<'_>,
     purge: &Purge,
     until: Timestamp,
@@ -66,7 +66,7 @@ pub(super) fn put_off(
 }
 
 /// Forgets a purge that is done, unless it was asked for anew meanwhile.
-pub(super) fn done(tx: &Tx<'_>, purge: &Purge) -> Result<(), Error> {
+pub(super) fn delete(tx: &Tx<'_>, purge: &Purge) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM purges WHERE prefix = ?1 AND generation = ?2")?
         .execute(params![purge.prefix, purge.generation])?;
     Ok(())

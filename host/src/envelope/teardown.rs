@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::backends::Backends;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::deployments::frontends::Frontends;
 use crate::payments::Payments;
 use crate::projects::{ProjectError, Projects};
@@ -61,7 +61,7 @@ impl Teardown {
         self.make_unreachable_as(project, None).await
     }
 
-    async fn make_unreachable_as(&self, project: ProjectId, act: Option<Act>) -> anyhow::Result<()> {
+    async fn make_unreachable_as(&self, project: ProjectId, act: Option<AuditAction>) -> anyhow::Result<()> {
         self.frontends.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
         Ok(())
@@ -69,7 +69,7 @@ impl Teardown {
 
     /// Makes a project unreachable now, for whoever acts, and lets the rest of its end follow behind the answer.
     pub async fn delete_project(&self, project: ProjectId) -> Result<(), ProjectError> {
-        self.make_unreachable_as(project, Some(Act::ProjectDelete)).await?;
+        self.make_unreachable_as(project, Some(AuditAction::ProjectDelete)).await?;
         let teardown = self.clone();
         tokio::spawn(async move {
             if let Err(error) = teardown.finish(project).await {

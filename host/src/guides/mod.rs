@@ -5,7 +5,7 @@
 
 mod reference;
 pub mod routes;
-mod served;
+mod rewriting;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -95,30 +95,30 @@ impl Guide {
 #[derive(Debug)]
 pub struct Guides {
     sandbox: Sandbox,
-    entries: LazyLock<Entries, Box<dyn FnOnce() -> Entries + Send>>,
+    entries: LazyLock<GuidePages, Box<dyn FnOnce() -> GuidePages + Send>>,
     images: [OnceCell<Document>; IMAGES.len()],
 }
 
-type Entries = BTreeMap<&'static str, Entry>;
+type GuidePages = BTreeMap<&'static str, GuidePage>;
 
 /// A page, and the text that it is made of.
 #[derive(Debug)]
-struct Entry {
+struct GuidePage {
     text: String,
     written: OnceCell<Document>,
-    page: Mutex<Option<Kept>>,
+    page: Mutex<Option<RenderedPage>>,
 }
 
 /// A page with the guest that served when it was made; none, if that guest cannot make it.
 #[derive(Debug)]
-struct Kept {
+struct RenderedPage {
     by: GuestDigest,
     document: Option<Arc<Document>>,
 }
 
 /// The answer for a page.
 #[derive(Debug)]
-enum Shown<'a> {
+enum PageAnswer<'a> {
     Page(Arc<Document>),
     /// The text as it is written, which stands in for the page until that can be made.
     Text(&'a str),
@@ -139,32 +139,32 @@ impl Guides {
     ///
     /// # Errors
     /// Only when a compressor fails.
-    async fn page(&self, name: &str) -> io::Result<Option<Shown<'_>>> {
+    async fn page(&self, name: &str) -> io::Result<Option<PageAnswer<'_>>> {
         let Some(entry) = self.entries.get(name) else {
             return Ok(None);
         };
-        let text = Shown::Text(&entry.text);
+        let text = PageAnswer::Text(&entry.text);
         let Some(guest) = self.sandbox.renderer() else {
             return Ok(Some(text));
         };
         let mut kept = entry.page.lock().await;
         if let Some(kept) = kept.as_ref().filter(|kept| kept.by == guest) {
             let page = kept.document.as_ref().map(Arc::clone);
-            return Ok(Some(page.map_or(text, Shown::Page)));
+            return Ok(Some(page.map_or(text, PageAnswer::Page)));
         }
-        let document = match self.rendered(served::whole(name, &entry.text)).await {
-            Ok(page) => Some(Arc::new(compressed(page, page_headers()).await?)),
+        let document = match self.render_text(rewriting::page_source(name, &entry.text)).await {
+            Ok(page) => Some(Arc::new(compress(page, page_headers()).await?)),
             Err(RenderFailure::Busy | RenderFailure::Preparing) => return Ok(Some(text)),
             Err(error) => {
                 tracing::warn!(guide = name, %error, "a guide cannot be rendered, and is served as it is written");
                 None
             }
         };
-        *kept = Some(Kept {
+        *kept = Some(RenderedPage {
             by: guest,
             document: document.clone(),
         });
-        Ok(Some(document.map_or(text, Shown::Page)))
+        Ok(Some(document.map_or(text, PageAnswer::Page)))
     }
 
     /// A picture of the guides, if there is one.
@@ -181,7 +181,7 @@ impl Guides {
         };
         let make = || {
             let headers = headers(HeaderValue::from_static("image/webp"), REVALIDATE);
-            compressed(Bytes::from_static(bytes), headers)
+            compress(Bytes::from_static(bytes), headers)
         };
         image.get_or_try_init(make).await.map(Some)
     }
@@ -196,12 +196,12 @@ impl Guides {
         };
         let make = || {
             let kind = HeaderValue::from_static("text/markdown; charset=utf-8");
-            compressed(Bytes::from(entry.text.clone()), headers(kind, REVALIDATE))
+            compress(Bytes::from(entry.text.clone()), headers(kind, REVALIDATE))
         };
         entry.written.get_or_try_init(make).await.map(Some)
     }
 
-    async fn rendered(&self, text: String) -> Result<Bytes, RenderFailure> {
+    async fn render_text(&self, text: String) -> Result<Bytes, RenderFailure> {
         let source = Source {
             content_type: ContentType::Markdown,
             title: None,
@@ -218,7 +218,7 @@ impl Guides {
     }
 }
 
-impl Entry {
+impl GuidePage {
     fn new(text: String) -> Self {
         Self {
             text,
@@ -228,19 +228,19 @@ impl Entry {
     }
 }
 
-async fn compressed(bytes: Bytes, headers: HeaderMap) -> io::Result<Document> {
+async fn compress(bytes: Bytes, headers: HeaderMap) -> io::Result<Document> {
     let compressing = tokio::task::spawn_blocking(move || Document::new(bytes, &headers));
     compressing.await.map_err(io::Error::other)?
 }
 
-fn entries(config: &Config, description: &Description) -> Entries {
+fn entries(config: &Config, description: &Description) -> GuidePages {
     let guides = GUIDES
         .iter()
-        .map(|guide| (guide.name, Entry::new(served::guide(guide.text, config))));
+        .map(|guide| (guide.name, GuidePage::new(rewriting::rewrite_guide(guide.text, config))));
     let reference = reference::markdown(description.value(), &config.base_url);
     let others = [
-        (INDEX, Entry::new(served::index())),
-        (REFERENCE, Entry::new(reference)),
+        (INDEX, GuidePage::new(rewriting::index())),
+        (REFERENCE, GuidePage::new(reference)),
     ];
     guides.chain(others).collect()
 }

@@ -10,7 +10,7 @@ use crate::config::Config;
 const SAMPLE: &str = "localhost:8080";
 
 /// The text that a page is rendered from: in the language that it is in, and with a link to the list of all.
-pub(super) fn whole(name: &str, text: &str) -> String {
+pub(super) fn page_source(name: &str, text: &str) -> String {
     let way_back = match name {
         INDEX => "",
         _ => "<nav><a href=\"./\">All guides</a></nav>\n\n",
@@ -36,7 +36,7 @@ pub(super) fn index() -> String {
 }
 
 /// A guide for a server's readers.
-pub(super) fn guide(text: &str, config: &Config) -> String {
+pub(super) fn rewrite_guide(text: &str, config: &Config) -> String {
     let mut served = String::with_capacity(text.len());
     let mut is_code = false;
     for line in text.lines() {
@@ -47,16 +47,16 @@ pub(super) fn guide(text: &str, config: &Config) -> String {
         is_code ^= line.starts_with("```");
         let line = match is_code {
             true => Cow::Borrowed(line),
-            false => links(line),
+            false => rewrite_links(line),
         };
         served.push_str(&line);
         served.push('\n');
     }
-    addressed(&served, config)
+    replace_server_address(&served, config)
 }
 
 /// A line whose links lead to other pages by their addresses; what has no page is its text alone.
-fn links(line: &str) -> Cow<'_, str> {
+fn rewrite_links(line: &str) -> Cow<'_, str> {
     if !line.contains("](") {
         return Cow::Borrowed(line);
     }
@@ -64,7 +64,7 @@ fn links(line: &str) -> Cow<'_, str> {
     let mut done = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (target, rest) = part.split_once(')').unwrap_or((part, ""));
-        match address(target) {
+        match resolve_link(target) {
             Some(address) => {
                 let _ = write!(done, "]({address}){rest}");
             }
@@ -80,7 +80,7 @@ fn links(line: &str) -> Cow<'_, str> {
 }
 
 /// Where a link of a guide leads, if there is something.
-fn address(target: &str) -> Option<Cow<'_, str>> {
+fn resolve_link(target: &str) -> Option<Cow<'_, str>> {
     if target.contains("://") || target.starts_with(['#', '/']) {
         return Some(Cow::Borrowed(target));
     }
@@ -101,16 +101,16 @@ fn address(target: &str) -> Option<Cow<'_, str>> {
 }
 
 /// A text with this server's addresses in place of the sample's.
-fn addressed(text: &str, config: &Config) -> String {
+fn replace_server_address(text: &str, config: &Config) -> String {
     let text = text.replace(&format!("http://{SAMPLE}"), &config.base_url);
     match &config.sites_domain {
         None => text,
-        Some(domain) => projects_at(&text, &format!("{}://", config.scheme), domain),
+        Some(domain) => replace_project_origins(&text, &format!("{}://", config.scheme), domain),
     }
 }
 
 /// A text in which the origins of the sample's projects are below another domain.
-fn projects_at(text: &str, scheme: &str, domain: &str) -> String {
+fn replace_project_origins(text: &str, scheme: &str, domain: &str) -> String {
     let mut parts = text.split("http://");
     let mut done = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -154,7 +154,7 @@ mod tests {
             ("[a](nowhere.md), [b](client.md)", "a, [b](client)"),
             ("![a](images/page.webp)", "![a](images/page.webp)"),
         ] {
-            assert_eq!(links(line), expected);
+            assert_eq!(rewrite_links(line), expected);
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
     fn origins_of_projects_are_the_servers_own() {
         let text = "http://web-shop-dev.localhost:8080/shop http://x.example/ http://localhost:8080/ http://";
         assert_eq!(
-            projects_at(text, "https://", "pages.example"),
+            replace_project_origins(text, "https://", "pages.example"),
             "https://web-shop-dev.pages.example/shop http://x.example/ http://localhost:8080/ http://"
         );
     }

@@ -8,7 +8,7 @@ use http::{HeaderMap, header};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Guides, INDEX, Shown};
+use super::{Guides, INDEX, PageAnswer};
 use crate::http::problem::Problem;
 
 /// The routes, which want the guides as their state.
@@ -99,8 +99,8 @@ async fn answer(guides: &Guides, name: &str, headers: &HeaderMap) -> Result<Resp
     let page = guides.page(name).await;
     let page = page.map_err(|error| Problem::internal(&error))?;
     match page.ok_or_else(Problem::not_found)? {
-        Shown::Page(page) => page.answer(headers),
-        Shown::Text(text) => {
+        PageAnswer::Page(page) => page.answer(headers),
+        PageAnswer::Text(text) => {
             let headers = [
                 (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
                 (header::CACHE_CONTROL, "no-store"),

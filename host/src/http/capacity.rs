@@ -1,21 +1,21 @@
 //! Caps that are reached, as problems.
 
 use super::problem::{Code, Problem};
-use crate::config::{CapReached, Part};
+use crate::config::{CapReached, CapPart};
 
 impl From<CapReached> for Problem {
     fn from(CapReached { key, part }: CapReached) -> Self {
         let detail = match part {
-            Part::Whole => format!(
+            CapPart::Whole => format!(
                 "The server holds as much as `{key}` allows. Try again later, or ask the operator for a larger cap."
             ),
-            Part::Strangers => format!(
+            CapPart::Strangers => format!(
                 "What is left of `{key}` is kept for owners. Try again later, or send the credential of a workspace that the part is kept for."
             ),
-            Part::Client => format!(
+            CapPart::Client => format!(
                 "Your network holds as much as one client may of `{key}`. Delete something that you published, wait until some of it ends, or send a credential."
             ),
-            Part::Owner => format!(
+            CapPart::Owner => format!(
                 "You hold as much as one owner may of `{key}`: a workspace, or all free workspaces that one user made. Delete something first."
             ),
         };

@@ -11,7 +11,7 @@ pub struct ClientIp(pub IpAddr);
 
 impl ClientIp {
     /// The right-most address of `X-Forwarded-For` that is no trusted proxy, if the peer is one; else the peer.
-    pub fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Self {
+    pub fn resolve(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Self {
         let mut client = peer.to_canonical();
         let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
         if trusted.is_empty() || !is_trusted(&client) {
@@ -69,7 +69,7 @@ mod tests {
             headers.append("x-forwarded-for", line.parse().unwrap());
         }
         let trusted = ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
-        ClientIp::of(peer.parse().unwrap(), &headers, &trusted)
+        ClientIp::resolve(peer.parse().unwrap(), &headers, &trusted)
             .0
             .to_string()
     }

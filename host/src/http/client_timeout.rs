@@ -17,14 +17,14 @@ use tokio::time::{Sleep, sleep};
 use svc_base::Stopwatch;
 
 /// The most bytes of a piece: even a slow client takes one within the time.
-const PIECE: usize = 16 << 10;
+const CHUNK_BYTES: usize = 16 << 10;
 
 /// Answers of a connection, and the pieces that they are sent in: each is taken when it is on its way.
 #[derive(Clone, Debug, Default)]
-pub struct Answers(Arc<Counts>);
+pub struct AnswerTracker(Arc<AnswerCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct AnswerCounts {
     asked: AtomicU64,
     ended: AtomicU64,
     /// Pieces that nobody has taken yet, by their number, with when they were given.
@@ -33,52 +33,52 @@ struct Counts {
     clock: Stopwatch,
 }
 
-impl Counts {
+impl AnswerCounts {
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, Duration>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Answers {
+impl AnswerTracker {
     /// Counts a request, until its answer has ended or is dropped.
-    pub fn begin(&self) -> Begun {
+    pub fn track(&self) -> TrackedAnswer {
         self.0.asked.fetch_add(1, Ordering::Relaxed);
-        Begun(self.clone())
+        TrackedAnswer(self.clone())
     }
 }
 
 /// A request that is being answered.
 #[derive(Debug)]
-pub struct Begun(Answers);
+pub struct TrackedAnswer(AnswerTracker);
 
-impl Drop for Begun {
+impl Drop for TrackedAnswer {
     fn drop(&mut self) {
         self.0.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Begun {
+impl TrackedAnswer {
     /// Sends the answer of a request that is counted in pieces, which are counted, too.
     #[must_use]
-    pub fn answered(begun: Option<Self>, answer: Response) -> Response {
-        let Some(begun) = begun else {
+    pub fn wrap(tracked: Option<Self>, answer: Response) -> Response {
+        let Some(tracked) = tracked else {
             return answer;
         };
         answer.map(|body| {
-            Body::new(InPieces {
+            Body::new(ChunkedBody {
                 body,
                 rest: Bytes::new(),
-                begun,
+                tracked,
             })
         })
     }
 
-    fn give(&self, bytes: Bytes) -> Bytes {
+    fn track_chunk(&self, bytes: Bytes) -> Bytes {
         let answers = self.0.clone();
         let number = answers.0.given.fetch_add(1, Ordering::Relaxed);
         let now = answers.0.clock.elapsed();
         answers.0.waiting().insert(number, now);
-        Bytes::from_owner(Piece {
+        Bytes::from_owner(TrackedChunk {
             bytes,
             number,
             answers,
@@ -87,32 +87,32 @@ impl Begun {
 }
 
 /// A piece that waits until it is dropped.
-struct Piece {
+struct TrackedChunk {
     bytes: Bytes,
     number: u64,
-    answers: Answers,
+    answers: AnswerTracker,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for TrackedChunk {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Piece {
+impl Drop for TrackedChunk {
     fn drop(&mut self) {
         self.answers.0.waiting().remove(&self.number);
     }
 }
 
 /// A body in pieces.
-struct InPieces {
+struct ChunkedBody {
     body: Body,
     rest: Bytes,
-    begun: Begun,
+    tracked: TrackedAnswer,
 }
 
-impl hyper::body::Body for InPieces {
+impl hyper::body::Body for ChunkedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -129,9 +129,9 @@ impl hyper::body::Body for InPieces {
                 None => return Poll::Ready(None),
             }
         }
-        let length = self.rest.len().min(PIECE);
+        let length = self.rest.len().min(CHUNK_BYTES);
         let piece = self.rest.split_to(length);
-        Poll::Ready(Some(Ok(Frame::data(self.begun.give(piece)))))
+        Poll::Ready(Some(Ok(Frame::data(self.tracked.track_chunk(piece)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -151,28 +151,28 @@ impl hyper::body::Body for InPieces {
 
 /// Why a connection is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum TimeoutReason {
     /// The client does not take what waits for it.
     Stalled,
     /// The client has asked for nothing for long.
     Idle,
 }
 
-/// Patience with the client of a connection.
+/// SlowClientTimeout with the client of a connection.
 #[derive(Debug)]
-pub struct Patience {
-    answers: Answers,
+pub struct SlowClientTimeout {
+    answers: AnswerTracker,
     stall: Duration,
     idle: Duration,
     /// End that is waited for, and the piece that waits or the requests asked when the wait began.
-    wait: Option<(Ending, u64, Pin<Box<Sleep>>)>,
+    wait: Option<(TimeoutReason, u64, Pin<Box<Sleep>>)>,
     /// The piece that was waited for too long last.
     late: Option<u64>,
 }
 
-impl Patience {
+impl SlowClientTimeout {
     /// Waits `stall` for each piece to be taken, whatever is taken of others, and `idle` for the next request.
-    pub fn new(answers: Answers, stall: Duration, idle: Duration) -> Self {
+    pub fn new(answers: AnswerTracker, stall: Duration, idle: Duration) -> Self {
         Self {
             answers,
             stall,
@@ -184,7 +184,7 @@ impl Patience {
 
     /// Ready once the client was waited for too long; the wait begins anew then. To be asked whenever the connection is: what ends is
     /// noticed then, at the latest when the connection pings its client.
-    pub fn poll_ending(&mut self, context: &mut Context<'_>) -> Poll<Ending> {
+    pub fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<TimeoutReason> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let counts = &self.answers.0;
         let asked = read(&counts.asked);
@@ -194,19 +194,19 @@ impl Patience {
         }
         let oldest = counts.waiting().first_key_value().map(|(n, at)| (*n, *at));
         let (ending, which, most) = match oldest {
-            Some((piece, _)) if self.late == Some(piece) => (Ending::Stalled, piece, self.stall),
+            Some((piece, _)) if self.late == Some(piece) => (TimeoutReason::Stalled, piece, self.stall),
             Some((piece, given)) => {
                 let waited = counts.clock.elapsed().saturating_sub(given);
                 let left = self.stall.saturating_sub(waited);
-                (Ending::Stalled, piece, left)
+                (TimeoutReason::Stalled, piece, left)
             }
-            None if read(&counts.ended) == asked => (Ending::Idle, asked, self.idle),
+            None if read(&counts.ended) == asked => (TimeoutReason::Idle, asked, self.idle),
             None => {
                 self.wait = None;
                 return Poll::Pending;
             }
         };
-        let is_same = |(what, had, _): &(Ending, u64, _)| *what == ending && *had == which;
+        let is_same = |(what, had, _): &(TimeoutReason, u64, _)| *what == ending && *had == which;
         let wait = self.wait.take().filter(is_same);
         let (_, _, mut pause) = wait.unwrap_or_else(|| (ending, which, Box::pin(sleep(most))));
         let ended = pause.as_mut().poll(context);
@@ -214,7 +214,7 @@ impl Patience {
             self.wait = Some((ending, which, pause));
             return Poll::Pending;
         }
-        self.late = (ending == Ending::Stalled).then_some(which);
+        self.late = (ending == TimeoutReason::Stalled).then_some(which);
         Poll::Ready(ending)
     }
 }
@@ -250,12 +250,12 @@ mod tests {
         stream: DuplexStream,
         bytes: usize,
         (stall, idle): (Duration, Duration),
-    ) -> Option<Ending> {
-        let answers = Answers::default();
-        let mut patience = Patience::new(answers.clone(), stall, idle);
+    ) -> Option<TimeoutReason> {
+        let answers = AnswerTracker::default();
+        let mut patience = SlowClientTimeout::new(answers.clone(), stall, idle);
         let service = service_fn(move |_: Request<Incoming>| {
             let answer = Response::new(Body::from(vec![b'x'; bytes]));
-            let answer = Begun::answered(Some(answers.begin()), answer);
+            let answer = TrackedAnswer::wrap(Some(answers.track()), answer);
             async move { Ok::<_, Infallible>(answer) }
         });
         let mut speaker = Builder::new(TokioExecutor::new()).http2_only();
@@ -266,7 +266,7 @@ mod tests {
         let mut connection = pin!(connection);
         poll_fn(|context| match connection.as_mut().poll(context) {
             Poll::Ready(_) => Poll::Ready(None),
-            Poll::Pending => patience.poll_ending(context).map(Some),
+            Poll::Pending => patience.poll_timeout(context).map(Some),
         })
         .await
     }
@@ -311,30 +311,30 @@ mod tests {
             let (ours, theirs) = tokio::io::duplex(1 << 20);
             let served = serve(ours, bytes, (SOON, NEVER));
             let (ended, read) = tokio::join!(served, ask(theirs, window, false));
-            assert_eq!(ended, Some(Ending::Stalled), "{window} of {bytes} bytes");
+            assert_eq!(ended, Some(TimeoutReason::Stalled), "{window} of {bytes} bytes");
             assert_eq!(read, usize::try_from(window).unwrap());
         }
     }
 
     #[tokio::test]
     async fn what_is_taken_of_others_excuses_nobody() {
-        let answers = Answers::default();
-        let mut patience = Patience::new(answers.clone(), SOON, NEVER);
-        let stalled = answers.begin();
-        let piece = stalled.give(Bytes::from_static(b"x"));
+        let answers = AnswerTracker::default();
+        let mut patience = SlowClientTimeout::new(answers.clone(), SOON, NEVER);
+        let stalled = answers.track();
+        let piece = stalled.track_chunk(Bytes::from_static(b"x"));
         // Once it is told, it is waited for as long again.
         for _ in 0..2 {
             let trickle = async {
                 loop {
-                    drop(answers.begin().give(Bytes::from_static(b"y")));
+                    drop(answers.track().track_chunk(Bytes::from_static(b"y")));
                     sleep(SOON / 10).await;
                 }
             };
             let ended = tokio::select! {
-                ended = poll_fn(|context| patience.poll_ending(context)) => Some(ended),
+                ended = poll_fn(|context| patience.poll_timeout(context)) => Some(ended),
                 () = trickle => None,
             };
-            assert_eq!(ended, Some(Ending::Stalled));
+            assert_eq!(ended, Some(TimeoutReason::Stalled));
         }
         drop(piece);
     }
@@ -344,7 +344,7 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let served = serve(ours, 50_000, (NEVER, SOON));
         let (ended, read) = tokio::join!(served, ask(theirs, 60_000, false));
-        assert_eq!((ended, read), (Some(Ending::Idle), 50_000));
+        assert_eq!((ended, read), (Some(TimeoutReason::Idle), 50_000));
     }
 
     #[tokio::test]

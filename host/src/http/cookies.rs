@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, header};
 use super::problem::Problem;
 
 /// Length of a token: 32 bytes in base 62.
-const TOKEN: usize = 43;
+const TOKEN_LENGTH: usize = 43;
 
 /// A cookie that only its own host may set, where browsers can enforce that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +23,12 @@ pub struct HostCookie {
 
 impl HostCookie {
     /// The cookie `name` of the page at `slug`; `secure` where visitors come over https.
-    pub fn of_page(name: &str, slug: &str, secure: bool) -> Self {
+    pub fn for_page(name: &str, slug: &str, secure: bool) -> Self {
         Self::new(name, format!("/{slug}"), secure)
     }
 
     /// The cookie `name` of a whole host.
-    pub fn of_host(name: &str, secure: bool) -> Self {
+    pub fn for_host(name: &str, secure: bool) -> Self {
         Self::new(name, "/".to_owned(), secure)
     }
 
@@ -52,7 +52,7 @@ impl HostCookie {
     ///
     /// # Errors
     /// `internal` for a value that no header can hold.
-    pub fn give(&self, value: &str, seconds: i64) -> Result<HeaderValue, Problem> {
+    pub fn set_header(&self, value: &str, seconds: i64) -> Result<HeaderValue, Problem> {
         let cookie = Cookie::build((self.name.as_str(), value))
             .path(self.path.as_str())
             .http_only(true)
@@ -97,7 +97,7 @@ pub fn values<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'
 }
 
 fn is_token(value: &[u8]) -> bool {
-    value.len() == TOKEN && value.iter().all(u8::is_ascii_alphanumeric)
+    value.len() == TOKEN_LENGTH && value.iter().all(u8::is_ascii_alphanumeric)
 }
 
 #[cfg(test)]
@@ -139,17 +139,17 @@ mod tests {
 
     #[test]
     fn over_https_only_the_host_itself_can_set_it() {
-        let given = |cookie: HostCookie| cookie.give("v", 60).unwrap().to_str().unwrap().to_owned();
+        let given = |cookie: HostCookie| cookie.set_header("v", 60).unwrap().to_str().unwrap().to_owned();
         assert_eq!(
-            given(HostCookie::of_page("n", "page", true)),
+            given(HostCookie::for_page("n", "page", true)),
             "__Host-n=v; HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=60"
         );
         assert_eq!(
-            given(HostCookie::of_page("n", "page", false)),
+            given(HostCookie::for_page("n", "page", false)),
             "n=v; HttpOnly; SameSite=Lax; Path=/page; Max-Age=60"
         );
         assert_eq!(
-            given(HostCookie::of_host("n", false)),
+            given(HostCookie::for_host("n", false)),
             "n=v; HttpOnly; SameSite=Lax; Path=/; Max-Age=60"
         );
     }

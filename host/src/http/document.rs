@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::negotiate::{self, Accepted, Wanted};
+use super::negotiate::{self, AcceptedEncodings, RequestedRange};
 use super::problem::{Code, Problem};
 use crate::content::{Artifact, Digest, Encoding};
 
@@ -34,7 +34,7 @@ impl Document {
     /// Only when a compressor fails, which has no cause in the document.
     pub fn new(bytes: Bytes, headers: &HeaderMap) -> std::io::Result<Self> {
         let digest = Digest::of(&bytes);
-        Ok(Self::of(
+        Ok(Self::from_artifact(
             &digest,
             Artifact::compress(bytes, || true)?,
             headers,
@@ -45,17 +45,17 @@ impl Document {
     ///
     /// # Errors
     /// Like [`Document::new`].
-    pub fn dense(bytes: Bytes, headers: &HeaderMap) -> std::io::Result<Self> {
+    pub fn compressed_densely(bytes: Bytes, headers: &HeaderMap) -> std::io::Result<Self> {
         let digest = Digest::of(&bytes);
         let artifact = Artifact::compress_densely(bytes)?;
-        Ok(Self::of(&digest, artifact, headers))
+        Ok(Self::from_artifact(&digest, artifact, headers))
     }
 
-    fn of(digest: &Digest, artifact: Artifact, headers: &HeaderMap) -> Self {
+    fn from_artifact(digest: &Digest, artifact: Artifact, headers: &HeaderMap) -> Self {
         let variants = artifact.variants.into_iter().map(|variant| {
             let etag = etag(digest, variant.encoding);
             let mut headers = headers.clone();
-            describe(&mut headers, &etag, variant.encoding);
+            add_variant_headers(&mut headers, &etag, variant.encoding);
             Variant {
                 encoding: variant.encoding,
                 etag,
@@ -73,7 +73,7 @@ impl Document {
     /// # Errors
     /// `range_not_satisfiable`.
     pub fn answer(&self, request: &HeaderMap) -> Result<Response, Problem> {
-        let variant = preferred(&self.variants, request, |variant| variant.encoding);
+        let variant = preferred_variant(&self.variants, request, |variant| variant.encoding);
         let variant = variant.ok_or_else(|| Problem::internal(&"a document has no variants"))?;
         respond(
             variant.headers.clone(),
@@ -86,12 +86,12 @@ impl Document {
 
 /// Of several representations, in the server's order of preference with identity last, the one that a client likes
 /// best.
-pub fn preferred<'a, T>(
+pub fn preferred_variant<'a, T>(
     variants: &'a [T],
     request: &HeaderMap,
     encoding: impl Fn(&T) -> Encoding,
 ) -> Option<&'a T> {
-    let accepted = Accepted::of(request);
+    let accepted = AcceptedEncodings::from_headers(request);
     let quality = |variant: &T| accepted.quality(encoding(variant));
     // Of equals the first is the server's choice.
     let mut best = variants.first();
@@ -104,7 +104,7 @@ pub fn preferred<'a, T>(
 }
 
 /// Adds the headers of one representation of several.
-pub fn describe(headers: &mut HeaderMap, etag: &HeaderValue, encoding: Encoding) {
+pub fn add_variant_headers(headers: &mut HeaderMap, etag: &HeaderValue, encoding: Encoding) {
     headers.insert(header::ETAG, etag.clone());
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -133,7 +133,7 @@ pub fn respond(
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
     let tag = etag.to_str().unwrap_or_default();
-    if request.contains_key(header::IF_NONE_MATCH) && negotiate::none_match(request, tag) {
+    if request.contains_key(header::IF_NONE_MATCH) && negotiate::if_none_match_has(request, tag) {
         for name in [
             header::CONTENT_TYPE,
             header::CONTENT_ENCODING,
@@ -144,16 +144,16 @@ pub fn respond(
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
     }
     let mut response = Response::new(Body::empty());
-    match negotiate::range(request, tag, bytes.len()) {
-        Wanted::Whole => *response.body_mut() = Body::from(bytes.clone()),
-        Wanted::Part(range) => {
+    match negotiate::requested_range(request, tag, bytes.len()) {
+        RequestedRange::Whole => *response.body_mut() = Body::from(bytes.clone()),
+        RequestedRange::Part(range) => {
             let part = format!("bytes {}-{}/{}", range.start, range.end - 1, bytes.len());
             let part = HeaderValue::try_from(part).map_err(|e| Problem::internal(&e))?;
             headers.insert(header::CONTENT_RANGE, part);
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
             *response.body_mut() = Body::from(bytes.slice(range));
         }
-        Wanted::Unsatisfiable => {
+        RequestedRange::Unsatisfiable => {
             let length = HeaderValue::try_from(format!("bytes */{}", bytes.len()));
             return Err(Problem::new(
                 Code::RangeNotSatisfiable,

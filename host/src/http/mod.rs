@@ -10,7 +10,7 @@ pub mod hosts;
 pub mod negotiate;
 pub mod origin;
 pub mod paths;
-pub mod patience;
+pub mod client_timeout;
 pub mod problem;
 pub mod problem_page;
 pub mod query;

@@ -10,16 +10,16 @@ use crate::content::Encoding;
 
 /// The encodings that `Accept-Encoding` allows, as the quality of each; absent means identity alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Accepted {
+pub struct AcceptedEncodings {
     br: f32,
     zstd: f32,
     gzip: f32,
     identity: f32,
 }
 
-impl Accepted {
+impl AcceptedEncodings {
     /// Reads the header.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         let (mut br, mut zstd, mut gzip, mut rest) = (None, None, None, 0.0);
         let mut identity = 0.0;
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
@@ -62,7 +62,7 @@ impl Accepted {
 }
 
 /// Whether `If-None-Match` names `etag` (weak comparison).
-pub fn none_match(headers: &HeaderMap, etag: &str) -> bool {
+pub fn if_none_match_has(headers: &HeaderMap, etag: &str) -> bool {
     headers
         .get_all(header::IF_NONE_MATCH)
         .iter()
@@ -76,7 +76,7 @@ pub fn none_match(headers: &HeaderMap, etag: &str) -> bool {
 
 /// Range that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestedRange {
     /// The whole: no range, one that is not understood, several, or one of another version.
     Whole,
     /// These bytes.
@@ -86,48 +86,48 @@ pub enum Wanted {
 }
 
 /// Reads `Range` and `If-Range` for a body of `length` bytes with `etag`.
-pub fn range(headers: &HeaderMap, etag: &str, length: usize) -> Wanted {
+pub fn requested_range(headers: &HeaderMap, etag: &str, length: usize) -> RequestedRange {
     let Some(range) = headers.get(header::RANGE).and_then(|v| v.to_str().ok()) else {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     };
     if headers
         .get(header::IF_RANGE)
         .is_some_and(|held| held.as_bytes() != etag.as_bytes())
     {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     }
     let parsed = match http_range_header::parse_range_header(range) {
         Ok(parsed) => parsed,
         // The last none of all bytes: understood, and never there (RFC 9110, section 14.1.2).
-        Err(RangeUnsatisfiableError::ZeroSuffix) => return Wanted::Unsatisfiable,
-        Err(_) => return Wanted::Whole,
+        Err(RangeUnsatisfiableError::ZeroSuffix) => return RequestedRange::Unsatisfiable,
+        Err(_) => return RequestedRange::Whole,
     };
     let [only] = parsed.ranges.as_slice() else {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     };
     // A suffix longer than the body is all of it (RFC 9110, section 14.1.2).
     if matches!(only.start, StartPosition::FromLast(last) if last > length as u64) && length > 0 {
-        return Wanted::Part(0..length);
+        return RequestedRange::Part(0..length);
     }
     match parsed.validate(length as u64).as_deref() {
         Ok([part]) => {
             let bounds = (usize::try_from(*part.start()), usize::try_from(*part.end()));
             let (Ok(start), Ok(end)) = bounds else {
-                return Wanted::Unsatisfiable;
+                return RequestedRange::Unsatisfiable;
             };
-            Wanted::Part(start..end.saturating_add(1).min(length))
+            RequestedRange::Part(start..end.saturating_add(1).min(length))
         }
-        _ => Wanted::Unsatisfiable,
+        _ => RequestedRange::Unsatisfiable,
     }
 }
 
 /// Whether the client is a browser that wants a page: its `Accept` names `text/html`.
 pub fn wants_html(headers: &HeaderMap) -> bool {
-    names(headers, "text/html")
+    accepts_by_name(headers, "text/html")
 }
 
 /// Whether `Accept` names a media type, rather than allowing it among all, and does not name it to refuse it (`q=0`).
-pub fn names(headers: &HeaderMap, wanted: &str) -> bool {
+pub fn accepts_by_name(headers: &HeaderMap, wanted: &str) -> bool {
     headers
         .get_all(header::ACCEPT)
         .iter()
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn encodings_by_quality() {
         let best = |value: &str| {
-            let accepted = Accepted::of(&with(header::ACCEPT_ENCODING, value));
+            let accepted = AcceptedEncodings::from_headers(&with(header::ACCEPT_ENCODING, value));
             let all = [
                 Encoding::Br,
                 Encoding::Zstd,
@@ -202,7 +202,7 @@ mod tests {
             ("", false),
         ] {
             let headers = with(header::ACCEPT, value);
-            assert_eq!(names(&headers, "text/event-stream"), named, "{value}");
+            assert_eq!(accepts_by_name(&headers, "text/event-stream"), named, "{value}");
         }
     }
 
@@ -217,7 +217,7 @@ mod tests {
             ("a", false),
         ] {
             assert_eq!(
-                none_match(&with(header::IF_NONE_MATCH, value), "\"a\""),
+                if_none_match_has(&with(header::IF_NONE_MATCH, value), "\"a\""),
                 matches,
                 "{value}"
             );
@@ -227,25 +227,25 @@ mod tests {
     #[test]
     fn ranges() {
         for (value, expected) in [
-            ("bytes=0-9", Wanted::Part(0..10)),
-            ("bytes=90-", Wanted::Part(90..100)),
-            ("bytes=-5", Wanted::Part(95..100)),
-            ("bytes=-100", Wanted::Part(0..100)),
-            ("bytes=-100000", Wanted::Part(0..100)),
-            ("bytes=0-999", Wanted::Part(0..100)),
-            ("bytes=100-", Wanted::Unsatisfiable),
-            ("bytes=0-1,5-6", Wanted::Whole),
-            ("lines=0-1", Wanted::Whole),
-            ("bytes=x", Wanted::Whole),
+            ("bytes=0-9", RequestedRange::Part(0..10)),
+            ("bytes=90-", RequestedRange::Part(90..100)),
+            ("bytes=-5", RequestedRange::Part(95..100)),
+            ("bytes=-100", RequestedRange::Part(0..100)),
+            ("bytes=-100000", RequestedRange::Part(0..100)),
+            ("bytes=0-999", RequestedRange::Part(0..100)),
+            ("bytes=100-", RequestedRange::Unsatisfiable),
+            ("bytes=0-1,5-6", RequestedRange::Whole),
+            ("lines=0-1", RequestedRange::Whole),
+            ("bytes=x", RequestedRange::Whole),
         ] {
             assert_eq!(
-                range(&with(header::RANGE, value), "\"a\"", 100),
+                requested_range(&with(header::RANGE, value), "\"a\"", 100),
                 expected,
                 "{value}"
             );
         }
         let mut headers = with(header::RANGE, "bytes=0-9");
         headers.insert(header::IF_RANGE, "\"old\"".parse().unwrap());
-        assert_eq!(range(&headers, "\"a\"", 100), Wanted::Whole);
+        assert_eq!(requested_range(&headers, "\"a\"", 100), RequestedRange::Whole);
     }
 }

@@ -7,7 +7,7 @@ use super::problem::{Code, Problem};
 use crate::config::Config;
 
 /// Whether the `Origin` of a request, if it has one, is what it asks: a client that is no browser sends none, and `null` is foreign.
-pub fn is_own(scheme: &str, authority: &str, headers: &HeaderMap) -> bool {
+pub fn is_same_origin(scheme: &str, authority: &str, headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return true;
     };
@@ -24,7 +24,7 @@ pub fn check_origin(
     context: &Context,
     headers: &HeaderMap,
 ) -> Result<(), Problem> {
-    if is_own(&config.scheme, &context.authority, headers) {
+    if is_same_origin(&config.scheme, &context.authority, headers) {
         return Ok(());
     }
     Err(Problem::new(
@@ -75,7 +75,7 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(header::ORIGIN, origin.parse().unwrap());
             }
-            assert_eq!(is_own("https", "a.example", &headers), own, "{origin:?}");
+            assert_eq!(is_same_origin("https", "a.example", &headers), own, "{origin:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which paths are for programs, which for browsers, and which are private to their page.
 
 /// Whether a path is for programs alone: its errors are problems, whatever a client accepts.
-pub fn is_data(path: &str) -> bool {
+pub fn is_for_programs(path: &str) -> bool {
     let (first, second) = first_segments(path);
     is_platform(first) || matches!(second, "api" | "mcp" | "raw")
 }
@@ -12,7 +12,7 @@ pub fn takes_forms(path: &str) -> bool {
 }
 
 /// Whether only pages of its own origin may read what a path answers.
-pub fn is_private(path: &str) -> bool {
+pub fn is_same_origin_only(path: &str) -> bool {
     let (first, second) = first_segments(path);
     !is_platform(first) && matches!(second, "auth" | "payments")
 }
@@ -30,6 +30,6 @@ fn first_segments(path: &str) -> (&str, &str) {
 }
 
 /// Whether a path is that of live queries, whose answer may have no end.
-pub fn is_listening(path: &str) -> bool {
+pub fn is_live_query(path: &str) -> bool {
     path.ends_with("/api/live")
 }

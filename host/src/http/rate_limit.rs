@@ -23,12 +23,12 @@ use crate::config::Limits;
 use svc_base::clock::Clock;
 use svc_base::ids::DeploymentId;
 
-const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-const STATE: HeaderName = HeaderName::from_static("ratelimit");
+const POLICY_HEADER: HeaderName = HeaderName::from_static("ratelimit-policy");
+const STATE_HEADER: HeaderName = HeaderName::from_static("ratelimit");
 
 /// Numbers of a bucket, and the settings that they come from.
 #[derive(Clone, Copy, Debug)]
-struct Rate {
+struct BucketRate {
     per_minute: u64,
     burst: u64,
     /// The settings' keys of both.
@@ -38,7 +38,7 @@ struct Rate {
 /// The rate of two settings.
 macro_rules! rate {
     ($limits:ident.$per_minute:ident, $same:ident.$burst:ident) => {
-        Rate {
+        BucketRate {
             per_minute: $limits.$per_minute,
             burst: $limits.$burst,
             keys: [stringify!($per_minute), stringify!($burst)],
@@ -133,7 +133,7 @@ impl RateLimits {
 #[derive(Debug)]
 pub struct Buckets<K: Clone + Hash + Eq> {
     name: &'static str,
-    limiter: RateLimiter<K, DashMapStateStore<K>, Ticks, StateInformationMiddleware>,
+    limiter: RateLimiter<K, DashMapStateStore<K>, GovernorTime, StateInformationMiddleware>,
     policy: HeaderValue,
     /// Seconds until a spent token is back, rounded up.
     refill: u64,
@@ -153,19 +153,19 @@ pub enum Draw {
 /// Error of an empty bucket, as its text for the client.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Spent(Arc<str>);
+pub struct BucketEmpty(Arc<str>);
 
-impl From<Spent> for Problem {
-    fn from(Spent(refusal): Spent) -> Self {
+impl From<BucketEmpty> for Problem {
+    fn from(BucketEmpty(refusal): BucketEmpty) -> Self {
         Self::new(Code::RateLimited, &*refusal)
     }
 }
 
 /// Our clock, as the governor reads it.
 #[derive(Clone, Debug)]
-struct Ticks(Clock);
+struct GovernorTime(Clock);
 
-impl GovernorClock for Ticks {
+impl GovernorClock for GovernorTime {
     type Instant = Nanos;
     fn now(&self) -> Nanos {
         // An hour on, so that the arithmetic before the start does not saturate.
@@ -174,8 +174,8 @@ impl GovernorClock for Ticks {
 }
 
 impl<K: Clone + Hash + Eq> Buckets<K> {
-    fn new(name: &'static str, whose: &str, rate: Rate, clock: &Clock) -> Self {
-        let Rate {
+    fn new(name: &'static str, whose: &str, rate: BucketRate, clock: &Clock) -> Self {
+        let BucketRate {
             per_minute, burst, ..
         } = rate;
         let number = |n: u64| {
@@ -184,7 +184,7 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         let quota = Quota::per_minute(number(per_minute)).allow_burst(number(burst));
         Self {
             name,
-            limiter: RateLimiter::new(quota, DashMapStateStore::default(), Ticks(clock.clone())),
+            limiter: RateLimiter::new(quota, DashMapStateStore::default(), GovernorTime(clock.clone())),
             policy: header(format!("\"{name}\";q={per_minute};w=60")),
             refill: 60_u64.div_ceil(per_minute),
             refusal: refusal(name, whose, rate).into(),
@@ -192,13 +192,13 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     }
 
     /// Runs a request if its bucket has a token, and says in its answer what is left.
-    pub async fn draw(&self, key: &K, request: Request, next: Next) -> Response {
+    pub async fn run_if_allowed(&self, key: &K, request: Request, next: Next) -> Response {
         let draw = self.take(key);
         let mut response = match draw {
             Draw::Left(_) => next.run(request).await,
             Draw::Empty => self.refusal().into_response(),
         };
-        self.announce(draw, response.headers_mut());
+        self.add_headers(draw, response.headers_mut());
         response
     }
 
@@ -214,7 +214,7 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     ///
     /// # Errors
     /// `rate_limited` if there were fewer: none is taken then.
-    pub fn take_all(&self, key: &K, tokens: NonZeroU32) -> Result<Draw, Problem> {
+    pub fn take_many(&self, key: &K, tokens: NonZeroU32) -> Result<Draw, Problem> {
         match self.limiter.check_key_n(key, tokens) {
             Ok(Ok(taken)) => Ok(Draw::Left(taken.remaining_burst_capacity())),
             // More than a full bucket holds, or more than this one has now.
@@ -223,24 +223,24 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     }
 
     /// Adds what a bucket allows, and what is left in it, to an answer's headers.
-    pub fn announce(&self, draw: Draw, headers: &mut HeaderMap) {
-        headers.append(POLICY, self.policy.clone());
+    pub fn add_headers(&self, draw: Draw, headers: &mut HeaderMap) {
+        headers.append(POLICY_HEADER, self.policy.clone());
         let left = match draw {
             Draw::Left(left) => left,
             Draw::Empty => 0,
         };
         let state = format!("\"{}\";r={left};t={}", self.name, self.refill);
-        headers.append(STATE, header(state));
+        headers.append(STATE_HEADER, header(state));
     }
 
     /// The answer to a request for which there was no token.
     pub fn refusal(&self) -> Problem {
-        self.spent().into()
+        self.empty_error().into()
     }
 
     /// Returns the error of a caller for whom there was no token.
-    pub fn spent(&self) -> Spent {
-        Spent(Arc::clone(&self.refusal))
+    pub fn empty_error(&self) -> BucketEmpty {
+        BucketEmpty(Arc::clone(&self.refusal))
     }
 
     fn tidy(&self) {
@@ -249,8 +249,8 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     }
 }
 
-fn refusal(name: &str, whose: &str, rate: Rate) -> String {
-    let Rate {
+fn refusal(name: &str, whose: &str, rate: BucketRate) -> String {
+    let BucketRate {
         per_minute,
         burst,
         keys: [per_minute_key, burst_key],
@@ -276,7 +276,7 @@ pub async fn enforce(
         .get::<Context>()
         .map(|context| context.client.bucket())
     {
-        Some(client) => limits.by_client(rule).draw(&client, request, next).await,
+        Some(client) => limits.by_client(rule).run_if_allowed(&client, request, next).await,
         None => Problem::internal(&"a request without a context").into_response(),
     }
 }

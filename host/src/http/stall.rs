@@ -11,14 +11,14 @@ use tokio::time::{Sleep, sleep};
 
 /// A stream whose writes fail once the other side has taken nothing for so long.
 #[derive(Debug)]
-pub struct Stalling<S> {
+pub struct StallTimeout<S> {
     stream: S,
     most: Duration,
     /// Runs while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Stalling<S> {
+impl<S> StallTimeout<S> {
     /// Of a stream whose other side may pause for `most`.
     pub fn new(stream: S, most: Duration) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl<S> Stalling<S> {
 
     /// Bounds the pause of a write: one that goes on ends the pause, and one that waits is waited for no longer than
     /// allowed.
-    fn bounded<T>(
+    fn enforce_timeout<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
@@ -52,7 +52,7 @@ impl<S> Stalling<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -62,14 +62,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.bounded(context, written)
+        self.enforce_timeout(context, written)
     }
 
     fn poll_write_vectored(
@@ -78,7 +78,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.bounded(context, written)
+        self.enforce_timeout(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -109,7 +109,7 @@ mod tests {
             .await
             .unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let mut stream = Stalling::new(stream, Duration::from_millis(50));
+        let mut stream = StallTimeout::new(stream, Duration::from_millis(50));
         let filling = async {
             loop {
                 let write =

@@ -66,7 +66,7 @@ impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], signed: &Vec<u8>) -> std::result::Result<(), Error> {
         let verified = match (&self.scheme, self.key.kind()) {
             (Scheme::Rsa(scheme), DecodingKeyKind::RsaModulusExponent { n, e }) => {
-                let (n, e) = (without_zeros(n), without_zeros(e));
+                let (n, e) = (strip_leading_zeros(n), strip_leading_zeros(e));
                 RsaPublicKeyComponents { n, e }.verify(scheme, message, signed)
             }
             (Scheme::Other(scheme), DecodingKeyKind::SecretOrDer(point)) => {
@@ -85,7 +85,7 @@ impl JwtVerifier for RingVerifier {
 }
 
 /// A number without zeros before it, which some issuers write and ring refuses.
-fn without_zeros(number: &[u8]) -> &[u8] {
+fn strip_leading_zeros(number: &[u8]) -> &[u8] {
     let first = number.iter().position(|byte| *byte != 0);
     &number[first.unwrap_or(number.len())..]
 }

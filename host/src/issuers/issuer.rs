@@ -14,18 +14,18 @@ use url::Url;
 use super::keys::Keys;
 use super::metadata::Metadata;
 use super::tokens::{AccessClaims, IdClaims, Token, TokenError};
-use crate::config::Address;
+use crate::config::IssuerAddress;
 use crate::outbound::{Outbound, OutboundError};
 use svc_base::clock::Clock;
 
 /// How long an issuer may take for a whole answer.
 pub const CALL_TIME: Duration = Duration::from_secs(5);
 /// For so long nothing is asked again.
-const FRESH: Duration = Duration::from_secs(60 * 60);
+const REFRESH_AFTER: Duration = Duration::from_secs(60 * 60);
 /// How long a kept document is used while the issuer does not answer.
-const USABLE: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Between two calls for a key that is not known, and between two that failed while something is known.
-const PAUSE: Duration = Duration::from_secs(60);
+const RETRY_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why an issuer cannot say whether a token is its own, or that it is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,32 +55,32 @@ impl From<OutboundError> for IssuerError {
 /// An issuer of tokens.
 #[derive(Debug)]
 pub struct Issuer {
-    address: Address,
+    address: IssuerAddress,
     outbound: Outbound,
     clock: Clock,
-    metadata: KeptDocument<Metadata>,
-    keys: KeptDocument<Keys>,
+    metadata: CachedDocument<Metadata>,
+    keys: CachedDocument<Keys>,
 }
 
 impl Issuer {
     /// The issuer at an address; nothing is asked yet.
-    pub fn new(address: Address, outbound: Outbound, clock: Clock) -> Self {
+    pub fn new(address: IssuerAddress, outbound: Outbound, clock: Clock) -> Self {
         Self {
             address,
             outbound,
             clock,
-            metadata: KeptDocument::default(),
-            keys: KeptDocument::default(),
+            metadata: CachedDocument::default(),
+            keys: CachedDocument::default(),
         }
     }
 
     /// Returns the address, as the operator wrote it.
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &IssuerAddress {
         &self.address
     }
 
     /// Counts the times that its keys were asked for: what an earlier set has signed may be refused since.
-    pub fn asked(&self) -> u64 {
+    pub fn key_fetches(&self) -> u64 {
         self.keys.ended.load(Ordering::Acquire)
     }
 
@@ -90,7 +90,7 @@ impl Issuer {
     /// [`IssuerError::Unreachable`] or [`IssuerError::Unusable`].
     pub async fn metadata(&self) -> Result<Arc<Metadata>, IssuerError> {
         let fetch = async || {
-            let document = self.get(self.address.discovery()).await?;
+            let document = self.get(self.address.discovery_url()).await?;
             Metadata::parse(&self.address, &document)
                 .map_err(|error| IssuerError::Unusable(error.to_string()))
         };
@@ -111,7 +111,7 @@ impl Issuer {
     ///
     /// # Errors
     /// [`IssuerError`].
-    pub async fn id_token(
+    pub async fn verify_id_token(
         &self,
         token: &str,
         client_id: &str,
@@ -120,14 +120,14 @@ impl Issuer {
         let token = Token::parse(token)?;
         let metadata = self.metadata().await?;
         let keys = self.keys_for(&token, &metadata).await?;
-        Ok(token.id(&metadata, &keys, client_id, nonce, self.clock.now())?)
+        Ok(token.verify_id(&metadata, &keys, client_id, nonce, self.clock.now())?)
     }
 
     /// Checks a token that a program calls us with.
     ///
     /// # Errors
     /// [`IssuerError`].
-    pub async fn access_token(
+    pub async fn verify_access_token(
         &self,
         token: &str,
         audience: &str,
@@ -135,7 +135,7 @@ impl Issuer {
         let token = Token::parse(token)?;
         let metadata = self.metadata().await?;
         let keys = self.keys_for(&token, &metadata).await?;
-        Ok(token.access(&metadata, &keys, audience, self.clock.now())?)
+        Ok(token.verify_access(&metadata, &keys, audience, self.clock.now())?)
     }
 
     /// The keys, asked for once more if none of them can have signed the token.
@@ -145,11 +145,11 @@ impl Issuer {
         metadata: &Metadata,
     ) -> Result<Arc<Keys>, IssuerError> {
         let keys = self.keys().await?;
-        if token.fits(&keys) {
+        if token.has_candidate_key(&keys) {
             return Ok(keys);
         }
         let fetch = async || self.fetch_keys(&metadata.jwks_uri).await;
-        self.keys.again(&self.clock, fetch).await
+        self.keys.refetch(&self.clock, fetch).await
     }
 
     async fn fetch_keys(&self, address: &Url) -> Result<Keys, IssuerError> {
@@ -176,8 +176,8 @@ impl Issuer {
 
 /// A document of an issuer, kept between calls.
 #[derive(Debug)]
-struct KeptDocument<T> {
-    value: RwLock<Option<Value<T>>>,
+struct CachedDocument<T> {
+    value: RwLock<Option<CachedValue<T>>>,
     /// Held during a call.
     calls: Mutex<LastCalls>,
     /// Counts the calls that have ended.
@@ -185,7 +185,7 @@ struct KeptDocument<T> {
 }
 
 #[derive(Debug)]
-struct Value<T> {
+struct CachedValue<T> {
     value: Arc<T>,
     at: Duration,
 }
@@ -198,7 +198,7 @@ struct LastCalls {
     again: Option<Duration>,
 }
 
-impl<T> Default for KeptDocument<T> {
+impl<T> Default for CachedDocument<T> {
     fn default() -> Self {
         Self {
             value: RwLock::default(),
@@ -208,13 +208,13 @@ impl<T> Default for KeptDocument<T> {
     }
 }
 
-impl<T> KeptDocument<T> {
+impl<T> CachedDocument<T> {
     /// Returns the document, if it is young enough to be used, with its age.
-    fn held(&self, clock: &Clock) -> Option<(Arc<T>, Duration)> {
+    fn cached(&self, clock: &Clock) -> Option<(Arc<T>, Duration)> {
         let held = self.value.read().unwrap_or_else(PoisonError::into_inner);
         let held = held.as_ref()?;
         let age = clock.elapsed().saturating_sub(held.at);
-        (age < USABLE).then(|| (Arc::clone(&held.value), age))
+        (age < MAX_AGE).then(|| (Arc::clone(&held.value), age))
     }
 
     /// Returns the document; fetches it if there is none, or an old one.
@@ -223,70 +223,70 @@ impl<T> KeptDocument<T> {
         clock: &Clock,
         fetch: impl AsyncFnOnce() -> Result<T, IssuerError>,
     ) -> Result<Arc<T>, IssuerError> {
-        let old = match self.held(clock) {
-            Some((value, age)) if age < FRESH => return Ok(value),
+        let old = match self.cached(clock) {
+            Some((value, age)) if age < REFRESH_AFTER => return Ok(value),
             held => held.map(|(value, _)| value),
         };
         let seen = self.ended.load(Ordering::Acquire);
-        let mut asked = match &old {
+        let mut last_calls = match &old {
             None => self.calls.lock().await,
             Some(old) => match self.calls.try_lock() {
-                Ok(asked) => asked,
+                Ok(last_calls) => last_calls,
                 // Another caller fetches it, and the old one will do.
                 Err(_) => return Ok(Arc::clone(old)),
             },
         };
         if self.ended.load(Ordering::Acquire) != seen {
-            return self.outcome(clock, &asked);
+            return self.last_outcome(clock, &last_calls);
         }
-        let failed = asked.failed.as_ref().map(|(at, _)| *at);
-        let pausing = failed.is_some_and(|at| clock.elapsed().saturating_sub(at) < PAUSE);
+        let failed = last_calls.failed.as_ref().map(|(at, _)| *at);
+        let pausing = failed.is_some_and(|at| clock.elapsed().saturating_sub(at) < RETRY_PAUSE);
         match old {
             Some(old) if pausing => Ok(old),
             old => {
-                let fetched = self.ask(clock, &mut asked, fetch).await;
+                let fetched = self.fetch_now(clock, &mut last_calls, fetch).await;
                 fetched.or_else(|error| old.ok_or(error))
             }
         }
     }
 
-    /// Fetches the document although there is one, because it does not suffice; at most once in [`PAUSE`].
-    async fn again(
+    /// Fetches the document although there is one, because it does not suffice; at most once in [`RETRY_PAUSE`].
+    async fn refetch(
         &self,
         clock: &Clock,
         fetch: impl AsyncFnOnce() -> Result<T, IssuerError>,
     ) -> Result<Arc<T>, IssuerError> {
         let seen = self.ended.load(Ordering::Acquire);
-        let mut asked = self.calls.lock().await;
-        let recent = asked.again;
-        let recent = recent.is_some_and(|at| clock.elapsed().saturating_sub(at) < PAUSE);
+        let mut last_calls = self.calls.lock().await;
+        let recent = last_calls.again;
+        let recent = recent.is_some_and(|at| clock.elapsed().saturating_sub(at) < RETRY_PAUSE);
         if recent || self.ended.load(Ordering::Acquire) != seen {
-            return self.outcome(clock, &asked);
+            return self.last_outcome(clock, &last_calls);
         }
-        asked.again = Some(clock.elapsed());
-        self.ask(clock, &mut asked, fetch).await
+        last_calls.again = Some(clock.elapsed());
+        self.fetch_now(clock, &mut last_calls, fetch).await
     }
 
-    async fn ask(
+    async fn fetch_now(
         &self,
         clock: &Clock,
-        asked: &mut LastCalls,
+        last_calls: &mut LastCalls,
         fetch: impl AsyncFnOnce() -> Result<T, IssuerError>,
     ) -> Result<Arc<T>, IssuerError> {
         let fetched = fetch().await;
         let outcome = match fetched {
             Ok(value) => {
                 let value = Arc::new(value);
-                let held = Value {
+                let held = CachedValue {
                     value: Arc::clone(&value),
                     at: clock.elapsed(),
                 };
                 *self.value.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
-                asked.failed = None;
+                last_calls.failed = None;
                 Ok(value)
             }
             Err(error) => {
-                asked.failed = Some((clock.elapsed(), error.clone()));
+                last_calls.failed = Some((clock.elapsed(), error.clone()));
                 Err(error)
             }
         };
@@ -295,11 +295,11 @@ impl<T> KeptDocument<T> {
     }
 
     /// Returns the end of the last call.
-    fn outcome(&self, clock: &Clock, asked: &LastCalls) -> Result<Arc<T>, IssuerError> {
-        match (&asked.failed, self.held(clock)) {
+    fn last_outcome(&self, clock: &Clock, last_calls: &LastCalls) -> Result<Arc<T>, IssuerError> {
+        match (&last_calls.failed, self.cached(clock)) {
             (Some((_, error)), _) => Err(error.clone()),
             (None, Some((value, _))) => Ok(value),
-            (None, None) => Err(IssuerError::Unreachable("it was not asked".to_owned())),
+            (None, None) => Err(IssuerError::Unreachable("it was not last_calls".to_owned())),
         }
     }
 }

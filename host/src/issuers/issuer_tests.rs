@@ -61,7 +61,7 @@ impl Stub {
     }
 
     fn issuer(&self, clock: &Clock) -> Issuer {
-        let address = Address::parse(&self.address).unwrap();
+        let address = IssuerAddress::parse(&self.address).unwrap();
         Issuer::new(address, Outbound::new().unwrap(), clock.clone())
     }
 
@@ -86,33 +86,33 @@ async fn an_unknown_key_has_the_keys_fetched_once_a_minute() {
         SigningKey::generate("1").unwrap(),
         SigningKey::generate("2").unwrap(),
     );
-    stub.keys.lock().await.push(first.public());
+    stub.keys.lock().await.push(first.public_jwk());
     for _ in 0..3 {
         issuer
-            .access_token(&stub.token(&first), "me")
+            .verify_access_token(&stub.token(&first), "me")
             .await
             .unwrap();
     }
     assert_eq!(stub.asked(), (1, 1));
     // The issuer turns to another key: the first token of it is taken at once.
-    stub.keys.lock().await.push(second.public());
+    stub.keys.lock().await.push(second.public_jwk());
     issuer
-        .access_token(&stub.token(&second), "me")
+        .verify_access_token(&stub.token(&second), "me")
         .await
         .unwrap();
     assert_eq!(stub.asked(), (1, 2));
     // Tokens that name keys nobody has cost nothing more for a minute.
     for number in 0..20 {
         let made_up = SigningKey::generate(&format!("made-up-{number}")).unwrap();
-        let refused = issuer.access_token(&stub.token(&made_up), "me").await;
+        let refused = issuer.verify_access_token(&stub.token(&made_up), "me").await;
         assert_eq!(refused, Err(IssuerError::Token(TokenError::UnknownKey)));
     }
     assert_eq!(stub.asked(), (1, 2));
     clock.advance(Duration::from_secs(61));
     let third = SigningKey::generate("3").unwrap();
-    stub.keys.lock().await.push(third.public());
+    stub.keys.lock().await.push(third.public_jwk());
     issuer
-        .access_token(&stub.token(&third), "me")
+        .verify_access_token(&stub.token(&third), "me")
         .await
         .unwrap();
     assert_eq!(stub.asked(), (1, 3));
@@ -123,11 +123,11 @@ async fn many_who_ask_at_once_share_one_call() {
     let (stub, clock) = (Stub::start().await, Clock::manual(Timestamp(NOW * 1000)));
     let issuer = Arc::new(stub.issuer(&clock));
     let key = SigningKey::generate("1").unwrap();
-    stub.keys.lock().await.push(key.public());
+    stub.keys.lock().await.push(key.public_jwk());
     let token = stub.token(&key);
     let calls = (0..50).map(|_| {
         let (issuer, token) = (Arc::clone(&issuer), token.clone());
-        tokio::spawn(async move { issuer.access_token(&token, "me").await })
+        tokio::spawn(async move { issuer.verify_access_token(&token, "me").await })
     });
     for call in calls.collect::<Vec<_>>() {
         call.await.unwrap().unwrap();
@@ -140,33 +140,33 @@ async fn what_is_known_is_used_while_the_issuer_is_down_but_not_for_ever() {
     let (stub, clock) = (Stub::start().await, Clock::manual(Timestamp(NOW * 1000)));
     let issuer = stub.issuer(&clock);
     let key = SigningKey::generate("1").unwrap();
-    stub.keys.lock().await.push(key.public());
+    stub.keys.lock().await.push(key.public_jwk());
     let token = stub.token(&key);
-    issuer.access_token(&token, "me").await.unwrap();
+    issuer.verify_access_token(&token, "me").await.unwrap();
     stub.status.store(500, Ordering::SeqCst);
     clock.advance(Duration::from_secs(2 * 60 * 60));
     for _ in 0..5 {
-        issuer.access_token(&token, "me").await.unwrap();
+        issuer.verify_access_token(&token, "me").await.unwrap();
     }
     // One attempt each, then a pause.
     assert_eq!(stub.asked(), (2, 2));
     clock.advance(Duration::from_secs(24 * 60 * 60));
-    let refused = issuer.access_token(&token, "me").await.unwrap_err();
+    let refused = issuer.verify_access_token(&token, "me").await.unwrap_err();
     assert!(matches!(refused, IssuerError::Unusable(_)), "{refused}");
     stub.status.store(200, Ordering::SeqCst);
-    issuer.access_token(&token, "me").await.unwrap();
+    issuer.verify_access_token(&token, "me").await.unwrap();
 }
 
 #[tokio::test]
 async fn a_dead_issuer_is_told_from_a_bad_token() {
     let clock = Clock::manual(Timestamp(NOW * 1000));
     let key = SigningKey::generate("1").unwrap();
-    let address = Address::parse("http://127.0.0.1:1").unwrap();
+    let address = IssuerAddress::parse("http://127.0.0.1:1").unwrap();
     let issuer = Issuer::new(address, Outbound::new().unwrap(), clock);
     let token = key.sign(&json!({"sub": "s"})).unwrap();
-    let dead = issuer.access_token(&token, "me").await.unwrap_err();
+    let dead = issuer.verify_access_token(&token, "me").await.unwrap_err();
     assert!(matches!(dead, IssuerError::Unreachable(_)), "{dead}");
     // What is no token is told without asking anybody.
-    let bad = issuer.access_token("a.b.c", "me").await.unwrap_err();
+    let bad = issuer.verify_access_token("a.b.c", "me").await.unwrap_err();
     assert_eq!(bad, IssuerError::Token(TokenError::Malformed));
 }

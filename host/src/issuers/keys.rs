@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The most keys that are kept of a set: real ones have a handful.
-const MOST: usize = 100;
+const MAX_KEYS: usize = 100;
 
 /// The keys of an issuer.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ impl Keys {
         let set: Set = serde_json::from_slice(document).map_err(|error| error.to_string())?;
         let keys = set.keys.into_iter();
         let keys = keys.filter_map(|key| Key::read(serde_json::from_value(key).ok()?));
-        Ok(Self(keys.take(MOST).collect()))
+        Ok(Self(keys.take(MAX_KEYS).collect()))
     }
 
     /// How many there are.
@@ -61,7 +61,7 @@ impl Keys {
     }
 
     /// The keys that may have signed what says that it is signed by `id` with `algorithm`, each with the issuer that it signs for.
-    pub(super) fn fitting<'a>(
+    pub(super) fn candidates<'a>(
         &'a self,
         id: Option<&'a str>,
         algorithm: Algorithm,
@@ -137,9 +137,9 @@ mod tests {
 
     use super::*;
 
-    fn fitting(keys: &Value, id: Option<&str>, algorithm: Algorithm) -> usize {
+    fn candidates(keys: &Value, id: Option<&str>, algorithm: Algorithm) -> usize {
         let keys = Keys::parse(json!({ "keys": keys }).to_string().as_bytes()).unwrap();
-        keys.fitting(id, algorithm).count()
+        keys.candidates(id, algorithm).count()
     }
 
     #[test]
@@ -203,6 +203,6 @@ mod tests {
         assert!(Keys::parse(b"{}").is_err());
         let many = vec![json!({"kty": "OKP", "crv": "Ed25519", "x": "AA"}); 500];
         let many = Keys::parse(json!({ "keys": many }).to_string().as_bytes());
-        assert_eq!(many.unwrap().count(), MOST);
+        assert_eq!(many.unwrap().count(), MAX_KEYS);
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use url::Url;
 
-use crate::config::{Address, AddressError};
+use crate::config::{IssuerAddress, AddressError};
 
 /// The place of a tenant's id in an issuer that stands for many tenants, as Microsoft writes it.
 const TENANT: &str = "{tenantid}";
@@ -22,7 +22,7 @@ pub struct Metadata {
     /// Where it tells more of who has signed in.
     pub userinfo_endpoint: Option<Url>,
     /// Whether every answer to a sign-in names the issuer (RFC 9207).
-    pub names_itself: bool,
+    pub answers_name_issuer: bool,
     /// Whether the client's secret goes into the body of a request for tokens, because the issuer takes it nowhere else.
     pub secret_in_body: bool,
 }
@@ -60,10 +60,10 @@ impl Metadata {
     ///
     /// # Errors
     /// [`MetadataError`].
-    pub fn parse(address: &Address, document: &[u8]) -> Result<Self, MetadataError> {
+    pub fn parse(address: &IssuerAddress, document: &[u8]) -> Result<Self, MetadataError> {
         let document: Document = serde_json::from_slice(document)
             .map_err(|error| MetadataError::Unreadable(error.to_string()))?;
-        if !is_of(address.as_str(), &document.issuer) {
+        if !describes_issuer(address.as_str(), &document.issuer) {
             return Err(MetadataError::OtherIssuer(document.issuer));
         }
         let endpoint = |name, text: &str| {
@@ -82,7 +82,7 @@ impl Metadata {
             )?,
             token_endpoint: optional("token_endpoint", document.token_endpoint)?,
             userinfo_endpoint: optional("userinfo_endpoint", document.userinfo_endpoint)?,
-            names_itself: document.authorization_response_iss_parameter_supported,
+            answers_name_issuer: document.authorization_response_iss_parameter_supported,
             secret_in_body: takes("client_secret_post") && !takes("client_secret_basic"),
             issuer: document.issuer,
         })
@@ -117,7 +117,7 @@ impl Metadata {
 }
 
 /// Whether a document that names `issuer` is the one of the issuer that was asked at `asked`. A slash at the end makes no other issuer of it.
-fn is_of(asked: &str, issuer: &str) -> bool {
+fn describes_issuer(asked: &str, issuer: &str) -> bool {
     let plain = |text: &str| text.trim_end_matches('/').to_owned();
     if plain(asked) == plain(issuer) {
         return true;
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn parse(address: &str, document: &Value) -> Result<Metadata, MetadataError> {
-        let address = Address::parse(address).unwrap();
+        let address = IssuerAddress::parse(address).unwrap();
         Metadata::parse(&address, document.to_string().as_bytes())
     }
 

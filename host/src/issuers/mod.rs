@@ -10,11 +10,11 @@ mod metadata;
 mod signing;
 mod tokens;
 
-pub use crate::config::{Address, AddressError};
+pub use crate::config::{IssuerAddress, AddressError};
 pub use issuer::{CALL_TIME, Issuer, IssuerError};
 pub use keys::Keys;
 pub use metadata::{Metadata, MetadataError};
-pub use signing::{NoKey, SigningKey};
+pub use signing::{SigningError, SigningKey};
 pub use tokens::{AccessClaims, Audience, IdClaims, Profile, Token, TokenError};
 
 #[cfg(test)]

@@ -29,18 +29,18 @@ impl fmt::Debug for SigningKey {
 /// The system gave no key.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("no key could be made")]
-pub struct NoKey;
+pub struct SigningError;
 
 impl SigningKey {
     /// Makes a new key for ES256.
     ///
     /// # Errors
     /// When the system has no randomness.
-    pub fn generate(id: &str) -> Result<Self, NoKey> {
+    pub fn generate(id: &str) -> Result<Self, SigningError> {
         cryptography::install();
         let (random, scheme) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
-        let pkcs8 = EcdsaKeyPair::generate_pkcs8(scheme, &random).map_err(|_| NoKey)?;
-        let pair = EcdsaKeyPair::from_pkcs8(scheme, pkcs8.as_ref(), &random).map_err(|_| NoKey)?;
+        let pkcs8 = EcdsaKeyPair::generate_pkcs8(scheme, &random).map_err(|_| SigningError)?;
+        let pair = EcdsaKeyPair::from_pkcs8(scheme, pkcs8.as_ref(), &random).map_err(|_| SigningError)?;
         Ok(Self {
             id: id.to_owned(),
             key: EncodingKey::from_ec_der(pkcs8.as_ref()),
@@ -49,7 +49,7 @@ impl SigningKey {
     }
 
     /// Returns the public half, as a member of a set of keys.
-    pub fn public(&self) -> Value {
+    pub fn public_jwk(&self) -> Value {
         let (x, y) = self.point[1..].split_at(32);
         json!({
             "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": self.id,
@@ -61,10 +61,10 @@ impl SigningKey {
     ///
     /// # Errors
     /// When they are no JSON object, or the system has no randomness.
-    pub fn sign(&self, claims: &impl Serialize) -> Result<String, NoKey> {
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String, SigningError> {
         let mut header = Header::new(Algorithm::ES256);
         header.kid = Some(self.id.clone());
-        jsonwebtoken::encode(&header, claims, &self.key).map_err(|_| NoKey)
+        jsonwebtoken::encode(&header, claims, &self.key).map_err(|_| SigningError)
     }
 }
 

@@ -13,7 +13,7 @@ const ISSUER: &str = "https://a.example";
 
 fn metadata(asked: &str, issuer: &str) -> Metadata {
     let document = json!({"issuer": issuer, "jwks_uri": "https://a.example/keys"});
-    let address = Address::parse(asked).unwrap();
+    let address = IssuerAddress::parse(asked).unwrap();
     Metadata::parse(&address, document.to_string().as_bytes()).unwrap()
 }
 
@@ -40,13 +40,13 @@ fn with(changes: &Value) -> Value {
 }
 
 fn id(token: &str, metadata: &Metadata, keys: &Keys) -> Result<IdClaims, TokenError> {
-    Token::parse(token)?.id(metadata, keys, "me", "n", Timestamp(NOW * 1000))
+    Token::parse(token)?.verify_id(metadata, keys, "me", "n", Timestamp(NOW * 1000))
 }
 
 #[test]
 fn a_token_is_taken_only_if_everything_about_it_holds() {
     let key = SigningKey::generate("k").unwrap();
-    let (keys, metadata) = (keys(&json!([key.public()])), metadata(ISSUER, ISSUER));
+    let (keys, metadata) = (keys(&json!([key.public_jwk()])), metadata(ISSUER, ISSUER));
     let missing = TokenError::Missing;
     for (changes, expected) in [
         (json!({}), Ok(())),
@@ -103,7 +103,7 @@ fn a_signature_is_the_issuers_or_nothing() {
         SigningKey::generate("k").unwrap(),
     );
     let stranger = SigningKey::generate("stranger").unwrap();
-    let (keys, metadata) = (keys(&json!([key.public()])), metadata(ISSUER, ISSUER));
+    let (keys, metadata) = (keys(&json!([key.public_jwk()])), metadata(ISSUER, ISSUER));
     let good = key.sign(&claims()).unwrap();
     let refused = |token: &str| id(token, &metadata, &keys).unwrap_err();
     assert_eq!(
@@ -136,11 +136,11 @@ fn a_signature_is_the_issuers_or_nothing() {
     // The public key as if it were a shared secret.
     let header = encode(&json!({"alg": "HS256", "kid": "k"}));
     let message = format!("{header}.{payload}");
-    let secret = hmac::Key::new(hmac::HMAC_SHA256, key.public().to_string().as_bytes());
+    let secret = hmac::Key::new(hmac::HMAC_SHA256, key.public_jwk().to_string().as_bytes());
     let tag = URL_SAFE_NO_PAD.encode(hmac::sign(&secret, message.as_bytes()));
     assert_eq!(refused(&format!("{message}.{tag}")), TokenError::Algorithm);
     // A key in the token itself says nothing.
-    let header = encode(&json!({"alg": "ES256", "kid": "own", "jwk": stranger.public()}));
+    let header = encode(&json!({"alg": "ES256", "kid": "own", "jwk": stranger.public_jwk()}));
     assert_eq!(
         refused(&format!("{header}.{payload}.{signature}")),
         TokenError::UnknownKey
@@ -166,7 +166,7 @@ fn a_signature_is_the_issuers_or_nothing() {
 #[test]
 fn a_profile_is_what_the_issuer_asserted_and_nothing_else() {
     let key = SigningKey::generate("k").unwrap();
-    let (keys, metadata) = (keys(&json!([key.public()])), metadata(ISSUER, ISSUER));
+    let (keys, metadata) = (keys(&json!([key.public_jwk()])), metadata(ISSUER, ISSUER));
     for (changes, verified) in [
         (json!({}), true),
         (json!({"email_verified": "true"}), true),
@@ -201,14 +201,14 @@ fn a_tenant_signs_for_itself_alone() {
         (Some("https://m.example/t-1/v2.0"), true),
         (Some("https://m.example/t-2/v2.0"), false),
     ] {
-        let mut public = key.public();
+        let mut public = key.public_jwk();
         if let Some(issuer) = issuer {
             public["issuer"] = json!(issuer);
         }
         let found = id(&token, &metadata, &keys(&json!([public])));
         assert_eq!(found.is_ok(), taken, "{issuer:?}: {found:?}");
     }
-    let keys = keys(&json!([key.public()]));
+    let keys = keys(&json!([key.public_jwk()]));
     for lie in [
         json!({"iss": "https://m.example/t-1/v2.0", "tid": "t-2"}),
         json!({"iss": "https://m.example/t-1/v2.0"}),
@@ -223,11 +223,11 @@ fn a_tenant_signs_for_itself_alone() {
 #[test]
 fn an_access_token_says_for_whom_it_stands() {
     let key = SigningKey::generate("k").unwrap();
-    let (keys, metadata) = (keys(&json!([key.public()])), metadata(ISSUER, ISSUER));
+    let (keys, metadata) = (keys(&json!([key.public_jwk()])), metadata(ISSUER, ISSUER));
     let access = |changes: &Value| {
         let token = key.sign(&with(changes)).unwrap();
         let token = Token::parse(&token)?;
-        token.access(&metadata, &keys, "me", Timestamp(NOW * 1000))
+        token.verify_access(&metadata, &keys, "me", Timestamp(NOW * 1000))
     };
     let found =
         access(&json!({"nonce": null, "aud": ["you", "me"], "azp": "program", "scope": "a b"}));

@@ -15,7 +15,7 @@ use svc_base::clock::Timestamp;
 /// How far clocks may be apart, in seconds.
 const LEEWAY: f64 = 60.0;
 /// The most bytes of a subject (OpenID Connect Core, section 2).
-const SUBJECT: usize = 255;
+const MAX_SUBJECT_BYTES: usize = 255;
 
 /// Why a token is not taken. Its text has nothing of the token but what names the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -214,8 +214,8 @@ impl<'a> Token<'a> {
     }
 
     /// Whether the set has a key that may have signed it.
-    pub fn fits(&self, keys: &Keys) -> bool {
-        let mut fitting = keys.fitting(self.key_id.as_deref(), self.algorithm);
+    pub fn has_candidate_key(&self, keys: &Keys) -> bool {
+        let mut fitting = keys.candidates(self.key_id.as_deref(), self.algorithm);
         fitting.next().is_some()
     }
 
@@ -223,7 +223,7 @@ impl<'a> Token<'a> {
     ///
     /// # Errors
     /// [`TokenError`].
-    pub fn id(
+    pub fn verify_id(
         &self,
         metadata: &Metadata,
         keys: &Keys,
@@ -231,7 +231,7 @@ impl<'a> Token<'a> {
         nonce: &str,
         now: Timestamp,
     ) -> Result<IdClaims, TokenError> {
-        let claims = self.checked(metadata, keys, client_id, now)?;
+        let claims = self.verify(metadata, keys, client_id, now)?;
         claims.iat.ok_or(TokenError::Missing("iat"))?;
         let several = claims.aud.as_ref().is_some_and(Audience::is_several);
         match claims.azp.as_deref() {
@@ -257,14 +257,14 @@ impl<'a> Token<'a> {
     ///
     /// # Errors
     /// [`TokenError`].
-    pub fn access(
+    pub fn verify_access(
         &self,
         metadata: &Metadata,
         keys: &Keys,
         audience: &str,
         now: Timestamp,
     ) -> Result<AccessClaims, TokenError> {
-        let claims = self.checked(metadata, keys, audience, now)?;
+        let claims = self.verify(metadata, keys, audience, now)?;
         let profile = claims.profile;
         Ok(AccessClaims {
             issuer: claims.iss.unwrap_or_default(),
@@ -277,7 +277,7 @@ impl<'a> Token<'a> {
     }
 
     /// The claims, if the issuer signed them, for `audience`, and they hold now.
-    fn checked(
+    fn verify(
         &self,
         metadata: &Metadata,
         keys: &Keys,
@@ -285,8 +285,8 @@ impl<'a> Token<'a> {
         now: Timestamp,
     ) -> Result<Claims, TokenError> {
         let mut refusal = TokenError::UnknownKey;
-        for (key, signs_for) in keys.fitting(self.key_id.as_deref(), self.algorithm) {
-            match self.signed_by(key) {
+        for (key, signs_for) in keys.candidates(self.key_id.as_deref(), self.algorithm) {
+            match self.verify_signature(key) {
                 Ok(claims) => {
                     check_issuer(&claims, metadata, signs_for)?;
                     check_claims(&claims, audience, now)?;
@@ -298,7 +298,7 @@ impl<'a> Token<'a> {
         Err(refusal)
     }
 
-    fn signed_by(&self, key: &DecodingKey) -> Result<Claims, TokenError> {
+    fn verify_signature(&self, key: &DecodingKey) -> Result<Claims, TokenError> {
         cryptography::install();
         let mut validation = Validation::new(self.algorithm);
         // The library looks at the machine's clock; what follows looks at ours.
@@ -357,7 +357,7 @@ fn check_claims(claims: &Claims, audience: &str, now: Timestamp) -> Result<(), T
         return Err(TokenError::NotYet);
     }
     match claims.sub.as_deref() {
-        Some(sub) if !sub.is_empty() && sub.len() <= SUBJECT => Ok(()),
+        Some(sub) if !sub.is_empty() && sub.len() <= MAX_SUBJECT_BYTES => Ok(()),
         _ => Err(TokenError::Missing("sub")),
     }
 }

@@ -3,17 +3,17 @@
 use maud::{Markup, html};
 
 use super::page::snippet;
-use crate::config::{Config, lifetime};
+use crate::config::{Config, format_duration};
 use svc_sandbox::ContentType;
 use svc_sources::LANGUAGES;
 
 const SHARE: &str = include_str!("../../assets/connect/share.sh");
 
 /// The type that the form begins with.
-const FIRST: ContentType = ContentType::Markdown;
+const DEFAULT_TYPE: ContentType = ContentType::Markdown;
 
 /// Lives that a share may be given, beside the longest, in seconds.
-const LIVES: [u64; 3] = [24 * 3600, 3600, 600];
+const LIFETIMES: [u64; 3] = [24 * 3600, 3600, 600];
 
 /// The whole form; `api` is where its script finds the API, and `keeps` whether it may keep anything in the browser.
 pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
@@ -60,8 +60,8 @@ pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
 
 /// The types of content, the one that the form begins with first.
 fn types() -> impl Iterator<Item = ContentType> {
-    let others = ContentType::ALL.into_iter().filter(|one| *one != FIRST);
-    std::iter::once(FIRST).chain(others)
+    let others = ContentType::ALL.into_iter().filter(|one| *one != DEFAULT_TYPE);
+    std::iter::once(DEFAULT_TYPE).chain(others)
 }
 
 fn content() -> Markup {
@@ -71,7 +71,7 @@ fn content() -> Markup {
             div.types {
                 @for one in types() {
                     label {
-                        input type="radio" name="type" value=(one) checked[one == FIRST]
+                        input type="radio" name="type" value=(one) checked[one == DEFAULT_TYPE]
                             data-phrase=(one.phrase()) data-extensions=(one.extensions().join(" "));
                         span { (one.label()) }
                     }
@@ -112,9 +112,9 @@ fn options(config: &Config) -> Markup {
                 div {
                     label for="expires_in" { "Expires after" }
                     select.field #expires_in name="expires_in" {
-                        option value="" { (lifetime(most)) }
-                        @for seconds in LIVES.into_iter().filter(|life| *life < most) {
-                            option value=(seconds) { (lifetime(seconds)) }
+                        option value="" { (format_duration(most)) }
+                        @for seconds in LIFETIMES.into_iter().filter(|life| *life < most) {
+                            option value=(seconds) { (format_duration(seconds)) }
                         }
                     }
                 }

@@ -37,10 +37,10 @@ const SQL_FUNCTIONS: &str = "SQL_FUNCTIONS";
 const ROBOTS: &str = include_str!("../../assets/robots.txt");
 const ICON_SVG: &str = include_str!("../../assets/favicon.svg");
 const ICON_ICO: &[u8] = include_bytes!("../../assets/favicon.ico");
-const STAGE: &str = include_str!("../../assets/stage.js");
+const STAGE_SCRIPT: &str = include_str!("../../assets/stage.js");
 
 /// How long browsers may keep icons and pictures without asking.
-const DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+const CACHE_A_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
@@ -57,7 +57,7 @@ pub struct Documents {
     /// The landing page on a host that serves the API.
     pub page: Document,
     /// The landing page on the landing host, whose form calls the API host.
-    pub page_elsewhere: Document,
+    pub page_of_landing_host: Document,
     /// The guide for agents.
     pub guide: Document,
     /// The rules for crawlers.
@@ -84,8 +84,8 @@ impl Landing {
     /// The landing page of a server whose guests are still being compiled: its form says how far that is.
     pub fn while_preparing(&self, is_elsewhere: bool, preparing: &Preparing) -> Response {
         let api = match is_elsewhere {
-            true => page::Api::Elsewhere,
-            false => page::Api::Here,
+            true => page::ApiHost::OtherHost,
+            false => page::ApiHost::ThisHost,
         };
         let page = page::landing(&self.config, api);
         let note = html! {
@@ -120,22 +120,22 @@ impl Documents {
             let page = page::landing(config, api);
             let headers = page_headers(page.policy, REVALIDATE);
             // What a stranger waits for fits into the first flight of a connection.
-            Document::dense(Bytes::from(page.html), &headers)
+            Document::compressed_densely(Bytes::from(page.html), &headers)
         };
-        let guide = at_origin(&config.limits.said(GUIDE), &config.base_url);
+        let guide = at_origin(&config.limits.fill_in(GUIDE), &config.base_url);
         let guide = guide.replace(SQL_FUNCTIONS, &FUNCTIONS.join(", "));
         let robots = Bytes::from_static(ROBOTS.as_bytes());
         let svg = Bytes::from_static(ICON_SVG.as_bytes());
         let kind = HeaderValue::from_static;
         Ok(Self {
-            page: page(page::Api::Here)?,
-            page_elsewhere: page(page::Api::Elsewhere)?,
+            page: page(page::ApiHost::ThisHost)?,
+            page_of_landing_host: page(page::ApiHost::OtherHost)?,
             guide: Document::new(guide.into(), &headers(TEXT, REVALIDATE, None))?,
-            robots: Document::new(robots, &headers(TEXT, DAY, None))?,
-            icon_svg: Document::new(svg, &headers(kind("image/svg+xml"), DAY, None))?,
+            robots: Document::new(robots, &headers(TEXT, CACHE_A_DAY, None))?,
+            icon_svg: Document::new(svg, &headers(kind("image/svg+xml"), CACHE_A_DAY, None))?,
             icon_ico: Document::new(
                 Bytes::from_static(ICON_ICO),
-                &headers(kind("image/x-icon"), DAY, None),
+                &headers(kind("image/x-icon"), CACHE_A_DAY, None),
             )?,
             stage: stage(config)?,
             pictures: pictures::documents()?,
@@ -182,7 +182,7 @@ fn stage(config: &Config) -> io::Result<Document> {
             head {
                 meta charset="utf-8";
                 title { "Preview" }
-                script { (PreEscaped(STAGE)) }
+                script { (PreEscaped(STAGE_SCRIPT)) }
             }
             body {}
         }

@@ -11,15 +11,15 @@ use ring::digest::{SHA256, digest};
 use super::at_origin;
 use super::form::share;
 use super::pictures::gallery;
-use crate::config::{Config, lifetime};
+use crate::config::{Config, format_duration};
 use crate::http::problem_page::{STYLE, TOKENS};
 use svc_sandbox::ContentType;
 
 const OWN_STYLE: &str = include_str!("../../assets/landing.css");
 /// The script as it is served.
-static SCRIPT: LazyLock<String> = LazyLock::new(|| lean(PARTS));
+static SCRIPT: LazyLock<String> = LazyLock::new(|| strip_comments(SCRIPT_PARTS));
 /// Parts of the script, which are one scope.
-const PARTS: &str = concat!(
+const SCRIPT_PARTS: &str = concat!(
     include_str!("../../assets/landing/form.js"),
     include_str!("../../assets/landing/preview.js"),
     include_str!("../../assets/landing/files.js"),
@@ -44,11 +44,11 @@ const DESCRIPTION: &str = "Publish {{content_types}}, and pass the link on. No a
 
 /// Where the page finds the API.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Api {
+pub(super) enum ApiHost {
     /// On the host that serves the page, under any of its names.
-    Here,
+    ThisHost,
     /// On the API host.
-    Elsewhere,
+    OtherHost,
 }
 
 /// The page, and its Content-Security-Policy.
@@ -59,11 +59,11 @@ pub(super) struct Page {
 }
 
 /// Builds the page.
-pub(super) fn landing(config: &Config, api: Api) -> Page {
+pub(super) fn landing(config: &Config, api: ApiHost) -> Page {
     let style = [TOKENS, STYLE, OWN_STYLE].concat();
     let api = match api {
-        Api::Here => "",
-        Api::Elsewhere => config.base_url.as_str(),
+        ApiHost::ThisHost => "",
+        ApiHost::OtherHost => config.base_url.as_str(),
     };
     // Else owners' pages are of the same origin, and what is kept there is theirs.
     let keeps = !api.is_empty() || config.sites_domain.is_some();
@@ -76,7 +76,7 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
                     h1 { "Publish a page, get a link" }
                     p.lead {
                         "Paste " (ContentType::list(ContentType::phrase)) ", and pass the link on. No account needed. What you share lives for "
-                        (lifetime(config.limits.quick_share_seconds))
+                        (format_duration(config.limits.quick_share_seconds))
                         "; it can have a password, and it can self-destruct after one view."
                     }
                 }
@@ -100,7 +100,7 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
 
 /// Returns a script without its comments and indentation, which are a fifteenth of what a visitor would wait for. A comment has its lines to
 /// itself, and no string goes over lines.
-fn lean(script: &str) -> String {
+fn strip_comments(script: &str) -> String {
     let is_comment = |line: &str| line.starts_with("//") || line.starts_with("/** ");
     let lines = script.lines().map(str::trim_start);
     let mut lean: String = lines
@@ -148,7 +148,7 @@ fn head(config: &Config, style: &str) -> Markup {
             meta name="theme-color" content="#ffffff" media="(prefers-color-scheme: light)";
             meta name="theme-color" content="#14161a" media="(prefers-color-scheme: dark)";
             title { (TITLE) }
-            meta name="description" content=(config.limits.said(DESCRIPTION));
+            meta name="description" content=(config.limits.fill_in(DESCRIPTION));
             link rel="canonical" href=(home);
             link rel="icon" href="/favicon.svg" type="image/svg+xml";
             link rel="icon" href="/favicon.ico" sizes="32x32";
@@ -251,16 +251,16 @@ mod tests {
 
     #[test]
     fn the_script_loses_nothing_but_comments() {
-        for line in PARTS.lines().map(str::trim_start) {
+        for line in SCRIPT_PARTS.lines().map(str::trim_start) {
             // Else a line could be the inside of a string or of a comment.
             assert_eq!(line.matches('`').count() % 2, 0, "{line}");
             assert!(!line.starts_with('*') && !line.ends_with('\\'), "{line}");
             assert_eq!(line.contains("/*"), line.ends_with("*/"), "{line}");
         }
         assert_eq!(
-            lean("// a\n/** b */\n  let c = '// d'; // e\n\n  /x/.test(c);\n"),
+            strip_comments("// a\n/** b */\n  let c = '// d'; // e\n\n  /x/.test(c);\n"),
             "let c = '// d'; // e\n/x/.test(c);"
         );
-        assert!(SCRIPT.len() < PARTS.len() * 9 / 10);
+        assert!(SCRIPT.len() < SCRIPT_PARTS.len() * 9 / 10);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use qrcodegen::{DataTooLong, QrCode, QrCodeEcc};
 
 /// Light modules around the code, so that readers find it (ISO/IEC 18004).
-const QUIET: i32 = 4;
+const QUIET_ZONE: i32 = 4;
 
 /// A text as a QR code, drawn as one SVG: dark on light in every scheme, because that is what readers expect.
 ///
@@ -13,12 +13,12 @@ const QUIET: i32 = 4;
 /// When the text is longer than a code holds.
 pub(super) fn svg(text: &str) -> Result<String, DataTooLong> {
     let code = QrCode::encode_text(text, QrCodeEcc::Medium)?;
-    let side = code.size() + 2 * QUIET;
+    let side = code.size() + 2 * QUIET_ZONE;
     let mut path = String::new();
     for y in 0..code.size() {
         for x in (0..code.size()).filter(|x| code.get_module(*x, y)) {
             // Writing to a string does not fail.
-            let _ = write!(path, "M{} {}h1v1h-1z", x + QUIET, y + QUIET);
+            let _ = write!(path, "M{} {}h1v1h-1z", x + QUIET_ZONE, y + QUIET_ZONE);
         }
     }
     Ok(format!(

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{DAY, Documents, Landing};
+use super::{CACHE_A_DAY, Documents, Landing};
 use crate::deployments::publication::{PageSource, Pipeline};
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::http::NOSNIFF;
@@ -65,7 +65,7 @@ pub async fn page(
     }
     let documents = documents(&landing).await?;
     match context.host {
-        Host::Landing => documents.page_elsewhere.answer(&headers),
+        Host::Landing => documents.page_of_landing_host.answer(&headers),
         Host::Api | Host::Sites | Host::Project(_) => documents.page.answer(&headers),
     }
 }
@@ -167,7 +167,7 @@ pub async fn picture(
 
 /// Answers a browser that asks a project's origin for an icon: there is none, and nothing is wrong with that.
 pub async fn no_icon() -> Response {
-    (StatusCode::NO_CONTENT, [(header::CACHE_CONTROL, DAY)]).into_response()
+    (StatusCode::NO_CONTENT, [(header::CACHE_CONTROL, CACHE_A_DAY)]).into_response()
 }
 
 /// The stage that previews play on

@@ -29,7 +29,7 @@ pub(super) enum Refusal {
 
 /// Identifies the caller by the credential in the headers.
 pub(super) async fn identify(services: &ToolState, headers: &HeaderMap) -> ClientIdentity {
-    match services.callers.identify(headers).await {
+    match services.authenticator.identify(headers).await {
         Ok(Identity::Nobody) => ClientIdentity::Anonymous,
         Ok(Identity::Known(caller)) => ClientIdentity::Known(caller),
         Ok(Identity::Invalid) => ClientIdentity::Refused(with_challenge(services, credential_invalid(), true)),
@@ -44,7 +44,7 @@ pub(super) fn refusal(services: &ToolState, client: &ClientIdentity, tool: Optio
         ClientIdentity::Refused(problem) => Some(Refusal::Transport(problem.clone())),
         ClientIdentity::Anonymous => match tool {
             // Clients begin to sign in on a 401 alone.
-            Some(tool) if !tools::is_public(tool) && services.callers.tokens().is_some() => Some(
+            Some(tool) if !tools::is_public(tool) && services.authenticator.tokens().is_some() => Some(
                 Refusal::Transport(with_challenge(services, credential_required(tool), false)),
             ),
             Some(tool) if !tools::is_public(tool) => Some(Refusal::Result(credential_required(tool))),

@@ -18,7 +18,7 @@ use super::auth::{self, ClientIdentity, Refusal};
 use super::results;
 use super::tools::{self, CallOutcome};
 use super::tools_only::tools_only;
-use crate::control::audit::{Doer, carried};
+use crate::control::audit::{Actor, carry_actor};
 use crate::http::context::Context;
 use crate::workspaces::Caller;
 use svc_sandbox::Flow;
@@ -71,14 +71,14 @@ impl Handler {
             Some(Ok(arguments)) => arguments,
             Some(Err(problem)) => return CallOutcome::refused(problem),
         };
-        let doer = caller
+        let actor = caller
             .as_ref()
-            .map(|caller| Doer::new(caller.id(), &self.request_id));
+            .map(|caller| Actor::new(caller.id(), &self.request_id));
         let flow = caller
             .as_ref()
             .map_or_else(|| self.anonymous_flow.clone(), Caller::flow);
         let call = tool.call(&self.services, self.network, caller, arguments);
-        Box::pin(flow.scope(carried(doer, call))).await
+        Box::pin(flow.scope(carry_actor(actor, call))).await
     }
 }
 
@@ -89,7 +89,7 @@ impl ServerHandler for Handler {
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_server_info(name)
-            .with_instructions(self.services.config.limits.said(INSTRUCTIONS))
+            .with_instructions(self.services.config.limits.fill_in(INSTRUCTIONS))
     }
 
     async fn list_tools(

@@ -18,7 +18,7 @@ mod transport;
 
 use std::sync::Arc;
 
-use crate::access::Callers;
+use crate::access::Authenticator;
 use crate::accounts::Accounts;
 use crate::backends::calls::ActionCalls;
 use crate::backends::history::Histories;
@@ -39,7 +39,7 @@ use svc_base::clock::Clock;
 #[derive(Clone, Debug)]
 pub struct ToolState {
     /// Resolves credentials to callers.
-    pub callers: Callers,
+    pub authenticator: Authenticator,
     /// Workspaces with all that they own.
     pub accounts: Accounts,
     /// Envelopes of frontends.

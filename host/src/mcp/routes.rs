@@ -47,8 +47,8 @@ pub async fn serve(
         ClientIdentity::Refused(refused) => refused.clone(),
         _ => problem,
     };
-    let body = UnreadBody::of(request, services.config.limits.body_bytes).map_err(first)?;
-    let (parts, body) = body.raw().await.map_err(first)?;
+    let body = UnreadBody::new(request, services.config.limits.body_bytes).map_err(first)?;
+    let (parts, body) = body.read_with_head().await.map_err(first)?;
     let mut message = match (framing::parse_message(body), &client) {
         (Ok(message), _) => message,
         (Err(_), ClientIdentity::Refused(problem)) => return Err(problem.clone()),

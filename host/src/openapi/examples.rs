@@ -34,7 +34,7 @@ impl Examples {
         let body = operation.get_mut("requestBody");
         let content = body.and_then(|body| body["content"].as_object_mut());
         for media in content.into_iter().flat_map(Map::values_mut) {
-            name(media, &self.request);
+            add_named(media, &self.request);
         }
         let answers = operation
             .get_mut("responses")
@@ -42,13 +42,13 @@ impl Examples {
         for (status, answer) in answers.into_iter().flatten() {
             let json = answer.pointer_mut("/content/application~1json");
             if let Some(media) = json.filter(|_| ANSWERS.contains(&status.as_str())) {
-                name(media, &self.answer);
+            add_named(media, &self.answer);
             }
         }
     }
 }
 
-fn name(media: &mut Value, examples: &Map<String, Value>) {
+fn add_named(media: &mut Value, examples: &Map<String, Value>) {
     for (name, example) in examples {
         media["examples"][name] = json!({ "value": example });
     }

@@ -149,7 +149,7 @@ const LINKS: &[Link] = &[
 ];
 
 /// Adds to an operation's answers where they lead.
-pub(super) fn add(operation: &mut Map<String, Value>) {
+pub(super) fn add_links(operation: &mut Map<String, Value>) {
     let id = operation["operationId"]
         .as_str()
         .unwrap_or_default()

@@ -21,7 +21,7 @@ use crate::http::extract::Query;
 use crate::http::paths;
 use crate::http::problem::Problem;
 
-pub use self::parts::{Description, WhichPart};
+pub use self::parts::{Description, DescriptionQuery};
 
 /// The least role that an operation takes, in the description.
 const ROLE: &str = "x-role";
@@ -49,11 +49,11 @@ const ROLE: &str = "x-role";
     ),
     paths(serve)
 )]
-struct About;
+struct DescriptionBase;
 
 /// The description's head.
-pub fn about() -> OpenApi {
-    let mut about = About::openapi();
+pub fn base() -> OpenApi {
+    let mut about = DescriptionBase::openapi();
     let mut bearer = Http::new(HttpAuthScheme::Bearer);
     bearer.description = Some("The key of a workspace, or the access token of a user.".into());
     let mut token = Http::new(HttpAuthScheme::Bearer);
@@ -66,7 +66,7 @@ pub fn about() -> OpenApi {
 
 /// The whole description: the server's address and numbers, the problem schema, and of each operation its examples, its
 /// problems and where its answers lead.
-pub fn finish(description: OpenApi, config: &Config) -> Description {
+pub fn complete(description: OpenApi, config: &Config) -> Description {
     let base_url = config.base_url.as_str();
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
@@ -83,9 +83,9 @@ pub fn finish(description: OpenApi, config: &Config) -> Description {
         if let Some(row) = row {
             operation.insert(ROLE.to_owned(), row.floor.as_str().into());
         }
-        links::add(operation);
-        let codes = problems::take(operation, path);
-        problems::add(operation, &codes, base_url, !paths::is_data(path));
+        links::add_links(operation);
+        let codes = problems::take_codes(operation, path);
+        problems::add_responses(operation, &codes, base_url, !paths::is_for_programs(path));
     }
     Description::new(&document, &config.limits)
 }
@@ -104,7 +104,7 @@ fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &mut Map<S
 /// All of it, or by `tag` the part of one tag with only the components that it uses: a description of its own.
 #[utoipa::path(
     get, path = "/api/v1/openapi.json", tag = "operation",
-    params(WhichPart),
+    params(DescriptionQuery),
     responses(
         (status = 200, description = "OpenAPI 3.1.", content_type = "application/json", body = Value),
         (status = 206, description = "The range that was asked for.", content((String = "application/json", example = json!("{\"components\":")))),
@@ -114,7 +114,7 @@ fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &mut Map<S
 )]
 pub async fn serve(
     State(description): State<Arc<Description>>,
-    Query(which): Query<WhichPart>,
+    Query(which): Query<DescriptionQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = description.document(which.tag.as_deref()).await?;

@@ -21,7 +21,7 @@ const COMPONENTS: &str = "#/components/";
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichPart {
+pub struct DescriptionQuery {
     /// A tag: only its operations, with the components that they use. All of them, if absent.
     pub tag: Option<String>,
 }
@@ -37,7 +37,7 @@ pub struct Description {
 impl Description {
     /// A finished description, with the numbers of the settings in their places.
     pub(super) fn new(value: &Value, limits: &Limits) -> Self {
-        let said = limits.said(&value.to_string());
+        let said = limits.fill_in(&value.to_string());
         let value: Value = serde_json::from_str(&said).unwrap_or_default();
         let tags = tags(&value).map(|tag| (tag.to_owned(), OnceCell::new()));
         Self {
@@ -65,8 +65,8 @@ impl Description {
             let (value, tag) = (Arc::clone(&self.value), tag.map(str::to_owned));
             // Compressing takes a while.
             let made = tokio::task::spawn_blocking(move || match tag {
-                None => written(&value),
-                Some(tag) => written(&of_tag(&value, &tag)),
+                None => to_document(&value),
+                Some(tag) => to_document(&filter_by_tag(&value, &tag)),
             });
             let made = made.await.map_err(|error| Problem::internal(&error))?;
             made.map_err(|error| Problem::internal(&error))
@@ -90,7 +90,7 @@ pub(super) fn tags(description: &Value) -> impl Iterator<Item = &str> {
     tags.filter_map(|tag| tag["name"].as_str())
 }
 
-fn written(value: &Value) -> std::io::Result<Document> {
+fn to_document(value: &Value) -> std::io::Result<Document> {
     let headers = HeaderMap::from_iter([
         (header::CONTENT_TYPE, JSON),
         (header::CACHE_CONTROL, REVALIDATE),
@@ -99,7 +99,7 @@ fn written(value: &Value) -> std::io::Result<Document> {
 }
 
 /// The part of a tag: its operations, their links among each other, and the components that they use.
-fn of_tag(whole: &Value, tag: &str) -> Value {
+fn filter_by_tag(whole: &Value, tag: &str) -> Value {
     let mut part = whole.clone();
     let mut kept = BTreeSet::new();
     retain(&mut part["paths"], |_, item| {
@@ -128,7 +128,7 @@ fn of_tag(whole: &Value, tag: &str) -> Value {
     if let Some(tags) = part["tags"].as_array_mut() {
         tags.retain(|known| known["name"] == tag);
     }
-    let used = used(whole, &part["paths"]);
+    let used = used_components(whole, &part["paths"]);
     retain(&mut part["components"], |kind, components| {
         retain(components, |name, _| {
             used.contains(&format!("{COMPONENTS}{kind}/{name}"))
@@ -145,7 +145,7 @@ fn retain(object: &mut Value, mut stays: impl FnMut(&str, &mut Value) -> bool) {
 }
 
 /// The components that these paths use, and those that they use in turn.
-fn used(whole: &Value, paths: &Value) -> BTreeSet<String> {
+fn used_components(whole: &Value, paths: &Value) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     let mut unread = vec![paths];
     while let Some(value) = unread.pop() {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::http::problem::Code;
 
-/// Where a handler names the codes that it can answer; [`take`] reads it.
+/// Where a handler names the codes that it can answer; [`take_codes`] reads it.
 const PROBLEMS: &str = "x-problems";
 
 /// Errors of every route: of another method, and of a header that is there twice and may be once.
@@ -31,7 +31,7 @@ const BODY: &[Code] = &[
 
 /// The codes that an operation names, out of its description. A word that is neither a code nor a group of codes stays
 /// there, where a test finds it.
-pub(super) fn take(operation: &mut Map<String, Value>, path: &str) -> Vec<Code> {
+pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<Code> {
     let mut codes = EVERYWHERE.to_vec();
     let probe = matches!(path, "/healthz" | "/readyz");
     // A path that has no canonical form leads nowhere.
@@ -60,7 +60,7 @@ pub(super) fn take(operation: &mut Map<String, Value>, path: &str) -> Vec<Code> 
 }
 
 /// Describes the answers of these codes; `pages` says that a browser gets them as a page.
-pub(super) fn add(
+pub(super) fn add_responses(
     operation: &mut Map<String, Value>,
     wanted: &[Code],
     base_url: &str,

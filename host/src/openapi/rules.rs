@@ -8,7 +8,7 @@ use crate::backends::calls::requests::MAX_OPS;
 use crate::config::Limits;
 
 /// Pattern of a text that is not blank: a character that is no white space (Unicode's `White_Space`).
-const SAYS_SOMETHING: &str =
+const NON_BLANK: &str =
     "[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 
 /// Adds the rules to the whole description.
@@ -36,16 +36,16 @@ pub(super) fn apply(document: &mut Value, limits: &Limits) {
     }
     let schemas = &mut document["components"]["schemas"];
     for (schema, member) in [("CreateProject", "name"), ("UpdateProject", "name")] {
-        schemas[schema]["properties"][member]["pattern"] = SAYS_SOMETHING.into();
+        schemas[schema]["properties"][member]["pattern"] = NON_BLANK.into();
     }
     schemas["DeployRequest"]["properties"]["expires_in"]["maximum"] =
         limits.quick_share_seconds.into();
     // All of the schema and of its rule, as generated clients then have it, too.
-    schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry() }]);
-    let changes = ["name", "description", "allowed_providers", "home"].map(given);
+    schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry_alternatives() }]);
+    let changes = ["name", "description", "allowed_providers", "home"].map(non_null_member);
     schemas["UpdateProject"]["allOf"] = json!([{ "anyOf": changes }]);
-    schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": change_of_backend() }]);
-    schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": source_of_draft() }]);
+    schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": backend_change_alternatives() }]);
+    schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": draft_alternatives() }]);
     // An empty requested slug means none; an existing slug is kept.
     let wished = &mut schemas["CreateFrontend"]["properties"]["requested_slug"]["pattern"];
     if let Some(pattern) = wished
@@ -75,16 +75,16 @@ fn rpc_message() -> Value {
 }
 
 fn idempotency_key() -> Value {
-    json!({ "type": "string", "minLength": 1, "maxLength": idempotency::LENGTH, "pattern": "^[!-~]+$" })
+    json!({ "type": "string", "minLength": 1, "maxLength": idempotency::MAX_KEY_CHARS, "pattern": "^[!-~]+$" })
 }
 
 /// A member that is there and not null.
-fn given(member: &str) -> Value {
+fn non_null_member(member: &str) -> Value {
     json!({ "required": [member], "properties": { member: { "not": { "type": "null" } } } })
 }
 
 /// A project lives for good, or for as long as it says.
-fn expiry() -> Value {
+fn expiry_alternatives() -> Value {
     json!([
         { "properties": { "ttl_seconds": { "type": "null" }, "permanent": { "enum": [true, null] } } },
         { "required": ["ttl_seconds"], "properties": { "ttl_seconds": { "type": "integer" }, "permanent": { "enum": [false, null] } } },
@@ -92,7 +92,7 @@ fn expiry() -> Value {
 }
 
 /// A whole source, or edits of the base's.
-fn source_of_draft() -> Value {
+fn draft_alternatives() -> Value {
     json!([
         { "required": ["content"], "properties": { "content": { "type": "string" }, "edits": { "type": "null" } } },
         { "required": ["edits"], "properties": { "edits": { "type": "array" }, "content": { "type": "null" } } },
@@ -100,7 +100,7 @@ fn source_of_draft() -> Value {
 }
 
 /// A migration, or a switch alone.
-fn change_of_backend() -> Value {
+fn backend_change_alternatives() -> Value {
     json!([
         { "required": ["ddl"], "properties": { "ddl": { "type": "string" }, "realtime": { "type": "null" }, "agents": { "type": "null" } } },
         { "required": ["realtime"], "properties": { "realtime": { "type": "boolean" }, "agents": { "type": "null" }, "ddl": { "type": "null" }, "note": { "type": "null" } } },

@@ -22,7 +22,7 @@ pub struct Audit {
 impl Audit {
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         let workspace = match &self.workspace {
-            Some(name) => Some(found(&at.workspaces(), name).await?),
+            Some(name) => Some(find_workspace_id(&at.workspaces(), name).await?),
             None => None,
         };
         let now = at.clock.now();
@@ -43,7 +43,7 @@ impl Audit {
 }
 
 /// The id of a workspace; of one that is gone, too, whose entries are still kept.
-async fn found(workspaces: &Workspaces, name: &str) -> anyhow::Result<WorkspaceId> {
+async fn find_workspace_id(workspaces: &Workspaces, name: &str) -> anyhow::Result<WorkspaceId> {
     match workspaces.find(name).await {
         Ok(workspace) => Ok(workspace.id),
         Err(WorkspaceError::Unknown(_)) if name.parse::<WorkspaceId>().is_ok() => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::installation::{Answer, Installation};
 use crate::deployments::operators;
-use crate::overview::{self, DeploymentFilter, Kind, sizes};
+use crate::overview::{self, DeploymentFilter, DeploymentKind, sizes};
 use crate::terminal::{or_dash, table};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub enum Deployment {
 
 /// A deployment with its sizes.
 #[derive(Debug, Serialize)]
-struct Sized {
+struct DeploymentWithSizes {
     #[serde(flatten)]
     deployment: overview::Deployment,
     /// Bytes of its source; a share that is read once has none.
@@ -52,21 +52,21 @@ struct Sized {
 
 /// Everything about a deployment.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct DeploymentDetail {
     #[serde(flatten)]
-    sized: Sized,
+    sized: DeploymentWithSizes,
     #[serde(flatten)]
-    history: overview::History,
+    history: overview::DeploymentHistory,
 }
 
-impl Sized {
-    fn of(data: &Path, deployment: overview::Deployment) -> anyhow::Result<Self> {
+impl DeploymentWithSizes {
+    fn measure(data: &Path, deployment: overview::Deployment) -> anyhow::Result<Self> {
         let page_bytes = match deployment.one_time {
-            true => Some(sizes::of_once(data, &deployment.id)?),
-            false => sizes::of_object(data, deployment.page.as_ref())?,
+            true => Some(sizes::one_time_share_bytes(data, &deployment.id)?),
+            false => sizes::object_bytes(data, deployment.page.as_ref())?,
         };
         Ok(Self {
-            source_bytes: sizes::of_object(data, deployment.source.as_ref())?,
+            source_bytes: sizes::object_bytes(data, deployment.source.as_ref())?,
             page_bytes,
             deployment,
         })
@@ -101,7 +101,7 @@ async fn list(
     let data = at.data.clone();
     // A look at a file for each: nothing for a thread that serves.
     let sized = tokio::task::spawn_blocking(move || {
-        let sized = found.into_iter().map(|one| Sized::of(&data, one));
+        let sized = found.into_iter().map(|one| DeploymentWithSizes::measure(&data, one));
         sized.collect::<anyhow::Result<Vec<_>>>()
     });
     let sized = sized.await??;
@@ -145,8 +145,8 @@ async fn show(at: &Installation, slug: String) -> anyhow::Result<Answer> {
         .next()
         .with_context(|| format!("nothing is deployed at `{slug}`"))?;
     let history = overview::history(&at.control, &one).await?;
-    let shown = Shown {
-        sized: Sized::of(&at.data, one)?,
+    let shown = DeploymentDetail {
+        sized: DeploymentWithSizes::measure(&at.data, one)?,
         history,
     };
     let one = &shown.sized.deployment;
@@ -185,13 +185,13 @@ async fn switch(at: &Installation, slug: &str, disabled: bool) -> anyhow::Result
     }
     let document = serde_json::json!({ "slug": slug, "disabled": disabled });
     let answer = Answer::new(&document, format!("{verb}d {slug}"))?;
-    Ok(answer.of_deed(format!("deployment {verb} {slug}")))
+    Ok(answer.logged_as(format!("deployment {verb} {slug}")))
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind(kind: DeploymentKind) -> &'static str {
     match kind {
-        Kind::Share => "share",
-        Kind::Frontend => "frontend",
+        DeploymentKind::Share => "share",
+        DeploymentKind::Frontend => "frontend",
     }
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use super::installation::{Answer, Installation, Told};
+use super::installation::{Answer, Installation, ProgressSink};
 use super::{Operation, socket};
 use crate::control::Control;
-use crate::control::audit::{Doer, done_by};
-use crate::control::events::Deed;
-use crate::data_lock::{DataLock, refuse_restore};
+use crate::control::audit::{Actor, with_actor};
+use crate::control::events::CommandRecord;
+use crate::data_lock::{DataLock, check_not_restoring};
 use crate::guests::status::is_served;
 use crate::http::request_ids::RequestIds;
 use svc_base::clock::Clock;
@@ -18,32 +18,32 @@ use svc_base::fault;
 use svc_base::random::Random;
 
 /// How long a server may take from its lock to its socket, or an earlier one to its end.
-const BEGINS: Duration = Duration::from_secs(20);
+const START_WAIT: Duration = Duration::from_secs(20);
 /// Error for a server that has the directory and no socket.
-const SILENT: &str =
+const NO_ANSWER: &str =
     "the server does not answer commands: if it is of an earlier version, restart it";
 /// How long to wait between two looks.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs an operation on the installation in `data`, as `actor`: by the server, if one runs.
 ///
 /// # Errors
 /// The operation's, as a text for its operator; or a server that has the directory and does not answer.
-pub async fn reach(data: &Path, operation: Operation, actor: String) -> anyhow::Result<Answer> {
+pub async fn run_command(data: &Path, operation: Operation, actor: String) -> anyhow::Result<Answer> {
     let mut waited = Duration::ZERO;
     let lock = loop {
-        if let Some(answer) = socket::send(data, &operation, &actor, &Told::default()).await? {
+        if let Some(answer) = socket::send(data, &operation, &actor, &ProgressSink::default()).await? {
             return Ok(answer);
         }
-        refuse_restore(data)?;
+        check_not_restoring(data)?;
         match DataLock::take_for_command(data) {
             Ok(lock) => break lock,
-            Err(error) if waited >= BEGINS => {
-                return Err(error.context(SILENT));
+            Err(error) if waited >= START_WAIT => {
+                return Err(error.context(NO_ANSWER));
             }
-            Err(_) => tokio::time::sleep(LOOK).await,
+            Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
         }
-        waited += LOOK;
+        waited += POLL_INTERVAL;
     };
     let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
     let installation = Installation {
@@ -54,7 +54,7 @@ pub async fn reach(data: &Path, operation: Operation, actor: String) -> anyhow::
         server: None,
         stopped: None,
         looks: None,
-        progress: Told::default(),
+        progress: ProgressSink::default(),
     };
     let answer = run(operation, &installation, actor).await;
     installation.control.close();
@@ -67,11 +67,11 @@ pub async fn reach(data: &Path, operation: Operation, actor: String) -> anyhow::
 ///
 /// # Errors
 /// The operation's, as a text for its operator; or a server that has the directory and does not answer.
-pub async fn ask(
+pub async fn run_on_server(
     data: &Path,
     operation: &Operation,
     actor: &str,
-    told: &Told,
+    told: &ProgressSink,
 ) -> anyhow::Result<Option<Answer>> {
     let mut waited = Duration::ZERO;
     loop {
@@ -81,11 +81,11 @@ pub async fn ask(
         if !is_served(data)? {
             return Ok(None);
         }
-        if waited >= BEGINS {
-            bail!(SILENT);
+        if waited >= START_WAIT {
+            bail!(NO_ANSWER);
         }
-        tokio::time::sleep(LOOK).await;
-        waited += LOOK;
+        tokio::time::sleep(POLL_INTERVAL).await;
+        waited += POLL_INTERVAL;
     }
 }
 
@@ -97,11 +97,11 @@ pub(super) async fn run(
 ) -> anyhow::Result<Answer> {
     // The audit knows a command by an id as that of a request.
     let prefix = u32::from_le_bytes(at.random.bytes()?);
-    let doer = Doer::operator(&RequestIds::new(prefix).next());
-    let answer = done_by(doer, operation.run(at)).await?;
+    let actor = Actor::operator(&RequestIds::new(prefix).next());
+    let answer = with_actor(actor, operation.run(at)).await?;
     fault::point("operators.done");
     if let Some(command) = answer.deed.clone() {
-        let logged = at.log(Deed { command, actor }).await;
+        let logged = at.log(CommandRecord { command, actor }).await;
         if let Err(error) = logged {
             bail!("it is done, and the server's log does not know of it: {error:#}");
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
 use crate::control::Error;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::guests::status::Serves;
 use crate::guests::{Folder, Record, RecordError};
 use svc_base::clock::Timestamp;
@@ -16,9 +16,9 @@ use svc_base::disk;
 use svc_sandbox::{GuestDigest, World, built_in};
 
 /// How often the server looks at what was chosen, until it has loaded its first guests: ten seconds.
-const LOOKS: u32 = 200;
+const MAX_POLLS: u32 = 200;
 /// How long it waits between two looks.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Has another guest serve.
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,13 +28,13 @@ pub struct SwitchGuest {
     /// Which guest.
     pub world: World,
     /// Change that is to be made.
-    pub change: Switch,
+    pub change: GuestChange,
 }
 
 /// Change of who serves.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Switch {
+pub enum GuestChange {
     /// A component of the folder is to serve.
     Install {
         /// The component.
@@ -52,7 +52,7 @@ pub enum Switch {
 /// Effect of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
+pub enum SwitchEffect {
     /// It serves.
     Switched,
     /// No server runs: from the next start on.
@@ -67,7 +67,7 @@ pub enum Effect {
 
 /// Outcome of a change.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Switched {
+pub struct SwitchOutcome {
     /// Absent for a component that is no guest.
     pub world: Option<World>,
     /// Digest of the guest that is to serve; of a component that was refused, its own.
@@ -79,14 +79,14 @@ pub struct Switched {
     /// Time of the change.
     pub at: Option<Timestamp>,
     /// Whether it serves.
-    pub effect: Effect,
+    pub effect: SwitchEffect,
     /// Why it has no effect: a sentence each.
     pub failures: Vec<String>,
 }
 
 /// A change that the record has.
 #[derive(Clone, Copy, Debug)]
-struct Changed {
+struct RecordedChange {
     world: World,
     /// Digest of the guest that is to serve since.
     digest: GuestDigest,
@@ -102,14 +102,14 @@ impl SwitchGuest {
     /// Changes the record; where a server runs, answers once it serves by that.
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         if let Some(app) = &at.server {
-            is_followed(&app.config.guests, &self.guests)?;
+            check_guests_directory(&app.config.guests, &self.guests)?;
         }
         let (world, now) = (self.world, at.clock.now());
         let folder = Folder::new(&self.guests, world);
         let (changing, change) = (folder.clone(), self.change);
         let make = move || match change {
-            Switch::Install { digest, from } => install(&changing, world, (digest, from), now),
-            Switch::RollBack { from } => roll_back(&changing, world, from, now),
+            GuestChange::Install { digest, from } => install(&changing, world, (digest, from), now),
+            GuestChange::RollBack { from } => roll_back(&changing, world, from, now),
         };
         let (changed, deed) = match tokio::task::spawn_blocking(make).await?? {
             Ok(changed) => changed,
@@ -117,13 +117,13 @@ impl SwitchGuest {
         };
         let noted: Result<(), Error> = at
             .control
-            .write(move |tx| tx.did(Act::GuestSwitch, None, &world, now))
+            .write(move |tx| tx.record_audit(AuditAction::GuestSwitch, None, &world, now))
             .await;
-        let (effect, mut failures) = followed(at, &folder, &changed).await;
+        let (effect, mut failures) = wait_for_server(at, &folder, &changed).await;
         // The change is made, whatever becomes of the entry.
         let unnoted = noted.err();
         failures.extend(unnoted.map(|error| format!("the audit log does not have it: {error}")));
-        let outcome = Switched {
+        let outcome = SwitchOutcome {
             world: Some(world),
             digest: changed.digest,
             built_in: changed.built_in,
@@ -132,7 +132,7 @@ impl SwitchGuest {
             effect,
             failures,
         };
-        Ok(Answer::new(&outcome, "")?.of_deed(deed))
+        Ok(Answer::new(&outcome, "")?.logged_as(deed))
     }
 }
 
@@ -140,7 +140,7 @@ impl SwitchGuest {
 ///
 /// # Errors
 /// The text for the operator.
-pub fn is_followed(theirs: &Path, ours: &Path) -> anyhow::Result<()> {
+pub fn check_guests_directory(theirs: &Path, ours: &Path) -> anyhow::Result<()> {
     let (theirs, ours) = (disk::resolved(theirs)?, disk::resolved(ours)?);
     if theirs != ours {
         bail!(
@@ -153,25 +153,25 @@ pub fn is_followed(theirs: &Path, ours: &Path) -> anyhow::Result<()> {
 }
 
 /// A change with its command for the log, or why nothing was changed.
-type Made = Result<(Changed, String), Switched>;
+type ChangeResult = Result<(RecordedChange, String), SwitchOutcome>;
 
 fn install(
     folder: &Folder,
     world: World,
     (digest, from): (GuestDigest, String),
     now: Timestamp,
-) -> anyhow::Result<Made> {
+) -> anyhow::Result<ChangeResult> {
     let (record, previous) = match folder.choose(digest, from, now) {
         // Whoever repeats a command wants what it does, and has it.
         Err(RecordError::Serves) => (folder.read()?, digest),
         chosen => {
             let record = chosen?;
             let before = record.serving.iter().rev().nth(1);
-            let previous = before.map_or_else(|| own(world), |before| before.digest);
+            let previous = before.map_or_else(|| built_in_digest(world), |before| before.digest);
             (record, previous)
         }
     };
-    let changed = Changed {
+    let changed = RecordedChange {
         world,
         digest,
         built_in: false,
@@ -188,15 +188,15 @@ fn roll_back(
     world: World,
     from: GuestDigest,
     now: Timestamp,
-) -> anyhow::Result<Made> {
+) -> anyhow::Result<ChangeResult> {
     let record = match folder.roll_back(Some(from), now) {
         Err(RecordError::Another | RecordError::NothingBefore(_)) => {
-            return Ok(Err(too_late(world, from, &folder.read()?)));
+            return Ok(Err(refused_outcome(world, from, &folder.read()?)));
         }
         rolled => rolled?,
     };
-    let digest = serves(&record, world);
-    let changed = Changed {
+    let digest = serving_digest(&record, world);
+    let changed = RecordedChange {
         world,
         digest,
         built_in: record.top().is_none(),
@@ -209,74 +209,74 @@ fn roll_back(
 }
 
 /// The outcome where a guest had lost its place already: nothing is changed.
-fn too_late(world: World, seen: GuestDigest, record: &Record) -> Switched {
+fn refused_outcome(world: World, seen: GuestDigest, record: &Record) -> SwitchOutcome {
     let why = format!(
         "guest {seen} does not serve any more: {}",
         record.told_latest()
     );
-    Switched {
+    SwitchOutcome {
         world: Some(world),
-        digest: serves(record, world),
+        digest: serving_digest(record, world),
         built_in: record.top().is_none(),
         previous: None,
         at: None,
-        effect: Effect::Refused,
+        effect: SwitchEffect::Refused,
         failures: vec![why],
     }
 }
 
 /// The guest that is built in.
-fn own(world: World) -> GuestDigest {
+fn built_in_digest(world: World) -> GuestDigest {
     GuestDigest::of(built_in(world))
 }
 
 /// Returns the guest that serves by a record.
-fn serves(record: &Record, world: World) -> GuestDigest {
-    record.top().map_or_else(|| own(world), |top| top.digest)
+fn serving_digest(record: &Record, world: World) -> GuestDigest {
+    record.top().map_or_else(|| built_in_digest(world), |top| top.digest)
 }
 
 /// Has the server of this process follow the record, and waits until it has loaded what it is to serve; with why, where it
 /// cannot.
-async fn followed(at: &Installation, folder: &Folder, change: &Changed) -> (Effect, Vec<String>) {
+async fn wait_for_server(at: &Installation, folder: &Folder, change: &RecordedChange) -> (SwitchEffect, Vec<String>) {
     let Some(looks) = &at.looks else {
-        return (Effect::NextStart, Vec::new());
+        return (SwitchEffect::NextStart, Vec::new());
     };
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         let Some(said) = looks.look(change.world).await else {
             // It is stopping.
-            return (Effect::NextStart, Vec::new());
+            return (SwitchEffect::NextStart, Vec::new());
         };
         let record = match folder.read() {
             Ok(record) => record,
-            Err(error) => return (Effect::Failed, vec![error.to_string()]),
+            Err(error) => return (SwitchEffect::Failed, vec![error.to_string()]),
         };
-        if serves(&record, change.world) != change.digest {
+        if serving_digest(&record, change.world) != change.digest {
             let why = format!("changed again meanwhile: {}", record.told_latest());
-            return (Effect::Failed, vec![why]);
+            return (SwitchEffect::Failed, vec![why]);
         }
-        if let Some(done) = judged(change, record.sequence, &said) {
+        if let Some(done) = reported_effect(change, record.sequence, &said) {
             return done;
         }
         // It looks at every record at once, and says where it cannot.
         if !said.failures.is_empty() {
-            return (Effect::Failed, said.failures);
+            return (SwitchEffect::Failed, said.failures);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
-    (Effect::Pending, Vec::new())
+    (SwitchEffect::Pending, Vec::new())
 }
 
 /// Returns the effect of `change` according to what the server says, where the record has come to the number `latest`
 /// since; `None` until the server has reported on it.
-fn judged(change: &Changed, latest: u64, serves: &Serves) -> Option<(Effect, Vec<String>)> {
+fn reported_effect(change: &RecordedChange, latest: u64, serves: &Serves) -> Option<(SwitchEffect, Vec<String>)> {
     // A higher number is that of another record, such as one from before a restore.
     if !(change.sequence..=latest).contains(&serves.sequence) {
         return None;
     }
     if serves.digest == Some(change.digest) {
-        return Some((Effect::Switched, Vec::new()));
+        return Some((SwitchEffect::Switched, Vec::new()));
     }
-    (!serves.failures.is_empty()).then(|| (Effect::Failed, serves.failures.clone()))
+    (!serves.failures.is_empty()).then(|| (SwitchEffect::Failed, serves.failures.clone()))
 }
 
 #[cfg(test)]
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn only_what_is_said_of_a_change_counts() {
         let [new, old] = [b"new", b"old"].map(|bytes| GuestDigest::of(bytes));
-        let change = Changed {
+        let change = RecordedChange {
             world: World::Render,
             digest: new,
             built_in: false,
@@ -294,7 +294,7 @@ mod tests {
             at: Timestamp(0),
             sequence: 5,
         };
-        let switched = Some(Effect::Switched);
+        let switched = Some(SwitchEffect::Switched);
         for (sequence, digest, failure, expected) in [
             (4, Some(old), None, None),
             (4, Some(new), None, None),
@@ -303,7 +303,7 @@ mod tests {
             (5, Some(new), Some("the other world's"), switched),
             (5, None, None, None),
             (5, Some(old), None, None),
-            (5, Some(old), Some("it is gone"), Some(Effect::Failed)),
+            (5, Some(old), Some("it is gone"), Some(SwitchEffect::Failed)),
             (6, Some(new), None, switched),
             (7, Some(new), None, None),
             (7, Some(old), Some("before a restore"), None),
@@ -314,9 +314,9 @@ mod tests {
                 failures: failure.map(str::to_owned).into_iter().collect(),
                 ..Serves::default()
             };
-            let found = judged(&change, 6, &serves);
+            let found = reported_effect(&change, 6, &serves);
             let why = found.as_ref().map_or(&[][..], |(_, why)| why);
-            let named = expected == Some(Effect::Failed);
+            let named = expected == Some(SwitchEffect::Failed);
             assert_eq!(why.is_empty(), !named, "{serves:?}");
             assert_eq!(found.map(|(effect, _)| effect), expected, "{serves:?}");
         }

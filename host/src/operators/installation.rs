@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::app::SharedApp;
 use crate::backup::Stage;
-use crate::control::events::{self, Deed};
+use crate::control::events::{self, CommandRecord};
 use crate::control::{Control, Error};
 use crate::guests::watch::Looks;
 use crate::overview;
@@ -36,12 +36,12 @@ pub struct Installation {
     /// Has that server look at its guests.
     pub(super) looks: Option<Looks>,
     /// Listener to the progress of an operation.
-    pub(super) progress: Told,
+    pub(super) progress: ProgressSink,
 }
 
 /// Progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct ProgressStep {
     /// Stage of the work.
     pub stage: Stage,
     /// Amount that is done of the stage,
@@ -52,35 +52,35 @@ pub struct Step {
 
 /// Somebody who is told how far an operation is, or nobody.
 #[derive(Clone, Default)]
-pub struct Told(Option<Arc<dyn Fn(Step) + Send + Sync>>);
+pub struct ProgressSink(Option<Arc<dyn Fn(ProgressStep) + Send + Sync>>);
 
-impl Told {
+impl ProgressSink {
     /// Has `told` hear of every step.
-    pub fn new(told: impl Fn(Step) + Send + Sync + 'static) -> Self {
+    pub fn new(told: impl Fn(ProgressStep) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(told)))
     }
 
     /// Tells of a step.
-    pub fn tell(&self, stage: Stage, done: u64, all: u64) {
+    pub fn report(&self, stage: Stage, done: u64, all: u64) {
         if let Some(told) = &self.0 {
-            told(Step { stage, done, all });
+            told(ProgressStep { stage, done, all });
         }
     }
 }
 
-impl std::fmt::Debug for Told {
+impl std::fmt::Debug for ProgressSink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Told").finish_non_exhaustive()
+        f.debug_struct("ProgressSink").finish_non_exhaustive()
     }
 }
 
 impl Installation {
     /// The installation of the server in this process.
-    pub(super) fn served(
+    pub(super) fn of_server(
         app: &SharedApp,
         stopped: watch::Receiver<bool>,
         looks: Looks,
-        progress: Told,
+        progress: ProgressSink,
     ) -> Self {
         Self {
             data: app.config.data.clone(),
@@ -114,15 +114,15 @@ impl Installation {
     }
 
     /// Writes into the server's log what an operator did: at its next start, if none runs.
-    pub(super) async fn log(&self, deed: Deed) -> anyhow::Result<()> {
+    pub(super) async fn log(&self, deed: CommandRecord) -> anyhow::Result<()> {
         if self.server.is_some() {
-            events::log(&deed);
+            events::log_command(&deed);
             return Ok(());
         }
         let now = self.clock.now();
         let told: Result<(), Error> = self
             .control
-            .write(move |tx| events::tell(tx, &events::Event::Noted(deed), now))
+            .write(move |tx| events::record(tx, &events::Event::CommandRun(deed), now))
             .await;
         Ok(told?)
     }
@@ -154,7 +154,7 @@ impl Answer {
 
     /// Has the log name the change that the operation made.
     #[must_use]
-    pub fn of_deed(self, command: String) -> Self {
+    pub fn logged_as(self, command: String) -> Self {
         Self {
             deed: Some(command),
             ..self

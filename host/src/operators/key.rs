@@ -33,14 +33,14 @@ impl Key {
             Self::Create { namespace } => {
                 let made = at.workspaces().create_key(&namespace).await?;
                 let command = format!("key create {namespace}: {}", made.key_id);
-                Ok(Answer::new(&made, &made.credential)?.of_deed(command))
+                Ok(Answer::new(&made, &made.credential)?.logged_as(command))
             }
             Self::List { namespace } => list(at, &namespace).await,
             Self::Revoke { namespace, key_id } => {
                 at.workspaces().revoke_key(&namespace, &key_id).await?;
                 let document = serde_json::json!({ "key_id": key_id, "revoked": true });
                 let answer = Answer::new(&document, format!("revoked {key_id}"))?;
-                Ok(answer.of_deed(format!("key revoke {namespace} {key_id}")))
+                Ok(answer.logged_as(format!("key revoke {namespace} {key_id}")))
             }
         }
     }

@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 
 use super::installation::{Answer, Installation};
 use crate::backup::{self, last};
-use crate::check::Parts;
-use crate::content::{Content, OnceFiles, Place};
+use crate::check::InstallationStores;
+use crate::content::{Content, OneTimeFiles, ContentLocation};
 use svc_database::DatabaseFiles;
 
 /// Makes a backup: `svc backup`.
@@ -28,12 +28,12 @@ impl MakeBackup {
         let directory = self.directory.clone();
         let served = at.server.as_ref();
         let served = served.map(|app| app.content.clone());
-        let made = aside(at, "backup", async move || {
-            let watch = |stage, done, all| progress.tell(stage, done, all);
+        let made = run_on_thread(at, "backup", async move || {
+            let watch = |stage, done, all| progress.report(stage, done, all);
             backup::make((&data, &control), served, &directory, &clock, &watch).await
         })
         .await;
-        let noted = last::note(
+        let noted = last::record(
             &at.data,
             &self.directory,
             made.as_ref().ok(),
@@ -67,22 +67,22 @@ impl CheckAll {
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         let content = match &at.server {
             Some(app) => app.content.clone(),
-            None => Content::open(&Place::noted(&at.data)?.require_directory()?)?,
+            None => Content::open(&ContentLocation::read_recorded(&at.data)?.require_directory()?)?,
         };
-        let parts = Parts {
+        let stores = InstallationStores {
             control: at.control.clone(),
             content,
-            once: Some(OnceFiles::open(&at.data.join("once"))?),
+            once: Some(OneTimeFiles::open(&at.data.join("once"))?),
             files: DatabaseFiles::open(&at.data.join("backends"))?,
         };
-        let found = aside(at, "check", async move || parts.check().await).await?;
+        let found = run_on_thread(at, "check", async move || stores.check().await).await?;
         Answer::new(&found, "")
     }
 }
 
 /// Runs what takes long, and may block, on a thread of its own. A server that stops does not wait for it: what is left of it is as
 /// a crash would leave it.
-async fn aside<T: Send + 'static>(
+async fn run_on_thread<T: Send + 'static>(
     at: &Installation,
     name: &str,
     work: impl AsyncFnOnce() -> anyhow::Result<T> + Send + 'static,

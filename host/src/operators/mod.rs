@@ -1,25 +1,25 @@
 //! Operators' commands on an installation, each once: the server runs it where one runs, else it works on the files.
 //!
-//! A command of the terminal becomes an [`Operation`]. [`reach`] sends it to the server over a socket in the data directory,
-//! and the server answers when the operation is in effect; where no server runs, `reach` holds the data directory's lock
+//! A command of the terminal becomes an [`Operation`]. [`run_command`] sends it to the server over a socket in the data directory,
+//! and the server answers when the operation is in effect; where no server runs, `run_command` holds the data directory's lock
 //! and runs it itself. To add a command, add its file here and its line in the table below. What only reads the files, as a backup
-//! does, is asked of the server with [`ask`], and done by the command where none runs.
+//! does, is asked of the server with [`run_on_server`], and done by the command where none runs.
 
 mod audit;
 mod deployment;
-mod figures;
+mod counts;
 mod guest;
 mod installation;
 mod key;
 mod namespace;
 mod payments;
 mod project;
-mod reach;
+mod dispatch;
 mod report;
 mod rerender;
 mod socket;
 mod visitors;
-mod whole;
+mod maintenance;
 mod workspace;
 
 use std::path::PathBuf;
@@ -27,15 +27,15 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
-pub use figures::ShowCounts;
-pub use guest::{Effect, Switch, SwitchGuest, Switched, is_followed};
-pub use installation::{Answer, Installation, Step, Told};
-pub use namespace::warn_of_one_origin;
+pub use counts::ShowCounts;
+pub use guest::{SwitchEffect, GuestChange, SwitchGuest, SwitchOutcome, check_guests_directory};
+pub use installation::{Answer, Installation, ProgressStep, ProgressSink};
+pub use namespace::warn_if_origin_is_shared;
 pub use project::Project;
-pub use reach::{ask, reach};
+pub use dispatch::{run_command, run_on_server};
 pub use rerender::Rerender;
 pub use socket::{FILE, Listener};
-pub use whole::{CheckAll, MakeBackup};
+pub use maintenance::{CheckAll, MakeBackup};
 
 /// The arguments that all operators' commands have.
 #[derive(Clone, Debug, clap::Args)]
@@ -50,7 +50,7 @@ pub struct OperatorArgs {
 
 /// A group of commands with the arguments of all.
 #[derive(Debug, clap::Args)]
-pub struct Group<C: Subcommand> {
+pub struct CommandGroup<C: Subcommand> {
     #[command(subcommand)]
     command: C,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub struct Group<C: Subcommand> {
 
 /// A command with the arguments of all.
 #[derive(Debug, clap::Args)]
-pub struct Single<C: clap::Args> {
+pub struct SingleCommand<C: clap::Args> {
     #[command(flatten)]
     command: C,
     #[command(flatten)]
@@ -108,21 +108,21 @@ macro_rules! operations {
 operations! {
     commands {
         /// Make, list, change and delete namespaces, which own projects
-        Namespace(Group<namespace::Namespace>);
+        Namespace(CommandGroup<namespace::Namespace>);
         /// Make, list and revoke the keys of a namespace
-        Key(Group<key::Key>);
+        Key(CommandGroup<key::Key>);
         /// Let people into workspaces, and out
-        Workspace(Group<workspace::Workspace>);
+        Workspace(CommandGroup<workspace::Workspace>);
         /// Look at deployments, take them down, or put them back
-        Deployment(Group<deployment::Deployment>);
+        Deployment(CommandGroup<deployment::Deployment>);
         /// Read what people report, and close what is done
-        Report(Group<report::Report>);
+        Report(CommandGroup<report::Report>);
         /// Look at what the payment provider has said, and derive from it anew
-        Payments(Group<payments::Payments>);
+        Payments(CommandGroup<payments::Payments>);
         /// List a project's visitors, and erase one
-        Visitors(Group<visitors::Visitors>);
+        Visitors(CommandGroup<visitors::Visitors>);
         /// Read who changed what
-        Audit(Single<audit::Audit>);
+        Audit(SingleCommand<audit::Audit>);
     }
     parts {
         /// Looks at projects: a part of `svc project`.
@@ -130,11 +130,11 @@ operations! {
         /// Asks for a rerender, or for how far it is: a part of `svc guest rerender`.
         Rerender(rerender::Rerender);
         /// Counts what there is: a part of `svc status`.
-        Counts(figures::ShowCounts);
+        Counts(counts::ShowCounts);
         /// Makes a backup: `svc backup`, where a server runs.
-        Backup(whole::MakeBackup);
+        Backup(maintenance::MakeBackup);
         /// Verifies everything that is stored: `svc check`, where a server runs.
-        Check(whole::CheckAll);
+        Check(maintenance::CheckAll);
         /// Has another guest serve: a part of `svc guest install` and `svc guest rollback`.
         Guest(guest::SwitchGuest);
     }
@@ -145,9 +145,9 @@ impl Operation {
     ///
     /// # Errors
     /// What is wrong with it, before anything is made.
-    pub fn founds(&self) -> anyhow::Result<bool> {
+    pub fn creates_installation(&self) -> anyhow::Result<bool> {
         match self {
-            Self::Namespace(namespace) => namespace.founds(),
+            Self::Namespace(namespace) => namespace.creates_installation(),
             _ => Ok(false),
         }
     }

@@ -39,7 +39,7 @@ pub enum Namespace {
 
 impl Namespace {
     /// Whether an installation may begin with it.
-    pub(super) fn founds(&self) -> anyhow::Result<bool> {
+    pub(super) fn creates_installation(&self) -> anyhow::Result<bool> {
         if let Self::Create { name, .. } = self {
             Workspaces::check_name(name)?;
             return Ok(true);
@@ -52,17 +52,17 @@ impl Namespace {
             Self::Create { name, plan } => {
                 let made = at.workspaces().create(&name, plan).await?;
                 if let Some(app) = &at.server {
-                    warn_of_one_origin(app).await?;
+                    warn_if_origin_is_shared(app).await?;
                 }
                 let command = format!("namespace create {name} --plan {}", plan.as_str());
-                Ok(Answer::new(&made, &made.credential)?.of_deed(command))
+                Ok(Answer::new(&made, &made.credential)?.logged_as(command))
             }
             Self::List {} => list(at).await,
             Self::Plan { name, plan } => {
                 let changed = at.workspaces().set_plan(&name, plan).await?;
                 let plan = plan.as_str();
                 let answer = Answer::new(&changed, format!("{name} has the plan {plan}"))?;
-                Ok(answer.of_deed(format!("namespace plan {name} {plan}")))
+                Ok(answer.logged_as(format!("namespace plan {name} {plan}")))
             }
             Self::Delete { name } => delete(at, &name).await,
         }
@@ -70,7 +70,7 @@ impl Namespace {
 }
 
 /// Warns where owners who do not know each other share an origin.
-pub async fn warn_of_one_origin(app: &App) -> anyhow::Result<()> {
+pub async fn warn_if_origin_is_shared(app: &App) -> anyhow::Result<()> {
     if app.config.sites_domain.is_none() && app.workspaces.list().await?.len() > 1 {
         tracing::warn!(
             "several namespaces share one origin, since there is no `sites_domain`: the pages of each can act for the visitors of every other; \
@@ -109,5 +109,5 @@ async fn delete(at: &Installation, name: &str) -> anyhow::Result<Answer> {
     };
     let projects = counted(projects, "project");
     let text = format!("deleted {name} with its keys and {projects}; {rest}");
-    Ok(Answer::new(&document, text)?.of_deed(format!("namespace delete {name}")))
+    Ok(Answer::new(&document, text)?.logged_as(format!("namespace delete {name}")))
 }

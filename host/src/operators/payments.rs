@@ -36,7 +36,7 @@ struct Rebuilt {
 
 /// An event of the ledger.
 #[derive(Debug, Serialize)]
-struct Told {
+struct ProviderEvent {
     session: SessionId,
     id: String,
     #[serde(rename = "type")]
@@ -66,13 +66,13 @@ async fn rebuild(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     };
     let text = format!("{sessions} sessions, {changed} of which said something else before");
     let answer = Answer::new(&rebuilt, text)?;
-    Ok(answer.of_deed(format!("payments rebuild {project}")))
+    Ok(answer.logged_as(format!("payments rebuild {project}")))
 }
 
 async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     let project = at.project(named).await?;
     let found = payments::Payments::events(&at.control, project).await?;
-    let events = found.into_iter().map(|(session, entry)| Told {
+    let events = found.into_iter().map(|(session, entry)| ProviderEvent {
         session,
         id: entry.event.id,
         kind: entry.event.kind,
@@ -80,7 +80,7 @@ async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
         received_at: entry.received_at,
         fact: entry.event.fact,
     });
-    let events: Vec<Told> = events.collect();
+    let events: Vec<ProviderEvent> = events.collect();
     let rows = events.iter().map(|event| {
         [
             event.received_at.to_string(),

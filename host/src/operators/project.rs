@@ -26,7 +26,7 @@ pub enum Project {
 
 /// Everything about a project.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct ProjectDetail {
     #[serde(flatten)]
     project: overview::Project,
     /// Frontends, newest first.
@@ -107,7 +107,7 @@ async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     };
     let backend = match backend {
         Some(backend) => {
-            let (bytes, history_bytes) = sizes::of_backend(&at.data, &backend.id)?;
+            let (bytes, history_bytes) = sizes::backend_bytes(&at.data, &backend.id)?;
             Some(Backend {
                 backend,
                 bytes,
@@ -116,7 +116,7 @@ async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
         }
         None => None,
     };
-    let shown = Shown {
+    let shown = ProjectDetail {
         project,
         members,
         backend,
@@ -124,7 +124,7 @@ async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     Answer::new(&shown, text(&shown))
 }
 
-fn text(shown: &Shown) -> String {
+fn text(shown: &ProjectDetail) -> String {
     let project = &shown.project;
     let backend = shown.backend.as_ref().map(|one| {
         format!(

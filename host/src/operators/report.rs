@@ -64,5 +64,5 @@ async fn close(at: &Installation, id: &str) -> anyhow::Result<Answer> {
         .with_context(none)?;
     let document = serde_json::json!({ "id": report, "closed_at": closed_at });
     let answer = Answer::new(&document, format!("closed {id}"))?;
-    Ok(answer.of_deed(format!("report close {id}")))
+    Ok(answer.logged_as(format!("report close {id}")))
 }

@@ -20,7 +20,7 @@ impl Rerender {
         match self {
             Self::Begin => {
                 let begun = rerender::request(&at.control, &at.clock).await?;
-                Ok(Answer::new(&Some(begun), "")?.of_deed("guest rerender".to_owned()))
+                Ok(Answer::new(&Some(begun), "")?.logged_as("guest rerender".to_owned()))
             }
             Self::Look => Answer::new(&rerender::progress(&at.control).await?, ""),
         }

@@ -16,7 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::installation::{Answer, Installation, Step, Told};
+use super::installation::{Answer, Installation, ProgressStep, ProgressSink};
 use super::{Operation, reach};
 use crate::app::SharedApp;
 use crate::guests::watch::Looks;
@@ -30,13 +30,13 @@ const PATH_BYTES: usize = 100;
 /// The longest request, in bytes.
 const REQUEST_BYTES: u64 = 64 * 1024;
 /// How many steps of an operation wait to be told; further ones are left out.
-const STEPS: usize = 4;
+const MAX_QUEUED_STEPS: usize = 4;
 /// How long a request or its answer may take on the way.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request as it is written.
 #[derive(Debug, Serialize)]
-struct Asked<'a> {
+struct OutgoingRequest<'a> {
     version: &'a str,
     actor: &'a str,
     operation: &'a Operation,
@@ -44,7 +44,7 @@ struct Asked<'a> {
 
 /// A request as it is read: an operation of another version may have another form.
 #[derive(Debug, Deserialize)]
-struct Request {
+struct IncomingRequest {
     version: String,
     actor: String,
     operation: Box<RawValue>,
@@ -54,7 +54,7 @@ struct Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
-    Step(Step),
+    Step(ProgressStep),
     Answer(Answer),
     Error(String),
 }
@@ -79,7 +79,7 @@ impl Listener {
             }
             _ => {}
         }
-        let listener = at(data, |path| UnixListener::bind(path))
+        let listener = with_socket_path(data, |path| UnixListener::bind(path))
             .with_context(|| format!("listening for commands on {}", path.display()))?;
         fs::set_permissions(&path, Permissions::from_mode(MODE))
             .with_context(|| format!("closing {} to others", path.display()))?;
@@ -127,14 +127,14 @@ async fn answer(
 ) {
     let reply = match read(&mut stream).await {
         Ok((operation, actor)) => {
-            let (steps, mut told) = mpsc::channel(STEPS);
-            let progress = Told::new(move |step| {
+            let (steps, mut told) = mpsc::channel(MAX_QUEUED_STEPS);
+            let progress = ProgressSink::new(move |step| {
                 // Where the last one is not told yet, the next is soon enough.
                 let _ = steps.try_send(step);
             });
             let mut done = tokio::spawn(async move {
-                let at = Installation::served(&app, stopped, looks, progress);
-                reach::run(operation, &at, actor).await
+                let at = Installation::of_server(&app, stopped, looks, progress);
+                dispatch::run(operation, &at, actor).await
             });
             let done = loop {
                 tokio::select! {
@@ -161,7 +161,7 @@ async fn write(stream: &mut UnixStream, reply: &Reply) {
         bytes.push(b'\n');
         stream.write_all(&bytes).await
     };
-    if !matches!(tokio::time::timeout(PATIENCE, written).await, Ok(Ok(()))) {
+    if !matches!(tokio::time::timeout(TRANSFER_TIMEOUT, written).await, Ok(Ok(()))) {
         tracing::debug!("a command did not take its answer");
     }
 }
@@ -178,10 +178,10 @@ async fn read(stream: &mut UnixStream) -> anyhow::Result<(Operation, String)> {
     let mut bytes = Vec::new();
     let mut limited = stream.take(REQUEST_BYTES);
     let reading = limited.read_to_end(&mut bytes);
-    tokio::time::timeout(PATIENCE, reading)
+    tokio::time::timeout(TRANSFER_TIMEOUT, reading)
         .await
         .context("the request did not arrive in time")??;
-    let request: Request =
+    let request: IncomingRequest =
         serde_json::from_slice(&bytes).context("the request is none of this server's")?;
     let version = env!("CARGO_PKG_VERSION");
     if request.version != version {
@@ -203,9 +203,9 @@ pub(super) async fn send(
     data: &Path,
     operation: &Operation,
     actor: &str,
-    told: &Told,
+    told: &ProgressSink,
 ) -> anyhow::Result<Option<Answer>> {
-    let stream = at(data, |path| std::os::unix::net::UnixStream::connect(path));
+    let stream = with_socket_path(data, |path| std::os::unix::net::UnixStream::connect(path));
     let stream = match stream {
         Ok(stream) => stream,
         Err(error)
@@ -221,7 +221,7 @@ pub(super) async fn send(
     stream.set_nonblocking(true)?;
     let mut stream = UnixStream::from_std(stream)?;
     let version = env!("CARGO_PKG_VERSION");
-    let asked = Asked {
+    let asked = OutgoingRequest {
         version,
         actor,
         operation,
@@ -234,7 +234,7 @@ pub(super) async fn send(
     let mut lines = BufReader::new(stream).lines();
     while let Some(line) = lines.next_line().await.context(ended)? {
         match serde_json::from_str(&line).context(ended)? {
-            Reply::Step(Step { stage, done, all }) => told.tell(stage, done, all),
+            Reply::Step(ProgressStep { stage, done, all }) => told.report(stage, done, all),
             Reply::Answer(answer) => return Ok(Some(answer)),
             Reply::Error(error) => bail!("{error}"),
         }
@@ -243,7 +243,7 @@ pub(super) async fn send(
 }
 
 /// Does something with the path of the socket, by a shorter one where it is too long for a socket's address.
-fn at<T>(data: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+fn with_socket_path<T>(data: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let path = data.join(FILE);
     if path.as_os_str().len() <= PATH_BYTES {
         return work(&path);

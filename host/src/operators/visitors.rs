@@ -10,7 +10,7 @@ use crate::visitors::operators;
 use crate::visitors::views::VisitorView;
 
 /// Visitors that a list has at most, if the command does not say.
-const MOST: u32 = 1_000;
+const DEFAULT_LIMIT: u32 = 1_000;
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -20,7 +20,7 @@ pub enum Visitors {
         /// The project's id, or the first part of its origin
         project: String,
         /// How many at most
-        #[arg(long, default_value_t = MOST)]
+        #[arg(long, default_value_t = DEFAULT_LIMIT)]
         limit: u32,
     },
     /// Erase what is known of a visitor, and end the visitor's sessions
@@ -72,5 +72,5 @@ async fn forget(at: &Installation, project: &str, user_id: String) -> anyhow::Re
         app.visitors.invalidate_sessions(project);
     }
     let answer = Answer::new(&json!({ "id": user_id }), format!("forgot {user_id}"))?;
-    Ok(answer.of_deed(format!("visitors forget {project} {user_id}")))
+    Ok(answer.logged_as(format!("visitors forget {project} {user_id}")))
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::installation::{Answer, Installation};
 use crate::accounts::views::{MemberList, MemberView};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::terminal::table;
 use crate::workspaces::{Role, UserId, WorkspaceError};
 
@@ -69,7 +69,7 @@ async fn add(
     let (workspaces, user) = (at.workspaces(), user(user_id)?);
     let id = workspaces.find(workspace).await?.id;
     let added = workspaces
-        .add_member(id, None, (user, role), Keep::nothing())
+        .add_member(id, None, (user, role), AnswerKeeper::none())
         .await;
     let member = match added {
         Err(WorkspaceError::UnknownUser(user)) => bail!(
@@ -83,7 +83,7 @@ async fn add(
         "workspace member add {workspace} {user_id} --role {}",
         role.as_str()
     );
-    Ok(Answer::new(&member, text)?.of_deed(command))
+    Ok(Answer::new(&member, text)?.logged_as(command))
 }
 
 async fn list(at: &Installation, workspace: &str) -> anyhow::Result<Answer> {
@@ -111,7 +111,7 @@ async fn remove(at: &Installation, workspace: &str, user_id: &str) -> anyhow::Re
     }
     let document = json!({ "user_id": user_id, "removed": true });
     let answer = Answer::new(&document, format!("removed {user_id} from {workspace}"))?;
-    Ok(answer.of_deed(format!("workspace member remove {workspace} {user_id}")))
+    Ok(answer.logged_as(format!("workspace member remove {workspace} {user_id}")))
 }
 
 /// Refuses a change that would leave a workspace without an owner.

@@ -1,6 +1,6 @@
 //! Overview of an installation for its operators: what it has, whose it is, how large it is, and how the server does.
 
-pub mod running;
+pub mod status_file;
 pub mod sizes;
 
 mod store;
@@ -41,7 +41,7 @@ pub async fn counts(control: &Control, now: Timestamp) -> Result<Counts, Error> 
 
 /// A number and the cap that it must not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Used {
+pub struct CapUse {
     /// Number in use.
     pub used: u64,
     /// Most that may be in use.
@@ -49,8 +49,8 @@ pub struct Used {
 }
 
 /// Lists the use of every cap of the server's, by the name of its limit.
-pub fn caps(counts: &Counts, limits: &Limits) -> [(&'static str, Used); 2] {
-    let used = |used, cap| Used { used, cap };
+pub fn cap_uses(counts: &Counts, limits: &Limits) -> [(&'static str, CapUse); 2] {
+    let used = |used, cap| CapUse { used, cap };
     [
         (
             "active_deployments",
@@ -74,7 +74,7 @@ pub struct DeploymentFilter {
 /// Kind of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum DeploymentKind {
     /// A quick share, which has no owner.
     Share,
     /// A project's frontend.
@@ -89,7 +89,7 @@ pub struct Deployment {
     /// Where it answers.
     pub slug: String,
     /// Whether it has an owner.
-    pub kind: Kind,
+    pub kind: DeploymentKind,
     /// Type of the source.
     #[serde(rename = "type")]
     pub content_type: String,
@@ -133,7 +133,7 @@ pub async fn deployments(
 
 /// Further details of a deployment.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct History {
+pub struct DeploymentHistory {
     /// States of its content that are kept.
     pub revisions: u64,
     /// How often something became live.
@@ -143,7 +143,7 @@ pub struct History {
 }
 
 /// Reads further details of a deployment.
-pub async fn history(control: &Control, of: &Deployment) -> Result<History, Error> {
+pub async fn history(control: &Control, of: &Deployment) -> Result<DeploymentHistory, Error> {
     let (id, slug) = (of.id, of.slug.clone());
     control.read(move |c| store::history(c, &id, &slug)).await
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use crate::content::{Digest, Place, Shelf};
+use crate::content_directory::{Digest, ContentLocation, ObjectDirectory};
 use svc_base::disk;
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_database::DatabaseFiles;
@@ -31,7 +31,7 @@ pub struct Sizes {
 }
 
 /// The sizes of an installation, beside a server that may be at work. Blocks.
-pub fn of(data: &Path) -> io::Result<Sizes> {
+pub fn measure(data: &Path) -> io::Result<Sizes> {
     let dir = disk::open(data)?;
     let mut sizes = Sizes {
         free: disk::free(data)?,
@@ -41,8 +41,8 @@ pub fn of(data: &Path) -> io::Result<Sizes> {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let bytes = match entry.open_dir() {
-            Ok(inner) => below(&inner)?,
-            Err(_) => length(&dir, &name)?,
+            Ok(inner) => bytes_below(&inner)?,
+            Err(_) => file_bytes(&dir, &name)?,
         };
         sizes.total += bytes;
         match name.as_str() {
@@ -52,14 +52,14 @@ pub fn of(data: &Path) -> io::Result<Sizes> {
             _ => {}
         }
     }
-    sizes.content = match content(data)? {
-        Some(content) => below(&content)?,
+    sizes.content = match content_directory(data)? {
+        Some(content) => bytes_below(&content)?,
         None => 0,
     };
     if dir.is_dir("backends") {
         let files = DatabaseFiles::open(&data.join("backends"))?;
         for id in files.list()? {
-            sizes.databases += database(&files, &id)?;
+            sizes.databases += database_bytes(&files, &id)?;
         }
         sizes.history = sizes.history.saturating_sub(sizes.databases);
     }
@@ -67,7 +67,7 @@ pub fn of(data: &Path) -> io::Result<Sizes> {
 }
 
 /// The bytes of a database with its log; of one that has just gone, none.
-fn database(files: &DatabaseFiles, id: &BackendId) -> io::Result<u64> {
+fn database_bytes(files: &DatabaseFiles, id: &BackendId) -> io::Result<u64> {
     match files.disk_bytes(id) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
         bytes => bytes,
@@ -75,24 +75,24 @@ fn database(files: &DatabaseFiles, id: &BackendId) -> io::Result<u64> {
 }
 
 /// The bytes of a backend: of its database, and of its history.
-pub fn of_backend(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
+pub fn backend_bytes(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
     let files = DatabaseFiles::open(&data.join("backends"))?;
-    let bytes = database(&files, id)?;
-    let all = below(&files.directory(id)?)?;
+    let bytes = database_bytes(&files, id)?;
+    let all = bytes_below(&files.directory(id)?)?;
     Ok((bytes, all.saturating_sub(bytes)))
 }
 
 /// The bytes of an object, if it is there.
-pub fn of_object(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u64>> {
+pub fn object_bytes(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u64>> {
     let Some(digest) = digest else {
         return Ok(None);
     };
-    content(data)?.map_or(Ok(None), |dir| Shelf::new(dir).bytes(digest))
+    content_directory(data)?.map_or(Ok(None), |dir| ObjectDirectory::new(dir).bytes(digest))
 }
 
 /// The directory of content, if content is in one.
-fn content(data: &Path) -> io::Result<Option<Dir>> {
-    let place = Place::noted(data).map_err(io::Error::other)?;
+fn content_directory(data: &Path) -> io::Result<Option<Dir>> {
+    let place = ContentLocation::read_recorded(data).map_err(io::Error::other)?;
     match place.directory().map(|at| disk::open(&at)).transpose() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         directory => directory,
@@ -100,16 +100,16 @@ fn content(data: &Path) -> io::Result<Option<Dir>> {
 }
 
 /// The bytes of the page of a share that is read once.
-pub fn of_once(data: &Path, id: &DeploymentId) -> io::Result<u64> {
-    length(&disk::open(&data.join("once"))?, &id.to_string())
+pub fn one_time_share_bytes(data: &Path, id: &DeploymentId) -> io::Result<u64> {
+    file_bytes(&disk::open(&data.join("once"))?, &id.to_string())
 }
 
-fn below(dir: &Dir) -> io::Result<u64> {
+fn bytes_below(dir: &Dir) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in dir.entries()? {
         let entry = entry?;
         bytes += match entry.open_dir() {
-            Ok(inner) => below(&inner)?,
+            Ok(inner) => bytes_below(&inner)?,
             Err(_) => match entry.metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
                 found => found?.len(),
@@ -120,7 +120,7 @@ fn below(dir: &Dir) -> io::Result<u64> {
 }
 
 /// The length of a file; of one that has just gone, none.
-fn length(dir: &Dir, name: &str) -> io::Result<u64> {
+fn file_bytes(dir: &Dir, name: &str) -> io::Result<u64> {
     match dir.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
         found => found.map(|found| found.len()),

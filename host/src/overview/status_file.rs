@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Limits};
-use crate::log::{self, Logged};
+use crate::log::{self, LoggedError};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 
@@ -38,12 +38,12 @@ pub struct StatusFile {
     /// Limits of the server.
     pub limits: Limits,
     /// The latest errors that it logged, oldest first.
-    pub errors: Vec<Logged>,
+    pub errors: Vec<LoggedError>,
 }
 
 impl StatusFile {
     /// Of a server that begins.
-    pub fn of(config: &Config, ops_address: Option<SocketAddr>, started_at: Timestamp) -> Self {
+    pub fn new(config: &Config, ops_address: Option<SocketAddr>, started_at: Timestamp) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process: std::process::id(),
@@ -54,13 +54,13 @@ impl StatusFile {
             base_url: config.base_url.clone(),
             sites_domain: config.sites_domain.clone(),
             limits: config.limits.clone(),
-            errors: log::recent(),
+            errors: log::recent_errors(),
         }
     }
 
     /// Says it again if there are new errors. Blocks.
-    pub fn say(&mut self, data: &Path) -> io::Result<()> {
-        let errors = log::recent();
+    pub fn write_if_changed(&mut self, data: &Path) -> io::Result<()> {
+        let errors = log::recent_errors();
         if self.errors != errors {
             self.errors = errors;
             write(data, FILE, self)?;
@@ -69,7 +69,7 @@ impl StatusFile {
     }
 
     /// Says it whatever is there.
-    pub fn begin(&self, data: &Path) -> io::Result<()> {
+    pub fn write(&self, data: &Path) -> io::Result<()> {
         write(data, FILE, self)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Backend, Counts, Deployment, DeploymentFilter, History, Kind, Project};
+use super::{Backend, Counts, Deployment, DeploymentFilter, DeploymentHistory, DeploymentKind, Project};
 use crate::control::Counters;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
@@ -80,7 +80,7 @@ pub(super) fn deployments(
             Ok(Deployment {
                 id,
                 slug: row.get("slug")?,
-                kind: project.map_or(Kind::Share, |_| Kind::Frontend),
+                kind: project.map_or(DeploymentKind::Share, |_| DeploymentKind::Frontend),
                 namespace: row.get("namespace")?,
                 project_id: project,
                 content_type: row.get("content_type")?,
@@ -100,13 +100,13 @@ pub(super) fn deployments(
 }
 
 /// Reads further details of a deployment.
-pub(super) fn history(c: &Connection, id: &DeploymentId, slug: &str) -> rusqlite::Result<History> {
+pub(super) fn history(c: &Connection, id: &DeploymentId, slug: &str) -> rusqlite::Result<DeploymentHistory> {
     c.query_row(
         "SELECT (SELECT count(*) FROM revisions WHERE deployment_id = ?1),
             (SELECT count(*) FROM releases WHERE deployment_id = ?1)",
         [id],
         |row| {
-            Ok(History {
+            Ok(DeploymentHistory {
                 revisions: number(row, 0)?,
                 releases: number(row, 1)?,
                 open_reports: open_reports(c, Some(slug))?,

@@ -53,7 +53,7 @@ impl Buyer {
 
 /// Returns the checkout cookie of the frontend at `slug`.
 pub(super) fn checkout_cookie(page: &DeploymentId, slug: &str, secure: bool) -> HostCookie {
-    HostCookie::of_page(&cookie_name(page), slug, secure)
+    HostCookie::for_page(&cookie_name(page), slug, secure)
 }
 
 fn cookie_name(page: &DeploymentId) -> String {

@@ -6,7 +6,7 @@ use super::Payments;
 use super::requests::{AddPrice, ListSessions};
 use super::views::{CatalogView, PricedView, SessionList};
 use crate::access::{Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
@@ -27,10 +27,10 @@ pub async fn add_price(
     payments: Arc<Payments>,
     at: ProjectScope<Editor>,
     input: AddPrice,
-    keep: Keep<PricedView>,
+    keep: AnswerKeeper<PricedView>,
 ) -> Result<PricedView, Problem> {
     let new = input.checked()?;
-    let keep = keep.of(|price| PricedView::from(price));
+    let keep = keep.map_view(|price| PricedView::from(price));
     let price = payments.add_price(at.project.id, new, keep).await?;
     Ok(PricedView::from(&price))
 }

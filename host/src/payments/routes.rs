@@ -14,7 +14,7 @@ use super::model::COOKIE_SECONDS;
 use super::requests::{AddPrice, BeginCheckout, ListSessions};
 use super::views::{CatalogView, CheckoutView, PaymentList, PricedView, SessionList};
 use super::{Payments, operations};
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
 use crate::access::{Editor, Viewer};
 use crate::config::Config;
 use crate::deployments::serving::Serving;
@@ -82,19 +82,19 @@ pub async fn catalog(
 )]
 pub async fn add_price(
     State(payments): State<Arc<Payments>>,
-    request: Repeatable,
+    request: IdempotentRequest,
     at: ProjectScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<AddPrice>().await?;
     let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "catalog",
         parent: &parent,
     };
     let work = |keep| operations::add_price(payments, at, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 
@@ -173,7 +173,7 @@ pub async fn checkout(
 ) -> Result<Response, Problem> {
     let page = frontend(&state, &context, &slug).await?;
     // A page elsewhere could have the browser's cookie replaced.
-    if !origin::is_own(&state.config.scheme, &context.authority, &headers) {
+    if !origin::is_same_origin(&state.config.scheme, &context.authority, &headers) {
         return Err(Problem::new(
             Code::OriginRefused,
             "The checkout was begun on a page of another origin. Begin it on the page itself.",
@@ -195,8 +195,8 @@ pub async fn checkout(
     let beginning = Arc::clone(&state.payments).begin_checkout(Arc::clone(&page), buyer, request);
     let begun = beginning.await?;
     let cookie =
-        buyer::checkout_cookie(&page.id, &slug, state.config.secure).give(&begun.token, COOKIE_SECONDS)?;
-    let mut response = if negotiate::names(&headers, "application/json") {
+        buyer::checkout_cookie(&page.id, &slug, state.config.secure).set_header(&begun.token, COOKIE_SECONDS)?;
+    let mut response = if negotiate::accepts_by_name(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {
         (StatusCode::SEE_OTHER, [(header::LOCATION, begun.view.url)]).into_response()

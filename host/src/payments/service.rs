@@ -10,7 +10,7 @@ use super::model::{COOKIE_SECONDS, PaymentError, Session};
 use super::store;
 use super::verdict::verdict;
 use super::views::MatchedBy;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Control, Tx};
 use crate::deployments::serving::pages::{Page, PageKind};
 use crate::infra::Infra;
@@ -139,7 +139,7 @@ impl Payments {
         control
             .write(move |tx| {
                 store::request_rebuild(tx, &project)?;
-                projects::did(tx, &project, Act::PaymentsRebuild, &project, now)
+                projects::record_audit(tx, &project, AuditAction::PaymentsRebuild, &project, now)
             })
             .await?;
         Ok((all, changed))

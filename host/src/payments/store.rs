@@ -16,7 +16,7 @@ const SELECT_SESSION: &str = "SELECT id, project_id, deployment_id, price_id, pr
     created_at, updated_at, change, host_cookie FROM payment_sessions";
 
 fn session_from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     Ok(Session {
         id: row.get("id")?,
         project: row.get("project_id")?,

@@ -6,8 +6,8 @@ use super::Projects;
 use super::requests::{CreateProject, ListProjects, UpdateProject};
 use super::scope::ProjectScope;
 use super::views::{ProjectList, ProjectView};
-use crate::access::{Asking, Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::access::{WorkspaceChooser, Editor, Viewer};
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 
 /// Makes a project.
@@ -16,16 +16,16 @@ use crate::http::problem::Problem;
 /// `invalid_request`, `contradictory_expiry`, `plan_limit`; `not_found` or `forbidden` for the workspace.
 pub async fn create(
     projects: Projects,
-    by: Asking<Editor>,
+    by: WorkspaceChooser<Editor>,
     input: CreateProject,
-    keep: Keep<ProjectView>,
+    keep: AnswerKeeper<ProjectView>,
 ) -> Result<ProjectView, Problem> {
     let authority = by
         .workspace(projects.workspaces(), input.workspace.as_deref())
         .await?;
     let new = input.checked()?;
     let config = Arc::clone(projects.config());
-    let keep = keep.of(move |project| ProjectView::new(project, &config));
+    let keep = keep.map_view(move |project| ProjectView::new(project, &config));
     let project = projects.create(authority.workspace, new, keep).await?;
     Ok(ProjectView::new(&project, projects.config()))
 }
@@ -36,7 +36,7 @@ pub async fn create(
 /// `not_found` or `forbidden` for the workspace.
 pub async fn list(
     projects: Projects,
-    by: Asking<Viewer>,
+    by: WorkspaceChooser<Viewer>,
     input: ListProjects,
 ) -> Result<ProjectList, Problem> {
     let workspaces = by

@@ -9,8 +9,8 @@ use super::requests::{CreateProject, ListProjects, UpdateProject};
 use super::scope::ProjectScope;
 use super::views::{ProjectList, ProjectView};
 use super::{Projects, operations};
-use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{Asking, Editor, Viewer};
+use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::{WorkspaceChooser, Editor, Viewer};
 use crate::http::extract::{DeclaredLength, Query, UnreadBody};
 use crate::http::problem::Problem;
 use crate::workspaces::WorkspaceError;
@@ -27,14 +27,14 @@ use crate::workspaces::WorkspaceError;
 )]
 pub async fn create(
     State(projects): State<Projects>,
-    request: Repeatable,
-    by: Asking<Editor>,
+    request: IdempotentRequest,
+    by: WorkspaceChooser<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateProject>().await?;
     let (caller, route) = (
         by.caller().clone(),
-        Route {
+        IdempotencyScope {
             name: "projects",
             parent: "",
         },
@@ -47,7 +47,7 @@ pub async fn create(
     }
     let work = |keep| operations::create(projects, by, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 
@@ -62,7 +62,7 @@ pub async fn create(
 )]
 pub async fn list(
     State(projects): State<Projects>,
-    by: Asking<Viewer>,
+    by: WorkspaceChooser<Viewer>,
     _: DeclaredLength,
     Query(query): Query<ListProjects>,
 ) -> Result<Json<ProjectList>, Problem> {

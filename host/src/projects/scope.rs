@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::Projects;
 use super::model::Project;
-use crate::access::{Authenticated, Authority, Floor, HasFloor};
+use crate::access::{Authenticated, Authority, MinimumRole, HasMinimumRole};
 use crate::config::Config;
 use crate::http::extract;
 use crate::http::problem::Problem;
@@ -22,7 +22,7 @@ pub struct ProjectScope<F> {
     pub project: Project,
 }
 
-impl<F: Floor> HasFloor for ProjectScope<F> {
+impl<F: MinimumRole> HasMinimumRole for ProjectScope<F> {
     const ROLE: crate::workspaces::Role = F::ROLE;
 }
 
@@ -31,7 +31,7 @@ struct ProjectPath {
     id: String,
 }
 
-impl<F: Floor, S> FromRequestParts<S> for ProjectScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for ProjectScope<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,

@@ -8,10 +8,10 @@ use super::label::host_label;
 use super::model::{NewProject, Project, ProjectChanges, ProjectError};
 use super::scope::ProjectScope;
 use super::store;
-use crate::access::{Authority, Floor};
+use crate::access::{Authority, MinimumRole};
 use crate::config::Config;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::kept_answers::AnswerKeeper;
+use crate::control::audit::AuditAction;
 use crate::control::{Control, Error, Tx};
 use crate::infra::Infra;
 use crate::workspaces::{Caller, Principal, WorkspaceError, WorkspaceRef, Workspaces};
@@ -70,7 +70,7 @@ impl Projects {
         &self,
         workspace: WorkspaceId,
         new: NewProject,
-        keep: Keep<Project>,
+        keep: AnswerKeeper<Project>,
     ) -> Result<Project, ProjectError> {
         let owner = self
             .workspaces
@@ -104,8 +104,8 @@ impl Projects {
                     }
                 }
                 store::insert(tx, &project)?;
-                store::did(tx, &project.id, Act::ProjectCreate, &project.id, now)?;
-                keep.keep(tx, &project)?;
+                store::record_audit(tx, &project.id, AuditAction::ProjectCreate, &project.id, now)?;
+                keep.store(tx, &project)?;
                 Ok(project)
             })
             .await
@@ -115,7 +115,7 @@ impl Projects {
     ///
     /// # Errors
     /// `NotFound` if nobody has it, `Forbidden` if it is another workspace's or nobody's, `Workspace` if the role does not suffice.
-    pub async fn scoped<F: Floor>(
+    pub async fn scoped<F: MinimumRole>(
         &self,
         caller: &Caller,
         id: ProjectId,
@@ -130,7 +130,7 @@ impl Projects {
             .await?;
         let project = found.ok_or(ProjectError::NotFound)?;
         let owner = project.workspace.id;
-        match Authority::of(&self.workspaces, caller, owner, &project.workspace.slug).await {
+        match Authority::in_workspace(&self.workspaces, caller, owner, &project.workspace.slug).await {
             Ok(authority) => Ok(ProjectScope { authority, project }),
             Err(WorkspaceError::Foreign(_)) => Err(ProjectError::Forbidden),
             Err(error) => Err(ProjectError::Workspace(error)),
@@ -141,7 +141,7 @@ impl Projects {
     ///
     /// # Errors
     /// Like [`Projects::scoped`]; a text that is no id names no project.
-    pub async fn find_scoped<F: Floor>(
+    pub async fn find_scoped<F: MinimumRole>(
         &self,
         caller: &Caller,
         id: &str,
@@ -154,7 +154,7 @@ impl Projects {
     ///
     /// # Errors
     /// `Forbidden`.
-    pub async fn scoped_for_deletion<F: Floor>(
+    pub async fn scoped_for_deletion<F: MinimumRole>(
         &self,
         caller: &Caller,
         id: &str,
@@ -239,7 +239,7 @@ impl Projects {
                 }
                 project.updated_at = now;
                 store::update(tx, &project)?;
-                store::did(tx, &id, Act::ProjectUpdate, &id, now)?;
+                store::record_audit(tx, &id, AuditAction::ProjectUpdate, &id, now)?;
                 Ok(project)
             })
             .await

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Project;
-use crate::control::audit::{Act, Ahead, Doer};
+use crate::control::audit::{AuditAction, AuditEntryAhead, Actor};
 use crate::control::{Columns, Control, Error, Tx};
 use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;
@@ -25,7 +25,7 @@ const LABEL_RESERVATION_SECONDS: i64 = 30 * 24 * 3600;
 const MAX_RESERVED_LABELS: i64 = 1_000;
 
 fn project_from_row(row: &Row<'_>) -> rusqlite::Result<Project> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     let providers: Option<String> = row.get("allowed_providers")?;
     Ok(Project {
         id: row.get("id")?,
@@ -205,43 +205,43 @@ pub fn offers_provider(
 }
 
 /// Says in the audit what was done to something of a project.
-pub fn did(
+pub fn record_audit(
     tx: &Tx<'_>,
     project: &ProjectId,
-    act: Act,
+    act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<(), Error> {
     let owner = workspace_of(tx, project)?;
-    tx.did(act, owner.as_ref(), target, now)
+    tx.record_audit(act, owner.as_ref(), target, now)
 }
 
 /// Notes an act of somebody other than the actor of this task.
-pub fn did_by(
+pub fn record_audit_as(
     tx: &Tx<'_>,
-    doer: &Doer,
+    actor: &Actor,
     project: &ProjectId,
-    act: Act,
+    act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
 ) -> Result<(), Error> {
     let owner = workspace_of(tx, project)?;
-    tx.did_by(doer, act, owner.as_ref(), target, now)
+    tx.record_audit_as(actor, act, owner.as_ref(), target, now)
 }
 
 /// Says in the audit what is about to be done, in another database, to something of a project.
 ///
 /// # Errors
 /// The database's.
-pub fn does(
+pub fn record_audit_ahead(
     tx: &Tx<'_>,
     project: &ProjectId,
-    act: Act,
+    act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
-) -> Result<Option<Ahead>, Error> {
+) -> Result<Option<AuditEntryAhead>, Error> {
     let owner = workspace_of(tx, project)?;
-    tx.does(act, owner.as_ref(), target, now)
+    tx.record_audit_ahead(act, owner.as_ref(), target, now)
 }
 
 /// The workspace of a project.

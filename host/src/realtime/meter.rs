@@ -21,7 +21,7 @@ pub(super) struct Meter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MeterDecision {
     /// It is taken.
-    Accepted,
+    AcceptedUpgrade,
     /// It is one too many for now.
     Refused,
     /// There were too many for too long.
@@ -49,7 +49,7 @@ impl Meter {
             .saturating_mul(self.per_second);
         self.left = self.left.saturating_add(refilled).min(self.full) - UNITS_PER_TOKEN;
         if self.left >= 0 {
-            MeterDecision::Accepted
+            MeterDecision::AcceptedUpgrade
         } else if self.left >= -self.full {
             MeterDecision::Refused
         } else {
@@ -66,14 +66,14 @@ mod tests {
     fn ten_a_second_are_fine_for_ever() {
         let mut meter = Meter::new(10, Duration::ZERO);
         for n in 0..10_000 {
-            assert_eq!(meter.count(Duration::from_millis(n * 100)), MeterDecision::Accepted);
+            assert_eq!(meter.count(Duration::from_millis(n * 100)), MeterDecision::AcceptedUpgrade);
         }
     }
 
     #[test]
     fn a_flood_is_taken_then_refused_then_ended() {
         let mut meter = Meter::new(10, Duration::ZERO);
-        for expected in [MeterDecision::Accepted, MeterDecision::Refused] {
+        for expected in [MeterDecision::AcceptedUpgrade, MeterDecision::Refused] {
             for _ in 0..20 {
                 assert_eq!(meter.count(Duration::ZERO), expected);
             }
@@ -89,7 +89,7 @@ mod tests {
         }
         // Ten below zero: a second later there is one token, then none.
         let later = Duration::from_millis(1_100);
-        assert_eq!(meter.count(later), MeterDecision::Accepted);
+        assert_eq!(meter.count(later), MeterDecision::AcceptedUpgrade);
         assert_eq!(meter.count(later), MeterDecision::Refused);
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::client::Client;
 use super::protocol::{self, Message};
-use crate::http::websocket::{Close, Full, Outbox, frame};
+use crate::http::websocket::{Close, OutboxClosed, Outbox, frame};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
@@ -460,7 +460,7 @@ impl State {
     fn queue(
         &mut self,
         tally: &mut DeliveryTally,
-        put: impl Fn(&Outbox, &Arc<Client>) -> Result<usize, Full>,
+        put: impl Fn(&Outbox, &Arc<Client>) -> Result<usize, OutboxClosed>,
     ) {
         let gone = &mut self.gone;
         self.members
@@ -493,7 +493,7 @@ fn queue_others<'a>(
     frames: &Bytes,
     messages: usize,
     own: impl Iterator<Item = &'a OwnMessage>,
-) -> Result<usize, Full> {
+) -> Result<usize, OutboxClosed> {
     let (mut start, mut number, mut queued) = (0, 0, 0);
     for own in own {
         if start < own.frame.start {

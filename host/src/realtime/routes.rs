@@ -79,7 +79,7 @@ pub async fn join(
         return Err(RoomError::Closed.into());
     }
     let headers = request.headers();
-    if !origin::is_own(&rooms.config.scheme, &context.authority, headers) {
+    if !origin::is_same_origin(&rooms.config.scheme, &context.authority, headers) {
         return Err(Problem::new(
             Code::OriginRefused,
             "The socket was opened from a page of another origin. Open it from the page itself.",
@@ -88,7 +88,7 @@ pub async fn join(
     let room = room_of(request.uri().query())?;
     let identify = wants_identity(request.uri().query())?;
     let cookies = identify.then(|| request.headers().clone());
-    let upgrade = Upgrade::of(&mut request)?;
+    let upgrade = Upgrade::from_request(&mut request)?;
     let client = context.client.bucket();
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
     // From here on the ticket is told of every end; this looks for one that came before it.
@@ -181,7 +181,7 @@ pub async fn send(
     Path(path): Path<RoomPath>,
     body: UnreadBody,
 ) -> Result<(StatusCode, Json<SentView>), Problem> {
-    let body = body.at_most(rooms.config.limits.frame_bytes)?;
+    let body = body.with_limit(rooms.config.limits.frame_bytes)?;
     let input = body.json::<SendMessage>().await?.value;
     let sent = operations::send(rooms.realtime, at, (path.room, input)).await?;
     Ok((StatusCode::ACCEPTED, Json(sent)))

@@ -6,7 +6,7 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
 use super::RoomError;
-use crate::access::{Authenticated, Floor, HasFloor};
+use crate::access::{Authenticated, MinimumRole, HasMinimumRole};
 use crate::backends::Backends;
 use crate::backends::scope::BackendScope;
 use crate::config::Config;
@@ -22,7 +22,7 @@ pub struct RoomsScope<F> {
     pub at: BackendScope<F>,
 }
 
-impl<F: Floor> RoomsScope<F> {
+impl<F: MinimumRole> RoomsScope<F> {
     /// Finds the rooms of a backend.
     ///
     /// # Errors
@@ -36,11 +36,11 @@ impl<F: Floor> RoomsScope<F> {
     }
 }
 
-impl<F: Floor> HasFloor for RoomsScope<F> {
+impl<F: MinimumRole> HasMinimumRole for RoomsScope<F> {
     const ROLE: Role = F::ROLE;
 }
 
-impl<F: Floor, S> FromRequestParts<S> for RoomsScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for RoomsScope<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,

@@ -8,12 +8,12 @@ use super::identified::IdentifiedSockets;
 use super::meter::{MeterDecision, Meter};
 use super::protocol::{self, Refusal};
 use super::room::Liveness;
-use crate::http::websocket::{Accepted, Close, Incoming, Outbox, frame};
+use crate::http::websocket::{AcceptedUpgrade, Close, Incoming, Outbox, frame};
 use crate::visitors::Session;
 
 /// Serves a socket whose handshake has been answered. With `sign_in` it shows who is signed in, for as long as that lasts.
 pub(super) async fn serve(
-    accepted: Accepted,
+    accepted: AcceptedUpgrade,
     ticket: RoomTicket,
     id: Arc<Client>,
     sign_in: Option<(Arc<IdentifiedSockets>, Arc<Session>)>,
@@ -21,7 +21,7 @@ pub(super) async fn serve(
     let limits = &ticket.hub().limits;
     let bytes = usize::try_from(limits.frame_bytes).unwrap_or(usize::MAX);
     let queue = usize::try_from(limits.outbound_queue).unwrap_or(usize::MAX);
-    let Some(socket) = accepted.socket(bytes).await else {
+    let Some(socket) = accepted.into_socket(bytes).await else {
         return;
     };
     let (outbox, mut running) = socket.open(queue);
@@ -71,11 +71,11 @@ impl FrameHandler<'_> {
         };
         let refusal = match (self.meter.count(now), protocol::parse_frame(text)) {
             (MeterDecision::Sustained, _) => return Err(Close::FLOOD),
-            (MeterDecision::Accepted, Ok(message)) => {
+            (MeterDecision::AcceptedUpgrade, Ok(message)) => {
                 hub.publish(&self.ticket.room, &message, Some(self.id));
                 return Ok(());
             }
-            (MeterDecision::Accepted, Err(refusal)) => refusal,
+            (MeterDecision::AcceptedUpgrade, Err(refusal)) => refusal,
             (MeterDecision::Refused, judged) => {
                 let id = match judged {
                     Ok(message) => message.client_message_id,

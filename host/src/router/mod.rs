@@ -55,7 +55,7 @@ use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
 use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
-use crate::telemetry::Route;
+use crate::telemetry::MatchedRoute;
 use crate::visitors::dev::routes as issuer;
 use crate::visitors::routes as sign_in;
 
@@ -73,7 +73,7 @@ impl Routers {
         let (api, mut description) = api(app).split_for_parts();
         let (pages, of_pages) = guides::router().split_for_parts();
         description.merge(of_pages);
-        let description = Arc::new(openapi::finish(description, &app.config));
+        let description = Arc::new(openapi::complete(description, &app.config));
         let guides = Guides::new(
             app.sandbox.clone(),
             Arc::clone(&app.config),
@@ -91,8 +91,8 @@ impl Routers {
             None => api,
         };
         Self {
-            api: finish(api.route_layer(middleware::from_fn(name_route)), app),
-            project: finish(
+            api: with_fallbacks(api.route_layer(middleware::from_fn(name_route)), app),
+            project: with_fallbacks(
                 project(app).route_layer(middleware::from_fn(name_route)),
                 app,
             )
@@ -100,12 +100,12 @@ impl Routers {
                 app.clone(),
                 only_known_labels,
             )),
-            landing: finish(self::landing(app), app),
+            landing: with_fallbacks(self::landing(app), app),
         }
     }
 
     /// The routes of a host.
-    pub fn of(&self, host: &Host) -> &Router {
+    pub fn get(&self, host: &Host) -> &Router {
         match host {
             Host::Api | Host::Sites => &self.api,
             Host::Project(_) => &self.project,
@@ -158,8 +158,8 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
     let limited = limited(app);
     Router::new()
         .route("/{slug}/api/op", post(calls::op))
-        .route("/{slug}/api/query", called(post(calls::query), app))
-        .route("/{slug}/api/schema", called(get(calls::schema), app))
+        .route("/{slug}/api/query", limit_calls(post(calls::query), app))
+        .route("/{slug}/api/schema", limit_calls(get(calls::schema), app))
         .route("/{slug}/ws", get(rooms::join))
         .route("/{slug}/api/live", get(live::listen))
         .route(
@@ -218,7 +218,7 @@ fn limited(
 }
 
 /// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
-fn called(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
+fn limit_calls(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
     let calls = app.calls.clone();
     routes.route_layer(middleware::from_fn_with_state(calls, calls::limit))
 }
@@ -236,7 +236,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     };
     let owned = {
         let admission = Admission {
-            callers: app.callers.clone(),
+            authenticator: app.authenticator.clone(),
             rate_limits: Arc::clone(&app.rate_limits),
         };
         move |routes: MethodRouter<SharedApp>| {
@@ -245,9 +245,9 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     };
     let called = {
         let app = app.clone();
-        move |routes: MethodRouter<SharedApp>| called(routes, &app)
+        move |routes: MethodRouter<SharedApp>| limit_calls(routes, &app)
     };
-    OpenApiRouter::with_openapi(openapi::about())
+    OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(shares::deploy).map(limited(Rule::Deploy)))
         .routes(routes!(shares::put).map(limited(Rule::Deploy)))
         .routes(routes!(shares::put_unnamed).map(limited(Rule::Deploy)))
@@ -353,7 +353,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
 }
 
 /// Adds the layers that every router ends with.
-fn finish(router: Router<SharedApp>, app: &SharedApp) -> Router {
+fn with_fallbacks(router: Router<SharedApp>, app: &SharedApp) -> Router {
     router
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
@@ -393,6 +393,6 @@ async fn only_known_labels(
 /// Tells the front which route answered, for its metrics.
 async fn name_route(route: MatchedPath, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    response.extensions_mut().insert(Route(route));
+    response.extensions_mut().insert(MatchedRoute(route));
     response
 }

@@ -16,13 +16,13 @@ use hyper::body::{Frame, SizeHint};
 
 use crate::app::App;
 use crate::http::client_ip::ClientIp;
-use crate::log::ACCESS;
-use crate::telemetry::Route;
+use crate::log::ACCESS_TARGET;
+use crate::telemetry::MatchedRoute;
 use svc_base::clock::Clock;
 
 /// A line that is being written.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct AccessLogLine {
     client: IpAddr,
     method: Method,
     request: String,
@@ -33,7 +33,7 @@ pub(super) struct Line {
     started: Duration,
 }
 
-impl Line {
+impl AccessLogLine {
     /// Begins the line of a request, if there is an access log.
     pub(super) fn begin<B>(
         app: &App,
@@ -42,7 +42,7 @@ impl Line {
         request: &Request<B>,
     ) -> Option<Self> {
         app.config.access_log.then(|| Self {
-            client: ClientIp::of(peer, request.headers(), &app.config.trusted_proxies).0,
+            client: ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies).0,
             method: request.method().clone(),
             request: id.to_owned(),
             route: String::new(),
@@ -54,23 +54,23 @@ impl Line {
     }
 
     /// Has the line written when the answer has gone, or whoever asked has. A route that is not known is the answer's to say.
-    pub(super) fn end(line: Option<Self>, route: Option<&str>, response: Response) -> Response {
+    pub(super) fn attach(line: Option<Self>, route: Option<&str>, response: Response) -> Response {
         let Some(mut line) = line else {
             return response;
         };
-        let matched = response.extensions().get::<Route>();
+        let matched = response.extensions().get::<MatchedRoute>();
         let route = route.or_else(|| matched.map(|route| route.0.as_str()));
         route.unwrap_or("none").clone_into(&mut line.route);
         line.status = response.status().as_u16();
-        response.map(|inner| Body::new(Counted { inner, line }))
+        response.map(|inner| Body::new(CountedBody { inner, line }))
     }
 }
 
-impl Drop for Line {
+impl Drop for AccessLogLine {
     fn drop(&mut self) {
         let took = self.clock.elapsed().saturating_sub(self.started);
         tracing::info!(
-            target: ACCESS,
+            target: ACCESS_TARGET,
             client = %self.client,
             method = %self.method,
             route = self.route,
@@ -85,12 +85,12 @@ impl Drop for Line {
 
 /// A body whose bytes are counted.
 #[derive(Debug)]
-struct Counted {
+struct CountedBody {
     inner: Body,
-    line: Line,
+    line: AccessLogLine,
 }
 
-impl HttpBody for Counted {
+impl HttpBody for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

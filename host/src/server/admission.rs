@@ -15,30 +15,30 @@ use crate::http::client_ip::ClientIp;
 
 /// The most connections there may be.
 #[derive(Clone, Copy, Debug)]
-struct Most {
-    of_client: u64,
+struct ConnectionLimits {
+    per_client: u64,
     /// Of an IPv6 /48, which has many clients in it.
-    of_network: u64,
+    per_network: u64,
     /// Number beyond which only clients get one that have none.
-    open_to_all: u64,
-    of_server: u64,
+    unreserved: u64,
+    total: u64,
 }
 
-impl Most {
+impl ConnectionLimits {
     fn new(limits: &Limits) -> Self {
         let all = limits
             .connections_total
             .saturating_add(limits.sockets_total);
         let cap = limits.cap("connections_total", all);
         // WebSockets have limits of their own, within which a client's connections are never the narrower one.
-        let of_client = limits
+        let per_client = limits
             .connections_per_client
             .saturating_add(limits.sockets_per_ip);
         Self {
-            of_client,
-            of_network: cap.of_client.max(of_client),
-            open_to_all: cap.strangers,
-            of_server: cap.whole,
+            per_client,
+            per_network: cap.per_client.max(per_client),
+            unreserved: cap.strangers,
+            total: cap.whole,
         }
     }
 }
@@ -46,14 +46,14 @@ impl Most {
 /// Connections that are open.
 #[derive(Debug)]
 pub(super) struct Connections {
-    most: Most,
+    limits: ConnectionLimits,
     /// Proxies, which open connections for many clients: theirs are not counted.
     proxies: Vec<IpNet>,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     all: u64,
     by_client: HashMap<IpAddr, u64>,
     by_network: HashMap<IpAddr, u64>,
@@ -61,7 +61,7 @@ struct Open {
 
 /// Permit of a connection; dropping it gives the permit back.
 #[derive(Debug)]
-pub(super) struct Permit {
+pub(super) struct ConnectionPermit {
     /// None for a trusted proxy.
     counted: Option<(Arc<Connections>, ClientIp)>,
 }
@@ -70,43 +70,43 @@ impl Connections {
     /// Reads the limits; no connection is open yet.
     pub(super) fn new(limits: &Limits, proxies: &[IpNet]) -> Self {
         Self {
-            most: Most::new(limits),
+            limits: ConnectionLimits::new(limits),
             proxies: proxies.to_vec(),
             open: Mutex::default(),
         }
     }
 
     /// Makes the admission of a listener whose connections are short: so many at once, and so many of a client or a network.
-    pub(super) fn few(of_server: u64, of_client: u64, proxies: &[IpNet]) -> Self {
+    pub(super) fn with_limits(total: u64, per_client: u64, proxies: &[IpNet]) -> Self {
         Self {
-            most: Most {
-                of_client,
-                of_network: of_client,
-                open_to_all: of_server / 2,
-                of_server,
+            limits: ConnectionLimits {
+                per_client,
+                per_network: per_client,
+                unreserved: total / 2,
+                total,
             },
             proxies: proxies.to_vec(),
             open: Mutex::default(),
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Admits a connection; `None` if there are too many already.
-    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Permit> {
+    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionPermit> {
         let client = ClientIp(peer.to_canonical());
         if self.proxies.iter().any(|net| net.contains(&client.0)) {
-            return Some(Permit { counted: None });
+            return Some(ConnectionPermit { counted: None });
         }
         let mut open = self.open();
         let of = |count: Option<&u64>| count.copied().unwrap_or(0);
         let own = of(open.by_client.get(&client.bucket()));
-        let is_refused = own >= self.most.of_client
-            || of(open.by_network.get(&client.network())) >= self.most.of_network
-            || open.all >= self.most.of_server
-            || (open.all >= self.most.open_to_all && own > 0);
+        let is_refused = own >= self.limits.per_client
+            || of(open.by_network.get(&client.network())) >= self.limits.per_network
+            || open.all >= self.limits.total
+            || (open.all >= self.limits.unreserved && own > 0);
         if is_refused {
             return None;
         }
@@ -114,25 +114,25 @@ impl Connections {
         *open.by_client.entry(client.bucket()).or_default() += 1;
         *open.by_network.entry(client.network()).or_default() += 1;
         drop(open);
-        Some(Permit {
+        Some(ConnectionPermit {
             counted: Some((Arc::clone(self), client)),
         })
     }
 }
 
-impl Drop for Permit {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let Some((connections, client)) = &self.counted else {
             return;
         };
         let mut open = connections.open();
         open.all = open.all.saturating_sub(1);
-        give_back(&mut open.by_client, &client.bucket());
-        give_back(&mut open.by_network, &client.network());
+        decrement(&mut open.by_client, &client.bucket());
+        decrement(&mut open.by_network, &client.network());
     }
 }
 
-fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, u64>, key: &K) {
+fn decrement<K: Eq + Hash>(counts: &mut HashMap<K, u64>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count = count.saturating_sub(1);
         if *count == 0 {
@@ -149,9 +149,9 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn connections(most: Most) -> Arc<Connections> {
+    fn connections(limits: ConnectionLimits) -> Arc<Connections> {
         Arc::new(Connections {
-            most,
+            limits,
             proxies: vec!["10.0.0.0/8".parse().unwrap()],
             open: Mutex::default(),
         })
@@ -159,11 +159,11 @@ mod tests {
 
     #[test]
     fn clients_networks_and_the_server_have_so_many() {
-        let connections = connections(Most {
-            of_client: 2,
-            of_network: 3,
-            open_to_all: 5,
-            of_server: 6,
+        let connections = connections(ConnectionLimits {
+            per_client: 2,
+            per_network: 3,
+            unreserved: 5,
+            total: 6,
         });
         let mut held = Vec::new();
         for (peer, is_admitted) in [
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn the_kept_part_is_for_clients_that_have_none() {
-        let connections = connections(Most {
-            of_client: 10,
-            of_network: 10,
-            open_to_all: 2,
-            of_server: 3,
+        let connections = connections(ConnectionLimits {
+            per_client: 10,
+            per_network: 10,
+            unreserved: 2,
+            total: 3,
         });
         let _held = [
             connections.admit(ip("192.0.2.1")).unwrap(),
@@ -217,7 +217,7 @@ mod tests {
             sockets_total: 1_000_000,
             ..Limits::default()
         };
-        let most = Most::new(&limits);
-        assert_eq!((most.of_client, most.of_server), (6_000, 1_020_000));
+        let limits = ConnectionLimits::new(&limits);
+        assert_eq!((limits.per_client, limits.total), (6_000, 1_020_000));
     }
 }

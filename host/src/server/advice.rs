@@ -6,13 +6,13 @@ use url::Url;
 
 use crate::app::App;
 use crate::config::Config;
-use crate::content::Place;
+use crate::content::ContentLocation;
 use crate::guests::Folder;
-use crate::operators::warn_of_one_origin;
+use crate::operators::warn_if_origin_is_shared;
 use svc_sandbox::World;
 
 /// Says what serves, and warns of what is unsafe.
-pub(super) async fn at_start(app: &App, ops: Option<SocketAddr>) -> anyhow::Result<()> {
+pub(super) async fn log_startup(app: &App, ops: Option<SocketAddr>) -> anyhow::Result<()> {
     let config = &app.config;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -23,28 +23,28 @@ pub(super) async fn at_start(app: &App, ops: Option<SocketAddr>) -> anyhow::Resu
         sites_url = config.sites_url,
         sites_domain = config.sites_domain,
         landing_host = config.landing_host,
-        data = %shown(&config.data),
-        cache = %shown(&config.cache),
-        guests = %shown(&config.guests),
-        render = chosen(config, World::Render),
-        gate = chosen(config, World::Gate),
+        data = %absolute_path(&config.data),
+        cache = %absolute_path(&config.cache),
+        guests = %absolute_path(&config.guests),
+        render = chosen_guest(config, World::Render),
+        gate = chosen_guest(config, World::Gate),
         access_log = config.access_log,
         "serving"
     );
     for warning in warnings(config, ops) {
         tracing::warn!("{warning}");
     }
-    warn_of_one_origin(app).await
+    warn_if_origin_is_shared(app).await
 }
 
 /// A path as it is from anywhere.
-fn shown(path: &std::path::Path) -> String {
+fn absolute_path(path: &std::path::Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     path.display().to_string()
 }
 
 /// Which guest was chosen for a world.
-fn chosen(config: &Config, world: World) -> String {
+fn chosen_guest(config: &Config, world: World) -> String {
     match Folder::new(&config.guests, world).read() {
         Ok(record) => record
             .top()
@@ -70,7 +70,7 @@ fn warnings(config: &Config, ops: Option<SocketAddr>) -> Vec<String> {
             "`ops_listen` is {ops}, which other machines reach, and asks nobody who they are: keep it on an address that only you reach"
         ));
     }
-    if !Place::new(&config.data, config.content_url.as_ref()).lasts() {
+    if !ContentLocation::new(&config.data, config.content_url.as_ref()).is_durable() {
         warnings.push(
             "`content_url` is a store in memory: what is published ends with this process"
                 .to_owned(),

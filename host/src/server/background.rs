@@ -10,19 +10,19 @@ use crate::app::{App, SharedApp};
 use crate::control::audit;
 use crate::deployments::{operators, rerender};
 use crate::guests::watch::{Asked, Watch};
-use crate::overview::running::StatusFile;
+use crate::overview::status_file::StatusFile;
 use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, World};
 
-const FLUSH_VISITS: Duration = Duration::from_secs(2);
-const SWEEP: Duration = Duration::from_secs(1);
-const PURGE: Duration = Duration::from_millis(250);
-const TELL: Duration = Duration::from_millis(100);
-const COLLECT: Duration = Duration::from_secs(15);
-const TIDY: Duration = Duration::from_secs(60);
-const FORGET: Duration = Duration::from_secs(3600);
+const FLUSH_VISITS_INTERVAL: Duration = Duration::from_secs(2);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+const PURGE_INTERVAL: Duration = Duration::from_millis(250);
+const PRESENCE_INTERVAL: Duration = Duration::from_millis(100);
+const COLLECT_INTERVAL: Duration = Duration::from_secs(15);
+const TIDY_INTERVAL: Duration = Duration::from_secs(60);
+const FORGET_INTERVAL: Duration = Duration::from_secs(3600);
 /// Four times a second, so that a fall is noticed within one.
-const LISTEN: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The application, and the end of it.
 type Task = (SharedApp, watch::Receiver<bool>);
@@ -31,7 +31,7 @@ type Task = (SharedApp, watch::Receiver<bool>);
 pub(super) fn start(
     app: &SharedApp,
     guests: (Watch, mpsc::Receiver<Asked>),
-    said: StatusFile,
+    status: StatusFile,
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {
     let task = || (app.clone(), stop.clone());
@@ -41,7 +41,7 @@ pub(super) fn start(
     tasks.push(tokio::spawn(collect(task())));
     tasks.push(tokio::spawn(watch_guests(guests, task())));
     tasks.push(tokio::spawn(rerender(task())));
-    tasks.push(tokio::spawn(say(said, task())));
+    tasks.push(tokio::spawn(write_status(status, task())));
     tasks
 }
 
@@ -51,41 +51,41 @@ pub(super) fn follow_certificates(
     app: &SharedApp,
     stop: &watch::Receiver<bool>,
 ) -> JoinHandle<()> {
-    let follow = async move |app: &App| tls.follow(app.clock.now()).await;
+    let follow = async move |app: &App| tls.refresh(app.clock.now()).await;
     let task = (app.clone(), stop.clone());
-    tokio::spawn(every(SWEEP, task, "following certificates", follow))
+    tokio::spawn(run_periodically(SWEEP_INTERVAL, task, "following certificates", follow))
 }
 
 macro_rules! periodic {
     ($task:expr; $($period:ident $what:literal $work:expr;)+) => {
-        vec![$(tokio::spawn(every($period, $task(), $what, $work)),)+]
+        vec![$(tokio::spawn(run_periodically($period, $task(), $what, $work)),)+]
     };
 }
 
 /// Starts the periodic tasks: a line each.
 fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
     periodic! { task;
-        FLUSH_VISITS "writing views down" async |app| Ok(app.serving.flush_visits().await?);
-        SWEEP "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
-        SWEEP "forgetting what was deleted" async |app| {
+        FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.serving.flush_visits().await?);
+        SWEEP_INTERVAL "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
+        SWEEP_INTERVAL "forgetting what was deleted" async |app| {
             let control = app.control.clone();
             Ok(tokio::task::spawn_blocking(move || control.forget_deleted()).await??)
         };
-        SWEEP "ending projects" async |app| app.teardown.run().await;
-        PURGE "purging the edge" async |app| match &app.purger {
+        SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
+        PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
             Some(purger) => purger.run().await,
             None => Ok(()),
         };
-        LISTEN "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;
-        SWEEP "ending what removed projects sold" async |app| app.payments.send_cancellations().await;
-        TELL "telling rooms" async |app| app.realtime.send_updates(&app.serving).await;
-        SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.check_sessions().await;
-        SWEEP "closing sockets of who has signed out" async |app| app.realtime.check_sessions(&app.visitors).await;
-        LISTEN "pinging sockets" async |app| {
+        POLL_INTERVAL "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;
+        SWEEP_INTERVAL "ending what removed projects sold" async |app| app.payments.send_cancellations().await;
+        PRESENCE_INTERVAL "telling rooms" async |app| app.realtime.send_updates(&app.serving).await;
+        SWEEP_INTERVAL "ending subscriptions of who has signed out" async |app| app.live_queries.live.check_sessions().await;
+        SWEEP_INTERVAL "closing sockets of who has signed out" async |app| app.realtime.check_sessions(&app.visitors).await;
+        POLL_INTERVAL "pinging sockets" async |app| {
             app.realtime.ping();
             Ok(())
         };
-        TIDY "forgetting what is old" async |app| {
+        TIDY_INTERVAL "forgetting what is old" async |app| {
             app.rate_limits.tidy();
             app.backends.tidy();
             app.visitors.sweep().await?;
@@ -93,17 +93,17 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.payments.delete_old_events().await?;
             Ok(app.idempotency.forget_old().await?)
         };
-        FORGET "forgetting views of what is gone" async |app| Ok(app.serving.forget_visits().await?);
-        FORGET "forgetting the audit" async |app| {
+        FORGET_INTERVAL "forgetting views of what is gone" async |app| Ok(app.serving.forget_visits().await?);
+        FORGET_INTERVAL "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
-        TIDY "ending subscriptions" async |app| app.accounts.cancel_orphaned_subscriptions().await;
-        FORGET "forgetting history" async |app| app.backends.forget_old().await;
+        TIDY_INTERVAL "ending subscriptions" async |app| app.accounts.cancel_orphaned_subscriptions().await;
+        FORGET_INTERVAL "forgetting history" async |app| app.backends.forget_old().await;
     }
 }
 
 /// Does `work` again and again; a failure is logged and the work tried again in its turn.
-async fn every<F>(period: Duration, (app, mut stop): Task, what: &'static str, work: F)
+async fn run_periodically<F>(period: Duration, (app, mut stop): Task, what: &'static str, work: F)
 where
     F: AsyncFn(&App) -> anyhow::Result<()>,
 {
@@ -127,7 +127,7 @@ async fn collect((app, stop): Task) {
         let stops = || *stopping.borrow();
         app.collector.collect_until(stops).await.map(|_| ())
     };
-    every(COLLECT, (app, stop), "collecting unused content", collect).await;
+    run_periodically(COLLECT_INTERVAL, (app, stop), "collecting unused content", collect).await;
 }
 
 /// Marks what no row refers to, once. A store that does not answer is asked again.
@@ -143,7 +143,7 @@ async fn mark_orphans((app, mut stop): Task) {
             _ = stop.wait_for(|stop| *stop) => return,
         }
         tokio::select! {
-            () = tokio::time::sleep(TIDY) => {}
+            () = tokio::time::sleep(TIDY_INTERVAL) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
     }
@@ -151,25 +151,25 @@ async fn mark_orphans((app, mut stop): Task) {
 
 /// Makes pages again where that was asked for, with rests in between that leave the threads to everybody else.
 async fn rerender((app, mut stop): Task) {
-    let mut rest = LISTEN;
+    let mut rest = POLL_INTERVAL;
     loop {
         tokio::select! {
             () = tokio::time::sleep(rest) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
         rest = match app.rerenderer.render_next().await {
-            Ok(next) => next.unwrap_or(LISTEN),
+            Ok(next) => next.unwrap_or(POLL_INTERVAL),
             Err(error) => {
                 tracing::error!(error = format!("{error:#}"), "rendering pages again failed");
-                SWEEP
+                SWEEP_INTERVAL
             }
         };
     }
 }
 
 /// Tells commands of new errors; once more at the end, of the last.
-async fn say(mut said: StatusFile, (app, mut stop): Task) {
-    let mut ticks = tokio::time::interval(SWEEP);
+async fn write_status(mut status: StatusFile, (app, mut stop): Task) {
+    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     let mut stopping = false;
     while !stopping {
         tokio::select! {
@@ -178,14 +178,14 @@ async fn say(mut said: StatusFile, (app, mut stop): Task) {
         }
         let data = app.config.data.clone();
         let told = tokio::task::spawn_blocking(move || {
-            let told = said.say(&data);
-            (said, told)
+            let told = status.write_if_changed(&data);
+            (status, told)
         });
         let Ok((back, told)) = told.await else {
             // A panic has said so in the log.
             return;
         };
-        said = back;
+        status = back;
         if let Err(error) = told {
             tracing::warn!(%error, "commands do not know of the latest errors");
         }
@@ -200,7 +200,7 @@ async fn watch_guests(
 ) {
     // Renderers that fell and whose rerender is not asked for again yet.
     let mut remade = Vec::new();
-    let mut ticks = tokio::time::interval(LISTEN);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut stopping = false;
     while !stopping {
@@ -214,7 +214,7 @@ async fn watch_guests(
         let renderers = fallen.iter().filter(|one| one.world == World::Render);
         remade.extend(renderers.map(|one| one.guest));
         // Before the fall is written down, so that a crash between the two forgets neither.
-        make_again(&app, &mut remade).await;
+        request_rerenders(&app, &mut remade).await;
         if let Some(asking) = &asking {
             guests.try_again(asking);
         }
@@ -244,14 +244,14 @@ async fn follow_operators((app, mut stop): Task) {
     while let Err(error) = operators::follow_events(&app.infra).await {
         tracing::error!(%error, "what operators did before the start is not followed yet");
         tokio::select! {
-            () = tokio::time::sleep(SWEEP) => {}
+            () = tokio::time::sleep(SWEEP_INTERVAL) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
     }
 }
 
 /// Asks for the pages again that guests made in a rerender before they fell; what fails stays in the list.
-async fn make_again(app: &App, fallen: &mut Vec<GuestDigest>) {
+async fn request_rerenders(app: &App, fallen: &mut Vec<GuestDigest>) {
     while let Some(guest) = fallen.last() {
         let (control, clock) = (&app.control, &app.clock);
         if let Err(error) = rerender::request_again_without(control, clock, *guest).await {

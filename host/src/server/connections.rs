@@ -22,14 +22,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::admission::{Connections, Permit};
+use super::admission::{Connections, ConnectionPermit};
 use super::front;
-use super::handshakes::{Handshakes, Place};
+use super::handshakes::{Handshakes, HandshakeSlot};
 use crate::app::SharedApp;
 use crate::http::paths;
-use crate::http::patience::{Answers, Begun, Patience};
+use crate::http::client_timeout::{AnswerTracker, TrackedAnswer, SlowClientTimeout};
 use crate::http::problem::Problem;
-use crate::http::stall::Stalling;
+use crate::http::stall::StallTimeout;
 use crate::router::Routers;
 use crate::tls::Tls;
 
@@ -48,13 +48,13 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Speakers of HTTP: in the version that a client begins with, or in the one that a handshake has agreed on.
 #[derive(Clone, Debug)]
-struct Speakers {
+struct HttpBuilders {
     either: Builder<TokioExecutor>,
     http1: Builder<TokioExecutor>,
     http2: Builder<TokioExecutor>,
 }
 
-impl Speakers {
+impl HttpBuilders {
     fn new() -> Self {
         let mut either = Builder::new(TokioExecutor::new());
         either
@@ -82,7 +82,7 @@ pub(super) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let routers = Arc::new(Routers::new(&app));
-    let speakers = Arc::new(Speakers::new());
+    let builders = Arc::new(HttpBuilders::new());
     let handshakes = tls.map(|tls| Arc::new(Handshakes::new(tls, &app.config.trusted_proxies)));
     let admission = Arc::new(Connections::new(
         &app.config.limits,
@@ -97,20 +97,20 @@ pub(super) async fn serve(
         };
         // Answers are written whole: waiting to fill a segment only delays them. A socket that refuses works anyway.
         let _ = stream.set_nodelay(true);
-        let stream = Stalling::new(stream, STALL_TIME);
+        let stream = StallTimeout::new(stream, STALL_TIME);
         let connection = Connection {
             app: app.clone(),
             routers: Arc::clone(&routers),
-            speakers: Arc::clone(&speakers),
+            builders: Arc::clone(&builders),
             peer: peer.ip(),
             stop: stop.clone(),
             watcher: graceful.watcher(),
             permit,
         };
         match &handshakes {
-            None => drop(tokio::spawn(connection.plain(stream))),
-            Some(handshakes) => match handshakes.place(peer.ip()) {
-                Some(place) => drop(tokio::spawn(connection.secure(stream, place))),
+            None => drop(tokio::spawn(connection.serve_plain(stream))),
+            Some(handshakes) => match handshakes.reserve_slot(peer.ip()) {
+                Some(slot) => drop(tokio::spawn(connection.serve_tls(stream, slot))),
                 None => tracing::debug!("too many handshakes are under way"),
             },
         }
@@ -147,57 +147,57 @@ pub(super) async fn accept(
 struct Connection {
     app: SharedApp,
     routers: Arc<Routers>,
-    speakers: Arc<Speakers>,
+    builders: Arc<HttpBuilders>,
     peer: IpAddr,
     stop: watch::Receiver<bool>,
     /// Held until the connection ends: the server's stop waits for it.
     watcher: Watcher,
     /// Held until the connection ends or is a WebSocket, which has limits of its own.
-    permit: Permit,
+    permit: ConnectionPermit,
 }
 
 /// Knowledge of a connection's requests so far.
 #[derive(Debug, Default)]
-struct Seen {
+struct RequestState {
     /// Whether there was one.
-    any: AtomicBool,
+    has_requests: AtomicBool,
     /// Whether the last is answered by a stream, and nothing else can be.
-    stream: AtomicBool,
+    is_stream: AtomicBool,
 }
 
-impl Seen {
-    fn note(&self, request: &Request<Incoming>) {
-        self.any.store(true, Ordering::Relaxed);
+impl RequestState {
+    fn record(&self, request: &Request<Incoming>) {
+        self.has_requests.store(true, Ordering::Relaxed);
         // In HTTP/2 others may be answered beside it.
         let is_alone = request.version() != Version::HTTP_2;
-        let is_stream = is_alone && paths::is_listening(request.uri().path());
-        self.stream.store(is_stream, Ordering::Relaxed);
+        let is_stream = is_alone && paths::is_live_query(request.uri().path());
+        self.is_stream.store(is_stream, Ordering::Relaxed);
     }
 }
 
 impl Connection {
-    async fn plain(self, stream: Stalling<TcpStream>) {
-        let speakers = Arc::clone(&self.speakers);
-        self.talk(stream, &speakers.either).await;
+    async fn serve_plain(self, stream: StallTimeout<TcpStream>) {
+        let builders = Arc::clone(&self.builders);
+        self.serve_http(stream, &builders.either).await;
     }
 
-    async fn secure(mut self, stream: Stalling<TcpStream>, place: Place) {
+    async fn serve_tls(mut self, stream: StallTimeout<TcpStream>, slot: HandshakeSlot) {
         let shaken = tokio::select! {
-            shaken = place.shake(stream) => shaken,
+            shaken = slot.perform(stream) => shaken,
             _ = self.stop.wait_for(|stop| *stop) => None,
         };
         let Some(stream) = shaken else {
             return;
         };
-        let speakers = Arc::clone(&self.speakers);
-        let speaker = match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => &speakers.http2,
-            _ => &speakers.http1,
+        let builders = Arc::clone(&self.builders);
+        let builder = match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => &builders.http2,
+            _ => &builders.http1,
         };
-        self.talk(stream, speaker).await;
+        self.serve_http(stream, builder).await;
     }
 
-    async fn talk<S>(self, stream: S, speaker: &Builder<TokioExecutor>)
+    async fn serve_http<S>(self, stream: S, builder: &Builder<TokioExecutor>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -210,21 +210,21 @@ impl Connection {
             permit: _permit,
             ..
         } = self;
-        let (seen, answers) = (Arc::<Seen>::default(), Answers::default());
+        let (seen, answers) = (Arc::<RequestState>::default(), AnswerTracker::default());
         let sees = Arc::clone(&seen);
-        let mut patience = Patience::new(answers.clone(), STALL_TIME, IDLE_TIME);
+        let mut slow_client = SlowClientTimeout::new(answers.clone(), STALL_TIME, IDLE_TIME);
         let service = service_fn(move |request: Request<Incoming>| {
-            sees.note(&request);
+            sees.record(&request);
             let (app, routers) = (app.clone(), Arc::clone(&routers));
-            let begun = (request.version() == Version::HTTP_2).then(|| answers.begin());
+            let tracked = (request.version() == Version::HTTP_2).then(|| answers.track());
             async move {
                 let answer = front::handle(&app, &routers, peer, request).await;
-                Ok::<_, Infallible>(Begun::answered(begun, answer))
+                Ok::<_, Infallible>(TrackedAnswer::wrap(tracked, answer))
             }
         });
-        let connection = speaker.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let (mut connection, mut stopped) = (pin!(connection), pin!(stopped(stop.clone())));
-        let (mut given_up, mut silent) = (pin!(given_up(stop)), pin!(sleep(HEAD_TIME)));
+        let (mut given_up, mut silent) = (pin!(stream_timeout(stop)), pin!(sleep(HEAD_TIME)));
         let mut is_closing = false;
         // What few connections wait for is asked only where it can end one: it would cost every request of the others.
         poll_fn(|context| {
@@ -237,10 +237,10 @@ impl Connection {
                 tracing::debug!(error, "a connection ended");
                 return Poll::Ready(());
             }
-            if !seen.any.load(Ordering::Relaxed) {
+            if !seen.has_requests.load(Ordering::Relaxed) {
                 return silent.as_mut().poll(context);
             }
-            if let Poll::Ready(ending) = patience.poll_ending(context) {
+            if let Poll::Ready(ending) = slow_client.poll_timeout(context) {
                 tracing::debug!(?ending, "a client of HTTP/2 is not waited for");
                 if is_closing {
                     return Poll::Ready(());
@@ -250,7 +250,7 @@ impl Connection {
                 connection.as_mut().graceful_shutdown();
                 context.waker().wake_by_ref();
             }
-            if seen.stream.load(Ordering::Relaxed) {
+            if seen.is_stream.load(Ordering::Relaxed) {
                 return given_up.as_mut().poll(context);
             }
             Poll::Pending
@@ -266,7 +266,7 @@ async fn stopped(mut stop: watch::Receiver<bool>) {
 }
 
 /// Waits until a server that stops need not wait any more for a connection with a stream: nobody reads that.
-async fn given_up(stop: watch::Receiver<bool>) {
+async fn stream_timeout(stop: watch::Receiver<bool>) {
     stopped(stop).await;
     sleep(STREAM_TIME).await;
 }

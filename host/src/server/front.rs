@@ -18,14 +18,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use tower::Service;
 use tracing::Instrument;
 
-use super::access_log::Line;
+use super::access_log::AccessLogLine;
 use super::linger;
 use crate::app::{App, SharedApp};
 use crate::backends::calls::routes::CallContext;
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
-use crate::http::extract::{check_once, invalid};
+use crate::http::extract::{check_single_headers, invalid};
 use crate::http::hosts::{Host, names_listener};
 use crate::http::problem::{Code, Problem};
 use crate::http::{extract, negotiate, paths, problem_page};
@@ -62,21 +62,21 @@ pub(super) async fn handle(
 ) -> Response {
     let started = app.clock.elapsed();
     let request_id = app.request_ids.next();
-    let line = Line::begin(app, peer, &request_id, &request);
-    let mut request = linger::may_be_refused(request);
+    let line = AccessLogLine::begin(app, peer, &request_id, &request);
+    let mut request = linger::linger_on_drop(request);
     let admitted = admit(app, peer, &request_id, &mut request);
     // By the path in canonical form, which is what the routes see.
-    let shape = Shape::of(&request);
+    let format = AnswerFormat::for_request(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
-    let (way, mut response) = match admitted {
+    let (kind, mut response) = match admitted {
         Ok(Admitted::Preflight(host)) => match router::check_label(app, &host).await {
-            Ok(()) => (Way::Routed, StatusCode::NO_CONTENT.into_response()),
-            Err(problem) => (Way::Routed, problem.into_response()),
+            Ok(()) => (RequestKind::Routed, StatusCode::NO_CONTENT.into_response()),
+            Err(problem) => (RequestKind::Routed, problem.into_response()),
         },
         Ok(Admitted::View(host)) => {
             let (parts, _) = request.into_parts();
             let answer = async move { router::view(app, &host, &parts).await };
-            (Way::View, guarded(answer.instrument(span)).await)
+            (RequestKind::View, catch_panic(answer.instrument(span)).await)
         }
         Ok(Admitted::Call(host, client)) => {
             let context = CallContext {
@@ -85,20 +85,20 @@ pub(super) async fn handle(
                 request_id: &request_id,
             };
             let answer = router::call(app, context, request).instrument(span);
-            (Way::Call, guarded(answer).await)
+            (RequestKind::Call, catch_panic(answer).await)
         }
         Ok(Admitted::Route(host, client)) => {
-            let answer = routers.of(&host).clone().call(request).instrument(span);
+            let answer = routers.get(&host).clone().call(request).instrument(span);
             let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
             // A route that asks for a credential makes it an owner's.
             let answer = Flow::stranger(client.0).scope(answer);
-            (Way::Routed, guarded(answer).await)
+            (RequestKind::Routed, catch_panic(answer).await)
         }
-        Err(problem) => (Way::Routed, problem.into_response()),
+        Err(problem) => (RequestKind::Routed, problem.into_response()),
     };
-    write_if_problem(app, &shape, &request_id, &mut response);
+    write_if_problem(app, &format, &request_id, &mut response);
     let headers = response.headers_mut();
-    shape.open(headers);
+    format.add_cors_headers(headers);
     if app.config.secure {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
     }
@@ -106,24 +106,24 @@ pub(super) async fn handle(
         headers.insert(REQUEST_ID, value);
     }
     let took = app.clock.elapsed().saturating_sub(started);
-    let route = match way {
-        Way::View => Some(telemetry::PAGE),
-        Way::Call => Some(telemetry::CALL),
-        Way::Routed => None,
+    let route = match kind {
+        RequestKind::View => Some(telemetry::PAGE_ROUTE),
+        RequestKind::Call => Some(telemetry::CALL_ROUTE),
+        RequestKind::Routed => None,
     };
     app.metrics.count_request(route, &response, took);
-    Line::end(line, route, response)
+    AccessLogLine::attach(line, route, response)
 }
 
-/// Which way a request took, for its count.
-enum Way {
+/// Which kind a request took, for its count.
+enum RequestKind {
     View,
     Call,
     Routed,
 }
 
 /// An answer, whatever happens in the handler.
-fn guarded(answer: impl Future<Output = Response>) -> impl Future<Output = Response> {
+fn catch_panic(answer: impl Future<Output = Response>) -> impl Future<Output = Response> {
     // No `async fn`: it would keep the answer's future twice, and views are the most requests.
     AssertUnwindSafe(answer).catch_unwind().map(|answer| {
         answer.unwrap_or_else(|_| Problem::internal(&"a handler panicked").into_response())
@@ -159,9 +159,9 @@ pub(super) async fn complete(
     next: Next,
 ) -> Response {
     let request_id = app.request_ids.next();
-    let shape = Shape::of(&request);
+    let format = AnswerFormat::for_request(&request);
     let mut response = next.run(request).await;
-    write_if_problem(&app, &shape, &request_id, &mut response);
+    write_if_problem(&app, &format, &request_id, &mut response);
     if let Ok(value) = HeaderValue::try_from(request_id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -170,7 +170,7 @@ pub(super) async fn complete(
 
 /// Parts of a request that decide the form of its answer.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct AnswerFormat {
     options: bool,
     /// Whether the answer has no body, whatever its headers say.
     head: bool,
@@ -179,26 +179,26 @@ struct Shape {
     /// Whether an error is answered as an HTML page.
     html_errors: bool,
     /// Whether this is the start page of its host.
-    at_start: bool,
+    is_start_page: bool,
 }
 
-impl Shape {
-    fn of(request: &Request) -> Self {
+impl AnswerFormat {
+    fn for_request(request: &Request) -> Self {
         let (path, headers) = (request.uri().path(), request.headers());
         // Who sends a form in a browser is shown a page, wherever the form goes.
         let is_page =
-            !paths::is_data(path) || (paths::takes_forms(path) && extract::is_form(headers));
+            !paths::is_for_programs(path) || (paths::takes_forms(path) && extract::is_form(headers));
         Self {
             options: request.method() == Method::OPTIONS,
             head: request.method() == Method::HEAD,
-            cors: !paths::is_private(path),
+            cors: !paths::is_same_origin_only(path),
             html_errors: is_page && negotiate::wants_html(headers),
-            at_start: path == "/",
+            is_start_page: path == "/",
         }
     }
 
     /// Lets any origin read the answer, where it may.
-    fn open(&self, headers: &mut HeaderMap) {
+    fn add_cors_headers(&self, headers: &mut HeaderMap) {
         if !self.cors {
             return;
         }
@@ -227,7 +227,7 @@ enum Admitted {
 }
 
 /// Headers that a request has once at most.
-const SINGLE: [HeaderName; 3] = [
+const SINGLE_HEADERS: [HeaderName; 3] = [
     header::AUTHORIZATION,
     header::ORIGIN,
     HeaderName::from_static("idempotency-key"),
@@ -254,13 +254,13 @@ fn admit(
     if router::is_view(&host, request) {
         return Ok(Admitted::View(host));
     }
-    let client = ClientIp::of(peer, request.headers(), &app.config.trusted_proxies);
+    let client = ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies);
     if router::is_call(&host, request) {
         return Ok(Admitted::Call(host, client));
     }
-    check_once(request.headers(), &SINGLE)?;
+    check_single_headers(request.headers(), &SINGLE_HEADERS)?;
     let authority: Arc<str> = named.unwrap_or_default().into();
-    if let Some(path) = canonical(request.uri().path())? {
+    if let Some(path) = canonicalize(request.uri().path())? {
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
     if request.method() == Method::OPTIONS {
@@ -284,7 +284,7 @@ fn admit(
 /// The host that a request names: in its target, where that is in absolute form, else in `Host`; `None` if it names none
 /// and need not. HTTP/1.1 never goes without the header, whatever its target says (RFC 9112, section 3.2).
 fn named_host(request: &Request) -> Result<Option<&str>, Problem> {
-    check_once(request.headers(), &[header::HOST])?;
+    check_single_headers(request.headers(), &[header::HOST])?;
     let header = request.headers().get(header::HOST);
     if header.is_none() && request.version() == Version::HTTP_11 {
         return Err(invalid(
@@ -299,7 +299,7 @@ fn named_host(request: &Request) -> Result<Option<&str>, Problem> {
 
 /// A path with its percent-encoding decoded once, written in its only canonical form; `None` if it is that
 /// already. An encoded slash stays inside its segment, where no route expects one.
-fn canonical(path: &str) -> Result<Option<String>, Problem> {
+fn canonicalize(path: &str) -> Result<Option<String>, Problem> {
     let odd = |segment: &str| matches!(segment, "." | "..");
     let plain = !path.contains('%') && !path.contains("//") && !path.contains("/.");
     if plain {
@@ -336,26 +336,26 @@ fn with_path(uri: &Uri, path: &str) -> Result<Uri, Problem> {
 }
 
 /// Tells the log about a failure of ours, and writes the answer's problem out, if it carries one.
-fn write_if_problem(app: &App, shape: &Shape, request_id: &str, response: &mut Response) {
+fn write_if_problem(app: &App, format: &AnswerFormat, request_id: &str, response: &mut Response) {
     let Some(problem) = response.extensions_mut().remove::<Box<Problem>>() else {
         return;
     };
     problem.log(request_id);
-    write_problem(app, shape, request_id, &problem, response);
+    write_problem(app, format, request_id, &problem, response);
 }
 
 /// Writes a problem into the answer that carries it: an HTML page for a browser on a page route, else the
 /// problem document.
 fn write_problem(
     app: &App,
-    shape: &Shape,
+    format: &AnswerFormat,
     request_id: &str,
     problem: &Problem,
     response: &mut Response,
 ) {
-    let (body, kind) = if shape.html_errors {
+    let (body, kind) = if format.html_errors {
         // Each host has a start page, but for a project that has published nothing.
-        let start = match shape.at_start {
+        let start = match format.is_start_page {
             true => app.config.base_url.as_str(),
             false => "/",
         };
@@ -372,10 +372,10 @@ fn write_problem(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, NO_STORE);
     headers.insert(NOSNIFF.0, NOSNIFF.1);
-    if shape.html_errors {
+    if format.html_errors {
         headers.insert(header::CONTENT_SECURITY_POLICY, problem_page::POLICY);
     }
-    *response.body_mut() = if shape.head {
+    *response.body_mut() = if format.head {
         Body::empty()
     } else {
         Body::from(body)
@@ -405,7 +405,7 @@ mod tests {
             ("/%00", Err(())),
             ("/.well-known/x", Ok(Some("/.well-known/x"))),
         ] {
-            let found = canonical(path).map_err(|_| ());
+            let found = canonicalize(path).map_err(|_| ());
             assert_eq!(
                 found.as_ref().map(|p| p.as_deref()),
                 expected.as_ref().map(|p| *p),

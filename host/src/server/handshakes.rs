@@ -13,15 +13,15 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::http::client_ip::ClientIp;
-use crate::http::stall::Stalling;
+use crate::http::stall::StallTimeout;
 use crate::tls::{Tls, challenges};
 
 /// How long a client may take for its first message, and for the rest of a handshake once it was answered.
-const TIME: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Handshakes of one client at once.
-const OF_CLIENT: usize = 128;
+const MAX_PER_CLIENT: usize = 128;
 /// Handshakes at once.
-const MOST: usize = 2048;
+const MAX_HANDSHAKES: usize = 2048;
 
 /// The handshakes that are under way.
 #[derive(Debug)]
@@ -29,18 +29,18 @@ pub(super) struct Handshakes {
     tls: Arc<Tls>,
     /// Proxies, which open connections for many clients: counted in all, not by address.
     proxies: Vec<IpNet>,
-    open: Mutex<Open>,
+    open: Mutex<OpenHandshakes>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenHandshakes {
     all: usize,
     by_client: HashMap<IpAddr, usize>,
 }
 
 /// A handshake that counts until this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct HandshakeSlot {
     handshakes: Arc<Handshakes>,
     client: Option<IpAddr>,
 }
@@ -55,67 +55,67 @@ impl Handshakes {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenHandshakes> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for one more; `None` if too many are under way, of this client or in all.
-    pub(super) fn place(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    pub(super) fn reserve_slot(self: &Arc<Self>, peer: IpAddr) -> Option<HandshakeSlot> {
         let peer = peer.to_canonical();
         let is_proxy = self.proxies.iter().any(|net| net.contains(&peer));
         let client = (!is_proxy).then(|| ClientIp(peer).bucket());
         let mut open = self.open();
-        if open.all >= MOST {
+        if open.all >= MAX_HANDSHAKES {
             return None;
         }
         if let Some(client) = client {
             let own = open.by_client.entry(client).or_default();
-            if *own >= OF_CLIENT {
+            if *own >= MAX_PER_CLIENT {
                 return None;
             }
             *own += 1;
         }
         open.all += 1;
         drop(open);
-        Some(Place {
+        Some(HandshakeSlot {
             handshakes: Arc::clone(self),
             client,
         })
     }
 }
 
-impl Place {
+impl HandshakeSlot {
     /// Makes the handshake; `None` if it fails or takes too long, or was only to prove that a name leads here.
-    pub(super) async fn shake(
+    pub(super) async fn perform(
         self,
-        stream: Stalling<TcpStream>,
-    ) -> Option<TlsStream<Stalling<TcpStream>>> {
+        stream: StallTimeout<TcpStream>,
+    ) -> Option<TlsStream<StallTimeout<TcpStream>>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream);
-        let hello = timeout(TIME, hello).await.ok()?;
-        let hello = hello.map_err(|error| said(&error)).ok()?;
+        let hello = timeout(HANDSHAKE_TIMEOUT, hello).await.ok()?;
+        let hello = hello.map_err(|error| log_failure(&error)).ok()?;
         let (name, is_challenge) = {
             let said = hello.client_hello();
             let mut protocols = said.alpn().into_iter().flatten();
-            let is_challenge = protocols.any(|protocol| protocol == challenges::PROTOCOL);
+            let is_challenge = protocols.any(|protocol| protocol == challenges::ACME_PROTOCOL);
             (
                 said.server_name().map(str::to_ascii_lowercase),
                 is_challenge,
             )
         };
         let tls = &self.handshakes.tls;
-        let config = tls.answer(name.as_deref(), is_challenge).await?;
-        let stream = timeout(TIME, hello.into_stream(config)).await.ok()?;
-        let stream = stream.map_err(|error| said(&error)).ok()?;
+        let config = tls.handshake_config(name.as_deref(), is_challenge).await?;
+        let stream = timeout(HANDSHAKE_TIMEOUT, hello.into_stream(config)).await.ok()?;
+        let stream = stream.map_err(|error| log_failure(&error)).ok()?;
         // Whoever asked for a proof has it.
         (!is_challenge).then_some(stream)
     }
 }
 
-fn said(error: &std::io::Error) {
+fn log_failure(error: &std::io::Error) {
     tracing::debug!(%error, "a handshake failed");
 }
 
-impl Drop for Place {
+impl Drop for HandshakeSlot {
     fn drop(&mut self) {
         let mut open = self.handshakes.open();
         open.all = open.all.saturating_sub(1);

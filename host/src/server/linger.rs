@@ -13,26 +13,26 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 
 /// How much of an unwanted body is read.
-const BYTES: usize = 32 * 1024 * 1024;
+const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// How long it is read for; less than a stop waits.
-const TIME: Duration = Duration::from_secs(5);
+const MAX_TIME: Duration = Duration::from_secs(5);
 /// How long its next part may take.
-const PAUSE: Duration = Duration::from_secs(1);
+const FRAME_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The request, with a body that may be dropped unread.
-pub(super) fn may_be_refused(request: Request<Incoming>) -> Request<Body> {
+pub(super) fn linger_on_drop(request: Request<Incoming>) -> Request<Body> {
     // HTTP/2 refuses one body without ending the connection, and who asks before sending need not be heard out.
     let asks = request.headers().contains_key(header::EXPECT);
     if request.version() == Version::HTTP_2 || asks || request.body().is_end_stream() {
         return request.map(Body::new);
     }
-    request.map(|body| Body::new(Lingering(Some(body))))
+    request.map(|body| Body::new(LingeringBody(Some(body))))
 }
 
 /// A body that is read on when it is dropped.
-struct Lingering(Option<Incoming>);
+struct LingeringBody(Option<Incoming>);
 
-impl HttpBody for Lingering {
+impl HttpBody for LingeringBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -57,20 +57,20 @@ impl HttpBody for Lingering {
     }
 }
 
-impl Drop for Lingering {
+impl Drop for LingeringBody {
     fn drop(&mut self) {
         let unread = self.0.take().filter(|body| !body.is_end_stream());
         // A runtime that is gone has no clients left.
         if let (Some(body), Ok(runtime)) = (unread, tokio::runtime::Handle::try_current()) {
             // What did not fit into the time is cut off, as is whoever sends it.
-            runtime.spawn(async { tokio::time::timeout(TIME, discard(body)).await.ok() });
+            runtime.spawn(async { tokio::time::timeout(MAX_TIME, discard(body)).await.ok() });
         }
     }
 }
 
 async fn discard(mut body: Incoming) {
-    let mut left = BYTES;
-    while let Ok(Some(Ok(frame))) = tokio::time::timeout(PAUSE, body.frame()).await {
+    let mut left = MAX_BYTES;
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(FRAME_TIMEOUT, body.frame()).await {
         let length = frame.data_ref().map_or(0, Bytes::len);
         match left.checked_sub(length) {
             Some(rest) => left = rest,

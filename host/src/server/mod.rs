@@ -23,11 +23,11 @@ use tokio::task::JoinHandle;
 use crate::app::{App, SharedApp};
 use crate::backup;
 use crate::config::Settings;
-use crate::data_dir::{self, Founding};
+use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
 use crate::guests::watch::{Looks, Watch};
 use crate::operators::Listener;
-use crate::overview::running::StatusFile;
+use crate::overview::status_file::StatusFile;
 use crate::tls::{FindOwner, LabelOwner, Names, Tls};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -58,14 +58,14 @@ impl Server {
                 data.display()
             );
         }
-        let Claim {
-            founding,
+        let StartResources {
+            guard,
             lock,
             listener,
             ops,
             redirect,
-        } = Claim::make(&data, &settings).await?;
-        backup::settle(&data)?;
+        } = StartResources::acquire(&data, &settings).await?;
+        backup::finish_interrupted(&data)?;
         let address = listener.local_addr()?;
         lock.announce(address)?;
         // Commands that come from now on wait here until the server is ready.
@@ -89,16 +89,16 @@ impl Server {
         let (looks, asked) = Looks::way();
         let commands = operators.serve(app.clone(), looks, stopped.clone());
         serving.push(tokio::spawn(commands));
-        let said = StatusFile::of(&app.config, ops_address, app.clock.now());
-        said.begin(&data)?;
+        let said = StatusFile::new(&app.config, ops_address, app.clock.now());
+        said.write(&data)?;
         let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
         let mut background = background::start(&app, (watch, asked), said, &stopped);
         let follow = |tls| background::follow_certificates(Arc::clone(tls), &app, &stopped);
         background.extend(tls.as_ref().map(follow));
-        if let Err(error) = advice::at_start(&app, ops_address).await {
+        if let Err(error) = advice::log_startup(&app, ops_address).await {
             tracing::error!(error = format!("{error:#}"), "what is unsafe is not known");
         }
-        founding.done();
+        guard.disarm();
         Ok(Self {
             app,
             ops: ops_address,
@@ -152,7 +152,7 @@ impl Server {
             let _ = task.await;
         }
         if let Some(tls) = self.tls {
-            tls.end().await;
+            tls.stop().await;
         }
         self.app
             .serving
@@ -173,27 +173,27 @@ impl Server {
 
 /// Claim of a server on its directory and its addresses.
 #[derive(Debug)]
-struct Claim {
-    founding: Founding,
+struct StartResources {
+    guard: NewDirectoryGuard,
     lock: DataLock,
     listener: TcpListener,
     ops: Option<TcpListener>,
     redirect: Option<TcpListener>,
 }
 
-impl Claim {
+impl StartResources {
     /// Takes them, in an order that makes nothing where something is in the way.
-    async fn make(data: &Path, settings: &Settings) -> anyhow::Result<Self> {
+    async fn acquire(data: &Path, settings: &Settings) -> anyhow::Result<Self> {
         // A mistake in the settings is found before anything is made.
         Tls::check(&settings.clone().resolve(settings.listen())?)?;
         if data.exists()
-            && let Some(was_open) = data_dir::close(data)?
+            && let Some(was_open) = data_dir::restrict(data)?
         {
             tracing::warn!("{was_open}");
         }
-        let mut founding = Founding::begin(data)?;
+        let mut guard = NewDirectoryGuard::begin(data)?;
         // Whoever starts twice is told that a server runs rather than that its port is taken.
-        let lock = match DataLock::is_known(data) {
+        let lock = match DataLock::file_exists(data) {
             true => Some(DataLock::take(data)?),
             false => None,
         };
@@ -203,16 +203,16 @@ impl Claim {
             None => None,
         };
         let redirect = match settings.redirects() {
-            Some((address, is_asked)) => listen_beside(address, is_asked).await?,
+            Some((address, is_requested)) => listen_for_redirects(address, is_requested).await?,
             None => None,
         };
         let lock = match lock {
             Some(lock) => lock,
             None => DataLock::take(data)?,
         };
-        founding.locked(&lock)?;
+        guard.check_if_new(&lock)?;
         Ok(Self {
-            founding,
+            guard,
             lock,
             listener,
             ops,
@@ -222,9 +222,9 @@ impl Claim {
 }
 
 /// Listens where visitors of plain HTTP are sent to HTTPS from; a port that nobody asked for may be another's.
-async fn listen_beside(address: SocketAddr, is_asked: bool) -> anyhow::Result<Option<TcpListener>> {
+async fn listen_for_redirects(address: SocketAddr, is_requested: bool) -> anyhow::Result<Option<TcpListener>> {
     match listen(address).await {
-        Err(error) if !is_asked => {
+        Err(error) if !is_requested => {
             let error = format!("{error:#}");
             tracing::warn!(
                 error,
@@ -254,7 +254,7 @@ fn label_owners(app: &SharedApp) -> FindOwner {
 /// Listens; where a machine has no IPv6, every interface means those of IPv4.
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = match TcpListener::bind(address).await {
-        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && is_without(&error) => {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && lacks_ipv6(&error) => {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
         }
         bound => bound,
@@ -263,7 +263,7 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Whether the machine has no such addresses, rather than none to give.
-fn is_without(error: &io::Error) -> bool {
+fn lacks_ipv6(error: &io::Error) -> bool {
     !matches!(
         error.kind(),
         io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied

@@ -18,13 +18,13 @@ use tokio::time::timeout;
 
 use super::admission::Connections;
 use super::connections::{HEAD_TIME, STALL_TIME, accept};
-use crate::http::stall::Stalling;
+use crate::http::stall::StallTimeout;
 use crate::tls::Names;
 
 /// Connections at once.
-const MOST: u64 = 1_024;
+const MAX_CONNECTIONS: u64 = 1_024;
 /// Connections of a client at once.
-const OF_CLIENT: u64 = 64;
+const MAX_PER_CLIENT: u64 = 64;
 
 /// Serves until `stop` becomes true.
 pub(super) async fn serve(
@@ -34,7 +34,7 @@ pub(super) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let names = Arc::new(names);
-    let admission = Arc::new(Connections::few(MOST, OF_CLIENT, &proxies));
+    let admission = Arc::new(Connections::with_limits(MAX_CONNECTIONS, MAX_PER_CLIENT, &proxies));
     while let Some((stream, peer)) = accept(&listener, &mut stop).await {
         let Some(permit) = admission.admit(peer.ip()) else {
             continue;
@@ -45,7 +45,7 @@ pub(super) async fn serve(
                 let answer = answer(&names, &request);
                 async { Ok::<_, Infallible>(answer) }
             });
-            let stream = TokioIo::new(Stalling::new(stream, STALL_TIME));
+            let stream = TokioIo::new(StallTimeout::new(stream, STALL_TIME));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIME)

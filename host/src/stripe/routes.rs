@@ -35,7 +35,7 @@ pub async fn receive(
     body: UnreadBody,
 ) -> Result<Json<Received>, Problem> {
     let receiver = receiver.ok_or_else(unconfigured)?;
-    let (head, body) = body.raw().await?;
+    let (head, body) = body.read_with_head().await?;
     let mut signatures = head.headers.get_all("stripe-signature").iter();
     let signature = match (signatures.next(), signatures.next()) {
         (one, None) => one.map(|value| value.to_str().unwrap_or_default()),

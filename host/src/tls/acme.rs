@@ -26,13 +26,13 @@ use crate::config::Acme;
 use crate::outbound::{Outbound, OutboundError};
 
 /// How long an answer of the authority may take.
-const ANSWER: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the authority may take to look at a proof, and to issue.
-const LOOK: Duration = Duration::from_secs(60);
+const VALIDATION_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long all of an order may take.
-const ORDER: Duration = Duration::from_secs(180);
+const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
 /// The most characters of what an authority says that are logged.
-const SAID: usize = 400;
+const MAX_LOGGED_CHARS: usize = 400;
 
 /// An authority.
 pub(super) struct AcmeAuthority {
@@ -52,7 +52,7 @@ impl fmt::Debug for AcmeAuthority {
 
 /// An account as it is kept.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredAccount {
     contact: Option<String>,
     credentials: AccountCredentials,
 }
@@ -99,9 +99,9 @@ impl AcmeAuthority {
             shown.push(self.challenges.show(name, digest.as_ref())?);
             challenge.set_ready().await?;
         }
-        let retries = RetryPolicy::new().timeout(LOOK);
+        let retries = RetryPolicy::new().timeout(VALIDATION_TIMEOUT);
         if order.poll_ready(&retries).await? != OrderStatus::Ready {
-            return Err(Failure::Refused(reason(&mut order).await));
+            return Err(Failure::Refused(failure_reason(&mut order).await));
         }
         drop(shown);
         let key = KeyPair::generate().map_err(anyhow::Error::from)?;
@@ -118,31 +118,31 @@ impl AcmeAuthority {
             return Ok(account.clone());
         }
         let store = self.store.clone();
-        let kept = tokio::task::spawn_blocking(move || store.account::<Kept>());
+        let kept = tokio::task::spawn_blocking(move || store.account::<StoredAccount>());
         let account = match kept.await.map_err(anyhow::Error::from)?? {
-            Some(kept) => self.found(kept).await?,
-            None => self.made().await?,
+            Some(kept) => self.restore_account(kept).await?,
+            None => self.create_account().await?,
         };
         Ok(known.insert(account).clone())
     }
 
     fn builder(&self) -> instant_acme::AccountBuilder {
-        Account::builder_with_http(Box::new(Client(self.outbound.clone())))
+        Account::builder_with_http(Box::new(AcmeClient(self.outbound.clone())))
     }
 
-    async fn found(&self, kept: Kept) -> Result<Account, Failure> {
+    async fn restore_account(&self, kept: StoredAccount) -> Result<Account, Failure> {
         let credentials = serde_json::to_value(&kept.credentials).map_err(anyhow::Error::from)?;
         let account = self.builder().from_credentials(kept.credentials).await?;
         if kept.contact != self.settings.contact {
             let contact: Vec<&str> = self.settings.contact.as_deref().into_iter().collect();
             account.update_contacts(&contact).await?;
             let credentials = serde_json::from_value(credentials).map_err(anyhow::Error::from)?;
-            self.keep(credentials).await?;
+            self.store_account(credentials).await?;
         }
         Ok(account)
     }
 
-    async fn made(&self) -> Result<Account, Failure> {
+    async fn create_account(&self) -> Result<Account, Failure> {
         let contact: Vec<&str> = self.settings.contact.as_deref().into_iter().collect();
         let new = NewAccount {
             contact: &contact,
@@ -155,13 +155,13 @@ impl AcmeAuthority {
         let binding = binding.map(|(kid, key)| ExternalAccountKey::new(kid.to_owned(), &key));
         let builder = self.builder();
         let (account, credentials) = builder.create(&new, directory, binding.as_ref()).await?;
-        self.keep(credentials).await?;
+        self.store_account(credentials).await?;
         Ok(account)
     }
 
-    async fn keep(&self, credentials: AccountCredentials) -> Result<(), Failure> {
+    async fn store_account(&self, credentials: AccountCredentials) -> Result<(), Failure> {
         let (store, contact) = (self.store.clone(), self.settings.contact.clone());
-        let kept = Kept {
+        let kept = StoredAccount {
             contact,
             credentials,
         };
@@ -170,7 +170,7 @@ impl AcmeAuthority {
     }
 
     /// Forgets the account in memory, so that the next order reads the authority's directory anew; for good if the authority has.
-    async fn forget(&self, for_good: bool) -> Result<(), Failure> {
+    async fn forget_account(&self, for_good: bool) -> Result<(), Failure> {
         *self.account.lock().await = None;
         if for_good {
             let store = self.store.clone();
@@ -180,12 +180,12 @@ impl AcmeAuthority {
         Ok(())
     }
 
-    async fn issued(&self, name: &str) -> Result<String, Failure> {
+    async fn order_with_retry(&self, name: &str) -> Result<String, Failure> {
         let failure = match self.order(name).await {
             Err(failure) => failure,
             issued => return issued,
         };
-        self.forget(matches!(failure, Failure::NoAccount)).await?;
+        self.forget_account(matches!(failure, Failure::NoAccount)).await?;
         match failure {
             Failure::NoAccount => self.order(name).await,
             failure => Err(failure),
@@ -196,7 +196,7 @@ impl AcmeAuthority {
 impl Authority for AcmeAuthority {
     fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>> {
         Box::pin(async move {
-            match tokio::time::timeout(ORDER, self.issued(name)).await {
+            match tokio::time::timeout(ORDER_TIMEOUT, self.order_with_retry(name)).await {
                 Ok(issued) => issued.map_err(Refusal::from),
                 Err(_) => Err(Refusal::Refused("it did not issue in time".to_owned())),
             }
@@ -212,7 +212,7 @@ fn certificate_request(name: &str, key: &KeyPair) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Why an order is not ready, as the authority says of its challenges.
-async fn reason(order: &mut Order) -> String {
+async fn failure_reason(order: &mut Order) -> String {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let Ok(mut authorization) = authorization else {
@@ -277,7 +277,7 @@ impl From<std::io::Error> for Failure {
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         // One line of the log, whatever the other side writes.
-        let short = |text: String| text.escape_debug().take(SAID).collect();
+        let short = |text: String| text.escape_debug().take(MAX_LOGGED_CHARS).collect();
         match failure {
             Failure::NoAccount => Self::Refused("it does not know the account".to_owned()),
             Failure::Refused(text) => Self::Refused(short(text)),
@@ -288,9 +288,9 @@ impl From<Failure> for Refusal {
 }
 
 /// Our one client of other servers, as the library asks for it.
-struct Client(Outbound);
+struct AcmeClient(Outbound);
 
-impl HttpClient for Client {
+impl HttpClient for AcmeClient {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
@@ -306,7 +306,7 @@ impl HttpClient for Client {
                 let request = client.request(parts.method.clone(), parts.uri.to_string());
                 request.headers(parts.headers.clone()).body(body.clone())
             };
-            let mut answer = outbound.call(ANSWER, call).await;
+            let mut answer = outbound.call(REQUEST_TIMEOUT, call).await;
             // Once more: a connection that was used again may just have been closing. What came through all the same is refused the
             // second time for its nonce, and then asked for once more by the library.
             let is_broken = |error: &OutboundError| {
@@ -316,7 +316,7 @@ impl HttpClient for Client {
                 )
             };
             if answer.as_ref().is_err_and(is_broken) {
-                answer = outbound.call(ANSWER, call).await;
+                answer = outbound.call(REQUEST_TIMEOUT, call).await;
             }
             let answer = answer.map_err(|error| Error::Other(Box::new(error)))?;
             let mut response = Response::new(Full::new(answer.body));

@@ -6,24 +6,24 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Cap, Part};
+use crate::config::{Cap, CapPart};
 use svc_base::clock::Timestamp;
 
 const MINUTE: i64 = 60 * 1_000;
 const WEEK: i64 = 7 * 24 * 60 * MINUTE;
 /// The rest after an authority refused a name, which doubles with every further refusal: four in the first hour, where Let's Encrypt
 /// allows five.
-const REST: i64 = 5 * MINUTE;
+const FIRST_BACKOFF: i64 = 5 * MINUTE;
 /// The longest rest.
-const LONGEST: i64 = 6 * 60 * MINUTE;
+const MAX_BACKOFF: i64 = 6 * 60 * MINUTE;
 /// The rest where an authority was not reached, which costs nothing there.
-const PAUSE: i64 = MINUTE;
+const UNREACHED_BACKOFF: i64 = MINUTE;
 /// The rest of all names when an authority says that it was asked too often.
-const BUSY: i64 = 60 * MINUTE;
+const RATE_LIMIT_BACKOFF: i64 = 60 * MINUTE;
 /// The rest after a certificate was issued: one that would be due at once, as where a clock is wrong, is not asked for again and again.
-const ISSUED: i64 = 24 * 60 * MINUTE;
+const REISSUE_INTERVAL: i64 = 24 * 60 * MINUTE;
 /// The most names whose rests are remembered.
-const REMEMBERED: usize = 1_000;
+const MAX_BACKOFFS: usize = 1_000;
 
 /// Why a certificate was not issued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,12 +64,12 @@ pub(super) struct Budget {
     busy_until: Option<Timestamp>,
     /// Names that rest.
     #[serde(default)]
-    rests: HashMap<String, Rest>,
+    rests: HashMap<String, Backoff>,
 }
 
 /// A name that rests.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Rest {
+struct Backoff {
     /// How often it was refused since it was last issued.
     times: u32,
     /// Until when it is not asked for.
@@ -90,7 +90,7 @@ impl Default for Budget {
 
 impl Budget {
     /// Until when a name is not asked for; `None` if it may be.
-    pub(super) fn rests_until(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn blocked_until(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
         let own = self.rests.get(name).map(|rest| rest.until);
         own.into_iter()
             .chain(self.busy_until)
@@ -107,16 +107,16 @@ impl Budget {
         per_week: &Cap,
         owner: &LabelOwner,
         now: Timestamp,
-    ) -> Result<(), Part> {
+    ) -> Result<(), CapPart> {
         self.owners_until.retain(|_, until| now < *until);
         let own = self.owners_until.get(&owner.principal);
         let own = own.copied().unwrap_or_else(never);
-        let all = spent(self.spent_until, per_week.whole, now).ok_or(Part::Whole)?;
+        let all = spend_one(self.spent_until, per_week.whole, now).ok_or(CapPart::Whole)?;
         let strangers = match owner.is_free_tier {
-            true => spent(self.strangers_until, per_week.strangers, now).ok_or(Part::Strangers)?,
+            true => spend_one(self.strangers_until, per_week.strangers, now).ok_or(CapPart::Strangers)?,
             false => self.strangers_until,
         };
-        let own = spent(own, per_week.of_owner, now).ok_or(Part::Owner)?;
+        let own = spend_one(own, per_week.per_owner, now).ok_or(CapPart::Owner)?;
         self.spent_until = all;
         self.strangers_until = strangers;
         self.owners_until.insert(owner.principal.clone(), own);
@@ -124,34 +124,34 @@ impl Budget {
     }
 
     /// Remembers that a name was issued.
-    pub(super) fn issued(&mut self, name: &str, now: Timestamp) {
-        let until = Timestamp(now.0.saturating_add(ISSUED));
-        self.remember(name, Rest { times: 0, until }, now);
+    pub(super) fn record_success(&mut self, name: &str, now: Timestamp) {
+        let until = Timestamp(now.0.saturating_add(REISSUE_INTERVAL));
+        self.remember(name, Backoff { times: 0, until }, now);
     }
 
     /// Remembers that a name was not issued; answers until when it rests.
-    pub(super) fn not_issued(&mut self, name: &str, why: &Refusal, now: Timestamp) -> Timestamp {
+    pub(super) fn record_failure(&mut self, name: &str, why: &Refusal, now: Timestamp) -> Timestamp {
         let later = |millis: i64| Timestamp(now.0.saturating_add(millis));
         let times = self.rests.get(name).map_or(0, |rest| rest.times);
         let (times, until) = match why {
-            Refusal::Unreached(_) => (times, later(PAUSE)),
+            Refusal::Unreached(_) => (times, later(UNREACHED_BACKOFF)),
             Refusal::Refused(_) => {
-                let rest = REST.saturating_mul(1 << times.min(16));
-                (times.saturating_add(1), later(rest.min(LONGEST)))
+                let rest = FIRST_BACKOFF.saturating_mul(1 << times.min(16));
+                (times.saturating_add(1), later(rest.min(MAX_BACKOFF)))
             }
             Refusal::Busy(_) => {
-                self.busy_until = Some(later(BUSY));
-                (times, later(BUSY))
+                self.busy_until = Some(later(RATE_LIMIT_BACKOFF));
+                (times, later(RATE_LIMIT_BACKOFF))
             }
         };
-        self.remember(name, Rest { times, until }, now);
+        self.remember(name, Backoff { times, until }, now);
         until
     }
 
-    fn remember(&mut self, name: &str, rest: Rest, now: Timestamp) {
+    fn remember(&mut self, name: &str, rest: Backoff, now: Timestamp) {
         self.rests
-            .retain(|_, rest| now.0 < rest.until.0.saturating_add(LONGEST));
-        if self.rests.len() < REMEMBERED || self.rests.contains_key(name) {
+            .retain(|_, rest| now.0 < rest.until.0.saturating_add(MAX_BACKOFF));
+        if self.rests.len() < MAX_BACKOFFS || self.rests.contains_key(name) {
             self.rests.insert(name.to_owned(), rest);
         }
     }
@@ -163,7 +163,7 @@ fn never() -> Timestamp {
 }
 
 /// Takes one of so many that come back evenly over a week; `None` if all are spent.
-fn spent(until: Timestamp, per_week: u64, now: Timestamp) -> Option<Timestamp> {
+fn spend_one(until: Timestamp, per_week: u64, now: Timestamp) -> Option<Timestamp> {
     let per_week = i64::try_from(per_week).unwrap_or(i64::MAX);
     let each = WEEK.checked_div(per_week)?;
     let until = until.max(now).0.saturating_add(each);
@@ -205,15 +205,15 @@ mod tests {
             last = Timestamp(last.0 + 1);
             spend(last).unwrap();
         }
-        assert_eq!(spend(last), Err(Part::Whole));
+        assert_eq!(spend(last), Err(CapPart::Whole));
         // A fortieth of a week is 252 minutes.
-        assert_eq!(spend(minutes(&clock, 251)), Err(Part::Whole));
+        assert_eq!(spend(minutes(&clock, 251)), Err(CapPart::Whole));
         spend(minutes(&clock, 2)).unwrap();
-        assert_eq!(spend(clock.now()), Err(Part::Whole));
+        assert_eq!(spend(clock.now()), Err(CapPart::Whole));
         let mut again: Budget =
             serde_json::from_slice(&serde_json::to_vec(&budget).unwrap()).unwrap();
         let kept = again.spend(&cap(40), &owner("a", false), clock.now());
-        assert_eq!(kept, Err(Part::Whole), "a restart brings none back");
+        assert_eq!(kept, Err(CapPart::Whole), "a restart brings none back");
     }
 
     #[test]
@@ -268,17 +268,17 @@ mod tests {
         let mut budget = Budget::default();
         let why = Refusal::Refused("no such address".into());
         for rest in [5, 10, 20, 40, 80, 160, 320, 360, 360] {
-            assert_eq!(budget.rests_until("a.example", clock.now()), None);
-            let until = budget.not_issued("a.example", &why, clock.now());
+            assert_eq!(budget.blocked_until("a.example", clock.now()), None);
+            let until = budget.record_failure("a.example", &why, clock.now());
             assert_eq!(until, clock.now().plus_seconds(rest * 60));
-            assert_eq!(budget.rests_until("a.example", clock.now()), Some(until));
-            assert_eq!(budget.rests_until("b.example", clock.now()), None);
+            assert_eq!(budget.blocked_until("a.example", clock.now()), Some(until));
+            assert_eq!(budget.blocked_until("b.example", clock.now()), None);
             minutes(&clock, u64::try_from(rest).unwrap());
         }
-        budget.issued("a.example", clock.now());
+        budget.record_success("a.example", clock.now());
         let day = clock.now().plus_seconds(24 * 60 * 60);
-        assert_eq!(budget.rests_until("a.example", clock.now()), Some(day));
-        let until = budget.not_issued("a.example", &why, clock.now());
+        assert_eq!(budget.blocked_until("a.example", clock.now()), Some(day));
+        let until = budget.record_failure("a.example", &why, clock.now());
         assert_eq!(until, clock.now().plus_seconds(300));
     }
 
@@ -288,16 +288,16 @@ mod tests {
         let mut budget = Budget::default();
         for _ in 0..3 {
             let why = Refusal::Unreached("no answer in time".into());
-            let until = budget.not_issued("a.example", &why, clock.now());
+            let until = budget.record_failure("a.example", &why, clock.now());
             assert_eq!(until, clock.now().plus_seconds(60));
             minutes(&clock, 1);
         }
         let why = Refusal::Busy("too many certificates".into());
-        budget.not_issued("a.example", &why, clock.now());
-        assert!(budget.rests_until("b.example", clock.now()).is_some());
+        budget.record_failure("a.example", &why, clock.now());
+        assert!(budget.blocked_until("b.example", clock.now()).is_some());
         assert!(
             budget
-                .rests_until("b.example", minutes(&clock, 60))
+                .blocked_until("b.example", minutes(&clock, 60))
                 .is_none()
         );
     }
@@ -306,12 +306,12 @@ mod tests {
     fn so_many_names_are_remembered() {
         let mut budget = Budget::default();
         let why = Refusal::Refused(String::new());
-        for number in 0..2 * REMEMBERED {
-            budget.not_issued(&format!("{number}.example"), &why, START);
+        for number in 0..2 * MAX_BACKOFFS {
+            budget.record_failure(&format!("{number}.example"), &why, START);
         }
-        assert_eq!(budget.rests.len(), REMEMBERED);
-        let later = Timestamp(START.0 + REST + LONGEST);
-        budget.not_issued("other.example", &why, later);
+        assert_eq!(budget.rests.len(), MAX_BACKOFFS);
+        let later = Timestamp(START.0 + FIRST_BACKOFF + MAX_BACKOFF);
+        budget.record_failure("other.example", &why, later);
         assert_eq!(budget.rests.len(), 1, "what rests no more is forgotten");
     }
 }

@@ -14,7 +14,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use super::server_config;
 
 /// The protocol that such a handshake asks for, and it alone.
-pub const PROTOCOL: &[u8] = b"acme-tls/1";
+pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
 /// The proofs that are asked for now, by name.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Challenges(Arc<Mutex<HashMap<String, Arc<ServerConfig>>>>);
 
 /// A proof that is shown until this is dropped.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct ChallengeGuard {
     name: String,
     challenges: Challenges,
 }
@@ -32,7 +32,7 @@ impl Challenges {
     ///
     /// # Errors
     /// When no key can be made.
-    pub(super) fn show(&self, name: &str, digest: &[u8]) -> anyhow::Result<Shown> {
+    pub(super) fn show(&self, name: &str, digest: &[u8]) -> anyhow::Result<ChallengeGuard> {
         let mut params = CertificateParams::new(vec![name.to_owned()])?;
         params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
         let key = KeyPair::generate()?;
@@ -42,16 +42,16 @@ impl Challenges {
         let proof = CertifiedKey::new(vec![certificate.der().clone()], any_ecdsa_type(&key)?);
         let proof = Arc::new(SingleCertAndKey::from(proof));
         let mut config = server_config()?.with_cert_resolver(proof);
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.alpn_protocols = vec![ACME_PROTOCOL.to_vec()];
         self.lock().insert(name.to_owned(), Arc::new(config));
-        Ok(Shown {
+        Ok(ChallengeGuard {
             name: name.to_owned(),
             challenges: self.clone(),
         })
     }
 
     /// Finds the configuration of the handshake that proves a name to the authority.
-    pub(super) fn of(&self, name: &str) -> Option<Arc<ServerConfig>> {
+    pub(super) fn config_for(&self, name: &str) -> Option<Arc<ServerConfig>> {
         self.lock().get(name).cloned()
     }
 
@@ -60,7 +60,7 @@ impl Challenges {
     }
 }
 
-impl Drop for Shown {
+impl Drop for ChallengeGuard {
     fn drop(&mut self) {
         self.challenges.lock().remove(&self.name);
     }

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 
-use super::pair::{Pair, PairError};
+use super::pair::{CertificatePair, PairError};
 
 /// Rights to the file of a key that others must not have; those of a group are for the operator to choose.
-const OTHERS: u32 = 0o007;
+const OTHERS_MODE: u32 = 0o007;
 
 /// The two files, and what was last read in them.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct CertificateFiles {
     cert: PathBuf,
     key: PathBuf,
     /// The digest of both.
     seen: Option<[u8; 32]>,
 }
 
-impl Files {
+impl CertificateFiles {
     /// Files that have not been read yet.
     pub(super) fn new(cert: &Path, key: &Path) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Files {
     ///
     /// # Errors
     /// When one cannot be read, or they are not a pair, naming the setting. That is said once for the same files.
-    pub(super) fn look(&mut self) -> anyhow::Result<Option<Pair>> {
+    pub(super) fn read_if_changed(&mut self) -> anyhow::Result<Option<CertificatePair>> {
         let read = |name: &str, path: &Path| {
             std::fs::read(path).with_context(|| format!("{name}: reading {}", path.display()))
         };
@@ -49,14 +49,14 @@ impl Files {
         }
         self.seen = digest;
         let (cert, key) = (cert?, key?);
-        let pair = Pair::read(&cert, &key).map_err(|error| self.named(&error))?;
+        let pair = CertificatePair::read(&cert, &key).map_err(|error| self.name_setting(&error))?;
         Ok(Some(pair))
     }
 
     /// A sentence if others can read the key. Blocks.
-    pub(super) fn is_open(&self) -> Option<String> {
+    pub(super) fn exposure_warning(&self) -> Option<String> {
         let mode = std::fs::metadata(&self.key).ok()?.mode() & 0o7777;
-        (mode & OTHERS != 0).then(|| {
+        (mode & OTHERS_MODE != 0).then(|| {
             format!(
                 "tls_key: every user of this machine can read {} (mode {mode:04o}): close it with chmod o-rwx",
                 self.key.display()
@@ -64,13 +64,13 @@ impl Files {
         })
     }
 
-    fn named(&self, error: &PairError) -> anyhow::Error {
+    fn name_setting(&self, error: &PairError) -> anyhow::Error {
         let (cert, key) = (self.cert.display(), self.key.display());
         match error {
             PairError::NoCertificate | PairError::Unusable(_) => {
                 anyhow!("tls_cert: {cert}: {error}")
             }
-            PairError::NoKey | PairError::Kind => anyhow!("tls_key: {key}: {error}"),
+            PairError::SigningError | PairError::Kind => anyhow!("tls_key: {key}: {error}"),
             PairError::Mismatch => {
                 anyhow!("tls_key: {key}: {error} in {cert} (tls_cert): name the two of one pair")
             }

@@ -9,7 +9,7 @@ mod files;
 mod issuance;
 mod names;
 mod pair;
-mod shelf;
+mod served;
 mod store;
 mod validity;
 
@@ -21,16 +21,16 @@ use rustls::{ConfigBuilder, ServerConfig};
 
 use self::acme::AcmeAuthority;
 use self::challenges::Challenges;
-use self::files::Files;
-use self::issuance::{Issuance, Parts};
-use self::shelf::Shelf;
+use self::files::CertificateFiles;
+use self::issuance::{Issuance, IssuanceParts};
+use self::served::ServedCertificates;
 use self::store::Store;
 use crate::config::{Certificates, Config};
 use svc_base::clock::{Clock, Timestamp};
 
 pub use budget::LabelOwner;
 pub use issuance::FindOwner;
-pub use names::{Name, Names};
+pub use names::{NameKind, Names};
 
 /// Protocols over TLS, the best first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -39,14 +39,14 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 #[derive(Debug)]
 pub struct Tls {
     config: Arc<ServerConfig>,
-    shelf: Arc<Shelf>,
-    source: Source,
+    served: Arc<ServedCertificates>,
+    source: CertificateSource,
 }
 
 /// Where certificates come from.
 #[derive(Debug)]
-enum Source {
-    Files(Arc<Mutex<Files>>),
+enum CertificateSource {
+    Files(Arc<Mutex<CertificateFiles>>),
     Authority(Arc<Issuance>, Challenges),
 }
 
@@ -57,7 +57,7 @@ impl Tls {
     /// When they are not, naming the setting.
     pub fn check(config: &Config) -> anyhow::Result<()> {
         match &config.certificates {
-            Some(Certificates::Files { cert, key }) => Files::new(cert, key).look().map(|_| ()),
+            Some(Certificates::Files { cert, key }) => CertificateFiles::new(cert, key).read_if_changed().map(|_| ()),
             _ => Ok(()),
         }
     }
@@ -75,26 +75,26 @@ impl Tls {
             return Ok(None);
         };
         let names = Names::new(config);
-        let shelf = Arc::new(Shelf::new(names.fixed().next().unwrap_or_default()));
+        let served = Arc::new(ServedCertificates::new(names.fixed().next().unwrap_or_default()));
         let source = match certificates {
             Certificates::Files { cert, key } => {
-                let mut files = Files::new(cert, key);
-                if let Some(open) = files.is_open() {
+                let mut files = CertificateFiles::new(cert, key);
+                if let Some(open) = files.exposure_warning() {
                     tracing::warn!("{open}");
                 }
-                if let Some(pair) = files.look()? {
-                    warn_of_end(pair.validity.ends, clock.now());
-                    shelf.put_for_all(&pair);
+                if let Some(pair) = files.read_if_changed()? {
+                    warn_if_expired(pair.validity.ends, clock.now());
+                    served.serve_for_all(&pair);
                 }
-                Source::Files(Arc::new(Mutex::new(files)))
+                CertificateSource::Files(Arc::new(Mutex::new(files)))
             }
             Certificates::Acme(acme) => {
                 let store = Store::open(&config.data, &acme.directory)?;
                 let challenges = Challenges::default();
                 let authority = AcmeAuthority::new(acme, store.clone(), challenges.clone())?;
-                let issuance = Issuance::open(Parts {
+                let issuance = Issuance::open(IssuanceParts {
                     names,
-                    shelf: Arc::clone(&shelf),
+                    served: Arc::clone(&served),
                     store,
                     authority: Box::new(authority),
                     find_owner,
@@ -103,41 +103,41 @@ impl Tls {
                         .limits
                         .cap("projects_per_week", acme.projects_per_week.into()),
                 })?;
-                Source::Authority(Arc::new(issuance), challenges)
+                CertificateSource::Authority(Arc::new(issuance), challenges)
             }
         };
-        let mut server = server_config()?.with_cert_resolver(Arc::clone(&shelf) as _);
+        let mut server = server_config()?.with_cert_resolver(Arc::clone(&served) as _);
         server.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         // Kept by clients, so that a stranger cannot fill or empty what is remembered here.
         server.ticketer = Ticketer::new()?;
         Ok(Some(Self {
             config: Arc::new(server),
-            shelf,
+            served,
             source,
         }))
     }
 
     /// Configuration that answers a handshake, once there is a certificate for its name or will not be one in time; a handshake without a certificate
     /// ends by an alert. `None` where an authority asks for a proof that is not due.
-    pub async fn answer(
+    pub async fn handshake_config(
         &self,
         name: Option<&str>,
         is_challenge: bool,
     ) -> Option<Arc<ServerConfig>> {
-        if let Source::Authority(issuance, challenges) = &self.source {
-            let name = self.shelf.meant(name);
+        if let CertificateSource::Authority(issuance, challenges) = &self.source {
+            let name = self.served.effective_name(name);
             if is_challenge {
-                return challenges.of(name);
+                return challenges.config_for(name);
             }
-            issuance.see_to(name).await;
+            issuance.ensure_certificate(name).await;
         }
         Some(Arc::clone(&self.config))
     }
 
     /// Asks for nothing any more.
-    pub async fn end(&self) {
-        if let Source::Authority(issuance, _) = &self.source {
-            issuance.end().await;
+    pub async fn stop(&self) {
+        if let CertificateSource::Authority(issuance, _) = &self.source {
+            issuance.stop().await;
         }
     }
 
@@ -145,28 +145,28 @@ impl Tls {
     ///
     /// # Errors
     /// When files that were replaced cannot be used: those before go on.
-    pub async fn follow(&self, now: Timestamp) -> anyhow::Result<()> {
+    pub async fn refresh(&self, now: Timestamp) -> anyhow::Result<()> {
         let files = match &self.source {
-            Source::Authority(issuance, _) => {
+            CertificateSource::Authority(issuance, _) => {
                 issuance.renew().await;
                 return Ok(());
             }
-            Source::Files(files) => Arc::clone(files),
+            CertificateSource::Files(files) => Arc::clone(files),
         };
         let looked = tokio::task::spawn_blocking(move || {
-            files.lock().unwrap_or_else(PoisonError::into_inner).look()
+            files.lock().unwrap_or_else(PoisonError::into_inner).read_if_changed()
         });
         if let Some(pair) = looked.await?? {
             let ends = pair.validity.ends;
-            self.shelf.put_for_all(&pair);
+            self.served.serve_for_all(&pair);
             tracing::info!(%ends, "the certificate was replaced");
-            warn_of_end(ends, now);
+            warn_if_expired(ends, now);
         }
         Ok(())
     }
 }
 
-fn warn_of_end(ends: Timestamp, now: Timestamp) {
+fn warn_if_expired(ends: Timestamp, now: Timestamp) {
     if ends < now {
         tracing::warn!(%ends, "tls_cert: the certificate is not valid any more: replace the file, no restart is needed");
     }

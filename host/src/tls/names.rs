@@ -5,7 +5,7 @@ use url::Url;
 use crate::config::Config;
 
 /// The most characters of a label (RFC 1035, section 2.3.4).
-const LABEL: usize = 63;
+const MAX_LABEL: usize = 63;
 
 /// The names of an installation.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Names {
 
 /// A name of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name<'a> {
+pub enum NameKind<'a> {
     /// One of the installation's own hosts.
     Fixed,
     /// A host that would be a project's origin, by its label.
@@ -33,7 +33,7 @@ impl Names {
         let landing = landing.map(|host| format!("https://{host}"));
         let mut fixed: Vec<(String, String)> = Vec::new();
         for url in urls.into_iter().chain(landing.as_deref()) {
-            let Some((host, port)) = parts(url) else {
+            let Some((host, port)) = host_and_port(url) else {
                 continue;
             };
             if fixed.iter().all(|(known, _)| *known != host) {
@@ -41,7 +41,7 @@ impl Names {
             }
         }
         let sites = config.sites_domain.as_ref();
-        let sites = sites.and_then(|domain| parts(&format!("https://{domain}")));
+        let sites = sites.and_then(|domain| host_and_port(&format!("https://{domain}")));
         Self {
             fixed,
             sites: sites.map(|(domain, port)| (format!(".{domain}"), port)),
@@ -49,13 +49,13 @@ impl Names {
     }
 
     /// Tells what a name is to us, in lower case and without a port; `None` if it is not ours.
-    pub fn of<'a>(&self, name: &'a str) -> Option<Name<'a>> {
+    pub fn classify<'a>(&self, name: &'a str) -> Option<NameKind<'a>> {
         if self.fixed.iter().any(|(known, _)| known == name) {
-            return Some(Name::Fixed);
+            return Some(NameKind::Fixed);
         }
         let (suffix, _) = self.sites.as_ref()?;
         let label = name.strip_suffix(suffix.as_str())?;
-        is_label(label).then_some(Name::Label(label))
+        is_label(label).then_some(NameKind::Label(label))
     }
 
     /// The names of the installation's own hosts, the API's first.
@@ -71,13 +71,13 @@ impl Names {
             Some((bare, port)) if !port.ends_with(']') => bare,
             _ => &host,
         };
-        match self.of(bare)? {
-            Name::Fixed => {
+        match self.classify(bare)? {
+            NameKind::Fixed => {
                 let mut fixed = self.fixed.iter();
                 let known = fixed.find(|(known, _)| known == bare);
                 known.map(|(_, authority)| authority.clone())
             }
-            Name::Label(_) => {
+            NameKind::Label(_) => {
                 let port = self.sites.as_ref().map_or("", |(_, port)| port);
                 Some(format!("{bare}{port}"))
             }
@@ -86,7 +86,7 @@ impl Names {
 }
 
 /// The host of a URL of HTTPS, and its port as it follows a host.
-fn parts(url: &str) -> Option<(String, String)> {
+fn host_and_port(url: &str) -> Option<(String, String)> {
     let url = Url::parse(url).ok()?;
     let port = url
         .port()
@@ -97,7 +97,7 @@ fn parts(url: &str) -> Option<(String, String)> {
 /// Whether a text can be the label of a project: looking it up costs a read.
 fn is_label(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=LABEL).contains(&text.len()) && text.chars().all(allowed)
+    (1..=MAX_LABEL).contains(&text.len()) && text.chars().all(allowed)
 }
 
 #[cfg(test)]
@@ -120,12 +120,12 @@ mod tests {
         );
         let long = format!("{}.pages.example.com", "x".repeat(64));
         for (name, expected) in [
-            ("api.example.com", Some(Name::Fixed)),
-            ("sites.example.com", Some(Name::Fixed)),
-            ("example.com", Some(Name::Fixed)),
+            ("api.example.com", Some(NameKind::Fixed)),
+            ("sites.example.com", Some(NameKind::Fixed)),
+            ("example.com", Some(NameKind::Fixed)),
             (
                 "shop-acme.pages.example.com",
-                Some(Name::Label("shop-acme")),
+                Some(NameKind::Label("shop-acme")),
             ),
             ("a.b.pages.example.com", None),
             (".pages.example.com", None),
@@ -138,7 +138,7 @@ mod tests {
             ("", None),
             (long.as_str(), None),
         ] {
-            assert_eq!(names.of(name), expected, "{name}");
+            assert_eq!(names.classify(name), expected, "{name}");
         }
         let fixed: Vec<&str> = names.fixed().collect();
         assert_eq!(

@@ -12,7 +12,7 @@ use super::validity::Validity;
 
 /// A certificate with those that it is believed by, and its key.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
+pub(super) struct CertificatePair {
     /// Certificate and key as a handshake takes them.
     pub(super) key: Arc<CertifiedKey>,
     /// From when to when the certificate is valid.
@@ -27,7 +27,7 @@ pub(super) enum PairError {
     NoCertificate,
     /// No key in the second.
     #[error("there is no private key in PEM in it")]
-    NoKey,
+    SigningError,
     /// A key of a kind that TLS does not take here.
     #[error(
         "the private key is of a kind that is not supported: use ECDSA (P-256, P-384), Ed25519 or RSA"
@@ -41,7 +41,7 @@ pub(super) enum PairError {
     Unusable(String),
 }
 
-impl Pair {
+impl CertificatePair {
     /// Reads a certificate and a key in PEM.
     ///
     /// # Errors
@@ -50,8 +50,8 @@ impl Pair {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
         let chain = chain.map_err(|_| PairError::NoCertificate)?;
         let first = chain.first().ok_or(PairError::NoCertificate)?;
-        let validity = Validity::of(first).ok_or(PairError::NoCertificate)?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| PairError::NoKey)?;
+        let validity = Validity::parse(first).ok_or(PairError::NoCertificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| PairError::SigningError)?;
         let provider = default_provider();
         let key = provider.key_provider.load_private_key(key);
         let key = CertifiedKey::new(chain, key.map_err(|_| PairError::Kind)?);
@@ -77,18 +77,18 @@ mod tests {
         let make = || rcgen::generate_simple_self_signed(vec!["a.example".into()]).unwrap();
         let (one, other) = (make(), make());
         let (certificate, key) = (one.cert.pem(), one.signing_key.serialize_pem());
-        assert!(Pair::read(certificate.as_bytes(), key.as_bytes()).is_ok());
+        assert!(CertificatePair::read(certificate.as_bytes(), key.as_bytes()).is_ok());
         let both = format!("{key}{certificate}");
-        assert!(Pair::read(both.as_bytes(), both.as_bytes()).is_ok());
+        assert!(CertificatePair::read(both.as_bytes(), both.as_bytes()).is_ok());
         let strange = other.signing_key.serialize_pem();
         for (certificate, key, expected) in [
             (certificate.as_str(), strange.as_str(), PairError::Mismatch),
-            (&certificate, &certificate, PairError::NoKey),
+            (&certificate, &certificate, PairError::SigningError),
             (&key, &key, PairError::NoCertificate),
             ("", &key, PairError::NoCertificate),
-            (&certificate, "nothing", PairError::NoKey),
+            (&certificate, "nothing", PairError::SigningError),
         ] {
-            let found = Pair::read(certificate.as_bytes(), key.as_bytes());
+            let found = CertificatePair::read(certificate.as_bytes(), key.as_bytes());
             assert_eq!(found.unwrap_err(), expected);
         }
     }

@@ -7,43 +7,43 @@ use arc_swap::ArcSwap;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::pair::Pair;
+use super::pair::CertificatePair;
 use super::validity::Validity;
 
 /// The certificates that are served.
 #[derive(Debug)]
-pub(super) struct Shelf {
-    pairs: ArcSwap<Pairs>,
+pub(super) struct ServedCertificates {
+    pairs: ArcSwap<ServedPairs>,
     /// The name that a client who names none means.
-    nameless: String,
+    default_name: String,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Pairs {
+struct ServedPairs {
     /// One for every name.
-    any: Option<Pair>,
-    by_name: HashMap<String, Pair>,
+    any: Option<CertificatePair>,
+    by_name: HashMap<String, CertificatePair>,
 }
 
-impl Shelf {
+impl ServedCertificates {
     /// An empty one, where a client who names no host means `nameless`.
-    pub(super) fn new(nameless: &str) -> Self {
+    pub(super) fn new(default_name: &str) -> Self {
         Self {
             pairs: ArcSwap::default(),
-            nameless: nameless.to_owned(),
+            default_name: default_name.to_owned(),
         }
     }
 
     /// Serves a certificate for every name.
-    pub(super) fn put_for_all(&self, pair: &Pair) {
-        self.pairs.rcu(|pairs| Pairs {
+    pub(super) fn serve_for_all(&self, pair: &CertificatePair) {
+        self.pairs.rcu(|pairs| ServedPairs {
             any: Some(pair.clone()),
             by_name: pairs.by_name.clone(),
         });
     }
 
     /// Serves a certificate for a name.
-    pub(super) fn put(&self, name: &str, pair: &Pair) {
+    pub(super) fn serve(&self, name: &str, pair: &CertificatePair) {
         self.change(|pairs| pairs.insert(name.to_owned(), pair.clone()));
     }
 
@@ -52,9 +52,9 @@ impl Shelf {
         self.change(|pairs| pairs.remove(name));
     }
 
-    fn change(&self, change: impl Fn(&mut HashMap<String, Pair>) -> Option<Pair>) {
+    fn change(&self, change: impl Fn(&mut HashMap<String, CertificatePair>) -> Option<CertificatePair>) {
         self.pairs.rcu(|pairs| {
-            let mut pairs = Pairs::clone(pairs);
+            let mut pairs = ServedPairs::clone(pairs);
             change(&mut pairs.by_name);
             pairs
         });
@@ -76,16 +76,16 @@ impl Shelf {
     }
 
     /// The name that a client means.
-    pub(super) fn meant<'a>(&'a self, named: Option<&'a str>) -> &'a str {
-        named.unwrap_or(&self.nameless)
+    pub(super) fn effective_name<'a>(&'a self, named: Option<&'a str>) -> &'a str {
+        named.unwrap_or(&self.default_name)
     }
 }
 
-impl ResolvesServerCert for Shelf {
+impl ResolvesServerCert for ServedCertificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let pairs = self.pairs.load();
         // Names of a handshake are in lower case by then.
-        let own = pairs.by_name.get(self.meant(hello.server_name()));
+        let own = pairs.by_name.get(self.effective_name(hello.server_name()));
         let pair = own.or(pairs.any.as_ref())?;
         Some(Arc::clone(&pair.key))
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::pair::Pair;
+use super::pair::CertificatePair;
 
 /// The directory of all authorities, in the data directory.
 const DIRECTORY: &str = "tls";
@@ -51,7 +51,7 @@ impl Store {
     ///
     /// # Errors
     /// The disk's.
-    pub(super) fn pairs(&self) -> io::Result<Vec<(String, Pair)>> {
+    pub(super) fn pairs(&self) -> io::Result<Vec<(String, CertificatePair)>> {
         let mut pairs = Vec::new();
         for entry in std::fs::read_dir(&self.0)? {
             let path = entry?.path();
@@ -61,7 +61,7 @@ impl Store {
                 continue;
             };
             let text = std::fs::read(&path)?;
-            match Pair::read(&text, &text) {
+            match CertificatePair::read(&text, &text) {
                 Ok(pair) => pairs.push((name.to_owned(), pair)),
                 Err(error) => tracing::warn!(
                     path = %path.display(), %error,

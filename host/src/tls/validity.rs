@@ -29,28 +29,28 @@ pub(super) struct Validity {
 
 impl Validity {
     /// Reads it; `None` if this is no certificate of X.509.
-    pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
-        let (certificate, _) = take(certificate, SEQUENCE)?;
-        let (signed, _) = take(certificate, SEQUENCE)?;
-        let signed = take(signed, VERSION).map_or(signed, |(_, rest)| rest);
-        let (_, rest) = take(signed, INTEGER)?;
-        let (_algorithm, rest) = take(rest, SEQUENCE)?;
-        let (_issuer, rest) = take(rest, SEQUENCE)?;
-        let (validity, _) = take(rest, SEQUENCE)?;
-        let (begins, rest) = moment(validity)?;
-        let (ends, _) = moment(rest)?;
+    pub(super) fn parse(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let (certificate, _) = take_value(certificate, SEQUENCE)?;
+        let (signed, _) = take_value(certificate, SEQUENCE)?;
+        let signed = take_value(signed, VERSION).map_or(signed, |(_, rest)| rest);
+        let (_, rest) = take_value(signed, INTEGER)?;
+        let (_algorithm, rest) = take_value(rest, SEQUENCE)?;
+        let (_issuer, rest) = take_value(rest, SEQUENCE)?;
+        let (validity, _) = take_value(rest, SEQUENCE)?;
+        let (begins, rest) = parse_time(validity)?;
+        let (ends, _) = parse_time(rest)?;
         Some(Self { begins, ends })
     }
 
     /// When it is time for the next one: after two thirds of it.
-    pub(super) fn renewal(&self) -> Timestamp {
+    pub(super) fn renewal_time(&self) -> Timestamp {
         let lasts = self.ends.0.saturating_sub(self.begins.0).max(0);
         Timestamp(self.ends.0.saturating_sub(lasts / 3))
     }
 }
 
 /// Takes a value of a tag off DER (X.690, section 8.1): its content, and what follows.
-fn take(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+fn take_value(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = match first {
@@ -68,15 +68,15 @@ fn take(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     (found == tag).then(|| rest.split_at_checked(length))?
 }
 
-fn moment(bytes: &[u8]) -> Option<(Timestamp, &[u8])> {
-    let (text, rest) = match take(bytes, UTC_TIME) {
+fn parse_time(bytes: &[u8]) -> Option<(Timestamp, &[u8])> {
+    let (text, rest) = match take_value(bytes, UTC_TIME) {
         Some((text, rest)) => {
             let text = std::str::from_utf8(text).ok()?;
             let century = if text < "50" { "20" } else { "19" };
             (format!("{century}{text}"), rest)
         }
         None => {
-            let (text, rest) = take(bytes, GENERALIZED_TIME)?;
+            let (text, rest) = take_value(bytes, GENERALIZED_TIME)?;
             (std::str::from_utf8(text).ok()?.to_owned(), rest)
         }
     };
@@ -116,12 +116,12 @@ mod tests {
             params.not_after = rcgen::date_time_ymd(years.1, 1, 2);
             let key = rcgen::KeyPair::generate().unwrap();
             let certificate = params.self_signed(&key).unwrap();
-            let found = Validity::of(certificate.der()).unwrap();
+            let found = Validity::parse(certificate.der()).unwrap();
             assert_eq!(found.begins, Timestamp::parse(begins).unwrap());
             assert_eq!(found.ends, Timestamp::parse(ends).unwrap());
             for cut in [0, 1, 5, 40, 80] {
                 let cut = CertificateDer::from(certificate.der()[..cut].to_vec());
-                assert_eq!(Validity::of(&cut), None);
+                assert_eq!(Validity::parse(&cut), None);
             }
         }
     }
@@ -133,6 +133,6 @@ mod tests {
             begins: at("2026-01-01T00:00:00Z"),
             ends: at("2026-04-01T00:00:00Z"),
         };
-        assert_eq!(validity.renewal(), at("2026-03-02T00:00:00Z"));
+        assert_eq!(validity.renewal_time(), at("2026-03-02T00:00:00Z"));
     }
 }

@@ -39,10 +39,10 @@ pub(super) fn session_cookie(
     secure: bool,
 ) -> Result<HeaderValue, Problem> {
     let seconds = if token.is_empty() { 0 } else { SESSION_SECONDS };
-    HostCookie::of_page(&session_name(deployment), slug, secure).give(token, seconds)
+    HostCookie::for_page(&session_name(deployment), slug, secure).set_header(token, seconds)
 }
 
 /// Returns the header that ties a browser to the sign-ins that it begins.
 pub(super) fn browser_cookie(token: &str, secure: bool) -> Result<HeaderValue, Problem> {
-    HostCookie::of_host(BROWSER_COOKIE, secure).give(token, BROWSER_SECONDS)
+    HostCookie::for_host(BROWSER_COOKIE, secure).set_header(token, BROWSER_SECONDS)
 }

@@ -13,7 +13,7 @@ use super::requests::ListVisitors;
 use super::scope::VisitorPath;
 use super::views::{Offered, ProviderList, Status, VisitorList};
 use super::{Visitors, cookies, flow, operations, pages, sessions};
-use crate::access::{Editor, Viewer, to_the_end};
+use crate::access::{Editor, Viewer, run_to_completion};
 use crate::http::NOSNIFF;
 use crate::http::context::Context;
 use crate::http::extract::{DeclaredLength, UnreadQuery};
@@ -119,7 +119,7 @@ pub async fn callback(
             .handle_callback(&provider, answer, browser.as_deref())
             .await
     };
-    Ok(redirect(&to_the_end(taking).await?))
+    Ok(redirect(&run_to_completion(taking).await?))
 }
 
 /// Complete a sign-in
@@ -153,7 +153,7 @@ pub async fn complete(
         let (ticket, browser) = (ticket.as_deref(), browser.as_deref());
         visitors.complete(&page, ticket, browser, before).await
     };
-    let (token, location) = to_the_end(completing).await?;
+    let (token, location) = run_to_completion(completing).await?;
     let mut response = redirect(&location);
     if let Some(token) = token {
         let cookie = cookies::session_cookie(&slug, &deployment, &token, secure)?;

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Profile, Session, SessionKey, VerifiedVisitor, Visitor, VisitorId};
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{Change, Columns, Error, Tx};
 use crate::projects;
 use svc_base::clock::Timestamp;
@@ -19,7 +19,7 @@ fn profile(row: &Columns<'_, '_>) -> rusqlite::Result<Profile> {
 }
 
 fn visitor_from_row(row: &Row<'_>) -> rusqlite::Result<Visitor> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     Ok(Visitor {
         number: row.get("number")?,
         id: VisitorId::from_stored(row.get("id")?),
@@ -96,7 +96,7 @@ pub(super) fn session(
          WHERE s.token_sha256 = ?1 AND s.expires_at > ?2",
     )?
     .query_row(params![key, now], |row| {
-        let row = Columns::of(row);
+        let row = Columns::new(row);
         Ok(Session {
             key: *key,
             visitor: VisitorId::from_stored(row.get("id")?),
@@ -170,7 +170,7 @@ pub(super) fn forget(
         .execute(params![project, id])?;
     tx.note(Change::SessionsEnded(*project));
     if gone > 0 {
-        projects::did(tx, project, Act::VisitorForget, &id, now)?;
+        projects::record_audit(tx, project, AuditAction::VisitorForget, &id, now)?;
     }
     Ok(gone > 0)
 }

@@ -8,8 +8,8 @@ use super::members::{insert_first_owner, require_role};
 use super::model::{Caller, Plan, Role, WorkspaceAccess, UserId, Workspace};
 use super::service::{Workspaces, begin_deletion_in};
 use super::{store, subscriptions};
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::kept_answers::AnswerKeeper;
+use crate::control::audit::AuditAction;
 use crate::control::{Error, Tx};
 use svc_base::counted;
 use svc_base::ids::WorkspaceId;
@@ -75,7 +75,7 @@ impl Workspaces {
         display_name: String,
         slug: Option<String>,
         most: OwnershipLimits,
-        keep: Keep<WorkspaceAccess>,
+        keep: AnswerKeeper<WorkspaceAccess>,
     ) -> Result<WorkspaceAccess, WorkspaceError> {
         let mut workspace = Workspace {
             id: WorkspaceId::new(&self.clock, &self.random)?,
@@ -96,13 +96,13 @@ impl Workspaces {
                 let (id, now) = (workspace.id, workspace.created_at);
                 insert_first_owner(tx, &id, &user, most.all, now)?;
                 store::set_founder(tx, &id, &user)?;
-                tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
+                tx.record_audit(AuditAction::WorkspaceCreate, Some(&id), &id, now)?;
                 let seen = WorkspaceAccess {
                     workspace,
                     role: Role::Owner,
                     projects: 0,
                 };
-                keep.keep(tx, &seen)?;
+                keep.store(tx, &seen)?;
                 Ok(seen)
             })
             .await
@@ -176,7 +176,7 @@ impl Workspaces {
                     store::set_display_name(tx, &id, &name)?;
                     workspace.display_name = name;
                 }
-                tx.did(Act::WorkspaceUpdate, Some(&id), &id, now)?;
+                tx.record_audit(AuditAction::WorkspaceUpdate, Some(&id), &id, now)?;
                 Ok(WorkspaceAccess {
                     workspace,
                     role,

@@ -10,7 +10,7 @@ use super::members::UserCache;
 use super::model::{Plan, Workspace};
 use super::{store, subscriptions};
 use crate::content::Digest;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{Control, Error, Tx};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::WorkspaceId;
@@ -96,7 +96,7 @@ impl Workspaces {
                 let key = NewKey::for_machine(credential.key_id, workspace.created_at);
                 keys::insert(tx, &workspace.id, &digest, &key)?;
                 let (id, now) = (workspace.id, workspace.created_at);
-                tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
+                tx.record_audit(AuditAction::WorkspaceCreate, Some(&id), &id, now)?;
                 Ok(())
             })
             .await?;
@@ -120,7 +120,7 @@ impl Workspaces {
             .control
             .write(move |tx| {
                 store::set_plan(tx, &id, plan)?;
-                tx.did(Act::WorkspaceUpdate, Some(&id), &id, now)
+                tx.record_audit(AuditAction::WorkspaceUpdate, Some(&id), &id, now)
             })
             .await;
         changed?;
@@ -198,6 +198,6 @@ pub(super) fn begin_deletion_in(
     members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
 ) -> Result<usize, Error> {
     store::mark_deleting(tx, id, now)?;
-    tx.did(Act::WorkspaceDelete, Some(id), id, now)?;
+    tx.record_audit(AuditAction::WorkspaceDelete, Some(id), id, now)?;
     members(tx, id)
 }

@@ -69,6 +69,6 @@ async fn what_changes_is_in_the_list_of_acts() {
     for row in operations::all() {
         let begins = |prefix: &&str| row.id.starts_with(prefix);
         let changes = changing.iter().chain(&named).any(begins);
-        assert_eq!(!row.acts.is_empty(), changes, "{}", row.id);
+        assert_eq!(!row.audit_actions.is_empty(), changes, "{}", row.id);
     }
 }

@@ -110,7 +110,7 @@ impl Walk {
         let after = entries(&self.house.server, &self.workspace).await;
         let all = operations::all();
         let row = all.iter().find(|row| row.id == id).unwrap();
-        if row.acts.is_empty() {
+        if row.audit_actions.is_empty() {
             assert_eq!(after, before, "{id} only reads");
             return (document, Value::Null);
         }
@@ -118,7 +118,7 @@ impl Walk {
         assert_eq!(after[1..], before[..], "{id}");
         let entry = &after[0];
         let action = text(&entry["action"]);
-        let acts: Vec<_> = row.acts.iter().map(|act| act.as_str()).collect();
+        let acts: Vec<_> = row.audit_actions.iter().map(|act| act.as_str()).collect();
         assert!(acts.contains(&&*action), "{id}: {entry}");
         assert_eq!(entry["principal"], self.alice.id, "{id}");
         assert_eq!(entry["request_id"], request_id, "{id}");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
 use serde_json::json;
-use svc::content::Hold;
+use svc::content::ContentLock;
 use svc_tests::{Ask, TestServer, disk};
 
 use super::{Vault, page};
@@ -26,7 +26,7 @@ async fn what_a_backup_copies_is_not_collected() {
         .await
         .problem(404, "not_found");
     server.advance(120);
-    let hold = Hold::keep(server.data()).unwrap().unwrap();
+    let hold = ContentLock::shared(server.data()).unwrap().unwrap();
     assert_eq!(app.collector.collect().await.unwrap(), 0);
     assert_eq!(
         disk::files(&server.data().join("content")).len(),

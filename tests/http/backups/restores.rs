@@ -1,7 +1,7 @@
 //! Restores: what was there is kept, and who works meanwhile waits.
 
 use serde_json::json;
-use svc::content::Hold;
+use svc::content::ContentLock;
 use svc::data_lock::DataLock;
 use svc_tests::TestServer;
 
@@ -23,7 +23,7 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
         .slug(&json!({ "content": "later", "name": "later" }))
         .await;
     let data = house.server.stop().await;
-    let hold = Hold::keep(data.path()).unwrap();
+    let hold = ContentLock::shared(data.path()).unwrap();
     let refused = vault.run(data.path(), "restore").await;
     assert!(
         !refused.success && refused.stderr.contains("backup"),

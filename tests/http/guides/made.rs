@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use svc::config::{Limits, number};
-use svc::control::audit::Act;
+use svc::config::{Limits, format_limit};
+use svc::control::audit::AuditAction;
 use svc::http::problem::Code;
 
 use super::{documents, root};
@@ -73,7 +73,7 @@ fn table(name: &str) -> String {
 }
 
 fn acts() -> String {
-    let rows = Act::ALL
+    let rows = AuditAction::ALL
         .iter()
         .map(|act| format!("| `{}` | {} |\n", act.as_str(), act.about().trim()));
     format!(
@@ -127,7 +127,7 @@ fn errors() -> String {
 
 pub(super) fn limits() -> String {
     let rows = Limits::ALL.iter().map(|(key, default, about)| {
-        let said = match number(key, *default) {
+        let said = match format_limit(key, *default) {
             said if said == default.to_string() => String::new(),
             said => format!(" ({said})"),
         };

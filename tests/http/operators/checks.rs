@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::json;
-use svc::content::{Content, OnceFiles};
+use svc::content::{Content, OneTimeFiles};
 use svc_tests::{Ask, TestServer};
 
 use crate::account::Owner;
@@ -67,7 +67,7 @@ async fn a_check_finds_no_damage_in_what_changes_meanwhile() {
     let app = server.server().app();
     let collector = &app.collector;
     let content = Content::open(&server.data().join("content")).unwrap();
-    let once = OnceFiles::open(&server.data().join("once")).unwrap();
+    let once = OneTimeFiles::open(&server.data().join("once")).unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
     let more = || !done.load(std::sync::atomic::Ordering::Relaxed);
     let burn = async || {

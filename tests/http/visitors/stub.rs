@@ -76,7 +76,7 @@ impl Stub {
             manners: HashMap::new(),
             claims: json!({}),
             discovery: json!({}),
-            shown: vec![key.public()],
+            shown: vec![key.public_jwk()],
             key,
             token: None,
             user: json!({}),

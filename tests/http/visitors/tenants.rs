@@ -134,7 +134,7 @@ async fn a_key_of_one_tenant_signs_for_no_other() {
         stub.change(|inner| {
             inner.now += 61;
             inner.key = SigningKey::generate(&signs_for).unwrap();
-            let mut shown = inner.key.public();
+            let mut shown = inner.key.public_jwk();
             shown["issuer"] = json!(signs_for);
             inner.shown = vec![shown];
         });

@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::access::Callers;
+use crate::access::Authenticator;
 use crate::config::Config;
 
 /// Metadata that clients of OAuth read first (RFC 9728).
@@ -27,7 +27,7 @@ pub struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    fn new(config: &Config, callers: &Callers, path: &str) -> Self {
+    fn new(config: &Config, callers: &Authenticator, path: &str) -> Self {
         let tokens = callers.tokens();
         Self {
             resource: format!("{}{path}", config.base_url),
@@ -49,7 +49,7 @@ impl ProtectedResource {
 )]
 pub async fn resource(
     State(config): State<Arc<Config>>,
-    State(callers): State<Callers>,
+    State(callers): State<Authenticator>,
 ) -> Json<ProtectedResource> {
     Json(ProtectedResource::new(&config, &callers, ""))
 }
@@ -64,7 +64,7 @@ pub async fn resource(
 )]
 pub async fn tools(
     State(config): State<Arc<Config>>,
-    State(callers): State<Callers>,
+    State(callers): State<Authenticator>,
 ) -> Json<ProtectedResource> {
     Json(ProtectedResource::new(&config, &callers, "/mcp"))
 }

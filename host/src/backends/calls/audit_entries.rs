@@ -4,7 +4,7 @@ use super::ActionCalls;
 use crate::backends::model::BackendError;
 use crate::backends::store;
 use crate::control::Error;
-use crate::control::audit::{self, Act};
+use crate::control::audit::{self, AuditAction};
 use crate::projects;
 use svc_base::fault;
 use svc_base::ids::BackendId;
@@ -17,14 +17,14 @@ impl ActionCalls {
     pub(super) async fn with_audit_entry<T, F>(
         &self,
         id: BackendId,
-        act: Act,
+        act: AuditAction,
         writes: bool,
         work: impl FnOnce() -> F,
     ) -> Result<T, BackendError>
     where
         F: Future<Output = Result<T, BackendError>>,
     {
-        match writes && audit::doer().is_some() {
+        match writes && audit::current_actor().is_some() {
             // In a box: visitors' calls, by far the most, are not to carry it.
             true => Box::pin(self.run_audited(id, act, work())).await,
             false => work().await,
@@ -38,21 +38,21 @@ impl ActionCalls {
     async fn run_audited<T>(
         &self,
         id: BackendId,
-        act: Act,
+        act: AuditAction,
         work: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, BackendError> {
         let now = self.clock.now();
         let noted = self.control.write(move |tx| {
             let project = store::project_of(tx, &id).map_err(Error::from)?;
             let project = project.ok_or(BackendError::NotFound)?;
-            Ok::<_, BackendError>(projects::does(tx, &project, act, &id, now)?)
+            Ok::<_, BackendError>(projects::record_audit_ahead(tx, &project, act, &id, now)?)
         });
         let entry = noted.await?;
         fault::point("query.noted");
         let done = work.await;
         fault::point("query.written");
         if let (Err(_), Some(entry)) = (&done, entry) {
-            let taken: Result<(), Error> = self.control.write(move |tx| tx.did_not(&entry)).await;
+            let taken: Result<(), Error> = self.control.write(move |tx| tx.withdraw_audit(&entry)).await;
             if let Err(error) = taken {
                 tracing::warn!(%error, "an entry of the audit stays of what was not done");
             }

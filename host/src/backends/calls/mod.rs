@@ -20,7 +20,7 @@ use svc_database::values::{Params, Value};
 use svc_database::{StatementCall, Databases, StatementTiming, ResultJson, BatchStep, StepParam};
 
 use crate::control::Control;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::visitors::Identity;
 use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
@@ -66,7 +66,7 @@ impl ActionCalls {
             let (sql, timing) = (&row.sql, &action.timing);
             self.run(id, sql, &action.statement, &row.verdict, timing, given)
         };
-        self.with_audit_entry(id, Act::BackendCall, writes(&row.verdict), run)
+        self.with_audit_entry(id, AuditAction::BackendCall, writes(&row.verdict), run)
             .await
     }
 
@@ -106,7 +106,7 @@ impl ActionCalls {
                 None => failure.error.into(),
             })
         };
-        self.with_audit_entry(id, Act::BackendCall, written, run).await
+        self.with_audit_entry(id, AuditAction::BackendCall, written, run).await
     }
 
     /// The action that a call names, if the call is one of it.
@@ -146,7 +146,7 @@ impl ActionCalls {
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
         let run = || self.run(id, &text, &query.statement, verdict, &query.timing, given);
-        self.with_audit_entry(id, Act::BackendQuery, writes(verdict), run)
+        self.with_audit_entry(id, AuditAction::BackendQuery, writes(verdict), run)
             .await
     }
 

@@ -13,12 +13,12 @@ use super::requests::{As, CallOrBatch, OpBody, OpRequest, RunQuery};
 use super::tokens::Tokens;
 use super::views::{OpAnswer, QueryResult};
 use crate::access::{
-    self, Authority, Callers, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
-    to_the_end,
+    self, Authority, Authenticator, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
+    run_to_completion,
 };
 use crate::backends::{BackendError, Backends, Definitions};
 use crate::config::Config;
-use crate::control::audit::{Doer, done_by};
+use crate::control::audit::{Actor, with_actor};
 use crate::deployments::serving::LookupError;
 use crate::deployments::serving::Serving;
 use crate::deployments::serving::pages::{Page, PageKind};
@@ -50,7 +50,7 @@ pub struct CallState {
     /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
     /// Tells whose credentials are whose.
-    pub callers: Callers,
+    pub authenticator: Authenticator,
     /// Buckets that calls draw from.
     pub rate_limits: Arc<RateLimits>,
     /// Settings in effect.
@@ -130,7 +130,7 @@ async fn answer(
         }
         Err(_) => None,
     };
-    let body = UnreadBody::of(request, calls.config.limits.op_body_bytes)?;
+    let body = UnreadBody::new(request, calls.config.limits.op_body_bytes)?;
     let page = page?;
     let backend = bound_backend(&page)?;
     let mut body = body.json::<OpBody>().await?.value;
@@ -153,8 +153,8 @@ async fn answer(
     // What an owner does is in the audit, and so is done to its end.
     let actions = Arc::clone(&calls.actions);
     let work = Box::pin(async move { run(&actions, backend, wanted, by).await });
-    let doer = Doer::new(owner.id(), &context.request_id.into());
-    let done = Box::pin(done_by(doer, to_the_end(work)));
+    let actor = Actor::new(owner.id(), &context.request_id.into());
+    let done = Box::pin(with_actor(actor, run_to_completion(work)));
     Ok(json_answer(done.await?))
 }
 
@@ -185,7 +185,7 @@ async fn authenticate_owner(
         headers.append(header::AUTHORIZATION, value);
     }
     check_once(&headers, &[header::AUTHORIZATION])?;
-    let caller = match calls.callers.identify(&headers).await? {
+    let caller = match calls.authenticator.identify(&headers).await? {
         access::Identity::Known(caller) => caller,
         access::Identity::Nobody => return Err(credential_missing()),
         access::Identity::Invalid => return Err(credential_invalid()),
@@ -219,7 +219,7 @@ pub async fn query(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let caller = require_caller(caller)?;
-    let body = body.at_most(calls.config.limits.op_body_bytes)?;
+    let body = body.with_limit(calls.config.limits.op_body_bytes)?;
     let (backend, at) = owned_backend(&calls, &context, &slug, &caller).await?;
     let request = body.json::<RunQuery>().await?.value;
     let most = svc_sandbox::STATEMENT_BYTES;
@@ -230,13 +230,13 @@ pub async fn query(
         )));
     }
     let actions = Arc::clone(&calls.actions);
-    let may_write = at.raised::<Editor>().is_ok();
+    let may_write = at.require::<Editor>().is_ok();
     let work = async move {
         let query = actions.query(backend, request.sql, request.params.0, may_write);
         query.await
     };
-    let doer = Doer::new(caller.id(), &context.request_id);
-    let done = caller.flow().scope(done_by(doer, work));
+    let actor = Actor::new(caller.id(), &context.request_id);
+    let done = caller.flow().scope(with_actor(actor, work));
     Ok(json_answer(done.await?))
 }
 

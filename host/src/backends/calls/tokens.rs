@@ -56,8 +56,8 @@ impl Tokens {
         };
         let limits = &calls.rate_limits;
         let of_client = limits.by_client(Rule::Op);
-        self.of_client = of_client.take_all(&client.bucket(), more)?;
-        self.of_deployment = Some(limits.op_deployment.take_all(&page.id, more)?);
+        self.of_client = of_client.take_many(&client.bucket(), more)?;
+        self.of_deployment = Some(limits.op_deployment.take_many(&page.id, more)?);
         Ok(())
     }
 
@@ -73,9 +73,9 @@ impl Tokens {
     /// Says in an answer what is left.
     pub fn announce(&self, calls: &CallState, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
-        limits.by_client(Rule::Op).announce(self.of_client, headers);
+        limits.by_client(Rule::Op).add_headers(self.of_client, headers);
         if let Some(draw) = self.of_deployment {
-            limits.op_deployment.announce(draw, headers);
+            limits.op_deployment.add_headers(draw, headers);
         }
     }
 }

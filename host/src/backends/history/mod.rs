@@ -13,7 +13,7 @@ use super::service::Backends;
 use super::store;
 use super::verdicts::Verdicts;
 use crate::content::Digest;
-use crate::control::audit::{self, Act, Doer};
+use crate::control::audit::{self, AuditAction, Actor};
 use crate::control::{self, Control};
 use crate::projects;
 use svc_base::clock::{Clock, Timestamp};
@@ -155,7 +155,7 @@ impl Histories {
             marker: MigrationMarker { version, checksum },
             sql,
             made_at,
-            made_by: audit::doer().as_ref().map(Doer::written),
+            made_by: audit::current_actor().as_ref().map(Actor::encode),
         }
     }
 
@@ -190,8 +190,8 @@ impl Backends {
         id: BackendId,
         record: RestoreRecord,
     ) -> Result<(), control::Error> {
-        let (doer, now) = (
-            record.made_by.as_deref().and_then(Doer::read),
+        let (actor, now) = (
+            record.made_by.as_deref().and_then(Actor::decode),
             record.made_at,
         );
         let entry = LedgerEntry {
@@ -212,9 +212,9 @@ impl Backends {
                 };
                 store::append(tx, &id, &entry)?;
                 // The caller that records it need not be the one that did it.
-                match &doer {
-                    Some(doer) => {
-                        projects::did_by(tx, doer, &project, Act::BackendRestore, &id, now)
+                match &actor {
+                    Some(actor) => {
+                        projects::record_audit_as(tx, actor, &project, AuditAction::BackendRestore, &id, now)
                     }
                     None => Ok(()),
                 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::progress::Progress;
 use super::{Place, Site, bench};
 use crate::config::Config;
-use crate::content::{Content, OnceFiles, Place as Stored};
+use crate::content::{Content, OneTimeFiles, ContentLocation};
 use crate::guests::check::{Bench, Checked, candidate, check};
 use crate::guests::replay::{Counts, Differences, Replay, Replayed, hold};
 use svc_base::clock::Clock;
@@ -118,8 +118,8 @@ async fn stored(
     let hold = tokio::task::spawn_blocking(move || hold(&held)).await??;
     let replay = Replay {
         control: site.control()?,
-        content: Content::open(&Stored::noted(data)?.require_directory()?)?,
-        once: OnceFiles::open(&data.join("once"))?,
+        content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
+        once: OneTimeFiles::open(&data.join("once"))?,
         now,
         guests: [bench.sandbox(world, installed)?, bench.sandbox(world, new)?],
         page_bytes: bench.page_bytes,

@@ -19,7 +19,7 @@ use crate::deployments::rerender::Progress as Remade;
 use crate::guests::Folder;
 use crate::guests::check::Bench;
 use crate::guests::status::{is_served, read as read_said};
-use crate::operators::{self, Answer, Operation, OperatorArgs, Rerender, is_followed};
+use crate::operators::{self, Answer, Operation, OperatorArgs, Rerender, check_guests_directory};
 use svc_sandbox::{GuestDigest, World};
 
 /// How often a command looks what the server does.
@@ -147,7 +147,7 @@ impl Site {
     fn control(&self) -> anyhow::Result<Control> {
         let data = &self.data;
         let opened = match is_served(data)? {
-            true => Control::look(data),
+            true => Control::open_read_only(data),
             false => Control::open(data),
         };
         opened.with_context(|| format!("opening {}", data.display()))
@@ -155,7 +155,7 @@ impl Site {
 
     /// Runs an operation on it: by the server, if one runs.
     async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
-        operators::reach(&self.data, operation, actor()).await
+        operators::run_command(&self.data, operation, actor()).await
     }
 
     fn folder(&self, world: World) -> Folder {
@@ -169,7 +169,7 @@ impl Site {
                 break;
             }
             if let Some(said) = read_said(&self.data)? {
-                return is_followed(Path::new(&said.paths.guests), &self.guests);
+                return check_guests_directory(Path::new(&said.paths.guests), &self.guests);
             }
             // It has only just begun.
             tokio::time::sleep(LOOK).await;
@@ -182,7 +182,7 @@ impl Site {
 fn bench(config: &Config) -> Bench {
     Bench {
         cache: config.cache.clone(),
-        limits: config.limits.guests(),
+        limits: config.limits.guest_limits(),
         page_bytes: usize::try_from(config.limits.page_bytes).unwrap_or(usize::MAX),
     }
 }

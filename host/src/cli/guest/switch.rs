@@ -11,7 +11,7 @@ use super::{Place, Site};
 use crate::guests::RecordError;
 use crate::guests::replay::Differences;
 use crate::guests::status::is_served;
-use crate::operators::{Effect, Operation, Switch, SwitchGuest, Switched};
+use crate::operators::{SwitchEffect, Operation, GuestChange, SwitchGuest, SwitchOutcome};
 use svc_sandbox::{GuestDigest, World, read};
 
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub(in crate::cli) struct Install {
 #[derive(Debug, Serialize)]
 struct Answer {
     #[serde(flatten)]
-    outcome: Switched,
+    outcome: SwitchOutcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<Report>,
 }
@@ -63,7 +63,7 @@ impl Install {
         let folder = site.folder(world);
         let _held = tokio::task::spawn_blocking(move || folder.store(&bytes)).await??;
         let digest = report.digest();
-        let change = Switch::Install { digest, from };
+        let change = GuestChange::Install { digest, from };
         answer(&self.place, &site, (world, change), Some(report)).await
     }
 }
@@ -71,18 +71,18 @@ impl Install {
 /// Says that a component may not serve, and changes nothing.
 fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
     let text = format!("{}not installed", report.told()?);
-    let outcome = Switched {
+    let outcome = SwitchOutcome {
         world: report.world(),
         digest: report.digest(),
         built_in: false,
         previous: None,
         at: None,
-        effect: Effect::Refused,
+        effect: SwitchEffect::Refused,
         failures: report.reasons(),
     };
     let check = Some(report);
     place.args.answer(&Answer { outcome, check }, &text)?;
-    Ok(exit(Effect::Refused))
+    Ok(exit(SwitchEffect::Refused))
 }
 
 pub(super) async fn roll_back(
@@ -96,14 +96,14 @@ pub(super) async fn roll_back(
         return Err(RecordError::NothingBefore(world).into());
     };
     let from = from.unwrap_or(top);
-    answer(place, &site, (world, Switch::RollBack { from }), None).await
+    answer(place, &site, (world, GuestChange::RollBack { from }), None).await
 }
 
 /// Has the change made, and says what came of it.
 async fn answer(
     place: &Place,
     site: &Site,
-    (world, change): (World, Switch),
+    (world, change): (World, GuestChange),
     check: Option<Report>,
 ) -> anyhow::Result<ExitCode> {
     let guests = std::path::absolute(&site.guests)?;
@@ -113,26 +113,26 @@ async fn answer(
         change,
     };
     let answer = site.reach(Operation::Guest(switch)).await?;
-    let mut outcome: Switched = serde_json::from_str(&answer.document)?;
-    if outcome.effect == Effect::NextStart && is_served(&site.data)? {
+    let mut outcome: SwitchOutcome = serde_json::from_str(&answer.document)?;
+    if outcome.effect == SwitchEffect::NextStart && is_served(&site.data)? {
         // A server that takes no commands yet, or no more.
-        outcome.effect = Effect::Pending;
+        outcome.effect = SwitchEffect::Pending;
     }
     let (text, effect) = (told(&outcome, world), outcome.effect);
     place.args.answer(&Answer { outcome, check }, &text)?;
     Ok(exit(effect))
 }
 
-fn exit(effect: Effect) -> ExitCode {
+fn exit(effect: SwitchEffect) -> ExitCode {
     match effect {
-        Effect::Switched | Effect::NextStart => ExitCode::SUCCESS,
-        Effect::Failed | Effect::Refused => ExitCode::FAILURE,
-        Effect::Pending => ExitCode::from(2),
+        SwitchEffect::Switched | SwitchEffect::NextStart => ExitCode::SUCCESS,
+        SwitchEffect::Failed | SwitchEffect::Refused => ExitCode::FAILURE,
+        SwitchEffect::Pending => ExitCode::from(2),
     }
 }
 
 /// Writes the answer for people.
-fn told(answer: &Switched, world: World) -> String {
+fn told(answer: &SwitchOutcome, world: World) -> String {
     let which = if answer.built_in {
         "the built-in guest".to_owned()
     } else {
@@ -140,17 +140,17 @@ fn told(answer: &Switched, world: World) -> String {
     };
     let why = answer.failures.join("; ");
     let told = match answer.effect {
-        Effect::Switched => format!("{world}: {which} serves"),
-        Effect::NextStart => {
+        SwitchEffect::Switched => format!("{world}: {which} serves"),
+        SwitchEffect::NextStart => {
             format!("{world}: {which} serves from the next start on; no server runs")
         }
-        Effect::Pending => {
+        SwitchEffect::Pending => {
             format!(
                 "{world}: {which} was chosen, and the server has not said yet that it serves: see `svc guest status`"
             )
         }
-        Effect::Refused => return format!("{world}: not rolled back: {why}"),
-        Effect::Failed => return format!("{world}: {which} does not serve: {why}"),
+        SwitchEffect::Refused => return format!("{world}: not rolled back: {why}"),
+        SwitchEffect::Failed => return format!("{world}: {which} does not serve: {why}"),
     };
     if why.is_empty() {
         told

@@ -5,14 +5,14 @@
 
 use rusqlite::params;
 
-use super::{Act, stored};
+use super::{AuditAction, workspace_column};
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
 /// An entry of a change that is yet to be made.
 #[derive(Debug)]
-pub struct Ahead {
+pub struct AuditEntryAhead {
     workspace: String,
     number: i64,
 }
@@ -22,26 +22,26 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// The database's.
-    pub fn does(
+    pub fn record_audit_ahead(
         &self,
-        act: Act,
+        act: AuditAction,
         workspace: Option<&WorkspaceId>,
         target: &dyn std::fmt::Display,
         now: Timestamp,
-    ) -> Result<Option<Ahead>, Error> {
-        let Some(doer) = self.doer() else {
+    ) -> Result<Option<AuditEntryAhead>, Error> {
+        let Some(actor) = self.actor() else {
             return Ok(None);
         };
-        let number = self.enter(doer, act, workspace, target, now)?;
-        let workspace = stored(workspace);
-        Ok(Some(Ahead { workspace, number }))
+        let number = self.insert_entry(actor, act, workspace, target, now)?;
+        let workspace = workspace_column(workspace);
+        Ok(Some(AuditEntryAhead { workspace, number }))
     }
 
     /// Takes back the entry of what was not done after all.
     ///
     /// # Errors
     /// The database's.
-    pub fn did_not(&self, entry: &Ahead) -> Result<(), Error> {
+    pub fn withdraw_audit(&self, entry: &AuditEntryAhead) -> Result<(), Error> {
         self.execute(
             "DELETE FROM audit WHERE workspace_id = ?1 AND number = ?2",
             params![entry.workspace, entry.number],

@@ -2,11 +2,11 @@
 //!
 //! The actor travels with the task, as its span does: a door sets it once ([`done_by`]), and every transaction that begins under it
 //! takes it along, so that nothing between the door and the row can drop or forge it. The transaction says what it did
-//! ([`Tx::did`]): its rows and the entry are kept or undone as one. What nobody asked for, such as the end of a project's
-//! time, has no doer and leaves no entry. What another database holds is said ahead (`audit/ahead.rs`).
+//! ([`Tx::record_audit`]): its rows and the entry are kept or undone as one. What nobody asked for, such as the end of a project's
+//! time, has no actor and leaves no entry. What another database holds is said ahead (`audit/ahead.rs`).
 
 mod ahead;
-mod kept;
+mod retention;
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use super::{Control, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-pub use ahead::Ahead;
-pub use kept::forget_old;
+pub use ahead::AuditEntryAhead;
+pub use retention::forget_old;
 
 /// How long entries are kept, in seconds.
-pub const KEPT: i64 = 90 * 24 * 3600;
+pub const RETENTION_SECONDS: i64 = 90 * 24 * 3600;
 /// The principal of commands.
 const OPERATOR: &str = "operator";
 
 /// Actor of a change, and the request in which it acts.
 #[derive(Clone, Debug)]
-pub struct Doer {
+pub struct Actor {
     principal: Arc<str>,
     request_id: Arc<str>,
 }
 
-impl Doer {
+impl Actor {
     /// Somebody with a credential.
     pub fn new(principal: &str, request_id: &Arc<str>) -> Self {
         Self {
@@ -50,13 +50,13 @@ impl Doer {
         }
     }
 
-    /// The doer as a text that [`Doer::read`] reads.
-    pub fn written(&self) -> String {
+    /// The actor as a text that [`Actor::decode`] reads.
+    pub fn encode(&self) -> String {
         format!("{} {}", self.principal, self.request_id)
     }
 
-    /// The doer that a text names.
-    pub fn read(text: &str) -> Option<Self> {
+    /// The actor that a text names.
+    pub fn decode(text: &str) -> Option<Self> {
         let (principal, request_id) = text.split_once(' ')?;
         Some(Self {
             principal: principal.into(),
@@ -66,36 +66,36 @@ impl Doer {
 }
 
 tokio::task_local! {
-    static DOER: Doer;
+    static DOER: Actor;
 }
 
 /// Does work on behalf of somebody.
-pub async fn done_by<T>(doer: Doer, work: impl Future<Output = T>) -> T {
-    DOER.scope(doer, work).await
+pub async fn with_actor<T>(actor: Actor, work: impl Future<Output = T>) -> T {
+    DOER.scope(actor, work).await
 }
 
 /// Returns the actor of this task, if there is one.
-pub fn doer() -> Option<Doer> {
+pub fn current_actor() -> Option<Actor> {
     DOER.try_with(Clone::clone).ok()
 }
 
 /// Work that goes on in a task of its own, on behalf of who acts in this one.
-pub async fn carried<T>(doer: Option<Doer>, work: impl Future<Output = T>) -> T {
-    match doer {
-        Some(doer) => done_by(doer, work).await,
+pub async fn carry_actor<T>(actor: Option<Actor>, work: impl Future<Output = T>) -> T {
+    match actor {
+        Some(actor) => with_actor(actor, work).await,
         None => work.await,
     }
 }
 
-macro_rules! acts {
+macro_rules! audit_actions {
     ($($name:ident $text:literal $about:literal,)+) => {
         /// Acts that the audit names: `<domain>.<verb>`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Act {
+        pub enum AuditAction {
             $(#[doc = $about] $name,)+
         }
 
-        impl Act {
+        impl AuditAction {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
@@ -118,7 +118,7 @@ macro_rules! acts {
     };
 }
 
-acts! {
+audit_actions! {
     WorkspaceCreate "workspace.create" "A workspace was made; its id.",
     WorkspaceUpdate "workspace.update" "Its display name or plan was changed; its id.",
     WorkspaceDelete "workspace.delete" "Its end was begun, with all that it owns; its id.",
@@ -157,36 +157,36 @@ acts! {
 
 impl Tx<'_> {
     /// Says what this transaction does to something of a workspace, or of nobody's: an entry of the audit, if somebody acts.
-    pub fn did(
+    pub fn record_audit(
         &self,
-        act: Act,
+        act: AuditAction,
         workspace: Option<&WorkspaceId>,
         target: &dyn Display,
         now: Timestamp,
     ) -> Result<(), Error> {
-        match self.doer() {
-            Some(doer) => self.did_by(doer, act, workspace, target, now),
+        match self.actor() {
+            Some(actor) => self.record_audit_as(actor, act, workspace, target, now),
             None => Ok(()),
         }
     }
 
     /// Says what somebody else than who acts now has done: where a crash came between the change and its record.
-    pub fn did_by(
+    pub fn record_audit_as(
         &self,
-        doer: &Doer,
-        act: Act,
+        actor: &Actor,
+        act: AuditAction,
         workspace: Option<&WorkspaceId>,
         target: &dyn Display,
         now: Timestamp,
     ) -> Result<(), Error> {
-        self.enter(doer, act, workspace, target, now).map(drop)
+        self.insert_entry(actor, act, workspace, target, now).map(drop)
     }
 
     /// Adds an entry; returns its number.
-    fn enter(
+    fn insert_entry(
         &self,
-        doer: &Doer,
-        act: Act,
+        actor: &Actor,
+        act: AuditAction,
         workspace: Option<&WorkspaceId>,
         target: &dyn Display,
         now: Timestamp,
@@ -197,13 +197,13 @@ impl Tx<'_> {
              RETURNING number",
         )?;
         let entry = params![
-            stored(workspace),
+            workspace_column(workspace),
             now,
-            &*doer.principal,
+            &*actor.principal,
             act.as_str(),
             target.to_string(),
-            &*doer.request_id,
-            act.is_about_access() || &*doer.principal == OPERATOR,
+            &*actor.request_id,
+            act.is_about_access() || &*actor.principal == OPERATOR,
         ];
         Ok(insert.query_row(entry, |row| row.get(0))?)
     }
@@ -244,9 +244,9 @@ pub async fn entries(
     limit: u32,
     now: Timestamp,
 ) -> Result<Entries, Error> {
-    let workspace = stored(workspace.as_ref());
+    let workspace = workspace_column(workspace.as_ref());
     let before = before.map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
-    let since = now.plus_seconds(-KEPT);
+    let since = now.plus_seconds(-RETENTION_SECONDS);
     let mut rows = control
         .read(move |c| {
             c.prepare_cached(
@@ -279,19 +279,19 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<(u64, Entry)> {
 }
 
 /// A workspace as its entries name it.
-fn stored(workspace: Option<&WorkspaceId>) -> String {
+fn workspace_column(workspace: Option<&WorkspaceId>) -> String {
     workspace.map(ToString::to_string).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::kept::{Most, forget};
+    use super::retention::{Retention, forget};
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_795_176_000_000);
 
-    fn did(tx: &Tx<'_>, target: &str, now: Timestamp) -> Result<(), Error> {
-        tx.did(Act::KeyCreate, None, &target, now)
+    fn record_audit(tx: &Tx<'_>, target: &str, now: Timestamp) -> Result<(), Error> {
+        tx.record_audit(AuditAction::KeyCreate, None, &target, now)
     }
 
     async fn targets(control: &Control) -> Vec<String> {
@@ -304,24 +304,24 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let control = Control::open(directory.path()).unwrap();
         let request_id: Arc<str> = "r-1".into();
-        let doer = Doer::new("usr_1", &request_id);
+        let actor = Actor::new("usr_1", &request_id);
         let write = async |target: &'static str, result: Result<(), Error>| {
             let write = control.write(move |tx| {
-                did(tx, target, NOW)?;
+                record_audit(tx, target, NOW)?;
                 result
             });
             write.await
         };
-        done_by(doer.clone(), async {
+        with_actor(actor.clone(), async {
             write("kept", Ok(())).await.unwrap();
             write("undone", Err(Error::Busy)).await.unwrap_err();
-            // A task of its own has no doer, unless it takes this one along.
+            // A task of its own has no actor, unless it takes this one along.
             let alone = control.clone();
-            let alone = async move { alone.write(|tx| did(tx, "alone", NOW)).await };
+            let alone = async move { alone.write(|tx| record_audit(tx, "alone", NOW)).await };
             tokio::spawn(alone).await.unwrap().unwrap();
             let along = control.clone();
-            let along = async move { along.write(|tx| did(tx, "along", NOW)).await };
-            tokio::spawn(carried(super::doer(), along))
+            let along = async move { along.write(|tx| record_audit(tx, "along", NOW)).await };
+            tokio::spawn(carry_actor(super::current_actor(), along))
                 .await
                 .unwrap()
                 .unwrap();
@@ -331,23 +331,23 @@ mod tests {
         assert_eq!(targets(&control).await, ["along", "kept"]);
         let entry = &entries(&control, None, None, 1, NOW).await.unwrap().entries[0];
         assert_eq!((&*entry.principal, &*entry.request_id), ("usr_1", "r-1"));
-        let again = Doer::read(&doer.written()).unwrap();
-        assert_eq!(again.written(), doer.written());
+        let again = Actor::decode(&actor.encode()).unwrap();
+        assert_eq!(again.encode(), actor.encode());
     }
 
     #[tokio::test]
     async fn the_oldest_are_forgotten_first() {
         let directory = tempfile::tempdir().unwrap();
         let control = Control::open(directory.path()).unwrap();
-        done_by(Doer::operator("r-1"), async {
+        with_actor(Actor::operator("r-1"), async {
             for number in 0..10 {
                 let at = NOW.plus_seconds(number);
-                let write = control.write(move |tx| did(tx, &number.to_string(), at));
+                let write = control.write(move |tx| record_audit(tx, &number.to_string(), at));
                 write.await.unwrap();
             }
         })
         .await;
-        let most = |of_workspace| Most {
+        let most = |of_workspace| Retention {
             of_workspace,
             of_principal: 100,
         };
@@ -368,23 +368,23 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let control = Control::open(directory.path()).unwrap();
         let request_id: Arc<str> = "r-1".into();
-        let acts = async |principal: &str, act: Act, times: u32| {
-            done_by(Doer::new(principal, &request_id), async {
+        let acts = async |principal: &str, act: AuditAction, times: u32| {
+            with_actor(Actor::new(principal, &request_id), async {
                 for _ in 0..times {
                     let target = format!("{principal}:{}", act.as_str());
-                    let write = control.write(move |tx| tx.did(act, None, &target, NOW));
+                    let write = control.write(move |tx| tx.record_audit(act, None, &target, NOW));
                     write.await.unwrap();
                 }
             })
             .await;
         };
-        acts("admin", Act::KeyCreate, 1).await;
-        acts("admin", Act::MemberAdd, 1).await;
-        acts("owner", Act::WorkspaceUpdate, 1).await;
-        acts("colleague", Act::FrontendPublish, 2).await;
-        acts("editor", Act::RevisionCreate, 20).await;
-        acts("editor", Act::PriceCreate, 20).await;
-        let most = Most {
+        acts("admin", AuditAction::KeyCreate, 1).await;
+        acts("admin", AuditAction::MemberAdd, 1).await;
+        acts("owner", AuditAction::WorkspaceUpdate, 1).await;
+        acts("colleague", AuditAction::FrontendPublish, 2).await;
+        acts("editor", AuditAction::RevisionCreate, 20).await;
+        acts("editor", AuditAction::PriceCreate, 20).await;
+        let most = Retention {
             of_workspace: 6,
             of_principal: 4,
         };

@@ -5,13 +5,13 @@
 
 use rusqlite::{Connection, params};
 
-use super::KEPT;
+use super::RETENTION_SECONDS;
 use crate::control::{Control, Error};
 use svc_base::clock::Timestamp;
 
 /// Most entries of a kind that are kept: beyond them the oldest are forgotten.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
+pub(super) struct Retention {
     /// Number of entries of a workspace.
     pub(super) of_workspace: i64,
     /// Number of entries of one principal in it.
@@ -19,23 +19,23 @@ pub(super) struct Most {
 }
 
 /// Number of entries that are kept of each kind.
-const MOST: Most = Most {
+const RETENTION: Retention = Retention {
     of_workspace: 100_000,
     of_principal: 20_000,
 };
 /// How many entries a transaction forgets at most, so that nobody waits for it long.
-const STEP: i64 = 2_000;
+const DELETE_BATCH: i64 = 2_000;
 
 /// Forgets entries that are kept long enough, and those beyond the most that are kept of a principal and of a workspace.
 ///
 /// # Errors
 /// The database's.
 pub async fn forget_old(control: &Control, now: Timestamp) -> Result<(), Error> {
-    forget(control, now.plus_seconds(-KEPT), MOST).await
+    forget(control, now.plus_seconds(-RETENTION_SECONDS), RETENTION).await
 }
 
-pub(super) async fn forget(control: &Control, until: Timestamp, most: Most) -> Result<(), Error> {
-    let step = STEP;
+pub(super) async fn forget(control: &Control, until: Timestamp, most: Retention) -> Result<(), Error> {
+    let step = DELETE_BATCH;
     loop {
         let removed: Result<usize, Error> = control
             .write(move |tx| {
@@ -80,7 +80,7 @@ async fn forget_before(control: &Control, excesses: Vec<Excess>) -> Result<(), E
                         principal,
                         first,
                     } = excess;
-                    Ok(tx.execute(sql, params![workspace, is_lasting, principal, first, STEP])?)
+                    Ok(tx.execute(sql, params![workspace, is_lasting, principal, first, DELETE_BATCH])?)
                 })
                 .await;
             if removed? == 0 {

@@ -5,24 +5,24 @@ use std::sync::mpsc::Receiver;
 use rusqlite::Connection;
 
 use crate::control::Error;
-use crate::control::change::{Change, Followers};
+use crate::control::change::{Change, ChangeListeners};
 use crate::control::residue::Residue;
 use svc_base::fault;
 use svc_base::positions::{Position, Unacknowledged};
 
 /// How many queued writes share one commit at most.
-const GROUP: usize = 64;
+const MAX_GROUP: usize = 64;
 
 /// Runs inside the shared transaction, or learns why there is none.
-pub(super) type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> Done + Send>;
+pub(super) type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> FinishedJob + Send>;
 /// Tells a caller once the fate of the commit is known.
-pub(super) type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
+pub(super) type AnswerCaller = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 /// A job that has run.
-pub(super) struct Done {
+pub(super) struct FinishedJob {
     /// The changes that it noted; `None` if what it did is to be undone.
     pub(super) kept: Option<Vec<Change>>,
-    pub(super) tell: Tell,
+    pub(super) tell: AnswerCaller,
 }
 
 /// Runs jobs in groups until nobody can send one. A group is committed, which is the first step; once that is acknowledged, its
@@ -30,13 +30,13 @@ pub(super) struct Done {
 pub(super) fn write_loop(
     connection: &Connection,
     jobs: &Receiver<Job>,
-    followers: &Followers,
+    listeners: &ChangeListeners,
     residue: &Residue,
 ) {
     let (mut position, mut waiting) = (Position::default(), Unacknowledged::default());
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
-        while group.len() < GROUP {
+        while group.len() < MAX_GROUP {
             match jobs.try_recv() {
                 Ok(job) => group.push(job),
                 Err(_) => break,
@@ -52,38 +52,38 @@ pub(super) fn write_loop(
         // this is where they are, and the next group may run meanwhile.
         let acknowledged = position;
         for written in waiting.acknowledged(acknowledged) {
-            followers.deliver(&written.changes);
+            listeners.deliver(&written.changes);
             fault::point("commit.delivered");
-            written.tell();
+            written.answer_callers();
         }
     }
 }
 
 /// A group whose fate is known, and whose callers wait for the second step.
-struct Written {
+struct CommittedGroup {
     /// Changes that are durable.
     changes: Vec<Change>,
-    tells: Vec<Tell>,
+    tells: Vec<AnswerCaller>,
     failure: Option<rusqlite::Error>,
 }
 
-impl Written {
-    fn tell(self) {
+impl CommittedGroup {
+    fn answer_callers(self) {
         let failure = self.failure.as_ref();
         for tell in self.tells {
-            tell(failure.map_or(Ok(()), |error| Err(copy_of(error))));
+            tell(failure.map_or(Ok(()), |error| Err(clone_error(error))));
         }
     }
 }
 
 /// Runs a group of jobs in one transaction and commits it, which syncs it.
-fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Written {
+fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> CommittedGroup {
     let mut failure = connection.execute_batch("BEGIN IMMEDIATE").err();
     let mut tells = Vec::with_capacity(group.len());
     let mut changes = Vec::new();
     for job in group {
         let done = match &failure {
-            Some(error) => job(Err(copy_of(error))),
+            Some(error) => job(Err(clone_error(error))),
             None => run_one(connection, job, &mut failure),
         };
         tells.push(done.tell);
@@ -91,7 +91,7 @@ fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Wri
     }
     if failure.is_none() {
         failure = connection.execute_batch("COMMIT").err();
-        residue.committed();
+        residue.on_commit();
     }
     if let Some(error) = &failure {
         tracing::error!(%error, "control database writes failed to commit");
@@ -103,7 +103,7 @@ fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Wri
     if failure.is_some() {
         changes.clear();
     }
-    Written {
+    CommittedGroup {
         changes,
         tells,
         failure,
@@ -112,9 +112,9 @@ fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Wri
 
 /// Runs one job in a savepoint. A full disk or an I/O error can end the whole transaction under it: that is
 /// the `failure` of everybody in the group.
-fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Error>) -> Done {
+fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Error>) -> FinishedJob {
     if let Err(error) = connection.execute_batch("SAVEPOINT job") {
-        let done = job(Err(copy_of(&error)));
+        let done = job(Err(clone_error(&error)));
         *failure = Some(error);
         return done;
     }
@@ -131,7 +131,7 @@ fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Err
 }
 
 /// The error of a shared commit, for each of its callers.
-fn copy_of(error: &rusqlite::Error) -> Error {
+fn clone_error(error: &rusqlite::Error) -> Error {
     let (code, text) = match error {
         rusqlite::Error::SqliteFailure(code, text) => (*code, text.clone()),
         other => (

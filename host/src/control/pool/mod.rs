@@ -13,19 +13,19 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::audit::{self, Doer};
-use super::change::{Change, Followers};
+use super::audit::{self, Actor};
+use super::change::{Change, ChangeListeners};
 use super::counters::Counters;
 use super::residue::Residue;
 use super::{Error, migrations};
-use group::{Done, Job, Tell, write_loop};
+use group::{FinishedJob, Job, AnswerCaller, write_loop};
 
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";
 /// How many readers may run at once.
 const READERS: usize = 4;
 /// How long a statement waits for another process, which is an operator's command.
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The write-ahead log is cut back to this after a checkpoint, in bytes.
 const WAL_BYTES: i64 = 16 << 20;
 
@@ -40,7 +40,7 @@ struct Inner {
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
     reading: Semaphore,
-    followers: Arc<Followers>,
+    listeners: Arc<ChangeListeners>,
     residue: Residue,
     counters: Arc<Counters>,
 }
@@ -51,7 +51,7 @@ pub struct Tx<'c> {
     changes: RefCell<Vec<Change>>,
     counters: &'c Counters,
     /// Actor of the job, if there is one.
-    doer: Option<Doer>,
+    actor: Option<Actor>,
 }
 
 impl Tx<'_> {
@@ -66,8 +66,8 @@ impl Tx<'_> {
     }
 
     /// Actor of this transaction, if there is one.
-    pub(super) fn doer(&self) -> Option<&Doer> {
-        self.doer.as_ref()
+    pub(super) fn actor(&self) -> Option<&Actor> {
+        self.actor.as_ref()
     }
 }
 
@@ -86,7 +86,7 @@ impl Control {
     pub fn open(data: &Path) -> Result<Self, Error> {
         let path = data.join(FILE);
         let mut connection = Connection::open(&path)?;
-        connection.busy_timeout(BUSY)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
@@ -100,8 +100,8 @@ impl Control {
         let counters = Arc::new(Counters::open(data)?);
         migrations::migrate(&mut connection, &counters)?;
         let (sender, receiver) = channel();
-        let followers = Arc::new(Followers::default());
-        let told = Arc::clone(&followers);
+        let listeners = Arc::new(ChangeListeners::default());
+        let told = Arc::clone(&listeners);
         let thread = std::thread::Builder::new()
             .name("control-writer".into())
             .spawn(move || write_loop(&connection, &receiver, &told, &committed))
@@ -114,7 +114,7 @@ impl Control {
             thread: Mutex::new(Some(thread)),
             readers: Mutex::new(Vec::new()),
             reading: Semaphore::new(READERS),
-            followers,
+            listeners,
             residue,
             counters,
         })))
@@ -124,16 +124,16 @@ impl Control {
     ///
     /// # Errors
     /// When there is none.
-    pub fn look(directory: &Path) -> Result<Self, Error> {
+    pub fn open_read_only(directory: &Path) -> Result<Self, Error> {
         let control = Self(Arc::new(Inner {
             path: directory.join(FILE),
             writer: Mutex::default(),
             thread: Mutex::default(),
             readers: Mutex::default(),
             reading: Semaphore::new(READERS),
-            followers: Arc::default(),
+            listeners: Arc::default(),
             residue: Residue::default(),
-            counters: Arc::new(Counters::look(directory)?),
+            counters: Arc::new(Counters::open_read_only(directory)?),
         }));
         control
             .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
@@ -142,8 +142,8 @@ impl Control {
 
     /// Has `follower` learn of every change that a write notes, before the write is answered. It runs on the writer's
     /// thread: it only puts what it keeps in memory right.
-    pub fn follow(&self, follower: impl Fn(&Change) + Send + Sync + 'static) {
-        self.0.followers.add(follower);
+    pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
+        self.0.listeners.add(listener);
     }
 
     /// Counts of the installation.
@@ -172,7 +172,7 @@ impl Control {
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel::<Result<T, E>>();
-        let (doer, counters) = (audit::doer(), self.counters());
+        let (actor, counters) = (audit::current_actor(), self.counters());
         let job: Job = Box::new(move |connection| {
             let mut changes = Vec::new();
             let result = match connection {
@@ -181,7 +181,7 @@ impl Control {
                         connection,
                         changes: RefCell::default(),
                         counters: &counters,
-                        doer,
+                        actor,
                     };
                     let result = catch_unwind(AssertUnwindSafe(|| job(&tx)))
                         .unwrap_or_else(|_| Err(Error::Panicked.into()));
@@ -191,7 +191,7 @@ impl Control {
                 Err(error) => Err(error.into()),
             };
             let keep = result.is_ok();
-            let tell: Tell = Box::new(move |committed| {
+            let tell: AnswerCaller = Box::new(move |committed| {
                 let result = match committed {
                     Err(error) if keep => Err(error.into()),
                     _ => result,
@@ -199,7 +199,7 @@ impl Control {
                 // A caller that has gone away does not want the answer.
                 let _ = answer.send(result);
             });
-            Done {
+            FinishedJob {
                 kept: keep.then_some(changes),
                 tell,
             }
@@ -291,7 +291,7 @@ impl Inner {
     fn open_reader(&self) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
-        connection.busy_timeout(BUSY)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     }

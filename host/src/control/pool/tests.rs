@@ -47,7 +47,7 @@ fn a_change_is_delivered_before_its_caller_is_answered_and_only_if_it_is_kept() 
     let control = Control::open(directory.path()).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let followed = Arc::clone(&seen);
-    control.follow(move |change| followed.lock().unwrap().push(change.clone()));
+    control.on_change(move |change| followed.lock().unwrap().push(change.clone()));
     let note = |slug: &'static str, result: Result<(), Error>| {
         control.write(move |tx| {
             tx.note(Change::Slug(slug.to_owned()));

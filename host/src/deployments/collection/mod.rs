@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::content::{Content, Digest, Hold};
+use crate::content::{Content, Digest, ContentLock};
 use crate::control;
 use crate::deployments::store::is_referenced;
 use crate::infra::Infra;
@@ -77,7 +77,7 @@ impl Collector {
             }
             // What a backup copies stays until it has; the next collection comes soon enough.
             let data = self.infra.config.data.clone();
-            let hold = tokio::task::spawn_blocking(move || Hold::take(&data)).await??;
+            let hold = tokio::task::spawn_blocking(move || ContentLock::exclusive(&data)).await??;
             if hold.is_none() {
                 break;
             }

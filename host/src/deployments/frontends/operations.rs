@@ -7,7 +7,7 @@ use super::scope::FrontendScope;
 use super::views::{FrontendList, FrontendView};
 use super::{Frontends, Target};
 use crate::access::{Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
@@ -19,12 +19,12 @@ pub async fn create(
     frontends: Arc<Frontends>,
     at: ProjectScope<Editor>,
     input: CreateFrontend,
-    keep: Keep<FrontendView>,
+    keep: AnswerKeeper<FrontendView>,
 ) -> Result<FrontendView, Problem> {
     let new = input.checked()?;
     let (project, config) = (at.project, Arc::clone(frontends.config()));
     let owner = project.clone();
-    let keep = keep.of(move |frontend| FrontendView::new(frontend, &owner, &config));
+    let keep = keep.map_view(move |frontend| FrontendView::new(frontend, &owner, &config));
     let frontend = frontends.create(project.clone(), new, keep).await?;
     Ok(FrontendView::new(&frontend, &project, frontends.config()))
 }

@@ -11,7 +11,7 @@ use super::requests::{CreateFrontend, explain_share_fields};
 use super::scope::{FrontendScope, TargetPath};
 use super::views::{FrontendList, FrontendView};
 use super::{Frontends, operations};
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
 use crate::access::{Editor, Viewer};
 use crate::http::context::Context;
 use crate::http::extract::{NoQuery, UnreadBody};
@@ -35,7 +35,7 @@ use crate::projects::scope::ProjectScope;
 )]
 pub async fn create(
     State(frontends): State<Arc<Frontends>>,
-    request: Repeatable,
+    request: IdempotentRequest,
     at: ProjectScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
@@ -44,13 +44,13 @@ pub async fn create(
         .await
         .map_err(explain_share_fields)?;
     let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "frontends",
         parent: &parent,
     };
     let work = |keep| operations::create(frontends, at, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 

@@ -7,7 +7,7 @@ use http::request::Parts;
 use serde::Deserialize;
 
 use super::{Frontend, FrontendError, Frontends, Target};
-use crate::access::{Floor, HasFloor};
+use crate::access::{MinimumRole, HasMinimumRole};
 use crate::config::Config;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
@@ -23,7 +23,7 @@ pub struct FrontendScope<F> {
     pub frontend: Frontend,
 }
 
-impl<F: Floor> FrontendScope<F> {
+impl<F: MinimumRole> FrontendScope<F> {
     /// Finds an active frontend of a project.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl<F: Floor> FrontendScope<F> {
     }
 }
 
-impl<F: Floor> HasFloor for FrontendScope<F> {
+impl<F: MinimumRole> HasMinimumRole for FrontendScope<F> {
     const ROLE: Role = F::ROLE;
 }
 
@@ -71,7 +71,7 @@ impl TargetPath {
     }
 }
 
-impl<F: Floor, S> FromRequestParts<S> for FrontendScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for FrontendScope<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,

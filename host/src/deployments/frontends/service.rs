@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::model::{Frontend, FrontendError, FrontendState, FrontendSummary, NewFrontend, Target};
 use super::store;
 use crate::config::Config;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::kept_answers::AnswerKeeper;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
 use crate::deployments::publication::{Capacity, PageSource, Pipeline, SlugReservations};
@@ -57,7 +57,7 @@ impl Frontends {
         &self,
         project: Project,
         new: NewFrontend,
-        keep: Keep<Frontend>,
+        keep: AnswerKeeper<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         self.capacity.check_frontend(project.workspace.id).await?;
         let slug = self.slugs.reserve(new.requested_slug.as_deref()).await?;
@@ -106,7 +106,7 @@ impl Frontends {
         mut frontend: Frontend,
         name: Option<String>,
         content: String,
-        keep: Keep<Frontend>,
+        keep: AnswerKeeper<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         let source = PageSource {
             content_type: frontend.content_type,
@@ -133,8 +133,8 @@ impl Frontends {
                 }
                 frontend.state = FrontendState::Active;
                 frontend.source = Some(published.source);
-                projects::did(tx, &project.id, Act::FrontendCreate, &frontend.id, now)?;
-                keep.keep(tx, &frontend)?;
+                projects::record_audit(tx, &project.id, AuditAction::FrontendCreate, &frontend.id, now)?;
+                keep.store(tx, &frontend)?;
                 Ok(frontend)
             })
             .await?;
@@ -205,7 +205,7 @@ impl Frontends {
                 // A frontend that is being created is removed, too: its creation then ends with `NotFound`.
                 rows::remove(tx, &frontend.id, now)?;
                 announce_change(tx, &config, &address_of(&frontend, &project), now)?;
-                projects::did(tx, &project.id, Act::FrontendDelete, &frontend.id, now)?;
+                projects::record_audit(tx, &project.id, AuditAction::FrontendDelete, &frontend.id, now)?;
                 Ok::<_, FrontendError>(true)
             })
             .await?;
@@ -217,7 +217,7 @@ impl Frontends {
     pub async fn begin_project_end(
         &self,
         project: ProjectId,
-        act: Option<Act>,
+        act: Option<AuditAction>,
     ) -> Result<(), control::Error> {
         let (config, now) = (Arc::clone(&self.infra.config), self.infra.clock.now());
         self.infra
@@ -227,7 +227,7 @@ impl Frontends {
                 if let Some(act) = act
                     && projects::is_live(tx, &project, now)?
                 {
-                    projects::did(tx, &project, act, &project, now)?;
+                    projects::record_audit(tx, &project, act, &project, now)?;
                 }
                 let Some(label) = projects::begin_deletion(tx, &project, now)? else {
                     return Ok(());

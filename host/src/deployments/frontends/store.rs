@@ -14,7 +14,7 @@ const SELECT_FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.s
 
 /// Reads a frontend from its row, without the numbers that are counted elsewhere.
 fn read_frontend(row: &Row<'_>) -> rusqlite::Result<Frontend> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     Ok(Frontend {
         id: row.get("id")?,
         slug: row.get("slug")?,

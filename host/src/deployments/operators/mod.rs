@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use store::Reference;
 
 use crate::config::Config;
-use crate::content::{self, Artifact, Content, Digest, OnceFiles, Place};
-use crate::control::audit::Act;
+use crate::content::{self, Artifact, Content, Digest, OneTimeFiles, ContentLocation};
+use crate::control::audit::AuditAction;
 use crate::control::events::{self, Event};
 use crate::control::{Control, Error, Tx, answers};
 use crate::deployments;
@@ -42,15 +42,15 @@ pub async fn set_disabled(
             };
             match served {
                 Some(config) => announce_slug(tx, &config, &slug, now)?,
-                None => events::tell(tx, &Event::SlugChanged(slug), now)?,
+                None => events::record(tx, &Event::SlugChanged(slug), now)?,
             }
             let act = match disabled {
-                true => Act::DeploymentDisable,
-                false => Act::DeploymentEnable,
+                true => AuditAction::DeploymentDisable,
+                false => AuditAction::DeploymentEnable,
             };
             match project {
-                Some(project) => projects::did(tx, &project, act, &id, now)?,
-                None => tx.did(act, None, &id, now)?,
+                Some(project) => projects::record_audit(tx, &project, act, &id, now)?,
+                None => tx.record_audit(act, None, &id, now)?,
             }
             Ok(true)
         })
@@ -63,8 +63,8 @@ pub async fn set_disabled(
 /// The database's; the events that it did not follow are there still, then.
 pub async fn follow_events(infra: &Infra) -> Result<(), Error> {
     for (id, event) in infra.control.read(events::unhandled).await? {
-        if let Some(Event::Noted(deed)) = &event {
-            events::log(deed);
+        if let Some(Event::CommandRun(deed)) = &event {
+            events::log_command(deed);
         }
         let (config, now) = (Arc::clone(&infra.config), infra.clock.now());
         let followed: Result<(), Error> = infra
@@ -73,7 +73,7 @@ pub async fn follow_events(infra: &Infra) -> Result<(), Error> {
                 if let Some(Event::SlugChanged(slug)) = event {
                     announce_slug(tx, &config, &slug, now)?;
                 }
-                events::handled(tx, id)
+                events::delete(tx, id)
             })
             .await;
         followed?;
@@ -148,10 +148,10 @@ pub async fn referenced_content(control: &Control) -> Result<BTreeSet<Digest>, E
 pub async fn settle_content_location(
     control: &Control,
     content: &Content,
-    place: &Place,
-    before: &Place,
+    place: &ContentLocation,
+    before: &ContentLocation,
 ) -> anyhow::Result<()> {
-    if place == before && place.lasts() {
+    if place == before && place.is_durable() {
         return Ok(());
     }
     let mut missing = referenced_content(control).await?;
@@ -159,7 +159,7 @@ pub async fn settle_content_location(
     for there in content.list().await?.0 {
         missing.remove(&there);
     }
-    if !missing.is_empty() && !before.lasts() {
+    if !missing.is_empty() && !before.is_durable() {
         anyhow::bail!(
             "content_url: content was in memory, and what pages need ended with that process: begin with another data directory"
         );
@@ -170,7 +170,7 @@ pub async fn settle_content_location(
             missing.len()
         );
     }
-    Ok(place.note()?)
+    Ok(place.record()?)
 }
 
 /// Returns the ids of all deployments, whatever their state.
@@ -186,8 +186,8 @@ pub async fn remove_one_time_shares(control: &Control, now: Timestamp) -> Result
             for id in &ids {
                 deployments::store::remove(tx, id, now)?;
             }
-            answers::forget_absent(tx, DEPLOY_ROUTE, &deployments::store::ids(tx)?)?;
-            events::forget(tx)?;
+            kept_answers::delete_absent(tx, DEPLOY_ROUTE, &deployments::store::ids(tx)?)?;
+            events::delete_all(tx)?;
             Ok(ids.len())
         })
         .await
@@ -219,7 +219,7 @@ pub struct Findings {
 pub async fn check(
     control: &Control,
     content: &Content,
-    once: Option<&OnceFiles>,
+    once: Option<&OneTimeFiles>,
 ) -> anyhow::Result<Findings> {
     let mut found = Findings::default();
     let references = check_rows(control, &mut found).await?;
@@ -261,7 +261,7 @@ async fn check_rows(control: &Control, found: &mut Findings) -> anyhow::Result<V
     }
     found.errors.extend(contradictions);
     let counters = control.counters();
-    let damage = tokio::task::spawn_blocking(move || counters.damage()).await??;
+    let damage = tokio::task::spawn_blocking(move || counters.integrity_error()).await??;
     found
         .errors
         .extend(damage.map(|line| format!("counters: {line}")));
@@ -332,7 +332,7 @@ async fn check_unused(
 /// where a file is missing: a share that was read meanwhile has neither.
 async fn check_once(
     control: &Control,
-    once: &OnceFiles,
+    once: &OneTimeFiles,
     found: &mut Findings,
 ) -> anyhow::Result<()> {
     let rows = async || control.read(deployments::store::one_time_ids).await;

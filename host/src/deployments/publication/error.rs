@@ -1,6 +1,6 @@
 //! Why nothing was published.
 
-use crate::access::Abandoned;
+use crate::access::ClientGone;
 use crate::config::CapReached;
 use crate::content;
 use crate::control;
@@ -28,7 +28,7 @@ pub enum PublishError {
     Cap(#[from] CapReached),
     /// The client has hung up, and nothing was stored.
     #[error(transparent)]
-    Abandoned(#[from] Abandoned),
+    Abandoned(#[from] ClientGone),
     /// Everything else, for the log.
     #[error(transparent)]
     Internal(anyhow::Error),

@@ -10,7 +10,7 @@ use super::PublishError;
 use super::page_source::{PageSource, Placement};
 use super::runtime::{self, Runtimes};
 use super::timings::{Stage, Timings};
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::content::{Artifact, Content, Digest, Pin};
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
@@ -184,7 +184,7 @@ impl Pipeline {
         };
         let name = source.runtime.as_ref().map(|_| runtime::newest_name());
         // Its future is large, and part of those of many routes.
-        let rendering = Box::pin(while_awaited(self.sandbox.render(source)));
+        let rendering = Box::pin(while_client_waits(self.sandbox.render(source)));
         let rendered = self.timings.time(Stage::Render, rendering).await??;
         Ok(RenderedPage {
             html: rendered.html,
@@ -220,7 +220,7 @@ impl Pipeline {
             let digests = (Digest::of(&source), Digest::of(&object));
             Ok::<_, std::io::Error>((digests, source, object))
         };
-        let compressing = while_awaited(self.sandbox.pages().run(work));
+        let compressing = while_client_waits(self.sandbox.pages().run(work));
         let compressed = self.timings.time(Stage::Compress, compressing).await??;
         let (digests, source, object) = compressed?;
         let bytes = (source.len() + object.len()) as u64;

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::config::Config;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::kept_answers::AnswerKeeper;
+use crate::control::audit::AuditAction;
 use crate::control::{Control, Error};
 use crate::deployments::store as rows;
 use crate::infra::Infra;
@@ -128,7 +128,7 @@ impl Reports {
     pub async fn insert(
         &self,
         report: NewReport,
-        keep: Keep<Reported>,
+        keep: AnswerKeeper<Reported>,
     ) -> Result<Reported, ReportError> {
         let id = ReportId::new(&self.infra.clock, &self.infra.random)?;
         let now = self.infra.clock.now();
@@ -141,7 +141,7 @@ impl Reports {
                 }
                 store::insert_report(tx, &id, &report, now)?;
                 let reported = Reported { id };
-                keep.keep(tx, &reported)?;
+                keep.store(tx, &reported)?;
                 Ok(reported)
             })
             .await
@@ -163,7 +163,7 @@ pub async fn close(
         .write(move |tx| {
             let closed = store::close_report(tx, &id, now)?;
             if closed.is_some() {
-                tx.did(Act::ReportClose, None, &id, now)?;
+                tx.record_audit(AuditAction::ReportClose, None, &id, now)?;
             }
             Ok(closed)
         })

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::{NewReport, Reason, Reported, Reports, forms};
 use crate::access::MaybeCaller;
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
 use crate::config::Config;
 use crate::deployments::serving::answer::platform_page;
 use crate::http::context::Context;
@@ -55,7 +55,7 @@ pub async fn report(
     State(reports): State<Arc<Reports>>,
     context: Context,
     headers: HeaderMap,
-    request: Repeatable,
+    request: IdempotentRequest,
     caller: MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
@@ -73,12 +73,12 @@ pub async fn report(
 /// Takes a report, once for each idempotency key.
 async fn take_report(
     reports: Arc<Reports>,
-    request: Repeatable,
+    request: IdempotentRequest,
     MaybeCaller(caller): MaybeCaller,
     body: ReadBody<ReportRequest>,
 ) -> Result<Response, Problem> {
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "reports",
         parent: "",
     };
@@ -97,7 +97,7 @@ async fn take_report(
     };
     let by = caller.as_ref();
     request
-        .once(by, route, &body.raw, StatusCode::ACCEPTED, work)
+        .run_once(by, route, &body.raw, StatusCode::ACCEPTED, work)
         .await
 }
 

@@ -9,7 +9,7 @@ use super::views::{
     ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
 };
 use crate::access::{Editor, Viewer};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::frontends::scope::FrontendScope;
 use crate::deployments::frontends::views::FrontendView;
 use crate::http::problem::Problem;
@@ -49,11 +49,11 @@ pub async fn create(
     revisions: Arc<Revisions>,
     at: FrontendScope<Editor>,
     input: CreateRevision,
-    keep: Keep<RevisionCreated>,
+    keep: AnswerKeeper<RevisionCreated>,
 ) -> Result<RevisionCreated, Problem> {
     let (new, target) = (input.checked()?, at.target());
     let config = Arc::clone(revisions.config());
-    let keep = keep.of(move |drafted| RevisionCreated::new(drafted, &config));
+    let keep = keep.map_view(move |drafted| RevisionCreated::new(drafted, &config));
     let drafted = revisions
         .create_draft(at.at.project, target, new, keep)
         .await?;

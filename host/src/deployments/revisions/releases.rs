@@ -3,7 +3,7 @@
 use super::model::{Revision, RevisionError, RevisionKind, RevisionState};
 use super::service::{Revisions, revision_in};
 use super::store;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
 use crate::deployments::frontends::{Frontend, FrontendError, Target, active_in, address_of};
 use crate::deployments::publication::{PageSource, PublishedContent};
@@ -124,10 +124,10 @@ pub(super) fn apply_release(
 }
 
 /// Returns the name of a release in the audit.
-fn audit_act(kind: RevisionKind) -> Act {
+fn audit_act(kind: RevisionKind) -> AuditAction {
     match kind {
-        RevisionKind::Rollback => Act::RevisionRollback,
-        _ => Act::RevisionPromote,
+        RevisionKind::Rollback => AuditAction::RevisionRollback,
+        _ => AuditAction::RevisionPromote,
     }
 }
 
@@ -182,7 +182,7 @@ impl Revisions {
                     published,
                 };
                 apply_release(tx, &frontend, &released, now)?;
-                projects::did(tx, &project.id, audit_act(new.kind), &revision.id, now)?;
+                projects::record_audit(tx, &project.id, audit_act(new.kind), &revision.id, now)?;
                 Ok(ReleaseOutcome {
                     frontend: active_in(tx, &project.id, &id)?,
                     revision: revision_in(tx, &id, &revision.id)?,

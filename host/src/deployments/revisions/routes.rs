@@ -13,7 +13,7 @@ use super::views::{
     ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
 };
 use super::{PreviewError, Revisions, operations};
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
 use crate::access::{Editor, Viewer};
 use crate::deployments::frontends::requests::explain_share_fields;
 use crate::deployments::frontends::scope::FrontendScope;
@@ -96,19 +96,19 @@ pub struct RevisionPath {
 )]
 pub async fn create(
     State(revisions): State<Arc<Revisions>>,
-    request: Repeatable,
+    request: IdempotentRequest,
     at: FrontendScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateRevision>().await?;
     let (caller, parent) = (at.at.authority.caller.clone(), at.frontend.id.to_string());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "revisions",
         parent: &parent,
     };
     let work = |keep| operations::create(revisions, at, body.value, keep);
     request
-        .once(Some(&caller), route, &body.raw, StatusCode::OK, work)
+        .run_once(Some(&caller), route, &body.raw, StatusCode::OK, work)
         .await
 }
 

@@ -11,11 +11,11 @@ use super::model::{
 };
 use super::releases::{RevisionRelease, apply_release};
 use super::store;
-use crate::access::while_awaited;
+use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::kept_answers::AnswerKeeper;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
 use crate::deployments::frontends::{
     Frontend, FrontendError, Frontends, Target, active_in, address_of,
@@ -226,7 +226,7 @@ impl Revisions {
         project: Project,
         target: Target,
         new: NewDraft,
-        keep: Keep<CreatedDraft>,
+        keep: AnswerKeeper<CreatedDraft>,
     ) -> Result<CreatedDraft, RevisionError> {
         let (frontend, active) = self.frontend_with_history(&project, &target).await?;
         if new.base != Some(active) {
@@ -267,7 +267,7 @@ impl Revisions {
                         kind: RevisionKind::Draft,
                     };
                     store::insert(tx, &deployment, &made, now)?;
-                    projects::did(tx, &project, Act::RevisionCreate, &id, now)?;
+                    projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
                 }
                 // An older draft with the same content gets this base, too: its author has seen the live revision.
                 store::set_base(tx, &id, &active)?;
@@ -276,7 +276,7 @@ impl Revisions {
                     revision: revision_in(tx, &deployment, &id)?,
                     deduplicated,
                 };
-                keep.keep(tx, &drafted)?;
+                keep.store(tx, &drafted)?;
                 Ok(drafted)
             })
             .await
@@ -314,7 +314,7 @@ impl Revisions {
             .sandbox
             .pages()
             .run(move |_| apply_in_order(text, &edits, most));
-        let edited = while_awaited(editing).await.map_err(PublishError::from)?;
+        let edited = while_client_waits(editing).await.map_err(PublishError::from)?;
         edited.map_err(PublishError::from)?
     }
 
@@ -371,7 +371,7 @@ impl Revisions {
                     published,
                 };
                 apply_release(tx, &frontend, &released, now)?;
-                projects::did(tx, &project.id, Act::FrontendPublish, &id, now)?;
+                projects::record_audit(tx, &project.id, AuditAction::FrontendPublish, &id, now)?;
                 Ok::<_, RevisionError>(active_in(tx, &project.id, &id)?)
             })
             .await?;

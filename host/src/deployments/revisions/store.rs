@@ -14,7 +14,7 @@ const COLUMNS: &str = "number, id, source_digest, preview_digest, title, message
                        created_at, promoted_at";
 
 fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     let kind: String = row.get("kind")?;
     let state: String = row.get("state")?;
     Ok(Revision {

@@ -45,7 +45,7 @@ pub(in crate::deployments) fn page(
     now: Timestamp,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let best = document::preferred(&page.variants, request, |variant| variant.encoding);
+    let best = document::preferred_variant(&page.variants, request, |variant| variant.encoding);
     let Some(variant) = best else {
         return Err(Problem::internal(&format!(
             "page {} has no variants",
@@ -102,7 +102,7 @@ fn edge_lifetime(page: &Page, now: Timestamp) -> Result<HeaderValue, Problem> {
 /// Chooses the encoding of a source: a large one is compressed for a client that takes gzip.
 pub(super) fn source_encoding(source: &RawSource, request: &HeaderMap) -> Encoding {
     let encodings = [Encoding::Gzip, Encoding::Identity];
-    let preferred = document::preferred(&encodings, request, |encoding| *encoding).copied();
+    let preferred = document::preferred_variant(&encodings, request, |encoding| *encoding).copied();
     preferred
         .filter(|_| source.bytes.len() >= SMALLEST_COMPRESSED)
         .unwrap_or(Encoding::Identity)
@@ -122,7 +122,7 @@ pub(super) fn source(
     let media_type = HeaderValue::from_static(page.content_type.media_type());
     headers.insert(header::CONTENT_TYPE, media_type);
     let etag = document::etag(&source.digest, source.encoding);
-    document::describe(&mut headers, &etag, source.encoding);
+    document::add_variant_headers(&mut headers, &etag, source.encoding);
     document::respond(headers, &etag, &source.bytes, request)
 }
 

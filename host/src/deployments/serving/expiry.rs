@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::content::OnceFiles;
+use crate::content::OneTimeFiles;
 use crate::control;
 use crate::deployments::address::announce_change;
 use crate::deployments::{once_files, store};
@@ -15,12 +15,12 @@ const SHARES_A_STEP: u32 = 500;
 #[derive(Clone, Debug)]
 pub struct Expiry {
     infra: Infra,
-    once: OnceFiles,
+    once: OneTimeFiles,
 }
 
 impl Expiry {
     /// Makes the sweep of a server.
-    pub fn new(infra: Infra, once: OnceFiles) -> Self {
+    pub fn new(infra: Infra, once: OneTimeFiles) -> Self {
         Self { infra, once }
     }
 

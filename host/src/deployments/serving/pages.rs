@@ -220,7 +220,7 @@ impl PageVariant {
         let whole = |policy: &HeaderMap| {
             let mut headers = policy.clone();
             headers.insert(header::CONTENT_TYPE, HTML_TYPE);
-            document::describe(&mut headers, &etag, encoding);
+            document::add_variant_headers(&mut headers, &etag, encoding);
             headers
         };
         Self {

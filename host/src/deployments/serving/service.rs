@@ -10,13 +10,13 @@ use super::pages::{Page, PageCache, PageGuard, PageKind, PagePolicy};
 use super::password;
 use super::visits::Visits;
 use crate::config::Config;
-use crate::content::{Artifact, Content, Digest, Encoding, encoded_quickly};
+use crate::content::{Artifact, Content, Digest, Encoding, gzip_quickly};
 use crate::control::Change;
 use crate::deployments::model::display_title;
 use crate::deployments::store;
 use crate::http::hosts::Host;
 use crate::infra::Infra;
-use crate::telemetry::Reading;
+use crate::telemetry::PolledGauge;
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_base::names::is_slug;
@@ -160,14 +160,14 @@ impl Serving {
             pages.misses.clone(),
         );
         let cache = Arc::clone(pages);
-        let bytes = Reading::new(
+        let bytes = PolledGauge::new(
             "svc_page_cache_bytes",
             "Bytes of pages in memory",
             move || cache.size().1,
         );
         registry.register_collector(Box::new(bytes));
         let cache = Arc::clone(pages);
-        let entries = Reading::new("svc_page_cache_pages", "Pages in memory", move || {
+        let entries = PolledGauge::new("svc_page_cache_pages", "Pages in memory", move || {
             cache.size().0 as u64
         });
         registry.register_collector(Box::new(entries));
@@ -370,7 +370,7 @@ impl Serving {
             return Ok(source);
         }
         let RawSource { digest, bytes, .. } = source;
-        let encoding_job = self.sandbox.pages().run(move |_| encoded_quickly(&bytes));
+        let encoding_job = self.sandbox.pages().run(move |_| gzip_quickly(&bytes));
         let bytes = encoding_job.await.map_err(|_| EncodeError::Busy)??;
         Ok(RawSource {
             digest,

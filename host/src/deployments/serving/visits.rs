@@ -123,7 +123,7 @@ impl Serving {
     pub async fn forget_visits(&self) -> Result<(), Error> {
         let counters = self.infra.control.counters();
         // Read before the list of deployments: a view is counted only after its deployment exists.
-        let counted = counters.counted();
+        let counted = counters.counted_deployments();
         let there = self.infra.control.read(store::ids).await?;
         let gone: Vec<_> = counted
             .into_iter()

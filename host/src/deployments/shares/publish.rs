@@ -3,8 +3,8 @@
 use super::store;
 use super::views::Deployed;
 use super::{DeleteToken, Shares};
-use crate::access::while_awaited;
-use crate::control::answers::Keep;
+use crate::access::while_client_waits;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Change};
 use crate::deployments::model::{Deployment, display_title};
 use crate::deployments::publication::{
@@ -53,7 +53,7 @@ impl Shares {
         &self,
         share: NewShare,
         by: Publisher,
-        keep: Keep<Deployed>,
+        keep: AnswerKeeper<Deployed>,
     ) -> Result<Deployed, PublishError> {
         self.capacity.check_share(&by).await?;
         let slug = self.slugs.reserve(share.name.as_deref()).await?;
@@ -103,7 +103,7 @@ impl Shares {
                 deployment.artifact = Some(published.artifact);
                 let holder = caps.check_share(tx, &by, published.bytes)?;
                 store::insert(tx, &deployment, &published.by, &holder, published.bytes)?;
-                keep.keep(tx, &deployed)?;
+                keep.store(tx, &deployed)?;
                 Ok(deployed)
             })
             .await
@@ -143,7 +143,7 @@ impl Shares {
         &self,
         once: OneTimePublication,
         deployed: Deployed,
-        keep: Keep<Deployed>,
+        keep: AnswerKeeper<Deployed>,
     ) -> Result<Deployed, PublishError> {
         let OneTimePublication {
             deployment,
@@ -159,7 +159,7 @@ impl Shares {
         let committing = self.pipeline.commit(move |tx| {
             let holder = caps.check_share(tx, &by, bytes)?;
             store::insert(tx, &deployment, &page.by, &holder, bytes)?;
-            keep.keep(tx, &deployed)?;
+            keep.store(tx, &deployed)?;
             Ok(deployed)
         });
         let added = committing.await;
@@ -195,7 +195,7 @@ impl Shares {
             .sandbox
             .checks()
             .run(move |_| password::hash_password(&password, &salt));
-        let hash = while_awaited(hashing).await??;
+        let hash = while_client_waits(hashing).await??;
         hash.map_err(PublishError::Internal)
     }
 

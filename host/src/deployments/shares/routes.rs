@@ -13,9 +13,9 @@ use super::requests::{ClaimRequest, DeployRequest, UploadOptions};
 use super::scope::ShareToken;
 use super::views::Deployed;
 use super::{Shares, operations};
-use crate::access::idempotency::{Repeatable, Route};
+use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
 use crate::access::{Editor, MaybeCaller};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::forms;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::publication::Publisher;
@@ -46,13 +46,13 @@ use svc_sandbox::Flow;
 pub async fn deploy(
     State(shares): State<Arc<Shares>>,
     context: Context,
-    request: Repeatable,
+    request: IdempotentRequest,
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<DeployRequest>().await?;
     let publisher = Publisher::new(context.client.network(), caller.clone());
-    let route = Route {
+    let route = IdempotencyScope {
         name: "deploy",
         parent: "",
     };
@@ -62,7 +62,7 @@ pub async fn deploy(
     };
     let by = caller.as_ref();
     request
-        .once(by, route, &body.raw, StatusCode::CREATED, work)
+        .run_once(by, route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 
@@ -126,7 +126,7 @@ async fn publish(
 ) -> Result<Response, Problem> {
     let (bytes, options) = body.bytes_and_query::<UploadOptions>().await?;
     let share = options.checked(&file, &bytes, &shares.config().limits)?;
-    let publishing = shares.publish(share, publisher, Keep::nothing());
+    let publishing = shares.publish(share, publisher, AnswerKeeper::none());
     let deployed = publishing.await?;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let answer = if negotiate::names(headers, "application/json") {
@@ -217,7 +217,7 @@ pub async fn reveal(
         .header(header::ALLOW, HeaderValue::from_static("GET, HEAD")));
     }
     // A form's body says nothing here, and one that is refused must not burn the page.
-    let (Parts { headers, .. }, _) = body.raw().await?;
+    let (Parts { headers, .. }, _) = body.read_with_head().await?;
     check_origin(shares.config(), &context, &headers)?;
     check_navigation(&headers)?;
     if !serving.is_unlocked(&page, unlock_tokens(&headers)) {

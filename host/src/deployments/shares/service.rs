@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::store;
 use crate::config::Config;
-use crate::content::OnceFiles;
-use crate::control::audit::Act;
+use crate::content::OneTimeFiles;
+use crate::control::audit::AuditAction;
 use crate::control::{self, Change};
 use crate::deployments::address::{PageAddress, announce_change};
 use crate::deployments::frontends::{Frontend, FrontendError, active_in};
@@ -30,7 +30,7 @@ use svc_sandbox::Sandbox;
 #[derive(Debug)]
 pub struct Shares {
     pub(super) infra: Infra,
-    pub(super) once: OnceFiles,
+    pub(super) once: OneTimeFiles,
     pub(super) sandbox: Sandbox,
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) capacity: Capacity,
@@ -76,7 +76,7 @@ impl Shares {
     /// Makes the service of a server; `once` has the files of one-time shares.
     pub fn new(
         infra: Infra,
-        once: OnceFiles,
+        once: OneTimeFiles,
         sandbox: Sandbox,
         pipeline: Arc<Pipeline>,
         capacity: Capacity,
@@ -201,7 +201,7 @@ impl Shares {
                 caps.check_claim(tx, &project.workspace.id)?;
                 store::move_to_project(tx, &id, (&project.id, &slug), published, now)?;
                 tx.note(Change::Slug(share.slug));
-                projects::did(tx, &project.id, Act::FrontendClaim, &id, now)?;
+                projects::record_audit(tx, &project.id, AuditAction::FrontendClaim, &id, now)?;
                 Ok::<_, ShareError>(active_in(tx, &project.id, &id)?)
             })
             .await?;

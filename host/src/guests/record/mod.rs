@@ -18,7 +18,7 @@ use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
 use super::components::{NEW, check_owner, installed_by_hand, is_ours};
-use crate::data_lock::make_private;
+use crate::data_lock::create_private_dir;
 use svc_base::clock::Timestamp;
 use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
@@ -234,7 +234,7 @@ impl Folder {
     /// The disk's, or a folder of somebody else's.
     pub fn store(&self, component: &[u8]) -> Result<HeldComponent, RecordError> {
         check_owner(&self.path)?;
-        make_private(&self.path)?;
+        create_private_dir(&self.path)?;
         let dir = disk::open(&self.path)?;
         let _lock = self.lock()?;
         let name = named(&GuestDigest::of(component));

@@ -116,7 +116,7 @@ impl Differences {
         };
         self.written += 1;
         if self.dir.is_none() {
-            crate::data_lock::make_private(path)?;
+            crate::data_lock::create_private_dir(path)?;
             self.dir = Some(disk::open(path)?);
         }
         let Some(dir) = &self.dir else {

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::check::Watch;
 use crate::backends::stored_sql;
-use crate::content::{Content, Hold, OnceFiles};
+use crate::content::{Content, ContentLock, OneTimeFiles};
 use crate::control::Control;
 use crate::deployments::operators::{self, StoredPage};
 use crate::deployments::publication::runtime;
@@ -117,7 +117,7 @@ pub struct Replay {
     /// Content store, which has the sources.
     pub content: Content,
     /// One-time shares.
-    pub once: OnceFiles,
+    pub once: OneTimeFiles,
     /// When it is: what has expired is nobody's concern.
     pub now: Timestamp,
     /// The guest that serves, and the new one.
@@ -134,7 +134,7 @@ impl Replay {
     pub async fn run(
         &self,
         world: World,
-        _hold: &Hold,
+        _hold: &ContentLock,
         differences: &mut Differences,
         watch: Watch<'_>,
     ) -> anyhow::Result<Replayed> {
@@ -299,8 +299,8 @@ async fn judged(guest: &Sandbox, piece: &stored_sql::StoredSql) -> anyhow::Resul
 ///
 /// # Errors
 /// The disk's, or a restore that has the content.
-pub fn hold(data: &std::path::Path) -> anyhow::Result<Arc<Hold>> {
-    let hold = Hold::keep(data)?;
+pub fn hold(data: &std::path::Path) -> anyhow::Result<Arc<ContentLock>> {
+    let hold = ContentLock::shared(data)?;
     hold.map(Arc::new)
         .context("the content is being restored: try again when that is done")
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use schemas::{cell, kind, prose, types};
+use schemas::{table_cell, type_text, escape_markup, types};
 
 /// The methods, in the order in which people read them.
 const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
@@ -17,7 +17,7 @@ type Members = Map<String, Value>;
 struct Operation<'a> {
     path: &'a str,
     method: &'a str,
-    is: &'a Members,
+    definition: &'a Members,
 }
 
 /// The whole reference.
@@ -29,15 +29,15 @@ pub(super) fn markdown(description: &Value, base_url: &str) -> String {
     );
     let tags = tags(description);
     for (tag, _) in &tags {
-        let _ = write!(out, "**{}**: ", sentence(tag));
-        let of_tag = operations.iter().filter(|one| one.has(tag));
+        let _ = write!(out, "**{}**: ", capitalize(tag));
+        let of_tag = operations.iter().filter(|one| one.has_tag(tag));
         let links = of_tag.map(|one| format!("[{}](#{})", one.name(), one.id()));
         let links: Vec<_> = links.collect();
         let _ = write!(out, "{}.\n\n", links.join(", "));
     }
     for (tag, about) in tags {
-        let _ = write!(out, "## {}\n\n{}\n\n", sentence(tag), prose(about));
-        for operation in operations.iter().filter(|one| one.has(tag)) {
+        let _ = write!(out, "## {}\n\n{}\n\n", capitalize(tag), escape_markup(about));
+        for operation in operations.iter().filter(|one| one.has_tag(tag)) {
             operation.write(&mut out, base_url);
         }
     }
@@ -58,29 +58,29 @@ fn operations(description: &Value) -> Vec<Operation<'_>> {
     paths
         .flat_map(|(path, item)| {
             METHODS.iter().filter_map(move |method| {
-                let is = item[*method].as_object()?;
-                Some(Operation { path, method, is })
+                let definition = item[*method].as_object()?;
+                Some(Operation { path, method, definition })
             })
         })
         .collect()
 }
 
 impl Operation<'_> {
-    fn has(&self, tag: &str) -> bool {
-        let tags = self.is.get("tags").and_then(Value::as_array);
+    fn has_tag(&self, tag: &str) -> bool {
+        let tags = self.definition.get("tags").and_then(Value::as_array);
         tags.is_some_and(|tags| tags.iter().any(|own| own == tag))
     }
 
-    fn said(&self, member: &str) -> &str {
-        self.is.get(member).map(text).unwrap_or_default()
+    fn text_of(&self, member: &str) -> &str {
+        self.definition.get(member).map(text).unwrap_or_default()
     }
 
     fn name(&self) -> String {
-        prose(self.said("summary"))
+        escape_markup(self.text_of("summary"))
     }
 
     fn id(&self) -> &str {
-        self.said("operationId")
+        self.text_of("operationId")
     }
 
     fn write(&self, out: &mut String, base_url: &str) {
@@ -91,10 +91,10 @@ impl Operation<'_> {
             self.id(),
             self.name()
         );
-        if !self.said("description").is_empty() {
-            let _ = write!(out, "{}\n\n", prose(self.said("description")));
+        if !self.text_of("description").is_empty() {
+            let _ = write!(out, "{}\n\n", escape_markup(self.text_of("description")));
         }
-        let _ = write!(out, "{}\n\n", self.who());
+        let _ = write!(out, "{}\n\n", self.needed_authority());
         self.parameters(out);
         self.body(out);
         self.answers(out);
@@ -103,9 +103,9 @@ impl Operation<'_> {
     }
 
     /// Authority that the call needs.
-    fn who(&self) -> String {
+    fn needed_authority(&self) -> String {
         let schemes = self.schemes();
-        match self.said("x-role") {
+        match self.text_of("x-role") {
             "" if schemes.is_empty() => "For everybody.".to_owned(),
             "" if schemes.contains(&"delete_token") => {
                 "For the holder of the share's `delete_token`, as `Authorization: Bearer`."
@@ -124,20 +124,20 @@ impl Operation<'_> {
 
     /// The credentials that it takes.
     fn schemes(&self) -> Vec<&str> {
-        let security = self.is.get("security").and_then(Value::as_array);
+        let security = self.definition.get("security").and_then(Value::as_array);
         let security = security.into_iter().flatten().filter_map(Value::as_object);
         security.flat_map(Map::keys).map(String::as_str).collect()
     }
 
     /// Whether it takes none, too.
     fn is_open(&self) -> bool {
-        let security = self.is.get("security").and_then(Value::as_array);
+        let security = self.definition.get("security").and_then(Value::as_array);
         let is_none = |one: &Value| one.as_object().is_some_and(Map::is_empty);
         security.is_some_and(|all| all.iter().any(is_none))
     }
 
     fn parameters(&self, out: &mut String) {
-        let parameters = self.is.get("parameters").and_then(Value::as_array);
+        let parameters = self.definition.get("parameters").and_then(Value::as_array);
         let Some(parameters) = parameters.filter(|all| !all.is_empty()) else {
             return;
         };
@@ -152,15 +152,15 @@ impl Operation<'_> {
                 "| `{}` | {} | {} | {needed}{} |",
                 text(&parameter["name"]),
                 text(&parameter["in"]),
-                kind(&parameter["schema"]),
-                cell(text(&parameter["description"]))
+                type_text(&parameter["schema"]),
+                table_cell(text(&parameter["description"]))
             );
         }
         out.push('\n');
     }
 
     fn body(&self, out: &mut String) {
-        let content = self.is.get("requestBody").map(|body| &body["content"]);
+        let content = self.definition.get("requestBody").map(|body| &body["content"]);
         let kinds = bodies(content);
         if !kinds.is_empty() {
             let _ = write!(out, "Body: {}.\n\n", kinds.join(", or "));
@@ -173,7 +173,7 @@ impl Operation<'_> {
             let _ = writeln!(
                 out,
                 "| {status} | {} | {} |",
-                cell(text(&answer["description"])),
+                table_cell(text(&answer["description"])),
                 bodies(Some(&answer["content"])).join(", or ")
             );
         }
@@ -194,13 +194,13 @@ impl Operation<'_> {
     }
 
     fn responses(&self) -> impl Iterator<Item = (&String, &Value)> {
-        let responses = self.is.get("responses").and_then(Value::as_object);
+        let responses = self.definition.get("responses").and_then(Value::as_object);
         responses.into_iter().flatten()
     }
 
     /// Shell command, and the answer to it.
     fn example(&self, out: &mut String, base_url: &str) {
-        let body = self.is.get("requestBody").map(|body| &body["content"]);
+        let body = self.definition.get("requestBody").map(|body| &body["content"]);
         let body = body.and_then(|content| example(&content["application/json"]));
         let answer = self.responses().find(|(status, _)| status.starts_with('2'));
         let answer = answer.and_then(|(_, answer)| example(&answer["content"]["application/json"]));
@@ -215,7 +215,7 @@ impl Operation<'_> {
         if self.method != usual {
             let _ = write!(command, " -X {}", self.method.to_uppercase());
         }
-        let _ = write!(command, " \"{base_url}{}\"", variables(self.path));
+        let _ = write!(command, " \"{base_url}{}\"", with_shell_variables(self.path));
         if self.schemes().contains(&"bearer") && !self.is_open() {
             command.push_str(" -H \"Authorization: Bearer $SVC_CREDENTIAL\"");
         }
@@ -233,7 +233,7 @@ impl Operation<'_> {
 fn bodies(content: Option<&Value>) -> Vec<String> {
     let content = content.and_then(Value::as_object).into_iter().flatten();
     let bodies = content.map(|(media, is)| match media.as_str() {
-        "application/json" => kind(&is["schema"]),
+        "application/json" => type_text(&is["schema"]),
         media => format!("`{media}`"),
     });
     bodies.collect()
@@ -246,7 +246,7 @@ fn example(media: &Value) -> Option<&Value> {
 }
 
 /// A path with variables of the shell for its parameters.
-fn variables(path: &str) -> String {
+fn with_shell_variables(path: &str) -> String {
     let mut parts = path.split('{');
     let mut done = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -261,7 +261,7 @@ fn is_error(status: &str) -> bool {
 }
 
 /// A text with a capital at its beginning.
-fn sentence(text: &str) -> String {
+fn capitalize(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(chars).collect()

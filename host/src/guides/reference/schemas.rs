@@ -16,11 +16,11 @@ pub(super) fn types(out: &mut String, description: &Value) {
     for (name, schema) in types.into_iter().flatten() {
         let _ = write!(out, "### <a id=\"type-{name}\"></a>{name}\n\n");
         if !text(&schema["description"]).is_empty() {
-            let _ = write!(out, "{}\n\n", prose(text(&schema["description"])));
+            let _ = write!(out, "{}\n\n", escape_markup(text(&schema["description"])));
         }
         match members(schema) {
             members if members.is_empty() => {
-                let _ = write!(out, "{}\n\n", kind(schema));
+                let _ = write!(out, "{}\n\n", type_text(schema));
             }
             members => {
                 out.push_str("| member | type | |\n|---|---|---|\n");
@@ -41,51 +41,51 @@ fn members(schema: &Value) -> Vec<String> {
             true => "Required.",
             false => "",
         };
-        let about = cell(text(&is["description"]));
+        let about = table_cell(text(&is["description"]));
         let said = [needed, about.as_str()];
         let said: Vec<_> = said.into_iter().filter(|part| !part.is_empty()).collect();
         let said = match said.join(" ") {
             said if said.is_empty() => said,
             said => format!("{said} "),
         };
-        format!("| `{name}` | {} | {said}|\n", kind(is))
+        format!("| `{name}` | {} | {said}|\n", type_text(is))
     };
     members.map(row).collect()
 }
 
 /// A type in a few words, for a cell of a table.
-pub(super) fn kind(schema: &Value) -> String {
+pub(super) fn type_text(schema: &Value) -> String {
     if let Some(name) = text(&schema["$ref"]).strip_prefix(TYPES) {
         return format!("[{name}](#type-{name})");
     }
     for several in ["oneOf", "anyOf"] {
         if let Some(ways) = schema[several].as_array() {
-            return one_of(ways.iter().map(kind));
+            return join_alternatives(ways.iter().map(type_text));
         }
     }
     if let Some(parts) = schema["allOf"].as_array()
         && schema["type"].is_null()
     {
-        let parts: Vec<_> = parts.iter().map(kind).collect();
+        let parts: Vec<_> = parts.iter().map(type_text).collect();
         return parts.join(" and ");
     }
     if let Some(values) = schema["enum"].as_array() {
-        return one_of(values.iter().map(|value| format!("`{}`", plain(value))));
+        return join_alternatives(values.iter().map(|value| format!("`{}`", value_text(value))));
     }
     if !schema["const"].is_null() {
-        return format!("`{}`", plain(&schema["const"]));
+        return format!("`{}`", value_text(&schema["const"]));
     }
     match &schema["type"] {
-        Value::Array(names) => one_of(names.iter().map(|name| named(text(name), schema))),
-        Value::String(name) => named(name, schema),
+        Value::Array(names) => join_alternatives(names.iter().map(|name| named_type_text(text(name), schema))),
+        Value::String(name) => named_type_text(name, schema),
         _ => "any JSON".to_owned(),
     }
 }
 
 /// A type by its name, with what its items are or what form it has.
-fn named(name: &str, schema: &Value) -> String {
+fn named_type_text(name: &str, schema: &Value) -> String {
     let more = match name {
-        "array" => format!(" of {}", kind(&schema["items"])),
+        "array" => format!(" of {}", type_text(&schema["items"])),
         "string" => match text(&schema["format"]) {
             "" => String::new(),
             format => format!(" ({format})"),
@@ -107,7 +107,7 @@ fn bounds(schema: &Value) -> String {
     }
 }
 
-fn one_of(ways: impl Iterator<Item = String>) -> String {
+fn join_alternatives(ways: impl Iterator<Item = String>) -> String {
     let mut known: Vec<String> = Vec::new();
     for way in ways {
         if !known.contains(&way) {
@@ -118,7 +118,7 @@ fn one_of(ways: impl Iterator<Item = String>) -> String {
 }
 
 /// A value as it is written in a table.
-fn plain(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -126,12 +126,12 @@ fn plain(value: &Value) -> String {
 }
 
 /// A text of the description in a cell of a table.
-pub(super) fn cell(said: &str) -> String {
-    prose(said).replace('\n', " ").replace('|', "\\|")
+pub(super) fn table_cell(said: &str) -> String {
+    escape_markup(said).replace('\n', " ").replace('|', "\\|")
 }
 
 /// A text of the description, in which `<` outside of code begins no markup.
-pub(super) fn prose(said: &str) -> String {
+pub(super) fn escape_markup(said: &str) -> String {
     let mut done = String::with_capacity(said.len());
     let mut is_code = false;
     for char in said.chars() {

@@ -42,31 +42,31 @@ pub fn check_characters(field: &str, text: Option<&str>, most: usize) -> Result<
 
 /// Credential of a request (RFC 6750, section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presented<'a> {
+pub enum PresentedCredential<'a> {
     /// None, or an empty one: what a client sends that was told of a variable which is not set.
-    Nothing,
+    Missing,
     /// Something else than a bearer token.
     Malformed,
     /// A bearer token.
     Token(&'a str),
 }
 
-impl<'a> Presented<'a> {
+impl<'a> PresentedCredential<'a> {
     /// Reads the credential from headers.
-    pub fn of(headers: &'a HeaderMap) -> Self {
+    pub fn from_headers(headers: &'a HeaderMap) -> Self {
         let value = headers.get(header::AUTHORIZATION);
-        value.map_or(Self::Nothing, Self::in_value)
+        value.map_or(Self::Missing, Self::from_value)
     }
 
     /// Reads the credential from the value of an `Authorization`.
-    pub fn in_value(value: &'a HeaderValue) -> Self {
+    pub fn from_value(value: &'a HeaderValue) -> Self {
         let Ok(value) = value.to_str() else {
             return Self::Malformed;
         };
         let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
         match (scheme, token.trim()) {
-            ("", "") => Self::Nothing,
-            (scheme, "") if scheme.eq_ignore_ascii_case("bearer") => Self::Nothing,
+            ("", "") => Self::Missing,
+            (scheme, "") if scheme.eq_ignore_ascii_case("bearer") => Self::Missing,
             (scheme, token) if scheme.eq_ignore_ascii_case("bearer") => Self::Token(token),
             _ => Self::Malformed,
         }
@@ -100,7 +100,7 @@ where
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        Self::of(request, Arc::from_ref(state).limits.body_bytes)
+        Self::new(request, Arc::from_ref(state).limits.body_bytes)
     }
 }
 
@@ -109,7 +109,7 @@ impl UnreadBody {
     ///
     /// # Errors
     /// `payload_too_large`, by the declared length; `unsupported_media_type`.
-    pub fn of(request: Request, limit: u64) -> Result<Self, Problem> {
+    pub fn new(request: Request, limit: u64) -> Result<Self, Problem> {
         check_length(request.headers(), limit)?;
         Ok(Self { request, limit })
     }
@@ -118,7 +118,7 @@ impl UnreadBody {
     ///
     /// # Errors
     /// `payload_too_large`, by the declared length.
-    pub fn at_most(mut self, limit: u64) -> Result<Self, Problem> {
+    pub fn with_limit(mut self, limit: u64) -> Result<Self, Problem> {
         self.limit = self.limit.min(limit);
         check_length(self.request.headers(), self.limit)?;
         Ok(self)
@@ -128,7 +128,7 @@ impl UnreadBody {
     ///
     /// # Errors
     /// The problem of the transfer.
-    pub async fn raw(self) -> Result<(Parts, Bytes), Problem> {
+    pub async fn read_with_head(self) -> Result<(Parts, Bytes), Problem> {
         let (parts, body) = self.request.into_parts();
         Ok((parts, read_body(body, self.limit).await?))
     }
@@ -259,7 +259,7 @@ where
 ///
 /// # Errors
 /// `invalid_request`.
-pub fn check_once(headers: &HeaderMap, names: &[HeaderName]) -> Result<(), Problem> {
+pub fn check_single_headers(headers: &HeaderMap, names: &[HeaderName]) -> Result<(), Problem> {
     let twice = |name: &&HeaderName| headers.get_all(*name).iter().nth(1).is_some();
     match names.iter().find(twice) {
         Some(name) => Err(invalid(format!(
@@ -334,7 +334,7 @@ pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
     let raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
     // An array of the fields' values would do for serde, but not for anybody who reads the description.
     if raw.trim_ascii_start().first() != Some(&b'{') {
-        return Err(misfit(raw, "It must be an object"));
+        return Err(unparsable(raw, "It must be an object"));
     }
     // A document that fits, as nearly all do, needs nobody to follow the path to a misfit.
     if let Ok(value) = serde_json::from_slice(raw) {
@@ -345,9 +345,9 @@ pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
         let path = error.path().to_string();
         let error = error.into_inner();
         if path == "." {
-            misfit(raw, &error.to_string())
+            unparsable(raw, &error.to_string())
         } else {
-            misfit(raw, &format!("`{path}`: {error}"))
+            unparsable(raw, &format!("`{path}`: {error}"))
         }
     })?;
     reader.end().map_err(|error| invalid_json(&error))?;
@@ -355,7 +355,7 @@ pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
 }
 
 /// The problem of a body that was not understood: a broken document is told as such wherever reading stopped.
-fn misfit(raw: &[u8], why: &str) -> Problem {
+fn unparsable(raw: &[u8], why: &str) -> Problem {
     match serde_json::from_slice::<serde_json::Value>(raw) {
         // JSON has no largest number; what a field takes has.
         Err(error) if !error.to_string().starts_with("number out of range") => invalid_json(&error),

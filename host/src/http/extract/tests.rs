@@ -60,18 +60,18 @@ fn bad_json_is_named() {
 #[test]
 fn bearer_tokens() {
     for (value, expected) in [
-        ("Bearer abc", Presented::Token("abc")),
-        ("bearer  abc ", Presented::Token("abc")),
-        ("Bearer", Presented::Nothing),
-        ("Bearer  ", Presented::Nothing),
-        ("", Presented::Nothing),
-        ("Basic abc", Presented::Malformed),
-        ("Basic", Presented::Malformed),
-        ("abc", Presented::Malformed),
+        ("Bearer abc", PresentedCredential::Token("abc")),
+        ("bearer  abc ", PresentedCredential::Token("abc")),
+        ("Bearer", PresentedCredential::Missing),
+        ("Bearer  ", PresentedCredential::Missing),
+        ("", PresentedCredential::Missing),
+        ("Basic abc", PresentedCredential::Malformed),
+        ("Basic", PresentedCredential::Malformed),
+        ("abc", PresentedCredential::Malformed),
     ] {
         let value = HeaderValue::from_static(value);
         let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
-        assert_eq!(Presented::of(&headers), expected);
+        assert_eq!(PresentedCredential::from_headers(&headers), expected);
     }
-    assert_eq!(Presented::of(&HeaderMap::new()), Presented::Nothing);
+    assert_eq!(PresentedCredential::from_headers(&HeaderMap::new()), PresentedCredential::Missing);
 }

@@ -17,7 +17,7 @@ use super::Socket;
 use super::wire::Wire;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::http::stall::Stalling;
+use crate::http::stall::StallTimeout;
 
 /// GUID that a key is hashed with for the answer (RFC 6455, section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -33,26 +33,26 @@ pub struct Upgrade {
 
 /// An upgrade that is under way.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedUpgrade {
     connection: OnUpgrade,
 }
 
 impl Upgrade {
     /// Whether a request asks for one, be it as it must be or not.
-    pub fn is_asked(headers: &HeaderMap) -> bool {
-        names(headers, &header::UPGRADE, "websocket")
+    pub fn is_requested(headers: &HeaderMap) -> bool {
+        list_contains(headers, &header::UPGRADE, "websocket")
     }
 
     /// Reads the handshake of a request.
     ///
     /// # Errors
     /// `invalid_request`, saying what is missing.
-    pub fn of(request: &mut Request) -> Result<Self, Problem> {
+    pub fn from_request(request: &mut Request) -> Result<Self, Problem> {
         let headers = request.headers();
         let asks = request.method() == Method::GET
             && request.version() == Version::HTTP_11
-            && names(headers, &header::CONNECTION, "upgrade")
-            && names(headers, &header::UPGRADE, "websocket");
+            && list_contains(headers, &header::CONNECTION, "upgrade")
+            && list_contains(headers, &header::UPGRADE, "websocket");
         if !asks {
             return Err(invalid(
                 "This address is a WebSocket: open it with a WebSocket client, over HTTP/1.1.",
@@ -76,34 +76,34 @@ impl Upgrade {
     }
 
     /// Accepts it: the answer to send, and the upgrade that follows it.
-    pub fn accept(self) -> (Response, Accepted) {
+    pub fn accept(self) -> (Response, AcceptedUpgrade) {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, self.answer);
-        let accepted = Accepted {
+        let accepted = AcceptedUpgrade {
             connection: self.connection,
         };
         (response, accepted)
     }
 }
 
-impl Accepted {
+impl AcceptedUpgrade {
     /// The socket, once the answer is sent; `None` if the client has gone by then.
-    pub async fn socket(self, most: usize) -> Option<Socket> {
+    pub async fn into_socket(self, most: usize) -> Option<Socket> {
         let upgraded = self.connection.await.ok()?;
         // A part of the connection's buffer would keep all of it.
         let own = |early: Bytes| Bytes::copy_from_slice(&early);
-        let upgraded = match upgrade::downcast::<TokioIo<Stalling<TcpStream>>>(upgraded) {
+        let upgraded = match upgrade::downcast::<TokioIo<StallTimeout<TcpStream>>>(upgraded) {
             Ok(parts) => {
                 let wire = Wire::Plain(parts.io.into_inner().into_inner());
                 return Some(Socket::new(wire, own(parts.read_buf), most));
             }
             Err(upgraded) => upgraded,
         };
-        type Secure = TokioIo<TlsStream<Stalling<TcpStream>>>;
+        type Secure = TokioIo<TlsStream<StallTimeout<TcpStream>>>;
         let parts = upgrade::downcast::<Secure>(upgraded).ok()?;
         let (stream, session) = parts.io.into_inner().into_inner();
         let wire = Wire::tls(stream.into_inner(), session);
@@ -112,14 +112,14 @@ impl Accepted {
 }
 
 /// Whether a header's list has a name.
-fn names(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
+fn list_contains(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
     let lines = headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
     lines
         .flat_map(|line| line.split(','))
         .any(|entry| entry.trim().eq_ignore_ascii_case(wanted))
 }
 
-fn answer_to(key: &HeaderValue) -> Option<HeaderValue> {
+fn accept_key(key: &HeaderValue) -> Option<HeaderValue> {
     let decoded = STANDARD.decode(key.as_bytes()).ok()?;
     if decoded.len() != 16 {
         return None;
@@ -139,11 +139,11 @@ mod tests {
     fn keys_are_answered_as_the_standard_says() {
         let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
         assert_eq!(
-            answer_to(&key).unwrap(),
+            accept_key(&key).unwrap(),
             HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
         );
         for bad in ["", "c2hvcnQ=", "not base64!", "dGhlIHNhbXBsZSBub25jZSE="] {
-            assert_eq!(answer_to(&HeaderValue::from_static(bad)), None, "{bad}");
+            assert_eq!(accept_key(&HeaderValue::from_static(bad)), None, "{bad}");
         }
     }
 }

@@ -12,7 +12,7 @@ mod socket;
 mod wire;
 
 pub use close::Close;
-pub use handshake::{Accepted, Upgrade};
-pub use outbox::{Flushed, Full, Outbox};
-pub use reader::{Event, Flow, Reader};
+pub use handshake::{AcceptedUpgrade, Upgrade};
+pub use outbox::{FlushResult, OutboxClosed, Outbox};
+pub use reader::{Event, ReadResult, Reader};
 pub use socket::{Incoming, Socket};

@@ -11,9 +11,9 @@ use super::wire::Wire;
 use super::{Close, frame};
 
 /// Frames that one write takes.
-const WRITE: usize = 64;
+const MAX_SLICES: usize = 64;
 /// Bytes that the kernel may hold of what a client has not taken: far less than it would by itself.
-const KERNEL: usize = 64 * 1024;
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Sending half of a socket. Senders put frames here, and never wait.
 #[derive(Debug)]
@@ -21,17 +21,17 @@ pub struct Outbox {
     wire: Wire,
     /// The most messages that wait for the kernel.
     most: usize,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<OutboxQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct OutboxQueue {
     /// The first may have been written in part: then it is what is left of it.
-    frames: VecDeque<Piece>,
+    frames: VecDeque<QueuedPiece>,
     /// How many messages they are.
     messages: usize,
     /// Whether some of the first frame is on its way, so that it must be finished.
-    begun: bool,
+    is_partly_written: bool,
     /// How many bytes were ever written.
     written: u64,
     /// Whether anything was ever put here.
@@ -48,7 +48,7 @@ struct Waiting {
 
 /// State of an outbox after its task has written what the kernel takes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub(super) struct WriteProgress {
     /// How many bytes the kernel has ever taken.
     pub(super) written: u64,
     /// Whether more wait for it.
@@ -61,17 +61,17 @@ pub(super) struct Progress {
 
 /// Frames in one piece, or a part of one.
 #[derive(Debug)]
-struct Piece {
+struct QueuedPiece {
     bytes: Bytes,
     /// How many messages are left of it, about, where it was written in part.
     messages: usize,
     /// Whether the next piece goes on with its frame.
-    goes_on: bool,
+    continues: bool,
 }
 
 /// Outcome of a [`Outbox::flush`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flushed {
+pub struct FlushResult {
     /// How many messages wait for the kernel.
     pub waiting: usize,
     /// How many were thrown away, because more waited than may: the socket is closed.
@@ -80,14 +80,14 @@ pub struct Flushed {
 
 /// A frame was not taken, because the socket is closed: before, or just now because too many waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full {
+pub struct OutboxClosed {
     /// How many messages were thrown away, this one included; 0 if the socket was closed before.
     pub dropped: usize,
 }
 
 impl Outbox {
     pub(super) fn new(wire: Wire, most: usize) -> Self {
-        wire.hold_at_most(KERNEL);
+        wire.limit_send_buffer(SEND_BUFFER_BYTES);
         Self {
             wire,
             most,
@@ -99,25 +99,25 @@ impl Outbox {
         &self.wire
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, OutboxQueue> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the socket's task write a message, or several frames in one piece.
     ///
     /// # Errors
-    /// [`Full`]: the socket is closed, with 1013 if this was one too many.
-    pub fn push(&self, piece: Bytes) -> Result<(), Full> {
+    /// [`OutboxClosed`]: the socket is closed, with 1013 if this was one too many.
+    pub fn push(&self, piece: Bytes) -> Result<(), OutboxClosed> {
         self.push_parts([piece])
     }
 
     /// Pushes one frame in several parts, of which nothing else comes in between.
     ///
     /// # Errors
-    /// [`Full`], as for [`Outbox::push`].
-    pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<(), Full> {
+    /// [`OutboxClosed`], as for [`Outbox::push`].
+    pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<(), OutboxClosed> {
         let mut waiting = self.lock();
-        waiting.make_room(1, self.most, &self.wire)?;
+        waiting.check_room(1, self.most, &self.wire)?;
         let last = parts.len().saturating_sub(1);
         for (number, bytes) in parts.into_iter().enumerate() {
             let is_last = number == last;
@@ -132,20 +132,20 @@ impl Outbox {
     /// Queues messages in one piece for the next [`Outbox::flush`], by which they must fit, and wakes nobody.
     ///
     /// # Errors
-    /// [`Full`], as for [`Outbox::push`]: of what was queued before, more waits for the kernel than may.
-    pub fn queue(&self, piece: Bytes, messages: usize) -> Result<(), Full> {
+    /// [`OutboxClosed`], as for [`Outbox::push`]: of what was queued before, more waits for the kernel than may.
+    pub fn queue(&self, piece: Bytes, messages: usize) -> Result<(), OutboxClosed> {
         let mut waiting = self.lock();
-        waiting.make_room(0, self.most, &self.wire)?;
+        waiting.check_room(0, self.most, &self.wire)?;
         waiting.add(piece, messages, false);
         Ok(())
     }
 
     /// Writes what the kernel takes. The rest is left to the socket's task, which waits for the kernel, unless it is too much:
     /// then the socket is closed with 1013.
-    pub fn flush(&self) -> Flushed {
+    pub fn flush(&self) -> FlushResult {
         let mut waiting = self.lock();
         if waiting.frames.is_empty() {
-            return Flushed::default();
+            return FlushResult::default();
         }
         waiting.write(&self.wire);
         let dropped = if waiting.messages > self.most && !waiting.closed {
@@ -153,10 +153,10 @@ impl Outbox {
         } else {
             0
         };
-        if waiting.broken || !waiting.blocked && waiting.is_some(&self.wire) {
+        if waiting.broken || !waiting.blocked && waiting.has_unwritten(&self.wire) {
             waiting.wake();
         }
-        Flushed {
+        FlushResult {
             waiting: waiting.messages,
             dropped,
         }
@@ -175,7 +175,7 @@ impl Outbox {
     }
 
     /// Closes the socket, and throws away what is not on its way yet.
-    pub fn cut(&self, close: Close) {
+    pub fn close_now(&self, close: Close) {
         let mut waiting = self.lock();
         if !waiting.closed {
             waiting.drop_unwritten();
@@ -184,7 +184,7 @@ impl Outbox {
     }
 
     /// Gives the client the first word: else a socket begins with the server's.
-    pub fn listen(&self) {
+    pub fn let_client_begin(&self) {
         let mut waiting = self.lock();
         waiting.used = true;
         waiting.wake();
@@ -193,7 +193,7 @@ impl Outbox {
     /// How many bytes the kernel has ever taken, and whether more wait for it.
     pub fn progress(&self) -> (u64, bool) {
         let waiting = self.lock();
-        (waiting.written, waiting.is_some(&self.wire))
+        (waiting.written, waiting.has_unwritten(&self.wire))
     }
 
     /// Whether nothing is taken any more.
@@ -202,15 +202,15 @@ impl Outbox {
     }
 
     /// Writes what the kernel takes, on behalf of the socket's task, which is woken when there is more to do.
-    pub(super) fn advance(&self, task: &Waker) -> Progress {
+    pub(super) fn advance(&self, task: &Waker) -> WriteProgress {
         let mut waiting = self.lock();
         waiting.write(&self.wire);
         match &mut waiting.task {
             Some(known) => known.clone_from(task),
             none => *none = Some(task.clone()),
         }
-        waiting.blocked = waiting.is_some(&self.wire);
-        Progress {
+        waiting.blocked = waiting.has_unwritten(&self.wire);
+        WriteProgress {
             written: waiting.written,
             waits: waiting.blocked,
             used: waiting.used,
@@ -224,30 +224,30 @@ impl Outbox {
     }
 }
 
-impl Waiting {
+impl OutboxQueue {
     /// Sees that so many messages can be added.
-    fn make_room(&mut self, messages: usize, most: usize, wire: &Wire) -> Result<(), Full> {
+    fn check_room(&mut self, messages: usize, most: usize, wire: &Wire) -> Result<(), OutboxClosed> {
         if self.messages + messages > most {
             // Its turn to be written may only not have come yet: the client is slow if the kernel says so.
             self.write(wire);
         }
         if self.closed || self.broken {
-            return Err(Full { dropped: 0 });
+            return Err(OutboxClosed { dropped: 0 });
         }
         self.used = true;
         if self.messages + messages > most {
             let dropped = self.close_slow() + messages.max(1);
-            return Err(Full { dropped });
+            return Err(OutboxClosed { dropped });
         }
         Ok(())
     }
 
-    fn add(&mut self, bytes: Bytes, messages: usize, goes_on: bool) {
+    fn add(&mut self, bytes: Bytes, messages: usize, continues: bool) {
         self.messages += messages;
-        self.frames.push_back(Piece {
+        self.frames.push_back(QueuedPiece {
             bytes,
             messages,
-            goes_on,
+            continues,
         });
     }
 
@@ -275,9 +275,9 @@ impl Waiting {
     fn drop_unwritten(&mut self) -> usize {
         let before = self.messages;
         let mut kept = 0;
-        if self.begun {
+        if self.is_partly_written {
             let mut frame = self.frames.iter();
-            kept = 1 + frame.by_ref().take_while(|piece| piece.goes_on).count();
+            kept = 1 + frame.by_ref().take_while(|piece| piece.continues).count();
         }
         self.frames.truncate(kept);
         self.messages = self.frames.iter().map(|piece| piece.messages).sum();
@@ -285,7 +285,7 @@ impl Waiting {
     }
 
     /// Whether something waits for the kernel.
-    fn is_some(&self, wire: &Wire) -> bool {
+    fn has_unwritten(&self, wire: &Wire) -> bool {
         !self.frames.is_empty() || wire.is_holding()
     }
 
@@ -307,9 +307,9 @@ impl Waiting {
         if let (Some(only), 1) = (self.frames.front(), self.frames.len()) {
             return wire.try_write(&only.bytes);
         }
-        let slices: [IoSlice<'_>; WRITE] =
+        let slices: [IoSlice<'_>; MAX_SLICES] =
             std::array::from_fn(|n| IoSlice::new(self.frames.get(n).map_or(&[], |f| &f.bytes)));
-        wire.try_write_vectored(&slices[..self.frames.len().min(WRITE)])
+        wire.try_write_vectored(&slices[..self.frames.len().min(MAX_SLICES)])
     }
 
     /// Removes bytes that the kernel has taken.
@@ -318,7 +318,7 @@ impl Waiting {
         while let Some(first) = self.frames.front_mut() {
             let length = first.bytes.len();
             if written < length {
-                self.begun |= written > 0;
+                self.is_partly_written |= written > 0;
                 first.bytes.advance(written);
                 // Messages that come together are of one kind, so that their bytes tell how many are left.
                 let left = (first.messages * (length - written)).div_ceil(length);
@@ -329,7 +329,7 @@ impl Waiting {
             written -= length;
             self.messages -= first.messages;
             // What goes on has begun with the piece before it.
-            self.begun = first.goes_on;
+            self.is_partly_written = first.continues;
             self.frames.pop_front();
         }
     }

@@ -9,7 +9,7 @@ use tungstenite::{Error, Message};
 use super::{Close, frame};
 
 /// Bytes of the buffer that each socket keeps while nothing comes. A longer frame has one of its own length.
-const BUFFER: usize = 512;
+const IDLE_BUFFER_BYTES: usize = 512;
 
 /// Message or control frame of a client, complete.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,13 +27,13 @@ pub enum Event<'a> {
 }
 
 /// Decision about the rest of the bytes after an event.
-pub type Flow = Result<(), Close>;
+pub type ReadResult = Result<(), Close>;
 
 /// Protocol state of a connection, without its I/O.
 #[derive(Debug)]
 pub struct Reader {
     protocol: WebSocketContext,
-    headers: Headers,
+    headers: HeaderTracker,
     closed: bool,
 }
 
@@ -41,13 +41,13 @@ impl Reader {
     /// Makes a reader of messages that have at most `most` bytes, in however many frames they come.
     pub fn new(most: usize) -> Self {
         let config = WebSocketConfig::default()
-            .read_buffer_size(BUFFER)
+            .read_buffer_size(IDLE_BUFFER_BYTES)
             .write_buffer_size(0)
             .max_message_size(Some(most))
             .max_frame_size(Some(most));
         Self {
             protocol: WebSocketContext::new(Role::Server, Some(config)),
-            headers: Headers::default(),
+            headers: HeaderTracker::default(),
             closed: false,
         }
     }
@@ -56,8 +56,8 @@ impl Reader {
     ///
     /// # Errors
     /// The reason to close: of a frame that breaks the protocol, or `on`'s own. Nothing may be fed after it.
-    pub fn feed(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> Flow) -> Flow {
-        let (taken, is_binary) = self.headers.until_binary(arrived);
+    pub fn feed(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> ReadResult) -> ReadResult {
+        let (taken, is_binary) = self.headers.find_binary(arrived);
         self.read(&arrived[..taken], on)?;
         match is_binary && !self.closed {
             true => Err(Close::BINARY),
@@ -65,8 +65,8 @@ impl Reader {
         }
     }
 
-    fn read(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> Flow) -> Flow {
-        let mut arrived = Arrived {
+    fn read(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> ReadResult) -> ReadResult {
+        let mut arrived = ArrivedBytes {
             bytes: arrived,
             answers: Vec::new(),
         };
@@ -89,7 +89,7 @@ impl Reader {
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Ok(());
                 }
-                Err(error) => return Err(reason(&error)),
+                Err(error) => return Err(close_reason(&error)),
             }
         }
         Ok(())
@@ -102,7 +102,7 @@ impl Reader {
 }
 
 /// Maps a violation of the protocol to the code of its close frame.
-fn reason(error: &Error) -> Close {
+fn close_reason(error: &Error) -> Close {
     match error {
         Error::Capacity(_) => Close::LARGE,
         Error::Utf8(_) => Close::TEXT,
@@ -113,7 +113,7 @@ fn reason(error: &Error) -> Close {
 /// Follows the headers of frames (RFC 6455, section 5.2), so that a binary message is refused before its payload comes.
 /// Everything else about frames is tungstenite's to judge.
 #[derive(Debug, Default)]
-struct Headers {
+struct HeaderTracker {
     header: [u8; 14],
     known: usize,
     payload_left: u64,
@@ -121,9 +121,9 @@ struct Headers {
     is_within_text: bool,
 }
 
-impl Headers {
+impl HeaderTracker {
     /// Returns how many bytes come before the header of a binary message is known, and whether one is.
-    fn until_binary(&mut self, arrived: &[u8]) -> (usize, bool) {
+    fn find_binary(&mut self, arrived: &[u8]) -> (usize, bool) {
         let mut at = 0;
         while at < arrived.len() {
             if self.payload_left > 0 {
@@ -169,12 +169,12 @@ impl Headers {
 }
 
 /// Stream of bytes that have arrived, which keeps what is written to it.
-struct Arrived<'a> {
+struct ArrivedBytes<'a> {
     bytes: &'a [u8],
     answers: Vec<u8>,
 }
 
-impl Read for Arrived<'_> {
+impl Read for ArrivedBytes<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.bytes.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -183,7 +183,7 @@ impl Read for Arrived<'_> {
     }
 }
 
-impl Write for Arrived<'_> {
+impl Write for ArrivedBytes<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.answers.extend_from_slice(bytes);
         Ok(bytes.len())

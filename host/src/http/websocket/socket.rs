@@ -9,15 +9,15 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Outbox;
-use super::reader::{Event, Flow, Reader};
+use super::reader::{Event, ReadResult, Reader};
 use super::wire::Wire;
 
 /// Bytes that are read at once; on the stack.
-const READ: usize = 4 * 1024;
+const READ_BYTES: usize = 4 * 1024;
 /// How long a client may take nothing of what is left for it, once its socket is closed.
-const FLUSH: Duration = Duration::from_secs(30);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may take to close its side.
-const LINGER: Duration = Duration::from_secs(5);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Message of a client for the owner of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +51,13 @@ impl Socket {
     }
 
     /// Splits the socket into its two halves: the outbox, of at most `queue` pieces, and the reader.
-    pub fn open(self, queue: usize) -> (Arc<Outbox>, Running) {
+    pub fn open(self, queue: usize) -> (Arc<Outbox>, SocketTask) {
         let outbox = Arc::new(Outbox::new(self.wire, queue));
-        let running = Running {
+        let running = SocketTask {
             outbox: Arc::clone(&outbox),
             early: self.early,
             reader: self.reader,
-            told: 0,
+            drained_at: 0,
         };
         (outbox, running)
     }
@@ -65,35 +65,35 @@ impl Socket {
 
 /// The half of a socket that its task has.
 #[derive(Debug)]
-pub struct Running {
+pub struct SocketTask {
     outbox: Arc<Outbox>,
     early: Bytes,
     reader: Reader,
     /// Bytes that the kernel had taken when the owner was last told that all were.
-    told: u64,
+    drained_at: u64,
 }
 
 /// Receiver of what a client sends.
-type Owner<'a> = dyn FnMut(Incoming<'_>) -> Flow + Send + 'a;
+type MessageHandler<'a> = dyn FnMut(Incoming<'_>) -> ReadResult + Send + 'a;
 
-impl Running {
+impl SocketTask {
     /// Reads and writes until either side closes or the connection breaks. What the client sends is read once it was
     /// sent something: a socket begins with the server's first word.
-    pub async fn run(&mut self, owner: &mut Owner<'_>) {
-        if let Err(close) = poll_fn(|context| self.poll(context, owner)).await {
+    pub async fn run(&mut self, handler: &mut MessageHandler<'_>) {
+        if let Err(close) = poll_fn(|context| self.poll(context, handler)).await {
             self.outbox.close(close);
         }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>, owner: &mut Owner<'_>) -> Poll<Flow> {
+    fn poll(&mut self, context: &mut Context<'_>, handler: &mut MessageHandler<'_>) -> Poll<ReadResult> {
         loop {
             let progress = self.outbox.advance(context.waker());
             if progress.is_over {
                 return Poll::Ready(Ok(()));
             }
-            if progress.written != self.told && !progress.waits {
-                self.told = progress.written;
-                owner(Incoming::Drained)?;
+            if progress.written != self.drained_at && !progress.waits {
+                self.drained_at = progress.written;
+                handler(Incoming::Drained)?;
                 continue;
             }
             if progress.waits {
@@ -105,7 +105,7 @@ impl Running {
             }
             if progress.used && !self.early.is_empty() {
                 let early = std::mem::take(&mut self.early);
-                self.feed(&early, owner)?;
+                self.feed(&early, handler)?;
                 continue;
             }
             // What comes before the server's first word is kept for later, once.
@@ -115,10 +115,10 @@ impl Running {
             if ready!(self.outbox.wire().poll_readable(context)).is_err() {
                 return Poll::Ready(Ok(()));
             }
-            let mut buffer = [0; READ];
+            let mut buffer = [0; READ_BYTES];
             match self.outbox.wire().try_read(&mut buffer) {
                 Ok(0) => return Poll::Ready(Ok(())),
-                Ok(length) if progress.used => self.feed(&buffer[..length], owner)?,
+                Ok(length) if progress.used => self.feed(&buffer[..length], handler)?,
                 Ok(length) => self.early = Bytes::copy_from_slice(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return Poll::Ready(Ok(())),
@@ -126,12 +126,12 @@ impl Running {
         }
     }
 
-    fn feed(&mut self, arrived: &[u8], owner: &mut Owner<'_>) -> Flow {
+    fn feed(&mut self, arrived: &[u8], handler: &mut MessageHandler<'_>) -> ReadResult {
         let outbox = &self.outbox;
         self.reader.feed(arrived, &mut |event| match event {
-            Event::Text(text) => owner(Incoming::Text(text)),
-            Event::Ping => owner(Incoming::Ping),
-            Event::Pong => owner(Incoming::Pong),
+            Event::Text(text) => handler(Incoming::Text(text)),
+            Event::Ping => handler(Incoming::Ping),
+            Event::Pong => handler(Incoming::Pong),
             Event::Answer(frame) => {
                 // A closed socket answers nothing.
                 let _ = outbox.push(frame);
@@ -151,13 +151,13 @@ impl Running {
             return;
         }
         let written = poll_fn(|context| self.poll_written(context));
-        if !matches!(tokio::time::timeout(FLUSH, written).await, Ok(true)) {
+        if !matches!(tokio::time::timeout(FLUSH_TIMEOUT, written).await, Ok(true)) {
             return;
         }
-        self.outbox.wire().end();
+        self.outbox.wire().shut_down();
         // A client that has not closed by then is cut off.
         let discarded = poll_fn(|context| self.poll_discarded(context));
-        let _ = tokio::time::timeout(LINGER, discarded).await;
+        let _ = tokio::time::timeout(LINGER_TIMEOUT, discarded).await;
     }
 
     /// Ready once everything is written, or nothing can be any more; returns whether it is written.
@@ -176,7 +176,7 @@ impl Running {
     /// Ready once the client has closed its side; what it sends until then is forgotten.
     fn poll_discarded(&self, context: &mut Context<'_>) -> Poll<()> {
         loop {
-            let mut buffer = [0; READ];
+            let mut buffer = [0; READ_BYTES];
             if ready!(self.outbox.wire().poll_readable(context)).is_err() {
                 return Poll::Ready(());
             }

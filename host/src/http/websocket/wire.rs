@@ -10,7 +10,7 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 
 /// Plain bytes that a TLS session takes before the kernel has taken what came of those before, in bytes.
-const SESSION: usize = 16 * 1024;
+const SESSION_BUFFER_BYTES: usize = 16 * 1024;
 
 /// Connection of a socket, which is read and written through a shared reference.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ pub(super) enum Wire {
     /// TCP as it is.
     Plain(TcpStream),
     /// TLS over TCP.
-    Tls(Box<Tls>),
+    Tls(Box<TlsWire>),
 }
 
 /// A TLS session over TCP.
 #[derive(Debug)]
-pub(super) struct Tls {
+pub(super) struct TlsWire {
     stream: TcpStream,
     session: Mutex<ServerConnection>,
 }
@@ -31,8 +31,8 @@ pub(super) struct Tls {
 impl Wire {
     /// A TLS session whose handshake is over.
     pub(super) fn tls(stream: TcpStream, mut session: ServerConnection) -> Self {
-        session.set_buffer_limit(Some(SESSION));
-        Self::Tls(Box::new(Tls {
+        session.set_buffer_limit(Some(SESSION_BUFFER_BYTES));
+        Self::Tls(Box::new(TlsWire {
             stream,
             session: Mutex::new(session),
         }))
@@ -46,7 +46,7 @@ impl Wire {
     }
 
     /// Bounds what the kernel holds of what a client has not taken.
-    pub(super) fn hold_at_most(&self, bytes: usize) {
+    pub(super) fn limit_send_buffer(&self, bytes: usize) {
         // A socket that refuses works anyway.
         let _ = SockRef::from(self.tcp()).set_send_buffer_size(bytes);
     }
@@ -92,7 +92,7 @@ impl Wire {
     pub(super) fn try_flush(&self) -> io::Result<()> {
         match self {
             Self::Plain(_) => Ok(()),
-            Self::Tls(tls) => tls.send(&mut tls.session()),
+            Self::Tls(tls) => tls.flush_session(&mut tls.session()),
         }
     }
 
@@ -105,19 +105,19 @@ impl Wire {
     }
 
     /// Tells the client that nothing comes any more.
-    pub(super) fn end(&self) {
+    pub(super) fn shut_down(&self) {
         if let Self::Tls(tls) = self {
             let mut session = tls.session();
             session.send_close_notify();
             // The end of the connection says it, too.
-            let _ = tls.send(&mut session);
+            let _ = tls.flush_session(&mut session);
         }
         // A connection that is gone already needs no end.
         let _ = SockRef::from(self.tcp()).shutdown(Shutdown::Write);
     }
 }
 
-impl Tls {
+impl TlsWire {
     fn session(&self) -> MutexGuard<'_, ServerConnection> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,10 +137,10 @@ impl Tls {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 read => return read,
             }
-            session.read_tls(&mut Kernel(&self.stream))?;
+            session.read_tls(&mut NonBlockingStream(&self.stream))?;
             let processed = session.process_new_packets();
             // There may be something to answer: new keys, or what was wrong. The rest of it is written as other bytes are.
-            match self.send(&mut session) {
+            match self.flush_session(&mut session) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => sent?,
             }
@@ -151,9 +151,9 @@ impl Tls {
     fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut session = self.session();
         // Nothing more is taken before the kernel has all of what was: a slow client is known by that.
-        self.send(&mut session)?;
+        self.flush_session(&mut session)?;
         let taken = session.writer().write_vectored(parts)?;
-        match self.send(&mut session) {
+        match self.flush_session(&mut session) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             sent => sent?,
         }
@@ -161,24 +161,24 @@ impl Tls {
     }
 
     /// Hands the kernel what the session has for it.
-    fn send(&self, session: &mut ServerConnection) -> io::Result<()> {
+    fn flush_session(&self, session: &mut ServerConnection) -> io::Result<()> {
         while session.wants_write() {
-            session.write_tls(&mut Kernel(&self.stream))?;
+            session.write_tls(&mut NonBlockingStream(&self.stream))?;
         }
         Ok(())
     }
 }
 
 /// The kernel's side of a connection, which never waits.
-struct Kernel<'a>(&'a TcpStream);
+struct NonBlockingStream<'a>(&'a TcpStream);
 
-impl io::Read for Kernel<'_> {
+impl io::Read for NonBlockingStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.try_read(buffer)
     }
 }
 
-impl io::Write for Kernel<'_> {
+impl io::Write for NonBlockingStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }

@@ -6,21 +6,21 @@ use maud::{Markup, PreEscaped, html};
 
 use super::qr;
 use crate::config::Config;
-use crate::config::lifetime;
+use crate::config::format_duration;
 use crate::deployments::forms::contact_line;
 use crate::deployments::shares::views::Deployed;
 use crate::http::problem_page::shell;
 
 /// Result of a form that was published without scripts.
-pub(super) struct Shared<'a> {
+pub(super) struct PublishedShare<'a> {
     pub(super) deployed: &'a Deployed,
     pub(super) password: Option<&'a str>,
     pub(super) one_time: bool,
 }
 
 /// The page that answers the form: the link, what is to be known about it, and how to take it back.
-pub(super) fn published(shared: &Shared<'_>, config: &Config) -> Markup {
-    let Shared {
+pub(super) fn published(shared: &PublishedShare<'_>, config: &Config) -> Markup {
+    let PublishedShare {
         deployed,
         password,
         one_time,
@@ -43,7 +43,7 @@ pub(super) fn published(shared: &Shared<'_>, config: &Config) -> Markup {
                     p { a href=(deployed.url) { "Open the page" } }
                 }
                 p {
-                    "Expires after " (lifetime(u64::try_from(life / 1000).unwrap_or_default()))
+                    "Expires after " (format_duration(u64::try_from(life / 1000).unwrap_or_default()))
                     ", " time datetime=(deployed.expires_at.to_string()) { (deployed.expires_at.to_string()) } "."
                 }
                 @if let Ok(code) = qr::svg(&deployed.url) { p.code { (PreEscaped(code)) } }

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use svc_base::names::is_slug;
 use utoipa::ToSchema;
 
-use super::Shared;
+use super::PublishedShare;
 use crate::config::Config;
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::publication::Publisher;
 use crate::deployments::serving::answer::platform_page;
 use crate::deployments::shares::Shares;
@@ -26,7 +26,7 @@ use svc_base::clock::Clock;
 use svc_sandbox::ContentType;
 
 /// How long `security.txt` may be believed, in seconds: less than a year (RFC 9116, section 2.5.5).
-const BELIEVED: i64 = 180 * 24 * 3600;
+const SECURITY_TXT_SECONDS: i64 = 180 * 24 * 3600;
 
 /// The landing page's form, as a browser without scripts sends it: what is empty was left out.
 #[derive(Deserialize, ToSchema)]
@@ -97,9 +97,9 @@ pub async fn share(
     let share = form.request()?.checked(&config.limits)?;
     let (password, one_time) = (share.password.clone(), share.one_time);
     let publisher = Publisher::new(context.client.network(), None);
-    let publishing = shares.publish(share, publisher, Keep::nothing());
+    let publishing = shares.publish(share, publisher, AnswerKeeper::none());
     let deployed = publishing.await?;
-    let shared = Shared {
+    let shared = PublishedShare {
         deployed: &deployed,
         password: password.as_deref(),
         one_time,
@@ -180,7 +180,7 @@ pub async fn security(
     State(clock): State<Clock>,
 ) -> Result<Response, Problem> {
     let contact = config.contact.as_deref().ok_or_else(Problem::not_found)?;
-    let until = clock.now().plus_seconds(BELIEVED);
+    let until = clock.now().plus_seconds(SECURITY_TXT_SECONDS);
     let base = &config.base_url;
     let text = format!(
         "Contact: {contact}\nExpires: {until}\nPreferred-Languages: en\nCanonical: {base}/.well-known/security.txt\n"

@@ -69,13 +69,13 @@ async fn answer(
     request: Request,
 ) -> Result<Response, Problem> {
     let most = services.calls.config.limits.op_body_bytes;
-    let body = UnreadBody::of(request, most)?;
+    let body = UnreadBody::new(request, most)?;
     let page = page?;
     let backend = bound_backend(&page)?;
     if !services.calls.backends.allows_agents(backend).await? {
         return Err(agents_disabled());
     }
-    let (parts, body) = body.raw().await?;
+    let (parts, body) = body.read_with_head().await?;
     let mut message = match framing::parse_message(body) {
         Ok(message) => message,
         Err(refused) => return Ok(refused.into_response()),
@@ -107,7 +107,7 @@ async fn instructions(services: &AppToolState, slug: &str, page: &Page) -> Resul
     let url = format!("{}/{slug}", calls.config.project_origin(host_label));
     let title = calls.serving.title(page.id).await?;
     // The title last: what stands in it is nobody's placeholder.
-    let text = calls.config.limits.said(INSTRUCTIONS);
+    let text = calls.config.limits.fill_in(INSTRUCTIONS);
     Ok(text
         .replace("{{url}}", &url)
         .replace("{{title}}", &quote_title(&title)))

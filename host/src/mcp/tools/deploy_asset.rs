@@ -4,7 +4,7 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{DataRisk, to_json, describe, string_argument};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::publication::Publisher;
 use crate::deployments::shares::requests::DeployRequest;
 use crate::http::extract::invalid;
@@ -54,6 +54,6 @@ pub(super) async fn call(
     let share = arguments
         .parse_rest::<DeployRequest>()?
         .checked_as("slug", &services.config.limits)?;
-    let publishing = services.shares.publish(share, publisher, Keep::nothing());
+    let publishing = services.shares.publish(share, publisher, AnswerKeeper::none());
     to_json(publishing.await?)
 }

@@ -15,7 +15,7 @@ use crate::backends::requests::{DefineActions, ChangeMode};
 use crate::backends::scope::BackendScope;
 use crate::backends::views::{Defined, Updated};
 use crate::backends::{export, operations};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
@@ -109,7 +109,7 @@ pub(super) async fn call(
     let given = &mut arguments;
     match wanted {
         Action::Create => {
-            let (at, keep) = (session.project(given).await?, Keep::nothing());
+            let (at, keep) = (session.project(given).await?, AnswerKeeper::none());
             to_json(operations::create(backends, at, arguments.parse_rest()?, keep).await?)
         }
         Action::Get => get(&session, arguments).await,

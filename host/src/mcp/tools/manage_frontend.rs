@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::find::SourceSearch;
 use super::{DataRisk, ToolSession, to_json, deletion_result, describe, string_argument};
 use crate::access::Viewer;
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::frontends::operations as frontends;
 use crate::deployments::frontends::requests::explain_share_fields;
 use crate::deployments::frontends::scope::FrontendScope;
@@ -102,7 +102,7 @@ pub(super) async fn call(
     let given = &mut arguments;
     match wanted {
         Action::Create => {
-            let (at, keep) = (session.project(given).await?, Keep::nothing());
+            let (at, keep) = (session.project(given).await?, AnswerKeeper::none());
             let input = arguments.parse_rest().map_err(explain_share_fields)?;
             to_json(frontends::create(services.frontends, at, input, keep).await?)
         }
@@ -132,7 +132,7 @@ pub(super) async fn call(
             deletion_result(frontends::delete(services.frontends, at, target).await)
         }
         Action::CreateRevision => {
-            let (at, keep) = (session.frontend(given).await?, Keep::nothing());
+            let (at, keep) = (session.frontend(given).await?, AnswerKeeper::none());
             to_json(revisions::create(services.revisions, at, arguments.parse_rest()?, keep).await?)
         }
         Action::ListRevisions => list_revisions(&session, arguments).await,

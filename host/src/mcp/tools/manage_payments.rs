@@ -6,7 +6,7 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{DataRisk, ToolSession, to_json, describe, string_argument};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
 use crate::payments::operations;
@@ -51,7 +51,7 @@ pub(super) async fn call(
         Action::AddPrice => {
             let at = session.project(&mut arguments).await?;
             let input = arguments.parse_rest()?;
-            to_json(operations::add_price(payments, at, input, Keep::nothing()).await?)
+            to_json(operations::add_price(payments, at, input, AnswerKeeper::none()).await?)
         }
         Action::Catalog => {
             let at = session.project(&mut arguments).await?;

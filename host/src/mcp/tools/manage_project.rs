@@ -4,8 +4,8 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{DataRisk, ToolSession, to_json, deletion_result, describe, string_argument};
-use crate::access::Asking;
-use crate::control::answers::Keep;
+use crate::access::WorkspaceChooser;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::envelope;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
@@ -59,12 +59,12 @@ pub(super) async fn call(
     );
     match wanted {
         Action::Create => {
-            let by = Asking::of(projects.workspaces(), session.caller).await?;
+            let by = WorkspaceChooser::new(projects.workspaces(), session.caller).await?;
             let input = arguments.parse_rest()?;
-            to_json(operations::create(projects, by, input, Keep::nothing()).await?)
+            to_json(operations::create(projects, by, input, AnswerKeeper::none()).await?)
         }
         Action::List => {
-            let by = Asking::of(projects.workspaces(), session.caller).await?;
+            let by = WorkspaceChooser::new(projects.workspaces(), session.caller).await?;
             let input = arguments.parse_rest()?;
             to_json(operations::list(projects, by, input).await?)
         }

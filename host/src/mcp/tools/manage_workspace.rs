@@ -4,11 +4,11 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{DataRisk, ToolSession, to_json, deletion_result, describe, string_argument};
-use crate::access::{Asking, Floor};
+use crate::access::{WorkspaceChooser, MinimumRole};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
 use crate::accounts::scope::{UserScope, WorkspaceScope};
-use crate::control::answers::Keep;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
 
@@ -59,12 +59,12 @@ pub(super) async fn call(
     match wanted {
         Action::List => {
             let ListWorkspaces {} = arguments.parse_rest()?;
-            let by = Asking::of(accounts.workspaces(), session.caller).await?;
+            let by = WorkspaceChooser::new(accounts.workspaces(), session.caller).await?;
             to_json(operations::list(accounts, by).await?)
         }
         Action::Create => {
             let (by, input) = (UserScope::require(session.caller)?, arguments.parse_rest()?);
-            to_json(operations::create(accounts, by, input, Keep::nothing()).await?)
+            to_json(operations::create(accounts, by, input, AnswerKeeper::none()).await?)
         }
         Action::Get => {
             let at = session.workspace(given).await?;
@@ -87,7 +87,7 @@ pub(super) async fn call(
         }
         Action::AddMember => {
             let at = session.workspace(given).await?;
-            let (input, keep) = (arguments.parse_rest()?, Keep::nothing());
+            let (input, keep) = (arguments.parse_rest()?, AnswerKeeper::none());
             to_json(operations::add_member(accounts, at, input, keep).await?)
         }
         Action::SetRole => {
@@ -106,7 +106,7 @@ pub(super) async fn call(
 
 impl ToolSession {
     /// A workspace that the caller has a role in.
-    async fn workspace<F: Floor>(
+    async fn workspace<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<WorkspaceScope<F>, Problem> {

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::{ToolAction as _, Arguments};
 use super::{ToolState, auth};
-use crate::access::{Floor, to_the_end};
+use crate::access::{MinimumRole, run_to_completion};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;
 use crate::deployments::frontends::scope::FrontendScope;
@@ -75,7 +75,7 @@ macro_rules! tools {
                         let call = deploy_asset::call(services, publisher, arguments);
                         CallOutcome {
                             action: NO_ACTION,
-                            result: to_the_end(call).await,
+                            result: run_to_completion(call).await,
                         }
                     }
                     (_, None) => CallOutcome::refused(auth::credential_required(self.name())),
@@ -122,7 +122,7 @@ async fn run(
     if operations::only_reads(tool, action) {
         return call.await;
     }
-    to_the_end(call).await
+    run_to_completion(call).await
 }
 
 /// Outcome of a call.
@@ -154,12 +154,12 @@ pub(super) fn list_tools(limits: &Limits) -> Vec<Description> {
     let said = |tool: &Description| {
         let mut tool = tool.clone();
         let text = tool.description.as_deref();
-        tool.description = text.map(|text| limits.said(text).into());
+        tool.description = text.map(|text| limits.fill_in(text).into());
         let schema = Arc::make_mut(&mut tool.input_schema);
         if let Some(Value::Object(arguments)) = schema.get_mut("properties") {
             for argument in arguments.values_mut() {
                 if let Some(Value::String(about)) = argument.get_mut("description") {
-                    *about = limits.said(about);
+                    *about = limits.fill_in(about);
                 }
             }
         }
@@ -201,7 +201,7 @@ struct ToolSession {
 
 impl ToolSession {
     /// A live project that the caller has a role in.
-    async fn project<F: Floor>(
+    async fn project<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<ProjectScope<F>, Problem> {
@@ -210,7 +210,7 @@ impl ToolSession {
     }
 
     /// One of its frontends.
-    async fn frontend<F: Floor>(
+    async fn frontend<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<FrontendScope<F>, Problem> {
@@ -220,7 +220,7 @@ impl ToolSession {
     }
 
     /// Finds the project's backend.
-    async fn backend<F: Floor>(
+    async fn backend<F: MinimumRole>(
         &self,
         arguments: &mut Arguments,
     ) -> Result<BackendScope<F>, Problem> {

@@ -6,8 +6,8 @@ use self::store::NewPriceIds;
 use super::Payments;
 use super::model::{NewPrice, PaymentError, Price};
 use crate::control;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::kept_answers::AnswerKeeper;
+use crate::control::audit::AuditAction;
 use crate::projects;
 use crate::workspaces::credential;
 use svc_base::ids::{ProjectId, uuid_v7};
@@ -27,7 +27,7 @@ impl Payments {
         &self,
         project: ProjectId,
         new: NewPrice,
-        keep: Keep<Price>,
+        keep: AnswerKeeper<Price>,
     ) -> Result<Price, PaymentError> {
         let ids = NewPriceIds {
             price: format!("price_{}", credential::random_secret(&self.random)?),
@@ -40,8 +40,8 @@ impl Payments {
                     return Err(PaymentError::NoProject);
                 }
                 let made = store::insert_price(tx, &project, &new, &ids, now)?;
-                projects::did(tx, &project, Act::PriceCreate, &ids.price, now)?;
-                keep.keep(tx, &made)?;
+                projects::record_audit(tx, &project, AuditAction::PriceCreate, &ids.price, now)?;
+                keep.store(tx, &made)?;
                 Ok(made)
             })
             .await
@@ -55,7 +55,7 @@ impl Payments {
         let now = self.clock.now();
         let write = self.control.write(move |tx| {
             if store::deactivate(tx, &project, &id)? {
-                projects::did(tx, &project, Act::PriceDeactivate, &id, now)?;
+                projects::record_audit(tx, &project, AuditAction::PriceDeactivate, &id, now)?;
             }
             store::find_price(tx, &project, &id).map_err(control::Error::from)
         });

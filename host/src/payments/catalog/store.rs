@@ -12,7 +12,7 @@ const SELECT_PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurr
     FROM payment_prices r JOIN payment_products p ON p.id = r.product_id";
 
 fn price_from_row(row: &Row<'_>) -> rusqlite::Result<Price> {
-    let row = Columns::of(row);
+    let row = Columns::new(row);
     Ok(Price {
         id: row.get("id")?,
         label: row.get("label")?,

@@ -293,7 +293,7 @@ impl Listener {
                 let slow = now.saturating_sub(state.progress.1) >= within
                     || starved && large.is_some_and(|since| now.saturating_sub(since) >= SLOW_CLIENT_TIMEOUT);
                 if slow {
-                    outbox.cut(Close::SLOW);
+                    outbox.close_now(Close::SLOW);
                 } else if now.saturating_sub(self.life.last_alive().max(state.last_read(waits))) >= within {
                     outbox.close(Close::SILENT);
                 } else if due {

@@ -96,7 +96,7 @@ pub async fn listen(
     mut request: Request,
 ) -> Response {
     let headers = request.headers();
-    if !Upgrade::is_asked(headers) && negotiate::names(headers, EVENT_STREAM) {
+    if !Upgrade::is_requested(headers) && negotiate::accepts_by_name(headers, EVENT_STREAM) {
         let mut left = DrawnTokens::default();
         let answer = stream(&services, &context, &slug, (&query, headers), &mut left).await;
         let mut response = answer.unwrap_or_else(IntoResponse::into_response);
@@ -116,13 +116,13 @@ async fn open(
 ) -> Result<Response, Problem> {
     let page = serving.page_on_host(&context.host, slug).await?;
     let backend = bound_backend(&page)?;
-    if !Upgrade::is_asked(request.headers()) {
+    if !Upgrade::is_requested(request.headers()) {
         query.read::<SocketQuery>()?;
         return Err(invalid(
             "Live queries come in two ways: over a WebSocket, or as server-sent events, for which `Accept` names `text/event-stream` and the query has `action` and `params`.",
         ));
     }
-    if !origin::is_own(&live.config.scheme, &context.authority, request.headers()) {
+    if !origin::is_same_origin(&live.config.scheme, &context.authority, request.headers()) {
         return Err(Problem::new(
             Code::OriginRefused,
             "The socket was opened from a page of another origin. Open it from the page itself.",
@@ -134,7 +134,7 @@ async fn open(
         .caller_session(&context.host, &page, request.headers())
         .await?;
     let sign_in = session.map(SignIn::for_session);
-    let upgrade = Upgrade::of(request)?;
+    let upgrade = Upgrade::from_request(request)?;
     let opened = opened(live, context, (slug, &page), sign_in);
     let client = context.client.bucket();
     let place = live.admit(backend, client, &opened.page.slug, false)?;

@@ -18,7 +18,7 @@ use super::subscriber::Subscriber;
 use crate::backends::BackendError;
 use crate::backends::calls::ActionCalls;
 use crate::config::Config;
-use crate::http::rate_limit::{Draw, RateLimits, Rule, Spent};
+use crate::http::rate_limit::{Draw, RateLimits, Rule, BucketEmpty};
 use crate::realtime::{Realtime, RoomError};
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
@@ -45,7 +45,7 @@ pub struct Live {
 pub(super) enum LiveError {
     /// A bucket of calls is empty.
     #[error(transparent)]
-    Spent(#[from] Spent),
+    Spent(#[from] BucketEmpty),
     /// A quota of sockets is reached.
     #[error(transparent)]
     Quota(#[from] RoomError),
@@ -158,7 +158,7 @@ impl Live {
         left.of_client = Some(draw);
         match draw {
             Draw::Left(_) => Ok(()),
-            Draw::Empty => Err(bucket.spent().into()),
+            Draw::Empty => Err(bucket.empty_error().into()),
         }
     }
 
@@ -197,10 +197,10 @@ impl Live {
     /// Says what is left in the buckets that were drawn from.
     pub(super) fn announce(&self, left: DrawnTokens, headers: &mut HeaderMap) {
         if let Some(draw) = left.of_client {
-            self.rate_limits.by_client(Rule::Op).announce(draw, headers);
+            self.rate_limits.by_client(Rule::Op).add_headers(draw, headers);
         }
         if let Some(draw) = left.of_deployment {
-            self.rate_limits.op_deployment.announce(draw, headers);
+            self.rate_limits.op_deployment.add_headers(draw, headers);
         }
     }
 
@@ -214,7 +214,7 @@ impl Live {
         left.of_deployment = Some(draw);
         match draw {
             Draw::Left(_) => Ok(()),
-            Draw::Empty => Err(bucket.spent().into()),
+            Draw::Empty => Err(bucket.empty_error().into()),
         }
     }
 

@@ -10,7 +10,7 @@ use super::listeners::Admission;
 use super::connection::{ConnectionContext, Transport};
 use super::protocol::{self, Frame, Refusal};
 use super::service::{DrawnTokens, LiveError, SubscribeRequest};
-use crate::http::websocket::{Accepted, Close, Incoming};
+use crate::http::websocket::{AcceptedUpgrade, Close, Incoming};
 use crate::realtime::meter::{MeterDecision, Meter};
 use svc_base::ids::BackendId;
 
@@ -22,18 +22,18 @@ const MIN_BACKLOG: usize = 64;
 /// Serves a socket whose handshake has been answered.
 pub(super) async fn serve(
     live: Live,
-    accepted: Accepted,
+    accepted: AcceptedUpgrade,
     (backend, client): (BackendId, IpAddr),
     (place, opened): (Admission, ConnectionContext),
 ) {
     let limits = &live.config.limits;
     let bytes = usize::try_from(limits.frame_bytes).unwrap_or(usize::MAX);
     let queue = usize::try_from(limits.outbound_queue).unwrap_or(usize::MAX);
-    let Some(socket) = accepted.socket(bytes).await else {
+    let Some(socket) = accepted.into_socket(bytes).await else {
         return;
     };
     let (outbox, mut running) = socket.open(queue.saturating_add(SPARE_OUTBOX_CAPACITY));
-    outbox.listen();
+    outbox.let_client_begin();
     let registration = live.register(backend, place, opened, Transport::Socket(outbox));
     let backlog = Backlog::new(backlog_capacity(&live));
     let mut page = FrameHandler {
@@ -110,7 +110,7 @@ impl FrameHandler<'_> {
         };
         let judged = match (self.meter.count(now), protocol::parse_frame(text)) {
             (MeterDecision::Sustained, _) => return Err(Close::FLOOD),
-            (MeterDecision::Accepted, judged) => judged,
+            (MeterDecision::AcceptedUpgrade, judged) => judged,
             (MeterDecision::Refused, judged) => Err(self.too_fast(judged)),
         };
         if let Err(judged) = self.backlog.add(judged) {

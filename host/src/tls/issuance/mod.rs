@@ -15,19 +15,19 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::budget::{Budget, LabelOwner, Refusal};
-use super::names::{Name, Names};
-use super::pair::Pair;
-use super::shelf::Shelf;
+use super::names::{NameKind, Names};
+use super::pair::CertificatePair;
+use super::served::ServedCertificates;
 use super::store::Store;
-use crate::config::{Cap, Part};
+use crate::config::{Cap, CapPart};
 use svc_base::clock::Clock;
 
 /// How long a handshake waits for its certificate.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HANDSHAKE_WAIT: Duration = Duration::from_secs(30);
 /// Orders that are made at once.
-const ORDERS: usize = 4;
+const MAX_ORDERS: usize = 4;
 /// The most names that are under way, those included that wait for their turn.
-const UNDER_WAY: usize = 64;
+const MAX_PENDING_NAMES: usize = 64;
 
 /// An issuer of certificates.
 pub(super) trait Authority: fmt::Debug + Send + Sync {
@@ -40,7 +40,7 @@ pub type FindOwner =
     Arc<dyn Fn(String) -> BoxFuture<'static, anyhow::Result<Option<LabelOwner>>> + Send + Sync>;
 
 /// Name that may have a certificate.
-enum Known {
+enum EligibleName {
     /// A host of the installation.
     Fixed,
     /// The label of a project.
@@ -50,7 +50,7 @@ enum Known {
 /// The certificates that an authority issues for us.
 pub(super) struct Issuance {
     names: Names,
-    shelf: Arc<Shelf>,
+    served: Arc<ServedCertificates>,
     store: Store,
     authority: Box<dyn Authority>,
     find_owner: FindOwner,
@@ -69,9 +69,9 @@ pub(super) struct Issuance {
 struct State {
     budget: Budget,
     /// Names that are asked for; each ends when its sender is dropped.
-    under_way: HashMap<String, watch::Receiver<()>>,
+    pending: HashMap<String, watch::Receiver<()>>,
     /// Part of the week's certificates that was spent at the last look.
-    spent: Option<Part>,
+    spent: Option<CapPart>,
 }
 
 impl fmt::Debug for Issuance {
@@ -81,9 +81,9 @@ impl fmt::Debug for Issuance {
 }
 
 /// Parts of an issuance.
-pub(super) struct Parts {
+pub(super) struct IssuanceParts {
     pub(super) names: Names,
-    pub(super) shelf: Arc<Shelf>,
+    pub(super) served: Arc<ServedCertificates>,
     pub(super) store: Store,
     pub(super) authority: Box<dyn Authority>,
     pub(super) find_owner: FindOwner,
@@ -91,7 +91,7 @@ pub(super) struct Parts {
     pub(super) per_week: Cap,
 }
 
-impl Known {
+impl EligibleName {
     /// The owner by whom a new certificate is counted.
     fn owner(self) -> Option<LabelOwner> {
         match self {
@@ -106,25 +106,25 @@ impl Issuance {
     ///
     /// # Errors
     /// The disk's, and files that are damaged.
-    pub(super) fn open(parts: Parts) -> anyhow::Result<Self> {
+    pub(super) fn open(parts: IssuanceParts) -> anyhow::Result<Self> {
         let budget = parts.store.budget().context("opening data/tls")?;
         let pairs = parts.store.pairs().context("opening data/tls")?;
         for (name, pair) in pairs {
             // Names change with the settings: what is not ours any more is not served.
-            if parts.names.of(&name).is_some() {
-                parts.shelf.put(&name, &pair);
+            if parts.names.classify(&name).is_some() {
+                parts.served.serve(&name, &pair);
             }
         }
         let budget = budget.unwrap_or_default();
         Ok(Self {
             names: parts.names,
-            shelf: parts.shelf,
+            served: parts.served,
             store: parts.store,
             authority: parts.authority,
             find_owner: parts.find_owner,
             clock: parts.clock,
             per_week: parts.per_week,
-            orders: Semaphore::new(ORDERS),
+            orders: Semaphore::new(MAX_ORDERS),
             state: Mutex::new(State {
                 budget,
                 ..State::default()
@@ -139,26 +139,26 @@ impl Issuance {
     }
 
     /// Sees to a certificate for the name of a handshake, if it may have one; returns when it is there or will not be in time.
-    pub(super) async fn see_to(self: &Arc<Self>, name: &str) {
-        if self.shelf.has(name) {
+    pub(super) async fn ensure_certificate(self: &Arc<Self>, name: &str) {
+        if self.served.has(name) {
             return;
         }
-        let Some(kind) = self.names.of(name) else {
+        let Some(kind) = self.names.classify(name) else {
             return;
         };
-        let under_way = self.state().under_way.get(name).cloned();
-        let under_way = match under_way {
-            Some(under_way) => Some(under_way),
+        let pending = self.state().pending.get(name).cloned();
+        let pending = match pending {
+            Some(pending) => Some(pending),
             // Looking up is for those alone for whom something may follow.
             None if self.is_resting(name) => None,
-            None => match self.look_up(kind).await {
-                Some(known) if !self.shelf.has(name) => self.begin(name, known.owner()),
+            None => match self.check_eligibility(kind).await {
+                Some(known) if !self.served.has(name) => self.start_order(name, known.owner()),
                 _ => None,
             },
         };
-        if let Some(mut ended) = under_way {
+        if let Some(mut ended) = pending {
             // It ends by an error: nothing is ever sent.
-            let _ = tokio::time::timeout(PATIENCE, ended.changed()).await;
+            let _ = tokio::time::timeout(HANDSHAKE_WAIT, ended.changed()).await;
         }
     }
 
@@ -166,37 +166,37 @@ impl Issuance {
     pub(super) async fn renew(self: &Arc<Self>) {
         let now = self.clock.now();
         for name in self.names.fixed() {
-            if !self.shelf.has(name) && !self.is_resting(name) {
-                self.begin(name, None);
+            if !self.served.has(name) && !self.is_resting(name) {
+                self.start_order(name, None);
             }
         }
-        for (name, validity) in self.shelf.names() {
-            let Some(kind) = self.names.of(&name) else {
+        for (name, validity) in self.served.names() {
+            let Some(kind) = self.names.classify(&name) else {
                 continue;
             };
-            if now < validity.renewal() || self.is_resting(&name) {
+            if now < validity.renewal_time() || self.is_resting(&name) {
                 continue;
             }
-            if self.look_up(kind).await.is_some() {
-                self.begin(&name, None);
+            if self.check_eligibility(kind).await.is_some() {
+                self.start_order(&name, None);
             } else {
-                self.forget(&name).await;
+                self.remove_certificate(&name).await;
             }
         }
     }
 
     fn is_resting(&self, name: &str) -> bool {
         let now = self.clock.now();
-        self.state().budget.rests_until(name, now).is_some()
+        self.state().budget.blocked_until(name, now).is_some()
     }
 
     /// Looks whether a name may have a certificate.
-    async fn look_up(&self, name: Name<'_>) -> Option<Known> {
-        let Name::Label(label) = name else {
-            return Some(Known::Fixed);
+    async fn check_eligibility(&self, name: NameKind<'_>) -> Option<EligibleName> {
+        let NameKind::Label(label) = name else {
+            return Some(EligibleName::Fixed);
         };
         match (self.find_owner)(label.to_owned()).await {
-            Ok(owner) => owner.map(Known::Label),
+            Ok(owner) => owner.map(EligibleName::Label),
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::error!(error, "whether a project has a label is not known");
@@ -207,18 +207,18 @@ impl Issuance {
 
     /// Begins to ask for a name, unless that is under way or there is no room; returns what ends with the order. A new
     /// certificate of a project is counted by its owner.
-    fn begin(
+    fn start_order(
         self: &Arc<Self>,
         name: &str,
         counted: Option<LabelOwner>,
     ) -> Option<watch::Receiver<()>> {
         let mut state = self.state();
-        if let Some(under_way) = state.under_way.get(name) {
-            return Some(under_way.clone());
+        if let Some(pending) = state.pending.get(name) {
+            return Some(pending.clone());
         }
         // Once more: another handshake may have ended meanwhile.
         let now = self.clock.now();
-        if state.under_way.len() >= UNDER_WAY || state.budget.rests_until(name, now).is_some() {
+        if state.pending.len() >= MAX_PENDING_NAMES || state.budget.blocked_until(name, now).is_some() {
             return None;
         }
         if let Some(owner) = counted {
@@ -237,8 +237,8 @@ impl Issuance {
             }
         }
         let (end, ended) = watch::channel(());
-        state.under_way.insert(name.to_owned(), ended.clone());
-        let way = Way {
+        state.pending.insert(name.to_owned(), ended.clone());
+        let order = Order {
             name: name.to_owned(),
             issuance: Arc::clone(self),
             _end: end,
@@ -247,7 +247,7 @@ impl Issuance {
         let mut tasks = self.tasks();
         let tasks = tasks.as_mut()?;
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move { way.go().await });
+        tasks.spawn(async move { order.run().await });
         Some(ended)
     }
 
@@ -256,15 +256,15 @@ impl Issuance {
     }
 
     /// Stops asking. What is under way is asked for by the next server.
-    pub(super) async fn end(&self) {
+    pub(super) async fn stop(&self) {
         let tasks = self.tasks().take();
         if let Some(mut tasks) = tasks {
             tasks.shutdown().await;
         }
     }
 
-    async fn forget(&self, name: &str) {
-        self.shelf.remove(name);
+    async fn remove_certificate(&self, name: &str) {
+        self.served.remove(name);
         let (store, owned) = (self.store.clone(), name.to_owned());
         let removed = tokio::task::spawn_blocking(move || store.remove(&owned)).await;
         if !matches!(removed, Ok(Ok(()))) {
@@ -278,31 +278,31 @@ impl Issuance {
             return;
         };
         // Before anything is asked for: a crash must not bring back what was spent.
-        self.write_down().await;
+        self.save_budget().await;
         let kept = match self.authority.issue(name).await {
-            Ok(pem) => self.keep(name, pem).await,
+            Ok(pem) => self.store_certificate(name, pem).await,
             Err(why) => Err(why),
         };
         match kept {
             Ok(pair) => {
                 let ends = pair.validity.ends;
-                self.shelf.put(name, &pair);
-                self.state().budget.issued(name, self.clock.now());
+                self.served.serve(name, &pair);
+                self.state().budget.record_success(name, self.clock.now());
                 tracing::info!(name, %ends, "a certificate was issued");
             }
             Err(why) => {
                 let now = self.clock.now();
-                let again = self.state().budget.not_issued(name, &why, now);
+                let again = self.state().budget.record_failure(name, &why, now);
                 tracing::error!(name, error = %why, %again, "no certificate was issued");
             }
         }
-        self.write_down().await;
+        self.save_budget().await;
     }
 
-    async fn keep(&self, name: &str, pem: String) -> Result<Pair, Refusal> {
+    async fn store_certificate(&self, name: &str, pem: String) -> Result<CertificatePair, Refusal> {
         let (store, name) = (self.store.clone(), name.to_owned());
         let kept = tokio::task::spawn_blocking(move || {
-            let pair = Pair::read(pem.as_bytes(), pem.as_bytes())?;
+            let pair = CertificatePair::read(pem.as_bytes(), pem.as_bytes())?;
             store.put(&name, &pem)?;
             anyhow::Ok(pair)
         });
@@ -314,7 +314,7 @@ impl Issuance {
         }
     }
 
-    async fn write_down(&self) {
+    async fn save_budget(&self) {
         let _turn = self.writing.lock().await;
         let (store, budget) = (self.store.clone(), self.state().budget.clone());
         let written = tokio::task::spawn_blocking(move || store.put_budget(&budget)).await;
@@ -325,21 +325,21 @@ impl Issuance {
 }
 
 /// A name that is asked for; whoever waits is told when this is dropped, however that comes.
-struct Way {
+struct Order {
     name: String,
     issuance: Arc<Issuance>,
     _end: watch::Sender<()>,
 }
 
-impl Way {
-    async fn go(self) {
+impl Order {
+    async fn run(self) {
         self.issuance.issue(&self.name).await;
     }
 }
 
-impl Drop for Way {
+impl Drop for Order {
     fn drop(&mut self) {
-        self.issuance.state().under_way.remove(&self.name);
+        self.issuance.state().pending.remove(&self.name);
     }
 }
 

@@ -113,7 +113,7 @@ impl World {
     async fn renew(&self) {
         self.issuance.renew().await;
         loop {
-            let under_way = self.issuance.state().under_way.values().next().cloned();
+            let under_way = self.issuance.state().pending.values().next().cloned();
             let Some(mut ended) = under_way else { return };
             let _ = ended.changed().await;
             tokio::task::yield_now().await;
@@ -151,9 +151,9 @@ fn open(
         Box::pin(async move { Ok(is_there.then(acme)) })
     });
     let authority = Url::parse("https://acme.example/directory").unwrap();
-    let issuance = Issuance::open(Parts {
+    let issuance = Issuance::open(IssuanceParts {
         names,
-        shelf: Arc::new(Shelf::new("share.example.com")),
+        served: Arc::new(ServedCertificates::new("share.example.com")),
         store: Store::open(data.path(), &authority).unwrap(),
         authority: Box::new(fake.clone()),
         find_owner,
@@ -178,18 +178,18 @@ async fn only_hosts_of_ours_and_projects_that_exist_are_asked_for() {
         ("", false, false),
     ] {
         let before = world.looked.load(Ordering::SeqCst);
-        world.issuance.see_to(name).await;
+        world.issuance.ensure_certificate(name).await;
         let asked = world.asked();
         assert_eq!(asked == [name], is_asked, "{name}: {asked:?}");
         assert_eq!(asked.is_empty(), !is_asked, "{name}: {asked:?}");
-        assert_eq!(world.issuance.shelf.has(name), is_asked, "{name}");
+        assert_eq!(world.issuance.served.has(name), is_asked, "{name}");
         let looked = world.looked.load(Ordering::SeqCst) > before;
         assert_eq!(looked, is_looked_up, "{name}");
-        world.issuance.see_to(name).await;
+        world.issuance.ensure_certificate(name).await;
         assert!(world.asked().is_empty(), "{name} is remembered");
     }
     let world = world.restarted();
-    world.issuance.see_to("one-acme.pages.example.com").await;
+    world.issuance.ensure_certificate("one-acme.pages.example.com").await;
     assert!(world.asked().is_empty(), "over a restart, too");
 }
 
@@ -200,7 +200,7 @@ async fn handshakes_of_one_name_wait_for_one_order() {
     let handshakes: Vec<_> = (0..50)
         .map(|_| {
             let issuance = Arc::clone(&world.issuance);
-            tokio::spawn(async move { issuance.see_to("one-acme.pages.example.com").await })
+            tokio::spawn(async move { issuance.ensure_certificate("one-acme.pages.example.com").await })
         })
         .collect();
     while world.fake.0.asked.lock().unwrap().is_empty() {
@@ -211,22 +211,22 @@ async fn handshakes_of_one_name_wait_for_one_order() {
         handshake.await.unwrap();
     }
     assert_eq!(world.asked().len(), 1);
-    assert!(world.issuance.shelf.has("one-acme.pages.example.com"));
+    assert!(world.issuance.served.has("one-acme.pages.example.com"));
 }
 
 #[tokio::test]
 async fn projects_get_so_many_certificates_a_week_and_hosts_of_ours_always() {
     let world = World::new(1);
-    world.issuance.see_to("one-acme.pages.example.com").await;
+    world.issuance.ensure_certificate("one-acme.pages.example.com").await;
     assert_eq!(world.asked().len(), 1);
-    world.issuance.see_to("two-acme.pages.example.com").await;
+    world.issuance.ensure_certificate("two-acme.pages.example.com").await;
     let world = world.restarted();
-    world.issuance.see_to("two-acme.pages.example.com").await;
+    world.issuance.ensure_certificate("two-acme.pages.example.com").await;
     assert!(world.asked().is_empty(), "the week's one is spent");
-    world.issuance.see_to("share.example.com").await;
+    world.issuance.ensure_certificate("share.example.com").await;
     assert_eq!(world.asked(), ["share.example.com"]);
     world.later(7 * DAY);
-    world.issuance.see_to("two-acme.pages.example.com").await;
+    world.issuance.ensure_certificate("two-acme.pages.example.com").await;
     assert_eq!(world.asked(), ["two-acme.pages.example.com"]);
 }
 
@@ -235,25 +235,25 @@ async fn what_was_refused_rests_over_restarts_and_is_asked_for_again() {
     let world = World::new(40);
     let name = "one-acme.pages.example.com";
     world.refuse(Refusal::Refused("no such address".into()));
-    world.issuance.see_to(name).await;
+    world.issuance.ensure_certificate(name).await;
     assert_eq!(world.asked(), [name]);
-    world.issuance.see_to(name).await;
+    world.issuance.ensure_certificate(name).await;
     let world = world.restarted();
-    world.issuance.see_to(name).await;
+    world.issuance.ensure_certificate(name).await;
     assert!(world.asked().is_empty(), "it rests");
     world.later(5 * 60);
-    world.issuance.see_to(name).await;
+    world.issuance.ensure_certificate(name).await;
     assert_eq!(world.asked(), [name]);
-    assert!(world.issuance.shelf.has(name));
+    assert!(world.issuance.served.has(name));
 }
 
 #[tokio::test]
 async fn a_busy_authority_is_asked_for_nothing() {
     let world = World::new(40);
     world.refuse(Refusal::Busy("too many".into()));
-    world.issuance.see_to("one-acme.pages.example.com").await;
+    world.issuance.ensure_certificate("one-acme.pages.example.com").await;
     world.asked();
-    world.issuance.see_to("two-acme.pages.example.com").await;
+    world.issuance.ensure_certificate("two-acme.pages.example.com").await;
     world.renew().await;
     assert!(world.asked().is_empty());
     world.later(60 * 60);
@@ -267,7 +267,7 @@ async fn certificates_are_renewed_after_two_thirds_and_only_where_they_are_neede
     world.renew().await;
     assert_eq!(world.asked(), ["share.example.com"], "at the start");
     for name in ["one-acme.pages.example.com", "two-acme.pages.example.com"] {
-        world.issuance.see_to(name).await;
+        world.issuance.ensure_certificate(name).await;
     }
     world.asked();
     world.later(60 * DAY - 1);
@@ -284,9 +284,9 @@ async fn certificates_are_renewed_after_two_thirds_and_only_where_they_are_neede
     asked.sort();
     assert_eq!(asked, ["one-acme.pages.example.com", "share.example.com"]);
     let gone = "two-acme.pages.example.com";
-    assert!(!world.issuance.shelf.has(gone), "its project is gone");
+    assert!(!world.issuance.served.has(gone), "its project is gone");
     let world = world.restarted();
-    assert!(!world.issuance.shelf.has(gone), "its file, too");
+    assert!(!world.issuance.served.has(gone), "its file, too");
     world.renew().await;
     assert!(world.asked().is_empty(), "they are new again");
     world.refuse(Refusal::Refused("no such address".into()));
@@ -295,7 +295,7 @@ async fn certificates_are_renewed_after_two_thirds_and_only_where_they_are_neede
     world.renew().await;
     assert_eq!(world.asked().len(), 2);
     assert!(
-        world.issuance.shelf.has("share.example.com"),
+        world.issuance.served.has("share.example.com"),
         "what was refused anew serves to its end"
     );
     world.renew().await;
@@ -306,11 +306,11 @@ async fn certificates_are_renewed_after_two_thirds_and_only_where_they_are_neede
 async fn so_many_names_are_under_way() {
     let world = World::new(1_000);
     let gate = world.fake.0.gate.acquire_many(100).await.unwrap();
-    for number in 0..2 * UNDER_WAY {
+    for number in 0..2 * MAX_PENDING_NAMES {
         world
             .issuance
             .begin(&format!("{number}.pages.example.com"), Some(acme()));
     }
-    assert_eq!(world.issuance.state().under_way.len(), UNDER_WAY);
+    assert_eq!(world.issuance.state().pending.len(), MAX_PENDING_NAMES);
     drop(gate);
 }

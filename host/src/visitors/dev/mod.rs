@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::state::challenge;
 use crate::config::{Provider, ProviderKind};
 use crate::infra::Infra;
-use crate::issuers::{NoKey, SigningKey};
+use crate::issuers::{SigningError, SigningKey};
 use crate::workspaces::credential;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::random::Random;
@@ -61,7 +61,7 @@ impl DevIssuer {
     ///
     /// # Errors
     /// When the system has no randomness.
-    pub fn of(infra: &Infra) -> Result<Option<Self>, NoKey> {
+    pub fn of(infra: &Infra) -> Result<Option<Self>, SigningError> {
         let config = &infra.config;
         let mut providers = config.providers.iter();
         let Some(settings) = providers.find(|one| one.kind == ProviderKind::Dev) else {
@@ -96,7 +96,7 @@ impl DevIssuer {
     }
 
     fn keys(&self) -> Value {
-        json!({ "keys": [self.key.public()] })
+        json!({ "keys": [self.key.public_jwk()] })
     }
 
     /// Gives out a code for a person, who is believed; `None` if there is no room or no randomness.

@@ -111,7 +111,7 @@ async fn submit_form(
 ) -> Result<Response, Problem> {
     let issuer = require_issuer(issuer)?;
     let request = authorization_request(&issuer, uri.query())?;
-    let (_, raw) = body.raw().await?;
+    let (_, raw) = body.read_with_head().await?;
     let form: SignInForm = serde_urlencoded::from_bytes(&raw)
         .map_err(|error| invalid(format!("In the form: {error}.")))?;
     let state = request.state.clone();
@@ -137,7 +137,7 @@ async fn submit_form(
 /// `not_found`.
 async fn token(State(issuer): State<MaybeIssuer>, body: UnreadBody) -> Result<Response, Problem> {
     let issuer = require_issuer(issuer)?;
-    let (_, raw) = body.raw().await?;
+    let (_, raw) = body.read_with_head().await?;
     let exchange = serde_urlencoded::from_bytes::<TokenRequest>(&raw).ok();
     let exchange = exchange.filter(|exchange| exchange.grant_type == "authorization_code");
     let tokens = exchange

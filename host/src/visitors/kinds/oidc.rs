@@ -6,7 +6,7 @@ use url::Url;
 
 use super::oauth::{self, Client};
 use super::{CallbackAnswer, SignInExchange};
-use crate::config::{Address, AddressError};
+use crate::config::{IssuerAddress, AddressError};
 use crate::issuers::{self, CALL_TIME, IdClaims, Issuer, IssuerError, Metadata};
 use crate::outbound::Answer;
 use crate::visitors::model::{AuthError, SignInFailure, Profile, VerifiedVisitor};
@@ -53,7 +53,7 @@ impl Oidc {
         clock: &Clock,
         stored_issuer: Option<&'static str>,
     ) -> Result<Self, AddressError> {
-        let address = Address::parse(&client.settings.issuer)?;
+        let address = IssuerAddress::parse(&client.settings.issuer)?;
         Ok(Self {
             issuer: Issuer::new(address, client.outbound.clone(), clock.clone()),
             client,
@@ -91,7 +91,7 @@ impl Oidc {
             SignInFailure::new(AuthError::ProviderError, cause)
         })?;
         let client_id = &self.client.settings.client_id;
-        let claims = self.issuer.id_token(&id_token, client_id, &exchange.nonce);
+        let claims = self.issuer.verify_id_token(&id_token, client_id, &exchange.nonce);
         let claims = claims.await?;
         // One that stands for many tenants says in its answer which of them it is.
         if named.is_some_and(|named| named != claims.issuer) {
@@ -236,7 +236,7 @@ fn check_issuer(metadata: &Metadata, named: Option<&str>) -> Result<(), SignInFa
             AuthError::ProviderError,
             "its answer names another issuer",
         )),
-        None if metadata.names_itself => Err(SignInFailure::new(
+        None if metadata.answers_name_issuer => Err(SignInFailure::new(
             AuthError::ProviderError,
             "its answer names no issuer, though it says that its answers do",
         )),

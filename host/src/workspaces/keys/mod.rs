@@ -11,7 +11,7 @@ use super::model::{Caller, Key, Role};
 use super::service::Workspaces;
 use crate::content::Digest;
 use crate::control::Error;
-use crate::control::audit::Act;
+use crate::control::audit::AuditAction;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
@@ -85,7 +85,7 @@ impl Workspaces {
             .write(move |tx| {
                 store::insert(tx, &workspace.id, &digest, &key)?;
                 let (id, now) = (&workspace.id, key.created_at);
-                tx.did(Act::KeyCreate, Some(id), &key.key_id, now)
+                tx.record_audit(AuditAction::KeyCreate, Some(id), &key.key_id, now)
             })
             .await;
         added?;
@@ -121,7 +121,7 @@ impl Workspaces {
                     return Err(WorkspaceError::TooManyKeys(MAX_KEYS));
                 }
                 store::insert(tx, &workspace, &digest, &key)?;
-                tx.did(Act::KeyCreate, Some(&workspace), &key.key_id, now)?;
+                tx.record_audit(AuditAction::KeyCreate, Some(&workspace), &key.key_id, now)?;
                 Ok(())
             })
             .await?;
@@ -168,7 +168,7 @@ impl Workspaces {
                     members::require_role(tx, by, &workspace, Role::Admin)?;
                 }
                 match store::revoke(tx, &workspace, &key, now)? {
-                    Some(true) => Ok(tx.did(Act::KeyRevoke, Some(&workspace), &key, now)?),
+                    Some(true) => Ok(tx.record_audit(AuditAction::KeyRevoke, Some(&workspace), &key, now)?),
                     Some(false) => Ok(()),
                     None => Err(WorkspaceError::UnknownKey(key)),
                 }

@@ -99,7 +99,7 @@ async fn names_of_keys_that_nobody_knows_do_not_flood_the_issuer() {
         inner.now += 61;
         inner.token = None;
         inner.key = SigningKey::generate("second").unwrap();
-        inner.shown.push(inner.key.public());
+        inner.shown.push(inner.key.public_jwk());
     });
     let mut browser = place.browser();
     assert_eq!(place.walk(&mut browser, "acme").await, place.url(""));

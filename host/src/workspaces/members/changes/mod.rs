@@ -1,7 +1,7 @@
 //! Changes of who is in a workspace: each looks at the roles as they are in its own transaction.
 
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
+use crate::control::kept_answers::AnswerKeeper;
+use crate::control::audit::AuditAction;
 use crate::control::{Error, Tx};
 use crate::workspaces::error::WorkspaceError;
 use crate::workspaces::members::store;
@@ -23,7 +23,7 @@ impl Workspaces {
         workspace: WorkspaceId,
         by: Option<Caller>,
         (user, role): (UserId, Role),
-        keep: Keep<Member>,
+        keep: AnswerKeeper<Member>,
     ) -> Result<Member, WorkspaceError> {
         let now = self.clock.now();
         self.control
@@ -38,8 +38,8 @@ impl Workspaces {
                     return Err(WorkspaceError::TooManyMembers(MAX_MEMBERS));
                 }
                 let member = assign_role(tx, &workspace, (own, has), (&user, role), now)?;
-                tx.did(Act::MemberAdd, Some(&workspace), &user, now)?;
-                keep.keep(tx, &member)?;
+                tx.record_audit(AuditAction::MemberAdd, Some(&workspace), &user, now)?;
+                keep.store(tx, &member)?;
                 Ok(member)
             })
             .await
@@ -64,7 +64,7 @@ impl Workspaces {
                     return Err(WorkspaceError::NoMember(user));
                 }
                 let member = assign_role(tx, &workspace, (own, has), (&user, role), now)?;
-                tx.did(Act::MemberUpdate, Some(&workspace), &user, now)?;
+                tx.record_audit(AuditAction::MemberUpdate, Some(&workspace), &user, now)?;
                 Ok(member)
             })
             .await
@@ -91,7 +91,7 @@ impl Workspaces {
                 let (_, owners) = store::count_members(tx, &workspace).map_err(Error::from)?;
                 check_change(own, Some(has), None, owners)?;
                 store::remove(tx, &workspace, &user)?;
-                tx.did(Act::MemberRemove, Some(&workspace), &user, now)?;
+                tx.record_audit(AuditAction::MemberRemove, Some(&workspace), &user, now)?;
                 Ok(())
             })
             .await
