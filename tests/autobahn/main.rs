@@ -22,7 +22,7 @@ use svc::http::websocket::{self, AcceptedUpgrade, Upgrade, frame};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The largest message of the suite, in bytes.
-const MOST: usize = 16 << 20;
+const LARGEST_MESSAGE: usize = 16 << 20;
 /// More messages than a case has on their way at once.
 const QUEUE: usize = 100_000;
 /// The name of the server in the suite's report.
@@ -34,7 +34,7 @@ const COMPRESSION: [&str; 2] = ["12.", "13."];
 
 /// Echoes every text of a connection.
 async fn echo(accepted: AcceptedUpgrade) {
-    let Some(socket) = accepted.into_socket(MOST).await else {
+    let Some(socket) = accepted.into_socket(LARGEST_MESSAGE).await else {
         return;
     };
     let (outbox, mut running) = socket.open(QUEUE);
@@ -82,13 +82,13 @@ async fn start() -> SocketAddr {
     address
 }
 
-fn named(variable: &str) -> String {
+fn required_variable(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: run `just autobahn`"))
 }
 
 /// Has the suite try everything; answers its report, case by case.
-fn report(address: SocketAddr, directory: &Path) -> Value {
-    let home = PathBuf::from(named("AUTOBAHN_HOME"))
+fn run_suite(address: SocketAddr, directory: &Path) -> Value {
+    let home = PathBuf::from(required_variable("AUTOBAHN_HOME"))
         .canonicalize()
         .unwrap();
     let reports = directory.join("reports");
@@ -102,7 +102,7 @@ fn report(address: SocketAddr, directory: &Path) -> Value {
     });
     let file = directory.join("fuzzingclient.json");
     std::fs::write(&file, specification.to_string()).unwrap();
-    let mut suite = Command::new(named("AUTOBAHN_PYTHON"));
+    let mut suite = Command::new(required_variable("AUTOBAHN_PYTHON"));
     suite.env("PYTHONPATH", &home).current_dir(directory);
     suite.arg(home.join("bin/wstest"));
     let output = suite
@@ -121,7 +121,7 @@ async fn every_case_that_applies_passes() {
     let address = start().await;
     let directory = tempfile::TempDir::new().unwrap();
     let path = directory.path().to_owned();
-    let report = tokio::task::spawn_blocking(move || report(address, &path)).await;
+    let report = tokio::task::spawn_blocking(move || run_suite(address, &path)).await;
     let report = report.unwrap();
     let cases = report.as_object().unwrap();
     let mut counts = std::collections::BTreeMap::new();

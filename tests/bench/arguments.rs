@@ -53,7 +53,7 @@ impl Arguments {
     }
 
     /// Whether a part is wanted.
-    pub(crate) fn wants(&self, part: &str) -> bool {
+    pub(crate) fn selects(&self, part: &str) -> bool {
         self.parts.is_empty() || self.parts.iter().any(|named| named == part)
     }
 

@@ -7,14 +7,14 @@ use anyhow::ensure;
 use super::items::{self, Operation};
 use super::minimal_sql::{GROUPED, SINGLE};
 use super::owner::Owner;
-use super::report::{Goals, title};
-use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
+use super::report::{Goals, print_title};
+use super::rounds::{Contender, ROUND, ROUNDS, compare, print_head, print_ratio};
 use super::server::{Bench, Running};
 use super::tenant;
 
 /// How many keep-alive connections there are; goals are of the most.
-pub(crate) const CONNECTIONS: [usize; 2] = [16, GOALS_AT];
-pub(crate) const GOALS_AT: usize = 64;
+pub(crate) const CONNECTIONS: [usize; 2] = [16, GOAL_CONNECTIONS];
+pub(crate) const GOAL_CONNECTIONS: usize = 64;
 /// The page that the calls go through.
 pub(crate) const SLUG: &str = "items";
 
@@ -28,13 +28,13 @@ impl Calls {
     fn new(operation: Operation, address: SocketAddr) -> Self {
         Self {
             requests: operation.calls(address, SLUG),
-            undo: items::undo(address, SLUG),
+            undo: items::undo_request(address, SLUG),
         }
     }
 
     /// Every run starts with the same rows, so that none gets near the largest size.
-    fn on<'a>(&'a self, server: &'a Running) -> Contender<'a> {
-        Contender::new(server, &self.requests).undone_by(&self.undo)
+    fn contender<'a>(&'a self, server: &'a Running) -> Contender<'a> {
+        Contender::new(server, &self.requests).with_undo(&self.undo)
     }
 }
 
@@ -53,35 +53,35 @@ pub(crate) fn measure(
     before: Option<&Bench>,
     goals: &mut Goals,
 ) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Actions on {} rows, {ROUNDS} alternating rounds of {} ms; minimal is axum and rusqlite, as durable",
         items::ROWS,
         ROUND.as_millis()
     ))?;
     let servers = Servers {
-        svc: settled(bench)?,
-        grouped: bench.minimal_sql(GROUPED)?,
-        single: bench.minimal_sql(SINGLE)?,
-        before: before.map(settled).transpose()?,
+        svc: start_with_tenant(bench)?,
+        grouped: bench.start_minimal_sql(GROUPED)?,
+        single: bench.start_minimal_sql(SINGLE)?,
+        before: before.map(start_with_tenant).transpose()?,
     };
-    say_head("operation")?;
+    print_head("operation")?;
     for operation in Operation::ALL {
-        same_answers(operation, &servers.svc, &servers.grouped)?;
+        ensure_same_answers(operation, &servers.svc, &servers.grouped)?;
         for connections in CONNECTIONS {
             let case = format!("{}, {connections}", operation.name());
             match operation {
-                Operation::Insert => inserts(&servers, &case, connections, goals)?,
-                read => reads(&servers, read, &case, connections, goals)?,
+                Operation::Insert => compare_inserts(&servers, &case, connections, goals)?,
+                read => compare_reads(&servers, read, &case, connections, goals)?,
             }
             if let Some(before) = &servers.before {
-                beside_before(&servers.svc, before, operation, connections, goals)?;
+                compare_with_earlier(&servers.svc, before, operation, connections, goals)?;
             }
         }
     }
     Ok(())
 }
 
-fn reads(
+fn compare_reads(
     servers: &Servers,
     operation: Operation,
     case: &str,
@@ -96,17 +96,17 @@ fn reads(
         Contender::new(grouped, &theirs.requests),
     ];
     let [ours, theirs] = compare(&contenders, connections)?;
-    ours.say(case, "svc")?;
-    theirs.say("", "minimal")?;
-    say_ratio(&ours, &theirs, "ratio")?;
-    if connections == GOALS_AT {
+    ours.print(case, "svc")?;
+    theirs.print("", "minimal")?;
+    print_ratio(&ours, &theirs, "ratio")?;
+    if connections == GOAL_CONNECTIONS {
         let what = format!("{case}: throughput, of minimal's");
         goals.at_least(&what, ours.ratio(&theirs), 0.75);
     }
     Ok(())
 }
 
-fn inserts(
+fn compare_inserts(
     servers: &Servers,
     case: &str,
     connections: usize,
@@ -120,14 +120,18 @@ fn inserts(
         ..
     } = servers;
     let (ours, theirs, alone) = (calls(svc), calls(grouped), calls(single));
-    let contenders = [ours.on(svc), theirs.on(grouped), alone.on(single)];
+    let contenders = [
+        ours.contender(svc),
+        theirs.contender(grouped),
+        alone.contender(single),
+    ];
     let [ours, theirs, alone] = compare(&contenders, connections)?;
-    ours.say(case, "svc")?;
-    theirs.say("", "minimal")?;
-    say_ratio(&ours, &theirs, "ratio")?;
-    alone.say("", "one each")?;
-    say_ratio(&ours, &alone, "ratio")?;
-    if connections == GOALS_AT {
+    ours.print(case, "svc")?;
+    theirs.print("", "minimal")?;
+    print_ratio(&ours, &theirs, "ratio")?;
+    alone.print("", "one each")?;
+    print_ratio(&ours, &alone, "ratio")?;
+    if connections == GOAL_CONNECTIONS {
         let what = format!("{case}: throughput, of minimal's in groups");
         goals.at_least(&what, ours.ratio(&theirs), 0.75);
         let what = format!("{case}: throughput, of a commit each");
@@ -137,14 +141,14 @@ fn inserts(
 }
 
 /// A server with the tenant that is called.
-fn settled(bench: &Bench) -> anyhow::Result<Running> {
-    let (svc, credential) = bench.owned("backend")?;
-    tenant::settle(&mut Owner::new(&svc, &credential)?, SLUG, &[])?;
+fn start_with_tenant(bench: &Bench) -> anyhow::Result<Running> {
+    let (svc, credential) = bench.start_owned("backend")?;
+    tenant::create_tenant(&mut Owner::new(&svc, &credential)?, SLUG, &[])?;
     Ok(svc)
 }
 
 /// Measures the same operation beside an earlier build.
-fn beside_before(
+fn compare_with_earlier(
     svc: &Running,
     before: &Running,
     operation: Operation,
@@ -156,16 +160,16 @@ fn beside_before(
         Calls::new(operation, before.address),
     );
     let contenders = match operation {
-        Operation::Insert => [ours.on(svc), theirs.on(before)],
+        Operation::Insert => [ours.contender(svc), theirs.contender(before)],
         _ => [
             Contender::new(svc, &ours.requests),
             Contender::new(before, &theirs.requests),
         ],
     };
     let [ours, theirs] = compare(&contenders, connections)?;
-    ours.say("", "svc")?;
-    theirs.say("", "before")?;
-    say_ratio(&ours, &theirs, "ratio")?;
+    ours.print("", "svc")?;
+    theirs.print("", "before")?;
+    print_ratio(&ours, &theirs, "ratio")?;
     let what = format!(
         "{}, {connections}: throughput, of the build before",
         operation.name()
@@ -175,12 +179,16 @@ fn beside_before(
 }
 
 /// That both answer the same, so that they are measured at the same work.
-fn same_answers(operation: Operation, svc: &Running, minimal: &Running) -> anyhow::Result<()> {
+fn ensure_same_answers(
+    operation: Operation,
+    svc: &Running,
+    minimal: &Running,
+) -> anyhow::Result<()> {
     let asked = |server: &Running| {
         let calls = operation.calls(server.address, SLUG);
-        let answer = tenant::answer(server, &calls[calls.len() / 2])?;
+        let answer = tenant::call_json(server, &calls[calls.len() / 2])?;
         if operation == Operation::Insert {
-            tenant::answer(server, &items::undo(server.address, SLUG))?;
+            tenant::call_json(server, &items::undo_request(server.address, SLUG))?;
         }
         anyhow::Ok(answer)
     };

@@ -10,15 +10,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-use super::beside::Crowd;
+use super::background_load::BackgroundLoad;
 use super::client::Client;
 use super::items;
-use super::neighbours::{CONNECTIONS, Figures, LOUD, QUIET, RUN, measured, say_beside};
+use super::neighbours::{CONNECTIONS, Figures, LOUD, QUIET, RUN, measure_operations, print_beside};
 use super::owner::Owner;
-use super::relay::{open, open_small};
-use super::report::{Goals, say, title};
+use super::relay::{open, open_with_small_buffer};
+use super::relay_protocol::frame;
+use super::report::{Goals, print_line, print_title};
 use super::server::{Bench, Running};
-use super::speech::frame;
 use super::tenant;
 
 const RUNS: usize = 3;
@@ -33,9 +33,9 @@ const PARAM: usize = 15_000;
 const FLOOD: usize = 200;
 /// Megabytes that the hostile tenant may take: all params twice, answers of 32 MB, and 48 MB for sockets, subscriptions, evaluations
 /// and what an allocator keeps.
-const MOST: f64 = (2 * SOCKETS * EACH * PARAM / 1_000_000 + 32 + 48) as f64;
+const MOST_MEGABYTES: f64 = (2 * SOCKETS * EACH * PARAM / 1_000_000 + 32 + 48) as f64;
 /// One that changes what all of them read, after a pause; and how long they are at it before anything is measured.
-const WRITER: Crowd = Crowd {
+const WRITER: BackgroundLoad = BackgroundLoad {
     clients: 1,
     ahead: Duration::from_secs(1),
 };
@@ -62,7 +62,7 @@ const ACTIONS: [(&str, &str); 4] = [
 
 /// Kind of hostile pages.
 #[derive(Clone, Copy, Debug)]
-struct Kind {
+struct HostilePage {
     name: &'static str,
     sockets: usize,
     /// Actions that a page subscribes to in turns, and how often.
@@ -74,8 +74,8 @@ struct Kind {
     reads: bool,
 }
 
-const KINDS: [Kind; 4] = [
-    Kind {
+const HOSTILE_PAGES: [HostilePage; 4] = [
+    HostilePage {
         name: "floods",
         sockets: 20,
         actions: &["echo"],
@@ -83,7 +83,7 @@ const KINDS: [Kind; 4] = [
         param: 10,
         reads: true,
     },
-    Kind {
+    HostilePage {
         name: "heavy queries",
         sockets: 10,
         actions: &["heavy"],
@@ -91,7 +91,7 @@ const KINDS: [Kind; 4] = [
         param: 10,
         reads: true,
     },
-    Kind {
+    HostilePage {
         name: "large params",
         sockets: SOCKETS,
         actions: &["echo"],
@@ -99,7 +99,7 @@ const KINDS: [Kind; 4] = [
         param: PARAM,
         reads: true,
     },
-    Kind {
+    HostilePage {
         name: "slow readers",
         sockets: SOCKETS,
         actions: &["wide", "echo", "echo", "echo"],
@@ -111,7 +111,7 @@ const KINDS: [Kind; 4] = [
 
 /// Measures calls and memory.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside hostile live queries of another tenant",
         RUN.as_millis()
     ))?;
@@ -121,42 +121,51 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let mut quiet = Figures::default();
-    let mut beside = KINDS.map(|_| Figures::default());
+    let mut beside = HOSTILE_PAGES.map(|_| Figures::default());
     let mut memory = Vec::new();
-    for (kind, beside) in KINDS.iter().zip(&mut beside) {
-        memory.push(one(bench, &runtime, *kind, (&mut quiet, beside))?);
+    for (kind, beside) in HOSTILE_PAGES.iter().zip(&mut beside) {
+        memory.push(measure_hostile_page(
+            bench,
+            &runtime,
+            *kind,
+            (&mut quiet, beside),
+        )?);
     }
-    let beside: Vec<_> = KINDS.iter().map(|kind| kind.name).zip(&beside).collect();
-    say_beside(&quiet, &beside, goals)?;
-    say(&format!("{:32} MB more, run by run", ""))?;
-    for (kind, memory) in KINDS.iter().zip(memory) {
+    let beside: Vec<_> = HOSTILE_PAGES
+        .iter()
+        .map(|kind| kind.name)
+        .zip(&beside)
+        .collect();
+    print_beside(&quiet, &beside, goals)?;
+    print_line(&format!("{:32} MB more, run by run", ""))?;
+    for (kind, memory) in HOSTILE_PAGES.iter().zip(memory) {
         let name = kind.name;
         let runs: Vec<_> = memory.iter().map(|most| format!("{most:>8.1}")).collect();
-        say(&format!("{name:32} {}", runs.join(" ")))?;
+        print_line(&format!("{name:32} {}", runs.join(" ")))?;
         let most = memory.iter().copied().fold(0.0, f64::max);
-        goals.at_most(&format!("memory of {name}, MB"), most, MOST);
+        goals.at_most(&format!("memory of {name}, MB"), most, MOST_MEGABYTES);
     }
     Ok(())
 }
 
 /// Measures calls alone and beside one kind, on a server of its own; returns how many megabytes more each run took at the most.
-fn one(
+fn measure_hostile_page(
     bench: &Bench,
     runtime: &Runtime,
-    kind: Kind,
+    kind: HostilePage,
     (quiet, beside): (&mut Figures, &mut Figures),
 ) -> anyhow::Result<Vec<f64>> {
-    let (svc, credential) = bench.owned_with(&kind.name.replace(' ', "-"), LIMITS)?;
+    let (svc, credential) = bench.start_owned_with(&kind.name.replace(' ', "-"), LIMITS)?;
     let mut owner = Owner::new(&svc, &credential)?;
-    tenant::settle(&mut owner, QUIET, &[])?;
-    tenant::settle(&mut owner, LOUD, &ACTIONS)?;
-    measured(&svc, &mut Figures::default())?;
+    tenant::create_tenant(&mut owner, QUIET, &[])?;
+    tenant::create_tenant(&mut owner, LOUD, &ACTIONS)?;
+    measure_operations(&svc, &mut Figures::default())?;
     let (before, _) = svc.memory()?;
     let mut memory = Vec::new();
     for _ in 0..RUNS {
-        measured(&svc, quiet)?;
-        svc.forget_peak()?;
-        among(&svc, runtime, kind, || measured(&svc, beside))?;
+        measure_operations(&svc, quiet)?;
+        svc.reset_peak_memory()?;
+        run_beside_hostile_pages(&svc, runtime, kind, || measure_operations(&svc, beside))?;
         svc.await_rest()?;
         memory.push(svc.memory()?.1 - before);
     }
@@ -164,15 +173,18 @@ fn one(
 }
 
 /// Does something while hostile pages do what they do.
-fn among(
+fn run_beside_hostile_pages(
     svc: &Running,
     runtime: &Runtime,
-    kind: Kind,
+    kind: HostilePage,
     work: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut pages = JoinSet::new();
     for number in 0..kind.sockets {
-        pages.spawn_on(page(svc.address, kind, number), runtime.handle());
+        pages.spawn_on(
+            run_hostile_page(svc.address, kind, number),
+            runtime.handle(),
+        );
     }
     let count = AtomicU64::new(0);
     let touch = |client: &mut Client| {
@@ -186,26 +198,30 @@ fn among(
         std::thread::sleep(PAUSE);
         Ok(())
     };
-    let done = WRITER.beside(svc, touch, work);
+    let done = WRITER.run_during(svc, touch, work);
     runtime.block_on(pages.shutdown());
     done
 }
 
 /// Opens a socket, subscribes, and opens another one when it is closed, without end.
-async fn page(address: SocketAddr, kind: Kind, number: usize) {
+async fn run_hostile_page(address: SocketAddr, kind: HostilePage, number: usize) {
     loop {
         // One that is refused or closed tries again.
-        let _ = visit(address, kind, number).await;
+        let _ = open_hostile_socket(address, kind, number).await;
         tokio::time::sleep(REFUSED).await;
     }
 }
 
-async fn visit(address: SocketAddr, kind: Kind, number: usize) -> anyhow::Result<()> {
+async fn open_hostile_socket(
+    address: SocketAddr,
+    kind: HostilePage,
+    number: usize,
+) -> anyhow::Result<()> {
     let path = format!("/{LOUD}/api/live");
     let mut stream = if kind.reads {
         open(address, &path).await?
     } else {
-        open_small(address, &path).await?
+        open_with_small_buffer(address, &path).await?
     };
     let subscribes = (0..kind.subscribes).flat_map(|n| {
         let action = kind.actions[n % kind.actions.len()];

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use super::neighbours::{CONNECTIONS, Figures, QUIET, RUN, Runs, measured, say_beside};
-use super::relay::{Pace, Play, Relay, Shape, dawdle};
-use super::report::{Goals, median, quantile, say, title};
+use super::neighbours::{
+    CONNECTIONS, Figures, QUIET, RUN, RunFigures, measure_operations, print_beside,
+};
+use super::relay::{Relay, RelayRun, SendPace, Shape, join_without_reading};
+use super::report::{Goals, median, print_line, print_title, quantile};
 use super::server::{Bench, Running};
 use super::{client, load, rooms, tenant};
 
@@ -33,57 +35,61 @@ const SLOW: Duration = Duration::from_secs(4);
 
 /// Measures both.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Views and calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside a room of {} members whose {} senders never wait",
         RUN.as_millis(),
         FULL.members,
         FULL.senders
     ))?;
-    let (svc, mut owner) = rooms::ours(bench, "beside-rooms")?;
-    tenant::settle(&mut owner, QUIET, &[])?;
+    let (svc, mut owner) = rooms::start_ours(bench, "beside-rooms")?;
+    tenant::create_tenant(&mut owner, QUIET, &[])?;
     let relay = rooms::relay(svc);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    full(&relay, &runtime, goals)?;
-    slow(&relay, &runtime, goals)
+    measure_beside_full_relay(&relay, &runtime, goals)?;
+    measure_slow_member(&relay, &runtime, goals)
 }
 
 /// Measures views and calls beside a full relay.
-fn full(relay: &Relay, runtime: &Runtime, goals: &mut Goals) -> anyhow::Result<()> {
+fn measure_beside_full_relay(
+    relay: &Relay,
+    runtime: &Runtime,
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
     let mut calls = [Figures::default(), Figures::default()];
-    let mut views = [Runs::default(), Runs::default()];
+    let mut views = [RunFigures::default(), RunFigures::default()];
     let mut delivered = 0.0;
-    measured(&relay.server, &mut Figures::default())?;
+    measure_operations(&relay.server, &mut Figures::default())?;
     for _ in 0..RUNS {
-        viewed(&relay.server, &mut views[0])?;
-        measured(&relay.server, &mut calls[0])?;
-        let play = runtime.block_on(Play::begin(relay, FULL, Pace::Window(4)))?;
+        run_page_views(&relay.server, &mut views[0])?;
+        measure_operations(&relay.server, &mut calls[0])?;
+        let play = runtime.block_on(RelayRun::begin(relay, FULL, SendPace::Window(4)))?;
         let (began, before) = (std::time::Instant::now(), play.delivered());
-        viewed(&relay.server, &mut views[1])?;
-        measured(&relay.server, &mut calls[1])?;
+        run_page_views(&relay.server, &mut views[1])?;
+        measure_operations(&relay.server, &mut calls[1])?;
         delivered += (play.delivered() - before) as f64 / began.elapsed().as_secs_f64();
         runtime.block_on(play.end())?;
         relay.server.await_rest()?;
     }
-    say(&format!(
+    print_line(&format!(
         "  {:.0} deliveries a second meanwhile",
         delivered / RUNS as f64
     ))?;
-    say_beside(&calls[0], &[(FULL.name, &calls[1])], goals)?;
-    views[0].say_beside("view", &[(FULL.name, &views[1])], goals)
+    print_beside(&calls[0], &[(FULL.name, &calls[1])], goals)?;
+    views[0].print_beside("view", &[(FULL.name, &views[1])], goals)
 }
 
 /// One run of page views.
-fn viewed(svc: &Running, into: &mut Runs) -> anyhow::Result<()> {
+fn run_page_views(svc: &Running, into: &mut RunFigures) -> anyhow::Result<()> {
     let view = [client::get(svc.address, &format!("/{QUIET}"), "br")];
     into.add(&load::run(svc.address, &view, CONNECTIONS, RUN)?);
     Ok(())
 }
 
 /// Measures what a member who takes nothing costs the others.
-fn slow(relay: &Relay, runtime: &Runtime, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+fn measure_slow_member(relay: &Relay, runtime: &Runtime, goals: &mut Goals) -> anyhow::Result<()> {
+    print_title(&format!(
         "A member who takes nothing among {}, {RUNS} alternating runs of {} s: latency of the others' messages",
         FAST.name,
         SLOW.as_secs()
@@ -93,9 +99,9 @@ fn slow(relay: &Relay, runtime: &Runtime, goals: &mut Goals) -> anyhow::Result<(
     for _ in 0..RUNS {
         for (is_slow, p99) in [false, true].into_iter().zip(&mut p99) {
             let (latencies, code) = runtime.block_on(async {
-                let play = Play::begin(relay, FAST, Pace::Every(DISTANCE)).await?;
+                let play = RelayRun::begin(relay, FAST, SendPace::Every(DISTANCE)).await?;
                 let code = if is_slow {
-                    dawdle(relay, 0, SLOW).await?
+                    join_without_reading(relay, 0, SLOW).await?
                 } else {
                     tokio::time::sleep(SLOW).await;
                     None
@@ -107,7 +113,7 @@ fn slow(relay: &Relay, runtime: &Runtime, goals: &mut Goals) -> anyhow::Result<(
         }
     }
     let [alone, beside] = p99.map(|p99| median(&p99));
-    say(&format!(
+    print_line(&format!(
         "  p99 {alone:.2} ms alone, {beside:.2} ms beside one who takes nothing; {closed} of {RUNS} were closed with 1013"
     ))?;
     goals.at_most(

@@ -6,11 +6,11 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use svc_sandbox::{Calls, ContentType, Cost, Purpose, Source};
 
-use super::report::{Goals, quantile, say, title};
+use super::report::{Goals, print_line, print_title, quantile};
 use super::server::Bench;
-use super::source::Author;
+use super::source_generator::SourceGenerator;
 
-const NOTHING: &str = include_str!("../guests/nothing/gate.wat");
+const EMPTY_GATE: &str = include_str!("../guests/nothing/gate.wat");
 /// Calls of each kind; a drawing takes a hundred times as long, and there are fewer.
 const CALLS: usize = 1000;
 const DRAWINGS: usize = 30;
@@ -20,7 +20,7 @@ const BYTES: usize = 10 * 1024;
 const PAGE_BYTES: u32 = 16 << 20;
 
 /// 200 bytes.
-const SHORT: &str = "SELECT o.id, o.total, c.name AS customer, c.city FROM orders AS o JOIN customers AS c ON c.id = o.customer_id WHERE o.status = :status AND o.total > :least AND c.city <> '' ORDER BY o.id DESC LIMIT 20";
+const SHORT_STATEMENT: &str = "SELECT o.id, o.total, c.name AS customer, c.city FROM orders AS o JOIN customers AS c ON c.id = o.customer_id WHERE o.status = :status AND o.total > :least AND c.city <> '' ORDER BY o.id DESC LIMIT 20";
 
 /// Case to call.
 struct Case {
@@ -45,15 +45,15 @@ struct Figures {
 
 /// Measures every kind of call.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "One call of a guest in a fresh instance, and the same code natively, in turns, {CALLS} times each ({DRAWINGS} drawings): µs"
     ))?;
-    say(&format!(
+    print_line(&format!(
         "{:20} {:>9} {:>9} {:>9} {:>9} {:>6} {:>9} {:>6} {:>8} {:>8}",
         "call", "p50", "p99", "native", "p99", "ratio", "instance", "share", "Mfuel", "KB"
     ))?;
     let cache = bench.directory("cache");
-    let nothing = wat::parse_str(NOTHING)?;
+    let nothing = wat::parse_str(EMPTY_GATE)?;
     let nothing: &'static Calls = Box::leak(Box::new(Calls::new(cache.clone(), Some(&nothing))?));
     let guests: &'static Calls = Box::leak(Box::new(Calls::new(cache, None)?));
     let empty = Case {
@@ -65,9 +65,14 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     };
     let mut cases = vec![empty];
     let long = long_statement();
-    cases.push(gate(guests, "gate, 200 B", SHORT.to_owned(), None));
-    cases.push(gate(guests, "gate, 3 KB", long, Some(3.0)));
-    let author = || Author::new(7);
+    cases.push(gate_case(
+        guests,
+        "gate, 200 B",
+        SHORT_STATEMENT.to_owned(),
+        None,
+    ));
+    cases.push(gate_case(guests, "gate, 3 KB", long, Some(3.0)));
+    let author = || SourceGenerator::new(7);
     let diagram = author().mermaid(BYTES);
     for (name, kind, text, most) in [
         ("html, 10 KB", ContentType::Html, author().html(BYTES), None),
@@ -86,7 +91,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
             None,
         ),
     ] {
-        cases.push(page(guests, name, kind, text, most));
+        cases.push(page_case(guests, name, kind, text, most));
     }
     cases.push(Case {
         name: "mermaid draw, 10 KB",
@@ -97,7 +102,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     });
     for case in &cases {
         let figures = run(case)?;
-        figures.say(case)?;
+        figures.print(case)?;
         if let Some(most) = case.most {
             let ratio = quantile(&figures.total, 0.5) / quantile(&figures.native, 0.5);
             goals.at_most(&format!("{}: p50, of native's", case.name), ratio, most);
@@ -111,7 +116,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
 }
 
 /// A call of the gate.
-fn gate(guests: &'static Calls, name: &'static str, sql: String, most: Option<f64>) -> Case {
+fn gate_case(guests: &'static Calls, name: &'static str, sql: String, most: Option<f64>) -> Case {
     let same = sql.clone();
     Case {
         name,
@@ -127,7 +132,7 @@ fn gate(guests: &'static Calls, name: &'static str, sql: String, most: Option<f6
 }
 
 /// A call of the renderer.
-fn page(
+fn page_case(
     guests: &'static Calls,
     name: &'static str,
     kind: ContentType,
@@ -202,7 +207,7 @@ fn run(case: &Case) -> anyhow::Result<Figures> {
 }
 
 impl Figures {
-    fn say(&self, case: &Case) -> anyhow::Result<()> {
+    fn print(&self, case: &Case) -> anyhow::Result<()> {
         let p50 = quantile(&self.total, 0.5);
         let made = quantile(&self.instantiation, 0.5);
         let (native, ratio) = if self.native.is_empty() {
@@ -215,7 +220,7 @@ impl Figures {
                 format!("{:>6.2}", p50 / middle),
             )
         };
-        say(&format!(
+        print_line(&format!(
             "{:20} {p50:>9.1} {:>9.1} {native} {ratio} {made:>9.1} {:>5.0}% {:>8.2} {:>8}",
             case.name,
             quantile(&self.total, 0.99),

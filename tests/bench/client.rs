@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A connection.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Client {
     pub(crate) fn connect(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         Ok(Self { stream, address })
     }
 
@@ -37,11 +37,11 @@ impl Client {
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &serde_json::Value) -> anyhow::Result<Answer> {
-        self.ask("POST", path, "", body)
+        self.send_request("POST", path, "", body)
     }
 
     /// Writes a request of an owner: any method, with a credential.
-    pub(crate) fn owned(
+    pub(crate) fn send_as_owner(
         &mut self,
         method: &str,
         path: &str,
@@ -49,10 +49,10 @@ impl Client {
         body: &serde_json::Value,
     ) -> anyhow::Result<Answer> {
         let header = format!("Authorization: Bearer {credential}\r\n");
-        self.ask(method, path, &header, body)
+        self.send_request(method, path, &header, body)
     }
 
-    fn ask(
+    fn send_request(
         &mut self,
         method: &str,
         path: &str,
@@ -78,7 +78,7 @@ impl Client {
             bytes.extend_from_slice(&chunk[..read]);
         };
         let head = std::str::from_utf8(&bytes[..end])?.to_owned();
-        let length = Length::of(&bytes[..end])?;
+        let length = Length::parse(&bytes[..end])?;
         while !length.is_whole(&bytes, end) {
             let read = self.stream.read(&mut chunk)?;
             if read == 0 {
@@ -92,7 +92,7 @@ impl Client {
             head,
             body: match length {
                 Length::Bytes(_) => body,
-                Length::Chunked => joined(&body).context("chunks that are none")?,
+                Length::Chunked => join_chunks(&body).context("chunks that are none")?,
             },
         })
     }
@@ -140,7 +140,7 @@ pub(crate) enum Length {
 }
 
 impl Length {
-    pub(crate) fn of(head: &[u8]) -> anyhow::Result<Self> {
+    pub(crate) fn parse(head: &[u8]) -> anyhow::Result<Self> {
         if let Some(length) = content_length(head) {
             return Ok(Self::Bytes(length));
         }
@@ -163,7 +163,7 @@ impl Length {
 }
 
 /// The body that chunks are of.
-fn joined(mut chunks: &[u8]) -> Option<Vec<u8>> {
+fn join_chunks(mut chunks: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
         let line = chunks.iter().position(|&b| b == b'\n')?;
@@ -186,7 +186,7 @@ pub(crate) fn post(address: SocketAddr, path: &str, body: &serde_json::Value) ->
 /// A webhook of the payment provider.
 pub(crate) fn webhook(address: SocketAddr, signature: &str, body: &str) -> Vec<u8> {
     let header = format!("Stripe-Signature: {signature}\r\n");
-    written("POST", address, "/_svc/webhooks/stripe", &header, body)
+    request_text("POST", address, "/_svc/webhooks/stripe", &header, body)
 }
 
 fn request(
@@ -196,10 +196,16 @@ fn request(
     header: &str,
     body: &serde_json::Value,
 ) -> Vec<u8> {
-    written(method, address, path, header, &body.to_string())
+    request_text(method, address, path, header, &body.to_string())
 }
 
-fn written(method: &str, address: SocketAddr, path: &str, header: &str, body: &str) -> Vec<u8> {
+fn request_text(
+    method: &str,
+    address: SocketAddr,
+    path: &str,
+    header: &str,
+    body: &str,
+) -> Vec<u8> {
     let length = body.len();
     format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{header}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"

@@ -6,12 +6,12 @@ use anyhow::ensure;
 use serde_json::json;
 use svc_tests::hostile;
 
-use super::beside::Crowd;
+use super::background_load::BackgroundLoad;
 use super::client::{self, Client};
 use super::items::{self, Operation};
 use super::load;
 use super::owner::Owner;
-use super::report::{Goals, median, quantile, say, title};
+use super::report::{Goals, median, print_line, print_title, quantile};
 use super::server::{Bench, Running};
 use super::tenant;
 
@@ -20,14 +20,14 @@ const RUN: Duration = Duration::from_millis(1500);
 /// Connections of those who are measured.
 const CONNECTIONS: usize = 4;
 /// The connections of the one who publishes: more than there are threads for guests.
-const PUBLISHERS: Crowd = Crowd {
+const PUBLISHERS: BackgroundLoad = BackgroundLoad {
     clients: 8,
     ahead: Duration::from_millis(500),
 };
 const QUIET: &str = "quiet";
 /// How much more memory the server may have after it than before, in megabytes: what the allocator keeps for each of two threads that
 /// had much, and no page of 100 MB more.
-const KEPT: f64 = 128.0;
+const ALLOCATOR_MEGABYTES: f64 = 128.0;
 
 /// Sources to publish, by the letter that the hostile renderer goes by.
 const MISDEEDS: [(&str, &str); 5] = [
@@ -40,7 +40,7 @@ const MISDEEDS: [(&str, &str); 5] = [
 
 /// Measures views of a page, and reads and inserts through its actions.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Views and calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside {} connections that publish to a hostile renderer",
         RUN.as_millis(),
         PUBLISHERS.clients
@@ -48,9 +48,9 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let folder = bench.directory("guests").join("guests/render");
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("000001-hostile.wasm"), hostile::renderer())?;
-    let (svc, credential) = bench.owned("guests")?;
+    let (svc, credential) = bench.start_owned("guests")?;
     let mut owner = Owner::new(&svc, &credential)?;
-    tenant::settle(&mut owner, QUIET, &[])?;
+    tenant::create_tenant(&mut owner, QUIET, &[])?;
     let asked = [
         (
             "view",
@@ -67,23 +67,23 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     ];
     let p99 = |requests: &[Vec<u8>]| -> anyhow::Result<f64> {
         let outcome = load::run(svc.address, requests, CONNECTIONS, RUN)?;
-        tenant::answer(&svc, &items::undo(svc.address, QUIET))?;
+        tenant::call_json(&svc, &items::undo_request(svc.address, QUIET))?;
         Ok(quantile(&outcome.latencies, 0.99) / 1e3)
     };
     // Once through everything, so that what is kept for later is there.
     for (letter, _) in MISDEEDS {
-        beside(&svc, letter, || Ok(()))?;
+        run_beside_publishers(&svc, letter, || Ok(()))?;
     }
     svc.await_rest()?;
     let (before, _) = svc.memory()?;
-    say(&format!("{:32} {:>10} {:>10}", "", "p99 ms", "quiet ms"))?;
+    print_line(&format!("{:32} {:>10} {:>10}", "", "p99 ms", "quiet ms"))?;
     for (name, requests) in &asked {
         let mut quiet = Vec::new();
         let mut loud = MISDEEDS.map(|_| Vec::new());
         for _ in 0..RUNS {
             quiet.push(p99(requests)?);
             for ((letter, _), loud) in MISDEEDS.iter().zip(&mut loud) {
-                beside(&svc, letter, || {
+                run_beside_publishers(&svc, letter, || {
                     loud.push(p99(requests)?);
                     Ok(())
                 })?;
@@ -94,20 +94,24 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         for ((_, what), loud) in MISDEEDS.iter().zip(&loud) {
             let case = format!("{name} beside {what}");
             let (loud, quiet) = (median(loud), median(&quiet));
-            say(&format!("{case:32} {loud:>10.2} {quiet:>10.2}"))?;
+            print_line(&format!("{case:32} {loud:>10.2} {quiet:>10.2}"))?;
             goals.at_most(&format!("{case}: p99, ms"), loud, most);
         }
     }
     let (after, most) = svc.memory()?;
-    say(&format!(
+    print_line(&format!(
         "svc: {before:.1} MB resident before it, {after:.1} MB after it, {most:.1} MB at the most."
     ))?;
-    goals.at_most("memory kept after hostile pages, MB", after - before, KEPT);
+    goals.at_most(
+        "memory kept after hostile pages, MB",
+        after - before,
+        ALLOCATOR_MEGABYTES,
+    );
     Ok(())
 }
 
 /// Does something while the publishers publish.
-fn beside(
+fn run_beside_publishers(
     svc: &Running,
     letter: &str,
     work: impl FnOnce() -> anyhow::Result<()>,
@@ -122,5 +126,5 @@ fn beside(
         );
         Ok(())
     };
-    PUBLISHERS.beside(svc, publish, work)
+    PUBLISHERS.run_during(svc, publish, work)
 }

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::items::{self, Operation};
 use super::owner::{Owner, text};
-use super::report::{Goals, median, quantile, say, title};
-use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
+use super::report::{Goals, median, print_line, print_title, quantile};
+use super::rounds::{Contender, ROUND, ROUNDS, compare, print_head, print_ratio};
 use super::server::Bench;
 use super::tenant;
 
@@ -22,32 +22,32 @@ const CHANGE: &str =
 
 /// Measures it.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Durable inserts with and without history, {ROUNDS} alternating rounds of {} ms",
         ROUND.as_millis()
     ))?;
-    let (with, credential) = bench.owned("history")?;
-    tenant::settle(
+    let (with, credential) = bench.start_owned("history")?;
+    tenant::create_tenant(
         &mut Owner::new(&with, &credential)?,
         SLUG,
         &[("fill", FILL), ("change", CHANGE)],
     )?;
-    let (without, other) = bench.owned_with("no-history", "history_bytes = 0\n")?;
-    tenant::settle(&mut Owner::new(&without, &other)?, SLUG, &[])?;
-    say_head("connections")?;
+    let (without, other) = bench.start_owned_with("no-history", "history_bytes = 0\n")?;
+    tenant::create_tenant(&mut Owner::new(&without, &other)?, SLUG, &[])?;
+    print_head("connections")?;
     for connections in CONNECTIONS {
         let calls = [&with, &without].map(|server| {
             let calls = Operation::Insert.calls(server.address, SLUG);
-            (calls, items::undo(server.address, SLUG))
+            (calls, items::undo_request(server.address, SLUG))
         });
         let contenders = [
-            Contender::new(&with, &calls[0].0).undone_by(&calls[0].1),
-            Contender::new(&without, &calls[1].0).undone_by(&calls[1].1),
+            Contender::new(&with, &calls[0].0).with_undo(&calls[0].1),
+            Contender::new(&without, &calls[1].0).with_undo(&calls[1].1),
         ];
         let [kept, bare] = compare(&contenders, connections)?;
-        kept.say(&connections.to_string(), "with")?;
-        bare.say("", "without")?;
-        say_ratio(&kept, &bare, "ratio")?;
+        kept.print(&connections.to_string(), "with")?;
+        bare.print("", "without")?;
+        print_ratio(&kept, &bare, "ratio")?;
         let what =
             format!("inserts over {connections}: what one with history costs, of one without");
         goals.at_most(&what, 1.0 / kept.ratio(&bare), 1.3);
@@ -55,9 +55,9 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     drop(without);
 
     let mut owner = Owner::new(&with, &credential)?;
-    owner.go_home()?;
+    owner.select_first_project()?;
     let call = |action, params| {
-        tenant::answer(&with, &items::call(with.address, SLUG, action, &params)).map(|_| ())
+        tenant::call_json(&with, &items::call(with.address, SLUG, action, &params)).map(|_| ())
     };
     call("fill", json!({}))?;
     let (history, _) = owner.send("GET", "/backend/history?limit=1", &json!({}))?;
@@ -74,7 +74,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         took.push(millis);
     }
     let (history, _) = owner.send("GET", "/backend/history?limit=1", &json!({}))?;
-    say(&format!(
+    print_line(&format!(
         "\nRestore of {} bytes: p50 {:.1} ms, worst {:.1} ms; the history has {} bytes.",
         detail["database"]["bytes"],
         median(&took),
@@ -89,7 +89,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         let (_, millis) = owner.send("PATCH", "/backend?dry_run=true", &ddl)?;
         took.push(millis);
     }
-    say(&format!(
+    print_line(&format!(
         "Dry run of a migration of it: p50 {:.1} ms, worst {:.1} ms.",
         median(&took),
         quantile(&took, 1.0),

@@ -19,14 +19,14 @@ INSERT INTO items (id, name, note)
 SELECT i, 'Item ' || i, 'What is to be said of item ' || i || ' is no longer than of any other one.' FROM n;";
 
 /// One row by its key.
-pub(crate) const ROW: &str = "SELECT id, name, note FROM items WHERE id = :id";
+pub(crate) const SELECT_ROW: &str = "SELECT id, name, note FROM items WHERE id = :id";
 /// A range of rows.
-pub(crate) const RANGE_OF: &str =
+pub(crate) const SELECT_RANGE: &str =
     "SELECT id, name, note FROM items WHERE id >= :first AND id < :first + 100 ORDER BY id";
 /// A new row.
 pub(crate) const INSERT: &str = "INSERT INTO items (name, note) VALUES (:name, :note) RETURNING id";
 /// Takes new rows away.
-pub(crate) const UNDO: &str = "DELETE FROM items WHERE id > 10000";
+pub(crate) const DELETE_NEW_ROWS: &str = "DELETE FROM items WHERE id > 10000";
 
 /// How many keys are asked for in turn.
 const KEYS: i64 = 1_000;
@@ -59,7 +59,7 @@ impl Operation {
                 .map(|key| call("row", json!({ "id": key })))
                 .collect(),
             Self::Range => keys()
-                .map(|key| call("range", json!({ "first": first(key) })))
+                .map(|key| call("range", json!({ "first": first_key_of_range(key) })))
                 .collect(),
             Self::Insert => vec![call("insert", new_row())],
         }
@@ -72,7 +72,7 @@ pub(crate) fn keys() -> impl Iterator<Item = i64> + Clone {
 }
 
 /// The first key of a whole range that is at `key` or before.
-pub(crate) fn first(key: i64) -> i64 {
+pub(crate) fn first_key_of_range(key: i64) -> i64 {
     key.min(ROWS - RANGE + 1)
 }
 
@@ -91,6 +91,6 @@ pub(crate) fn call(address: SocketAddr, slug: &str, action: &str, params: &Value
 }
 
 /// The call that takes new rows away.
-pub(crate) fn undo(address: SocketAddr, slug: &str) -> Vec<u8> {
+pub(crate) fn undo_request(address: SocketAddr, slug: &str) -> Vec<u8> {
     call(address, slug, "undo", &json!({}))
 }

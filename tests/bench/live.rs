@@ -15,9 +15,9 @@ use super::client::{self, head_end};
 use super::load;
 use super::owner::Owner;
 use super::relay::open;
-use super::report::{Goals, median, millis, quantile, say, title};
+use super::relay_protocol::{Frames, frame};
+use super::report::{Goals, median, millis, print_line, print_title, quantile};
 use super::server::{Bench, Running};
-use super::speech::{Frames, frame};
 
 /// Number of clients that watch.
 pub(crate) const WATCHERS: usize = 1_000;
@@ -61,7 +61,7 @@ const ACTIONS: [(&str, &str); 4] = [
 
 /// When each note was answered, and when its readers had it.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct DeliveryLog {
     written: Mutex<Vec<(u64, Instant)>>,
     heard: Mutex<Vec<(u64, Instant)>>,
     pub(crate) results: AtomicU64,
@@ -70,12 +70,12 @@ pub(crate) struct Ledger {
 
 /// Measures live queries.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(
+    print_title(
         "Live queries: a thousand who watch, beside 64 writes a second and beside writers at full speed",
     )?;
-    let (svc, credential) = bench.owned_with("live", LIMITS)?;
+    let (svc, credential) = bench.start_owned_with("live", LIMITS)?;
     let mut owner = Owner::new(&svc, &credential)?;
-    owner.project("live")?;
+    owner.create_project("live")?;
     owner.send("POST", "/backend", &json!({ "ddl": SCHEMA }))?;
     let actions = ACTIONS.map(|(name, sql)| json!({ "name": name, "sql": sql }));
     owner.send("PUT", "/backend/actions", &json!({ "actions": actions }))?;
@@ -84,21 +84,21 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(told(&svc, goals))?;
-    throughput(&svc, &runtime, goals)
+    runtime.block_on(measure_delivery(&svc, goals))?;
+    measure_throughput(&svc, &runtime, goals)
 }
 
 /// Measures the cost and the delay of telling a change.
-async fn told(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
+async fn measure_delivery(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     let mut next = 1_000_000;
     for (name, different) in [
         ("nobody", None),
         ("one query", Some(false)),
         ("1,000 queries", Some(true)),
     ] {
-        let ledger: Arc<Ledger> = Arc::default();
+        let ledger: Arc<DeliveryLog> = Arc::default();
         let watchers = match different {
-            Some(different) => watch(svc.address, &ledger, different).await?,
+            Some(different) => open_watchers(svc.address, &ledger, different).await?,
             None => JoinSet::new(),
         };
         svc.await_rest()?;
@@ -107,7 +107,7 @@ async fn told(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
             let body = json!({ "action": "write", "params": { "n": n } });
             client::post(svc.address, "/live/api/op", &body)
         };
-        write(svc.address, &ledger, &mut next, &note).await?;
+        write_notes(svc.address, &ledger, &mut next, &note).await?;
         let cpu = svc.cpu()? - before.0;
         tokio::time::sleep(Duration::from_secs(1)).await;
         drop(watchers);
@@ -119,13 +119,13 @@ async fn told(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
         );
         let [latencies, after] = ledger.latencies();
         if latencies.is_empty() {
-            say(&format!(
+            print_line(&format!(
                 "  {name:<14} {share:>6.1} % of a core for {WRITES} writes a second"
             ))?;
             continue;
         }
         let (p50, p99) = (quantile(&latencies, 0.5), quantile(&latencies, 0.99));
-        say(&format!(
+        print_line(&format!(
             "  {name:<14} {share:>6.1} % of a core  {:>7.0} results/s  commit to delivery p50 {p50:.1} ms  p99 {p99:.1} ms  the last write's p99 {:.1} ms",
             results as f64 / RUN.as_secs_f64(),
             quantile(&after, 0.99),
@@ -142,9 +142,9 @@ async fn told(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Ledger {
+impl DeliveryLog {
     /// Notes that a reader has a note.
-    pub(crate) fn hear(&self, n: u64, came: Instant) {
+    pub(crate) fn record_delivery(&self, n: u64, came: Instant) {
         self.results.fetch_add(1, Ordering::Relaxed);
         let mut heard = self.heard.lock().unwrap_or_else(|held| held.into_inner());
         heard.push((n, came));
@@ -171,9 +171,9 @@ impl Ledger {
 }
 
 /// Opens the sockets of those who watch, each with its query; they close as they are dropped.
-async fn watch(
+async fn open_watchers(
     address: SocketAddr,
-    ledger: &Arc<Ledger>,
+    ledger: &Arc<DeliveryLog>,
     different: bool,
 ) -> anyhow::Result<JoinSet<()>> {
     let mut watchers = JoinSet::new();
@@ -187,7 +187,7 @@ async fn watch(
         stream
             .write_all(&frame(0x81, subscribe.to_string().as_bytes()))
             .await?;
-        watchers.spawn(listen(stream, Arc::clone(ledger)));
+        watchers.spawn(record_deliveries(stream, Arc::clone(ledger)));
     }
     while ledger.results.load(Ordering::Relaxed) < WATCHERS as u64 {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -195,14 +195,14 @@ async fn watch(
     Ok(watchers)
 }
 
-async fn listen(mut stream: TcpStream, ledger: Arc<Ledger>) {
+async fn record_deliveries(mut stream: TcpStream, ledger: Arc<DeliveryLog>) {
     let mut frames = Frames::default();
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(length @ 1..) = stream.read(&mut buffer).await {
         let came = Instant::now();
         frames.take(&buffer[..length], |opcode, payload| {
             if opcode == 1 {
-                ledger.hear(newest(payload).unwrap_or_default(), came);
+                ledger.record_delivery(newest_number(payload).unwrap_or_default(), came);
             }
         });
     }
@@ -210,7 +210,7 @@ async fn listen(mut stream: TcpStream, ledger: Arc<Ledger>) {
 }
 
 /// The first `n` that a result has.
-fn newest(payload: &[u8]) -> Option<u64> {
+fn newest_number(payload: &[u8]) -> Option<u64> {
     const MARK: &[u8] = b"\"n\":";
     let at = payload.windows(MARK.len()).position(|part| part == MARK)?;
     let digits = payload[at + MARK.len()..]
@@ -220,9 +220,9 @@ fn newest(payload: &[u8]) -> Option<u64> {
 }
 
 /// Writes so many notes a second, each by its request, and notes when each was answered.
-pub(crate) async fn write(
+pub(crate) async fn write_notes(
     address: SocketAddr,
-    ledger: &Ledger,
+    ledger: &DeliveryLog,
     next: &mut u64,
     note: &dyn Fn(u64) -> Vec<u8>,
 ) -> anyhow::Result<()> {
@@ -261,7 +261,7 @@ pub(crate) async fn write(
 }
 
 /// Inserts at full speed, with nobody and with a thousand who watch.
-fn throughput(
+fn measure_throughput(
     svc: &Running,
     runtime: &tokio::runtime::Runtime,
     goals: &mut Goals,
@@ -275,9 +275,9 @@ fn throughput(
     for round in 0..ROUNDS {
         // Who goes first changes: the table grows from one to the next.
         for watched in [round % 2, (round + 1) % 2] {
-            let ledger: Arc<Ledger> = Arc::default();
+            let ledger: Arc<DeliveryLog> = Arc::default();
             let watchers = match watched {
-                1 => runtime.block_on(watch(svc.address, &ledger, false))?,
+                1 => runtime.block_on(open_watchers(svc.address, &ledger, false))?,
                 _ => JoinSet::new(),
             };
             rates[watched].push(load::run(svc.address, &insert, CONNECTIONS, RUN)?.rate);
@@ -286,7 +286,7 @@ fn throughput(
         }
     }
     let [alone, watched] = rates.map(|rates| median(&rates));
-    say(&format!(
+    print_line(&format!(
         "  inserts        {alone:>8.0} a second alone  {watched:>8.0} beside {WATCHERS} who watch"
     ))?;
     goals.at_least("Inserts beside 1,000 who watch", watched / alone, 0.9);

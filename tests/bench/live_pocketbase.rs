@@ -16,9 +16,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use super::client;
-use super::live::{Ledger, RUN, WATCHERS, WRITES, write};
+use super::live::{DeliveryLog, RUN, WATCHERS, WRITES, write_notes};
 use super::pocketbase::{COLLECTION, NOT_INSTALLED, start};
-use super::report::{quantile, say, title};
+use super::report::{print_line, print_title, quantile};
 use super::server::{Bench, Running, on_path};
 
 /// The way to its streams.
@@ -30,24 +30,26 @@ const CLIENT: &[u8] = b"\"clientId\":\"";
 
 /// Measures its subscription to records, if there is one.
 pub(crate) fn measure(bench: &Bench, given: Option<PathBuf>) -> anyhow::Result<()> {
-    title("PocketBase's subscription to records: a thousand who watch, beside 64 writes a second")?;
+    print_title(
+        "PocketBase's subscription to records: a thousand who watch, beside 64 writes a second",
+    )?;
     let Some(program) = given.or_else(|| on_path("pocketbase")) else {
-        return say(NOT_INSTALLED);
+        return print_line(NOT_INSTALLED);
     };
     let pocketbase = start(&program, &bench.directory("live-pocketbase"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(told(&pocketbase))
+    runtime.block_on(measure_delivery(&pocketbase))
 }
 
-async fn told(pocketbase: &Running) -> anyhow::Result<()> {
+async fn measure_delivery(pocketbase: &Running) -> anyhow::Result<()> {
     let address = pocketbase.address;
-    let ledger: Arc<Ledger> = Arc::default();
+    let ledger: Arc<DeliveryLog> = Arc::default();
     let mut watchers = JoinSet::new();
     for _ in 0..WATCHERS {
-        let stream = watch(address).await?;
-        watchers.spawn(listen(stream, Arc::clone(&ledger)));
+        let stream = open_watcher(address).await?;
+        watchers.spawn(record_deliveries(stream, Arc::clone(&ledger)));
     }
     pocketbase.await_rest()?;
     let before = pocketbase.cpu()?;
@@ -55,7 +57,7 @@ async fn told(pocketbase: &Running) -> anyhow::Result<()> {
         let body = json!({ "name": format!("note {n}"), "note": "something to be read" });
         client::post(address, COLLECTION, &body)
     };
-    write(address, &ledger, &mut 1_000_000, &note).await?;
+    write_notes(address, &ledger, &mut 1_000_000, &note).await?;
     let cpu = pocketbase.cpu()? - before;
     tokio::time::sleep(Duration::from_secs(1)).await;
     drop(watchers);
@@ -65,7 +67,7 @@ async fn told(pocketbase: &Running) -> anyhow::Result<()> {
     );
     let [latencies, after] = ledger.latencies();
     ensure!(!latencies.is_empty(), "nobody was told");
-    say(&format!(
+    print_line(&format!(
         "  {:<14} {:>6.1} % of a core for {WRITES} writes a second  {:>7.0} results/s  commit to delivery p50 {:.1} ms  p99 {:.1} ms  the last write's p99 {:.1} ms",
         "PocketBase",
         cpu.as_secs_f64() / RUN.as_secs_f64() * 100.0,
@@ -77,14 +79,14 @@ async fn told(pocketbase: &Running) -> anyhow::Result<()> {
 }
 
 /// Opens a stream, and subscribes to all records.
-async fn watch(address: SocketAddr) -> anyhow::Result<TcpStream> {
+async fn open_watcher(address: SocketAddr) -> anyhow::Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
     let open =
         format!("GET {REALTIME} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n");
     stream.write_all(open.as_bytes()).await?;
     let mut said = Vec::new();
     let id = loop {
-        if let Some(id) = behind(&said, CLIENT, |byte| byte.is_ascii_alphanumeric()) {
+        if let Some(id) = word_after(&said, CLIENT, |byte| byte.is_ascii_alphanumeric()) {
             break String::from_utf8(said[id].to_vec())?;
         }
         ensure!(stream.read_buf(&mut said).await? > 0, "no stream");
@@ -104,22 +106,22 @@ async fn watch(address: SocketAddr) -> anyhow::Result<TcpStream> {
 }
 
 /// Where the word behind a mark stands, once something else stands behind it.
-fn behind(bytes: &[u8], mark: &[u8], of: impl Fn(&u8) -> bool) -> Option<Range<usize>> {
+fn word_after(bytes: &[u8], mark: &[u8], of: impl Fn(&u8) -> bool) -> Option<Range<usize>> {
     let at = bytes.windows(mark.len()).position(|part| part == mark)?;
     let start = at + mark.len();
     let length = bytes[start..].iter().position(|byte| !of(byte))?;
     Some(start..start + length)
 }
 
-async fn listen(mut stream: TcpStream, ledger: Arc<Ledger>) {
+async fn record_deliveries(mut stream: TcpStream, ledger: Arc<DeliveryLog>) {
     let mut said = Vec::with_capacity(16 * 1024);
     while let Ok(1..) = stream.read_buf(&mut said).await {
         let came = Instant::now();
-        while let Some(number) = behind(&said, NAME, u8::is_ascii_digit) {
+        while let Some(number) = word_after(&said, NAME, u8::is_ascii_digit) {
             let end = number.end;
             let digits = said[number].iter();
             let n = digits.fold(0, |n, digit| n * 10 + u64::from(digit - b'0'));
-            ledger.hear(n, came);
+            ledger.record_delivery(n, came);
             said.drain(..end);
         }
         // A mark may have begun at the end.

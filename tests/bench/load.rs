@@ -50,7 +50,7 @@ pub(crate) fn run(
             .enumerate()
             .map(|(number, stream)| {
                 let first = number * requests.len() / connections;
-                tokio::spawn(ask(stream, Arc::clone(&requests), first, until))
+                tokio::spawn(send_request(stream, Arc::clone(&requests), first, until))
             })
             .collect();
         let mut latencies = Vec::new();
@@ -126,7 +126,7 @@ async fn send(
     Ok(latencies)
 }
 
-async fn ask(
+async fn send_request(
     mut stream: TcpStream,
     requests: Arc<[Vec<u8>]>,
     first: usize,
@@ -170,7 +170,7 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Resul
             String::from_utf8_lossy(&buffer[..filled])
         );
     }
-    match Length::of(&buffer[..end])? {
+    match Length::parse(&buffer[..end])? {
         Length::Bytes(length) => {
             let mut missing = (end + length).saturating_sub(filled);
             while missing > 0 {

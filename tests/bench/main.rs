@@ -5,22 +5,20 @@
 
 mod arguments;
 mod backend;
-mod beside;
+mod background_load;
 mod beside_live;
 mod beside_rooms;
 mod calls;
-mod calls_before;
 mod client;
-mod crowd;
+mod earlier_build;
 mod guests;
 mod history;
-mod identities;
-mod identity;
 mod items;
 mod live;
 mod live_pocketbase;
 mod load;
-mod many;
+mod many_databases;
+mod many_pages;
 mod minimal;
 mod minimal_ledger;
 mod minimal_rooms;
@@ -29,11 +27,12 @@ mod nats;
 mod neighbours;
 mod nginx;
 mod owner;
+mod owner_identity;
 mod payments;
 mod pocketbase;
-mod pool;
 mod publish;
 mod relay;
+mod relay_protocol;
 mod releases;
 mod report;
 mod rerender;
@@ -41,11 +40,12 @@ mod rooms;
 mod rounds;
 mod server;
 mod sockets;
-mod source;
-mod speech;
+mod source_generator;
 mod startup;
 mod tenant;
 mod views;
+mod visitor_identity;
+mod worker_pool;
 
 use anyhow::Context as _;
 
@@ -63,11 +63,11 @@ const PARTS: &[(&str, Measure)] = &[
         calls::measure(&run.bench, goals)?;
         let before = run.before.as_ref();
         before.map_or(Ok(()), |before| {
-            calls_before::measure(&run.bench, before, goals)
+            earlier_build::measure(&run.bench, before, goals)
         })
     }),
     ("views", views::measure),
-    ("many", |run, goals| many::measure(&run.bench, goals)),
+    ("many", |run, goals| many_pages::measure(&run.bench, goals)),
     ("publish", |run, _| publish::measure(&run.bench)),
     ("releases", |run, goals| {
         releases::measure(&run.bench, goals)
@@ -76,11 +76,11 @@ const PARTS: &[(&str, Measure)] = &[
         backend::measure(&run.bench, run.before.as_ref(), goals)
     }),
     ("owner", |run, goals| {
-        identities::measure(&run.bench, run.before.as_ref(), goals)
+        owner_identity::measure(&run.bench, run.before.as_ref(), goals)
     }),
     ("history", |run, goals| history::measure(&run.bench, goals)),
     ("identity", |run, goals| {
-        identity::measure(&run.bench, goals)
+        visitor_identity::measure(&run.bench, goals)
     }),
     ("pocketbase", |run, goals| {
         pocketbase::measure(&run.bench, run.arguments.pocketbase.clone(), goals)
@@ -88,12 +88,14 @@ const PARTS: &[(&str, Measure)] = &[
     ("neighbours", |run, goals| {
         neighbours::measure(&run.bench, goals)
     }),
-    ("pool", |run, goals| pool::measure(&run.bench, goals)),
+    ("pool", |run, goals| worker_pool::measure(&run.bench, goals)),
     ("guests", |run, goals| guests::measure(&run.bench, goals)),
     ("rerender", |run, goals| {
         rerender::measure(&run.bench, goals)
     }),
-    ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
+    ("crowd", |run, goals| {
+        many_databases::measure(&run.bench, goals)
+    }),
     ("rooms", rooms::measure),
     ("rooms-steady", rooms::measure_steady),
     ("sockets", sockets::measure),
@@ -163,7 +165,7 @@ fn main() -> anyhow::Result<()> {
     run.bench.compile_guests()?;
     let mut goals = Goals::default();
     for (name, measure) in PARTS {
-        if run.arguments.wants(name) {
+        if run.arguments.selects(name) {
             measure(&run, &mut goals)?;
         }
     }

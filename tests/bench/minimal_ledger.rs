@@ -67,23 +67,23 @@ pub(crate) fn serve(path: &str) -> anyhow::Result<()> {
 
 async fn receive(State(queue): State<Queue>, body: Bytes) -> Response {
     match serde_json::from_slice(&body) {
-        Ok(event) => answer(&queue, Write::Event(event)).await,
+        Ok(event) => answer_write(&queue, Write::Event(event)).await,
         Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     }
 }
 
 async fn prepare(State(queue): State<Queue>, Json(sessions): Json<Vec<String>>) -> Response {
-    answer(&queue, Write::Sessions(sessions)).await
+    answer_write(&queue, Write::Sessions(sessions)).await
 }
 
-async fn answer(queue: &Queue, write: Write) -> Response {
-    match written(queue, write).await {
+async fn answer_write(queue: &Queue, write: Write) -> Response {
+    match queue_write(queue, write).await {
         Ok(()) => Json(json!({ "received": true })).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
-async fn written(queue: &Queue, write: Write) -> anyhow::Result<()> {
+async fn queue_write(queue: &Queue, write: Write) -> anyhow::Result<()> {
     let (told, answer) = oneshot::channel();
     queue.send((write, told)).ok().context("no writer")?;
     Ok(answer.await??)
@@ -108,13 +108,15 @@ fn write_groups(writer: &Connection, queued: &mpsc::Receiver<Queued>) -> rusqlit
 
 fn perform(writer: &Connection, write: Write) -> rusqlite::Result<()> {
     match write {
-        Write::Event(event) => keep(writer, &event),
-        Write::Sessions(sessions) => sessions.iter().try_for_each(|id| begin(writer, id)),
+        Write::Event(event) => insert_event(writer, &event),
+        Write::Sessions(sessions) => sessions
+            .iter()
+            .try_for_each(|id| insert_session(writer, id)),
     }
 }
 
 /// A session that was begun.
-fn begin(writer: &Connection, id: &str) -> rusqlite::Result<()> {
+fn insert_session(writer: &Connection, id: &str) -> rusqlite::Result<()> {
     writer
         .prepare_cached(
             "INSERT INTO payment_sessions
@@ -128,7 +130,7 @@ fn begin(writer: &Connection, id: &str) -> rusqlite::Result<()> {
 }
 
 /// The rows of an event: itself, the names by which it is found, and what becomes of its session.
-fn keep(writer: &Connection, event: &Value) -> rusqlite::Result<()> {
+fn insert_event(writer: &Connection, event: &Value) -> rusqlite::Result<()> {
     let object = &event["data"]["object"];
     let session = object["metadata"]["svc_session"]
         .as_str()

@@ -23,12 +23,12 @@ pub(crate) const ARGUMENT: &str = "minimal-rooms";
 const QUEUE: usize = 4096;
 
 /// A message, and the client that sent it.
-type Sent = (u64, Utf8Bytes);
+type RoomMessage = (u64, Utf8Bytes);
 
 /// Rooms by name.
 #[derive(Clone, Default)]
 struct Rooms {
-    channels: Arc<Mutex<HashMap<String, broadcast::Sender<Sent>>>>,
+    channels: Arc<Mutex<HashMap<String, broadcast::Sender<RoomMessage>>>>,
     clients: Arc<AtomicU64>,
 }
 
@@ -71,7 +71,7 @@ async fn join(
     upgrade.on_upgrade(move |socket| relay(socket, client, channel))
 }
 
-async fn relay(socket: WebSocket, client: u64, room: broadcast::Sender<Sent>) {
+async fn relay(socket: WebSocket, client: u64, room: broadcast::Sender<RoomMessage>) {
     let (writing, mut reading) = socket.split();
     let writer = tokio::spawn(write(writing, client, room.subscribe()));
     while let Some(Ok(message)) = reading.next().await {
@@ -87,7 +87,7 @@ async fn relay(socket: WebSocket, client: u64, room: broadcast::Sender<Sent>) {
 async fn write(
     mut socket: SplitSink<WebSocket, Message>,
     client: u64,
-    mut room: broadcast::Receiver<Sent>,
+    mut room: broadcast::Receiver<RoomMessage>,
 ) {
     loop {
         let mut next = match room.recv().await {

@@ -116,8 +116,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 async fn op(State(server): State<Arc<Server>>, Json(call): Json<Call>) -> Response {
     let params = call.params;
     let json = match call.action.as_str() {
-        "row" => server.read(items::ROW, params.id),
-        "range" => server.read(items::RANGE_OF, params.first),
+        "row" => server.read(items::SELECT_ROW, params.id),
+        "range" => server.read(items::SELECT_RANGE, params.first),
         "insert" => server.write(Some((params.name, params.note))).await,
         "undo" => server.write(None).await,
         _ => return StatusCode::NOT_FOUND.into_response(),
@@ -202,6 +202,6 @@ fn perform(writer: &Connection, row: Option<(String, String)>) -> rusqlite::Resu
             let mut insert = writer.prepare_cached(items::INSERT)?;
             insert.query_one([name, note], |row| row.get(0))
         }
-        None => writer.execute(items::UNDO, []).map(|_| 0),
+        None => writer.execute(items::DELETE_NEW_ROWS, []).map(|_| 0),
     }
 }

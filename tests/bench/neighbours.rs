@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::ensure;
 use serde_json::{Value, json};
 
-use super::beside::Crowd;
+use super::background_load::BackgroundLoad;
 use super::client::Client;
 use super::items::{self, Operation};
 use super::load;
 use super::owner::Owner;
-use super::report::{Goals, median, quantile, say, title};
+use super::report::{Goals, median, print_line, print_title, quantile};
 use super::server::{Bench, Running};
 use super::tenant;
 
@@ -20,7 +20,7 @@ pub(crate) const RUN: Duration = Duration::from_millis(1500);
 pub(crate) const CONNECTIONS: usize = 4;
 /// The connections of the one who never ends: more than there are threads for such work. They run for so long before anything is
 /// measured that the first reach their deadline while it is.
-const LOOPS: Crowd = Crowd {
+const ENDLESS_CALLERS: BackgroundLoad = BackgroundLoad {
     clients: 8,
     ahead: Duration::from_secs(1),
 };
@@ -51,38 +51,42 @@ const LOUD_ACTIONS: [(&str, &str); 4] = [
     ("like", ""),
 ];
 /// Text that the last of them repeats in its one row, and how often.
-const LIKE: (&str, usize) = (
+const REPEATED_TEXT: (&str, usize) = (
     "(printf('%.*c', :n, 'a') LIKE '%a' || replace(printf('%.*c', min(:n, 490), 'x'), 'x', '_a') || 'b')",
     200,
 );
 /// Arguments until the statements are known to be quick, where they are, and then.
-const CALM: i64 = 1;
-const WILD: i64 = 100_000;
+const SMALL_ARGUMENT: i64 = 1;
+const LARGE_ARGUMENT: i64 = 100_000;
 
 /// Measures reads and inserts.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside {} connections of a tenant whose statements never end",
         RUN.as_millis(),
-        LOOPS.clients
+        ENDLESS_CALLERS.clients
     ))?;
-    let (svc, credential) = bench.owned("neighbours")?;
+    let (svc, credential) = bench.start_owned("neighbours")?;
     let mut owner = Owner::new(&svc, &credential)?;
-    tenant::settle(&mut owner, QUIET, &[])?;
-    let like = format!("SELECT {} AS x", vec![LIKE.0; LIKE.1].join(" + "));
+    tenant::create_tenant(&mut owner, QUIET, &[])?;
+    let like = format!(
+        "SELECT {} AS x",
+        vec![REPEATED_TEXT.0; REPEATED_TEXT.1].join(" + ")
+    );
     let loud = LOUD_ACTIONS.map(|(name, sql)| (name, if sql.is_empty() { &*like } else { sql }));
-    tenant::settle(&mut owner, LOUD, &loud)?;
+    tenant::create_tenant(&mut owner, LOUD, &loud)?;
     let mut quiet = Figures::default();
     let mut beside = LOUD_ACTIONS.map(|_| Figures::default());
-    measured(&svc, &mut Figures::default())?;
+    measure_operations(&svc, &mut Figures::default())?;
     for _ in 0..RUNS {
-        measured(&svc, &mut quiet)?;
+        measure_operations(&svc, &mut quiet)?;
         for ((action, _), beside) in LOUD_ACTIONS.iter().zip(&mut beside) {
             // Each time anew: what was long is in doubt for a while.
             for _ in 0..TRAINING {
-                svc.client()?.send(&loud_call(&svc, action, CALM))?;
+                svc.client()?
+                    .send(&loud_call(&svc, action, SMALL_ARGUMENT))?;
             }
-            among_loops(&svc, action, || measured(&svc, beside))?;
+            run_beside_endless_calls(&svc, action, || measure_operations(&svc, beside))?;
             svc.await_rest()?;
         }
     }
@@ -90,76 +94,76 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let beside: Vec<_> = beside
         .map(|((name, _), figures)| (*name, figures))
         .collect();
-    say_beside(&quiet, &beside, goals)?;
+    print_beside(&quiet, &beside, goals)?;
     let (now, most) = svc.memory()?;
-    say(&format!(
+    print_line(&format!(
         "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
     ))
 }
 
 /// Figures of each operation.
-pub(crate) type Figures = [Runs; OPERATIONS.len()];
+pub(crate) type Figures = [RunFigures; OPERATIONS.len()];
 
 /// Prints what a quiet tenant has alone and beside others, whom it must not notice.
-pub(crate) fn say_beside(
+pub(crate) fn print_beside(
     quiet: &Figures,
     beside: &[(&str, &Figures)],
     goals: &mut Goals,
 ) -> anyhow::Result<()> {
-    say(&format!("{:32} {:>10} {:>10}", "", "p99 ms", "calls/s"))?;
+    print_line(&format!("{:32} {:>10} {:>10}", "", "p99 ms", "calls/s"))?;
     for (at, operation) in OPERATIONS.iter().enumerate() {
         let beside: Vec<_> = beside
             .iter()
             .map(|(other, figures)| (*other, &figures[at]))
             .collect();
-        quiet[at].say_beside(operation.name(), &beside, goals)?;
+        quiet[at].print_beside(operation.name(), &beside, goals)?;
     }
     Ok(())
 }
 
 /// One run of each operation.
-pub(crate) fn measured(svc: &Running, into: &mut Figures) -> anyhow::Result<()> {
+pub(crate) fn measure_operations(svc: &Running, into: &mut Figures) -> anyhow::Result<()> {
     for (operation, runs) in OPERATIONS.iter().zip(into) {
         let calls = operation.calls(svc.address, QUIET);
         runs.add(&load::run(svc.address, &calls, CONNECTIONS, RUN)?);
     }
-    tenant::answer(svc, &items::undo(svc.address, QUIET))?;
+    tenant::call_json(svc, &items::undo_request(svc.address, QUIET))?;
     Ok(())
 }
 
 /// Figures of some runs.
 #[derive(Debug, Default)]
-pub(crate) struct Runs {
+pub(crate) struct RunFigures {
     p99: Vec<f64>,
     rates: Vec<f64>,
 }
 
-impl Runs {
+impl RunFigures {
     pub(crate) fn add(&mut self, outcome: &load::Outcome) {
         self.p99.push(quantile(&outcome.latencies, 0.99) / 1e3);
         self.rates.push(outcome.rate);
     }
 
     /// Prints what was had alone and beside others, of whom nothing must be noticed.
-    pub(crate) fn say_beside(
+    pub(crate) fn print_beside(
         &self,
         name: &str,
         beside: &[(&str, &Self)],
         goals: &mut Goals,
     ) -> anyhow::Result<()> {
-        self.say(&format!("{name}, quiet"))?;
+        self.print(&format!("{name}, quiet"))?;
         let most = (2.0 * median(&self.p99)).max(10.0);
         for (other, runs) in beside {
             let case = format!("{name} beside {other}");
-            runs.say(&case)?;
+            runs.print(&case)?;
             goals.at_most(&format!("{case}: p99, ms"), median(&runs.p99), most);
         }
         Ok(())
     }
 
-    fn say(&self, case: &str) -> anyhow::Result<()> {
+    fn print(&self, case: &str) -> anyhow::Result<()> {
         let (p99, rate) = (median(&self.p99), median(&self.rates));
-        say(&format!("{case:32} {p99:>10.2} {rate:>10.0}"))
+        print_line(&format!("{case:32} {p99:>10.2} {rate:>10.0}"))
     }
 }
 
@@ -170,13 +174,13 @@ fn loud_call(svc: &Running, action: &str, n: i64) -> Vec<u8> {
 }
 
 /// Does something while the loud tenant calls an action again and again.
-fn among_loops(
+fn run_beside_endless_calls(
     svc: &Running,
     action: &str,
     work: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let call = loud_call(svc, action, WILD);
-    let ask = |client: &mut Client| {
+    let call = loud_call(svc, action, LARGE_ARGUMENT);
+    let send_request = |client: &mut Client| {
         let answer = client.send(&call)?;
         // Out of time or space, or not begun in time because so many of its own run; some end by themselves.
         ensure!(
@@ -185,5 +189,5 @@ fn among_loops(
         );
         Ok(())
     };
-    LOOPS.beside(svc, ask, work)
+    ENDLESS_CALLERS.run_during(svc, send_request, work)
 }

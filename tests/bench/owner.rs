@@ -27,7 +27,7 @@ impl Owner {
     }
 
     /// Makes a project, and goes there.
-    pub(crate) fn project(&mut self, name: &str) -> anyhow::Result<()> {
+    pub(crate) fn create_project(&mut self, name: &str) -> anyhow::Result<()> {
         self.path = "/api/v1/projects".to_owned();
         let (project, _) = self.send("POST", "", &json!({ "name": name }))?;
         let id = text(&project, "id")?;
@@ -36,7 +36,7 @@ impl Owner {
     }
 
     /// Goes to the first project that there is.
-    pub(crate) fn go_home(&mut self) -> anyhow::Result<()> {
+    pub(crate) fn select_first_project(&mut self) -> anyhow::Result<()> {
         self.path = "/api/v1/projects".to_owned();
         let (projects, _) = self.send("GET", "", &json!({}))?;
         let id = text(&projects["projects"][0], "id")?;
@@ -53,7 +53,9 @@ impl Owner {
     ) -> anyhow::Result<(Value, f64)> {
         let path = format!("{}{path}", self.path);
         let began = Instant::now();
-        let answer = self.client.owned(method, &path, &self.credential, body)?;
+        let answer = self
+            .client
+            .send_as_owner(method, &path, &self.credential, body)?;
         let took = millis(began.elapsed());
         let said = String::from_utf8_lossy(&answer.body);
         ensure!(

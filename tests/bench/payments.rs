@@ -14,7 +14,7 @@ use svc_base::clock::Clock;
 use super::client;
 use super::load::{self, Outcome};
 use super::owner::{Owner, text};
-use super::report::{Goals, median, quantile, say, title};
+use super::report::{Goals, median, print_line, print_title, quantile};
 use super::rounds::ROUNDS;
 use super::server::{Bench, Running};
 
@@ -24,52 +24,52 @@ const SLUG: &str = "shop";
 const SESSIONS: usize = 3_000;
 const EVENTS: usize = 4;
 /// Events of the first round, which warms up, and of each of the others.
-const WARM: usize = 600;
-const ROUND: usize = (SESSIONS * EVENTS - WARM) / ROUNDS;
+const WARM_UP_EVENTS: usize = 600;
+const ROUND: usize = (SESSIONS * EVENTS - WARM_UP_EVENTS) / ROUNDS;
 /// Connections that webhooks come over, and that pages are viewed over.
 const CONNECTIONS: usize = 16;
 /// Webhooks a minute beside which pages are viewed, and for how long at a time.
-const MINUTE: u32 = 10_000;
+const WEBHOOKS_PER_MINUTE: u32 = 10_000;
 const VIEWING: Duration = Duration::from_secs(3);
 /// Purchases that these webhooks are about.
-const BESIDE: usize = 750;
+const PURCHASES_BESIDE: usize = 750;
 /// The most that page views' p99 may grow beside them.
 const GROWTH: f64 = 1.5;
 
 /// A session and the provider's id of its checkout.
-type Begun = (String, String);
+type StartedCheckout = (String, String);
 
 /// Measures them.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Webhooks over {CONNECTIONS} connections, {ROUNDS} alternating rounds of {ROUND} events; minimal writes the same rows, as durable"
     ))?;
-    let provider = Provider::start()?;
+    let provider = FakeStripe::start()?;
     let more = format!(
         "checkout_per_minute = 100000000\ncheckout_burst = 100000000\n[stripe]\nsecret_key = \"sk_test_bench\"\nwebhook_secret = \"{SECRET}\"\napi_base = \"http://{}\"\n",
         provider.address
     );
-    let (svc, credential) = bench.owned_with("payments", &more)?;
+    let (svc, credential) = bench.start_owned_with("payments", &more)?;
     let mut owner = Owner::new(&svc, &credential)?;
-    let price = settle(&mut owner)?;
-    let begun = begin(&svc, &provider, &price, SESSIONS + BESIDE)?;
+    let price = create_price(&mut owner)?;
+    let begun = begin_checkouts(&svc, &provider, &price, SESSIONS + PURCHASES_BESIDE)?;
     let (first, second) = begun.split_at(SESSIONS);
-    let minimal = bench.minimal_ledger()?;
+    let minimal = bench.start_minimal_ledger()?;
     let ids: Vec<&str> = first.iter().map(|(session, _)| session.as_str()).collect();
     let prepared = minimal.client()?.post("/sessions", &json!(ids))?;
     ensure!(prepared.status == 200, "not prepared: {prepared:?}");
-    rounds(&svc, &minimal, first, goals)?;
-    beside(&svc, second, goals)?;
-    settled(&svc, &credential)?;
+    compare_throughput(&svc, &minimal, first, goals)?;
+    measure_views_beside_webhooks(&svc, second, goals)?;
+    ensure_paid(&svc, &credential)?;
     let (now, most) = svc.memory()?;
-    say(&format!(
+    print_line(&format!(
         "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
     ))
 }
 
 /// A project with a page and a price; answers the price.
-fn settle(owner: &mut Owner) -> anyhow::Result<String> {
-    owner.project("Shop")?;
+fn create_price(owner: &mut Owner) -> anyhow::Result<String> {
+    owner.create_project("Shop")?;
     let page = json!({ "type": "html", "content": "<h1>Shop</h1>", "requested_slug": SLUG });
     owner.send("POST", "/frontends", &page)?;
     let price =
@@ -79,12 +79,12 @@ fn settle(owner: &mut Owner) -> anyhow::Result<String> {
 }
 
 /// Begins checkouts, each of another visitor.
-fn begin(
+fn begin_checkouts(
     svc: &Running,
-    provider: &Provider,
+    provider: &FakeStripe,
     price: &str,
     count: usize,
-) -> anyhow::Result<Vec<Begun>> {
+) -> anyhow::Result<Vec<StartedCheckout>> {
     let path = format!("/{SLUG}/payments/checkout");
     let work = |share: usize| -> anyhow::Result<()> {
         let mut client = svc.client()?;
@@ -104,13 +104,13 @@ fn begin(
         }
         anyhow::Ok(())
     })?;
-    let begun = provider.begun();
+    let begun = provider.started_checkouts();
     ensure!(begun.len() == count, "{} of {count} begun", begun.len());
     Ok(begun)
 }
 
 /// The events of purchases that are paid late and of which a part is returned: in the order in which they happen, each kind of all.
-fn events(begun: &[Begun]) -> Vec<Value> {
+fn events(begun: &[StartedCheckout]) -> Vec<Value> {
     let kinds = [
         "checkout.session.completed",
         "checkout.session.async_payment_succeeded",
@@ -146,7 +146,7 @@ fn events(begun: &[Begun]) -> Vec<Value> {
 }
 
 /// Requests that bring events to a server, signed now.
-fn signed(address: SocketAddr, events: &[Value]) -> Vec<Vec<u8>> {
+fn signed_requests(address: SocketAddr, events: &[Value]) -> Vec<Vec<u8>> {
     let now = Clock::system().now();
     let one = |event: &Value| {
         let body = event.to_string();
@@ -181,8 +181,8 @@ impl Figures {
         self.cpu.as_secs_f64() * 1e6 / self.answers as f64
     }
 
-    fn say(&self, server: &str) -> anyhow::Result<()> {
-        say(&format!(
+    fn print(&self, server: &str) -> anyhow::Result<()> {
+        print_line(&format!(
             "{server:24} {:>9.0} {:>8.0} {:>8.0} {:>10.1}",
             median(&self.rates),
             quantile(&self.latencies, 0.5),
@@ -193,48 +193,61 @@ impl Figures {
 }
 
 /// Events a second and the cost of one, beside inserts of the same rows.
-fn rounds(
+fn compare_throughput(
     svc: &Running,
     minimal: &Running,
-    begun: &[Begun],
+    begun: &[StartedCheckout],
     goals: &mut Goals,
 ) -> anyhow::Result<()> {
     let events = events(begun);
     let servers = [svc, minimal];
-    let requests = servers.map(|server| signed(server.address, &events));
+    let requests = servers.map(|server| signed_requests(server.address, &events));
     let mut figures = [Figures::default(), Figures::default()];
     for (server, requests) in servers.iter().zip(&requests) {
-        load::once(server.address, &requests[..WARM], CONNECTIONS, None)?;
+        load::once(
+            server.address,
+            &requests[..WARM_UP_EVENTS],
+            CONNECTIONS,
+            None,
+        )?;
     }
     for round in 0..ROUNDS {
-        let from = WARM + round * ROUND;
+        let from = WARM_UP_EVENTS + round * ROUND;
         for turn in 0..servers.len() {
             let at = (round + turn) % servers.len();
             figures[at].add(servers[at], &requests[at][from..from + ROUND])?;
         }
     }
-    say(&format!(
+    print_line(&format!(
         "{:24} {:>9} {:>8} {:>8} {:>10}",
         "server", "events/s", "p50 µs", "p99 µs", "CPU µs"
     ))?;
     let [ours, theirs] = figures;
-    ours.say("svc")?;
-    theirs.say("minimal")?;
+    ours.print("svc")?;
+    theirs.print("minimal")?;
     let pairs = ours.rates.iter().zip(&theirs.rates);
     let ratio = median(&pairs.map(|(one, other)| one / other).collect::<Vec<_>>());
     let cost = ours.cost() / theirs.cost();
-    say(&format!("{:24} {ratio:>9.2} {:>28.2}", "ratio", cost))?;
+    print_line(&format!("{:24} {ratio:>9.2} {:>28.2}", "ratio", cost))?;
     goals.at_least("webhooks: events a second, of the same inserts", ratio, 0.5);
     let minute = median(&ours.rates) * 60.0;
-    goals.at_least("webhooks: events a minute", minute, f64::from(MINUTE));
+    goals.at_least(
+        "webhooks: events a minute",
+        minute,
+        f64::from(WEBHOOKS_PER_MINUTE),
+    );
     Ok(())
 }
 
 /// Page views alone, and beside as many webhooks as a busy provider sends.
-fn beside(svc: &Running, begun: &[Begun], goals: &mut Goals) -> anyhow::Result<()> {
+fn measure_views_beside_webhooks(
+    svc: &Running,
+    begun: &[StartedCheckout],
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
     let views = [client::get(svc.address, &format!("/{SLUG}"), "identity")];
     let view = || load::run(svc.address, &views, CONNECTIONS, VIEWING);
-    let rate = MINUTE / 60;
+    let rate = WEBHOOKS_PER_MINUTE / 60;
     let share = VIEWING.as_secs() as usize * rate as usize;
     let (mut alone, mut among, mut late) = (Vec::new(), Vec::new(), Vec::new());
     let p99 = |outcome: &Outcome| quantile(&outcome.latencies, 0.99);
@@ -242,7 +255,7 @@ fn beside(svc: &Running, begun: &[Begun], goals: &mut Goals) -> anyhow::Result<(
     view()?;
     for some in events.chunks_exact(share).take(ROUNDS) {
         alone.push(p99(&view()?));
-        let requests = signed(svc.address, some);
+        let requests = signed_requests(svc.address, some);
         let (viewed, sent) = thread::scope(|scope| {
             let sending = scope.spawn(|| load::once(svc.address, &requests, 4, Some(rate)));
             let viewed = view();
@@ -253,8 +266,8 @@ fn beside(svc: &Running, begun: &[Begun], goals: &mut Goals) -> anyhow::Result<(
         late.push(p99(&sent));
     }
     let (alone, among) = (median(&alone), median(&among));
-    say(&format!(
-        "\nPage views' p99 over {CONNECTIONS} connections: {alone:.0} µs alone, {among:.0} µs beside {MINUTE} webhooks a minute, whose own is {:.0} µs.",
+    print_line(&format!(
+        "\nPage views' p99 over {CONNECTIONS} connections: {alone:.0} µs alone, {among:.0} µs beside {WEBHOOKS_PER_MINUTE} webhooks a minute, whose own is {:.0} µs.",
         median(&late)
     ))?;
     goals.at_most(
@@ -266,10 +279,10 @@ fn beside(svc: &Running, begun: &[Begun], goals: &mut Goals) -> anyhow::Result<(
 }
 
 /// That the latest purchases are paid, so that what was measured was the work.
-fn settled(svc: &Running, credential: &str) -> anyhow::Result<()> {
+fn ensure_paid(svc: &Running, credential: &str) -> anyhow::Result<()> {
     // A connection that has rested for so long is closed.
     let mut owner = Owner::new(svc, credential)?;
-    owner.go_home()?;
+    owner.select_first_project()?;
     let (list, _) = owner.send("GET", "/payments/sessions?limit=1000", &Value::Null)?;
     let sessions = list["sessions"].as_array().context("no sessions")?;
     let unpaid = sessions.iter().find(|session| session["status"] != "paid");
@@ -279,17 +292,17 @@ fn settled(svc: &Running, credential: &str) -> anyhow::Result<()> {
 }
 
 /// A provider that makes hosted checkouts, and nothing else.
-struct Provider {
+struct FakeStripe {
     address: SocketAddr,
-    begun: Arc<Mutex<Vec<Begun>>>,
+    begun: Arc<Mutex<Vec<StartedCheckout>>>,
 }
 
-impl Provider {
+impl FakeStripe {
     fn start() -> anyhow::Result<Self> {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let begun: Arc<Mutex<Vec<Begun>>> = Arc::default();
+        let begun: Arc<Mutex<Vec<StartedCheckout>>> = Arc::default();
         let router = Router::new()
             .fallback(checkout)
             .with_state(Arc::clone(&begun));
@@ -305,14 +318,14 @@ impl Provider {
         Ok(Self { address, begun })
     }
 
-    fn begun(&self) -> Vec<Begun> {
+    fn started_checkouts(&self) -> Vec<StartedCheckout> {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         begun.clone()
     }
 }
 
 async fn checkout(
-    State(begun): State<Arc<Mutex<Vec<Begun>>>>,
+    State(begun): State<Arc<Mutex<Vec<StartedCheckout>>>>,
     Form(form): Form<Vec<(String, String)>>,
 ) -> Json<Value> {
     let mut fields = form.into_iter();

@@ -9,12 +9,12 @@ use std::process::Command;
 
 use anyhow::{bail, ensure};
 
-use super::backend::{CONNECTIONS, GOALS_AT, SLUG};
+use super::backend::{CONNECTIONS, GOAL_CONNECTIONS, SLUG};
 use super::client;
 use super::items::{self, Operation};
 use super::owner::Owner;
-use super::report::{Goals, say, title};
-use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
+use super::report::{Goals, print_line, print_title};
+use super::rounds::{Contender, ROUND, ROUNDS, compare, print_head, print_ratio};
 use super::server::{Bench, Running, free_address, on_path};
 use super::tenant;
 
@@ -44,31 +44,31 @@ pub(crate) fn measure(
     given: Option<PathBuf>,
     goals: &mut Goals,
 ) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Actions beside PocketBase's REST API, {ROUNDS} alternating rounds of {} ms; its inserts are not synced",
         ROUND.as_millis()
     ))?;
     let Some(program) = given.or_else(|| on_path("pocketbase")) else {
-        return say(NOT_INSTALLED);
+        return print_line(NOT_INSTALLED);
     };
-    let (svc, credential) = bench.owned("beside-pocketbase")?;
-    tenant::settle(&mut Owner::new(&svc, &credential)?, SLUG, &[])?;
+    let (svc, credential) = bench.start_owned("beside-pocketbase")?;
+    tenant::create_tenant(&mut Owner::new(&svc, &credential)?, SLUG, &[])?;
     let pocketbase = start(&program, &bench.directory("pocketbase"))?;
     check(&pocketbase)?;
-    say_head("operation")?;
+    print_head("operation")?;
     for operation in Operation::ALL {
         let ours = operation.calls(svc.address, SLUG);
-        let undo = items::undo(svc.address, SLUG);
+        let undo = items::undo_request(svc.address, SLUG);
         let theirs = requests(operation, pocketbase.address);
         for connections in CONNECTIONS {
             let case = format!("{}, {connections}", operation.name());
-            let svc = Contender::new(&svc, &ours).undone_by(&undo);
+            let svc = Contender::new(&svc, &ours).with_undo(&undo);
             let contenders = [svc, Contender::new(&pocketbase, &theirs)];
             let [ours, theirs] = compare(&contenders, connections)?;
-            ours.say(&case, "svc")?;
-            theirs.say("", "PocketBase")?;
-            say_ratio(&ours, &theirs, "ratio")?;
-            if connections == GOALS_AT {
+            ours.print(&case, "svc")?;
+            theirs.print("", "PocketBase")?;
+            print_ratio(&ours, &theirs, "ratio")?;
+            if connections == GOAL_CONNECTIONS {
                 let least = if operation == Operation::Insert {
                     1.0
                 } else {
@@ -138,7 +138,7 @@ fn requests(operation: Operation, address: SocketAddr) -> Vec<Vec<u8>> {
 fn check(pocketbase: &Running) -> anyhow::Result<()> {
     let answer = |operation| {
         let requests = requests(operation, pocketbase.address);
-        tenant::answer(pocketbase, &requests[requests.len() / 2])
+        tenant::call_json(pocketbase, &requests[requests.len() / 2])
     };
     let row = answer(Operation::Row)?;
     ensure!(row["note"].is_string(), "no row: {row}");

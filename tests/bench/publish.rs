@@ -6,9 +6,9 @@ use std::time::Instant;
 use anyhow::ensure;
 
 use super::client::Client;
-use super::report::{millis, quantile, say, title};
+use super::report::{millis, print_line, print_title, quantile};
 use super::server::{Bench, Running};
-use super::source::Author;
+use super::source_generator::SourceGenerator;
 
 const BYTES: usize = 10 * 1024;
 const COUNT: usize = 200;
@@ -18,11 +18,11 @@ const PARTS: [&str; 4] = ["render", "compress", "store", "commit"];
 
 /// Measures each type.
 pub(crate) fn measure(bench: &Bench) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Publishing sources of {} KB, {COUNT} of each type, one after the other",
         BYTES / 1024
     ))?;
-    say(&format!(
+    print_line(&format!(
         "{:10} {:>8} {:>8} {:>10}   of these, on average:{}",
         "type",
         "p50 ms",
@@ -30,7 +30,7 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<()> {
         "CPU ms",
         PARTS.map(|part| format!(" {part:>9}")).concat()
     ))?;
-    let (svc, metrics) = bench.svc_with_metrics("publish")?;
+    let (svc, metrics) = bench.start_svc_with_metrics("publish")?;
     svc.await_guests()?;
     for kind in ["html", "markdown", "json", "csv", "mermaid"] {
         measure_type(&svc, metrics, kind)?;
@@ -39,7 +39,7 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<()> {
 }
 
 /// Reads from the server's metrics what the stages of all publishes have taken, in milliseconds.
-pub(crate) fn parts(metrics: SocketAddr) -> anyhow::Result<[f64; PARTS.len()]> {
+pub(crate) fn publish_stage_times(metrics: SocketAddr) -> anyhow::Result<[f64; PARTS.len()]> {
     let answer = Client::connect(metrics)?.get("/metrics", "identity")?;
     let text = String::from_utf8(answer.body)?;
     Ok(PARTS.map(|part| {
@@ -53,11 +53,11 @@ pub(crate) fn parts(metrics: SocketAddr) -> anyhow::Result<[f64; PARTS.len()]> {
 fn measure_type(svc: &Running, metrics: SocketAddr, kind: &str) -> anyhow::Result<()> {
     let mut client = svc.client()?;
     let mut latencies = Vec::with_capacity(COUNT);
-    let mut author = Author::new(7);
-    let mut before = (svc.cpu()?, parts(metrics)?);
+    let mut author = SourceGenerator::new(7);
+    let mut before = (svc.cpu()?, publish_stage_times(metrics)?);
     for number in 0..WARM_UP + COUNT {
         if number == WARM_UP {
-            before = (svc.cpu()?, parts(metrics)?);
+            before = (svc.cpu()?, publish_stage_times(metrics)?);
         }
         let content = match kind {
             "html" => author.html(BYTES),
@@ -76,13 +76,13 @@ fn measure_type(svc: &Running, metrics: SocketAddr, kind: &str) -> anyhow::Resul
         }
     }
     let cpu = millis(svc.cpu()? - before.0) / COUNT as f64;
-    let took = parts(metrics)?;
+    let took = publish_stage_times(metrics)?;
     let each: String = took
         .iter()
         .zip(before.1)
         .map(|(after, before)| format!(" {:>9.2}", (after - before) / COUNT as f64))
         .collect();
-    say(&format!(
+    print_line(&format!(
         "{kind:10} {:>8.1} {:>8.1} {cpu:>10.1}                        {each}",
         quantile(&latencies, 0.5),
         quantile(&latencies, 0.99)

@@ -12,22 +12,22 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use super::relay_protocol::{Frames, RelayEvent, RelayProtocol, RelayReader};
 use super::server::Running;
-use super::speech::{Ear, Frames, Heard, Speech};
 
 /// How long a large room takes until everybody in it is a member.
 const SETTLING: Duration = Duration::from_millis(1_500);
 /// How long a client waits before it looks whether the run is over.
-const LOOK: Duration = Duration::from_millis(200);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Bytes that the kernel may hold for a client that reads slowly: as few as it allows.
-const SMALL: u32 = 4 * 1024;
+const SMALL_BUFFER_BYTES: u32 = 4 * 1024;
 
 /// A relay that is measured.
 #[derive(Debug)]
 pub(crate) struct Relay {
     pub(crate) name: &'static str,
     pub(crate) server: Running,
-    pub(crate) speech: Speech,
+    pub(crate) protocol: RelayProtocol,
     /// The path of a room on it.
     pub(crate) path: fn(usize) -> String,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Shape {
 
 /// Pace of the senders.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Pace {
+pub(crate) enum SendPace {
     /// Again, as soon as another member has an earlier message: so many are on their way.
     Window(usize),
     /// At this distance from one to the next, whatever becomes of them.
@@ -52,7 +52,7 @@ pub(crate) enum Pace {
 
 /// Outcome of a run.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct RelayOutcome {
     /// Latencies in milliseconds.
     pub(crate) latencies: Vec<f64>,
     /// Sockets that the server has closed.
@@ -88,7 +88,7 @@ impl Run {
 
 /// Members of rooms at work.
 #[derive(Debug)]
-pub(crate) struct Play {
+pub(crate) struct RelayRun {
     run: Arc<Run>,
     receivers: Vec<JoinHandle<Vec<f64>>>,
     senders: Vec<JoinHandle<anyhow::Result<()>>>,
@@ -96,23 +96,23 @@ pub(crate) struct Play {
     _silent: Vec<OwnedWriteHalf>,
 }
 
-impl Play {
+impl RelayRun {
     /// Has all members join, and their senders begin.
-    pub(crate) async fn begin(relay: &Relay, shape: Shape, pace: Pace) -> anyhow::Result<Self> {
+    pub(crate) async fn begin(relay: &Relay, shape: Shape, pace: SendPace) -> anyhow::Result<Self> {
         let run = Run::new();
         let (mut receivers, mut senders, mut silent) = (Vec::new(), Vec::new(), Vec::new());
         for room in 0..shape.rooms {
             // One listener lets the senders of its room go on.
             let turns = match pace {
-                Pace::Window(window) => window * shape.senders,
-                Pace::Every(_) => 0,
+                SendPace::Window(window) => window * shape.senders,
+                SendPace::Every(_) => 0,
             };
             let heard = Arc::new(Semaphore::new(turns));
             for member in 0..shape.members {
                 let (reading, writing) = relay.join(room).await?.into_split();
                 let listens = member + 1 == shape.members;
                 let turns = listens.then(|| Arc::clone(&heard));
-                let ear = Ear::new(relay.speech, listens);
+                let ear = RelayReader::new(relay.protocol, listens);
                 let receiving = receive(Arc::clone(&run), reading, ear, listens, turns);
                 receivers.push(tokio::spawn(receiving));
                 if member < shape.senders {
@@ -124,7 +124,7 @@ impl Play {
         }
         tokio::time::sleep(SETTLING).await;
         let send = |(room, writing, heard)| {
-            let says = (relay.speech, room);
+            let says = (relay.protocol, room);
             tokio::spawn(send(Arc::clone(&run), writing, says, pace, heard))
         };
         let senders = senders.into_iter().map(send).collect();
@@ -146,7 +146,7 @@ impl Play {
     /// # Errors
     /// When the server has closed a socket meanwhile.
     pub(crate) async fn end(self) -> anyhow::Result<Vec<f64>> {
-        let Ended { latencies, closed } = self.finish().await?;
+        let RelayOutcome { latencies, closed } = self.finish().await?;
         ensure!(closed == 0, "{closed} sockets were closed");
         Ok(latencies)
     }
@@ -155,7 +155,7 @@ impl Play {
     ///
     /// # Errors
     /// When a client fails otherwise.
-    pub(crate) async fn finish(self) -> anyhow::Result<Ended> {
+    pub(crate) async fn finish(self) -> anyhow::Result<RelayOutcome> {
         let closed = self.run.counts.closed.load(Ordering::Relaxed);
         self.run.over.store(true, Ordering::Relaxed);
         let mut latencies = Vec::new();
@@ -165,7 +165,7 @@ impl Play {
         for receiver in self.receivers {
             latencies.extend(receiver.await?);
         }
-        Ok(Ended { latencies, closed })
+        Ok(RelayOutcome { latencies, closed })
     }
 }
 
@@ -173,7 +173,7 @@ impl Relay {
     /// Opens a socket to a room.
     pub(crate) async fn join(&self, room: usize) -> anyhow::Result<TcpStream> {
         let mut stream = open(self.server.address, &(self.path)(room)).await?;
-        if let Some(first) = self.speech.joins(room) {
+        if let Some(first) = self.protocol.join_frame(room) {
             stream.write_all(&first).await?;
         }
         Ok(stream)
@@ -186,9 +186,12 @@ pub(crate) async fn open(address: SocketAddr, path: &str) -> anyhow::Result<TcpS
 }
 
 /// Opens a socket for which the kernel holds little that its client has not read.
-pub(crate) async fn open_small(address: SocketAddr, path: &str) -> anyhow::Result<TcpStream> {
+pub(crate) async fn open_with_small_buffer(
+    address: SocketAddr,
+    path: &str,
+) -> anyhow::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
-    socket.set_recv_buffer_size(SMALL)?;
+    socket.set_recv_buffer_size(SMALL_BUFFER_BYTES)?;
     upgrade(socket.connect(address).await?, path).await
 }
 
@@ -211,7 +214,7 @@ async fn upgrade(mut stream: TcpStream, path: &str) -> anyhow::Result<TcpStream>
     Ok(stream)
 }
 
-fn nanos(time: Duration) -> u64 {
+fn to_nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -219,14 +222,14 @@ fn nanos(time: Duration) -> u64 {
 async fn receive(
     run: Arc<Run>,
     mut stream: OwnedReadHalf,
-    mut ear: Ear,
+    mut ear: RelayReader,
     measures: bool,
     turns: Option<Arc<Semaphore>>,
 ) -> Vec<f64> {
     let mut latencies = Vec::new();
     let mut buffer = vec![0; 16 * 1024];
     while !run.over.load(Ordering::Relaxed) {
-        let read = tokio::time::timeout(LOOK, stream.read(&mut buffer));
+        let read = tokio::time::timeout(STOP_CHECK_INTERVAL, stream.read(&mut buffer));
         let length = match read.await {
             Err(_) => continue,
             Ok(Ok(length)) if length > 0 => length,
@@ -237,15 +240,15 @@ async fn receive(
         };
         let mut delivered = 0;
         ear.take(&buffer[..length], |heard| match heard {
-            Heard::Closed => {
+            RelayEvent::Closed => {
                 run.counts.closed.fetch_add(1, Ordering::Relaxed);
             }
             // A run is over before anybody must answer.
-            Heard::Ping => {}
-            Heard::Message(time) => {
+            RelayEvent::Ping => {}
+            RelayEvent::Message(time) => {
                 delivered += 1;
                 if measures && let Some(sent) = time {
-                    let now = nanos(run.began.elapsed());
+                    let now = to_nanos(run.began.elapsed());
                     let took = Duration::from_nanos(now.saturating_sub(sent));
                     latencies.push(took.as_secs_f64() * 1e3);
                 }
@@ -263,26 +266,26 @@ async fn receive(
 async fn send(
     run: Arc<Run>,
     mut stream: OwnedWriteHalf,
-    (speech, room): (Speech, usize),
-    pace: Pace,
+    (protocol, room): (RelayProtocol, usize),
+    pace: SendPace,
     turns: Arc<Semaphore>,
 ) -> anyhow::Result<()> {
     let mut next = tokio::time::Instant::now();
     while !run.over.load(Ordering::Relaxed) {
         match pace {
-            Pace::Window(_) => {
-                let turn = tokio::time::timeout(LOOK, turns.acquire());
+            SendPace::Window(_) => {
+                let turn = tokio::time::timeout(STOP_CHECK_INTERVAL, turns.acquire());
                 match turn.await {
                     Ok(permit) => permit?.forget(),
                     Err(_) => continue,
                 }
             }
-            Pace::Every(distance) => {
+            SendPace::Every(distance) => {
                 next += distance;
                 tokio::time::sleep_until(next).await;
             }
         }
-        let message = speech.says(room, nanos(run.began.elapsed()));
+        let message = protocol.message_frame(room, to_nanos(run.began.elapsed()));
         if stream.write_all(&message).await.is_err() {
             // The sender's own receiver counts it as closed.
             break;
@@ -292,8 +295,12 @@ async fn send(
 }
 
 /// Sits there, and answers pings; counts itself when the server closes.
-pub(crate) async fn sit(speech: Speech, mut stream: TcpStream, lost: Arc<AtomicU64>) {
-    let mut ear = Ear::new(speech, false);
+pub(crate) async fn stay_idle(
+    protocol: RelayProtocol,
+    mut stream: TcpStream,
+    lost: Arc<AtomicU64>,
+) {
+    let mut ear = RelayReader::new(protocol, false);
     let mut buffer = [0; 1024];
     loop {
         let length = match stream.read(&mut buffer).await {
@@ -302,10 +309,10 @@ pub(crate) async fn sit(speech: Speech, mut stream: TcpStream, lost: Arc<AtomicU
         };
         let mut pings = 0;
         ear.take(&buffer[..length], |heard| {
-            pings += u32::from(heard == Heard::Ping);
+            pings += u32::from(heard == RelayEvent::Ping);
         });
         for _ in 0..pings {
-            if stream.write_all(&speech.pong()).await.is_err() {
+            if stream.write_all(&protocol.pong_frame()).await.is_err() {
                 break;
             }
         }
@@ -314,12 +321,12 @@ pub(crate) async fn sit(speech: Speech, mut stream: TcpStream, lost: Arc<AtomicU
 }
 
 /// Joins a room and takes nothing for a while; returns the code that the server has closed the socket with, if it has.
-pub(crate) async fn dawdle(
+pub(crate) async fn join_without_reading(
     relay: &Relay,
     room: usize,
     time: Duration,
 ) -> anyhow::Result<Option<u16>> {
-    let mut stream = open_small(relay.server.address, &(relay.path)(room)).await?;
+    let mut stream = open_with_small_buffer(relay.server.address, &(relay.path)(room)).await?;
     tokio::time::sleep(time).await;
     let (mut frames, mut buffer) = (Frames::default(), vec![0; 16 * 1024]);
     let mut code = None;

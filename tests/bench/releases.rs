@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::client;
 use super::load;
 use super::owner::{Owner, text};
-use super::report::{Goals, median, quantile, say, title};
+use super::report::{Goals, median, print_line, print_title, quantile};
 use super::server::Bench;
-use super::source::Author;
+use super::source_generator::SourceGenerator;
 
 const BYTES: usize = 10 * 1024;
 const COUNT: usize = 200;
@@ -23,31 +23,31 @@ const VISITORS: usize = 8;
 /// Measures both.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     std::fs::create_dir_all(bench.directory("releases"))?;
-    let credential = bench.namespace("releases")?;
-    let svc = bench.svc("releases")?;
+    let credential = bench.create_namespace("releases")?;
+    let svc = bench.start_svc("releases")?;
     svc.await_guests()?;
-    let mut author = Author::new(11);
+    let mut author = SourceGenerator::new(11);
     let mut owner = Owner::new(&svc, &credential)?;
-    owner.project("Bench")?;
+    owner.create_project("Bench")?;
     owner.path.push_str("/frontends");
     let page =
         json!({ "type": "markdown", "content": author.markdown(BYTES), "requested_slug": "page" });
     owner.send("POST", "", &page)?;
     owner.path.push_str("/page");
 
-    title(&format!(
+    print_title(&format!(
         "Releasing Markdown of {} KB, {COUNT} times one after the other",
         BYTES / 1024
     ))?;
-    say(&format!("{:16} {:>8} {:>8}", "", "p50 ms", "p99 ms"))?;
+    print_line(&format!("{:16} {:>8} {:>8}", "", "p50 ms", "p99 ms"))?;
     let mut took = Vec::new();
     let mut live = String::new();
     for _ in 0..COUNT {
-        let (frontend, time) = republish(&mut owner, &mut author)?;
+        let (frontend, time) = publish_again(&mut owner, &mut author)?;
         live = text(&frontend, "active_revision_id")?;
         took.push(time);
     }
-    say(&row("republish", &took))?;
+    print_line(&row("republish", &took))?;
     took.clear();
     let draft = json!({ "base_revision_id": live, "content": author.markdown(BYTES) });
     let mut next = text(
@@ -59,22 +59,22 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         took.push(owner.send("POST", "/promote", &body)?.1);
         std::mem::swap(&mut live, &mut next);
     }
-    say(&row("promote", &took))?;
-    views(svc.address, &mut owner, &mut author, goals)
+    print_line(&row("promote", &took))?;
+    measure_views(svc.address, &mut owner, &mut author, goals)
 }
 
 /// Page views of another page, with and without a stream of publishes beside them.
-fn views(
+fn measure_views(
     address: std::net::SocketAddr,
     owner: &mut Owner,
-    author: &mut Author,
+    author: &mut SourceGenerator,
     goals: &mut Goals,
 ) -> anyhow::Result<()> {
     let share = json!({ "name": "other", "content": author.html(BYTES) });
     let published = owner.client.post("/api/v1/deploy", &share)?;
     ensure!(published.status == 201, "not published: {published:?}");
     let request = [client::get(address, "/other", "br")];
-    title(&format!(
+    print_title(&format!(
         "Page views over {VISITORS} connections, {RUNS} alternating runs of {} ms",
         RUN.as_millis()
     ))?;
@@ -88,7 +88,7 @@ fn views(
             let stream = scope.spawn(|| {
                 let mut count = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    republish(owner, author)?;
+                    publish_again(owner, author)?;
                     count += 1;
                 }
                 anyhow::Ok(count)
@@ -102,7 +102,7 @@ fn views(
         published += beside.1;
     }
     let (quiet, busy) = (median(&quiet), median(&busy));
-    say(&format!(
+    print_line(&format!(
         "p99 quiet {quiet:.2} ms, beside {published} publishes {busy:.2} ms"
     ))?;
     goals.at_most(
@@ -113,7 +113,7 @@ fn views(
     Ok(())
 }
 
-fn republish(owner: &mut Owner, author: &mut Author) -> anyhow::Result<(Value, f64)> {
+fn publish_again(owner: &mut Owner, author: &mut SourceGenerator) -> anyhow::Result<(Value, f64)> {
     owner.send("PUT", "", &json!({ "content": author.markdown(BYTES) }))
 }
 

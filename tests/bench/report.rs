@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 /// Prints a line of the report.
-pub(crate) fn say(line: &str) -> anyhow::Result<()> {
+pub(crate) fn print_line(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()?;
@@ -12,8 +12,8 @@ pub(crate) fn say(line: &str) -> anyhow::Result<()> {
 }
 
 /// Prints the head of a part.
-pub(crate) fn title(text: &str) -> anyhow::Result<()> {
-    say(&format!("\n{text}\n"))
+pub(crate) fn print_title(text: &str) -> anyhow::Result<()> {
+    print_line(&format!("\n{text}\n"))
 }
 
 /// The middle of some figures; `NaN` of none.
@@ -49,15 +49,15 @@ pub(crate) struct Goals(Vec<String>);
 impl Goals {
     /// A figure that must be at least `least`.
     pub(crate) fn at_least(&mut self, what: &str, found: f64, least: f64) {
-        self.note(what, found, "at least", least, found >= least);
+        self.record_goal(what, found, "at least", least, found >= least);
     }
 
     /// A figure that must be at most `most`.
     pub(crate) fn at_most(&mut self, what: &str, found: f64, most: f64) {
-        self.note(what, found, "at most", most, found <= most);
+        self.record_goal(what, found, "at most", most, found <= most);
     }
 
-    fn note(&mut self, what: &str, found: f64, word: &str, bound: f64, reached: bool) {
+    fn record_goal(&mut self, what: &str, found: f64, word: &str, bound: f64, reached: bool) {
         let verdict = if reached { "reached" } else { "MISSED" };
         let bound = (bound * 100.0).round() / 100.0;
         self.0
@@ -66,7 +66,7 @@ impl Goals {
 
     /// Prints all of them.
     pub(crate) fn print(&self) -> anyhow::Result<()> {
-        title("Goals")?;
-        self.0.iter().try_for_each(|line| say(line))
+        print_title("Goals")?;
+        self.0.iter().try_for_each(|line| print_line(line))
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use svc_sandbox::{World, built_in};
-use svc_tests::guests::again;
+use svc_tests::guests::with_other_digest;
 
-use super::report::{Goals, median, quantile, say, title};
+use super::report::{Goals, median, print_line, print_title, quantile};
 use super::server::Bench;
-use super::source::Author;
+use super::source_generator::SourceGenerator;
 use super::{client, load};
 
 const DATA: &str = "rerender";
@@ -22,13 +22,13 @@ const BYTES: usize = 10 * 1024;
 
 /// Measures views of pages, with nothing else to do and during a rerender.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Views over {CONNECTIONS} connections while {PAGES} pages of 10 KB Markdown are rendered again, {RUNS} alternating runs of {} ms",
         RUN.as_millis()
     ))?;
-    let svc = bench.svc(DATA)?;
+    let svc = bench.start_svc(DATA)?;
     svc.await_guests()?;
-    let mut author = Author::new(13);
+    let mut author = SourceGenerator::new(13);
     let mut client = svc.client()?;
     for number in 0..PAGES {
         let share = json!({ "name": format!("page-{number}"), "type": "markdown", "content": author.markdown(BYTES) });
@@ -43,17 +43,17 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     for run in 0..RUNS {
         // The same guest under another digest: its pages are made again, and are what they were.
         let path = bench.directory("again.wasm");
-        std::fs::write(&path, again(built_in(World::Render), run))?;
+        std::fs::write(&path, with_other_digest(built_in(World::Render), run))?;
         let path = path.to_str().context("a path that is text")?;
-        bench.guest(DATA, ["install", path])?;
+        bench.run_guest_command(DATA, ["install", path])?;
         svc.await_rest()?;
         quiet.push(views()?);
-        bench.guest(DATA, ["rerender"])?;
+        bench.run_guest_command(DATA, ["rerender"])?;
         during.push(views()?);
-        let status = bench.guest(DATA, ["status"])?;
+        let status = bench.run_guest_command(DATA, ["status"])?;
         let left = status["rerender"]["finished_at"] == Value::Null;
         ensure!(left, "the rerender was over before the run: {status}");
-        let done = bench.guest(DATA, ["rerender", "--wait"])?;
+        let done = bench.run_guest_command(DATA, ["rerender", "--wait"])?;
         ensure!(done["rerender"]["failed"] == 0, "not rendered: {done}");
         svc.await_rest()?;
     }
@@ -61,13 +61,13 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         let each = outcomes.iter().map(|one| quantile(&one.latencies, share));
         median(&each.collect::<Vec<_>>()) / 1e3
     };
-    say(&format!(
+    print_line(&format!(
         "{:>16} {:>10} {:>10} {:>10}",
         "", "p50 ms", "p99 ms", "views/s"
     ))?;
     for (name, outcomes) in [("quiet", &quiet), ("rerendering", &during)] {
         let rates: Vec<f64> = outcomes.iter().map(|one| one.rate).collect();
-        say(&format!(
+        print_line(&format!(
             "{name:>16} {:>10.2} {:>10.2} {:>10.0}",
             figures(outcomes, 0.5),
             figures(outcomes, 0.99),

@@ -7,10 +7,10 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::owner::Owner;
-use super::relay::{Ended, Pace, Play, Relay, Shape};
-use super::report::{Goals, median, millis, quantile, say, title};
+use super::relay::{Relay, RelayOutcome, RelayRun, SendPace, Shape};
+use super::relay_protocol::RelayProtocol;
+use super::report::{Goals, median, millis, print_line, print_title, quantile};
 use super::server::{Bench, Running};
-use super::speech::Speech;
 use super::{Run, nats};
 
 /// How long a run takes, and how often each is made.
@@ -44,7 +44,7 @@ const SHAPES: [Shape; 2] = [
 
 /// Messages a second at which ours is held against the minimal relay, and whether its figures have goals there: beyond, what counts is
 /// that nobody who reads is closed.
-const STEADY: [(u32, bool); 2] = [(8_000, true), (16_000, false)];
+const STEADY_LOADS: [(u32, bool); 2] = [(8_000, true), (16_000, false)];
 /// Rounds at each of these loads.
 const STEADY_ROUNDS: usize = 5;
 
@@ -66,13 +66,13 @@ impl Outcome {
 
 /// Measures rooms.
 pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
-    title(
+    print_title(
         "Rooms: deliveries a second, processor time a delivery, and latency at half of that load",
     )?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let relays = relays(run, "rooms")?;
+    let relays = start_relays(run, "rooms")?;
     for shape in SHAPES {
         runtime.block_on(compare(&relays, shape, goals))?;
     }
@@ -84,32 +84,39 @@ pub(crate) fn measure_steady(run: &Run, goals: &mut Goals) -> anyhow::Result<()>
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let relays = [relay(ours(&run.bench, "rooms-steady")?.0), minimal(run)?];
-    steady(&relays, &runtime, goals)
+    let relays = [
+        relay(start_ours(&run.bench, "rooms-steady")?.0),
+        start_minimal(run)?,
+    ];
+    compare_at_steady_load(&relays, &runtime, goals)
 }
 
 /// Measures steady loads on one room, in rounds in which the two take turns: ours comes first.
-fn steady(relays: &[Relay; 2], runtime: &Runtime, goals: &mut Goals) -> anyhow::Result<()> {
+fn compare_at_steady_load(
+    relays: &[Relay; 2],
+    runtime: &Runtime,
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
     let [shape, _] = SHAPES;
-    for (load, has_goals) in STEADY {
-        title(&format!(
+    for (load, has_goals) in STEADY_LOADS {
+        print_title(&format!(
             "{}, {load} messages a second, {STEADY_ROUNDS} alternating rounds of {} s",
             shape.name,
             RUN.as_secs()
         ))?;
         let senders = u32::try_from(shape.senders)?;
-        let pace = Pace::Every(Duration::from_secs(1) * senders / load);
+        let pace = SendPace::Every(Duration::from_secs(1) * senders / load);
         let mut figures: Vec<Vec<Outcome>> = relays.iter().map(|_| Vec::new()).collect();
         for _ in 0..STEADY_ROUNDS {
             for (relay, figures) in relays.iter().zip(&mut figures) {
-                figures.push(runtime.block_on(one(relay, shape, pace))?);
+                figures.push(runtime.block_on(run_once(relay, shape, pace))?);
             }
         }
         for (relay, figures) in relays.iter().zip(&figures) {
             let of =
                 |get: fn(&Outcome) -> f64| median(&figures.iter().map(get).collect::<Vec<_>>());
             let closed: u64 = figures.iter().map(|outcome| outcome.closed).sum();
-            say(&format!(
+            print_line(&format!(
                 "  {:<8} {:>9.0} deliveries/s  {:>6.3} us of CPU each  p50 {:.2} ms  p99 {:.2} ms  {closed} closed",
                 relay.name,
                 of(|outcome| outcome.per_second),
@@ -141,10 +148,10 @@ fn steady(relays: &[Relay; 2], runtime: &Runtime, goals: &mut Goals) -> anyhow::
 }
 
 /// A server with a page `rooms`, and its owner.
-pub(crate) fn ours(bench: &Bench, data: &str) -> anyhow::Result<(Running, Owner)> {
-    let (svc, credential) = bench.owned_with(data, LIMITS)?;
+pub(crate) fn start_ours(bench: &Bench, data: &str) -> anyhow::Result<(Running, Owner)> {
+    let (svc, credential) = bench.start_owned_with(data, LIMITS)?;
     let mut owner = Owner::new(&svc, &credential)?;
-    owner.project("rooms")?;
+    owner.create_project("rooms")?;
     let backend = json!({ "ddl": "CREATE TABLE notes (id INTEGER PRIMARY KEY)", "realtime": true });
     owner.send("POST", "/backend", &backend)?;
     let page = json!({ "type": "html", "content": "<p>Rooms</p>", "requested_slug": "rooms" });
@@ -157,32 +164,32 @@ pub(crate) fn relay(svc: Running) -> Relay {
     Relay {
         name: OURS,
         server: svc,
-        speech: Speech::Envelopes,
+        protocol: RelayProtocol::Envelopes,
         path: |room| format!("/rooms/ws?room=r{room}"),
     }
 }
 
 /// The minimal relay.
-fn minimal(run: &Run) -> anyhow::Result<Relay> {
+fn start_minimal(run: &Run) -> anyhow::Result<Relay> {
     Ok(Relay {
         name: "minimal",
-        server: run.bench.minimal_rooms()?,
-        speech: Speech::Envelopes,
+        server: run.bench.start_minimal_rooms()?,
+        protocol: RelayProtocol::Envelopes,
         path: |room| format!("/r{room}"),
     })
 }
 
 /// All relays: ours, the minimal one, and NATS where it is installed.
-pub(crate) fn relays(run: &Run, data: &str) -> anyhow::Result<Vec<Relay>> {
-    let mut relays = vec![relay(ours(&run.bench, data)?.0), minimal(run)?];
+pub(crate) fn start_relays(run: &Run, data: &str) -> anyhow::Result<Vec<Relay>> {
+    let mut relays = vec![relay(start_ours(&run.bench, data)?.0), start_minimal(run)?];
     match nats::start(&run.bench, run.arguments.nats.clone())? {
         Some(server) => relays.push(Relay {
             name: "NATS",
             server,
-            speech: Speech::Nats,
+            protocol: RelayProtocol::Nats,
             path: |_| "/".to_owned(),
         }),
-        None => say(nats::NOT_INSTALLED)?,
+        None => print_line(nats::NOT_INSTALLED)?,
     }
     Ok(relays)
 }
@@ -191,7 +198,7 @@ async fn compare(relays: &[Relay], shape: Shape, goals: &mut Goals) -> anyhow::R
     let mut figures: Vec<Vec<Outcome>> = relays.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
         for (relay, figures) in relays.iter().zip(&mut figures) {
-            let outcome = one(relay, shape, Pace::Window(4)).await?;
+            let outcome = run_once(relay, shape, SendPace::Window(4)).await?;
             ensure!(
                 outcome.closed == 0,
                 "{} sockets were closed",
@@ -205,7 +212,7 @@ async fn compare(relays: &[Relay], shape: Shape, goals: &mut Goals) -> anyhow::R
         let of = |get: fn(&Outcome) -> f64| median(&figures.iter().map(get).collect::<Vec<_>>());
         let per_second = of(|outcome| outcome.per_second);
         fastest.push(per_second);
-        say(&format!(
+        print_line(&format!(
             "  {:<15} {:<8} {per_second:>9.0} deliveries/s  {:>6.2} us of CPU each",
             shape.name,
             relay.name,
@@ -218,12 +225,12 @@ async fn compare(relays: &[Relay], shape: Shape, goals: &mut Goals) -> anyhow::R
     let deliveries = shape.rooms * shape.senders * (shape.members - 1);
     let distance = Duration::from_secs_f64(deliveries as f64 / (fastest[1] / 2.0));
     for relay in relays {
-        let outcome = one(relay, shape, Pace::Every(distance)).await?;
+        let outcome = run_once(relay, shape, SendPace::Every(distance)).await?;
         let (p50, p99) = (
             quantile(&outcome.latencies, 0.5),
             quantile(&outcome.latencies, 0.99),
         );
-        say(&format!(
+        print_line(&format!(
             "  {:<15} {:<8} {:>9.0} deliveries/s  p50 {p50:.2} ms  p99 {p99:.2} ms",
             shape.name, relay.name, outcome.per_second,
         ))?;
@@ -235,8 +242,8 @@ async fn compare(relays: &[Relay], shape: Shape, goals: &mut Goals) -> anyhow::R
 }
 
 /// One run on one relay.
-async fn one(relay: &Relay, shape: Shape, pace: Pace) -> anyhow::Result<Outcome> {
-    let play = Play::begin(relay, shape, pace).await?;
+async fn run_once(relay: &Relay, shape: Shape, pace: SendPace) -> anyhow::Result<Outcome> {
+    let play = RelayRun::begin(relay, shape, pace).await?;
     tokio::time::sleep(RUN / 4).await;
     let (before, cpu) = (play.delivered(), relay.server.cpu()?);
     let began = Instant::now();
@@ -244,7 +251,7 @@ async fn one(relay: &Relay, shape: Shape, pace: Pace) -> anyhow::Result<Outcome>
     let took = began.elapsed();
     let delivered = play.delivered() - before;
     let cpu = relay.server.cpu()? - cpu;
-    let Ended { latencies, closed } = play.finish().await?;
+    let RelayOutcome { latencies, closed } = play.finish().await?;
     Ok(Outcome {
         per_second: delivered as f64 / took.as_secs_f64(),
         cpu: millis(cpu) * 1e3 / delivered as f64,

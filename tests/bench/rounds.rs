@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use super::load;
-use super::report::{median, quantile, say};
+use super::report::{median, print_line, quantile};
 use super::server::Running;
 
 /// A multiple of how many servers there are, so that each goes first as often as the others.
@@ -31,7 +31,7 @@ impl<'a> Contender<'a> {
     }
 
     /// Adds a request that undoes a round.
-    pub(crate) fn undone_by(self, undo: &'a [u8]) -> Self {
+    pub(crate) fn with_undo(self, undo: &'a [u8]) -> Self {
         Self {
             undo: Some(undo),
             ..self
@@ -87,8 +87,8 @@ impl Figures {
     }
 
     /// Prints them as a row.
-    pub(crate) fn say(&self, case: &str, server: &str) -> anyhow::Result<()> {
-        say(&format!(
+    pub(crate) fn print(&self, case: &str, server: &str) -> anyhow::Result<()> {
+        print_line(&format!(
             "{case:16} {server:10} {:>9.0} {:>8.0} {:>8.0} {:>10.1}",
             median(&self.rates),
             quantile(&self.latencies, 0.5),
@@ -99,16 +99,16 @@ impl Figures {
 }
 
 /// Prints what stands above the rows.
-pub(crate) fn say_head(case: &str) -> anyhow::Result<()> {
-    say(&format!(
+pub(crate) fn print_head(case: &str) -> anyhow::Result<()> {
+    print_line(&format!(
         "{case:16} {:10} {:>9} {:>8} {:>8} {:>10}",
         "server", "answers/s", "p50 µs", "p99 µs", "CPU µs"
     ))
 }
 
 /// Prints how two rows compare.
-pub(crate) fn say_ratio(ours: &Figures, theirs: &Figures, of: &str) -> anyhow::Result<()> {
-    say(&format!(
+pub(crate) fn print_ratio(ours: &Figures, theirs: &Figures, of: &str) -> anyhow::Result<()> {
+    print_line(&format!(
         "{:16} {of:10} {:>9.2} {:>8} {:>8} {:>10.2}",
         "",
         ours.ratio(theirs),

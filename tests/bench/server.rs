@@ -17,11 +17,11 @@ use super::{minimal, minimal_ledger, minimal_rooms, minimal_sql};
 /// The kernel counts processor time in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 /// How long guests may take to compile.
-const COMPILING: Duration = Duration::from_secs(60);
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long somebody else's server may take to listen.
-const LISTENING: Duration = Duration::from_secs(20);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long what a server still has to do may take.
-const RESTING: Duration = Duration::from_secs(30);
+const REST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Limits that are in nobody's way.
 const SETTINGS: &str = "[limits]
@@ -46,7 +46,7 @@ database_bytes = 268435456
 #[derive(Debug)]
 pub(crate) struct Bench {
     svc: PathBuf,
-    me: PathBuf,
+    own_program: PathBuf,
     work: PathBuf,
     settings: PathBuf,
 }
@@ -94,19 +94,22 @@ impl Bench {
     }
 
     /// Starts `svc` on a data directory, with the cache of compiled guests that all parts share.
-    pub(crate) fn svc(&self, data: &str) -> anyhow::Result<Running> {
-        self.svc_with_cache(data, "cache")
+    pub(crate) fn start_svc(&self, data: &str) -> anyhow::Result<Running> {
+        self.start_svc_with_cache(data, "cache")
     }
 
     /// Starts `svc` on a data directory; returns where it tells its metrics, too.
-    pub(crate) fn svc_with_metrics(&self, data: &str) -> anyhow::Result<(Running, SocketAddr)> {
+    pub(crate) fn start_svc_with_metrics(
+        &self,
+        data: &str,
+    ) -> anyhow::Result<(Running, SocketAddr)> {
         let metrics = free_address()?;
         let lines = format!("ops_listen = \"{metrics}\"\n{SETTINGS}");
-        Ok((self.with_settings(data, &lines)?.svc(data)?, metrics))
+        Ok((self.with_settings(data, &lines)?.start_svc(data)?, metrics))
     }
 
     /// Starts `svc` on a data directory and a cache.
-    pub(crate) fn svc_with_cache(&self, data: &str, cache: &str) -> anyhow::Result<Running> {
+    pub(crate) fn start_svc_with_cache(&self, data: &str, cache: &str) -> anyhow::Result<Running> {
         let mut command = Command::new(&self.svc);
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--config"])
@@ -119,14 +122,14 @@ impl Bench {
     }
 
     /// Makes a namespace in a data directory; returns its credential.
-    pub(crate) fn namespace(&self, data: &str) -> anyhow::Result<String> {
+    pub(crate) fn create_namespace(&self, data: &str) -> anyhow::Result<String> {
         let mut command = Command::new(&self.svc);
         command.args(["namespace", "create", "bench"]);
-        Ok(self.said(data, command)?.trim().to_owned())
+        Ok(self.run_for_output(data, command)?.trim().to_owned())
     }
 
     /// Does something with the guests of a data directory; returns what the command says of it.
-    pub(crate) fn guest(
+    pub(crate) fn run_guest_command(
         &self,
         data: &str,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -134,11 +137,11 @@ impl Bench {
         let mut command = Command::new(&self.svc);
         command.arg("guest").args(arguments).arg("--json");
         command.arg("--cache").arg(self.directory("cache"));
-        Ok(serde_json::from_str(&self.said(data, command)?)?)
+        Ok(serde_json::from_str(&self.run_for_output(data, command)?)?)
     }
 
     /// Runs a command on a data directory, and returns its output.
-    fn said(&self, data: &str, mut command: Command) -> anyhow::Result<String> {
+    fn run_for_output(&self, data: &str, mut command: Command) -> anyhow::Result<String> {
         command.arg("--data").arg(self.directory(data));
         let output = command.output()?;
         if !output.status.success() {
@@ -148,56 +151,63 @@ impl Bench {
     }
 
     /// Starts the minimal server on the pages in a directory.
-    pub(crate) fn minimal(&self, pages: &Path) -> anyhow::Result<Running> {
-        let mut command = Command::new(&self.me);
+    pub(crate) fn start_minimal(&self, pages: &Path) -> anyhow::Result<Running> {
+        let mut command = Command::new(&self.own_program);
         command.arg(minimal::ARGUMENT).arg(pages);
         Running::start(command)
     }
 
     /// Starts the minimal server of a database, which it makes.
-    pub(crate) fn minimal_sql(&self, commits: &str) -> anyhow::Result<Running> {
-        let mut command = Command::new(&self.me);
+    pub(crate) fn start_minimal_sql(&self, commits: &str) -> anyhow::Result<Running> {
+        let mut command = Command::new(&self.own_program);
         command.args([minimal_sql::ARGUMENT, commits]);
         command.arg(self.directory(&format!("minimal-{commits}.db")));
         Running::start(command)
     }
 
     /// Starts the minimal server of webhooks, with a new database.
-    pub(crate) fn minimal_ledger(&self) -> anyhow::Result<Running> {
-        let mut command = Command::new(&self.me);
+    pub(crate) fn start_minimal_ledger(&self) -> anyhow::Result<Running> {
+        let mut command = Command::new(&self.own_program);
         command.arg(minimal_ledger::ARGUMENT);
         command.arg(self.directory("minimal-ledger.db"));
         Running::start(command)
     }
 
     /// Starts the minimal relay.
-    pub(crate) fn minimal_rooms(&self) -> anyhow::Result<Running> {
-        let mut command = Command::new(&self.me);
+    pub(crate) fn start_minimal_rooms(&self) -> anyhow::Result<Running> {
+        let mut command = Command::new(&self.own_program);
         command.arg(minimal_rooms::ARGUMENT);
         Running::start(command)
     }
 
     /// Makes a namespace in a new data directory, and starts `svc` on it; returns the credential, too.
-    pub(crate) fn owned(&self, data: &str) -> anyhow::Result<(Running, String)> {
+    pub(crate) fn start_owned(&self, data: &str) -> anyhow::Result<(Running, String)> {
         std::fs::create_dir_all(self.directory(data))?;
-        let credential = self.namespace(data)?;
-        let svc = self.svc(data)?;
+        let credential = self.create_namespace(data)?;
+        let svc = self.start_svc(data)?;
         svc.await_guests()?;
         Ok((svc, credential))
     }
 
     /// Starts a server with some more limits, a line each.
-    pub(crate) fn owned_with(&self, data: &str, limits: &str) -> anyhow::Result<(Running, String)> {
+    pub(crate) fn start_owned_with(
+        &self,
+        data: &str,
+        limits: &str,
+    ) -> anyhow::Result<(Running, String)> {
         let lines = format!("{SETTINGS}{limits}");
-        self.with_settings(data, &lines)?.owned(data)
+        self.with_settings(data, &lines)?.start_owned(data)
     }
 
     /// Starts a server that believes what its clients say of whom they pass on, and counts neither their previews nor their passwords.
-    pub(crate) fn owned_behind_proxies(&self, data: &str) -> anyhow::Result<(Running, String)> {
+    pub(crate) fn start_owned_behind_proxies(
+        &self,
+        data: &str,
+    ) -> anyhow::Result<(Running, String)> {
         let lines = format!(
             "trusted_proxies = [\"127.0.0.0/8\"]\n{SETTINGS}preview_per_minute = 1000000\npreview_burst = 1000000\nauth_per_minute = 1000000\nauth_burst = 1000000\n"
         );
-        self.with_settings(data, &lines)?.owned(data)
+        self.with_settings(data, &lines)?.start_owned(data)
     }
 
     /// Makes servers with other settings.
@@ -206,7 +216,7 @@ impl Bench {
         std::fs::write(&settings, lines)?;
         Ok(Self {
             svc: self.svc.clone(),
-            me: self.me.clone(),
+            own_program: self.own_program.clone(),
             work: self.work.clone(),
             settings,
         })
@@ -214,7 +224,7 @@ impl Bench {
 
     /// Fills the cache of compiled guests.
     pub(crate) fn compile_guests(&self) -> anyhow::Result<()> {
-        self.svc("first")?.await_guests().map(|_| ())
+        self.start_svc("first")?.await_guests().map(|_| ())
     }
 }
 
@@ -236,7 +246,7 @@ impl Running {
             began,
         };
         while running.client().is_err() {
-            if running.child.try_wait()?.is_some() || began.elapsed() > LISTENING {
+            if running.child.try_wait()?.is_some() || began.elapsed() > LISTEN_TIMEOUT {
                 bail!("{command:?} does not listen");
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -283,7 +293,7 @@ impl Running {
     pub(crate) fn await_guests(&self) -> anyhow::Result<Duration> {
         let mut client = self.client()?;
         while client.get("/readyz", "identity")?.status != 200 {
-            if self.began.elapsed() > COMPILING {
+            if self.began.elapsed() > COMPILE_TIMEOUT {
                 bail!("the guests did not load");
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -310,7 +320,7 @@ impl Running {
             if self.cpu()? - before <= TICK {
                 return Ok(());
             }
-            if began.elapsed() > RESTING {
+            if began.elapsed() > REST_TIMEOUT {
                 bail!("the server does not come to rest");
             }
         }
@@ -329,7 +339,7 @@ impl Running {
     }
 
     /// Has the most that it used begin anew.
-    pub(crate) fn forget_peak(&self) -> anyhow::Result<()> {
+    pub(crate) fn reset_peak_memory(&self) -> anyhow::Result<()> {
         let file = format!("/proc/{}/clear_refs", self.child.id());
         std::fs::write(&file, "5").context(file)
     }

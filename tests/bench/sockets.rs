@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use tokio::task::JoinSet;
 
 use super::Run;
-use super::relay::{Relay, sit};
-use super::report::{Goals, say, title};
+use super::relay::{Relay, stay_idle};
+use super::report::{Goals, print_line, print_title};
 use super::rooms;
 
 /// How many there are.
@@ -19,30 +19,30 @@ const MEMBERS: usize = 100;
 /// How long they are watched: two pings each.
 const IDLE: Duration = Duration::from_secs(50);
 /// Open files of this program beside sockets.
-const OTHERS: u64 = 1_000;
+const OTHER_FILES: u64 = 1_000;
 
 /// Measures them on every relay.
 pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Idle sockets, {MEMBERS} in each room, with pings: memory of each, and processor time in {} s",
         IDLE.as_secs()
     ))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let most = allowed();
+    let most = open_file_limit();
     if most < COUNTS[1] {
-        say(&format!(
+        print_line(&format!(
             "{most} at the most: raise the limit on open files (`ulimit -n`) for more."
         ))?;
     }
-    for relay in rooms::relays(run, "sockets")? {
-        runtime.block_on(idle(&relay, most, goals))?;
+    for relay in rooms::start_relays(run, "sockets")? {
+        runtime.block_on(measure_idle_sockets(&relay, most, goals))?;
     }
     Ok(())
 }
 
-async fn idle(relay: &Relay, most: usize, goals: &mut Goals) -> anyhow::Result<()> {
+async fn measure_idle_sockets(relay: &Relay, most: usize, goals: &mut Goals) -> anyhow::Result<()> {
     let lost: Arc<AtomicU64> = Arc::default();
     let mut sockets = JoinSet::new();
     relay.server.await_rest()?;
@@ -51,12 +51,12 @@ async fn idle(relay: &Relay, most: usize, goals: &mut Goals) -> anyhow::Result<(
         while sockets.len() < wanted {
             let joined = relay.join(sockets.len() / MEMBERS).await;
             let stream = joined.context("one more idle socket")?;
-            sockets.spawn(sit(relay.speech, stream, Arc::clone(&lost)));
+            sockets.spawn(stay_idle(relay.protocol, stream, Arc::clone(&lost)));
         }
         relay.server.await_rest()?;
         let (full, _) = relay.server.memory()?;
         let each = (full - empty) * 1024.0 / wanted as f64;
-        say(&format!(
+        print_line(&format!(
             "  {wanted:>6} of {:<8} {each:>6.1} KB each",
             relay.name
         ))?;
@@ -68,7 +68,7 @@ async fn idle(relay: &Relay, most: usize, goals: &mut Goals) -> anyhow::Result<(
     tokio::time::sleep(IDLE).await;
     let share = (relay.server.cpu()? - cpu).as_secs_f64() / IDLE.as_secs_f64() * 100.0;
     let (all, lost) = (sockets.len(), lost.load(Ordering::Relaxed));
-    say(&format!(
+    print_line(&format!(
         "  {all:>6} of {:<8} {share:>6.2} % of a core  {lost} lost",
         relay.name
     ))?;
@@ -79,8 +79,11 @@ async fn idle(relay: &Relay, most: usize, goals: &mut Goals) -> anyhow::Result<(
 }
 
 /// How many sockets the limit on open files allows here, with some left for everything else.
-fn allowed() -> usize {
+fn open_file_limit() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let files = limit.current.unwrap_or(u64::MAX).saturating_sub(OTHERS);
+    let files = limit
+        .current
+        .unwrap_or(u64::MAX)
+        .saturating_sub(OTHER_FILES);
     usize::try_from(files).unwrap_or(usize::MAX)
 }

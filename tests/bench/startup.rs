@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
-use super::report::{Goals, median, millis, say, title};
+use super::report::{Goals, median, millis, print_line, print_title};
 use super::server::{Bench, Running};
 
 const WARM: usize = 10;
@@ -42,14 +42,14 @@ impl Starts {
 
 /// Measures starts and an idle server's memory.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title(&format!(
+    print_title(&format!(
         "Starting, medians of {WARM} warm and {COLD} cold starts, ms from the start of the process"
     ))?;
-    say(&format!(
+    print_line(&format!(
         "{:10} {:>14} {:>14} {:>14}",
         "", "ready line", "first page", "publishing"
     ))?;
-    let svc = bench.svc("starts")?;
+    let svc = bench.start_svc("starts")?;
     svc.await_guests()?;
     let share = serde_json::json!({ "name": "hello", "type": "markdown", "content": "# Hello" });
     let published = svc.client()?.post("/api/v1/deploy", &share)?;
@@ -58,14 +58,14 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
 
     let mut cold = Starts::default();
     for number in 0..COLD {
-        cold.add(&bench.svc_with_cache("starts", &format!("cold-{number}"))?)?;
+        cold.add(&bench.start_svc_with_cache("starts", &format!("cold-{number}"))?)?;
     }
-    say(&cold.row("cold"))?;
+    print_line(&cold.row("cold"))?;
     let mut warm = Starts::default();
     for _ in 0..WARM {
-        warm.add(&bench.svc("starts")?)?;
+        warm.add(&bench.start_svc("starts")?)?;
     }
-    say(&format!("{}\n", warm.row("warm")))?;
+    print_line(&format!("{}\n", warm.row("warm")))?;
     goals.at_most(
         "warm start, ms to the ready line",
         median(&warm.ready),
@@ -78,11 +78,11 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     );
 
     for (start, cache) in [("warm", "cache"), ("cold", "cold-idle")] {
-        let svc = bench.svc_with_cache("starts", cache)?;
+        let svc = bench.start_svc_with_cache("starts", cache)?;
         svc.await_guests()?;
         std::thread::sleep(REST);
         let (now, most) = svc.memory()?;
-        say(&format!(
+        print_line(&format!(
             "Idle after a {start} start: {now:.1} MB resident, {most:.1} MB at the most."
         ))?;
         goals.at_most(&format!("idle after a {start} start, MB"), now, 60.0);

@@ -9,15 +9,19 @@ use super::server::Running;
 
 /// Actions that every tenant has.
 const ACTIONS: [(&str, &str); 4] = [
-    ("row", items::ROW),
-    ("range", items::RANGE_OF),
+    ("row", items::SELECT_ROW),
+    ("range", items::SELECT_RANGE),
     ("insert", items::INSERT),
-    ("undo", items::UNDO),
+    ("undo", items::DELETE_NEW_ROWS),
 ];
 
 /// Makes a tenant whose page has this slug, with actions of its own beside the usual ones.
-pub(crate) fn settle(owner: &mut Owner, slug: &str, own: &[(&str, &str)]) -> anyhow::Result<()> {
-    owner.project(slug)?;
+pub(crate) fn create_tenant(
+    owner: &mut Owner,
+    slug: &str,
+    own: &[(&str, &str)],
+) -> anyhow::Result<()> {
+    owner.create_project(slug)?;
     let ddl = format!("{}\n{}", items::SCHEMA, items::SEED);
     owner.send("POST", "/backend", &json!({ "ddl": ddl }))?;
     let action = |(name, sql): &(&str, &str)| json!({ "name": name, "sql": sql });
@@ -30,7 +34,7 @@ pub(crate) fn settle(owner: &mut Owner, slug: &str, own: &[(&str, &str)]) -> any
 }
 
 /// Returns the answer of a call.
-pub(crate) fn answer(server: &Running, call: &[u8]) -> anyhow::Result<Value> {
+pub(crate) fn call_json(server: &Running, call: &[u8]) -> anyhow::Result<Value> {
     let answer = server.client()?.send(call)?;
     let said = String::from_utf8_lossy(&answer.body);
     ensure!(answer.status == 200, "{said}");

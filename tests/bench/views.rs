@@ -3,10 +3,10 @@
 use anyhow::ensure;
 
 use super::Run;
-use super::report::{Goals, say, title};
-use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
+use super::report::{Goals, print_line, print_title};
+use super::rounds::{Contender, ROUND, ROUNDS, compare, print_head, print_ratio};
 use super::server::{Bench, Running, cpu_of};
-use super::source::Author;
+use super::source_generator::SourceGenerator;
 use super::{client, nginx};
 
 const SIZES: [(&str, usize); 3] = [("1 KB", 1024), ("10 KB", 10 * 1024), ("100 KB", 100 * 1024)];
@@ -17,20 +17,22 @@ const CONNECTIONS: usize = 64;
 pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
     let (bench, before) = (&run.bench, run.before.as_ref());
     let page = run.arguments.page.as_deref();
-    title(&format!(
+    print_title(&format!(
         "Page views, {CONNECTIONS} keep-alive connections, {ROUNDS} alternating rounds of {} ms",
         ROUND.as_millis()
     ))?;
-    say_head("page")?;
-    let svc = bench.svc("views")?;
+    print_head("page")?;
+    let svc = bench.start_svc("views")?;
     svc.await_guests()?;
     let pages = bench.directory("pages");
     std::fs::create_dir(&pages)?;
     for (at, (_, bytes)) in SIZES.iter().enumerate() {
-        prepare(&svc, &pages, at, *bytes)?;
+        publish_and_save(&svc, &pages, at, *bytes)?;
     }
-    let earlier = before.map(|before| earlier(before, &pages)).transpose()?;
-    let minimal = bench.minimal(&pages)?;
+    let earlier = before
+        .map(|before| start_earlier_build(before, &pages))
+        .transpose()?;
+    let minimal = bench.start_minimal(&pages)?;
     let load = cpu_of("self")?;
     let mut answers = 0;
     let wanted = |size: &str| page.is_none_or(|page| size.trim_end_matches(" KB") == page);
@@ -46,12 +48,12 @@ pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
                 Contender::new(&minimal, &theirs),
             ];
             let [ours, theirs] = compare(&contenders, CONNECTIONS)?;
-            ours.say(&case, "svc")?;
-            theirs.say("", "minimal")?;
-            say_ratio(&ours, &theirs, "ratio")?;
+            ours.print(&case, "svc")?;
+            theirs.print("", "minimal")?;
+            print_ratio(&ours, &theirs, "ratio")?;
             answers += ours.answers + theirs.answers;
             if let Some(earlier) = &earlier {
-                answers += beside_before(&svc, earlier, &case, (&name, encoding), goals)?;
+                answers += compare_with_earlier(&svc, earlier, &case, (&name, encoding), goals)?;
             }
             if *size == "10 KB" {
                 let ratio = ours.ratio(&theirs);
@@ -63,32 +65,32 @@ pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
     }
     if wanted("10 KB") {
         match nginx::start(bench, run.arguments.nginx.clone(), &pages)? {
-            Some(nginx) => answers += beside_nginx(&svc, &nginx, goals)?,
-            None => say("nginx is not installed, or name it with --nginx.")?,
+            Some(nginx) => answers += compare_with_nginx(&svc, &nginx, goals)?,
+            None => print_line("nginx is not installed, or name it with --nginx.")?,
         }
     }
     let own = (cpu_of("self")? - load).as_secs_f64() * 1e6 / answers as f64;
-    say(&format!(
+    print_line(&format!(
         "\nThe load itself costs {own:.1} µs an answer, on the same cores."
     ))?;
     let (now, most) = svc.memory()?;
-    say(&format!(
+    print_line(&format!(
         "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
     ))
 }
 
 /// An earlier build with the same pages.
-fn earlier(before: &Bench, pages: &std::path::Path) -> anyhow::Result<Running> {
-    let svc = before.svc("views")?;
+fn start_earlier_build(before: &Bench, pages: &std::path::Path) -> anyhow::Result<Running> {
+    let svc = before.start_svc("views")?;
     svc.await_guests()?;
     for (at, (_, bytes)) in SIZES.iter().enumerate() {
-        prepare(&svc, pages, at, *bytes)?;
+        publish_and_save(&svc, pages, at, *bytes)?;
     }
     Ok(svc)
 }
 
 /// Measures the same page beside an earlier build; returns how many requests there were.
-fn beside_before(
+fn compare_with_earlier(
     svc: &Running,
     before: &Running,
     case: &str,
@@ -99,9 +101,9 @@ fn beside_before(
     let (ours, theirs) = (view(svc), view(before));
     let contenders = [Contender::new(svc, &ours), Contender::new(before, &theirs)];
     let [ours, theirs] = compare(&contenders, CONNECTIONS)?;
-    ours.say(case, "svc")?;
-    theirs.say("", "before")?;
-    say_ratio(&ours, &theirs, "ratio")?;
+    ours.print(case, "svc")?;
+    theirs.print("", "before")?;
+    print_ratio(&ours, &theirs, "ratio")?;
     let what = format!("{case}: throughput, of the build before");
     goals.at_least(&what, ours.ratio(&theirs), 0.97);
     Ok(ours.answers + theirs.answers)
@@ -109,23 +111,28 @@ fn beside_before(
 
 /// Measures the same 10 KB beside nginx, which reads a file that the kernel has in memory; returns how many requests
 /// there were.
-fn beside_nginx(svc: &Running, nginx: &Running, goals: &mut Goals) -> anyhow::Result<usize> {
+fn compare_with_nginx(svc: &Running, nginx: &Running, goals: &mut Goals) -> anyhow::Result<usize> {
     let ours = [client::get(svc.address, "/page-1", "identity")];
     let theirs = [client::get(nginx.address, "/page-1.identity", "identity")];
     let contenders = [Contender::new(svc, &ours), Contender::new(nginx, &theirs)];
     let [ours, theirs] = compare(&contenders, CONNECTIONS)?;
-    ours.say("10 KB identity", "svc")?;
-    theirs.say("", "nginx")?;
-    say_ratio(&ours, &theirs, "ratio")?;
+    ours.print("10 KB identity", "svc")?;
+    theirs.print("", "nginx")?;
+    print_ratio(&ours, &theirs, "ratio")?;
     let cost = ours.cost() / theirs.cost();
     goals.at_most("10 KB identity: CPU, of nginx's", cost, 1.0);
     Ok(ours.answers + theirs.answers)
 }
 
 /// Publishes a page of `bytes`, and keeps what is answered for the minimal server.
-fn prepare(svc: &Running, pages: &std::path::Path, at: usize, bytes: usize) -> anyhow::Result<()> {
+fn publish_and_save(
+    svc: &Running,
+    pages: &std::path::Path,
+    at: usize,
+    bytes: usize,
+) -> anyhow::Result<()> {
     let name = format!("page-{at}");
-    let page = Author::new(at as u64 + 1).html(bytes);
+    let page = SourceGenerator::new(at as u64 + 1).html(bytes);
     let share = serde_json::json!({ "name": name, "content": page });
     let mut client = svc.client()?;
     let published = client.post("/api/v1/deploy", &share)?;

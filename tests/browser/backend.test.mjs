@@ -63,7 +63,7 @@ after(async () => {
 });
 
 /** Opens the page of the house, does something there, and answers what that answers. */
-async function visit(deed) {
+async function onPage(deed) {
   const { page, context, faults } = await openPage(browser, new URL(room.url).origin);
   try {
     await page.goto(room.url);
@@ -75,7 +75,7 @@ async function visit(deed) {
 }
 
 /** Calls an action in the page; answers its result, or what it failed with. */
-function op(page, action, params) {
+function callAction(page, action, params) {
   return page.evaluate(
     async ([action, params]) => {
       try {
@@ -97,7 +97,7 @@ test('it is served on an origin of its own', () => {
 });
 
 test('it shows the rows of an action, as text', async () => {
-  await visit(async (page, faults) => {
+  await onPage(async (page, faults) => {
     const shown = await page.getByRole('listitem').allTextContents();
     assert.deepEqual(shown.slice(0, 2), ['Ada <b>Lovelace</b>: 3', 'Grace: 2']);
     assert.equal(await page.locator('li b').count(), 0);
@@ -106,13 +106,13 @@ test('it shows the rows of an action, as text', async () => {
 });
 
 test('a visitor writes, and the next one reads it', async () => {
-  await visit(async (page, faults) => {
+  await onPage(async (page, faults) => {
     await page.getByLabel('Name').fill('Alan');
     await page.getByRole('button').click();
     await page.getByText('Welcome, Alan').waitFor();
     assert.deepEqual(faults, []);
   });
-  await visit(async (page) => {
+  await onPage(async (page) => {
     const shown = await page.getByRole('listitem').allTextContents();
     assert.ok(shown.includes('Alan: 1'), shown.join());
     // A name that is taken breaks a constraint; the page is told which.
@@ -123,8 +123,8 @@ test('a visitor writes, and the next one reads it', async () => {
 });
 
 test('a result has its whole shape', async () => {
-  await visit(async (page) => {
-    const { result } = await op(page, 'guests', { least: 3 });
+  await onPage(async (page) => {
+    const { result } = await callAction(page, 'guests', { least: 3 });
     const expected = {
       columns: ['name', 'nights'],
       rows: [{ name: 'Ada <b>Lovelace</b>', nights: 3 }],
@@ -133,9 +133,9 @@ test('a result has its whole shape', async () => {
     };
     assert.deepEqual(result, expected);
     for (const value of [null, 0, -1.5, 'Grüße', '', { base64: 'AAEC/w==' }]) {
-      assert.deepEqual((await op(page, 'echo', { value })).result.rows, [{ value }]);
+      assert.deepEqual((await callAction(page, 'echo', { value })).result.rows, [{ value }]);
     }
-    assert.deepEqual((await op(page, 'echo', { value: true })).result.rows, [{ value: 1 }]);
+    assert.deepEqual((await callAction(page, 'echo', { value: true })).result.rows, [{ value: 1 }]);
   });
 });
 
@@ -149,8 +149,8 @@ const failing = {
 
 for (const [what, [action, params, status, code]] of Object.entries(failing)) {
   test(`${what} is an SvcError with its code and status`, async () => {
-    await visit(async (page) => {
-      const error = await op(page, action, params);
+    await onPage(async (page) => {
+      const error = await callAction(page, action, params);
       assert.deepEqual(error.kinds, [true, true], JSON.stringify(error));
       assert.deepEqual([error.name, error.code, error.status], ['SvcError', code, status]);
       assert.ok(error.message);
@@ -162,7 +162,7 @@ for (const [what, [action, params, status, code]] of Object.entries(failing)) {
 }
 
 test('the runtime cannot be changed', async () => {
-  await visit(async (page) => {
+  await onPage(async (page) => {
     const found = await page.evaluate(() => {
       const parts = [svc, svc.db, svc.auth, svc.ws, svc.payments];
       const { op } = svc.db;
@@ -187,9 +187,9 @@ test('the runtime cannot be changed', async () => {
 });
 
 test('a server that does not answer is an SvcError, too', async () => {
-  await visit(async (page) => {
+  await onPage(async (page) => {
     await page.route('**/api/op', (route) => route.abort());
-    const error = await op(page, 'guests', { least: 1 });
+    const error = await callAction(page, 'guests', { least: 1 });
     assert.deepEqual([error.name, error.status], ['SvcError', 0], JSON.stringify(error));
     assert.ok(error.code && error.message);
   });

@@ -33,7 +33,7 @@ after(async () => {
 });
 
 /** Opens a document; `use` gets its page. */
-async function open(file, options, use) {
+async function openDocument(file, options, use) {
   const { page, context } = await openPage(browser, svc.url, options);
   try {
     await page.goto(`${svc.url}/${slugs.get(file)}`);
@@ -57,7 +57,7 @@ for (const file of ['readme-harbor.md', 'lecture-learning.md', 'notes-ar.md', 'n
   test(`${file} can be read by everybody`, async () => {
     for (const width of widths) {
       for (const scheme of ['light', 'dark']) {
-        await open(file, { width, scheme }, async (page) => {
+        await openDocument(file, { width, scheme }, async (page) => {
           // What is in another language says so.
           const known = ['its language is', ...(kept[file] ?? [])];
           const faults = (await inspect(page)).filter((fault) => !known.some((start) => fault.startsWith(start)));
@@ -75,7 +75,7 @@ test('what is copied of JSON is JSON, folded or not', async () => {
   };
   for (const file of ['api-user.json', 'api-list.json', 'geo.json', 'empty.json', 'package.json']) {
     const content = JSON.parse(await readFile(join(corpus, file), 'utf8'));
-    await open(file, {}, async (page) => {
+    await openDocument(file, {}, async (page) => {
       await page.evaluate(() => document.querySelectorAll('details').forEach((details) => (details.open = true)));
       assert.deepEqual(JSON.parse(await page.evaluate(copied)), content, file);
       await page.evaluate(() => document.querySelectorAll('details details').forEach((details) => (details.open = false)));
@@ -86,12 +86,12 @@ test('what is copied of JSON is JSON, folded or not', async () => {
 });
 
 test('text runs in its own direction', async () => {
-  await open('notes-ar.md', {}, async (page) => {
+  await openDocument('notes-ar.md', {}, async (page) => {
     const directions = await page.evaluate(() =>
       ['h1', 'p', 'ul', 'blockquote', 'td'].map((name) => getComputedStyle(document.querySelector(name)).direction));
     assert.deepEqual(directions, ['rtl', 'rtl', 'rtl', 'rtl', 'rtl']);
   });
-  await open('api-user.json', {}, async (page) => {
+  await openDocument('api-user.json', {}, async (page) => {
     const direction = await page.evaluate(() => {
       const span = [...document.querySelectorAll('.tree span')].find((span) => span.textContent.includes('العربية'));
       return getComputedStyle(span).direction;
@@ -102,8 +102,8 @@ test('text runs in its own direction', async () => {
 
 test('neither phones nor paper have marks behind headings', async () => {
   const hidden = (page) => page.evaluate(() => [...document.querySelectorAll('.anchor')].every((anchor) => getComputedStyle(anchor).display === 'none'));
-  await open('readme-harbor.md', { width: 360 }, async (page) => assert.ok(await hidden(page)));
-  await open('readme-harbor.md', {}, async (page) => {
+  await openDocument('readme-harbor.md', { width: 360 }, async (page) => assert.ok(await hidden(page)));
+  await openDocument('readme-harbor.md', {}, async (page) => {
     assert.ok(!(await hidden(page)));
     await page.emulateMedia({ media: 'print' });
     assert.ok(await hidden(page));
@@ -113,7 +113,7 @@ test('neither phones nor paper have marks behind headings', async () => {
 
 test('no column is lost on paper and no number is broken', async () => {
   for (const file of ['export-wide.csv', 'bank-us.csv', 'bank-de.csv', 'bank-fr.csv', 'notes-ar.md', 'readme-harbor.md']) {
-    await open(file, { width: 718 }, async (page) => {
+    await openDocument(file, { width: 718 }, async (page) => {
       await page.emulateMedia({ media: 'print' });
       const { beyond, broken } = await page.evaluate(() => {
         const cells = [...document.querySelectorAll('th,td')];
@@ -134,12 +134,12 @@ test('no column is lost on paper and no number is broken', async () => {
 });
 
 test('a drawing fits a phone, and is whole at a touch', async () => {
-  await open('design-orders.md', { width: 360, scripts: false }, async (page) => {
+  await openDocument('design-orders.md', { width: 360, scripts: false }, async (page) => {
     const drawing = page.locator('figure > svg').first();
     const { width } = await drawing.boundingBox();
     assert.ok(width <= 330, `${width}`);
     await page.getByLabel('Full size').first().check();
     assert.ok((await drawing.boundingBox()).width > width);
   });
-  await open('design-orders.md', {}, async (page) => assert.equal(await page.getByLabel('Full size').first().isVisible(), false));
+  await openDocument('design-orders.md', {}, async (page) => assert.equal(await page.getByLabel('Full size').first().isVisible(), false));
 });

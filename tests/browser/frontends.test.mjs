@@ -35,7 +35,7 @@ after(async () => {
 });
 
 /** Opens a page in a browser of its own; answers what `look` finds there, and what went wrong. */
-async function see(url, look) {
+async function evaluateOn(url, look) {
   const { page, context, faults } = await openPage(browser, new URL(url).origin);
   try {
     const answer = await page.goto(url);
@@ -49,7 +49,7 @@ async function see(url, look) {
 
 test('a frontend at home has the runtime, and nobody changes it', async () => {
   assert.equal(new URL(frontend.url).origin, project.url);
-  const { found, faults } = await see(frontend.url, () => {
+  const { found, faults } = await evaluateOn(frontend.url, () => {
     const own = Object.getOwnPropertyDescriptor(window, 'svc');
     const attempt = (change) => {
       try {
@@ -86,7 +86,7 @@ test('a frontend at home has the runtime, and nobody changes it', async () => {
 });
 
 test('the origin leads to its only frontend', async () => {
-  const { found } = await see(`${project.url}/`, () => ({ at: location.pathname, slug: window.svc.slug }));
+  const { found } = await evaluateOn(`${project.url}/`, () => ({ at: location.pathname, slug: window.svc.slug }));
   assert.deepEqual(found, { at: '/room', slug: 'room' });
 });
 
@@ -96,7 +96,7 @@ test('a preview has no runtime', async () => {
   const draft = await ask('POST', path, { base_revision_id: live, content: content.replace('lang="en"', 'lang="de"') });
   const urls = [draft.preview_url, draft.preview_url.replace(draft.revision.revision_id, live)];
   for (const url of urls) {
-    const { found, faults } = await see(url, () => ({
+    const { found, faults } = await evaluateOn(url, () => ({
       svc: 'svc' in window,
       scripts: document.scripts.length,
       origin: window.origin,
@@ -108,7 +108,7 @@ test('a preview has no runtime', async () => {
 
 test('a quick share has no runtime', async () => {
   const { url } = await svc.deploy({ content });
-  const { found, faults } = await see(url, () => ({ svc: 'svc' in window, scripts: document.scripts.length }));
+  const { found, faults } = await evaluateOn(url, () => ({ svc: 'svc' in window, scripts: document.scripts.length }));
   assert.deepEqual(found, { svc: false, scripts: 0 });
   assert.deepEqual(faults, []);
 });

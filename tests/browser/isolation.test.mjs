@@ -18,7 +18,7 @@ after(async () => {
 });
 
 /** Opens a stranger's page in a browser that has unlocked another; answers what its script found. */
-async function attack(script) {
+async function runOnStrangersPage(script) {
   const { slug } = await svc.deploy({ name: 'secret', password: 'opensesame', content: `<h1>${SECRET}</h1>` });
   const { page, context } = await openPage(browser, svc.url);
   try {
@@ -45,19 +45,19 @@ async function attack(script) {
 }
 
 test('its origin is opaque', async () => {
-  assert.equal(await attack(() => window.origin), 'null');
+  assert.equal(await runOnStrangersPage(() => window.origin), 'null');
 });
 
 test('it has no cookies and no storage', async () => {
   const refused = /refused: SecurityError/;
-  assert.match(await attack(() => document.cookie), refused);
-  assert.match(await attack(() => localStorage.length), refused);
-  assert.match(await attack(() => sessionStorage.length), refused);
-  assert.match(await attack(() => indexedDB.open('x') && 'opened'), refused);
+  assert.match(await runOnStrangersPage(() => document.cookie), refused);
+  assert.match(await runOnStrangersPage(() => localStorage.length), refused);
+  assert.match(await runOnStrangersPage(() => sessionStorage.length), refused);
+  assert.match(await runOnStrangersPage(() => indexedDB.open('x') && 'opened'), refused);
 });
 
 test('it cannot register a worker for the origin', async () => {
-  const found = await attack(() => navigator.serviceWorker.register('/x').then(() => 'registered'));
+  const found = await runOnStrangersPage(() => navigator.serviceWorker.register('/x').then(() => 'registered'));
   assert.doesNotMatch(found, /^registered/);
 });
 
@@ -102,14 +102,14 @@ const reading = {
 
 for (const [how, script] of Object.entries(reading)) {
   test(`it cannot read a page that its visitor has unlocked, by ${how}`, async () => {
-    const found = await attack(script);
+    const found = await runOnStrangersPage(script);
     assert.doesNotMatch(found, /treasure/);
   });
 }
 
 test('it cannot burn a one-time page', async () => {
   const once = await svc.deploy({ one_time: true, content: '<h1>Still here</h1>' });
-  const found = await attack(`async () => {
+  const found = await runOnStrangersPage(`async () => {
     const answer = await fetch('/${once.slug}', { method: 'POST' });
     return answer.status + ' ' + await answer.text();
   }`);
@@ -139,7 +139,7 @@ test('it cannot put the form of another page into a frame', async () => {
 });
 
 /** Runs a stranger's script at a click, beside the landing page of the same host; answers what it found. */
-async function besideLanding(script) {
+async function runBesideLandingPage(script) {
   const { page, context } = await openPage(browser, svc.url);
   try {
     const { url } = await svc.deploy({
@@ -159,7 +159,7 @@ async function besideLanding(script) {
 }
 
 test('it cannot reach into a landing page that it opens', async () => {
-  const { found } = await besideLanding(async () => {
+  const { found } = await runBesideLandingPage(async () => {
     const opened = window.open('/');
     await new Promise((resolve) => setTimeout(resolve, 1000));
     opened.postMessage({ html: '<h1>forged</h1>', top: 1 }, '*');
@@ -170,7 +170,7 @@ test('it cannot reach into a landing page that it opens', async () => {
 
 test('it cannot put the landing page or its stage into a frame', async () => {
   for (const path of ['/', '/_svc/preview']) {
-    const { found } = await besideLanding(`() => new Promise((resolve) => {
+    const { found } = await runBesideLandingPage(`() => new Promise((resolve) => {
       const frame = document.createElement('iframe');
       frame.src = '${path}';
       addEventListener('message', () => resolve('it answers'));
@@ -185,7 +185,7 @@ test('it cannot put the landing page or its stage into a frame', async () => {
 });
 
 test('what it may ask of the API is what anybody may', async () => {
-  const { found, cookies } = await besideLanding(async () => {
+  const { found, cookies } = await runBesideLandingPage(async () => {
     const ask = (path, options) => fetch(path, options).then((answer) => answer.status);
     const list = await ask('/api/v1/projects');
     const tool = await fetch('/mcp', {

@@ -21,7 +21,7 @@ after(async () => {
 });
 
 /** Publishes a source and opens its page. */
-async function publish(share, look) {
+async function onPublishedPage(share, look) {
   const { url } = await svc.deploy(share);
   const { page, context, faults } = await openPage(browser, svc.url);
   try {
@@ -45,7 +45,7 @@ for (const [what, value, last] of [
   ['numbers', numbers, '49999'],
 ]) {
   test(`a large JSON of ${what} lays out what is in view, and the rest when one gets there`, async () => {
-    await publish({ type: 'json', content: JSON.stringify(value) }, async (page) => {
+    await onPublishedPage({ type: 'json', content: JSON.stringify(value) }, async (page) => {
       const shown = await laidOut(page, '.k > *');
       assert.ok(shown > 50 && shown < 2_000, `${shown} of ${value.length} entries`);
       await page.keyboard.press('End');
@@ -59,7 +59,7 @@ for (const [what, value, last] of [
 }
 
 test('a long table keeps its head in view, and the page its width', async () => {
-  await publish({ type: 'csv', title: 'Table', content: ['Id,Name,Price,Remark', ...rows].join('\n') }, async (page) => {
+  await onPublishedPage({ type: 'csv', title: 'Table', content: ['Id,Name,Price,Remark', ...rows].join('\n') }, async (page) => {
     const region = page.getByRole('region', { name: 'Table' });
     const head = page.getByRole('columnheader', { name: 'Name' });
     const place = async () => (await head.boundingBox()).y - (await region.boundingBox()).y;

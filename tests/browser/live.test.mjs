@@ -41,7 +41,7 @@ async function open(url, prepare = async () => {}) {
   return opened;
 }
 
-const bars = (tab, text) =>
+const waitForBars = (tab, text) =>
   tab.waitForFunction((text) => document.querySelector('div').textContent.replace(/\s+/g, ' ').trim() === text, text);
 
 /** Listens in a page, and writes down there what it is told. */
@@ -56,8 +56,8 @@ const listen = (tab, action = 'counts', params = {}) =>
     [action, params],
   );
 
-const seen = (tab) => tab.evaluate(() => window.seen);
-const until = (tab, count) => tab.waitForFunction((count) => window.seen.length >= count, count, { timeout: 60_000 });
+const seenResults = (tab) => tab.evaluate(() => window.seen);
+const waitForResults = (tab, count) => tab.waitForFunction((count) => window.seen.length >= count, count, { timeout: 60_000 });
 
 /** Every wait of a page's but its first is over at once. */
 const hasten = (tab) =>
@@ -70,11 +70,11 @@ test('bars move in one page while somebody votes in another', async () => {
   const ada = await open(poll.url);
   const bob = await open(poll.url);
   await ada.page.getByRole('button', { name: 'tea' }).click();
-  await bars(bob.page, 'tea: 1');
+  await waitForBars(bob.page, 'tea: 1');
   await bob.page.getByRole('button', { name: 'coffee' }).click();
   await bob.page.getByRole('button', { name: 'tea' }).click();
-  await bars(ada.page, 'coffee: 1 tea: 2');
-  await bars(bob.page, 'coffee: 1 tea: 2');
+  await waitForBars(ada.page, 'coffee: 1 tea: 2');
+  await waitForBars(bob.page, 'coffee: 1 tea: 2');
   for (const { page } of [ada, bob]) {
     assert.equal(await page.evaluate(() => document.querySelector('meter').value), 1);
     assert.equal(await page.getByRole('status').textContent(), '');
@@ -87,7 +87,7 @@ test('all queries of a page share one socket, and one that has stopped is not ca
   const sockets = [];
   tab.on('websocket', (socket) => sockets.push(socket.url()));
   await listen(tab);
-  await until(tab, 1);
+  await waitForResults(tab, 1);
   await tab.evaluate(() => {
     window.others = [];
     for (let n = 0; n < 3; n++) svc.db.live('counts', {}, ({ rows }) => window.others.push(rows));
@@ -96,7 +96,7 @@ test('all queries of a page share one socket, and one that has stopped is not ca
   await tab.evaluate(() => window.stop());
   await tab.evaluate(() => svc.db.op('vote', { choice: 'tea' }));
   await tab.waitForFunction(() => window.others.length === 6);
-  assert.equal((await seen(tab)).length, 1);
+  assert.equal((await seenResults(tab)).length, 1);
   assert.equal(sockets.length, 1, sockets.join());
   await tab.close();
 });
@@ -109,8 +109,8 @@ test('why a query ends is told', async () => {
     ['counts', { more: 1 }, 'SvcError params_mismatch 400'],
   ]) {
     await listen(tab, action, params);
-    await until(tab, 1);
-    assert.deepEqual(await seen(tab), [expected]);
+    await waitForResults(tab, 1);
+    assert.deepEqual(await seenResults(tab), [expected]);
   }
   await tab.close();
 });
@@ -130,21 +130,21 @@ test('a connection that is lost is opened again, and only what is new is told', 
     });
   });
   await listen(tab);
-  await until(tab, 1);
+  await waitForResults(tab, 1);
   await tab.evaluate(() => window.sockets.at(-1).close(4000));
   await tab.waitForFunction(() => window.sockets.length === 2 && window.sockets[1].readyState === 1);
   await tab.evaluate(() => svc.db.op('vote', { choice: 'tea' }));
-  await until(tab, 2);
-  const [before, now] = await seen(tab);
+  await waitForResults(tab, 2);
+  const [before, now] = await seenResults(tab);
   assert.notDeepEqual(before, now);
-  assert.equal((await seen(tab)).length, 2);
+  assert.equal((await seenResults(tab)).length, 2);
   await tab.close();
 });
 
 test('a hidden page lets go, and takes up again when it is looked at', async () => {
   const { page: tab } = await open(page.url, hasten);
   await listen(tab);
-  await until(tab, 1);
+  await waitForResults(tab, 1);
   const show = (state) =>
     tab.evaluate((state) => {
       Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
@@ -154,14 +154,14 @@ test('a hidden page lets go, and takes up again when it is looked at', async () 
   await tab.waitForTimeout(500);
   await tab.evaluate(() => svc.db.op('vote', { choice: 'coffee' }));
   await tab.waitForTimeout(300);
-  assert.equal((await seen(tab)).length, 1, 'nobody is told while nobody looks');
+  assert.equal((await seenResults(tab)).length, 1, 'nobody is told while nobody looks');
   await show('visible');
-  await until(tab, 2);
+  await waitForResults(tab, 2);
   await tab.close();
 });
 
 /** Asks for so many queries at once, and writes down what each is told. */
-const askMany = (tab, many) =>
+const subscribeMany = (tab, many) =>
   tab.evaluate((many) => {
     window.told = Array.from({ length: many }, () => []);
     window.stops = window.told.map((told, n) =>
@@ -171,16 +171,16 @@ const askMany = (tab, many) =>
     );
   }, many);
 
-const told = (tab) => tab.evaluate(() => window.told);
-const everybody = (tab) => tab.waitForFunction(() => window.told.every(({ length }) => length === 1), undefined, { timeout: 60_000 });
+const toldResults = (tab) => tab.evaluate(() => window.told);
+const waitForAllResults = (tab) => tab.waitForFunction(() => window.told.every(({ length }) => length === 1), undefined, { timeout: 60_000 });
 
 test('a page has as many queries as a socket may, and one more is told why it is none', async () => {
   const { page: tab } = await open(page.url);
   const sockets = [];
   tab.on('websocket', (socket) => sockets.push(socket));
-  await askMany(tab, 60);
-  await everybody(tab);
-  const all = await told(tab);
+  await subscribeMany(tab, 60);
+  await waitForAllResults(tab);
+  const all = await toldResults(tab);
   assert.deepEqual(all.slice(0, 20), Array.from({ length: 20 }, (_, n) => [n]));
   for (const [text] of all.slice(20)) {
     assert.equal(text, 'rate_limited 429 A socket has 20 live queries at most. Stop one of them, then subscribe again.');
@@ -191,8 +191,8 @@ test('a page has as many queries as a socket may, and one more is told why it is
     window.told.push([]);
     svc.db.live('echo', { n: 'later' }, ({ rows }) => window.told.at(-1).push(rows[0].n));
   });
-  await everybody(tab);
-  assert.deepEqual((await told(tab)).at(-1), ['later']);
+  await waitForAllResults(tab);
+  assert.deepEqual((await toldResults(tab)).at(-1), ['later']);
   assert.equal(sockets.length, 1);
   assert.equal(sockets[0].isClosed(), false);
   await tab.close();
@@ -214,15 +214,15 @@ test('more queries than a socket may ask for at once are asked for one after ano
     await tab.evaluate(() => {
       for (let n = 0; n < 500; n++) svc.db.live('echo', { n: -1 - n }, () => {})();
     });
-    await askMany(tab, 70);
-    await everybody(tab);
-    assert.deepEqual(await told(tab), Array.from({ length: 70 }, (_, n) => [n]));
+    await subscribeMany(tab, 70);
+    await waitForAllResults(tab);
+    assert.deepEqual(await toldResults(tab), Array.from({ length: 70 }, (_, n) => [n]));
     await tab.evaluate(() => {
       for (const stop of window.stops) stop();
       window.told = [[]];
       window.last = svc.db.live('echo', { n: 'after' }, ({ rows }) => window.told[0].push(rows[0].n));
     });
-    await everybody(tab);
+    await waitForAllResults(tab);
     assert.equal(sockets.length, 1);
     assert.equal(sockets[0].isClosed(), false);
     // A page without queries lets go after a while.
@@ -238,23 +238,23 @@ test('more queries than a socket may ask for at once are asked for one after ano
 test('params that are larger than a frame end their query and no other', async () => {
   const { page: tab } = await open(page.url, hasten);
   await listen(tab);
-  await until(tab, 1);
+  await waitForResults(tab, 1);
   await tab.evaluate(() => {
     window.told = [[]];
     svc.db.live('echo', { n: 'x'.repeat(20_000) }, () => {}, {
       onError: ({ code, status }) => window.told[0].push(`${code} ${status}`),
     });
   });
-  await everybody(tab);
-  assert.deepEqual(await told(tab), [['payload_too_large 413']]);
-  const before = (await seen(tab)).length;
+  await waitForAllResults(tab);
+  assert.deepEqual(await toldResults(tab), [['payload_too_large 413']]);
+  const before = (await seenResults(tab)).length;
   await tab.evaluate(() => svc.db.op('vote', { choice: 'tea' }));
-  await until(tab, before + 1);
+  await waitForResults(tab, before + 1);
   await tab.close();
 });
 
 /** Runs a query over sockets of the test's own: whether each opens, and the code with which it ends then. */
-async function scripted(script) {
+async function openScriptedPage(script) {
   const opened = await open(page.url, (tab) =>
     tab.addInitScript((script) => {
       window.waits = [];
@@ -301,7 +301,7 @@ test('the waits between attempts are those of rooms', async () => {
     [[[true, 1013], refused], [10, 30], []],
     [[[true, 1008]], [], ['SvcError closed 0']],
   ]) {
-    const { page: tab, context } = await scripted(script);
+    const { page: tab, context } = await openScriptedPage(script);
     await tab.waitForFunction(([opened, ended]) => window.opened >= opened || window.seen.length >= ended, [
       script.length + (waits.length ? 1 : 0),
       waits.length ? 2 : 1,

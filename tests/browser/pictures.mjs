@@ -70,7 +70,7 @@ const prices = [
 ].join('\n');
 
 /** Makes a project with a poll and its database, and one with a table. */
-async function furnish(svc) {
+async function publishPages(svc) {
   const ask = await svc.owner('acme');
   const voting = await ask('POST', '', { name: 'Poll' });
   const table = "CREATE TABLE votes (id INTEGER PRIMARY KEY, choice TEXT NOT NULL CHECK (choice IN ('tea', 'coffee')))";
@@ -109,7 +109,7 @@ const settle = {
 const svc = await startSvc();
 const browser = await startBrowser();
 try {
-  const urls = await furnish(svc);
+  const urls = await publishPages(svc);
   for (const [name, url] of Object.entries(urls)) {
     for (const colorScheme of ['light', 'dark']) {
       const context = await browser.newContext({ viewport, deviceScaleFactor, colorScheme });

@@ -22,7 +22,7 @@ after(async () => {
 });
 
 /** Prints a page; answers the cells that it shows, and the pages of the paper: their size and their pieces of text, each line one. */
-async function print(share) {
+async function printPage(share) {
   const { slug } = await svc.deploy(share);
   // Printing is a deed of the reader's browser, whose screen may be dark.
   const { page, context } = await openPage(browser, svc.url, { scheme: 'dark' });
@@ -37,7 +37,7 @@ async function print(share) {
       const [, , width, height] = sheet.view;
       const { items } = await sheet.getTextContent();
       const inside = items.filter(({ str, transform: [, , , , x, y], width: wide }) => str.trim() && (x < 0 || y < 0 || x + wide > width + 1 || y > height));
-      sheets.push({ width, height, beyond: inside.map(({ str }) => str), lines: lines(items) });
+      sheets.push({ width, height, beyond: inside.map(({ str }) => str), lines: linesOfText(items) });
     }
     return { cells, sheets, text: sheets.flatMap((sheet) => sheet.lines).join('\n') };
   } finally {
@@ -46,7 +46,7 @@ async function print(share) {
 }
 
 /** Pieces of text that follow each other in a line, put together; what stands in another cell is another. */
-function lines(items) {
+function linesOfText(items) {
   const found = [];
   let last;
   for (const { str, transform: [, , , , x, y], width } of items) {
@@ -59,7 +59,7 @@ function lines(items) {
   return found.map((line) => line.trim()).filter(Boolean);
 }
 
-const bare = (text) => text.normalize('NFKC').replace(/\s/g, '');
+const withoutSpace = (text) => text.normalize('NFKC').replace(/\s/g, '');
 const isNumber = (text) => /^[-+−]?[\d.,’' ]*\d$/.test(text);
 
 for (const [file, type] of [
@@ -72,25 +72,25 @@ for (const [file, type] of [
 ]) {
   test(`${file} is whole on paper`, async () => {
     const content = await readFile(join(corpus, file), 'utf8');
-    const { cells, sheets, text } = await print({ type, content, ...(type === 'csv' && { title: file }) });
+    const { cells, sheets, text } = await printPage({ type, content, ...(type === 'csv' && { title: file }) });
     for (const { beyond } of sheets) assert.deepEqual(beyond, [], 'within the paper');
-    const printed = bare(text);
+    const printed = withoutSpace(text);
     const all = sheets.flatMap((sheet) => sheet.lines);
     for (const cell of cells.map((cell) => cell.trim()).filter(Boolean)) {
       // Fonts that lack a sign show none.
       if (/\p{Extended_Pictographic}/u.test(cell)) continue;
       for (const line of cell.split(/\s*\n\s*/)) {
-        const words = line.split(/\s+/).map(bare).filter((word) => !printed.includes(word));
+        const words = line.split(/\s+/).map(withoutSpace).filter((word) => !printed.includes(word));
         assert.deepEqual(words, [], `all of ${cell}`);
       }
-      if (isNumber(cell)) assert.ok(all.some((line) => bare(line).includes(bare(cell))), `${cell} is in one piece`);
+      if (isNumber(cell)) assert.ok(all.some((line) => withoutSpace(line).includes(withoutSpace(cell))), `${cell} is in one piece`);
     }
   });
 }
 
 test('a long table has its head on every page, in black on white', async () => {
   const rows = Array.from({ length: 200 }, (_, at) => `Item ${at},${at}.50,${'words '.repeat(3)}`);
-  const { sheets, text } = await print({ type: 'csv', title: 'Long', content: ['Name,Price,Remark', ...rows].join('\n') });
+  const { sheets, text } = await printPage({ type: 'csv', title: 'Long', content: ['Name,Price,Remark', ...rows].join('\n') });
   assert.ok(sheets.length > 2);
   for (const { lines, height, width } of sheets) {
     assert.ok(lines.includes('Price'), lines.slice(0, 5).join());
@@ -102,7 +102,7 @@ test('a long table has its head on every page, in black on white', async () => {
 test('a wide table is printed across, and no column is lost', async () => {
   const names = Array.from({ length: 20 }, (_, at) => `Column${at}`);
   const row = names.map((_, at) => `${at}00.25`);
-  const { sheets } = await print({ type: 'csv', title: 'Wide', content: [names, row, row].map((cells) => cells.join(',')).join('\n') });
+  const { sheets } = await printPage({ type: 'csv', title: 'Wide', content: [names, row, row].map((cells) => cells.join(',')).join('\n') });
   const [{ width, height, lines }] = sheets;
   assert.ok(width > height);
   for (const cell of [...names, ...row]) assert.ok(lines.includes(cell), cell);

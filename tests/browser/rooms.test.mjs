@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { openPage, startBrowser } from './lib/browser.mjs';
 import { startSvc } from './lib/svc.mjs';
-import { byWay, hasten, startWay } from './lib/way.mjs';
+import { connectThroughRelay, hasten, startRelay } from './lib/relay.mjs';
 
 const ddl = 'CREATE TABLE notes (id INTEGER PRIMARY KEY);';
 const blank = '<!doctype html><html lang="en"><title>Blank</title><link rel="icon" href="data:,"><p>Blank</p></html>';
@@ -50,9 +50,9 @@ function watch(tab, id, options) {
   );
 }
 
-const seen = (tab) => tab.evaluate(() => window.seen);
-const state = (tab) => tab.evaluate(() => window.room.state);
-const until = (tab, name, count = 1) =>
+const seenEvents = (tab) => tab.evaluate(() => window.seen);
+const roomState = (tab) => tab.evaluate(() => window.room.state);
+const waitForEvents = (tab, name, count = 1) =>
   tab.waitForFunction(
     ([name, count]) => window.seen.filter(([event]) => event === name).length >= count,
     [name, count],
@@ -81,30 +81,30 @@ test('a room tells of everything that happens in it', async () => {
   const [one, two] = [await open(page.url), await open(page.url)];
   try {
     await watch(one.page, 'a');
-    await until(one.page, 'open');
-    assert.equal(await state(one.page), 'open');
+    await waitForEvents(one.page, 'open');
+    assert.equal(await roomState(one.page), 'open');
     await watch(two.page, 'a');
-    await until(two.page, 'open');
-    await until(one.page, 'join');
+    await waitForEvents(two.page, 'open');
+    await waitForEvents(one.page, 'join');
     assert.equal(await two.page.evaluate(() => window.room.send('move', { x: 1 }, 'm1')), true);
     assert.equal(await two.page.evaluate(() => window.room.send('empty')), true);
-    await until(one.page, 'message', 2);
+    await waitForEvents(one.page, 'message', 2);
     await two.page.evaluate(() => window.room.send('not allowed', 1, 'm2'));
-    await until(two.page, 'error');
+    await waitForEvents(two.page, 'error');
     await ask('POST', `/${project}/backend/rooms/a/messages`, { type: 'notice', data: 'from the owner' });
-    await until(two.page, 'message');
+    await waitForEvents(two.page, 'message');
     await two.page.evaluate(() => window.room.close());
-    await until(two.page, 'close');
-    await until(one.page, 'leave');
-    await until(one.page, 'presence', 3);
-    const [first, second] = [await seen(one.page), await seen(two.page)];
+    await waitForEvents(two.page, 'close');
+    await waitForEvents(one.page, 'leave');
+    await waitForEvents(one.page, 'presence', 3);
+    const [first, second] = [await seenEvents(one.page), await seenEvents(two.page)];
     const of = (all, name) => all.filter(([event]) => event === name).map(([, what]) => what);
     assert.deepEqual(of(first, 'presence').map((event) => event.members ?? event), [1, 2, 1]);
     assert.deepEqual(of(first, 'message'), [{ x: 1 }, null, 'from the owner']);
     assert.deepEqual(of(second, 'message'), ['from the owner']);
     assert.deepEqual(of(second, 'error'), ['invalid_request']);
     assert.deepEqual(of(second, 'close'), [1000]);
-    assert.equal(await state(two.page), 'closed');
+    assert.equal(await roomState(two.page), 'closed');
     assert.equal(await two.page.evaluate(() => window.room.send('late', 1)), false);
     assert.deepEqual([...one.faults, ...two.faults], []);
   } finally {
@@ -142,45 +142,45 @@ test('what is wrong is said at once', async () => {
 });
 
 test('a lost connection is opened again, after longer and longer waits', async () => {
-  const way = await startWay(svc.url);
+  const relay = await startRelay(svc.url);
   const { page: tab, context } = await open(page.url, async (tab) => {
     await hasten(tab);
-    await byWay(tab, way);
+    await connectThroughRelay(tab, relay);
   });
   try {
     await watch(tab, 'lost');
-    await until(tab, 'open');
-    way.cut();
-    await until(tab, 'error');
-    assert.equal(await state(tab), 'connecting');
+    await waitForEvents(tab, 'open');
+    relay.cut();
+    await waitForEvents(tab, 'error');
+    assert.equal(await roomState(tab), 'connecting');
     assert.equal(await tab.evaluate(() => window.room.send('x', 1)), false);
     const waits = await tab.evaluate(() => window.waits);
     // The fifth refusal is told before it is waited for.
     assert.deepEqual(waits.slice(0, 5), [1, 2, 5, 10, 30]);
     await tab.waitForFunction(() => window.waits.length > 6);
     assert.deepEqual(await tab.evaluate(() => window.waits.slice(4, 7)), [30, 30, 30]);
-    way.mend();
-    await until(tab, 'open', 2);
-    const events = (await seen(tab)).map(([name, what]) => (name === 'error' || name === 'close' ? `${name} ${what}` : name));
+    relay.mend();
+    await waitForEvents(tab, 'open', 2);
+    const events = (await seenEvents(tab)).map(([name, what]) => (name === 'error' || name === 'close' ? `${name} ${what}` : name));
     assert.deepEqual(
       events.filter((name) => !/presence/.test(name)),
       ['open', 'close 1006', 'error unreachable', 'open'],
     );
     // It begins anew.
     const before = await tab.evaluate(() => window.waits.length);
-    way.cut();
+    relay.cut();
     await tab.waitForFunction((before) => window.waits.length > before, before);
     assert.equal(await tab.evaluate((before) => window.waits[before], before), 1);
   } finally {
     await context.close();
-    way.stop();
+    relay.stop();
   }
 });
 
 test('waits are random, up to their step', async () => {
-  const way = await startWay(svc.url);
+  const relay = await startRelay(svc.url);
   const { page: tab, context } = await open(page.url, async (tab) => {
-    await byWay(tab, way);
+    await connectThroughRelay(tab, relay);
     await tab.addInitScript(() => {
       window.waits = [];
       const wait = window.setTimeout;
@@ -189,21 +189,21 @@ test('waits are random, up to their step', async () => {
     });
   });
   try {
-    way.cut();
+    relay.cut();
     await watch(tab, 'lost');
     await tab.waitForFunction(() => window.waits.filter((time) => time > 0).length >= 5);
     const waits = await tab.evaluate(() => window.waits.filter((time) => time > 0).slice(0, 5));
     assert.deepEqual(waits, [250, 500, 1250, 2500, 7500]);
   } finally {
     await context.close();
-    way.stop();
+    relay.stop();
   }
 });
 
 test('a page that comes back to the foreground does not wait', async () => {
-  const way = await startWay(svc.url);
+  const relay = await startRelay(svc.url);
   const { page: tab, context } = await open(page.url, async (tab) => {
-    await byWay(tab, way);
+    await connectThroughRelay(tab, relay);
     await tab.addInitScript(() => {
       Math.random = () => 0.999999;
       const wait = window.setTimeout;
@@ -213,30 +213,30 @@ test('a page that comes back to the foreground does not wait', async () => {
   });
   try {
     await watch(tab, 'back');
-    await until(tab, 'open');
-    const attempts = way.attempts();
-    way.cut();
-    await until(tab, 'close');
-    way.mend();
-    assert.equal(way.attempts(), attempts);
+    await waitForEvents(tab, 'open');
+    const attempts = relay.attempts();
+    relay.cut();
+    await waitForEvents(tab, 'close');
+    relay.mend();
+    assert.equal(relay.attempts(), attempts);
     await tab.evaluate(() => {
       Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true });
       document.dispatchEvent(new Event('visibilitychange'));
     });
-    assert.equal(await state(tab), 'connecting');
+    assert.equal(await roomState(tab), 'connecting');
     await tab.evaluate(() => {
       Object.defineProperty(document, 'visibilityState', { value: 'visible', configurable: true });
       document.dispatchEvent(new Event('visibilitychange'));
     });
-    await until(tab, 'open', 2);
+    await waitForEvents(tab, 'open', 2);
   } finally {
     await context.close();
-    way.stop();
+    relay.stop();
   }
 });
 
 /** Runs a room over a socket of the test's own, which closes as it is told. */
-async function scripted(codes, options) {
+async function openScriptedPage(codes, options) {
   const opened = await open(page.url, async (tab) => {
     await hasten(tab);
     await tab.addInitScript((codes) => {
@@ -268,10 +268,10 @@ test('after 1008 and after close nothing is opened again, and 1013 waits longer'
     [[1013], undefined, 2, 'connecting', [10]],
     [[1013, 1001], undefined, 3, 'connecting', [10, 1]],
   ]) {
-    const { page: tab, context } = await scripted(codes, options);
+    const { page: tab, context } = await openScriptedPage(codes, options);
     try {
       await tab.waitForFunction((opened) => window.opened >= opened, opened);
-      await until(tab, 'close', codes.length);
+      await waitForEvents(tab, 'close', codes.length);
       // Time enough for one more, which must not come.
       await tab.waitForTimeout(100);
       const found = await tab.evaluate(() => [window.opened, window.room.state, window.waits]);
@@ -283,9 +283,9 @@ test('after 1008 and after close nothing is opened again, and 1013 waits longer'
   const { page: tab, context } = await open(page.url, hasten);
   try {
     await watch(tab, 'closed');
-    await until(tab, 'open');
+    await waitForEvents(tab, 'open');
     await tab.evaluate(() => window.room.close());
-    await until(tab, 'close');
+    await waitForEvents(tab, 'close');
     await tab.waitForTimeout(100);
     assert.deepEqual(await tab.evaluate(() => [window.room.state, window.waits]), ['closed', []]);
   } finally {
@@ -303,14 +303,14 @@ test('a server that stops says so, and the page waits for it', async () => {
   const { page: tab, context } = await open(url, hasten);
   try {
     await watch(tab, 'a');
-    await until(tab, 'open');
+    await waitForEvents(tab, 'open');
     await own.stop();
     stopped = true;
-    await until(tab, 'close');
-    await until(tab, 'error');
-    const events = (await seen(tab)).filter(([name]) => name === 'close' || name === 'error');
+    await waitForEvents(tab, 'close');
+    await waitForEvents(tab, 'error');
+    const events = (await seenEvents(tab)).filter(([name]) => name === 'close' || name === 'error');
     assert.deepEqual(events, [['close', 1001], ['error', 'unreachable']]);
-    assert.equal(await state(tab), 'connecting');
+    assert.equal(await roomState(tab), 'connecting');
   } finally {
     await context.close();
     if (!stopped) await own.stop();
@@ -321,13 +321,13 @@ test('a tab in the background keeps its room', async () => {
   const [one, two] = [await open(page.url), await open(page.url)];
   try {
     await watch(one.page, 'background');
-    await until(one.page, 'open');
+    await waitForEvents(one.page, 'open');
     const front = await one.context.newPage();
     await front.bringToFront();
     await watch(two.page, 'background');
-    await until(two.page, 'open');
+    await waitForEvents(two.page, 'open');
     await two.page.evaluate(() => window.room.send('hello', 1));
-    await until(one.page, 'message');
+    await waitForEvents(one.page, 'message');
   } finally {
     await Promise.all([one, two].map(({ context }) => context.close()));
   }

@@ -19,7 +19,7 @@ const halves = { 360: 390, 1280: 900 };
 const schemes = ['light', 'dark'];
 
 /** The sources of a folder, each as its name, its type and its text. */
-async function sources(folder) {
+async function readSources(folder) {
   const files = (await readdir(join(corpus, folder))).filter((file) => types[extname(file)]).sort();
   const chosen = files.filter((file) => !wanted.length || wanted.includes(parse(file).name));
   return Promise.all(chosen.map(async (file) => ({
@@ -30,7 +30,7 @@ async function sources(folder) {
 }
 
 /** Runs `use` with a page of each width and scheme. */
-async function everyWay(use) {
+async function inEveryScheme(use) {
   for (const width of widths) {
     for (const scheme of schemes) {
       const { page, context } = await openPage(browser, svc.url, { width: halves[width] * 2, scheme });
@@ -44,7 +44,7 @@ async function everyWay(use) {
 }
 
 /** Runs in the page: shows two documents beside one another, each as high as it is. */
-async function beside([left, right, width]) {
+async function placeSideBySide([left, right, width]) {
   document.body.style.cssText = 'margin:0;display:flex';
   const frames = [left, right].map((html) => {
     const frame = Object.assign(document.createElement('iframe'), { srcdoc: html });
@@ -57,7 +57,7 @@ async function beside([left, right, width]) {
 }
 
 /** Runs in the page: the elements of a page of ours as GitHub has them, without what our styles hang on. */
-function asOnGitHub(html) {
+function withGitHubStyle(html) {
   const { body } = new DOMParser().parseFromString(html, 'text/html');
   const main = body.querySelector('main');
   for (const each of main.querySelectorAll('.anchor, figure')) each.remove();
@@ -71,7 +71,7 @@ function asOnGitHub(html) {
 }
 
 /** Runs in the page: puts what mermaid.js draws of a source beside our figure, or below it on a phone. */
-async function drawnByMermaid([source, scheme]) {
+async function drawWithMermaid([source, scheme]) {
   mermaid.initialize({ startOnLoad: false, theme: scheme === 'dark' ? 'dark' : 'default' });
   const ours = document.querySelector('figure');
   const theirs = ours.cloneNode();
@@ -83,15 +83,15 @@ async function drawnByMermaid([source, scheme]) {
 
 const [svc, browser] = await Promise.all([startSvc(), startBrowser()]);
 try {
-  for (const { name, type, content } of await sources('documents')) {
+  for (const { name, type, content } of await readSources('documents')) {
     const { slug } = await svc.deploy({ type, content, ...(type !== 'markdown' && { title: name }) });
     const html = await (await fetch(`${svc.url}/${slug}`)).text();
-    await everyWay(async (page, way, half) => {
+    await inEveryScheme(async (page, way, half) => {
       if (type === 'markdown') {
         await page.goto('about:blank');
-        const theirs = await page.evaluate(asOnGitHub, html);
+        const theirs = await page.evaluate(withGitHubStyle, html);
         const styled = `<!doctype html><meta charset=utf-8><meta name=color-scheme content="light dark"><style>${github}body{margin:0}.markdown-body{padding:24px}</style><div class="markdown-body">${theirs}</div>`;
-        await page.evaluate(beside, [html, styled, half]);
+        await page.evaluate(placeSideBySide, [html, styled, half]);
       } else {
         await page.setViewportSize({ width: half, height: 900 });
         await page.goto(`${svc.url}/${slug}`);
@@ -99,15 +99,15 @@ try {
       await shoot(page, `beside-${name}-${way}`);
     });
   }
-  for (const { name, type, content } of await sources('diagrams')) {
+  for (const { name, type, content } of await readSources('diagrams')) {
     const { slug } = await svc.deploy({ type, content });
-    await everyWay(async (page, way, half) => {
+    await inEveryScheme(async (page, way, half) => {
       // A phone has no room for two beside one another.
       if (half < 600) await page.setViewportSize({ width: half, height: 740 });
       await page.goto(`${svc.url}/${slug}`);
       // The page has no scripts of its own, and Chromium may still run ours in it.
       await page.addScriptTag({ path: library });
-      await page.evaluate(drawnByMermaid, [content, way.split('-')[1]]);
+      await page.evaluate(drawWithMermaid, [content, way.split('-')[1]]);
       await shoot(page, `beside-${name}-${way}`);
     });
   }

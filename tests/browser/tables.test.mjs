@@ -25,7 +25,7 @@ after(async () => {
 });
 
 /** The first cells of the rows that are shown, in their order. */
-const shown = (page) => page.locator('tbody tr:visible td:first-child').allTextContents();
+const shownFirstCells = (page) => page.locator('tbody tr:visible td:first-child').allTextContents();
 const firstPrices = async (page) => (await page.locator('tbody tr:visible td:nth-child(2)').allTextContents()).slice(0, 2);
 
 for (const width of widths) {
@@ -47,7 +47,7 @@ for (const width of widths) {
 
         await search.fill('olin');
         await page.getByText('8 of 40 rows').waitFor();
-        assert.deepEqual((await shown(page)).slice(0, 2), ['Ölin 2', 'Ölin 7']);
+        assert.deepEqual((await shownFirstCells(page)).slice(0, 2), ['Ölin 2', 'Ölin 7']);
         await page.getByLabel('Filter by').selectOption('Price');
         await page.getByLabel('Condition').fill('> 1000,00');
         await page.getByText('1 of 40 rows').waitFor();
@@ -62,11 +62,11 @@ for (const width of widths) {
           await page.keyboard.press('Enter');
           assert.equal(await head.getAttribute('aria-sort'), order);
           assert.deepEqual(await firstPrices(page), prices);
-          assert.equal((await shown(page)).at(-1), 'Ölin 7', 'an empty cell comes last');
+          assert.equal((await shownFirstCells(page)).at(-1), 'Ölin 7', 'an empty cell comes last');
         }
         await button.press('Enter');
         assert.equal(await head.getAttribute('aria-sort'), 'none');
-        assert.equal((await shown(page))[0], 'Paper 0');
+        assert.equal((await shownFirstCells(page))[0], 'Paper 0');
         // It was looked at above whether it moved while it was loaded; since then rows came and went because they were asked to.
         await page.evaluate(() => { window.shifts.length = 0; });
         assert.deepEqual(await inspect(page), []);
@@ -85,7 +85,7 @@ test('without our script a table is whole, and nothing looks as if it could be p
     try {
       await page.goto(url);
       assert.equal(await page.locator('button, input').count(), 0);
-      assert.equal((await shown(page)).length, 40);
+      assert.equal((await shownFirstCells(page)).length, 40);
       const { height } = await page.getByRole('region', { name: 'Table' }).boundingBox();
       assert.ok(height > 1_000, `all of it is there, not a box of ${height} px`);
       assert.deepEqual(faults, []);

@@ -26,7 +26,7 @@ before(async () => {
 after(() => Promise.all([browser?.close(), svc?.stop()]));
 
 /** Calls a tool, as a client that knows nothing of the protocol but its wire. */
-async function call(name, args) {
+async function callTool(name, args) {
   const answer = await fetch(`${svc.url}/mcp`, {
     method: 'POST',
     headers: { authorization: `Bearer ${credential}` },
@@ -37,7 +37,7 @@ async function call(name, args) {
   return result.structuredContent;
 }
 
-async function looksAt(url) {
+async function inspectPage(url) {
   const { page, context, faults } = await openPage(browser, new URL(url).origin);
   await page.goto(url);
   await page.waitForSelector('li');
@@ -48,24 +48,24 @@ async function looksAt(url) {
 }
 
 test('an agent makes a page with a backend, changes it safely, and undoes that', async () => {
-  const { id: project_id } = await call('manage_project', { action: 'create', name: 'Notes' });
+  const { id: project_id } = await callTool('manage_project', { action: 'create', name: 'Notes' });
   const ddl = 'CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);';
-  await call('manage_backend', { action: 'create', project_id, ddl });
+  await callTool('manage_backend', { action: 'create', project_id, ddl });
   const actions = [
     { name: 'add_note', sql: 'INSERT INTO notes (text) VALUES (:text)' },
     { name: 'list_notes', sql: 'SELECT id FROM notes ORDER BY id' },
   ];
-  await call('manage_backend', { action: 'update', project_id, actions });
-  const { slug, url } = await call('manage_frontend', { action: 'create', project_id, type: 'html', content });
-  assert.deepEqual(await looksAt(url), { heading: 'Notes', notes: 1 });
+  await callTool('manage_backend', { action: 'update', project_id, actions });
+  const { slug, url } = await callTool('manage_frontend', { action: 'create', project_id, type: 'html', content });
+  assert.deepEqual(await inspectPage(url), { heading: 'Notes', notes: 1 });
   const of = { project_id, slug };
-  const { active_revision_id: first } = await call('manage_frontend', { action: 'list_revisions', ...of });
+  const { active_revision_id: first } = await callTool('manage_frontend', { action: 'list_revisions', ...of });
   const edits = [{ find: '<h1>Notes</h1>', replace: '<h1>My notes</h1>' }];
-  const { revision } = await call('manage_frontend', { action: 'create_revision', ...of, base_revision_id: first, edits });
-  assert.deepEqual(await looksAt(url), { heading: 'Notes', notes: 2 });
+  const { revision } = await callTool('manage_frontend', { action: 'create_revision', ...of, base_revision_id: first, edits });
+  assert.deepEqual(await inspectPage(url), { heading: 'Notes', notes: 2 });
   const draft = revision.revision_id;
-  await call('manage_frontend', { action: 'promote', ...of, revision_id: draft, expected_active_revision_id: first });
-  assert.deepEqual(await looksAt(url), { heading: 'My notes', notes: 3 });
-  await call('manage_frontend', { action: 'rollback', ...of, revision_id: first, expected_active_revision_id: draft });
-  assert.deepEqual(await looksAt(url), { heading: 'Notes', notes: 4 });
+  await callTool('manage_frontend', { action: 'promote', ...of, revision_id: draft, expected_active_revision_id: first });
+  assert.deepEqual(await inspectPage(url), { heading: 'My notes', notes: 3 });
+  await callTool('manage_frontend', { action: 'rollback', ...of, revision_id: first, expected_active_revision_id: draft });
+  assert.deepEqual(await inspectPage(url), { heading: 'Notes', notes: 4 });
 });

@@ -29,7 +29,7 @@ after(async () => {
 });
 
 /** A server with the guest book, and a sibling of it. */
-async function book(options) {
+async function startGuestBook(options) {
   const svc = await startSvc(options);
   stops.push(() => svc.stop());
   const ask = await svc.owner('acme');
@@ -41,7 +41,7 @@ async function book(options) {
 }
 
 /** Signs the book, signs out, and looks at what is left, as whoever is signed in on the page. */
-async function walk(page, { book, sibling }, name) {
+async function signBookAndSignOut(page, { book, sibling }, name) {
   await page.getByText(`Hello ${name}`).waitFor();
   await page.getByLabel('Your words').fill('I was here');
   await page.getByRole('button', { name: 'Sign', exact: true }).click();
@@ -68,7 +68,7 @@ async function walk(page, { book, sibling }, name) {
 }
 
 test('the guest book of the guide, with the provider of the server itself', async () => {
-  const place = await book({ options: ['--dev'] });
+  const place = await startGuestBook({ options: ['--dev'] });
   const { page } = await openPage(browser, new URL(place.book).origin);
   await page.goto(`${place.book}?page=1#end`);
   await page.getByRole('button', { name: 'Sign in' }).click();
@@ -77,7 +77,7 @@ test('the guest book of the guide, with the provider of the server itself', asyn
   await page.getByLabel('E-mail address').fill('ada@example.com');
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.waitForURL(`${place.book}?page=1#end`);
-  await walk(page, place, 'Ada');
+  await signBookAndSignOut(page, place, 'Ada');
   // Who says no comes back, and is told so.
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('button', { name: 'Cancel' }).click();
@@ -99,7 +99,7 @@ test('a certified OpenID Connect provider', async () => {
   stops.push(() => server.close());
   const issuer = `http://localhost:${server.address().port}`;
   const settings = ['[[providers]]', 'name = "acme"', `issuer = "${issuer}"`, 'client_id = "me"', 'client_secret = "sesame"'];
-  const place = await book({ tables: settings });
+  const place = await startGuestBook({ tables: settings });
   const provider = new Provider(issuer, {
     clients: [{ client_id: 'me', client_secret: 'sesame', redirect_uris: [`${place.svc.url}/_svc/auth/callback/acme`] }],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'locale'] },
@@ -122,5 +122,5 @@ test('a certified OpenID Connect provider', async () => {
   assert.equal(user.email, 'ada@example.com');
   assert.equal(user.locale, 'de');
   assert.equal(user.provider, 'acme');
-  await walk(page, place, 'Ada');
+  await signBookAndSignOut(page, place, 'Ada');
 });

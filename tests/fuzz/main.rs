@@ -69,12 +69,12 @@ fn words_of_clients() {
 
 #[test]
 fn the_gate_through_the_host() {
-    let host = Host::start(svc_tests::cache());
+    let host = Host::start(svc_tests::guest_cache_dir());
     fuzz(&seeds::sql(), 3, 2, |text| host.judge(text));
 }
 
 #[test]
 fn the_renderer_through_the_host() {
-    let host = Host::start(svc_tests::cache());
+    let host = Host::start(svc_tests::guest_cache_dir());
     fuzz(&seeds::sources(), 1, 2, |text| host.render(text));
 }

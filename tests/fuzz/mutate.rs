@@ -1,6 +1,6 @@
 //! Changes texts at random, the same way for the same seed.
 
-use svc_tests::Numbers;
+use svc_tests::SeededRng;
 
 /// The longest text that is made, in bytes.
 const LONGEST: usize = 4096;
@@ -66,11 +66,11 @@ const TOKENS: [&str; 56] = [
 ];
 
 /// A source of changes.
-pub(crate) struct Mutator(Numbers);
+pub(crate) struct Mutator(SeededRng);
 
 impl Mutator {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(Numbers::new(seed))
+        Self(SeededRng::new(seed))
     }
 
     fn next(&mut self) -> u64 {
@@ -84,7 +84,7 @@ impl Mutator {
     }
 
     /// A piece of a text.
-    fn piece(&mut self, of: usize) -> std::ops::Range<usize> {
+    fn random_range(&mut self, of: usize) -> std::ops::Range<usize> {
         let start = self.below(of + 1);
         let length = self.below(33).min(of - start);
         start..start + length
@@ -94,7 +94,7 @@ impl Mutator {
     pub(crate) fn change(&mut self, text: &[u8], other: &[u8]) -> Vec<u8> {
         let mut text = text.to_vec();
         for _ in 0..=self.below(4) {
-            let range = self.piece(text.len());
+            let range = self.random_range(text.len());
             match self.below(6) {
                 0 => drop(text.drain(range)),
                 1 => {
@@ -110,7 +110,7 @@ impl Mutator {
                     text.splice(range, token.repeat(1 + self.below(30)).into_bytes());
                 }
                 4 => {
-                    let piece = self.piece(other.len());
+                    let piece = self.random_range(other.len());
                     text.splice(range, other[piece].to_vec());
                 }
                 _ => {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use svc_tests::masked;
+use svc_tests::masked_frame;
 
 /// So often is what a hostile source repeats repeated here.
 const REPEATED: usize = 40;
@@ -56,25 +56,29 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
     for text in &mut all {
         let (one, other) = text.split_at(text.len() / 2);
         let parts = [
-            masked(0x01, one),
-            masked(0x89, b"ping"),
-            masked(0x80, other),
+            masked_frame(0x01, one),
+            masked_frame(0x89, b"ping"),
+            masked_frame(0x80, other),
         ];
-        *text = [masked(0x81, text), parts.concat()].concat();
+        *text = [masked_frame(0x81, text), parts.concat()].concat();
     }
     let mut broken = vec![
-        masked(0x88, &1000_u16.to_be_bytes()),
-        masked(0x88, b""),
-        masked(0x81, "häß 日本".as_bytes()),
-        masked(0x81, &long[..300]),
-        masked(0x89, &long[..125]),
-        [masked(0x01, &long[..200]), masked(0x80, &long[..100])].concat(),
+        masked_frame(0x88, &1000_u16.to_be_bytes()),
+        masked_frame(0x88, b""),
+        masked_frame(0x81, "häß 日本".as_bytes()),
+        masked_frame(0x81, &long[..300]),
+        masked_frame(0x89, &long[..125]),
+        [
+            masked_frame(0x01, &long[..200]),
+            masked_frame(0x80, &long[..100]),
+        ]
+        .concat(),
     ];
     for opcode in [
         0x81, 0x82, 0x83, 0x88, 0x89, 0x8a, 0x8b, 0x01, 0x09, 0x00, 0xc1,
     ] {
-        broken.push(masked(opcode, b"\xff\xfe"));
-        broken.push(masked(opcode, &long));
+        broken.push(masked_frame(opcode, b"\xff\xfe"));
+        broken.push(masked_frame(opcode, &long));
     }
     all.extend(broken);
     for (number, bytes) in all.iter_mut().enumerate() {
@@ -86,11 +90,11 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
 /// Sources of pages and diagrams.
 pub(crate) fn sources() -> Vec<Vec<u8>> {
     #[derive(Deserialize)]
-    struct Hostile {
+    struct HostileSource {
         parts: Vec<(String, usize)>,
     }
     let hostile = fs::read(corpus().join("hostile/content.json")).unwrap();
-    let hostile: Vec<Hostile> = serde_json::from_slice(&hostile).unwrap();
+    let hostile: Vec<HostileSource> = serde_json::from_slice(&hostile).unwrap();
     let hostile = hostile.into_iter().map(|source| {
         let parts = source.parts.iter();
         let parts = parts.map(|(text, times)| text.repeat(REPEATED.min(*times)));

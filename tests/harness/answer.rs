@@ -21,12 +21,12 @@ pub struct Answer {
 }
 
 /// Sends a request and reads its answer.
-pub trait Ask {
+pub trait ReadAnswer {
     /// The answer, whatever its status.
     fn answer(self) -> impl Future<Output = Answer> + Send;
 }
 
-impl Ask for reqwest::RequestBuilder {
+impl ReadAnswer for reqwest::RequestBuilder {
     async fn answer(self) -> Answer {
         let response = self.send().await.expect("the server answers");
         Answer {

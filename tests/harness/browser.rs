@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 
 use http::{HeaderMap, Method};
 
-use crate::answer::{Answer, Ask};
+use crate::answer::{Answer, ReadAnswer};
 use crate::wait::DEADLINE;
 
 /// A cookie that was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct StoredCookie {
     /// The host that set it, with its port.
     pub host: String,
     /// The path that it is for.
@@ -27,12 +27,12 @@ pub struct Held {
 pub struct Browser {
     client: reqwest::Client,
     /// Cookies that it was given, newest last.
-    pub cookies: Vec<Held>,
+    pub cookies: Vec<StoredCookie>,
     address: SocketAddr,
 }
 
 /// An address taken apart.
-fn parts(url: &str) -> (String, String) {
+fn split_url(url: &str) -> (String, String) {
     let rest = url.split_once("://").expect("an absolute URL").1;
     let rest = rest.split('#').next().unwrap();
     match rest.find(['/', '?']) {
@@ -60,9 +60,9 @@ impl Browser {
 
     /// The value of its `Cookie` for an address.
     pub fn cookie(&self, url: &str) -> Option<String> {
-        let (host, path) = parts(url);
+        let (host, path) = split_url(url);
         let path = path.split('?').next().unwrap().to_owned();
-        let fits = |cookie: &&Held| {
+        let fits = |cookie: &&StoredCookie| {
             let below = path.strip_prefix(&cookie.path);
             cookie.host == host
                 && below.is_some_and(|rest| {
@@ -77,14 +77,14 @@ impl Browser {
     }
 
     /// Asks an address, with its cookies and some headers.
-    pub async fn ask(
+    pub async fn send_request(
         &mut self,
         method: Method,
         url: &str,
         headers: HeaderMap,
         body: Option<String>,
     ) -> Answer {
-        let (host, path) = parts(url);
+        let (host, path) = split_url(url);
         // Names below localhost lead to this machine, as in browsers.
         let port = host
             .rsplit_once(':')
@@ -103,12 +103,12 @@ impl Browser {
         }
         let answer = request.answer().await;
         for line in answer.headers.get_all("set-cookie") {
-            self.keep(&host, line.to_str().unwrap());
+            self.store_cookie(&host, line.to_str().unwrap());
         }
         answer
     }
 
-    fn keep(&mut self, host: &str, line: &str) {
+    fn store_cookie(&mut self, host: &str, line: &str) {
         let mut attributes = line.split(';').map(str::trim);
         let (name, value) = attributes.next().unwrap().split_once('=').unwrap();
         let attribute = |wanted: &str| {
@@ -116,12 +116,12 @@ impl Browser {
             all.find_map(|one| one.strip_prefix(wanted).map(str::to_owned))
         };
         let path = attribute("Path=").expect("a cookie with a path");
-        let same = |one: &Held| {
+        let same = |one: &StoredCookie| {
             (one.host.as_str(), one.path.as_str(), one.name.as_str()) == (host, path.as_str(), name)
         };
         self.cookies.retain(|one| !same(one));
         if attribute("Max-Age=").as_deref() != Some("0") {
-            self.cookies.push(Held {
+            self.cookies.push(StoredCookie {
                 host: host.to_owned(),
                 path: path.clone(),
                 name: name.to_owned(),
@@ -133,7 +133,8 @@ impl Browser {
 
     /// A GET, as of an address that was typed.
     pub async fn get(&mut self, url: &str) -> Answer {
-        self.ask(Method::GET, url, HeaderMap::new(), None).await
+        self.send_request(Method::GET, url, HeaderMap::new(), None)
+            .await
     }
 
     /// Sends a form.
@@ -143,7 +144,7 @@ impl Browser {
             "content-type",
             "application/x-www-form-urlencoded".parse().unwrap(),
         );
-        self.ask(Method::POST, url, headers, Some(form.to_owned()))
+        self.send_request(Method::POST, url, headers, Some(form.to_owned()))
             .await
     }
 
@@ -174,7 +175,7 @@ impl Browser {
 pub fn location(from: &str, answer: &Answer) -> String {
     let to = answer.header("location").expect("a redirect");
     if to.starts_with('/') {
-        let (host, _) = parts(from);
+        let (host, _) = split_url(from);
         return format!("{}://{host}{to}", from.split_once("://").unwrap().0);
     }
     to.to_owned()

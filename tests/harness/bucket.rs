@@ -25,24 +25,24 @@ const PAGE: usize = 3;
 
 /// How the store answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mood {
+pub enum BucketFault {
     /// As it should.
     #[default]
-    Well,
+    None,
     /// With 503 to everything.
-    Down,
+    Unavailable,
     /// With 500 to every other request.
-    Stumbling,
+    EveryOtherFails,
     /// With 501 to writes with a condition.
-    Plain,
+    NoConditionalWrites,
     /// With 409 to writes, as while another change of the object is under way.
-    Conflicting,
+    WriteConflict,
     /// With 403 to deletions, as by a key that may not delete.
-    Keeping,
+    DeletionForbidden,
     /// With 500 to deletions.
-    Failing,
+    DeletionFails,
     /// As a gateway that has lost its store: with 404 and a page of its own.
-    Astray,
+    ForeignNotFound,
 }
 
 /// A store with a bucket `pages`. Dropping it ends it.
@@ -56,9 +56,9 @@ pub struct Bucket {
 #[derive(Debug, Default)]
 struct Shared {
     objects: Mutex<BTreeMap<String, Bytes>>,
-    mood: Mutex<Mood>,
-    asked: Mutex<Vec<String>>,
-    kept: Mutex<Option<String>>,
+    fault: Mutex<BucketFault>,
+    requests: Mutex<Vec<String>>,
+    undeletable: Mutex<Option<String>>,
 }
 
 impl Bucket {
@@ -124,8 +124,8 @@ impl Bucket {
     }
 
     /// Changes how it answers.
-    pub fn set(&self, mood: Mood) {
-        *self.shared.mood.lock().unwrap() = mood;
+    pub fn set_fault(&self, mood: BucketFault) {
+        *self.shared.fault.lock().unwrap() = mood;
     }
 
     /// Changes its objects, which are known by their bucket and their name.
@@ -134,13 +134,13 @@ impl Bucket {
     }
 
     /// Refuses to delete one object, known by its bucket and its name, or none.
-    pub fn keep(&self, object: Option<&str>) {
-        *self.shared.kept.lock().unwrap() = object.map(str::to_owned);
+    pub fn forbid_deletion(&self, object: Option<&str>) {
+        *self.shared.undeletable.lock().unwrap() = object.map(str::to_owned);
     }
 
     /// Methods and paths of the requests since it was last asked.
-    pub fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.shared.asked.lock().unwrap())
+    pub fn take_requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.requests.lock().unwrap())
     }
 }
 
@@ -169,20 +169,20 @@ async fn answer(
     let query = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let query: BTreeMap<String, String> = query.into_owned().collect();
     let path = uri.path().trim_start_matches('/').to_owned();
-    let mood = *shared.mood.lock().unwrap();
-    let mut asked = shared.asked.lock().unwrap();
+    let mood = *shared.fault.lock().unwrap();
+    let mut asked = shared.requests.lock().unwrap();
     asked.push(format!("{method} {path}"));
-    if mood == Mood::Stumbling && asked.len() % 2 == 1 {
+    if mood == BucketFault::EveryOtherFails && asked.len() % 2 == 1 {
         return error(500, "InternalError", "");
     }
     drop(asked);
-    if mood == Mood::Down {
+    if mood == BucketFault::Unavailable {
         return error(503, "SlowDown", "");
     }
-    if mood == Mood::Astray {
+    if mood == BucketFault::ForeignNotFound {
         return (StatusCode::NOT_FOUND, "<html>Nothing here").into_response();
     }
-    let is_kept = shared.kept.lock().unwrap().as_ref() == Some(&path);
+    let is_kept = shared.undeletable.lock().unwrap().as_ref() == Some(&path);
     let signed = headers["authorization"].to_str().unwrap();
     if path == "keys" && signed == TOKEN {
         let keys = json!({ "AccessKeyId": KEY.0, "SecretAccessKey": KEY.1, "Token": TOKEN, "Expiration": "2999-01-01T00:00:00Z" });
@@ -207,15 +207,23 @@ async fn answer(
             (seen, object.clone()).into_response()
         }
         (Method::GET, None) => error(404, "NoSuchKey", ""),
-        (Method::PUT, _) if conditional && mood == Mood::Plain => error(501, "NotImplemented", ""),
-        (Method::PUT, _) if mood == Mood::Conflicting => error(409, "OperationAborted", ""),
+        (Method::PUT, _) if conditional && mood == BucketFault::NoConditionalWrites => {
+            error(501, "NotImplemented", "")
+        }
+        (Method::PUT, _) if mood == BucketFault::WriteConflict => {
+            error(409, "OperationAborted", "")
+        }
         (Method::PUT, Some(_)) if conditional => error(412, "PreconditionFailed", ""),
         (Method::PUT, _) => {
             objects.insert(path, body);
             [("etag", "\"1\"")].into_response()
         }
-        (Method::DELETE, _) if is_kept || mood == Mood::Keeping => error(403, "AccessDenied", key),
-        (Method::DELETE, _) if mood == Mood::Failing => error(500, "InternalError", ""),
+        (Method::DELETE, _) if is_kept || mood == BucketFault::DeletionForbidden => {
+            error(403, "AccessDenied", key)
+        }
+        (Method::DELETE, _) if mood == BucketFault::DeletionFails => {
+            error(500, "InternalError", "")
+        }
         (Method::DELETE, _) => {
             objects.remove(&path);
             StatusCode::NO_CONTENT.into_response()

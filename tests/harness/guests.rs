@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Behaviours of a renderer with a source that begins with one of the words `trap`, `spin`, `lies`, `deny` and `slow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manners {
+pub enum RendererBehaviour {
     /// Renders it like any other.
     Good,
     /// Traps, never ends, names a diagram where there can be none, or does not know the type.
@@ -14,7 +14,7 @@ pub enum Manners {
 }
 
 /// Collects the pieces that a page is made of, and says where they lie in the guest's memory.
-struct Pieces {
+struct PageSegments {
     data: String,
     length: usize,
 }
@@ -23,9 +23,9 @@ struct Pieces {
 const DATA: usize = 1024;
 const HEAP: usize = 8192;
 
-impl Pieces {
+impl PageSegments {
     /// The place and the length of a piece, as constants of the text format.
-    fn piece(&mut self, text: &str) -> String {
+    fn add_segment(&mut self, text: &str) -> String {
         let at = DATA + self.length;
         for byte in text.bytes() {
             self.data.push_str(&format!("\\{byte:02x}"));
@@ -36,18 +36,18 @@ impl Pieces {
     }
 
     /// A statement that writes a piece to the page.
-    fn put(&mut self, text: &str) -> String {
-        format!("(call $put {})", self.piece(text))
+    fn emit_write(&mut self, text: &str) -> String {
+        format!("(call $put {})", self.add_segment(text))
     }
 }
 
 /// A renderer as a component. Its pages begin and end with `sign`, and so does the one diagram that it names in Markdown.
-pub fn renderer(sign: &str, manners: Manners) -> Vec<u8> {
-    let mut pieces = Pieces {
+pub fn renderer(sign: &str, behaviour: RendererBehaviour) -> Vec<u8> {
+    let mut pieces = PageSegments {
         data: String::new(),
         length: 0,
     };
-    let core = core(&mut pieces, sign, manners);
+    let core = core(&mut pieces, sign, behaviour);
     wat::parse_str(format!("(component {TYPES} {core} {EXPORTS})")).unwrap()
 }
 
@@ -64,7 +64,7 @@ pub fn renderer_of_interface_1() -> Vec<u8> {
 }
 
 /// A component with another digest that does the same: with a custom section, which means nothing.
-pub fn again(component: &[u8], number: u8) -> Vec<u8> {
+pub fn with_other_digest(component: &[u8], number: u8) -> Vec<u8> {
     let mut component = component.to_vec();
     component.extend([0, 3, 1, b'n', number]);
     component
@@ -143,7 +143,7 @@ const LIBRARY: &str = r#"
         (call $put (local.get $src) (local.get $src_length)) {slug}
         (call $put (local.get $slug) (local.get $slug_length)) {end})))"#;
 
-fn core(pieces: &mut Pieces, sign: &str, manners: Manners) -> String {
+fn core(pieces: &mut PageSegments, sign: &str, behaviour: RendererBehaviour) -> String {
     let library = [
         ("{amp}", "&amp;"),
         ("{lt}", "&lt;"),
@@ -153,17 +153,17 @@ fn core(pieces: &mut Pieces, sign: &str, manners: Manners) -> String {
     ]
     .iter()
     .fold(LIBRARY.to_owned(), |library, (name, text)| {
-        library.replace(name, &pieces.put(text))
+        library.replace(name, &pieces.emit_write(text))
     });
-    let head = pieces.put("<!doctype html><html lang=\"en\"><head>");
-    let title = pieces.put(
+    let head = pieces.emit_write("<!doctype html><html lang=\"en\"><head>");
+    let title = pieces.emit_write(
         "<meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>",
     );
-    let body = pieces.put(&format!("</title></head><body><p>begun by {sign}</p><pre>"));
-    let figure = pieces.put("</pre><figure>");
-    let fallback = pieces.put("no drawing");
-    let end = pieces.put(&format!("</figure><p>ended by {sign}</p></body></html>"));
-    let drawing = pieces.piece(&format!(
+    let body = pieces.emit_write(&format!("</title></head><body><p>begun by {sign}</p><pre>"));
+    let figure = pieces.emit_write("</pre><figure>");
+    let fallback = pieces.emit_write("no drawing");
+    let end = pieces.emit_write(&format!("</figure><p>ended by {sign}</p></body></html>"));
+    let drawing = pieces.add_segment(&format!(
         "<svg role=\"img\"><title>drawn by {sign}</title></svg>"
     ));
     let misbehaves = |word: &str, what: &str| {
@@ -173,15 +173,15 @@ fn core(pieces: &mut Pieces, sign: &str, manners: Manners) -> String {
                (if (i32.eq (i32.load align=1 (local.get $text)) (i32.const {word})) (then {what}))))"
         )
     };
-    let (early, late) = match manners {
-        Manners::Good => (String::new(), String::new()),
-        Manners::Bad => (
+    let (early, late) = match behaviour {
+        RendererBehaviour::Good => (String::new(), String::new()),
+        RendererBehaviour::Bad => (
             misbehaves("trap", "unreachable")
                 + &misbehaves("spin", "(loop $again (br $again))")
                 + &misbehaves("deny", UNSUPPORTED),
             misbehaves("lies", "(local.set $start (i32.const 99999999))"),
         ),
-        Manners::Slow => (
+        RendererBehaviour::Slow => (
             misbehaves(
                 "slow",
                 "(loop $again (br_if $again (i32.lt_u (local.tee $size

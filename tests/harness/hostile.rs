@@ -7,25 +7,25 @@ const GATE: &str = include_str!("../guests/hostile/gate.wat");
 
 /// The renderer, as a component.
 pub fn renderer() -> Vec<u8> {
-    parsed(&assembled(RENDER))
+    parse_wat(&assemble_component(RENDER))
 }
 
 /// The gate, as a component.
 pub fn gate() -> Vec<u8> {
-    parsed(&assembled(GATE))
+    parse_wat(&assemble_component(GATE))
 }
 
 /// The gate with the interfaces of WASI in another version of 0.2.
 pub fn gate_of(version: &str) -> Vec<u8> {
-    parsed(&assembled(GATE).replace("@0.2.6", &format!("@{version}")))
+    parse_wat(&assemble_component(GATE).replace("@0.2.6", &format!("@{version}")))
 }
 
-fn assembled(world: &str) -> String {
+fn assemble_component(world: &str) -> String {
     world
         .replace("HOST\n", HOST)
         .replace("MISDEEDS\n", MISDEEDS)
 }
 
-fn parsed(text: &str) -> Vec<u8> {
+fn parse_wat(text: &str) -> Vec<u8> {
     wat::parse_str(text).expect("the guests are well formed")
 }

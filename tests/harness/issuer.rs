@@ -32,7 +32,7 @@ struct Shared {
     url: String,
     keys: Mutex<Vec<Value>>,
     down: AtomicBool,
-    asked: AtomicUsize,
+    key_requests: AtomicUsize,
 }
 
 impl TokenIssuer {
@@ -46,7 +46,7 @@ impl TokenIssuer {
             url,
             keys: Mutex::new(vec![key.public_jwk()]),
             down: AtomicBool::new(false),
-            asked: AtomicUsize::new(0),
+            key_requests: AtomicUsize::new(0),
         });
         let app = Router::new()
             .route("/.well-known/openid-configuration", get(discovery))
@@ -62,8 +62,8 @@ impl TokenIssuer {
     }
 
     /// How often it was asked for its keys.
-    pub fn asked(&self) -> usize {
-        self.shared.asked.load(Ordering::Relaxed)
+    pub fn key_request_count(&self) -> usize {
+        self.shared.key_requests.load(Ordering::Relaxed)
     }
 
     /// Answers nothing but 500 from now on, or again as it should.
@@ -120,7 +120,7 @@ async fn discovery(State(issuer): State<Arc<Shared>>) -> Response {
 }
 
 async fn keys(State(issuer): State<Arc<Shared>>) -> Response {
-    issuer.asked.fetch_add(1, Ordering::Relaxed);
+    issuer.key_requests.fetch_add(1, Ordering::Relaxed);
     let keys = issuer.keys.lock().unwrap().clone();
     issuer.answer(json!({ "keys": keys }))
 }

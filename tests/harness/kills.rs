@@ -8,10 +8,10 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use crate::answer::Ask;
+use crate::answer::ReadAnswer;
 use crate::disk;
 use crate::process::{Binary, Process};
-use crate::wait::until;
+use crate::wait::wait_until;
 
 /// Clients that publish at once.
 const PUBLISHERS: usize = 8;
@@ -28,8 +28,8 @@ struct Share {
 pub struct Installation {
     binary: Binary,
     directory: TempDir,
-    promised: Vec<Share>,
-    made: Arc<AtomicUsize>,
+    acknowledged: Vec<Share>,
+    share_numbers: Arc<AtomicUsize>,
 }
 
 impl Installation {
@@ -41,8 +41,8 @@ impl Installation {
         Self {
             binary,
             directory,
-            promised: Vec::new(),
-            made: Arc::default(),
+            acknowledged: Vec::new(),
+            share_numbers: Arc::default(),
         }
     }
 
@@ -57,8 +57,8 @@ impl Installation {
     }
 
     /// How many shares were promised so far.
-    pub fn promised(&self) -> usize {
-        self.promised.len()
+    pub fn acknowledged_shares(&self) -> usize {
+        self.acknowledged.len()
     }
 
     /// Publishes from all sides, kills the server once `answers` shares were answered, starts it again, and looks
@@ -69,7 +69,7 @@ impl Installation {
         let mut publishers = JoinSet::new();
         for _ in 0..PUBLISHERS {
             let (client, url) = (server.client().clone(), server.url("/api/v1/deploy"));
-            let (answered, made) = (Arc::clone(&answered), Arc::clone(&self.made));
+            let (answered, made) = (Arc::clone(&answered), Arc::clone(&self.share_numbers));
             publishers.spawn(async move {
                 loop {
                     let number = made.fetch_add(1, Ordering::Relaxed);
@@ -91,16 +91,16 @@ impl Installation {
             });
         }
         let enough = async || (answered.lock().unwrap().len() >= answers).then_some(());
-        until("enough answers", enough).await;
+        wait_until("enough answers", enough).await;
         server.kill().await;
         publishers.join_all().await;
-        self.promised.append(&mut answered.lock().unwrap());
-        self.check().await;
+        self.acknowledged.append(&mut answered.lock().unwrap());
+        self.assert_acknowledged_exist().await;
     }
 
-    async fn check(&self) {
+    async fn assert_acknowledged_exist(&self) {
         let server = self.serve().await;
-        for share in &self.promised {
+        for share in &self.acknowledged {
             for path in [format!("/{}", share.slug), format!("/{}/raw", share.slug)] {
                 let answer = server.get(&path).await.expect(200);
                 assert!(answer.body == share.content.as_bytes(), "{path}");
@@ -109,7 +109,7 @@ impl Installation {
         let checked = self.binary.run(&self.data(), &["check", "--json"]).await;
         let checked = checked.json();
         assert_eq!(checked["errors"], json!([]));
-        assert!(checked["deployments"].as_u64().unwrap() >= self.promised.len() as u64);
+        assert!(checked["deployments"].as_u64().unwrap() >= self.acknowledged.len() as u64);
         server.kill().await;
     }
 
@@ -117,7 +117,7 @@ impl Installation {
     /// has it; once it is not to be had any more, its bytes are in no file.
     pub async fn kill_while_burning(&self, readers: usize) {
         let server = self.serve().await;
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let number = self.share_numbers.fetch_add(1, Ordering::Relaxed);
         let secret = format!("the-secret-of-share-{number}-and-no-other");
         let body = json!({ "content": secret, "one_time": true });
         let deployed = server

@@ -11,9 +11,9 @@ use reqwest::Client;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::answer::{Answer, Ask};
-use crate::server::cache;
-use crate::wait::{DEADLINE, until};
+use crate::answer::{Answer, ReadAnswer};
+use crate::server::guest_cache_dir;
+use crate::wait::{DEADLINE, wait_until};
 
 /// The program to start.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl Binary {
     /// The program with nothing in its environment that could change what it does.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.0);
-        command.env_clear().env("SVC_CACHE", cache());
+        command.env_clear().env("SVC_CACHE", guest_cache_dir());
         command
     }
 
@@ -58,35 +58,35 @@ impl Binary {
     pub async fn run(&self, data: &Path, arguments: &[&str]) -> Output {
         let mut command = self.command();
         command.env("SVC_DATA", data).args(arguments);
-        finish(command).await
+        run_command(command).await
     }
 
     /// Runs a command that dies at a fault point (`svc_base::fault`).
-    pub async fn run_until(&self, fault: &str, data: &Path, arguments: &[&str]) -> Output {
+    pub async fn run_to_fault(&self, fault: &str, data: &Path, arguments: &[&str]) -> Output {
         let mut command = self.command();
         command.env("SVC_FAULT", fault).env("SVC_DATA", data);
         command.args(arguments);
-        finish(command).await
+        run_command(command).await
     }
 
     /// Starts a server on a free port and waits until it is ready.
     pub async fn serve(&self, data: &Path, arguments: &[&str]) -> Process {
-        self.serve_until(None, data, arguments).await
+        self.serve_to_fault(None, data, arguments).await
     }
 
     /// Starts a server that dies at a fault point (`svc_base::fault`).
-    pub async fn serve_until(
+    pub async fn serve_to_fault(
         &self,
         fault: Option<&str>,
         data: &Path,
         arguments: &[&str],
     ) -> Process {
-        let process = self.serve_or_die(fault, data, arguments).await;
+        let process = self.try_serve_to_fault(fault, data, arguments).await;
         process.unwrap_or_else(|said| panic!("not ready: {said}"))
     }
 
     /// Starts a server that dies at a fault point, of those on the way of its start, too: then there is what it said.
-    pub async fn serve_or_die(
+    pub async fn try_serve_to_fault(
         &self,
         fault: Option<&str>,
         data: &Path,
@@ -98,7 +98,7 @@ impl Binary {
     }
 
     /// Starts a server without some variables of its environment and with others.
-    pub async fn serve_with(
+    pub async fn serve_with_environment(
         &self,
         with: &[(&str, &str)],
         without: &[&str],
@@ -129,7 +129,7 @@ impl Binary {
 }
 
 /// Runs a program to its end.
-pub async fn finish(mut command: Command) -> Output {
+pub async fn run_command(mut command: Command) -> Output {
     let run = move || command.output().unwrap();
     let output = tokio::task::spawn_blocking(run).await.unwrap();
     Output {
@@ -156,7 +156,7 @@ impl Process {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let (stderr, listening) = listen(child.stderr.take().unwrap());
+        let (stderr, listening) = collect_output(child.stderr.take().unwrap());
         let first = move || {
             let mut line = String::new();
             stdout.read_line(&mut line).unwrap();
@@ -237,9 +237,9 @@ impl Process {
     }
 
     /// Waits until it has ended; returns how, and everything that it printed on standard output.
-    pub async fn ended(mut self) -> (ExitStatus, String) {
+    pub async fn wait_for_exit(mut self) -> (ExitStatus, String) {
         let child = &mut self.child;
-        let status = until("the process to end", async || child.try_wait().unwrap()).await;
+        let status = wait_until("the process to end", async || child.try_wait().unwrap()).await;
         let stdout = std::mem::replace(&mut self.stdout, std::thread::spawn(String::new));
         (status, stdout.join().unwrap())
     }
@@ -247,7 +247,7 @@ impl Process {
     /// Kills it without a warning, as a power cut would end it.
     pub async fn kill(self) {
         self.signal(Signal::KILL);
-        self.ended().await;
+        self.wait_for_exit().await;
     }
 }
 
@@ -260,7 +260,7 @@ impl Drop for Process {
 }
 
 /// Collects what a process says, so that it never waits for a reader.
-fn listen(pipe: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinHandle<()>) {
+fn collect_output(pipe: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinHandle<()>) {
     let heard = Arc::new(Mutex::new(String::new()));
     let said = Arc::clone(&heard);
     let listening = std::thread::spawn(move || {

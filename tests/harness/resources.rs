@@ -16,7 +16,7 @@ impl Resources {
     ///
     /// # Panics
     /// When it has ended.
-    pub fn of(process: &Process) -> Self {
+    pub fn of_process(process: &Process) -> Self {
         let proc = format!("/proc/{}", process.id());
         let status = std::fs::read_to_string(format!("{proc}/status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

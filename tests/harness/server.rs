@@ -17,20 +17,20 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use url::Url;
 
-use crate::answer::{Answer, Ask, exchange};
+use crate::answer::{Answer, ReadAnswer, exchange};
 use crate::process::{Binary, Output};
 use crate::socket::Socket;
-use crate::tls::{self, Pair};
-use crate::wait::{DEADLINE, until};
+use crate::tls::{self, CertificateFiles};
+use crate::wait::{DEADLINE, wait_until};
 
 /// Where a test's clock stands at first: 2026-11-20T12:00:00.000Z.
 pub const NOW: Timestamp = Timestamp(1_795_176_000_000);
 
 /// Variable of the environment that names the store of content of servers that say nothing of it, as a URL.
-pub const CONTENT: &str = "SVC_TESTS_CONTENT_URL";
+pub const CONTENT_URL_VARIABLE: &str = "SVC_TESTS_CONTENT_URL";
 
 /// Compiled guests, which all servers of all tests share: below cargo's target directory, and nobody else's.
-pub fn cache() -> PathBuf {
+pub fn guest_cache_dir() -> PathBuf {
     // The test binary lies in <target>/<profile>/deps.
     let binary = std::env::current_exe().unwrap();
     let target = binary.ancestors().nth(3).unwrap();
@@ -44,9 +44,9 @@ pub fn cache() -> PathBuf {
 }
 
 /// The store of content that the environment names; of a bucket a prefix of the server's own, because servers share none.
-fn content() -> Option<Url> {
+fn content_store_url() -> Option<Url> {
     static SERVERS: AtomicUsize = AtomicUsize::new(0);
-    let mut url: Url = std::env::var(CONTENT).ok()?.parse().unwrap();
+    let mut url: Url = std::env::var(CONTENT_URL_VARIABLE).ok()?.parse().unwrap();
     if url.scheme() == "s3" {
         let (process, server) = (std::process::id(), SERVERS.fetch_add(1, Ordering::Relaxed));
         url.set_path(&format!("{}/{process}-{server}", url.path()));
@@ -73,7 +73,7 @@ impl Builder {
 
     /// Has it speak HTTPS with a pair in files, which its client believes.
     #[must_use]
-    pub fn https(mut self, pair: &Pair) -> Self {
+    pub fn https(mut self, pair: &CertificateFiles) -> Self {
         self.settings.https = Some(true);
         self.settings.tls_cert = Some(pair.cert());
         self.settings.tls_key = Some(pair.key());
@@ -111,21 +111,21 @@ impl Builder {
 
     /// Starts it on an empty data directory.
     pub async fn start(self) -> TestServer {
-        warm().await;
+        compile_guests_once().await;
         let data = TempDir::new().unwrap();
         TestServer::open(self.settings, self.clock, self.roots, data).await
     }
 }
 
 /// The first server of a test run may have to compile the guests; the others wait for it instead of doing it too.
-async fn warm() {
+async fn compile_guests_once() {
     static WARM: OnceCell<()> = OnceCell::const_new();
     let start = || async {
         let data = TempDir::new().unwrap();
         let builder = TestServer::builder();
         let server = TestServer::open(builder.settings, builder.clock, None, data).await;
         let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
-        until("the guests to be compiled", ready).await;
+        wait_until("the guests to be compiled", ready).await;
         server.stop().await;
     };
     WARM.get_or_init(start).await;
@@ -163,8 +163,8 @@ impl TestServer {
         }
         let settings = Settings {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
-            cache: Some(cache()),
-            content_url: content(),
+            cache: Some(guest_cache_dir()),
+            content_url: content_store_url(),
             limits,
             ..Settings::default()
         };
@@ -227,7 +227,7 @@ impl TestServer {
     }
 
     /// Restarts, after a change of its data directory while no server has it.
-    pub async fn restart_after(self, meanwhile: impl AsyncFnOnce(&Path)) -> Self {
+    pub async fn restart_after_change(self, meanwhile: impl AsyncFnOnce(&Path)) -> Self {
         let (settings, clock) = (self.settings.clone(), self.clock.clone());
         let roots = self.roots.clone();
         let data = self.stop().await;
@@ -278,7 +278,7 @@ impl TestServer {
         let config = tls::client_config(roots, &["http/1.1"]);
         let stream = tls::connect(self.address(), "localhost", config).await;
         let host = format!("localhost:{}", self.address().port());
-        Socket::over(Box::new(stream.unwrap()), &host, path, headers).await
+        Socket::open_over(Box::new(stream.unwrap()), &host, path, headers).await
     }
 
     /// Moves its clock on.
@@ -323,7 +323,7 @@ impl TestServer {
     }
 
     /// Publishes; returns the slug.
-    pub async fn slug(&self, body: &Value) -> String {
+    pub async fn publish_slug(&self, body: &Value) -> String {
         self.deploy(body).await["slug"].as_str().unwrap().to_owned()
     }
 
@@ -369,7 +369,7 @@ impl TestServer {
     }
 
     /// Everything that is stored: rows, and files of content. Equal before and after what must store nothing.
-    pub fn stored(&self) -> (Vec<(String, i64)>, Vec<String>) {
+    pub fn snapshot(&self) -> (Vec<(String, i64)>, Vec<String>) {
         let files = ["content", "once"].map(|part| crate::disk::names(&self.data().join(part)));
         (self.rows(), files.concat())
     }

@@ -19,17 +19,17 @@ use crate::wait::DEADLINE;
 const QUIET: Duration = Duration::from_millis(300);
 
 /// The connection below a socket, whatever it is.
-pub trait Wire: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
+pub trait Transport: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Wire for T {}
+impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Transport for T {}
 
 /// A socket that a server has accepted.
 #[derive(Debug)]
-pub struct Socket(pub WebSocketStream<Box<dyn Wire>>);
+pub struct Socket(pub WebSocketStream<Box<dyn Transport>>);
 
 /// Next thing that a socket heard.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
+pub enum SocketEvent {
     /// An envelope.
     Text(Value),
     /// The end, with its code if it had one.
@@ -51,7 +51,7 @@ impl Socket {
     ) -> Result<Self, u16> {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self::over(Box::new(stream), &address.to_string(), path, headers).await
+        Self::open_over(Box::new(stream), &address.to_string(), path, headers).await
     }
 
     /// Opens a socket over a connection to a host.
@@ -61,8 +61,8 @@ impl Socket {
     ///
     /// # Panics
     /// When the server answers neither.
-    pub async fn over(
-        stream: Box<dyn Wire>,
+    pub async fn open_over(
+        stream: Box<dyn Transport>,
         host: &str,
         path: &str,
         headers: &[(&'static str, &str)],
@@ -86,7 +86,7 @@ impl Socket {
     ///
     /// # Panics
     /// When the connection is broken.
-    pub async fn say(&mut self, kind: &str, data: Value) {
+    pub async fn send_envelope(&mut self, kind: &str, data: Value) {
         self.send(json!({ "v": 1, "type": kind, "data": data }).to_string())
             .await;
     }
@@ -103,22 +103,22 @@ impl Socket {
     ///
     /// # Panics
     /// When nothing comes.
-    pub async fn next(&mut self) -> Heard {
-        let next = tokio::time::timeout(DEADLINE, self.heard()).await;
+    pub async fn next(&mut self) -> SocketEvent {
+        let next = tokio::time::timeout(DEADLINE, self.read_event()).await;
         next.expect("something comes")
     }
 
-    async fn heard(&mut self) -> Heard {
+    async fn read_event(&mut self) -> SocketEvent {
         loop {
             match self.0.next().await {
                 Some(Ok(Message::Text(text))) => {
-                    return Heard::Text(serde_json::from_str(&text).unwrap());
+                    return SocketEvent::Text(serde_json::from_str(&text).unwrap());
                 }
                 Some(Ok(Message::Close(frame))) => {
-                    return Heard::Closed(frame.map(|frame| frame.code.into()));
+                    return SocketEvent::Closed(frame.map(|frame| frame.code.into()));
                 }
                 Some(Ok(_)) => {}
-                Some(Err(_)) | None => return Heard::Closed(None),
+                Some(Err(_)) | None => return SocketEvent::Closed(None),
             }
         }
     }
@@ -129,13 +129,13 @@ impl Socket {
     /// When the socket closes instead.
     pub async fn envelope(&mut self) -> Value {
         match self.next().await {
-            Heard::Text(envelope) => envelope,
-            Heard::Closed(code) => panic!("closed with {code:?}"),
+            SocketEvent::Text(envelope) => envelope,
+            SocketEvent::Closed(code) => panic!("closed with {code:?}"),
         }
     }
 
     /// The next envelope of a type, past all others.
-    pub async fn until(&mut self, kind: &str) -> Value {
+    pub async fn wait_for_envelope(&mut self, kind: &str) -> Value {
         loop {
             let envelope = self.envelope().await;
             if envelope["type"] == kind {
@@ -145,21 +145,21 @@ impl Socket {
     }
 
     /// The code with which the socket closes, whatever comes before.
-    pub async fn closed(&mut self) -> Option<u16> {
+    pub async fn wait_for_close(&mut self) -> Option<u16> {
         loop {
-            if let Heard::Closed(code) = self.next().await {
+            if let SocketEvent::Closed(code) = self.next().await {
                 return code;
             }
         }
     }
 
     /// Every envelope that comes until it is quiet.
-    pub async fn all(&mut self) -> Vec<Value> {
+    pub async fn drain_envelopes(&mut self) -> Vec<Value> {
         let mut all = Vec::new();
-        while let Ok(heard) = tokio::time::timeout(QUIET, self.heard()).await {
+        while let Ok(heard) = tokio::time::timeout(QUIET, self.read_event()).await {
             match heard {
-                Heard::Text(envelope) => all.push(envelope),
-                Heard::Closed(_) => break,
+                SocketEvent::Text(envelope) => all.push(envelope),
+                SocketEvent::Closed(_) => break,
             }
         }
         all

@@ -16,13 +16,13 @@ use tokio_rustls::client::TlsStream;
 
 /// A certificate with its key, in two files.
 #[derive(Debug)]
-pub struct Pair {
+pub struct CertificateFiles {
     directory: TempDir,
     names: Vec<String>,
     pem: String,
 }
 
-impl Pair {
+impl CertificateFiles {
     /// A pair for some names, which whoever believes the certificate itself believes.
     ///
     /// # Panics

@@ -8,7 +8,7 @@ pub const DEADLINE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Looks until there is something to see, and answers it; `what` names it when it does not come.
-pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn wait_until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(seen) = look().await {

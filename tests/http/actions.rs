@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 use svc::content::Digest;
 
-use crate::account::text;
-use crate::house::{GUESTS, House, named, names, padded};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture, named, names, padded};
 
 /// A batch of one action `it`.
-fn it(sql: &str) -> Value {
+fn single_action(sql: &str) -> Value {
     json!([{ "name": "it", "sql": sql }])
 }
 
 #[tokio::test]
 async fn an_action_is_what_its_sql_says() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     let (find, add) = (
         "SELECT name, :limit AS most FROM guests WHERE email = :email AND :limit > 0 LIMIT :limit",
         "INSERT INTO guests (name, email) VALUES (:name, :svc_user_email) RETURNING id",
@@ -23,7 +23,7 @@ async fn an_action_is_what_its_sql_says() {
         { "name": "add_me", "sql": add },
         { "name": "clear", "sql": "DELETE FROM guests", "note": null },
     ]);
-    let answer = house.put(&batch).await.expect(200).json();
+    let answer = fixture.put(&batch).await.expect(200).json();
     let sum = |sql: &str| Digest::of(sql.as_bytes()).to_string();
     let at = "2026-11-20T12:00:00.000Z";
     let expected = [
@@ -43,7 +43,7 @@ async fn an_action_is_what_its_sql_says() {
             "checksum": sum("DELETE FROM guests"), "created_at": at,
         }),
     ];
-    let detail = house.detail().await;
+    let detail = fixture.detail().await;
     for action in &expected {
         let name = text(&action["name"]);
         assert_eq!(named(&answer["actions"], &name), action);
@@ -55,7 +55,7 @@ async fn an_action_is_what_its_sql_says() {
 /// Each SQL with its params, its kind, whether it returns rows, and whether it needs an identity.
 #[tokio::test]
 async fn definitions_are_read_off_the_sql() {
-    let house = House::new(&format!(
+    let fixture = ProjectFixture::new(&format!(
         "{GUESTS} CREATE VIEW named AS SELECT name FROM guests"
     ))
     .await;
@@ -157,7 +157,7 @@ async fn definitions_are_read_off_the_sql() {
             true,
         ),
     ] {
-        let answer = house.put(&it(sql)).await.expect(200).json();
+        let answer = fixture.put(&single_action(sql)).await.expect(200).json();
         let action = named(&answer["actions"], "it");
         assert_eq!(action["params"], params, "{sql}");
         assert_eq!(action["kind"], kind, "{sql}");
@@ -169,14 +169,14 @@ async fn definitions_are_read_off_the_sql() {
 
 #[tokio::test]
 async fn a_changed_body_is_the_next_version_and_nothing_else_is() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     let version = async |sql: &str, note: Option<&str>| {
-        house.server.advance(1);
+        fixture.server.advance(1);
         let batch = json!([{ "name": "it", "sql": sql, "note": note }]);
-        let answer = house.put(&batch).await.expect(200).json();
+        let answer = fixture.put(&batch).await.expect(200).json();
         let it = named(&answer["actions"], "it").clone();
         assert_eq!(
-            house.detail().await["actions"],
+            fixture.detail().await["actions"],
             json!([it]),
             "the current one"
         );
@@ -201,7 +201,7 @@ async fn a_changed_body_is_the_next_version_and_nothing_else_is() {
     );
     assert_eq!(second["created_at"], "2026-11-20T12:00:05.000Z");
     assert_eq!(
-        house.done("it", &json!({})).await["rows"],
+        fixture.call_ok("it", &json!({})).await["rows"],
         json!([{ "n": 2 }])
     );
     let third = version("SELECT 1 AS n", Some("Back")).await;
@@ -211,30 +211,30 @@ async fn a_changed_body_is_the_next_version_and_nothing_else_is() {
     );
     assert_eq!(third["checksum"], first["checksum"]);
     assert_eq!(
-        house.done("it", &json!({})).await["rows"],
+        fixture.call_ok("it", &json!({})).await["rows"],
         json!([{ "n": 1 }])
     );
 }
 
 #[tokio::test]
 async fn an_action_that_is_left_out_stays_and_stays_callable() {
-    let mut house = House::new(GUESTS).await;
-    house
+    let mut fixture = ProjectFixture::new(GUESTS).await;
+    fixture
         .define(&[("one", "SELECT 1 AS n"), ("two", "SELECT 2 AS n")])
         .await;
-    house.define(&[("three", "SELECT 3 AS n")]).await;
-    house.server = house.server.restart().await;
-    let actions = house.detail().await["actions"].clone();
+    fixture.define(&[("three", "SELECT 3 AS n")]).await;
+    fixture.server = fixture.server.restart().await;
+    let actions = fixture.detail().await["actions"].clone();
     assert_eq!(names(&actions), ["one", "three", "two"]);
     for (name, n) in [("one", 1), ("two", 2), ("three", 3)] {
-        let rows = &house.done(name, &json!({})).await["rows"];
+        let rows = &fixture.call_ok(name, &json!({})).await["rows"];
         assert_eq!(*rows, json!([{ "n": n }]));
     }
 }
 
 #[tokio::test]
 async fn a_bad_batch_is_refused_by_name() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     let one = json!({ "name": "one", "sql": "SELECT 1 AS n" });
     let with = |field: &str, value: Value| {
         let mut action = one.clone();
@@ -261,39 +261,39 @@ async fn a_bad_batch_is_refused_by_name() {
         (with("note", json!("n".repeat(1001))), "note"),
         (with("sql", json!(padded("SELECT 1 AS n", 65_537))), "sql"),
     ] {
-        let answer = house.send(http::Method::PUT, "/actions", &body).await;
+        let answer = fixture.send(http::Method::PUT, "/actions", &body).await;
         let problem = answer.problem(400, "invalid_request");
         assert!(problem.to_string().contains(says), "{says}: {problem}");
     }
-    assert_eq!(house.detail().await["actions"], json!([]));
-    house.put(&json!(many[..200])).await.expect(200);
+    assert_eq!(fixture.detail().await["actions"], json!([]));
+    fixture.put(&json!(many[..200])).await.expect(200);
     let longest = json!([{ "name": "one", "sql": padded("SELECT 1 AS n", 65_536), "note": "ü".repeat(1000) }]);
-    house.put(&longest).await.expect(200);
+    fixture.put(&longest).await.expect(200);
 }
 
 #[tokio::test]
 async fn names_have_a_form() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     let longest = "a".repeat(64);
     for name in ["a", "a_1", "abc_def", "z9", &longest] {
-        house.define(&[(name, "SELECT 1 AS n")]).await;
-        house.done(name, &json!({})).await;
+        fixture.define(&[(name, "SELECT 1 AS n")]).await;
+        fixture.call_ok(name, &json!({})).await;
     }
     let too_long = "a".repeat(65);
     for name in [
         "", "A", "aB", "1a", "_a", "a-b", "a b", "ä", "a.b", "a\n", &too_long,
     ] {
         let batch = json!([{ "name": name, "sql": "SELECT 1 AS n" }]);
-        let problem = house.put(&batch).await.problem(400, "invalid_request");
+        let problem = fixture.put(&batch).await.problem(400, "invalid_request");
         assert_eq!(problem["errors"][0]["name"], name, "{problem}");
     }
 }
 
 #[tokio::test]
 async fn a_batch_is_taken_whole_or_not_at_all_and_names_every_failing_entry() {
-    let house = House::new(GUESTS).await;
-    house.define(&[("kept", "SELECT 1 AS n")]).await;
-    let before = house.detail().await["actions"].clone();
+    let fixture = ProjectFixture::new(GUESTS).await;
+    fixture.define(&[("kept", "SELECT 1 AS n")]).await;
+    let before = fixture.detail().await["actions"].clone();
     let batch = json!([
         { "name": "kept", "sql": "SELECT 2 AS n" },
         { "name": "lost", "sql": "SELECT * FROM nowhere" },
@@ -301,7 +301,7 @@ async fn a_batch_is_taken_whole_or_not_at_all_and_names_every_failing_entry() {
         { "name": "Bad", "sql": "SELECT 1 AS n" },
         { "name": "gone", "sql": "DROP TABLE guests" },
     ]);
-    let problem = house.put(&batch).await.problem(400, "statement_refused");
+    let problem = fixture.put(&batch).await.problem(400, "statement_refused");
     let errors = problem["errors"].as_array().unwrap();
     let told: Vec<_> = errors
         .iter()
@@ -322,10 +322,13 @@ async fn a_batch_is_taken_whole_or_not_at_all_and_names_every_failing_entry() {
             .all(|error| !text(&error["detail"]).is_empty()),
         "{problem}"
     );
-    assert_eq!(house.detail().await["actions"], before);
-    house.op("fine", &json!({})).await.problem(404, "not_found");
+    assert_eq!(fixture.detail().await["actions"], before);
+    fixture
+        .call_action("fine", &json!({}))
+        .await
+        .problem(404, "not_found");
     // The order decides which code the batch has.
     let batch = json!([batch[3], batch[1]]);
-    let problem = house.put(&batch).await.problem(400, "invalid_request");
+    let problem = fixture.put(&batch).await.problem(400, "invalid_request");
     assert_eq!(problem["errors"].as_array().unwrap().len(), 2, "{problem}");
 }

@@ -5,16 +5,16 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Process, until};
+use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
-use crate::account::text;
-use crate::crashes::{Site, deed_of, points};
-use crate::house::{GUESTS, named, names};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, named, names};
 use crate::svc;
 
 /// Deeds of an owner on a backend, as fault points are named: `provision.committed`.
-pub(crate) const DEEDS: [&str; 7] = [
+pub(crate) const FAULT_GROUPS: [&str; 7] = [
     "provision",
     "migrate",
     "define",
@@ -47,13 +47,13 @@ fn arguments(data: &Path) -> [String; 2] {
 async fn serve(data: &Path, fault: Option<&str>) -> Process {
     let arguments = arguments(data);
     let arguments = arguments.each_ref().map(String::as_str);
-    svc().serve_until(fault, data, &arguments).await
+    svc().serve_to_fault(fault, data, &arguments).await
 }
 
 /// A project with its page, and with a backend unless the deed is to make one; returns the backend's path.
-async fn furnish(data: &Path, credential: &str, deed: &str) -> String {
+async fn populate(data: &Path, credential: &str, group: &str) -> String {
     let process = serve(data, None).await;
-    let site = Site {
+    let site = OwnerProcess {
         process,
         credential,
     };
@@ -64,19 +64,22 @@ async fn furnish(data: &Path, credential: &str, deed: &str) -> String {
     let (status, made) = site.post(&format!("/{project}/frontends"), room).await;
     assert_eq!(status, 201, "{made}");
     let backend = format!("/{project}/backend");
-    if deed != "provision" {
+    if group != "provision" {
         let (status, made) = site.post(&backend, json!({ "ddl": GUESTS })).await;
         assert_eq!(status, 201, "{made}");
         define(&site, &backend, 1).await;
     }
-    let script = match deed {
+    let script = match group {
         "history" => Some(BULK),
         "rewind" => Some(MORE),
         _ => None,
     };
     if let Some(script) = script {
         let ddl = Some(json!({ "ddl": script }));
-        let (status, done) = site.ask(Method::PATCH, &backend, ddl).await.unwrap();
+        let (status, done) = site
+            .send_request(Method::PATCH, &backend, ddl)
+            .await
+            .unwrap();
         assert_eq!(status, 200, "{done}");
     }
     site.process.kill().await;
@@ -84,7 +87,7 @@ async fn furnish(data: &Path, credential: &str, deed: &str) -> String {
 }
 
 /// The moment when the backend was made.
-async fn first_moment(site: &Site<'_>, backend: &str) -> Value {
+async fn first_moment(site: &OwnerProcess<'_>, backend: &str) -> Value {
     let (status, history) = site.get(&format!("{backend}/history")).await;
     assert_eq!(status, 200, "{history}");
     let moments = history["moments"].as_array().unwrap();
@@ -93,14 +96,14 @@ async fn first_moment(site: &Site<'_>, backend: &str) -> Value {
 
 /// How many rows a table has.
 #[track_caller]
-fn rows(detail: &Value, table: &str) -> u64 {
+fn row_count(detail: &Value, table: &str) -> u64 {
     let table = named(&detail["inventory"]["tables"], table);
     table["rows"].as_u64().unwrap()
 }
 
 /// That what was restored is all there, or not at all; that it leads on to the state after, and back.
-async fn follow_restore(site: &Site<'_>, point: &str, backend: &str) {
-    let table = if deed_of(point) == "history" {
+async fn assert_restore_follows(site: &OwnerProcess<'_>, point: &str, backend: &str) {
+    let table = if fault_group(point) == "history" {
         "bulk"
     } else {
         "more"
@@ -109,7 +112,7 @@ async fn follow_restore(site: &Site<'_>, point: &str, backend: &str) {
     let (_, before) = site.get(backend).await;
     let restored = matches!(point, "rewind.committed" | "rewind.recording");
     assert_eq!(
-        rows(&before, table),
+        row_count(&before, table),
         if restored { 0 } else { all },
         "{point}"
     );
@@ -121,38 +124,44 @@ async fn follow_restore(site: &Site<'_>, point: &str, backend: &str) {
     let (status, done) = site.post(&restore, first).await;
     assert_eq!(status, 200, "{point}: {done}");
     let (_, after) = site.get(backend).await;
-    assert_eq!(rows(&after, table), 0, "{point}");
+    assert_eq!(row_count(&after, table), 0, "{point}");
     assert_eq!(after["warnings"], json!([]), "{point}");
     let undo = json!({ "at": done["previous"] });
     let (status, undone) = site.post(&restore, undo).await;
     assert_eq!(status, 200, "{point}: {undone}");
     let (_, undone) = site.get(backend).await;
-    assert_eq!(rows(&undone, table), rows(&before, table), "{point}");
+    assert_eq!(
+        row_count(&undone, table),
+        row_count(&before, table),
+        "{point}"
+    );
 }
 
 /// The body that defines an action which says a number.
-fn saying(n: u64) -> Value {
+fn constant_action(n: u64) -> Value {
     json!({ "actions": [{ "name": "say", "sql": format!("SELECT {n} AS n") }] })
 }
 
-async fn define(site: &Site<'_>, backend: &str, n: u64) -> Value {
+async fn define(site: &OwnerProcess<'_>, backend: &str, n: u64) -> Value {
     let path = format!("{backend}/actions");
-    let answer = site.ask(Method::PUT, &path, Some(saying(n))).await;
+    let answer = site
+        .send_request(Method::PUT, &path, Some(constant_action(n)))
+        .await;
     let (status, answer) = answer.expect("the server answers");
     assert_eq!(status, 200, "{answer}");
     named(&answer["actions"], "say").clone()
 }
 
 /// Makes the request of a deed, once before the death and once after.
-fn deed(deed: &str, backend: &str, first: &Value) -> (Method, String, Option<Value>) {
-    let (method, below, body) = match deed {
+fn request_of_group(group: &str, backend: &str, first: &Value) -> (Method, String, Option<Value>) {
+    let (method, below, body) = match group {
         // What was committed is taken when somebody looks.
         "history" => (Method::GET, "/history", None),
         "rewind" => (Method::POST, "/restore", Some(first.clone())),
         "provision" => (Method::POST, "", Some(json!({ "ddl": GUESTS }))),
         "migrate" => (Method::PATCH, "", Some(json!({ "ddl": MORE }))),
         "settle" => (Method::PATCH, "", Some(json!({ "ddl": LONG }))),
-        "define" => (Method::PUT, "/actions", Some(saying(2))),
+        "define" => (Method::PUT, "/actions", Some(constant_action(2))),
         "raze" => (Method::DELETE, "", None),
         other => panic!("nobody does {other}"),
     };
@@ -160,7 +169,7 @@ fn deed(deed: &str, backend: &str, first: &Value) -> (Method, String, Option<Val
 }
 
 /// Asks the page for its number; `None` without a backend.
-async fn said(site: &Site<'_>) -> Option<Value> {
+async fn call_constant(site: &OwnerProcess<'_>) -> Option<Value> {
     let answer = site
         .process
         .json("/room/api/op", &json!({ "action": "say" }))
@@ -173,7 +182,7 @@ async fn said(site: &Site<'_>) -> Option<Value> {
 
 /// That the file and its ledger agree, or the detail says that they do not; returns whether they do.
 #[track_caller]
-fn agree(detail: &Value) -> bool {
+fn file_matches_ledger(detail: &Value) -> bool {
     let migrated = names(&detail["schema"]["tables"]).contains(&"more".to_owned());
     let ledger = detail["migrations"].as_array().unwrap();
     let recorded = ledger.iter().filter(|entry| entry["sql"] == MORE).count();
@@ -194,14 +203,14 @@ fn agree(detail: &Value) -> bool {
 }
 
 /// That what filled the log is there, once, and that history has the state before and after it.
-async fn follow_settling(site: &Site<'_>, point: &str, backend: &str) {
+async fn assert_settling_follows(site: &OwnerProcess<'_>, point: &str, backend: &str) {
     let ddl = Some(json!({ "ddl": LONG }));
-    let again = site.ask(Method::PATCH, backend, ddl).await;
+    let again = site.send_request(Method::PATCH, backend, ddl).await;
     let (status, again) = again.expect("the server answers");
     assert_eq!(status, 200, "{point}: {again}");
     assert_ne!(again["status"], "applied", "{point}: it was committed");
     let (_, detail) = site.get(backend).await;
-    assert_eq!(rows(&detail, "long"), 1100, "{point}");
+    assert_eq!(row_count(&detail, "long"), 1100, "{point}");
     let (status, history) = site.get(&format!("{backend}/history")).await;
     assert_eq!(status, 200, "{point}: {history}");
     let moments = history["moments"].as_array().unwrap();
@@ -211,31 +220,31 @@ async fn follow_settling(site: &Site<'_>, point: &str, backend: &str) {
     let (status, done) = site.post(&restore, first).await;
     assert_eq!(status, 200, "{point}: {done}");
     let (_, detail) = site.get(backend).await;
-    assert_eq!(rows(&detail, "long"), 0, "{point}");
+    assert_eq!(row_count(&detail, "long"), 0, "{point}");
     let undo = json!({ "at": done["previous"] });
     let (status, undone) = site.post(&restore, undo).await;
     assert_eq!(status, 200, "{point}: {undone}");
     let (_, detail) = site.get(backend).await;
-    assert_eq!(rows(&detail, "long"), 1100, "{point}");
+    assert_eq!(row_count(&detail, "long"), 1100, "{point}");
 }
 
 /// The state after a death, that repeating the deed leads on, and the state then.
-async fn follow(site: &Site<'_>, point: &str, backend: &str) {
+async fn assert_state_follows(site: &OwnerProcess<'_>, point: &str, backend: &str) {
     let (there, before) = site.get(backend).await;
     assert!(matches!(there, 200 | 404), "{point}: {before}");
-    let ahead = there == 200 && !agree(&before);
+    let ahead = there == 200 && !file_matches_ledger(&before);
     if ahead {
         // Going back would lose what could not be applied again: the ledger does not have it yet.
         let first = first_moment(site, backend).await;
         let restore = format!("{backend}/restore");
-        let refused = site.ask(Method::POST, &restore, Some(first)).await;
+        let refused = site.send_request(Method::POST, &restore, Some(first)).await;
         let (status, refused) = refused.expect("the server answers");
         assert_eq!(status, 409, "{point}: {refused}");
         assert_eq!(refused["code"], "migration_not_recorded", "{point}");
     }
-    let kind = deed_of(point);
-    let (method, path, body) = deed(kind, backend, &Value::Null);
-    let again = site.ask(method, &path, body).await;
+    let kind = fault_group(point);
+    let (method, path, body) = request_of_group(kind, backend, &Value::Null);
+    let again = site.send_request(method, &path, body).await;
     let (status, again) = again.expect("the server answers");
     match kind {
         "provision" => assert_eq!(
@@ -253,49 +262,52 @@ async fn follow(site: &Site<'_>, point: &str, backend: &str) {
     }
     let (there, after) = site.get(backend).await;
     if kind == "raze" {
-        assert_eq!((there, said(site).await), (404, None), "{point}");
+        assert_eq!((there, call_constant(site).await), (404, None), "{point}");
         return;
     }
-    assert!(there == 200 && agree(&after), "{point}: {after}");
+    assert!(
+        there == 200 && file_matches_ledger(&after),
+        "{point}: {after}"
+    );
     match kind {
         "provision" => {
             define(site, backend, 1).await;
-            assert_eq!(said(site).await, Some(json!(1)), "{point}");
+            assert_eq!(call_constant(site).await, Some(json!(1)), "{point}");
         }
         "migrate" => {
             let more = named(&after["inventory"]["tables"], "more");
             assert_eq!(more["rows"], 2, "{point}: seeds are sown once");
         }
-        _ => assert_eq!(said(site).await, Some(json!(2)), "{point}"),
+        _ => assert_eq!(call_constant(site).await, Some(json!(2)), "{point}"),
     }
 }
 
 #[tokio::test]
 async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
-    let points = points().into_iter();
+    let points = fault_points().into_iter();
     let points: Vec<_> = points
-        .filter(|point| DEEDS.contains(&deed_of(point)))
+        .filter(|point| FAULT_GROUPS.contains(&fault_group(point)))
         .collect();
-    for deed in DEEDS {
-        let named = points.iter().any(|point| deed_of(point) == deed);
-        assert!(named, "no fault point is on the way of {deed}");
+    for group in FAULT_GROUPS {
+        let named = points.iter().any(|point| fault_group(point) == group);
+        assert!(named, "no fault point is on the way of {group}");
     }
     for point in points {
         let data = TempDir::new().unwrap();
         let create = ["namespace", "create", "acme", "--json"];
         let made = svc().run(data.path(), &create).await.json();
         let credential = &*text(&made["credential"]);
-        if deed_of(&point) == "settle" {
+        if fault_group(&point) == "settle" {
             // A copy of the database is not to be larger than its history.
             let more = "[limits]\nhistory_bytes = 67108864\n";
             std::fs::write(data.path().join("svc.toml"), more).unwrap();
         }
-        let backend = furnish(data.path(), credential, deed_of(&point)).await;
+        let backend = populate(data.path(), credential, fault_group(&point)).await;
 
         let mut first = Value::Null;
-        if deed_of(&point) == "rewind" {
+        if fault_group(&point) == "rewind" {
             let process = serve(data.path(), None).await;
-            let site = Site {
+            let site = OwnerProcess {
                 process,
                 credential,
             };
@@ -303,35 +315,35 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
             site.process.kill().await;
         }
         let process = serve(data.path(), Some(&point)).await;
-        let dying = Site {
+        let dying = OwnerProcess {
             process,
             credential,
         };
-        let (method, path, body) = deed(deed_of(&point), &backend, &first);
+        let (method, path, body) = request_of_group(fault_group(&point), &backend, &first);
         // Its answer may have left before the end, which goes on behind it.
-        let _ = dying.ask(method, &path, body).await;
-        let (status, _) = dying.process.ended().await;
+        let _ = dying.send_request(method, &path, body).await;
+        let (status, _) = dying.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let process = serve(data.path(), None).await;
-        let site = Site {
+        let site = OwnerProcess {
             process,
             credential,
         };
         site.process.get("/room").await.expect(200);
-        if matches!(deed_of(&point), "history" | "rewind") {
-            follow_restore(&site, &point, &backend).await;
-        } else if deed_of(&point) == "settle" {
-            follow_settling(&site, &point, &backend).await;
+        if matches!(fault_group(&point), "history" | "rewind") {
+            assert_restore_follows(&site, &point, &backend).await;
+        } else if fault_group(&point) == "settle" {
+            assert_settling_follows(&site, &point, &backend).await;
         } else {
-            follow(&site, &point, &backend).await;
+            assert_state_follows(&site, &point, &backend).await;
         }
         let whole = async || {
             let found = svc().run(data.path(), &["check", "--json"]).await.json();
             assert_eq!(found["errors"], json!([]), "{point}");
             (found["leftovers"] == json!([])).then_some(())
         };
-        until("nothing to be left over", whole).await;
+        wait_until("nothing to be left over", whole).await;
         site.process.kill().await;
     }
 }

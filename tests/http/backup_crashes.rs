@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use svc_tests::{Output, Process};
 use tempfile::TempDir;
 
-use crate::crashes::{deed_of, points};
+use crate::crashes::{fault_group, fault_points};
 use crate::svc;
 
 /// Deeds of an operator, as fault points are named: `backup.begun`.
-pub(crate) const DEEDS: [&str; 2] = ["backup", "restore"];
+pub(crate) const FAULT_GROUPS: [&str; 2] = ["backup", "restore"];
 
 /// The points after which the new state is the one that counts.
 const DECIDED: [&str; 7] = [
@@ -24,8 +24,10 @@ const DECIDED: [&str; 7] = [
     "restore.finished",
 ];
 
-fn points_of(deed: &str) -> Vec<String> {
-    let points = points().into_iter().filter(|point| deed_of(point) == deed);
+fn fault_points_of(group: &str) -> Vec<String> {
+    let points = fault_points()
+        .into_iter()
+        .filter(|point| fault_group(point) == group);
     let points: Vec<_> = points.collect();
     assert!(points.len() >= 8, "{points:?}");
     points
@@ -49,39 +51,39 @@ async fn run(data: &Path, command: &str, backup: &Path) -> Output {
         .await
 }
 
-async fn dies(point: &str, data: &Path, command: &str, backup: &Path) {
+async fn run_to_fault(point: &str, data: &Path, command: &str, backup: &Path) {
     let died = svc()
-        .run_until(point, data, &[command, backup.to_str().unwrap()])
+        .run_to_fault(point, data, &[command, backup.to_str().unwrap()])
         .await;
     assert!(!died.success && died.stdout.is_empty(), "{point}: {died:?}");
     assert!(!died.stderr.contains("error"), "{point}: {died:?}");
 }
 
 /// The server of a data directory dies at a point while it makes a backup, of one more page: its command says that it ended.
-async fn server_dies(point: &str, data: &Path, page: &str, backup: &Path) {
-    let server = svc().serve_until(Some(point), data, &[]).await;
+async fn back_up_to_fault(point: &str, data: &Path, page: &str, backup: &Path) {
+    let server = svc().serve_to_fault(Some(point), data, &[]).await;
     publish(&server, page).await;
     let told = run(data, "backup", backup).await;
     assert!(!told.success, "{point}: {told:?}");
     let said = "the server ended before it answered";
     assert!(told.stderr.contains(said), "{point}: {told:?}");
     assert!(told.stdout.contains(said), "{point}: {told:?}");
-    let (status, _) = server.ended().await;
+    let (status, _) = server.wait_for_exit().await;
     assert!(!status.success(), "{point}");
 }
 
 /// That a directory is whole; answers the slugs of its deployments.
-async fn whole(point: &str, directory: &Path) -> Value {
+async fn assert_whole(point: &str, directory: &Path) -> Value {
     let found = svc().run(directory, &["check", "--json"]).await.json();
     assert_eq!(found["errors"], json!([]), "{point}");
     found["deployments"].clone()
 }
 
 /// How many pages a backup restores to.
-async fn restored(point: &str, backup: &Path, data: PathBuf) -> Value {
+async fn count_restored_pages(point: &str, backup: &Path, data: PathBuf) -> Value {
     let restored = run(&data, "restore", backup).await.json();
     assert_eq!(restored["restored"], true, "{point}");
-    whole(point, &data).await
+    assert_whole(point, &data).await
 }
 
 #[tokio::test]
@@ -93,12 +95,16 @@ async fn whatever_the_point_of_a_backups_death_there_is_one() {
     run(&data, "backup", &backup).await.json();
     server.kill().await;
     let mut pages = 1;
-    for (number, point) in points_of("backup").into_iter().enumerate() {
-        server_dies(&point, &data, &format!("page-{number}"), &backup).await;
+    for (number, point) in fault_points_of("backup").into_iter().enumerate() {
+        back_up_to_fault(&point, &data, &format!("page-{number}"), &backup).await;
         let there = pages + u64::from(DECIDED.contains(&&*point));
-        assert_eq!(whole(&point, &backup).await, there, "{point}");
+        assert_eq!(assert_whole(&point, &backup).await, there, "{point}");
         let again = root.path().join(format!("data-{number}"));
-        assert_eq!(restored(&point, &backup, again).await, there, "{point}");
+        assert_eq!(
+            count_restored_pages(&point, &backup, again).await,
+            there,
+            "{point}"
+        );
         let next = run(&data, "backup", &backup).await.json();
         assert_eq!(
             (&next["complete"], &next["errors"]),
@@ -106,15 +112,15 @@ async fn whatever_the_point_of_a_backups_death_there_is_one() {
             "{point}"
         );
         pages += 1;
-        assert_eq!(whole(&point, &backup).await, pages, "{point}");
+        assert_eq!(assert_whole(&point, &backup).await, pages, "{point}");
         let found = svc().run(&backup, &["check", "--json"]).await.json();
         assert_eq!(found["leftovers"], json!([]), "{point}");
     }
     // The first backup of a directory may die, too, that of a command where no server runs: there is none then, and the next
     // makes it, beside a server.
-    for point in points_of("backup") {
+    for point in fault_points_of("backup") {
         let backup = root.path().join(format!("first-{point}"));
-        dies(&point, &data, "backup", &backup).await;
+        run_to_fault(&point, &data, "backup", &backup).await;
         assert_eq!(
             run(&root.path().join("none"), "restore", &backup)
                 .await
@@ -124,7 +130,7 @@ async fn whatever_the_point_of_a_backups_death_there_is_one() {
         );
         std::fs::remove_dir_all(root.path().join("none")).ok();
         run(&data, "backup", &backup).await.json();
-        assert_eq!(whole(&point, &backup).await, pages, "{point}");
+        assert_eq!(assert_whole(&point, &backup).await, pages, "{point}");
     }
     let server = svc().serve(&data, &[]).await;
     for page in 0..pages - 1 {
@@ -139,17 +145,17 @@ async fn whatever_the_point_of_a_restores_death_it_is_the_old_state_or_the_new()
     let (source, backup) = (root.path().join("source"), root.path().join("backup"));
     installation(&source, "new").await;
     run(&source, "backup", &backup).await.json();
-    let mut points = points_of("restore");
+    let mut points = fault_points_of("restore");
     // On the way of both.
     points.push("backup.object".into());
     for (number, point) in points.into_iter().enumerate() {
         let data = root.path().join(format!("data-{number}"));
         installation(&data, "old").await;
-        dies(&point, &data, "restore", &backup).await;
+        run_to_fault(&point, &data, "restore", &backup).await;
         let new = DECIDED.contains(&&*point);
         // By turns a command comes first, or a server.
         if number % 2 == 0 {
-            whole(&point, &data).await;
+            assert_whole(&point, &data).await;
         }
         let server = svc().serve(&data, &[]).await;
         let is_new = [("new", new), ("old", !new)];
@@ -159,7 +165,7 @@ async fn whatever_the_point_of_a_restores_death_it_is_the_old_state_or_the_new()
         }
         publish(&server, "after").await;
         server.kill().await;
-        whole(&point, &data).await;
+        assert_whole(&point, &data).await;
         for left in ["restoring", "restore.json"] {
             assert!(!data.join(left).exists(), "{point}: {left}");
         }
@@ -169,6 +175,6 @@ async fn whatever_the_point_of_a_restores_death_it_is_the_old_state_or_the_new()
         server.get("/new").await.expect(200);
         assert_eq!(server.get("/after").await.status, 404, "{point}");
         server.kill().await;
-        whole(&point, &data).await;
+        assert_whole(&point, &data).await;
     }
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use svc_tests::{Answer, TestServer};
 use tokio::task::JoinSet;
 
-use crate::account::text;
-use crate::house::House;
+use crate::owner::text;
+use crate::project_fixture::ProjectFixture;
 
 const SHOP: &str = "
     CREATE TABLE orders (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, tag BLOB, weight REAL);
@@ -40,41 +40,41 @@ const ACTIONS: [(&str, &str); 8] = [
     ),
 ];
 
-async fn shop() -> House {
-    let house = House::new(SHOP).await;
-    house.define(&ACTIONS).await;
-    house
+async fn start_shop() -> ProjectFixture {
+    let fixture = ProjectFixture::new(SHOP).await;
+    fixture.define(&ACTIONS).await;
+    fixture
 }
 
-async fn batch(house: &House, ops: &Value) -> Answer {
-    house.call("room", &json!({ "ops": ops })).await
+async fn send_batch(fixture: &ProjectFixture, ops: &Value) -> Answer {
+    fixture.call("room", &json!({ "ops": ops })).await
 }
 
-fn op(action: &str, params: &Value) -> Value {
+fn operation(action: &str, params: &Value) -> Value {
     json!({ "action": action, "params": params })
 }
 
 /// That nothing was written.
-async fn nothing(house: &House, why: &Value) {
-    assert_eq!(house.count("orders").await, 0, "{why}");
-    assert_eq!(house.count("lines").await, 0, "{why}");
+async fn assert_nothing_written(fixture: &ProjectFixture, why: &Value) {
+    assert_eq!(fixture.count("orders").await, 0, "{why}");
+    assert_eq!(fixture.count("lines").await, 0, "{why}");
 }
 
 #[tokio::test]
 async fn a_batch_answers_what_each_op_would_in_order() {
-    let house = shop().await;
+    let fixture = start_shop().await;
     let ops = json!([
-        op("order", &json!({ "name": "one" })),
-        op(
+        operation("order", &json!({ "name": "one" })),
+        operation(
             "line",
             &json!({ "of": { "from": [0, "id"] }, "item": "tea" })
         ),
-        op(
+        operation(
             "line",
             &json!({ "of": { "from": [1, "of"] }, "item": "rye" })
         ),
-        op("lines", &json!({ "of": { "from": [0, "id"] } })),
-        op(
+        operation("lines", &json!({ "of": { "from": [0, "id"] } })),
+        operation(
             "whole_line",
             &json!({
                 "of": { "from": [0, "id"] }, "item": { "from": [3, "item"] },
@@ -82,7 +82,7 @@ async fn a_batch_answers_what_each_op_would_in_order() {
             })
         ),
     ]);
-    let answer = batch(&house, &ops).await.expect(200);
+    let answer = send_batch(&fixture, &ops).await.expect(200);
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let answer = answer.json();
     assert_eq!(answer.as_object().unwrap().len(), 1, "{answer}");
@@ -103,7 +103,7 @@ async fn a_batch_answers_what_each_op_would_in_order() {
     assert_eq!(results[3]["rows_affected"], 0);
     assert_eq!(results[4]["columns"], json!([]));
     // Values come over as they are in the database.
-    let kept = house
+    let kept = fixture
         .rows("SELECT item, typeof(tag) AS tag, hex(tag) AS hex, weight FROM lines WHERE tag IS NOT NULL")
         .await;
     assert_eq!(
@@ -114,30 +114,35 @@ async fn a_batch_answers_what_each_op_would_in_order() {
 
 #[tokio::test]
 async fn a_batch_of_reads_is_a_batch_too() {
-    let house = shop().await;
-    let ops = json!([op("all_lines", &json!({})), { "action": "all_lines" }]);
-    let answer = batch(&house, &ops).await.expect(200).json();
+    let fixture = start_shop().await;
+    let ops = json!([operation("all_lines", &json!({})), { "action": "all_lines" }]);
+    let answer = send_batch(&fixture, &ops).await.expect(200).json();
     assert_eq!(answer["results"][1]["rows"], json!([]));
 }
 
 #[tokio::test]
 async fn one_op_that_fails_leaves_nothing_of_any_and_is_named() {
-    let house = shop().await;
-    let order = op("order", &json!({ "name": "one" }));
-    let line = |of: Value| op("line", &json!({ "of": of, "item": "tea" }));
+    let fixture = start_shop().await;
+    let order = operation("order", &json!({ "name": "one" }));
+    let line = |of: Value| operation("line", &json!({ "of": of, "item": "tea" }));
     for (index, status, code, failing) in [
         (2, 409, "constraint_violation", order.clone()),
         (2, 409, "constraint_violation", line(json!(77))),
-        (2, 404, "not_found", op("nothing", &json!({}))),
-        (2, 400, "params_mismatch", op("line", &json!({ "of": 1 }))),
+        (2, 404, "not_found", operation("nothing", &json!({}))),
+        (
+            2,
+            400,
+            "params_mismatch",
+            operation("line", &json!({ "of": 1 })),
+        ),
         (
             2,
             400,
             "reserved_param",
-            op("line", &json!({ "of": 1, "item": "x", "svc_user_id": "y" })),
+            operation("line", &json!({ "of": 1, "item": "x", "svc_user_id": "y" })),
         ),
-        (2, 401, "identity_required", op("mine", &json!({}))),
-        (2, 400, "query_timeout", op("endless", &json!({}))),
+        (2, 401, "identity_required", operation("mine", &json!({}))),
+        (2, 400, "query_timeout", operation("endless", &json!({}))),
         (
             2,
             400,
@@ -152,26 +157,26 @@ async fn one_op_that_fails_leaves_nothing_of_any_and_is_named() {
         ),
     ] {
         let ops = json!([order, line(json!({ "from": [0, "id"] })), failing]);
-        let problem = batch(&house, &ops).await.problem(status, code);
+        let problem = send_batch(&fixture, &ops).await.problem(status, code);
         assert_eq!(problem["index"], index, "{problem}");
         assert!(text(&problem["detail"]).starts_with("Op 2: "), "{problem}");
-        nothing(&house, &problem).await;
+        assert_nothing_written(&fixture, &problem).await;
     }
     // What an op takes from a row that is not there.
-    let renamed = op("rename", &json!({ "id": 9, "name": "x" }));
+    let renamed = operation("rename", &json!({ "id": 9, "name": "x" }));
     let ops = json!([order, renamed, line(json!({ "from": [1, "id"] }))]);
-    let problem = batch(&house, &ops)
+    let problem = send_batch(&fixture, &ops)
         .await
         .problem(409, "constraint_violation");
     assert_eq!(problem["index"], 2);
-    nothing(&house, &problem).await;
+    assert_nothing_written(&fixture, &problem).await;
 }
 
 #[tokio::test]
 async fn what_is_no_batch_is_refused() {
-    let house = shop().await;
-    let order = op("order", &json!({ "name": "one" }));
-    let from = |step: &Value| op("line", &json!({ "of": { "from": step }, "item": "x" }));
+    let fixture = start_shop().await;
+    let order = operation("order", &json!({ "name": "one" }));
+    let from = |step: &Value| operation("line", &json!({ "of": { "from": step }, "item": "x" }));
     for (body, names) in [
         (json!({ "ops": [] }), "`ops`"),
         (json!({ "ops": vec![order.clone(); 21] }), "21"),
@@ -193,48 +198,48 @@ async fn what_is_no_batch_is_refused() {
             "base64",
         ),
     ] {
-        let problem = house
+        let problem = fixture
             .call("room", &body)
             .await
             .problem(400, "invalid_request");
         let detail = text(&problem["detail"]);
         assert!(detail.contains(names), "{body}: {detail}");
-        nothing(&house, &body).await;
+        assert_nothing_written(&fixture, &body).await;
     }
 }
 
 #[tokio::test]
 async fn an_op_that_is_none_is_named_by_its_number() {
-    let house = shop().await;
-    let order = op("order", &json!({ "name": "one" }));
+    let fixture = start_shop().await;
+    let order = operation("order", &json!({ "name": "one" }));
     for bad in [
         json!({ "params": {} }),
         json!({ "action": "" }),
         json!({ "action": "order", "params": { "name": [1] } }),
         json!("order"),
-        op("line", &json!({ "of": { "from": [4, "id"] }, "item": "x" })),
+        operation("line", &json!({ "of": { "from": [4, "id"] }, "item": "x" })),
     ] {
-        let answer = batch(&house, &json!([order, bad])).await;
+        let answer = send_batch(&fixture, &json!([order, bad])).await;
         let problem = answer.problem(400, "invalid_request");
         assert_eq!(problem["index"], 1, "{problem}");
-        nothing(&house, &problem).await;
+        assert_nothing_written(&fixture, &problem).await;
     }
 }
 
 #[tokio::test]
 async fn text_that_is_none_is_mended_as_it_is_alone() {
-    let house = shop().await;
+    let fixture = start_shop().await;
     let broken = "INSERT INTO orders (name) VALUES (CAST(x'ff61' AS TEXT)) RETURNING id, name";
     let line = "INSERT INTO lines (of, item) VALUES (:of, :item) RETURNING item";
-    house.define(&[("broken", broken), ("line", line)]).await;
+    fixture.define(&[("broken", broken), ("line", line)]).await;
     let ops = json!([
-        op("broken", &json!({})),
-        op(
+        operation("broken", &json!({})),
+        operation(
             "line",
             &json!({ "of": { "from": [0, "id"] }, "item": { "from": [0, "name"] } })
         ),
     ]);
-    let results = batch(&house, &ops).await.expect(200).json();
+    let results = send_batch(&fixture, &ops).await.expect(200).json();
     assert_eq!(results["results"][0]["rows"][0]["name"], "\u{fffd}a");
     assert_eq!(results["results"][1]["rows"][0]["item"], "\u{fffd}a");
 }
@@ -245,33 +250,33 @@ async fn each_op_takes_a_token_of_both_buckets() {
         limits.op_burst = 10;
         limits.op_deployment_burst = 6;
     });
-    let house = House::on(builder.start().await, SHOP).await;
-    house.define(&ACTIONS).await;
+    let fixture = ProjectFixture::on_server(builder.start().await, SHOP).await;
+    fixture.define(&ACTIONS).await;
     let read = |ops: usize| json!(vec![json!({ "action": "all_lines" }); ops]);
-    let answer = batch(&house, &read(4)).await.expect(200);
+    let answer = send_batch(&fixture, &read(4)).await.expect(200);
     let states = answer.headers.get_all("ratelimit");
     let states: Vec<&str> = states.iter().map(|state| state.to_str().unwrap()).collect();
     assert!(states[0].contains(";r=6"), "{states:?}");
     assert!(states[1].contains(";r=2"), "{states:?}");
     // The page has two left: a batch of three is refused, and what it asked for is not done.
     let ops = json!([
-        op("order", &json!({ "name": "one" })),
+        operation("order", &json!({ "name": "one" })),
         { "action": "all_lines" },
         { "action": "all_lines" },
     ]);
-    let refused = batch(&house, &ops).await;
+    let refused = send_batch(&fixture, &ops).await;
     refused.problem(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("60"));
-    house.server.advance(60);
-    nothing(&house, &ops).await;
-    house.server.advance(60);
-    batch(&house, &read(6)).await.expect(200);
+    fixture.server.advance(60);
+    assert_nothing_written(&fixture, &ops).await;
+    fixture.server.advance(60);
+    send_batch(&fixture, &read(6)).await.expect(200);
 }
 
 /// Batches share commits with other writes, and none of them is ever half done.
 #[tokio::test]
 async fn batches_and_calls_that_race_stay_whole() {
-    let house = shop().await;
+    let fixture = start_shop().await;
     let mut calls = JoinSet::new();
     for number in 0..60 {
         // Every third fails in its last op.
@@ -281,12 +286,12 @@ async fn batches_and_calls_that_race_stay_whole() {
             json!("tea")
         };
         let body = json!({ "ops": [
-            op("order", &json!({ "name": format!("batch {number}") })),
-            op("line", &json!({ "of": { "from": [0, "id"] }, "item": item })),
+            operation("order", &json!({ "name": format!("batch {number}") })),
+            operation("line", &json!({ "of": { "from": [0, "id"] }, "item": item })),
         ] });
-        calls.spawn(house.server.json("/room/api/op", &body).send());
-        let single = op("order", &json!({ "name": format!("single {number}") }));
-        calls.spawn(house.server.json("/room/api/op", &single).send());
+        calls.spawn(fixture.server.json("/room/api/op", &body).send());
+        let single = operation("order", &json!({ "name": format!("single {number}") }));
+        calls.spawn(fixture.server.json("/room/api/op", &single).send());
     }
     let statuses: Vec<u16> = calls
         .join_all()
@@ -299,9 +304,9 @@ async fn batches_and_calls_that_race_stay_whole() {
         statuses.iter().filter(|status| **status == 200).count(),
         100
     );
-    assert_eq!(house.count("orders").await, 100);
-    assert_eq!(house.count("lines").await, 40);
-    let torn = house
+    assert_eq!(fixture.count("orders").await, 100);
+    assert_eq!(fixture.count("lines").await, 40);
+    let torn = fixture
         .rows(
             "SELECT name FROM orders WHERE name LIKE 'batch%' AND id NOT IN (SELECT of FROM lines)",
         )

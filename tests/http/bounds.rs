@@ -2,11 +2,11 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 use tokio::task::JoinSet;
 
-use crate::account::{Owner, text};
-use crate::house::{GUESTS, House};
+use crate::owner::{Owner, text};
+use crate::project_fixture::{GUESTS, ProjectFixture};
 
 const NUMBERS: &str = "CREATE TABLE numbers (n INTEGER PRIMARY KEY, v TEXT)";
 const COUNTING: &str =
@@ -17,14 +17,14 @@ const ENDLESS: &str = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 
 
 #[tokio::test]
 async fn five_hundred_rows_are_read_and_all_are_written() {
-    let house = House::new(NUMBERS).await;
+    let fixture = ProjectFixture::new(NUMBERS).await;
     let fill = format!("{COUNTING} INSERT INTO numbers (n) SELECT x FROM c");
     let renew = "UPDATE numbers SET v = 'new' RETURNING n";
     let some = "SELECT n FROM numbers WHERE n <= :most";
-    house
+    fixture
         .define(&[("fill", &fill), ("renew", renew), ("some", some)])
         .await;
-    let filled = house.done("fill", &json!({ "most": 620 })).await;
+    let filled = fixture.call_ok("fill", &json!({ "most": 620 })).await;
     assert_eq!(filled["rows_affected"], 620);
     for (most, rows, truncated) in [
         (499, 499, false),
@@ -32,21 +32,24 @@ async fn five_hundred_rows_are_read_and_all_are_written() {
         (501, 500, true),
         (620, 500, true),
     ] {
-        let read = house.done("some", &json!({ "most": most })).await;
+        let read = fixture.call_ok("some", &json!({ "most": most })).await;
         assert_eq!(read["rows"].as_array().unwrap().len(), rows, "{most}");
         assert_eq!(read["truncated"], truncated, "{most}");
         assert_eq!(read["rows_affected"], 0);
         let sql = "SELECT n FROM numbers WHERE n <= :most";
-        let queried = house.query(sql, &json!({ "most": most })).await.expect(200);
+        let queried = fixture
+            .query(sql, &json!({ "most": most }))
+            .await
+            .expect(200);
         assert_eq!(queried.json(), read, "the owner's are bounded alike");
     }
-    let renewed = house.done("renew", &json!({})).await;
+    let renewed = fixture.call_ok("renew", &json!({})).await;
     assert_eq!(renewed["rows"].as_array().unwrap().len(), 500);
     assert_eq!(
         (&renewed["truncated"], &renewed["rows_affected"]),
         (&json!(true), &json!(620))
     );
-    let old = house
+    let old = fixture
         .rows("SELECT count(*) AS n FROM numbers WHERE v IS NULL")
         .await;
     assert_eq!(old, json!([{ "n": 0 }]));
@@ -55,22 +58,28 @@ async fn five_hundred_rows_are_read_and_all_are_written() {
 #[tokio::test]
 async fn a_result_that_is_too_large_is_refused_and_its_write_undone() {
     let limits = TestServer::builder().limits(|limits| limits.result_bytes = 5_000);
-    let house = House::on(limits.start().await, NUMBERS).await;
+    let fixture = ProjectFixture::on_server(limits.start().await, NUMBERS).await;
     let put = "INSERT INTO numbers (v) VALUES (:v), (:v) RETURNING v";
     let add = "INSERT INTO numbers (v) VALUES (:v)";
-    house
+    fixture
         .define(&[("put", put), ("add", add), ("all", "SELECT v FROM numbers")])
         .await;
-    house.done("put", &json!({ "v": "x".repeat(1_000) })).await;
-    let answer = house.op("put", &json!({ "v": "x".repeat(4_000) })).await;
+    fixture
+        .call_ok("put", &json!({ "v": "x".repeat(1_000) }))
+        .await;
+    let answer = fixture
+        .call_action("put", &json!({ "v": "x".repeat(4_000) }))
+        .await;
     answer.problem(413, "payload_too_large");
     let sql = "INSERT INTO numbers (v) VALUES (:v), (:v) RETURNING v";
-    let answer = house.query(sql, &json!({ "v": "x".repeat(4_000) })).await;
+    let answer = fixture.query(sql, &json!({ "v": "x".repeat(4_000) })).await;
     answer.problem(413, "payload_too_large");
-    assert_eq!(house.count("numbers").await, 2);
-    house.done("add", &json!({ "v": "x".repeat(6_000) })).await;
-    house
-        .op("all", &json!({}))
+    assert_eq!(fixture.count("numbers").await, 2);
+    fixture
+        .call_ok("add", &json!({ "v": "x".repeat(6_000) }))
+        .await;
+    fixture
+        .call_action("all", &json!({}))
         .await
         .problem(413, "payload_too_large");
 }
@@ -78,8 +87,8 @@ async fn a_result_that_is_too_large_is_refused_and_its_write_undone() {
 #[tokio::test]
 async fn a_body_is_64_kilobytes_at_most() {
     const BODY: usize = 65_536;
-    let house = House::new(NUMBERS).await;
-    house
+    let fixture = ProjectFixture::new(NUMBERS).await;
+    fixture
         .define(&[("add", "INSERT INTO numbers (v) VALUES (:v)")])
         .await;
     let sized = |empty: &Value, bytes: usize| {
@@ -90,7 +99,7 @@ async fn a_body_is_64_kilobytes_at_most() {
     let query = json!({ "sql": "SELECT :v AS v", "params": { "v": "~" } });
     for (path, empty) in [("/room/api/op", &call), ("/room/api/query", &query)] {
         for (bytes, status) in [(BODY, 200), (BODY + 1, 413)] {
-            let request = house.owner.request(&house.server, Method::POST, path);
+            let request = fixture.owner.request(&fixture.server, Method::POST, path);
             let answer = request
                 .body(sized(empty, bytes))
                 .answer()
@@ -101,14 +110,14 @@ async fn a_body_is_64_kilobytes_at_most() {
             }
         }
     }
-    assert_eq!(house.count("numbers").await, 1);
+    assert_eq!(fixture.count("numbers").await, 1);
     let request = format!(
         "POST /room/api/op HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-        house.server.address(),
+        fixture.server.address(),
         BODY + 1
     );
     // Not one byte of the body is ever sent.
-    house
+    fixture
         .server
         .raw(request)
         .await
@@ -118,9 +127,9 @@ async fn a_body_is_64_kilobytes_at_most() {
 #[tokio::test]
 async fn a_statement_that_takes_too_long_is_ended_and_undone() {
     let limits = TestServer::builder().limits(|limits| limits.statement_ms = 100);
-    let house = House::on(limits.start().await, NUMBERS).await;
+    let fixture = ProjectFixture::on_server(limits.start().await, NUMBERS).await;
     let count = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) AS n FROM c";
-    house
+    fixture
         .define(&[
             ("count", count),
             ("write", ENDLESS),
@@ -128,54 +137,54 @@ async fn a_statement_that_takes_too_long_is_ended_and_undone() {
         ])
         .await;
     for action in ["count", "write"] {
-        house
-            .op(action, &json!({}))
+        fixture
+            .call_action(action, &json!({}))
             .await
             .problem(400, "query_timeout");
     }
     for sql in [count, ENDLESS] {
-        house
+        fixture
             .query(sql, &json!({}))
             .await
             .problem(400, "query_timeout");
     }
-    assert_eq!(house.count("numbers").await, 0);
-    house.done("add", &json!({ "v": "x" })).await;
-    assert_eq!(house.count("numbers").await, 1);
+    assert_eq!(fixture.count("numbers").await, 0);
+    fixture.call_ok("add", &json!({ "v": "x" })).await;
+    assert_eq!(fixture.count("numbers").await, 1);
 }
 
 #[tokio::test]
 async fn a_neighbour_is_not_held_by_an_endless_statement() {
     let limits = TestServer::builder().limits(|limits| limits.statement_ms = 4_000);
-    let house = House::on(limits.start().await, NUMBERS).await;
+    let fixture = ProjectFixture::on_server(limits.start().await, NUMBERS).await;
     let read = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) AS n FROM c";
-    house.define(&[("read", read), ("write", ENDLESS)]).await;
-    let neighbour = Owner::new(&house.server, "neighbour").await;
-    let project = neighbour.project(&house.server, "Shop").await;
+    fixture.define(&[("read", read), ("write", ENDLESS)]).await;
+    let neighbour = Owner::new(&fixture.server, "neighbour").await;
+    let project = neighbour.project(&fixture.server, "Shop").await;
     let backend = format!("/{project}/backend");
     let made = neighbour
-        .post(&house.server, &backend, &json!({ "ddl": NUMBERS }))
+        .post(&fixture.server, &backend, &json!({ "ddl": NUMBERS }))
         .await;
     made.expect(201);
-    neighbour.frontend(&house.server, &project, "till").await;
+    neighbour.frontend(&fixture.server, &project, "till").await;
     let add =
         json!({ "actions": [{ "name": "add", "sql": "INSERT INTO numbers (v) VALUES (:v)" }] });
     let path = format!("{backend}/actions");
     neighbour
-        .send(&house.server, Method::PUT, &path, &add)
+        .send(&fixture.server, Method::PUT, &path, &add)
         .await
         .expect(200);
     let mut endless = JoinSet::new();
     for number in 0..4 {
         let action = if number % 2 == 0 { "read" } else { "write" };
-        let request = house
+        let request = fixture
             .server
             .json("/room/api/op", &json!({ "action": action }));
         endless.spawn(request.answer());
     }
     for _ in 0..3 {
         let body = json!({ "action": "add", "params": { "v": "x" } });
-        house.call("till", &body).await.expect(200);
+        fixture.call("till", &body).await.expect(200);
     }
     assert!(endless.try_join_next().is_none(), "they are still at it");
     for answer in endless.join_all().await {
@@ -193,10 +202,10 @@ async fn a_neighbour_is_not_held_by_an_endless_statement() {
 #[tokio::test]
 async fn a_full_database_refuses_whole_writes_until_there_is_room() {
     let limits = TestServer::builder().limits(|limits| limits.database_bytes = 262_144);
-    let house = House::on(limits.start().await, NUMBERS).await;
+    let fixture = ProjectFixture::on_server(limits.start().await, NUMBERS).await;
     let many = format!("{COUNTING} INSERT INTO numbers (v) SELECT :v FROM c");
     let remove = "DELETE FROM numbers WHERE n IN (SELECT n FROM numbers LIMIT 3)";
-    house
+    fixture
         .define(&[
             ("add", "INSERT INTO numbers (v) VALUES (:v)"),
             ("many", &many),
@@ -207,7 +216,7 @@ async fn a_full_database_refuses_whole_writes_until_there_is_room() {
     let row = json!({ "v": "x".repeat(20_000) });
     let mut added = 0;
     let full = loop {
-        let answer = house.op("add", &row).await;
+        let answer = fixture.call_action("add", &row).await;
         if answer.status != 200 {
             break answer;
         }
@@ -216,27 +225,30 @@ async fn a_full_database_refuses_whole_writes_until_there_is_room() {
     };
     full.problem(413, "database_full");
     assert!(added > 3, "{added}");
-    assert_eq!(house.count("numbers").await, added);
-    house.done("remove", &json!({})).await;
+    assert_eq!(fixture.count("numbers").await, added);
+    fixture.call_ok("remove", &json!({})).await;
     // Some of these rows would fit.
     let rows = json!({ "v": "x".repeat(20_000), "most": 10 });
-    house.op("many", &rows).await.problem(413, "database_full");
+    fixture
+        .call_action("many", &rows)
+        .await
+        .problem(413, "database_full");
     let sql = "UPDATE numbers SET v = v || v";
-    house
+    fixture
         .query(sql, &json!({}))
         .await
         .problem(413, "database_full");
-    assert_eq!(house.count("numbers").await, added - 3);
-    let lengths = house
+    assert_eq!(fixture.count("numbers").await, added - 3);
+    let lengths = fixture
         .rows("SELECT DISTINCT length(v) AS n FROM numbers")
         .await;
     assert_eq!(lengths, json!([{ "n": 20_000 }]));
-    house.done("add", &row).await;
-    house.done("clear", &json!({})).await;
-    house
-        .done("many", &json!({ "v": "small", "most": 10 }))
+    fixture.call_ok("add", &row).await;
+    fixture.call_ok("clear", &json!({})).await;
+    fixture
+        .call_ok("many", &json!({ "v": "small", "most": 10 }))
         .await;
-    assert_eq!(house.count("numbers").await, 10);
+    assert_eq!(fixture.count("numbers").await, 10);
 }
 
 /// Writers of one database share commits; whoever fails among them fails alone.
@@ -250,9 +262,9 @@ async fn a_writer_that_fails_costs_the_others_nothing() {
         "{NUMBERS}; CREATE TABLE late (a REFERENCES numbers (n) DEFERRABLE INITIALLY DEFERRED);
          INSERT INTO numbers (n) VALUES (1);"
     );
-    let house = House::on(limits.start().await, &ddl).await;
+    let fixture = ProjectFixture::on_server(limits.start().await, &ddl).await;
     let fill = format!("{COUNTING} INSERT INTO numbers (v) SELECT :v FROM c");
-    house
+    fixture
         .define(&[
             ("add", "INSERT INTO numbers (v) VALUES (:v) RETURNING n"),
             ("again", "INSERT INTO numbers (n) VALUES (:v)"),
@@ -271,7 +283,7 @@ async fn a_writer_that_fails_costs_the_others_nothing() {
             _ => ("add", json!({ "v": number })),
         };
         let body = json!({ "action": action, "params": params });
-        let request = house.server.json("/room/api/op", &body);
+        let request = fixture.server.json("/room/api/op", &body);
         writers.spawn(async move { (action, request.answer().await) });
     }
     let mut added = Vec::new();
@@ -285,7 +297,7 @@ async fn a_writer_that_fails_costs_the_others_nothing() {
     }
     added.push(1);
     added.sort_unstable();
-    let there = house.rows("SELECT n FROM numbers ORDER BY n").await;
+    let there = fixture.rows("SELECT n FROM numbers ORDER BY n").await;
     let there: Vec<_> = there
         .as_array()
         .unwrap()
@@ -293,11 +305,11 @@ async fn a_writer_that_fails_costs_the_others_nothing() {
         .map(|row| row["n"].as_u64().unwrap())
         .collect();
     assert_eq!(there, added, "what was answered, and nothing else");
-    assert_eq!(house.count("late").await, 0);
+    assert_eq!(fixture.count("late").await, 0);
 }
 
 /// A header, all its lines together.
-fn whole(answer: &Answer, name: &str) -> String {
+fn joined_header(answer: &Answer, name: &str) -> String {
     let lines = answer.headers.get_all(name).iter();
     lines
         .map(|line| line.to_str().unwrap())
@@ -306,41 +318,46 @@ fn whole(answer: &Answer, name: &str) -> String {
 }
 
 #[track_caller]
-fn limited(answer: &Answer) {
+fn assert_rate_limited(answer: &Answer) {
     answer.problem(429, "rate_limited");
     assert_eq!(answer.header("retry-after"), Some("60"));
-    assert!(!whole(answer, "ratelimit").is_empty());
+    assert!(!joined_header(answer, "ratelimit").is_empty());
 }
 
 #[tokio::test]
 async fn calls_queries_and_schemas_draw_from_one_bucket_of_their_client() {
-    let house = House::on(TestServer::builder().service_limits().start().await, GUESTS).await;
-    house.define(&[("one", "SELECT 1 AS one")]).await;
-    let ask = async |number: u32| match number % 4 {
-        0 => house.op("one", &json!({})).await,
-        1 => house.query("SELECT 1 AS one", &json!({})).await,
-        2 => house.server.get("/room/api/schema").answer().await,
-        _ => house.call("nothing", &json!({})).await,
+    let fixture =
+        ProjectFixture::on_server(TestServer::builder().service_limits().start().await, GUESTS)
+            .await;
+    fixture.define(&[("one", "SELECT 1 AS one")]).await;
+    let send_request = async |number: u32| match number % 4 {
+        0 => fixture.call_action("one", &json!({})).await,
+        1 => fixture.query("SELECT 1 AS one", &json!({})).await,
+        2 => fixture.server.get("/room/api/schema").answer().await,
+        _ => fixture.call("nothing", &json!({})).await,
     };
     for number in 0..30 {
-        let answer = ask(number).await;
+        let answer = send_request(number).await;
         assert_eq!(answer.status, [200, 200, 401, 404][number as usize % 4]);
-        let policy = whole(&answer, "ratelimit-policy");
+        let policy = joined_header(&answer, "ratelimit-policy");
         assert!(
             policy.contains(";q=120") && policy.contains(";w=60"),
             "{policy}"
         );
-        let state = whole(&answer, "ratelimit");
+        let state = joined_header(&answer, "ratelimit");
         assert!(state.contains(&format!(";r={}", 29 - number)), "{state}");
     }
     for number in 0..4 {
-        limited(&ask(number).await);
+        assert_rate_limited(&send_request(number).await);
     }
-    house.server.advance(1);
-    house.op("one", &json!({})).await.expect(200);
-    house.query("SELECT 1 AS one", &json!({})).await.expect(200);
-    limited(&ask(0).await);
-    house.server.get("/room").answer().await.expect(200);
+    fixture.server.advance(1);
+    fixture.call_action("one", &json!({})).await.expect(200);
+    fixture
+        .query("SELECT 1 AS one", &json!({}))
+        .await
+        .expect(200);
+    assert_rate_limited(&send_request(0).await);
+    fixture.server.get("/room").answer().await.expect(200);
 }
 
 #[tokio::test]
@@ -351,11 +368,11 @@ async fn a_page_has_a_bucket_that_its_clients_share() {
             limits.op_deployment_burst = 4;
         })
         .settings(|settings| settings.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]);
-    let house = House::on(builder.start().await, GUESTS).await;
-    house.define(&[("one", "SELECT 1 AS one")]).await;
-    house.publish("hall").await;
+    let fixture = ProjectFixture::on_server(builder.start().await, GUESTS).await;
+    fixture.define(&[("one", "SELECT 1 AS one")]).await;
+    fixture.publish("hall").await;
     let from = async |client: &str, slug: &str| {
-        let request = house
+        let request = fixture
             .server
             .json(&format!("/{slug}/api/op"), &json!({ "action": "one" }));
         request.header("x-forwarded-for", client).answer().await
@@ -365,27 +382,27 @@ async fn a_page_has_a_bucket_that_its_clients_share() {
     }
     // What the client's bucket refuses never touches the page's.
     for _ in 0..5 {
-        limited(&from("203.0.113.1", "room").await);
+        assert_rate_limited(&from("203.0.113.1", "room").await);
     }
     for _ in 0..2 {
         from("203.0.113.2", "room").await.expect(200);
     }
-    limited(&from("203.0.113.3", "room").await);
+    assert_rate_limited(&from("203.0.113.3", "room").await);
     from("203.0.113.4", "hall").await.expect(200);
-    house.server.advance(60);
+    fixture.server.advance(60);
     from("203.0.113.3", "room").await.expect(200);
 }
 
 #[tokio::test]
 async fn a_value_is_so_long_at_most() {
-    let house = House::new(NUMBERS).await;
+    let fixture = ProjectFixture::new(NUMBERS).await;
     // Whatever it is called: it is the caller's mistake, and nothing is kept.
     let sql = "INSERT INTO numbers (v) SELECT hex(zeroblob(200000))";
-    let answer = house.query(sql, &json!({})).await;
+    let answer = fixture.query(sql, &json!({})).await;
     assert!(
         matches!(answer.status, 400 | 413),
         "{}",
         text(&answer.json()["detail"])
     );
-    assert_eq!(house.count("numbers").await, 0);
+    assert_eq!(fixture.count("numbers").await, 0);
 }

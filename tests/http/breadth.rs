@@ -3,11 +3,15 @@
 use serde_json::json;
 use svc_tests::TestServer;
 
-use crate::account::text;
-use crate::house::{GUESTS, House, names, padded, refused};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture, assert_sql_refused, names, padded};
 
 /// Views, or common table expressions, in which each names the one before twice.
-fn doubled(levels: usize, start: &str, form: impl Fn(&str, &str) -> String) -> Vec<String> {
+fn doubling_definitions(
+    levels: usize,
+    start: &str,
+    form: impl Fn(&str, &str) -> String,
+) -> Vec<String> {
     let mut pieces = vec![form("l0", start)];
     for level in 1..=levels {
         let before = level - 1;
@@ -17,123 +21,123 @@ fn doubled(levels: usize, start: &str, form: impl Fn(&str, &str) -> String) -> V
     pieces
 }
 
-fn views(levels: usize) -> Vec<String> {
-    doubled(levels, "SELECT id FROM guests", |name, select| {
+fn doubling_views(levels: usize) -> Vec<String> {
+    doubling_definitions(levels, "SELECT id FROM guests", |name, select| {
         format!("CREATE VIEW {name} AS {select}")
     })
 }
 
 #[tokio::test]
 async fn views_that_double_are_refused_in_one_script_and_in_many() {
-    let house = House::empty(TestServer::start().await).await;
-    let script = format!("{GUESTS}\n{}", views(20).join(";\n"));
-    let problem = refused(&house.create(&script).await, "ddl_refused", &script);
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
+    let script = format!("{GUESTS}\n{}", doubling_views(20).join(";\n"));
+    let problem = assert_sql_refused(&fixture.create(&script).await, "ddl_refused", &script);
     assert!(
         text(&problem["reason"]).contains("more than 32"),
         "{problem}"
     );
-    house.get().await.problem(404, "not_found");
+    fixture.get().await.problem(404, "not_found");
 
-    house.create(GUESTS).await.expect(201);
-    house.publish("room").await;
+    fixture.create(GUESTS).await.expect(201);
+    fixture.publish("room").await;
     let mut taken = 0;
     let last = loop {
-        let sql = &views(20)[taken];
-        let answer = house.migrate(sql).await;
+        let sql = &doubling_views(20)[taken];
+        let answer = fixture.migrate(sql).await;
         if answer.status != 200 {
-            break refused(&answer, "ddl_refused", sql);
+            break assert_sql_refused(&answer, "ddl_refused", sql);
         }
         taken += 1;
     };
     assert_eq!(last["statement"], 1);
     // 1, 4, 10 and 22 tables and views.
     assert_eq!(taken, 4);
-    let detail = house.detail().await;
+    let detail = fixture.detail().await;
     assert_eq!(names(&detail["schema"]["views"]), ["l0", "l1", "l2", "l3"]);
     // A view that is made before what it names counts as if it had been made after.
     let both = "CREATE VIEW early AS SELECT * FROM late, l3; CREATE VIEW late AS SELECT * FROM l2";
-    let problem = refused(&house.migrate(both).await, "ddl_refused", both);
+    let problem = assert_sql_refused(&fixture.migrate(both).await, "ddl_refused", both);
     assert!(text(&problem["reason"]).contains("`early`"), "{problem}");
-    assert_eq!(house.rows("SELECT * FROM l3").await, json!([]));
+    assert_eq!(fixture.rows("SELECT * FROM l3").await, json!([]));
 }
 
 #[tokio::test]
 async fn views_of_much_text_and_many_views_are_refused() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     let list = |length: usize| vec!["1"; length].join(",");
     let long = format!("CREATE VIEW long AS SELECT 1 IN ({}) AS x", list(20_000));
-    refused(&house.migrate(&long).await, "ddl_refused", &long);
+    assert_sql_refused(&fixture.migrate(&long).await, "ddl_refused", &long);
     let some = format!("CREATE VIEW some AS SELECT 1 IN ({}) AS x", list(4_000));
-    house.migrate(&some).await.expect(200);
+    fixture.migrate(&some).await.expect(200);
     let thrice = "CREATE VIEW thrice AS SELECT x FROM some UNION ALL SELECT x FROM some UNION ALL SELECT x FROM some";
-    refused(&house.migrate(thrice).await, "ddl_refused", thrice);
+    assert_sql_refused(&fixture.migrate(thrice).await, "ddl_refused", thrice);
     let views = |from: usize, to: usize| {
         let views = (from..to).map(|view| format!("CREATE VIEW v{view} AS SELECT 1 AS one;"));
         views.collect::<String>()
     };
-    house.migrate(&views(0, 199)).await.expect(200);
+    fixture.migrate(&views(0, 199)).await.expect(200);
     let one_more = views(199, 200);
-    refused(&house.migrate(&one_more).await, "ddl_refused", &one_more);
+    assert_sql_refused(&fixture.migrate(&one_more).await, "ddl_refused", &one_more);
 }
 
 #[tokio::test]
 async fn common_table_expressions_that_double_are_refused() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     let expressions = |levels: usize| {
-        let with = doubled(levels, "SELECT id FROM guests", |name, select| {
+        let with = doubling_definitions(levels, "SELECT id FROM guests", |name, select| {
             format!("{name} AS ({select})")
         });
         format!("WITH {} SELECT * FROM l{levels}", with.join(", "))
     };
     let few = expressions(4);
-    house.define(&[("few", &few)]).await;
-    house.done("few", &json!({})).await;
+    fixture.define(&[("few", &few)]).await;
+    fixture.call_ok("few", &json!({})).await;
     let many = expressions(18);
-    let answer = house.query(&many, &json!({})).await;
-    let problem = refused(&answer, "statement_refused", &many);
+    let answer = fixture.query(&many, &json!({})).await;
+    let problem = assert_sql_refused(&answer, "statement_refused", &many);
     assert!(text(&problem["reason"]).contains("100 tables"), "{problem}");
     let batch = json!([{ "name": "many", "sql": many }]);
-    house.put(&batch).await.problem(400, "statement_refused");
+    fixture.put(&batch).await.problem(400, "statement_refused");
 }
 
 #[tokio::test]
 async fn a_table_is_so_wide_at_most() {
-    let house = House::empty(TestServer::start().await).await;
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     let wide = |columns: usize| {
         let columns: Vec<_> = (1..=columns).map(|column| format!("c{column}")).collect();
         format!("CREATE TABLE wide ({})", columns.join(", "))
     };
     let script = wide(501);
-    refused(&house.create(&script).await, "ddl_refused", &script);
-    house.create(&wide(500)).await.expect(201);
+    assert_sql_refused(&fixture.create(&script).await, "ddl_refused", &script);
+    fixture.create(&wide(500)).await.expect(201);
 }
 
 #[tokio::test]
 async fn definitions_take_so_many_bytes_at_most() {
     let builder = TestServer::builder().limits(|limits| limits.definition_bytes = 20_000);
-    let house = House::on(builder.start().await, GUESTS).await;
+    let fixture = ProjectFixture::on_server(builder.start().await, GUESTS).await;
     let script = |table: &str| padded(&format!("CREATE TABLE {table} (a)"), 8_000);
-    house.migrate(&script("one")).await.expect(200);
+    fixture.migrate(&script("one")).await.expect(200);
     let version = |number: usize| {
         let sql = padded(&format!("SELECT {number} AS n"), 4_000);
         json!([{ "name": "number", "sql": sql }])
     };
-    house.put(&version(1)).await.expect(200);
-    house.put(&version(2)).await.expect(200);
+    fixture.put(&version(1)).await.expect(200);
+    fixture.put(&version(2)).await.expect(200);
     // What is the same takes no more.
-    house.put(&version(2)).await.expect(200);
-    house.migrate(&script("one")).await.expect(200);
+    fixture.put(&version(2)).await.expect(200);
+    fixture.migrate(&script("one")).await.expect(200);
 
-    let full = house.put(&version(3)).await;
+    let full = fixture.put(&version(3)).await;
     let detail = text(&full.problem(400, "invalid_request")["detail"]).to_owned();
     assert!(detail.contains("20000 bytes"), "{detail}");
-    house
+    fixture
         .migrate(&script("two"))
         .await
         .problem(400, "invalid_request");
-    let called = house.done("number", &json!({})).await;
+    let called = fixture.call_ok("number", &json!({})).await;
     assert_eq!(called["rows"], json!([{ "n": 2 }]));
-    let detail = house.detail().await;
+    let detail = fixture.detail().await;
     assert_eq!(detail["migrations"].as_array().unwrap().len(), 2);
     assert!(!names(&detail["schema"]["tables"]).contains(&"two".to_owned()));
 }

@@ -3,15 +3,15 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Process, until};
+use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
-use crate::account::text;
-use crate::crashes::{Site, deed_of, points};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here: every one.
-pub(crate) const DEEDS: [&str; 1] = ["commit"];
+pub(crate) const FAULT_GROUPS: [&str; 1] = ["commit"];
 
 /// Steps of an owner and of a stranger, in their order.
 const STEPS: [&str; 10] = [
@@ -29,14 +29,14 @@ const STEPS: [&str; 10] = [
 
 /// Ids that steps have made, for those after them.
 #[derive(Default)]
-struct Made {
+struct CreatedIds {
     project: String,
     live: String,
     draft: String,
 }
 
 /// Takes a step; `None` if the server died instead of answering.
-async fn take(step: &str, site: &Site<'_>, made: &mut Made) -> Option<()> {
+async fn take_step(step: &str, site: &OwnerProcess<'_>, made: &mut CreatedIds) -> Option<()> {
     let project = format!("/{}", made.project);
     let room = format!("{project}/frontends/room");
     let (method, path, body) = match step {
@@ -65,7 +65,7 @@ async fn take(step: &str, site: &Site<'_>, made: &mut Made) -> Option<()> {
             (Method::POST, format!("{room}/promote"), promote)
         }
         "republish" => (Method::PUT, room.clone(), json!({ "content": "# Three" })),
-        "share" => return share(&site.process).await,
+        "share" => return publish_share(&site.process).await,
         "delete" => (
             Method::DELETE,
             format!("{project}/frontends/hall"),
@@ -73,13 +73,13 @@ async fn take(step: &str, site: &Site<'_>, made: &mut Made) -> Option<()> {
         ),
         other => panic!("nobody knows {other}"),
     };
-    let (status, answer) = site.ask(method, &path, Some(body)).await?;
+    let (status, answer) = site.send_request(method, &path, Some(body)).await?;
     assert!((200..300).contains(&status), "{step}: {status} {answer}");
     match step {
         "project" => made.project = text(&answer["id"]),
         "frontend" => {
             let revisions = format!("{room}/revisions");
-            let (_, list) = site.ask(Method::GET, &revisions, None).await?;
+            let (_, list) = site.send_request(Method::GET, &revisions, None).await?;
             made.live = text(&list["active_revision_id"]);
         }
         "draft" => made.draft = text(&answer["revision"]["revision_id"]),
@@ -88,7 +88,7 @@ async fn take(step: &str, site: &Site<'_>, made: &mut Made) -> Option<()> {
     Some(())
 }
 
-async fn share(process: &Process) -> Option<()> {
+async fn publish_share(process: &Process) -> Option<()> {
     let page = json!({ "type": "markdown", "content": "# Quick", "name": "quick" });
     let request = process.client().post(process.url("/api/v1/deploy"));
     let answer = request.json(&page).send().await.ok()?;
@@ -96,10 +96,10 @@ async fn share(process: &Process) -> Option<()> {
 }
 
 /// Takes steps until the server dies; returns how many were answered.
-async fn walk(site: &Site<'_>) -> usize {
-    let mut made = Made::default();
+async fn take_all_steps(site: &OwnerProcess<'_>) -> usize {
+    let mut made = CreatedIds::default();
     for (number, step) in STEPS.iter().enumerate() {
-        if take(step, site, &mut made).await.is_none() {
+        if take_step(step, site, &mut made).await.is_none() {
             return number;
         }
     }
@@ -107,7 +107,7 @@ async fn walk(site: &Site<'_>) -> usize {
 }
 
 /// All that can be seen of what the steps do, without ids and times.
-async fn seen(site: &Site<'_>) -> Value {
+async fn observable_state(site: &OwnerProcess<'_>) -> Value {
     let mut seen = Vec::new();
     for page in ["/room", "/hall", "/quick"] {
         let answer = site.process.get(page).await;
@@ -135,7 +135,7 @@ async fn seen(site: &Site<'_>) -> Value {
 }
 
 /// A data directory with a workspace, and its credential.
-async fn furnish() -> (TempDir, String) {
+async fn populate() -> (TempDir, String) {
     let data = TempDir::new().unwrap();
     let create = ["namespace", "create", "acme", "--json"];
     let made = svc().run(data.path(), &create).await.json();
@@ -143,18 +143,18 @@ async fn furnish() -> (TempDir, String) {
 }
 
 /// States that are seen before the first step and after each.
-async fn states() -> Vec<Value> {
-    let (data, credential) = furnish().await;
+async fn expected_states() -> Vec<Value> {
+    let (data, credential) = populate().await;
     let process = svc().serve(data.path(), &[]).await;
     let credential = credential.as_str();
-    let site = Site {
+    let site = OwnerProcess {
         process,
         credential,
     };
-    let (mut made, mut states) = (Made::default(), vec![seen(&site).await]);
+    let (mut made, mut states) = (CreatedIds::default(), vec![observable_state(&site).await]);
     for step in STEPS {
-        take(step, &site, &mut made).await.unwrap();
-        states.push(seen(&site).await);
+        take_step(step, &site, &mut made).await.unwrap();
+        states.push(observable_state(&site).await);
         assert_ne!(states[states.len() - 2], states[states.len() - 1], "{step}");
     }
     site.process.kill().await;
@@ -163,39 +163,45 @@ async fn states() -> Vec<Value> {
 
 #[tokio::test]
 async fn whatever_the_commit_of_death_what_was_answered_is_there() {
-    let states = states().await;
-    for point in points().into_iter().filter(|p| DEEDS.contains(&deed_of(p))) {
+    let states = expected_states().await;
+    for point in fault_points()
+        .into_iter()
+        .filter(|p| FAULT_GROUPS.contains(&fault_group(p)))
+    {
         let mut deaths = 0;
         loop {
-            let (data, credential) = furnish().await;
+            let (data, credential) = populate().await;
             let fault = format!("{point}@{}", deaths + 1);
             let (credential, mut answered) = (credential.as_str(), 0);
             // A start commits, too.
-            if let Ok(process) = svc().serve_or_die(Some(&fault), data.path(), &[]).await {
-                let dying = Site {
+            if let Ok(process) = svc()
+                .try_serve_to_fault(Some(&fault), data.path(), &[])
+                .await
+            {
+                let dying = OwnerProcess {
                     process,
                     credential,
                 };
-                answered = walk(&dying).await;
+                answered = take_all_steps(&dying).await;
                 if answered == STEPS.len() {
                     dying.process.kill().await;
                     break;
                 }
-                let (status, _) = dying.process.ended().await;
+                let (status, _) = dying.process.wait_for_exit().await;
                 assert!(!status.success(), "{fault}: it did not die");
             }
             deaths += 1;
 
             let process = svc().serve(data.path(), &[]).await;
-            let site = Site {
+            let site = OwnerProcess {
                 process,
                 credential,
             };
             let whole = async || {
-                let now = seen(&site).await;
+                let now = observable_state(&site).await;
                 states[answered..=answered + 1].contains(&now).then_some(())
             };
-            until(&format!("{fault}: a whole state"), whole).await;
+            wait_until(&format!("{fault}: a whole state"), whole).await;
             let found = svc().run(data.path(), &["check", "--json"]).await.json();
             assert_eq!(found["errors"], json!([]), "{fault}");
             site.process.kill().await;

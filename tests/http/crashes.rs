@@ -5,25 +5,25 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Process, until};
+use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
-use crate::account::text;
+use crate::owner::text;
 use crate::svc;
 use crate::{
-    audit, backend_crashes, backup_crashes, before, commands, commit_crashes, guest_crashes, live,
-    members, payments, sharing_crashes, visitors,
+    audit, backend_crashes, backup_crashes, commands, commit_crashes, earlier_installation,
+    guest_crashes, live, members, payments, sharing_crashes, visitors,
 };
 
 /// A server process, and the credential of the owner who calls it.
-pub(crate) struct Site<'a> {
+pub(crate) struct OwnerProcess<'a> {
     pub(crate) process: Process,
     pub(crate) credential: &'a str,
 }
 
-impl Site<'_> {
+impl OwnerProcess<'_> {
     /// A request of the owner's; `None` if the server died instead of answering.
-    pub(crate) async fn ask(
+    pub(crate) async fn send_request(
         &self,
         method: Method,
         path: &str,
@@ -45,28 +45,28 @@ impl Site<'_> {
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
-        self.ask(Method::GET, path, None)
+        self.send_request(Method::GET, path, None)
             .await
             .expect("the server answers")
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> (u16, Value) {
-        self.ask(Method::POST, path, Some(body))
+        self.send_request(Method::POST, path, Some(body))
             .await
             .expect("the server answers")
     }
 }
 
 /// State before the crash.
-struct Before {
+struct CreatedIds {
     project: String,
     live: String,
     draft: String,
 }
 
 /// A project with a frontend `room` whose page says One, and a draft that says Two.
-async fn furnish(data: &Path, credential: &str) -> Before {
-    let site = Site {
+async fn populate(data: &Path, credential: &str) -> CreatedIds {
+    let site = OwnerProcess {
         process: svc().serve(data, &[]).await,
         credential,
     };
@@ -85,7 +85,7 @@ async fn furnish(data: &Path, credential: &str) -> Before {
     let draft = json!({ "base_revision_id": live, "content": "# Two" });
     let draft = text(&site.post(&path, draft).await.1["revision"]["revision_id"]);
     site.process.kill().await;
-    Before {
+    CreatedIds {
         project,
         live,
         draft,
@@ -93,14 +93,14 @@ async fn furnish(data: &Path, credential: &str) -> Before {
 }
 
 /// Returns the deed that leads to a point: the first part of its name.
-pub(crate) fn deed_of(point: &str) -> &str {
+pub(crate) fn fault_group(point: &str) -> &str {
     point.split('.').next().unwrap()
 }
 
 /// Makes the request during which the server dies at a point.
-fn deed(point: &str, before: &Before) -> (Method, String, Option<Value>) {
+fn request_at_point(point: &str, before: &CreatedIds) -> (Method, String, Option<Value>) {
     let room = format!("/{}/frontends/room", before.project);
-    match deed_of(point) {
+    match fault_group(point) {
         "create" => {
             let hall = json!({ "type": "markdown", "content": "# Hall", "requested_slug": "hall" });
             (
@@ -138,7 +138,7 @@ fn page_after(point: &str) -> Option<&'static str> {
 }
 
 /// Every point that the sources name.
-pub(crate) fn points() -> BTreeSet<String> {
+pub(crate) fn fault_points() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host");
     let mut points = BTreeSet::new();
     let mut open = vec![root];
@@ -167,43 +167,43 @@ pub(crate) fn points() -> BTreeSet<String> {
 async fn whatever_the_point_of_death_what_follows_is_whole() {
     // Those of backends and backups have their own tests.
     let others = [
-        &backend_crashes::DEEDS[..],
-        &backup_crashes::DEEDS,
-        &before::DEEDS,
-        &commands::DEEDS,
-        &commit_crashes::DEEDS,
-        &guest_crashes::DEEDS,
-        &sharing_crashes::DEEDS,
-        &members::crashes::DEEDS,
-        &payments::crashes::DEEDS,
-        &visitors::crashes::DEEDS,
-        &live::DEEDS,
-        &audit::rows::DEEDS,
+        &backend_crashes::FAULT_GROUPS[..],
+        &backup_crashes::FAULT_GROUPS,
+        &earlier_installation::FAULT_GROUPS,
+        &commands::FAULT_GROUPS,
+        &commit_crashes::FAULT_GROUPS,
+        &guest_crashes::FAULT_GROUPS,
+        &sharing_crashes::FAULT_GROUPS,
+        &members::crashes::FAULT_GROUPS,
+        &payments::crashes::FAULT_GROUPS,
+        &visitors::crashes::FAULT_GROUPS,
+        &live::FAULT_GROUPS,
+        &audit::rows::FAULT_GROUPS,
     ]
     .concat();
-    let ours = |point: &String| !others.contains(&deed_of(point));
-    for point in points().into_iter().filter(ours) {
+    let ours = |point: &String| !others.contains(&fault_group(point));
+    for point in fault_points().into_iter().filter(ours) {
         let data = TempDir::new().unwrap();
         let made = svc()
             .run(data.path(), &["namespace", "create", "acme", "--json"])
             .await
             .json();
         let credential = text(&made["credential"]);
-        let before = furnish(data.path(), &credential).await;
+        let before = populate(data.path(), &credential).await;
 
-        let process = svc().serve_until(Some(&point), data.path(), &[]).await;
-        let dying = Site {
+        let process = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
+        let dying = OwnerProcess {
             process,
             credential: &credential,
         };
-        let (method, path, body) = deed(&point, &before);
+        let (method, path, body) = request_at_point(&point, &before);
         // Its answer may have left before the end, which goes on behind it.
-        let _ = dying.ask(method, &path, body).await;
-        let (status, _) = dying.process.ended().await;
+        let _ = dying.send_request(method, &path, body).await;
+        let (status, _) = dying.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let process = svc().serve(data.path(), &[]).await;
-        let site = Site {
+        let site = OwnerProcess {
             process,
             credential: &credential,
         };
@@ -220,7 +220,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         let frontends = format!("/{}/frontends", before.project);
         if point.starts_with("teardown.") {
             let gone = async || (site.get(&frontends).await.0 == 404).then_some(());
-            until("the project to be gone", gone).await;
+            wait_until("the project to be gone", gone).await;
         } else {
             let (status, list) = site.get(&frontends).await;
             assert_eq!(status, 200, "{point}");
@@ -238,7 +238,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
             let none_left = !point.starts_with("teardown.") || found["deployments"] == 0;
             none_left.then_some(())
         };
-        until("nothing to be left of what ended", whole).await;
+        wait_until("nothing to be left of what ended", whole).await;
         site.process.kill().await;
     }
 }
@@ -246,7 +246,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
 /// Ends a project by its own clock, without a request, and dies on the way.
 #[tokio::test]
 async fn whatever_the_point_of_death_what_has_expired_ends() {
-    let points = points().into_iter();
+    let points = fault_points().into_iter();
     let points: Vec<_> = points.filter(|p| p.starts_with("teardown.")).collect();
     assert!(points.len() >= 4, "{points:?}");
     for point in points {
@@ -256,9 +256,9 @@ async fn whatever_the_point_of_death_what_has_expired_ends() {
             .await
             .json();
         let credential = text(&made["credential"]);
-        let before = furnish(data.path(), &credential).await;
+        let before = populate(data.path(), &credential).await;
 
-        let dying = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let dying = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         dying.get("/room").await.expect(200);
         // No life is as short as a test's patience, so its end is moved to long ago.
         let rows = rusqlite::Connection::open(data.path().join("control.db")).unwrap();
@@ -270,11 +270,11 @@ async fn whatever_the_point_of_death_what_has_expired_ends() {
             COMMIT";
         rows.execute_batch(expired).unwrap();
         drop(rows);
-        let (status, _) = dying.ended().await;
+        let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let process = svc().serve(data.path(), &[]).await;
-        let site = Site {
+        let site = OwnerProcess {
             process,
             credential: &credential,
         };
@@ -290,7 +290,7 @@ async fn whatever_the_point_of_death_what_has_expired_ends() {
             let projects: i64 = rows.query_row(sql, [], |row| row.get(0)).unwrap();
             (found["deployments"] == 0 && projects == 0).then_some(())
         };
-        until("nothing to be left of what ended", whole).await;
+        wait_until("nothing to be left of what ended", whole).await;
         // Its slug is free, and so is its place in the plan.
         let (status, project) = site.post("", json!({ "name": "House" })).await;
         assert_eq!(

@@ -4,8 +4,8 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::TestServer;
 
-use crate::account::text;
-use crate::house::{House, names, refused};
+use crate::owner::text;
+use crate::project_fixture::{ProjectFixture, assert_sql_refused, names};
 
 /// Statements that no script may have. Each is tried after the table `extra`.
 const FORBIDDEN: [&str; 45] = [
@@ -79,23 +79,29 @@ const RESERVED: [&str; 19] = [
     "CREATE VIEW main.Svc_v AS SELECT a FROM extra",
 ];
 
-const EXTRA: &str = "CREATE TABLE extra (a, b);\n";
+const CREATE_EXTRA: &str = "CREATE TABLE extra (a, b);\n";
 
 #[tokio::test]
 async fn what_does_not_only_add_is_refused_with_its_place() {
-    let house = House::empty(TestServer::start().await).await;
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     let refusals = FORBIDDEN.iter().chain(&RESERVED);
-    let scripts: Vec<_> = refusals.map(|sql| format!("{EXTRA}{sql};\n")).collect();
+    let scripts: Vec<_> = refusals
+        .map(|sql| format!("{CREATE_EXTRA}{sql};\n"))
+        .collect();
     for script in &scripts {
-        second(&refused(&house.create(script).await, "ddl_refused", script));
-        house.get().await.problem(404, "not_found");
+        assert_second_statement(&assert_sql_refused(
+            &fixture.create(script).await,
+            "ddl_refused",
+            script,
+        ));
+        fixture.get().await.problem(404, "not_found");
     }
-    house.create("CREATE TABLE first (a)").await.expect(201);
+    fixture.create("CREATE TABLE first (a)").await.expect(201);
     for script in &scripts {
-        let answer = house.migrate(script).await;
-        second(&refused(&answer, "ddl_refused", script));
+        let answer = fixture.migrate(script).await;
+        assert_second_statement(&assert_sql_refused(&answer, "ddl_refused", script));
     }
-    let detail = house.detail().await;
+    let detail = fixture.detail().await;
     assert_eq!(
         names(&detail["schema"]["tables"]),
         ["first", "svc_payments"]
@@ -103,17 +109,20 @@ async fn what_does_not_only_add_is_refused_with_its_place() {
     assert_eq!(detail["migrations"].as_array().unwrap().len(), 1);
 }
 
-/// That it is the second statement of a script that begins with `EXTRA`, and its place is not in the first.
+/// That it is the second statement of a script that begins with `CREATE_EXTRA`, and its place is not in the first.
 #[track_caller]
-fn second(problem: &Value) {
+fn assert_second_statement(problem: &Value) {
     assert_eq!(problem["statement"], 2, "{problem}");
     let offset = problem["position"]["offset"].as_u64();
-    assert!(offset >= Some(EXTRA.trim_end().len() as u64), "{problem}");
+    assert!(
+        offset >= Some(CREATE_EXTRA.trim_end().len() as u64),
+        "{problem}"
+    );
 }
 
 #[tokio::test]
 async fn a_backend_begins_with_a_table() {
-    let house = House::empty(TestServer::start().await).await;
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     for ddl in [
         "",
         " \n\t",
@@ -127,16 +136,16 @@ async fn a_backend_begins_with_a_table() {
         "DROP TABLE t",
         "CREATE TRIGGER t AFTER INSERT ON u BEGIN SELECT 1; END",
     ] {
-        refused(&house.create(ddl).await, "ddl_refused", ddl);
-        house.get().await.problem(404, "not_found");
+        assert_sql_refused(&fixture.create(ddl).await, "ddl_refused", ddl);
+        fixture.get().await.problem(404, "not_found");
     }
 }
 
 #[tokio::test]
 async fn a_migration_says_something() {
-    let house = House::new("CREATE TABLE first (a)").await;
+    let fixture = ProjectFixture::new("CREATE TABLE first (a)").await;
     for ddl in ["", " \n", "-- nothing", ";"] {
-        refused(&house.migrate(ddl).await, "ddl_refused", ddl);
+        assert_sql_refused(&fixture.migrate(ddl).await, "ddl_refused", ddl);
     }
 }
 
@@ -173,17 +182,17 @@ const UNPREPARED: [(&str, u64, &str); 7] = [
 
 #[tokio::test]
 async fn what_sqlite_refuses_is_said_in_its_words_and_keeps_nothing() {
-    let house = House::empty(TestServer::start().await).await;
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     let check = |problem: &Value, statement: u64, says: &str| {
         assert_eq!(problem["statement"], statement, "{problem}");
         assert!(text(&problem["reason"]).contains(says), "{problem}");
     };
     for (ddl, statement, says) in UNPREPARED {
-        let problem = refused(&house.create(ddl).await, "ddl_refused", ddl);
+        let problem = assert_sql_refused(&fixture.create(ddl).await, "ddl_refused", ddl);
         check(&problem, statement, says);
-        house.get().await.problem(404, "not_found");
+        fixture.get().await.problem(404, "not_found");
     }
-    house.create("CREATE TABLE first (a)").await.expect(201);
+    fixture.create("CREATE TABLE first (a)").await.expect(201);
     let added = ["UNIQUE", "PRIMARY KEY"].map(|constraint| {
         let ddl = format!("ALTER TABLE first ADD COLUMN b {constraint}");
         (ddl, 1, format!("Cannot add a {constraint} column"))
@@ -192,10 +201,10 @@ async fn what_sqlite_refuses_is_said_in_its_words_and_keeps_nothing() {
         .each_ref()
         .map(|(ddl, at, says)| (ddl.as_str(), *at, says.as_str()));
     for (ddl, statement, says) in UNPREPARED.into_iter().chain(added) {
-        let problem = refused(&house.migrate(ddl).await, "ddl_refused", ddl);
+        let problem = assert_sql_refused(&fixture.migrate(ddl).await, "ddl_refused", ddl);
         check(&problem, statement, says);
     }
-    let detail = house.detail().await;
+    let detail = fixture.detail().await;
     assert_eq!(
         names(&detail["schema"]["tables"]),
         ["first", "svc_payments"]
@@ -226,16 +235,16 @@ const ADDITIVE: [&str; 16] = [
 
 #[tokio::test]
 async fn what_only_adds_is_taken() {
-    let house = House::empty(TestServer::start().await).await;
-    house.create("CREATE TABLE first (a);").await.expect(201);
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
+    fixture.create("CREATE TABLE first (a);").await.expect(201);
     for (version, ddl) in (2..).zip(ADDITIVE) {
-        let answer = house.migrate(ddl).await.expect(200).json();
+        let answer = fixture.migrate(ddl).await.expect(200).json();
         assert_eq!(answer["status"], "applied", "{ddl}");
         assert_eq!(answer["version"], version, "{ddl}");
     }
-    let detail = house.detail().await;
+    let detail = fixture.detail().await;
     assert_eq!(names(&detail["schema"]["views"]), ["aliased", "seen"]);
-    house.delete().await.expect(204);
+    fixture.delete().await.expect(204);
     // All in one: a script may hold as much as it likes.
     let script: String = ADDITIVE
         .iter()
@@ -243,7 +252,11 @@ async fn what_only_adds_is_taken() {
         .map(|ddl| format!("{};\n", ddl.trim_end_matches([' ', ';'])))
         .collect();
     let body = json!({ "ddl": script });
-    let made = house.send(Method::POST, "", &body).await.expect(201).json();
+    let made = fixture
+        .send(Method::POST, "", &body)
+        .await
+        .expect(201)
+        .json();
     assert_eq!(made["migrations"][0]["sql"], script);
     let [first, second] = [&made, &detail].map(|detail| {
         let mut tables = names(&detail["schema"]["tables"]);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 /// The documents, each as its name, its type and its text.
 fn documents() -> Vec<(String, &'static str, String)> {
@@ -28,7 +28,7 @@ fn documents() -> Vec<(String, &'static str, String)> {
 }
 
 /// Returns the text of a page as a reader sees it: without code, formulas and drawings, which may show what they like.
-fn prose(page: &str) -> String {
+fn prose_text(page: &str) -> String {
     let (_, main) = page.split_once("<main>").unwrap();
     let mut rest = main.split_once("</main>").unwrap().0.to_owned();
     for element in ["pre", "code", "math", "svg"] {
@@ -69,7 +69,11 @@ async fn no_mark_is_left_that_should_have_become_something() {
         );
         match kind {
             "csv" => check_table(&name, &content, page),
-            "json" => assert_eq!(bare(&tree(page)), bare(&content), "{name}"),
+            "json" => assert_eq!(
+                without_markup(&tree_text(page)),
+                without_markup(&content),
+                "{name}"
+            ),
             _ => check_prose(&name, page),
         }
     }
@@ -120,7 +124,7 @@ const TABLES: [(&str, usize, usize); 3] = [
 ];
 
 /// The text of a page's tree, without the counts of entries and what stands for folded ones.
-fn tree(page: &str) -> String {
+fn tree_text(page: &str) -> String {
     let (_, tree) = page.split_once("<div class=\"tree\"").unwrap();
     let (_, tree) = tree.split_once('>').unwrap();
     let mut rest = tree.split_once("</div></main>").unwrap().0.to_owned();
@@ -147,7 +151,7 @@ fn text(html: &str) -> String {
         .replace("&amp;", "&")
 }
 
-fn bare(text: &str) -> String {
+fn without_markup(text: &str) -> String {
     text.chars().filter(|char| !char.is_whitespace()).collect()
 }
 
@@ -156,7 +160,7 @@ fn check_prose(name: &str, page: &str) {
     let (before, note) = page
         .split_once("<p class=\"not-drawn\">")
         .unwrap_or((page, "</p>"));
-    let prose = prose(&format!("{before}{}", note.split_once("</p>").unwrap().1));
+    let prose = prose_text(&format!("{before}{}", note.split_once("</p>").unwrap().1));
     for mark in [
         "**", "__", "~~", "$$", "`", "](", "[!", "[^", "- [", "|-", "| ", "](", "---", "&lt;b",
         "##", "\\(",
@@ -196,7 +200,7 @@ async fn documents_are_in_their_languages() {
             continue;
         };
         let share = json!({ "type": "markdown", "content": content });
-        let slug = server.slug(&share).await;
+        let slug = server.publish_slug(&share).await;
         let page = server.get(&format!("/{slug}")).answer().await;
         let expected = format!("<html lang=\"{language}\">");
         assert!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use svc_tests::{Ask, Installation, TestServer, disk};
+use svc_tests::{Installation, ReadAnswer, TestServer, disk};
 
 use crate::svc;
 
@@ -11,9 +11,9 @@ use crate::svc;
 async fn every_promised_share_survives_a_kill() {
     let mut installation = Installation::new(svc());
     for answers in [1, 20, 60] {
-        let before = installation.promised();
+        let before = installation.acknowledged_shares();
         installation.kill_while_publishing(answers).await;
-        assert!(installation.promised() >= before + answers);
+        assert!(installation.acknowledged_shares() >= before + answers);
     }
 }
 
@@ -70,10 +70,10 @@ async fn burnt_bytes_are_in_no_file() {
 async fn a_start_repairs_what_was_half_done() {
     let server = TestServer::start().await;
     server
-        .slug(&json!({ "content": "kept", "name": "kept" }))
+        .publish_slug(&json!({ "content": "kept", "name": "kept" }))
         .await;
     server
-        .slug(&json!({ "content": "kept once", "name": "once", "one_time": true }))
+        .publish_slug(&json!({ "content": "kept once", "name": "once", "one_time": true }))
         .await;
     let (once, content) = (server.data().join("once"), server.data().join("content"));
     let kept = disk::names(&once);
@@ -103,7 +103,7 @@ async fn a_start_repairs_what_was_half_done() {
             .is_empty()
             .then_some(())
     };
-    svc_tests::until("the orphan to be collected", repaired).await;
+    svc_tests::wait_until("the orphan to be collected", repaired).await;
     assert_eq!(server.get("/kept").answer().await.text(), "kept");
     assert_eq!(server.post("/once").answer().await.text(), "kept once");
     let checked = server.command(&svc(), &["check", "--json"]).await.json();

@@ -8,19 +8,21 @@ use axum::extract::{Request, State};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use svc::config::Edge;
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
-use crate::account::Owner;
+use crate::owner::Owner;
 use crate::svc;
 
 /// A recording double of the purge API: the calls so far, and how the next ones are answered.
 #[derive(Clone, Debug, Default)]
-struct Recorder(Arc<Mutex<(Vec<Value>, Vec<u16>)>>);
+struct PurgeRecorder(Arc<Mutex<(Vec<Value>, Vec<u16>)>>);
 
-impl Recorder {
+impl PurgeRecorder {
     async fn start() -> (Self, Edge) {
         let recorder = Self::default();
-        let router = Router::new().fallback(record).with_state(recorder.clone());
+        let router = Router::new()
+            .fallback(record_purge)
+            .with_state(recorder.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -42,9 +44,9 @@ impl Recorder {
     }
 
     /// Waits for so many calls; returns the prefixes of the last.
-    async fn call(&self, count: usize) -> BTreeSet<String> {
+    async fn wait_for_calls(&self, count: usize) -> BTreeSet<String> {
         let there = async || self.calls().get(count - 1).cloned();
-        let call = until("the edge to be called", there).await;
+        let call = wait_until("the edge to be called", there).await;
         let prefixes = call["prefixes"].as_array().unwrap().iter();
         prefixes
             .map(|prefix| prefix.as_str().unwrap().to_owned())
@@ -52,7 +54,7 @@ impl Recorder {
     }
 }
 
-async fn record(State(recorder): State<Recorder>, request: Request) -> StatusCode {
+async fn record_purge(State(recorder): State<PurgeRecorder>, request: Request) -> StatusCode {
     assert_eq!(
         (request.method(), request.uri().path()),
         (&Method::POST, "/client/v4/zones/zone/purge_cache")
@@ -66,7 +68,7 @@ async fn record(State(recorder): State<Recorder>, request: Request) -> StatusCod
     StatusCode::from_u16(state.1.pop().unwrap_or(200)).unwrap()
 }
 
-async fn served(edge: Edge) -> TestServer {
+async fn start_with_edge(edge: Edge) -> TestServer {
     TestServer::builder()
         .settings(|settings| settings.edge = Some(edge))
         .start()
@@ -74,7 +76,7 @@ async fn served(edge: Edge) -> TestServer {
 }
 
 /// Waits until what was sent is noted, so that the clock can be moved on from there.
-async fn settled(server: &TestServer) {
+async fn wait_until_noted(server: &TestServer) {
     let app = server.server().app();
     let none_due = async || {
         let now = app.clock.now();
@@ -84,10 +86,10 @@ async fn settled(server: &TestServer) {
             .read(move |c| c.query_row(sql, [now], |row| row.get::<_, bool>(0)));
         read.await.unwrap().then_some(())
     };
-    until("the queue to be settled", none_due).await;
+    wait_until("the queue to be settled", none_due).await;
 }
 
-fn both(server: &TestServer, slug: &str) -> BTreeSet<String> {
+fn prefixes_of_both_hosts(server: &TestServer, slug: &str) -> BTreeSet<String> {
     let port = server.address().port();
     [
         format!("localhost:{port}/{slug}"),
@@ -98,8 +100,8 @@ fn both(server: &TestServer, slug: &str) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn every_change_of_a_frontend_is_purged_twice() {
-    let (recorder, edge) = Recorder::start().await;
-    let server = served(edge).await;
+    let (recorder, edge) = PurgeRecorder::start().await;
+    let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
     let path = format!("/{project}/frontends/room");
@@ -107,8 +109,12 @@ async fn every_change_of_a_frontend_is_purged_twice() {
     let mut purged_twice = async |what: &str| {
         for _ in 0..2 {
             calls += 1;
-            assert_eq!(recorder.call(calls).await, both(&server, "room"), "{what}");
-            settled(&server).await;
+            assert_eq!(
+                recorder.wait_for_calls(calls).await,
+                prefixes_of_both_hosts(&server, "room"),
+                "{what}"
+            );
+            wait_until_noted(&server).await;
             server.advance(10);
         }
     };
@@ -148,7 +154,7 @@ async fn every_change_of_a_frontend_is_purged_twice() {
     owner.delete(&server, &path).await.expect(204);
     purged_twice("delete").await;
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     let share = json!({ "content": "x", "name": "room" });
     let share = server.deploy(&share).await;
@@ -167,24 +173,27 @@ async fn every_change_of_a_frontend_is_purged_twice() {
 
 #[tokio::test]
 async fn an_edge_that_fails_delays_nobody_and_is_asked_again() {
-    let (recorder, edge) = Recorder::start().await;
+    let (recorder, edge) = PurgeRecorder::start().await;
     recorder.answer(&[500, 429]);
-    let server = served(edge).await;
+    let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
     owner.frontend(&server, &project, "room").await;
     server.get("/room").answer().await.expect(200);
     for call in 1..=3 {
-        assert_eq!(recorder.call(call).await, both(&server, "room"));
-        settled(&server).await;
+        assert_eq!(
+            recorder.wait_for_calls(call).await,
+            prefixes_of_both_hosts(&server, "room")
+        );
+        wait_until_noted(&server).await;
         server.advance(5);
     }
 }
 
 #[tokio::test]
 async fn a_call_has_thirty_prefixes_at_most() {
-    let (recorder, edge) = Recorder::start().await;
-    let server = served(edge).await;
+    let (recorder, edge) = PurgeRecorder::start().await;
+    let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let made = json!({ "name": "House", "ttl_seconds": 60 });
     let made = owner.post(&server, "", &made).await.expect(201).json();
@@ -193,7 +202,10 @@ async fn a_call_has_thirty_prefixes_at_most() {
     for slug in &slugs {
         owner.frontend(&server, project, slug).await;
     }
-    let wanted: BTreeSet<_> = slugs.iter().flat_map(|slug| both(&server, slug)).collect();
+    let wanted: BTreeSet<_> = slugs
+        .iter()
+        .flat_map(|slug| prefixes_of_both_hosts(&server, slug))
+        .collect();
     let all = async |from: usize| {
         let calls = recorder.calls();
         let prefixes = calls[from..]
@@ -202,10 +214,10 @@ async fn a_call_has_thirty_prefixes_at_most() {
         let seen: BTreeSet<_> = prefixes.map(|p| p.as_str().unwrap().to_owned()).collect();
         (seen == wanted).then_some(calls.len())
     };
-    let before = until("all to be purged", async || all(0).await).await;
+    let before = wait_until("all to be purged", async || all(0).await).await;
     // The project's end purges them all at once.
     server.advance(60);
-    until("all to be purged again", async || all(before).await).await;
+    wait_until("all to be purged again", async || all(before).await).await;
     for call in recorder.calls() {
         assert!(call["prefixes"].as_array().unwrap().len() <= 30);
     }
@@ -213,8 +225,8 @@ async fn a_call_has_thirty_prefixes_at_most() {
 
 #[tokio::test]
 async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
-    let (_, edge) = Recorder::start().await;
-    let server = served(edge).await;
+    let (_, edge) = PurgeRecorder::start().await;
+    let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let sites = format!("localhost:{}", server.address().port());
     for (name, project, life) in [
@@ -241,7 +253,7 @@ async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
     let address = server.get("/short").answer().await.expect(200);
     assert_eq!(address.header("cdn-cache-control"), None);
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     let share = server.get_raw(&sites, "/share").await.expect(200);
     assert_eq!(share.header("cdn-cache-control"), None);
@@ -249,7 +261,7 @@ async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
 
 #[tokio::test]
 async fn the_api_host_is_no_edges_if_it_is_not_the_sites_host() {
-    let (_, edge) = Recorder::start().await;
+    let (_, edge) = PurgeRecorder::start().await;
     let server = TestServer::builder()
         .settings(|settings| {
             settings.edge = Some(edge);
@@ -272,26 +284,32 @@ async fn the_api_host_is_no_edges_if_it_is_not_the_sites_host() {
 
 #[tokio::test]
 async fn what_an_operator_does_while_no_server_runs_is_purged_by_the_next() {
-    let (recorder, edge) = Recorder::start().await;
-    let server = served(edge).await;
+    let (recorder, edge) = PurgeRecorder::start().await;
+    let server = start_with_edge(edge).await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
     owner.frontend(&server, &project, "room").await;
     for call in 1..=2 {
-        assert_eq!(recorder.call(call).await, both(&server, "room"));
-        settled(&server).await;
+        assert_eq!(
+            recorder.wait_for_calls(call).await,
+            prefixes_of_both_hosts(&server, "room")
+        );
+        wait_until_noted(&server).await;
         server.advance(10);
     }
     let disable = async |data: &std::path::Path| {
         let done = svc().run(data, &["deployment", "disable", "room"]).await;
         assert!(done.success, "{done:?}");
     };
-    let server = server.restart_after(disable).await;
+    let server = server.restart_after_change(disable).await;
     // However late it comes back.
     server.advance(7200);
     for call in 3..=4 {
-        assert_eq!(recorder.call(call).await, both(&server, "room"));
-        settled(&server).await;
+        assert_eq!(
+            recorder.wait_for_calls(call).await,
+            prefixes_of_both_hosts(&server, "room")
+        );
+        wait_until_noted(&server).await;
         server.advance(10);
     }
     let server = server.restart().await;

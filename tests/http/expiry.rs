@@ -1,21 +1,21 @@
 //! The end of quick shares: after seven days they are gone, their slugs free, and their content collected.
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer, disk};
+use svc_tests::{ReadAnswer, TestServer, disk};
 
 const WEEK: u64 = 7 * 24 * 3600;
 
-async fn with_page() -> TestServer {
+async fn start_with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({ "content": "words-that-expire", "name": "page" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server.get("/page").answer().await.expect(200);
     server
 }
 
 #[tokio::test]
 async fn a_share_lives_for_seven_days_to_the_second() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(WEEK - 1);
     server.get("/page").answer().await.expect(200);
     server.get("/page/raw").answer().await.expect(200);
@@ -35,7 +35,7 @@ async fn a_share_lives_for_seven_days_to_the_second() {
 
 #[tokio::test]
 async fn what_is_over_is_told_like_what_never_was() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(WEEK);
     let (over, never) = (
         server.get("/page").answer().await,
@@ -53,10 +53,10 @@ async fn what_is_over_is_told_like_what_never_was() {
 
 #[tokio::test]
 async fn the_slug_is_free_at_once() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(WEEK);
     let body = json!({ "content": "the next", "name": "page" });
-    assert_eq!(server.slug(&body).await, "page");
+    assert_eq!(server.publish_slug(&body).await, "page");
     assert_eq!(server.get("/page").answer().await.text(), "the next");
 }
 
@@ -67,7 +67,7 @@ async fn a_protected_share_ends_for_those_who_unlocked_it() {
         .start()
         .await;
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let cookie = server.unlock("safe", "p").await;
     server.advance(60);
     let answer = server.get("/safe").header("cookie", cookie).answer().await;
@@ -78,12 +78,12 @@ async fn a_protected_share_ends_for_those_who_unlocked_it() {
 
 #[tokio::test]
 async fn content_goes_after_a_grace_and_only_if_nobody_needs_it() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(WEEK / 2);
     let body = json!({ "content": "words-that-expire", "name": "younger" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let other = json!({ "content": "other-words-that-go", "name": "other" });
-    server.slug(&other).await;
+    server.publish_slug(&other).await;
     server.advance(WEEK / 2);
     let app = server.server().app();
     app.expiry.sweep().await.unwrap();
@@ -112,13 +112,13 @@ async fn content_goes_after_a_grace_and_only_if_nobody_needs_it() {
 
 #[tokio::test]
 async fn publishing_again_what_is_about_to_go_keeps_it() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(WEEK);
     let app = server.server().app();
     app.expiry.sweep().await.unwrap();
     server.advance(3600);
     let body = json!({ "content": "words-that-expire", "name": "again" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     app.collector.collect().await.unwrap();
     app.serving.pages().forget("again");
     let page = server.get("/again").answer().await.expect(200);
@@ -127,12 +127,12 @@ async fn publishing_again_what_is_about_to_go_keeps_it() {
 
 #[tokio::test]
 async fn content_that_was_needed_again_has_its_grace_again() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let app = server.server().app();
     server.advance(WEEK);
     app.expiry.sweep().await.unwrap();
     let body = json!({ "content": "words-that-expire", "name": "again" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server.advance(WEEK);
     app.expiry.sweep().await.unwrap();
     assert_eq!(app.collector.collect().await.unwrap(), 0);

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::Method;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 use tempfile::TempDir;
 
-use crate::account::Owner;
-use crate::house::{GUESTS, House};
+use crate::owner::Owner;
+use crate::project_fixture::{GUESTS, ProjectFixture};
 
 const SHOP: &str =
     "CREATE TABLE things (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, price INTEGER);
@@ -20,19 +20,19 @@ const SHOP: &str =
     CREATE VIEW cheap AS SELECT name FROM things WHERE price < 10;
     INSERT INTO things (name, price) VALUES ('  Cup', 3), ('Bowl ', 12), (x'20ff20', 20);";
 
-async fn export(house: &House) -> Answer {
-    let path = format!("/{}/backend/export", house.project);
-    house.owner.get(&house.server, &path).await
+async fn export(fixture: &ProjectFixture) -> Answer {
+    let path = format!("/{}/backend/export", fixture.project);
+    fixture.owner.get(&fixture.server, &path).await
 }
 
 /// Opens a file that is alone in its directory, without anything of the service's.
-fn opened(directory: &Path, file: &[u8]) -> Connection {
+fn open_export(directory: &Path, file: &[u8]) -> Connection {
     let path = directory.join("export.db");
     std::fs::write(&path, file).unwrap();
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
 }
 
-fn words(connection: &Connection, sql: &str) -> Vec<String> {
+fn query_texts(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection.prepare(sql).unwrap();
     let rows = statement.query_map([], |row| row.get(0)).unwrap();
     rows.map(Result::unwrap).collect()
@@ -40,14 +40,14 @@ fn words(connection: &Connection, sql: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn it_is_one_plain_file_of_what_is_the_owners() {
-    let house = House::new(SHOP).await;
+    let fixture = ProjectFixture::new(SHOP).await;
     let secret = "what-was-deleted-must-not-be-in-it";
     let insert = "INSERT INTO things (name, price) VALUES (:name, 1)";
     let name = json!({ "name": secret.repeat(200) });
-    house.query(insert, &name).await.expect(200);
+    fixture.query(insert, &name).await.expect(200);
     let delete = "DELETE FROM things WHERE price = 1";
-    house.query(delete, &json!({})).await.expect(200);
-    let answer = export(&house).await.expect(200);
+    fixture.query(delete, &json!({})).await.expect(200);
+    let answer = export(&fixture).await.expect(200);
     assert_eq!(
         answer.header("content-type"),
         Some("application/vnd.sqlite3")
@@ -64,7 +64,7 @@ async fn it_is_one_plain_file_of_what_is_the_owners() {
     assert!(!holds(secret.as_bytes()) && !holds(b"svc_migrations"));
 
     let directory = TempDir::new().unwrap();
-    let file = opened(directory.path(), &answer.body);
+    let file = open_export(directory.path(), &answer.body);
     let names = "SELECT type || ' ' || name FROM sqlite_schema WHERE name NOT LIKE '%autoindex%' ORDER BY 1";
     let shown = [
         "index things_by_name",
@@ -73,14 +73,14 @@ async fn it_is_one_plain_file_of_what_is_the_owners() {
         "table things",
         "view cheap",
     ];
-    assert_eq!(words(&file, names), shown);
-    assert_eq!(words(&file, "PRAGMA integrity_check"), ["ok"]);
-    assert_eq!(words(&file, "SELECT name FROM cheap"), ["  Cup"]);
+    assert_eq!(query_texts(&file, names), shown);
+    assert_eq!(query_texts(&file, "PRAGMA integrity_check"), ["ok"]);
+    assert_eq!(query_texts(&file, "SELECT name FROM cheap"), ["  Cup"]);
     let indexed =
         "SELECT name FROM things INDEXED BY things_by_name WHERE trim(lower(name)) = 'bowl'";
-    assert_eq!(words(&file, indexed), ["Bowl "]);
+    assert_eq!(query_texts(&file, indexed), ["Bowl "]);
     assert_eq!(
-        words(&file, "SELECT CAST(seq AS TEXT) FROM sqlite_sequence"),
+        query_texts(&file, "SELECT CAST(seq AS TEXT) FROM sqlite_sequence"),
         ["4"]
     );
     drop(file);
@@ -102,26 +102,28 @@ async fn it_is_one_plain_file_of_what_is_the_owners() {
     assert_eq!(left.len(), 1, "opening it leaves files beside it");
     // Nothing of it stays on the disk, and the database is as it was.
     assert_eq!(
-        svc_tests::disk::names(&house.server.data().join("tmp")),
+        svc_tests::disk::names(&fixture.server.data().join("tmp")),
         Vec::<String>::new()
     );
-    assert_eq!(house.detail().await["warnings"], json!([]));
+    assert_eq!(fixture.detail().await["warnings"], json!([]));
 }
 
 #[tokio::test]
 async fn it_is_of_one_moment_while_others_write() {
-    let house = House::new("CREATE TABLE halves (n INTEGER NOT NULL, half INTEGER NOT NULL)").await;
-    house
+    let fixture =
+        ProjectFixture::new("CREATE TABLE halves (n INTEGER NOT NULL, half INTEGER NOT NULL)")
+            .await;
+    fixture
         .define(&[("add", "INSERT INTO halves VALUES (:n, 1), (:n, 2)")])
         .await;
-    let (house, stop) = (Arc::new(house), Arc::new(AtomicBool::new(false)));
+    let (fixture, stop) = (Arc::new(fixture), Arc::new(AtomicBool::new(false)));
     let writers: Vec<_> = (0..4)
         .map(|writer| {
-            let (house, stop) = (Arc::clone(&house), Arc::clone(&stop));
+            let (fixture, stop) = (Arc::clone(&fixture), Arc::clone(&stop));
             tokio::spawn(async move {
                 let mut written = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    house.done("add", &json!({ "n": writer })).await;
+                    fixture.call_ok("add", &json!({ "n": writer })).await;
                     written += 1;
                 }
                 written
@@ -130,9 +132,9 @@ async fn it_is_of_one_moment_while_others_write() {
         .collect();
     let (directory, mut before) = (TempDir::new().unwrap(), 0);
     for _ in 0..10 {
-        house.done("add", &json!({ "n": 9 })).await;
-        let answer = export(&house).await.expect(200);
-        let file = opened(directory.path(), &answer.body);
+        fixture.call_ok("add", &json!({ "n": 9 })).await;
+        let answer = export(&fixture).await.expect(200);
+        let file = open_export(directory.path(), &answer.body);
         let count = |sql: &str| {
             file.query_row::<i64, _, _>(sql, [], |row| row.get(0))
                 .unwrap()
@@ -154,13 +156,13 @@ async fn it_is_of_one_moment_while_others_write() {
 async fn it_is_for_the_owner_of_a_backend() {
     let server = TestServer::start().await;
     let other = Owner::new(&server, "zeta").await;
-    let house = House::empty(server).await;
-    let path = format!("/{}/backend/export", house.project);
-    export(&house).await.problem(404, "not_found");
-    house.create(GUESTS).await.expect(201);
-    let query = house
+    let fixture = ProjectFixture::without_backend(server).await;
+    let path = format!("/{}/backend/export", fixture.project);
+    export(&fixture).await.problem(404, "not_found");
+    fixture.create(GUESTS).await.expect(201);
+    let query = fixture
         .owner
-        .get(&house.server, &format!("{path}?full=1"))
+        .get(&fixture.server, &format!("{path}?full=1"))
         .await;
     assert!(
         query.problem(400, "invalid_request")["detail"]
@@ -169,20 +171,20 @@ async fn it_is_for_the_owner_of_a_backend() {
             .contains("full")
     );
     other
-        .get(&house.server, &path)
+        .get(&fixture.server, &path)
         .await
         .problem(403, "forbidden");
-    let anonymous = house
+    let anonymous = fixture
         .server
         .get(&format!("/api/v1/projects{path}"))
         .answer()
         .await;
     anonymous.problem(401, "unauthorized");
-    let posted = house
+    let posted = fixture
         .owner
-        .send(&house.server, Method::POST, &path, &json!({}))
+        .send(&fixture.server, Method::POST, &path, &json!({}))
         .await;
     posted.problem(405, "method_not_allowed");
-    house.delete().await.expect(204);
-    export(&house).await.problem(404, "not_found");
+    fixture.delete().await.expect(204);
+    export(&fixture).await.problem(404, "not_found");
 }

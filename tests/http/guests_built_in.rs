@@ -14,7 +14,7 @@ use crate::svc;
 fn bench() -> Bench {
     let wall = Duration::from_secs(60);
     Bench {
-        cache: svc_tests::cache(),
+        cache: svc_tests::guest_cache_dir(),
         limits: GuestLimits {
             render: Limits {
                 wall,
@@ -88,7 +88,9 @@ async fn the_first_start_says_how_far_it_is() {
     let (data, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let cache = home.path().join("compiled");
     let cache = [("SVC_CACHE", cache.to_str().unwrap())];
-    let server = svc().serve_with(&cache, &[], data.path(), &[]).await;
+    let server = svc()
+        .serve_with_environment(&cache, &[], data.path(), &[])
+        .await;
     let (mut said, mut seen) = (String::new(), String::new());
     loop {
         let probe = server.get("/readyz").await;

@@ -6,15 +6,15 @@ use http::Method;
 use serde_json::{Value, json};
 use svc::config::Edge;
 use svc_sandbox::{World, built_in};
-use svc_tests::guests::{Manners, again, write};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::guests::{RendererBehaviour, with_other_digest, write};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
-use crate::account::Owner;
-use crate::guests::{file, guest, install, signed, status};
+use crate::guests::{guest, install, page_signature, status, write_renderer};
+use crate::owner::Owner;
 
 /// A server with an owner's page, a stranger's, a protected one and two to be read once.
-async fn furnished() -> (TestServer, Owner, String) {
+async fn populated_server() -> (TestServer, Owner, String) {
     // Nobody listens there: what is to be purged stays in the queue.
     let edge = Edge {
         zone_id: "zone".into(),
@@ -35,7 +35,7 @@ async fn furnished() -> (TestServer, Owner, String) {
         json!({ "type": "markdown", "content": "# Once", "name": "once", "one_time": true }),
         json!({ "type": "html", "content": "<p>once", "name": "once-html", "one_time": true }),
     ] {
-        server.slug(&body).await;
+        server.publish_slug(&body).await;
     }
     (server, owner, project)
 }
@@ -47,7 +47,7 @@ async fn check(server: &TestServer, file: &Path, out: &Path) -> Value {
 }
 
 /// The folder of a page that differs: its slug, and which deployment it is.
-fn difference(out: &Path, slug: &str) -> PathBuf {
+fn difference_folder(out: &Path, slug: &str) -> PathBuf {
     let mut folders = std::fs::read_dir(out.join("pages")).unwrap();
     folders
         .find_map(|entry| {
@@ -60,11 +60,16 @@ fn difference(out: &Path, slug: &str) -> PathBuf {
 
 #[tokio::test]
 async fn a_check_tries_what_is_stored() {
-    let (server, owner, project) = furnished().await;
+    let (server, owner, project) = populated_server().await;
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("out");
-    let before = server.stored();
-    let found = check(&server, &file(&folder, "new", Manners::Good), &out).await;
+    let before = server.snapshot();
+    let found = check(
+        &server,
+        &write_renderer(&folder, "new", RendererBehaviour::Good),
+        &out,
+    )
+    .await;
     assert_eq!(found["ok"], true, "{found}");
     let replay = &found["replay"];
     let counts = |identical, differing, newly_failing| {
@@ -85,11 +90,12 @@ async fn a_check_tries_what_is_stored() {
     assert_eq!(found["differences"], json!(out));
     let pages = svc_tests::disk::names(&out.join("pages"));
     assert_eq!(pages.len(), 4, "{pages:?}");
-    let read = |slug, name| std::fs::read_to_string(difference(&out, slug).join(name)).unwrap();
-    assert_eq!(signed(&read("room", "new.html")), Some("new"));
-    assert_eq!(signed(&read("share", "old.html")), None);
+    let read =
+        |slug, name| std::fs::read_to_string(difference_folder(&out, slug).join(name)).unwrap();
+    assert_eq!(page_signature(&read("room", "new.html")), Some("new"));
+    assert_eq!(page_signature(&read("share", "old.html")), None);
     assert!(read("room", "new.html").contains("data-slug=\"room\""));
-    assert_eq!(server.stored(), before, "a check only reads");
+    assert_eq!(server.snapshot(), before, "a check only reads");
 
     // The next ones need a folder of their own.
     let file = folder.path().join("new.wasm");
@@ -106,12 +112,12 @@ async fn a_check_tries_what_is_stored() {
     let trap = json!({ "type": "markdown", "content": "trap", "requested_slug": "trap" });
     let path = format!("/{project}/frontends");
     owner.post(&server, &path, &trap).await.expect(201);
-    let bad = crate::guests::file(&folder, "bad", Manners::Bad);
+    let bad = crate::guests::write_renderer(&folder, "bad", RendererBehaviour::Bad);
     let second = folder.path().join("second");
     let found = check(&server, &bad, &second).await;
     assert_eq!(found["ok"], false);
     assert_eq!(found["replay"]["open"], counts(1, 2, 1), "{found}");
-    let trap = difference(&second, "trap");
+    let trap = difference_folder(&second, "trap");
     let why = std::fs::read_to_string(trap.join("new.error.txt"));
     assert!(why.unwrap().contains("failed"));
     assert!(trap.join("old.html").is_file());
@@ -133,7 +139,7 @@ async fn a_check_tries_what_is_stored() {
 
 #[tokio::test]
 async fn a_check_of_a_gate_judges_what_is_stored() {
-    let (server, owner, project) = furnished().await;
+    let (server, owner, project) = populated_server().await;
     let folder = TempDir::new().unwrap();
     let backend = json!({ "ddl": "CREATE TABLE a (x)" });
     let path = format!("/{project}/backend");
@@ -151,7 +157,11 @@ async fn a_check_of_a_gate_judges_what_is_stored() {
         .send(&server, Method::PUT, &path, &actions)
         .await
         .expect(200);
-    let gate = write(folder.path(), "gate", &again(built_in(World::Gate), b'a'));
+    let gate = write(
+        folder.path(),
+        "gate",
+        &with_other_digest(built_in(World::Gate), b'a'),
+    );
     let found = check(&server, &gate, &folder.path().join("out")).await;
     assert_eq!(found["ok"], true, "{found}");
     assert_eq!(found["world"], "gate");
@@ -162,30 +172,30 @@ async fn a_check_of_a_gate_judges_what_is_stored() {
 }
 
 /// Waits until a rerender is done; returns how it went.
-async fn rerendered(server: &TestServer) -> Value {
+async fn wait_for_rerender(server: &TestServer) -> Value {
     let requested = guest(server, &["rerender"]).await.json();
     assert_eq!(requested["server_running"], true);
-    finished(server).await
+    wait_for_requested_rerender(server).await
 }
 
 /// Waits until a rerender that was asked for has finished.
-async fn finished(server: &TestServer) -> Value {
+async fn wait_for_requested_rerender(server: &TestServer) -> Value {
     let done = async || {
         let rerender = status(server).await["rerender"].clone();
         rerender["finished_at"].is_string().then_some(rerender)
     };
-    until("pages to be rendered again", done).await
+    wait_until("pages to be rendered again", done).await
 }
 
 /// Installs a renderer that fails, or is slow, on what is stored.
-async fn install_unseen(server: &TestServer, file: &Path) {
+async fn install_without_check(server: &TestServer, file: &Path) {
     let arguments = ["install", "--no-replay", file.to_str().unwrap()];
     let installed = guest(server, &arguments).await.json();
     assert_eq!(installed["effect"], "switched");
 }
 
 /// Publishes Markdown as an owner's page, of which its source is the slug, too; returns where the project's pages are.
-async fn also(server: &TestServer, owner: &Owner, project: &str, source: &str) -> String {
+async fn publish_page(server: &TestServer, owner: &Owner, project: &str, source: &str) -> String {
     let page = json!({ "type": "markdown", "content": source, "requested_slug": source });
     let path = format!("/{project}/frontends");
     owner.post(server, &path, &page).await.expect(201);
@@ -194,7 +204,7 @@ async fn also(server: &TestServer, owner: &Owner, project: &str, source: &str) -
 
 #[tokio::test]
 async fn pages_are_rendered_again_by_the_guest_that_serves() {
-    let (server, owner, project) = furnished().await;
+    let (server, owner, project) = populated_server().await;
     let folder = TempDir::new().unwrap();
     let get = async |path: &str| server.get(path).answer().await.expect(200);
     let old = get("/room").await;
@@ -209,15 +219,19 @@ async fn pages_are_rendered_again_by_the_guest_that_serves() {
     let preview = draft["preview_url"].as_str().unwrap();
     let preview = &preview[preview.find("/_preview").unwrap()..];
     let previewed = get(preview).await;
-    purges(&server, true).await;
+    read_purges(&server, true).await;
 
-    install(&server, &file(&folder, "new", Manners::Good)).await;
+    install(
+        &server,
+        &write_renderer(&folder, "new", RendererBehaviour::Good),
+    )
+    .await;
     assert_eq!(
-        signed(get("/room").await.text()),
+        page_signature(get("/room").await.text()),
         None,
         "only when asked to"
     );
-    let done = rerendered(&server).await;
+    let done = wait_for_rerender(&server).await;
     let counts = ["total", "changed", "unchanged", "failed", "skipped"].map(|name| &done[name]);
     assert_eq!(
         counts,
@@ -225,20 +239,20 @@ async fn pages_are_rendered_again_by_the_guest_that_serves() {
         "{done}"
     );
     let new = get("/room").await;
-    assert_eq!(signed(new.text()), Some("new"));
+    assert_eq!(page_signature(new.text()), Some("new"));
     assert!(new.text().contains("data-slug=\"room\""));
     assert_ne!(new.header("etag"), old.header("etag"));
-    assert_eq!(signed(get("/share").await.text()), Some("new"));
+    assert_eq!(page_signature(get("/share").await.text()), Some("new"));
     assert_eq!(get("/plain").await.text(), "<p>html");
     let cookie = server.unlock("safe", "p").await;
     let safe = server.get("/safe").header("cookie", cookie).answer().await;
-    assert_eq!(signed(safe.expect(200).text()), Some("new"));
+    assert_eq!(page_signature(safe.expect(200).text()), Some("new"));
     // What was promised never to change has not, nor what has no source.
     assert_eq!(get(preview).await.body, previewed.body);
     let once = server.post("/once").answer().await.expect(200);
-    assert_eq!(signed(once.text()), None);
+    assert_eq!(page_signature(once.text()), None);
     // The edge is told of the owner's page, whose bytes are others, and of nothing else.
-    let queued = purges(&server, false).await;
+    let queued = read_purges(&server, false).await;
     assert!(
         !queued.is_empty() && queued.iter().all(|prefix| prefix.ends_with("/room")),
         "{queued:?}"
@@ -250,16 +264,20 @@ async fn pages_are_rendered_again_by_the_guest_that_serves() {
     assert_eq!(checked["errors"], json!([]));
 
     // A second time there is nothing left to do.
-    let done = rerendered(&server).await;
+    let done = wait_for_rerender(&server).await;
     assert_eq!(done["total"], 0, "{done}");
 }
 
 #[tokio::test]
 async fn a_page_that_changes_while_it_is_rendered_again_is_left_alone() {
-    let (server, owner, project) = furnished().await;
+    let (server, owner, project) = populated_server().await;
     let folder = TempDir::new().unwrap();
-    let path = also(&server, &owner, &project, "slow").await;
-    install_unseen(&server, &file(&folder, "new", Manners::Slow)).await;
+    let path = publish_page(&server, &owner, &project, "slow").await;
+    install_without_check(
+        &server,
+        &write_renderer(&folder, "new", RendererBehaviour::Slow),
+    )
+    .await;
     guest(&server, &["rerender"]).await.json();
     // It is the newest, and so the last: a guest that works when all others are done works on it.
     let busy = async || {
@@ -269,11 +287,11 @@ async fn a_page_that_changes_while_it_is_rendered_again_is_left_alone() {
         let works = metrics.contains("svc_guest_instances 1\n");
         (others == [Some(3), Some(1)] && works).then_some(())
     };
-    until("the slow page to be rendered", busy).await;
+    wait_until("the slow page to be rendered", busy).await;
     let (put, path) = (json!({ "content": "# Quick" }), format!("{path}/slow"));
     let answer = owner.send(&server, Method::PUT, &path, &put);
     answer.await.expect(200);
-    let done = finished(&server).await;
+    let done = wait_for_requested_rerender(&server).await;
     assert_eq!(done["skipped"], 1, "{done}");
     let page = server.get("/slow").answer().await.expect(200);
     assert!(page.text().contains("# Quick"), "{}", page.text());
@@ -281,15 +299,19 @@ async fn a_page_that_changes_while_it_is_rendered_again_is_left_alone() {
 
 #[tokio::test]
 async fn a_page_that_the_guest_fails_on_stays_as_it_is() {
-    let (server, owner, project) = furnished().await;
+    let (server, owner, project) = populated_server().await;
     let folder = TempDir::new().unwrap();
-    also(&server, &owner, &project, "trap").await;
+    publish_page(&server, &owner, &project, "trap").await;
     let before = server.get("/trap").answer().await.expect(200);
     // The guest before it fails there, too: or it would be rolled back by itself.
     for sign in ["first", "second"] {
-        install_unseen(&server, &file(&folder, sign, Manners::Bad)).await;
+        install_without_check(
+            &server,
+            &write_renderer(&folder, sign, RendererBehaviour::Bad),
+        )
+        .await;
     }
-    let done = rerendered(&server).await;
+    let done = wait_for_rerender(&server).await;
     assert_eq!(
         (&done["total"], &done["failed"]),
         (&json!(5), &json!(1)),
@@ -298,27 +320,31 @@ async fn a_page_that_the_guest_fails_on_stays_as_it_is() {
     let after = server.get("/trap").answer().await.expect(200);
     assert_eq!(after.body, before.body);
     let room = server.get("/room").answer().await.expect(200);
-    assert_eq!(signed(room.text()), Some("second"));
+    assert_eq!(page_signature(room.text()), Some("second"));
 }
 
 #[tokio::test]
 async fn pages_of_a_rerender_are_made_again_when_its_guest_falls_afterwards() {
-    let (server, owner, project) = furnished().await;
+    let (server, owner, project) = populated_server().await;
     let folder = TempDir::new().unwrap();
     let get = async |path: &str| server.get(path).answer().await.expect(200);
     let old = get("/room").await;
-    install_unseen(&server, &file(&folder, "bad", Manners::Bad)).await;
-    let done = rerendered(&server).await;
+    install_without_check(
+        &server,
+        &write_renderer(&folder, "bad", RendererBehaviour::Bad),
+    )
+    .await;
+    let done = wait_for_rerender(&server).await;
     assert_eq!(done["changed"], 3, "{done}");
-    assert_eq!(signed(get("/room").await.text()), Some("bad"));
+    assert_eq!(page_signature(get("/room").await.text()), Some("bad"));
     // It fails on a page that comes later, and loses its place.
-    also(&server, &owner, &project, "trap").await;
+    publish_page(&server, &owner, &project, "trap").await;
     let again = async || {
         let rerender = status(&server).await["rerender"].clone();
         let another = rerender["requested_at"] != done["requested_at"];
         (another && rerender["finished_at"].is_string()).then_some(rerender)
     };
-    let again = until("the pages to be made again", again).await;
+    let again = wait_until("the pages to be made again", again).await;
     let counts = ["total", "changed", "unchanged", "failed", "skipped"].map(|name| &again[name]);
     assert_eq!(
         counts,
@@ -327,24 +353,28 @@ async fn pages_of_a_rerender_are_made_again_when_its_guest_falls_afterwards() {
     );
     assert_eq!(get("/room").await.text(), old.text());
     for path in ["/share", "/trap"] {
-        assert_eq!(signed(get(path).await.text()), None, "{path}");
+        assert_eq!(page_signature(get(path).await.text()), None, "{path}");
     }
     // A guest that falls without having made pages again leaves them alone.
-    install_unseen(&server, &file(&folder, "worse", Manners::Bad)).await;
-    also(&server, &owner, &project, "trap").await;
+    install_without_check(
+        &server,
+        &write_renderer(&folder, "worse", RendererBehaviour::Bad),
+    )
+    .await;
+    publish_page(&server, &owner, &project, "trap").await;
     let fallen = async || {
         let history = status(&server).await["render"]["history"].clone();
         let falls = history.as_array()?.iter();
         let falls = falls.filter(|change| change["kind"] == "automatic").count();
         (falls == 2).then_some(())
     };
-    until("the second fall to be written down", fallen).await;
+    wait_until("the second fall to be written down", fallen).await;
     let last = status(&server).await["rerender"].clone();
     assert_eq!(last["requested_at"], again["requested_at"], "{last}");
 }
 
 /// Reads the purges that the edge is to be sent; forgets them, if that is wanted.
-async fn purges(server: &TestServer, forget: bool) -> Vec<String> {
+async fn read_purges(server: &TestServer, forget: bool) -> Vec<String> {
     let control = &server.server().app().control;
     let prefixes = control.read(|c| {
         c.prepare("SELECT prefix FROM purges")?

@@ -2,21 +2,21 @@
 
 use serde::Deserialize;
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 const CONTENT: &str = include_str!("../corpus/hostile/content.json");
 const BODIES: &str = include_str!("../corpus/hostile/bodies.json");
 
 /// A source of the corpus.
 #[derive(Deserialize)]
-struct Hostile {
+struct HostileSource {
     name: String,
     #[serde(rename = "type")]
     kind: String,
     parts: Vec<(String, usize)>,
 }
 
-impl Hostile {
+impl HostileSource {
     fn source(&self) -> String {
         self.parts
             .iter()
@@ -28,7 +28,7 @@ impl Hostile {
 #[tokio::test]
 async fn every_source_ends_as_a_page_or_says_why_not() {
     let server = TestServer::start().await;
-    let corpus: Vec<Hostile> = serde_json::from_str(CONTENT).unwrap();
+    let corpus: Vec<HostileSource> = serde_json::from_str(CONTENT).unwrap();
     assert!(corpus.len() > 50);
     let (mut pages, mut refused) = (0, 0);
     for hostile in corpus {
@@ -41,7 +41,7 @@ async fn every_source_ends_as_a_page_or_says_why_not() {
             body.len() <= 1_048_576,
             "{what} is larger than a body may be"
         );
-        let before = server.stored();
+        let before = server.snapshot();
         let answer = server.post("/api/v1/deploy").body(body).answer().await;
         assert!(
             matches!(answer.status, 201 | 400),
@@ -72,7 +72,7 @@ async fn every_source_ends_as_a_page_or_says_why_not() {
                 place != budget || nowhere,
                 "{what}: a place or a budget: {problem}"
             );
-            assert_eq!(server.stored(), before, "{what}");
+            assert_eq!(server.snapshot(), before, "{what}");
         }
     }
     assert!(
@@ -88,7 +88,7 @@ async fn every_source_ends_as_a_page_or_says_why_not() {
 #[tokio::test]
 async fn bodies_that_are_no_text_are_refused() {
     let server = TestServer::start().await;
-    let before = server.stored();
+    let before = server.snapshot();
     let bodies: Vec<String> = serde_json::from_str(BODIES).unwrap();
     for hex in bodies {
         let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
@@ -100,7 +100,7 @@ async fn bodies_that_are_no_text_are_refused() {
             assert!(code.starts_with("invalid_"), "{hex}: {code}");
         }
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }
 
 /// A flood of renders has its threads, and page views do not wait for them.
@@ -108,7 +108,7 @@ async fn bodies_that_are_no_text_are_refused() {
 async fn pages_are_served_while_renders_flood() {
     let server = TestServer::start().await;
     server
-        .slug(&json!({ "content": "calm", "name": "calm" }))
+        .publish_slug(&json!({ "content": "calm", "name": "calm" }))
         .await;
     let heavy = json!({ "type": "markdown", "content": "*a **a ".repeat(60_000) });
     let mut flood = tokio::task::JoinSet::new();

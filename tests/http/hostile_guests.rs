@@ -4,7 +4,7 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, Process, hostile, until};
+use svc_tests::{Answer, Process, ReadAnswer, hostile, wait_until};
 use tempfile::TempDir;
 
 /// Misdeeds that end at once or with the fuel, by the letter that the guests go by, and the budget that each exhausts. What
@@ -36,7 +36,7 @@ const RENDERS: [(char, Option<&str>); 2] = [('g', None), ('o', Some("page_bytes"
 const ROUNDS: (usize, usize) = (3, 16);
 /// Bytes that may be more in memory than before: the allocator keeps up to 64 MB for each thread that had much. A page
 /// or two of each round would be more.
-const KEPT: u64 = 160 << 20;
+const ALLOCATOR_BYTES: u64 = 160 << 20;
 
 /// Tests share the machine with builds and with each other: what is slow must not look like what is endless.
 const SETTINGS: &str = "[limits]
@@ -50,12 +50,12 @@ op_burst = 1000000
 ";
 
 /// A data directory with settings, in which hostile guests are installed.
-struct Site {
+struct HostileInstallation {
     directory: TempDir,
     settings: String,
 }
 
-impl Site {
+impl HostileInstallation {
     fn new(settings: &str) -> Self {
         let directory = TempDir::new().unwrap();
         let file = directory.path().join("svc.toml");
@@ -80,7 +80,7 @@ impl Site {
         let settings = ["--config", self.settings.as_str()];
         let process = crate::svc().serve(self.data(), &settings).await;
         let ready = async || (process.get("/readyz").await.status == 200).then_some(());
-        until("the guests to be loaded", ready).await;
+        wait_until("the guests to be loaded", ready).await;
         process
     }
 }
@@ -100,7 +100,7 @@ async fn publish(svc: &Process, content: &str, name: &str) -> Answer {
 
 /// A caller is told which budget ran out, and of a guest's failure nothing.
 #[track_caller]
-fn is_contained(answer: &Answer, what: &str, budget: Option<&str>) {
+fn assert_contained(answer: &Answer, what: &str, budget: Option<&str>) {
     match budget {
         Some(budget) => {
             let problem = answer.problem(400, "render_failed");
@@ -117,7 +117,7 @@ fn is_contained(answer: &Answer, what: &str, budget: Option<&str>) {
 
 #[tokio::test]
 async fn hostile_pages_fail_alone_and_their_memory_is_given_back() {
-    let site = Site::new(SETTINGS);
+    let site = HostileInstallation::new(SETTINGS);
     site.install("render", &hostile::renderer());
     let svc = site.serve().await;
     publish(&svc, "a page", "harmless").await.expect(201);
@@ -125,11 +125,11 @@ async fn hostile_pages_fail_alone_and_their_memory_is_given_back() {
     let round = async || {
         for (letter, budget) in MISDEEDS.into_iter().chain(RENDERS) {
             let answer = publish(&svc, &letter.to_string(), "hostile").await;
-            is_contained(&answer, &letter.to_string(), budget);
+            assert_contained(&answer, &letter.to_string(), budget);
         }
         // What a drawing may weigh is bounded as the page is.
         let answer = publish(&svc, "fo", "hostile").await;
-        is_contained(&answer, "fo", Some("page_bytes"));
+        assert_contained(&answer, "fo", Some("page_bytes"));
         svc.get("/harmless").await.expect(200);
     };
     for _ in 0..ROUNDS.0 {
@@ -140,7 +140,10 @@ async fn hostile_pages_fail_alone_and_their_memory_is_given_back() {
         round().await;
     }
     let after = resident(&svc);
-    assert!(after < before + KEPT, "{before} bytes have become {after}");
+    assert!(
+        after < before + ALLOCATOR_BYTES,
+        "{before} bytes have become {after}"
+    );
     publish(&svc, "another page", "harmless-too")
         .await
         .expect(201);
@@ -148,19 +151,20 @@ async fn hostile_pages_fail_alone_and_their_memory_is_given_back() {
 
 #[tokio::test]
 async fn work_that_takes_too_long_is_a_budget_of_time() {
-    let site =
-        Site::new("[limits]\nrender_fuel = 1000000000000\nrender_ms = 50\ndeploy_burst = 1000\n");
+    let site = HostileInstallation::new(
+        "[limits]\nrender_fuel = 1000000000000\nrender_ms = 50\ndeploy_burst = 1000\n",
+    );
     site.install("render", &hostile::renderer());
     let svc = site.serve().await;
     for work in ["l", "w"] {
         let answer = publish(&svc, work, "slow").await;
-        is_contained(&answer, work, Some("time"));
+        assert_contained(&answer, work, Some("time"));
     }
 }
 
 #[tokio::test]
 async fn a_hostile_gate_fails_whoever_asks_it_and_nobody_else() {
-    let site = Site::new(SETTINGS);
+    let site = HostileInstallation::new(SETTINGS);
     let made = crate::svc();
     let made = made
         .run(site.data(), &["namespace", "create", "acme", "--json"])

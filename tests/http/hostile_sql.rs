@@ -4,10 +4,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use crate::account::Owner;
-use crate::house::House;
+use crate::owner::Owner;
+use crate::project_fixture::ProjectFixture;
 
 /// Far beyond what a statement may run, on a machine that is busy, and far below what these ran before they ended by themselves.
 const SOON: Duration = Duration::from_secs(8);
@@ -81,7 +81,7 @@ fn actions() -> Vec<(String, String)> {
     actions
 }
 
-async fn house() -> House {
+async fn start_fixture() -> ProjectFixture {
     let server = TestServer::builder()
         .limits(|limits| {
             limits.op_per_minute = 1_000_000;
@@ -89,28 +89,28 @@ async fn house() -> House {
         })
         .start()
         .await;
-    let house = House::on(server, &schema()).await;
+    let fixture = ProjectFixture::on_server(server, &schema()).await;
     let actions = actions();
     let defined: Vec<(&str, &str)> = actions
         .iter()
         .map(|(n, s)| (n.as_str(), s.as_str()))
         .collect();
-    house.define(&defined).await;
+    fixture.define(&defined).await;
     for (name, _) in &actions {
         for _ in 0..3 {
-            house.done(name, &json!({ "n": 1 })).await;
+            fixture.call_ok(name, &json!({ "n": 1 })).await;
         }
     }
-    house
+    fixture
 }
 
-fn attack(house: &House, action: &str) -> impl Future<Output = Answer> + use<> {
+fn attack(fixture: &ProjectFixture, action: &str) -> impl Future<Output = Answer> + use<> {
     let body = json!({ "action": action, "params": { "n": 50_000 } });
-    house.server.json("/room/api/op", &body).answer()
+    fixture.server.json("/room/api/op", &body).answer()
 }
 
 /// It was done, or told what was too much about it.
-fn is_told(answer: &Answer) -> bool {
+fn is_answered(answer: &Answer) -> bool {
     match answer.status {
         200 | 503 => true,
         400 => {
@@ -126,13 +126,13 @@ fn is_told(answer: &Answer) -> bool {
 
 #[tokio::test]
 async fn what_was_quick_ends_with_its_time_when_it_is_not() {
-    let house = house().await;
+    let fixture = start_fixture().await;
     for (name, _) in actions() {
         let begun = Instant::now();
-        let answer = attack(&house, &name).await;
+        let answer = attack(&fixture, &name).await;
         let took = begun.elapsed();
         assert!(
-            is_told(&answer),
+            is_answered(&answer),
             "{name}: {} {}",
             answer.status,
             answer.text()
@@ -145,10 +145,10 @@ async fn what_was_quick_ends_with_its_time_when_it_is_not() {
         let chain = vec![*part; *times].join(" + ");
         let sql = format!("SELECT {chain} AS x FROM bait AS b WHERE b.n = 50000");
         let begun = Instant::now();
-        let answer = house.query(&sql, &json!({})).await;
+        let answer = fixture.query(&sql, &json!({})).await;
         let took = begun.elapsed();
         assert!(
-            is_told(&answer),
+            is_answered(&answer),
             "{name}: {} {}",
             answer.status,
             answer.text()
@@ -159,10 +159,10 @@ async fn what_was_quick_ends_with_its_time_when_it_is_not() {
 
 #[tokio::test]
 async fn everybody_else_is_answered_meanwhile() {
-    let house = house().await;
-    let server = &house.server;
+    let fixture = start_fixture().await;
+    let server = &fixture.server;
     server
-        .slug(&json!({ "content": "calm", "name": "calm" }))
+        .publish_slug(&json!({ "content": "calm", "name": "calm" }))
         .await;
     let other = Owner::new(server, "other").await;
     let project = other.project(server, "Other").await;
@@ -183,7 +183,7 @@ async fn everybody_else_is_answered_meanwhile() {
     let mut flood = tokio::task::JoinSet::new();
     for _ in 0..2 {
         for (name, _) in actions() {
-            flood.spawn(attack(&house, &name));
+            flood.spawn(attack(&fixture, &name));
         }
     }
     let (mut rounds, mut longest) = (0, Duration::ZERO);
@@ -208,7 +208,7 @@ async fn everybody_else_is_answered_meanwhile() {
     println!("{rounds} rounds of others' requests, the longest of them {longest:?}");
     assert!(longest < SOON, "somebody waited for {longest:?}");
     for answer in flood.join_all().await {
-        assert!(is_told(&answer), "{} {}", answer.status, answer.text());
+        assert!(is_answered(&answer), "{} {}", answer.status, answer.text());
     }
     server.get("/healthz").answer().await.expect(200);
 }

@@ -1,7 +1,7 @@
 //! `Idempotency-Key`: the same request again answers what the first did, and does nothing more.
 
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 const DEPLOY: &str = "/api/v1/deploy";
 
@@ -10,7 +10,7 @@ async fn send(server: &TestServer, path: &str, key: &str, body: &Value) -> Answe
     request.answer().await
 }
 
-fn replayed(answer: &Answer) -> bool {
+fn is_replayed(answer: &Answer) -> bool {
     answer.header("idempotency-replayed") == Some("true")
 }
 
@@ -20,15 +20,15 @@ async fn the_first_answer_is_replayed() {
     let body = json!({ "content": "x", "name": "page" });
     let first = send(&server, DEPLOY, "k", &body).await.expect(201);
     assert_eq!(first.header("idempotency-replayed"), None);
-    let stored = server.stored();
+    let stored = server.snapshot();
     let again = send(&server, DEPLOY, "k", &body).await.expect(201);
-    assert!(replayed(&again));
+    assert!(is_replayed(&again));
     assert_eq!(again.body, first.body);
     for name in ["content-type", "location"] {
         assert!(first.header(name).is_some(), "{name}");
         assert_eq!(again.header(name), first.header(name), "{name}");
     }
-    assert_eq!(server.stored(), stored);
+    assert_eq!(server.snapshot(), stored);
     let other = send(&server, DEPLOY, "other", &body).await.expect(201);
     assert_eq!(other.json()["slug"], "page-2");
     let none = server.json(DEPLOY, &body).answer().await.expect(201);
@@ -42,7 +42,7 @@ async fn the_first_answer_is_replayed() {
         .await
         .expect(202);
     assert!(
-        !replayed(&first) && replayed(&again),
+        !is_replayed(&first) && is_replayed(&again),
         "a key is its route's"
     );
     assert_eq!(again.body, first.body);
@@ -53,11 +53,11 @@ async fn another_body_is_a_conflict() {
     let server = TestServer::start().await;
     let body = json!({ "content": "x" });
     send(&server, DEPLOY, "k", &body).await.expect(201);
-    let stored = server.stored();
+    let stored = server.snapshot();
     let answer = send(&server, DEPLOY, "k", &json!({ "content": "y" })).await;
     answer.problem(409, "idempotency_conflict");
     assert_eq!(answer.header("idempotency-replayed"), None);
-    assert_eq!(server.stored(), stored);
+    assert_eq!(server.snapshot(), stored);
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn what_failed_is_not_kept() {
     ] {
         for _ in 0..2 {
             let answer = send(&server, DEPLOY, "k", &body).await.expect(status);
-            assert!(!replayed(&answer));
+            assert!(!is_replayed(&answer));
         }
     }
     send(&server, DEPLOY, "k", &json!({ "content": "x" }))
@@ -91,7 +91,7 @@ async fn one_of_many_at_once_does_the_work() {
     let mut slugs = std::collections::HashSet::new();
     for answer in racing.join_all().await {
         if answer.status == 201 {
-            made += usize::from(!replayed(&answer));
+            made += usize::from(!is_replayed(&answer));
             slugs.insert(answer.json()["slug"].to_string());
         } else {
             answer.problem(409, "idempotency_conflict");
@@ -124,7 +124,7 @@ async fn a_client_who_hangs_up_and_repeats_gets_one_page() {
             let answer = send(&server, DEPLOY, &key, &body).await;
             (answer.status == 201).then_some(())
         };
-        svc_tests::until("the answer", repeat).await;
+        svc_tests::wait_until("the answer", repeat).await;
         assert_eq!(server.rows()[0], ("deployments".to_owned(), round + 1));
     }
 }
@@ -137,11 +137,11 @@ async fn answers_survive_a_restart_and_last_a_day() {
     let server = server.restart().await;
     server.advance(24 * 3600 - 1);
     let again = send(&server, DEPLOY, "k", &body).await.expect(201);
-    assert!(replayed(&again));
+    assert!(is_replayed(&again));
     assert_eq!(again.body, first.body);
     server.advance(1);
     let anew = send(&server, DEPLOY, "k", &body).await.expect(201);
-    assert!(!replayed(&anew));
+    assert!(!is_replayed(&anew));
     assert_eq!(anew.json()["slug"], "page-2");
 }
 
@@ -169,12 +169,12 @@ async fn a_key_belongs_to_its_principal() {
     let mut slugs = std::collections::HashSet::new();
     for caller in &callers {
         let first = send(caller).await;
-        assert!(!replayed(&first), "{caller:?}");
+        assert!(!is_replayed(&first), "{caller:?}");
         slugs.insert(first.json()["slug"].to_string());
     }
     assert_eq!(slugs.len(), callers.len());
     for caller in &callers {
-        assert!(replayed(&send(caller).await), "{caller:?}");
+        assert!(is_replayed(&send(caller).await), "{caller:?}");
     }
 }
 
@@ -185,7 +185,7 @@ async fn keys_are_visible_ascii() {
     for key in ["a", "~!#{}", &"k".repeat(128)] {
         send(&server, DEPLOY, key, &body).await.expect(201);
     }
-    let stored = server.stored();
+    let stored = server.snapshot();
     for key in ["", "a b", "a\tb", &"k".repeat(129)] {
         let answer = send(&server, DEPLOY, key, &body).await;
         let problem = answer.problem(400, "invalid_request");
@@ -195,19 +195,19 @@ async fn keys_are_visible_ascii() {
     let request = server.json(DEPLOY, &body);
     let request = request.header("idempotency-key", "schlüssel");
     request.answer().await.problem(400, "invalid_request");
-    assert_eq!(server.stored(), stored);
+    assert_eq!(server.snapshot(), stored);
 }
 
 #[tokio::test]
 async fn elsewhere_the_header_is_ignored() {
     let server = TestServer::start().await;
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     for password in ["p", "q", "p"] {
         let body = json!({ "password": password });
         let answer = send(&server, "/api/v1/auth/safe", "k", &body).await;
         assert_eq!(answer.status == 200, password == "p");
-        assert!(!replayed(&answer));
+        assert!(!is_replayed(&answer));
     }
 }
 

@@ -3,37 +3,37 @@
 use http::Method;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, hostile, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, hostile, wait_until};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use crate::account::Owner;
-use crate::house::{GUESTS, House};
+use crate::owner::Owner;
+use crate::project_fixture::{GUESTS, ProjectFixture};
 
 /// Sources that the hostile renderer works on without end, and that it renders at once.
 const ENDLESS: &str = "l";
 const HARMLESS: &str = "a";
 /// Time that no test waits for, in milliseconds.
-const NEVER: u64 = 3_600_000;
+const UNREACHED_MILLISECONDS: u64 = 3_600_000;
 
 /// Returns how many threads of a lane serve everybody.
-fn threads() -> u64 {
+fn lane_threads() -> u64 {
     std::thread::available_parallelism().unwrap().get() as u64
 }
 
 /// Returns how many of them one client may hold.
-fn share() -> u64 {
-    (threads() / 2).max(1)
+fn threads_per_client() -> u64 {
+    (lane_threads() / 2).max(1)
 }
 
 /// A server whose numbers can be read.
-struct Measured {
+struct LaneServer {
     server: TestServer,
     /// Where the hostile renderer lies, if it serves.
     _guests: Option<TempDir>,
 }
 
-impl Measured {
+impl LaneServer {
     /// A server whose renderer works as long as its page says.
     async fn with_hostile_renderer() -> Self {
         let guests = TempDir::new().unwrap();
@@ -42,8 +42,8 @@ impl Measured {
         std::fs::write(folder.join("000001-hostile.wasm"), hostile::renderer()).unwrap();
         let endless = |limits: &mut svc::config::Limits| {
             (limits.render_fuel, limits.page_fuel) = (1 << 60, 1 << 60);
-            (limits.render_ms, limits.page_ms) = (NEVER, NEVER);
-            limits.page_processor_ms = NEVER;
+            (limits.render_ms, limits.page_ms) = (UNREACHED_MILLISECONDS, UNREACHED_MILLISECONDS);
+            limits.page_processor_ms = UNREACHED_MILLISECONDS;
         };
         let builder = TestServer::builder().limits(endless).settings(|settings| {
             settings.guests = Some(guests.path().to_owned());
@@ -52,7 +52,7 @@ impl Measured {
         });
         let server = builder.start().await;
         let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
-        until("the guests to be loaded", ready).await;
+        wait_until("the guests to be loaded", ready).await;
         Self {
             server,
             _guests: Some(guests),
@@ -73,7 +73,7 @@ impl Measured {
     }
 
     /// Reads a number; one that nothing was counted in is 0.
-    async fn number(&self, name: &str) -> f64 {
+    async fn metric(&self, name: &str) -> f64 {
         let ops = self.server.server().ops_address().unwrap();
         let client = svc_tests::http_client().build().unwrap();
         let answer = client.get(format!("http://{ops}/metrics")).answer().await;
@@ -84,63 +84,64 @@ impl Measured {
     }
 
     /// Counts the jobs of a class that hold a thread of the lane for pages.
-    async fn running(&self, class: &str) -> f64 {
+    async fn running_jobs(&self, class: &str) -> f64 {
         let labels = format!("{{lane=\"pages\",class=\"{class}\"}}");
-        self.number(&format!("svc_worker_running{labels}")).await
+        self.metric(&format!("svc_worker_running{labels}")).await
     }
 
     /// Counts those that wait for one.
-    async fn waiting(&self, class: &str) -> f64 {
+    async fn waiting_jobs(&self, class: &str) -> f64 {
         let labels = format!("{{lane=\"pages\",class=\"{class}\"}}");
-        self.number(&format!("svc_worker_waiting{labels}")).await
+        self.metric(&format!("svc_worker_waiting{labels}")).await
     }
 
-    async fn until_running(&self, class: &str, jobs: u64) {
+    async fn wait_until_running(&self, class: &str, jobs: u64) {
         let what = format!("{jobs} jobs of a {class} to run");
-        let look = async || (self.running(class).await == jobs as f64).then_some(());
-        until(&what, look).await;
+        let look = async || (self.running_jobs(class).await == jobs as f64).then_some(());
+        wait_until(&what, look).await;
     }
 
-    async fn until_waiting(&self, class: &str, jobs: u64) {
+    async fn wait_until_waiting(&self, class: &str, jobs: u64) {
         let what = format!("{jobs} jobs of a {class} to wait");
-        let look = async || (self.waiting(class).await == jobs as f64).then_some(());
-        until(&what, look).await;
+        let look = async || (self.waiting_jobs(class).await == jobs as f64).then_some(());
+        wait_until(&what, look).await;
     }
 
     /// Calls of the renderer that ended so.
-    async fn rendered(&self, outcome: &str) -> f64 {
+    async fn renderer_calls(&self, outcome: &str) -> f64 {
         let labels = format!("{{function=\"render\",outcome=\"{outcome}\"}}");
-        self.number(&format!("svc_guest_calls_total{labels}")).await
+        self.metric(&format!("svc_guest_calls_total{labels}")).await
     }
 
-    fn from(&self, client: u64, path: &str, body: &Value) -> RequestBuilder {
+    fn request_from(&self, client: u64, path: &str, body: &Value) -> RequestBuilder {
         let address = format!("192.0.2.{client}");
         self.server
             .json(path, body)
             .header("x-forwarded-for", address)
     }
 
-    fn share_of(&self, client: u64, content: &str) -> RequestBuilder {
+    fn share_request(&self, client: u64, content: &str) -> RequestBuilder {
         let body = json!({ "type": "markdown", "content": content });
-        self.from(client, "/api/v1/deploy", &body)
+        self.request_from(client, "/api/v1/deploy", &body)
     }
 
-    fn preview_of(&self, client: u64, content: &str) -> RequestBuilder {
+    fn preview_request(&self, client: u64, content: &str) -> RequestBuilder {
         let body = json!({ "type": "markdown", "content": content });
-        self.from(client, "/_svc/preview", &body)
+        self.request_from(client, "/_svc/preview", &body)
     }
 
     /// Has as many strangers as there are threads hold them all.
-    async fn held_by_strangers(&self) -> Vec<JoinHandle<Answer>> {
-        let all = (0..threads()).map(|client| begun(self.share_of(client, ENDLESS)));
+    async fn occupy_all_threads(&self) -> Vec<JoinHandle<Answer>> {
+        let all =
+            (0..threads()).map(|client| send_in_background(self.share_request(client, ENDLESS)));
         let all = all.collect();
-        self.until_running("stranger", threads()).await;
+        self.wait_until_running("stranger", lane_threads()).await;
         all
     }
 }
 
 /// Sends a request, and again where it has waited for a thread in vain; aborting it hangs up.
-fn begun(request: RequestBuilder) -> JoinHandle<Answer> {
+fn send_in_background(request: RequestBuilder) -> JoinHandle<Answer> {
     tokio::spawn(async move {
         loop {
             let answer = request.try_clone().unwrap().answer().await;
@@ -155,25 +156,26 @@ fn hang_up(requests: &[JoinHandle<Answer>]) {
     requests.iter().for_each(JoinHandle::abort);
 }
 
-fn tool_call(site: &Measured) -> RequestBuilder {
+fn tool_call(site: &LaneServer) -> RequestBuilder {
     let arguments = json!({ "type": "markdown", "content": ENDLESS });
     let call = json!({ "name": "deploy_asset", "arguments": arguments });
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call });
-    site.from(1, "/mcp", &message)
+    site.request_from(1, "/mcp", &message)
         .header("mcp-protocol-version", "2025-11-25")
         .header("accept", "application/json, text/event-stream")
 }
 
 #[tokio::test]
 async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
-    let site = Measured::with_hostile_renderer().await;
-    let stored = site.server.stored();
+    let site = LaneServer::with_hostile_renderer().await;
+    let stored = site.server.snapshot();
     let form = format!("content={ENDLESS}&type=markdown");
     let doors = [
-        ("stranger", site.share_of(1, ENDLESS)),
+        ("stranger", site.share_request(1, ENDLESS)),
         (
             "stranger",
-            site.share_of(1, ENDLESS).header("idempotency-key", "k"),
+            site.share_request(1, ENDLESS)
+                .header("idempotency-key", "k"),
         ),
         (
             "stranger",
@@ -189,41 +191,43 @@ async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
                 .body(form),
         ),
         ("stranger", tool_call(&site)),
-        ("preview", site.preview_of(1, ENDLESS)),
+        ("preview", site.preview_request(1, ENDLESS)),
     ];
     for (number, (class, request)) in (1_u32..).zip(doors) {
-        let request = begun(request);
-        site.until_running(class, 1).await;
+        let request = send_in_background(request);
+        site.wait_until_running(class, 1).await;
         request.abort();
         let stopped =
-            async || (site.rendered("abandoned").await == f64::from(number)).then_some(());
-        until("the guest to stop", stopped).await;
-        site.until_running(class, 0).await;
+            async || (site.renderer_calls("abandoned").await == f64::from(number)).then_some(());
+        wait_until("the guest to stop", stopped).await;
+        site.wait_until_running(class, 0).await;
     }
-    assert_eq!(site.number("svc_guest_instances").await, 0.0);
-    assert_eq!(site.server.stored(), stored, "nothing was stored");
+    assert_eq!(site.metric("svc_guest_instances").await, 0.0);
+    assert_eq!(site.server.snapshot(), stored, "nothing was stored");
     // A request that was given up is no first answer: the key is free.
-    let again = site.share_of(1, HARMLESS).header("idempotency-key", "k");
+    let again = site
+        .share_request(1, HARMLESS)
+        .header("idempotency-key", "k");
     let free = async || {
         let answer = again.try_clone().unwrap().answer().await;
         (answer.status != 409).then_some(answer)
     };
-    until("the key to be free", free).await.expect(201);
+    wait_until("the key to be free", free).await.expect(201);
 }
 
 #[tokio::test]
 async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
-    let site = Measured::with_built_in_guests().await;
+    let site = LaneServer::with_built_in_guests().await;
     // Nothing is written while somebody else writes.
     let rows = rusqlite::Connection::open(site.server.data().join("control.db")).unwrap();
     rows.execute_batch("BEGIN IMMEDIATE").unwrap();
     let body = json!({ "content": "kept", "name": "kept" });
-    let request = begun(site.server.json("/api/v1/deploy", &body));
+    let request = send_in_background(site.server.json("/api/v1/deploy", &body));
     let stored = async || {
-        let count = site.number("svc_publish_seconds_count{part=\"store\"}");
+        let count = site.metric("svc_publish_seconds_count{part=\"store\"}");
         (count.await == 1.0).then_some(())
     };
-    until("the page to be stored", stored).await;
+    wait_until("the page to be stored", stored).await;
     request.abort();
     assert!(request.await.unwrap_err().is_cancelled());
     rows.execute_batch("ROLLBACK").unwrap();
@@ -231,30 +235,34 @@ async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
         let answer = site.server.get("/kept").answer().await;
         (answer.status == 200).then_some(answer)
     };
-    let page = until("the page to be published", published).await;
+    let page = wait_until("the page to be published", published).await;
     assert_eq!(page.text(), "kept");
 }
 
 #[tokio::test]
 async fn a_client_takes_what_waits_for_it_along() {
-    let site = Measured::with_hostile_renderer().await;
-    let (runs, waits) = (share(), 3);
+    let site = LaneServer::with_hostile_renderer().await;
+    let (runs, waits) = (threads_per_client(), 3);
     let all: Vec<_> = (0..runs + waits)
-        .map(|_| begun(site.share_of(1, ENDLESS)))
+        .map(|_| send_in_background(site.share_request(1, ENDLESS)))
         .collect();
-    site.until_running("stranger", runs).await;
-    site.until_waiting("stranger", waits).await;
+    site.wait_until_running("stranger", runs).await;
+    site.wait_until_waiting("stranger", waits).await;
     hang_up(&all);
-    site.until_waiting("stranger", 0).await;
-    site.until_running("stranger", 0).await;
-    assert_eq!(site.rendered("abandoned").await, runs as f64);
-    site.share_of(1, HARMLESS).answer().await.expect(201);
-    assert_eq!(site.rendered("ok").await, 1.0, "what waited never ran");
+    site.wait_until_waiting("stranger", 0).await;
+    site.wait_until_running("stranger", 0).await;
+    assert_eq!(site.renderer_calls("abandoned").await, runs as f64);
+    site.share_request(1, HARMLESS).answer().await.expect(201);
+    assert_eq!(
+        site.renderer_calls("ok").await,
+        1.0,
+        "what waited never ran"
+    );
 }
 
 #[tokio::test]
 async fn a_page_of_a_project_that_nobody_waits_for_leaves_nothing() {
-    let site = Measured::with_hostile_renderer().await;
+    let site = LaneServer::with_hostile_renderer().await;
     let owner = Owner::new(&site.server, "acme").await;
     let project = owner.project(&site.server, "Lanes").await;
     let path = format!("/api/v1/projects/{project}/frontends");
@@ -262,10 +270,10 @@ async fn a_page_of_a_project_that_nobody_waits_for_leaves_nothing() {
         let body = json!({ "type": "markdown", "content": content, "requested_slug": "page" });
         owner.request(&site.server, Method::POST, &path).json(&body)
     };
-    let request = begun(page(ENDLESS));
-    site.until_running("owner", 1).await;
+    let request = send_in_background(page(ENDLESS));
+    site.wait_until_running("owner", 1).await;
     request.abort();
-    site.until_running("owner", 0).await;
+    site.wait_until_running("owner", 0).await;
     let gone = async || {
         let listed = owner
             .get(&site.server, &format!("/{project}/frontends"))
@@ -273,26 +281,29 @@ async fn a_page_of_a_project_that_nobody_waits_for_leaves_nothing() {
         let frontends = listed.expect(200).json()["frontends"].take();
         frontends.as_array().unwrap().is_empty().then_some(())
     };
-    until("the frontend to be gone", gone).await;
+    wait_until("the frontend to be gone", gone).await;
     let made = page(HARMLESS).answer().await.expect(201).json();
     assert_eq!(made["slug"], "page");
 }
 
 #[tokio::test]
 async fn owners_gates_and_passwords_never_wait_for_pages_of_strangers() {
-    let site = Measured::with_hostile_renderer().await;
+    let site = LaneServer::with_hostile_renderer().await;
     let protected =
         json!({ "type": "markdown", "content": HARMLESS, "name": "safe", "password": "sesame" });
-    let answer = site.from(9, "/api/v1/deploy", &protected).answer().await;
+    let answer = site
+        .request_from(9, "/api/v1/deploy", &protected)
+        .answer()
+        .await;
     answer.expect(201);
-    let house = House::on(site.server, GUESTS).await;
-    let site = Measured {
-        server: house.server,
+    let fixture = ProjectFixture::on_server(site.server, GUESTS).await;
+    let site = LaneServer {
+        server: fixture.server,
         _guests: site._guests,
     };
-    let held = site.held_by_strangers().await;
+    let held = site.occupy_all_threads().await;
 
-    let (owner, project) = (&house.owner, &house.project);
+    let (owner, project) = (&fixture.owner, &fixture.project);
     owner.frontend(&site.server, project, "another").await;
     let actions =
         json!({ "actions": [{ "name": "count", "sql": "SELECT count(*) AS n FROM guests" }] });
@@ -307,18 +318,18 @@ async fn owners_gates_and_passwords_never_wait_for_pages_of_strangers() {
         .json(&share);
     share.answer().await.expect(201);
 
-    assert_eq!(site.running("stranger").await, threads() as f64);
-    let next = begun(site.share_of(100, HARMLESS));
-    site.until_waiting("stranger", 1).await;
+    assert_eq!(site.running_jobs("stranger").await, lane_threads() as f64);
+    let next = send_in_background(site.share_request(100, HARMLESS));
+    site.wait_until_waiting("stranger", 1).await;
     held[0].abort();
     next.await.unwrap().expect(201);
     hang_up(&held);
-    site.until_running("stranger", 0).await;
+    site.wait_until_running("stranger", 0).await;
 }
 
 #[tokio::test]
 async fn nobody_holds_the_threads_of_others() {
-    let site = Measured::with_hostile_renderer().await;
+    let site = LaneServer::with_hostile_renderer().await;
     let (greedy, modest) = (
         Owner::new(&site.server, "greedy").await,
         Owner::new(&site.server, "modest").await,
@@ -330,32 +341,36 @@ async fn nobody_holds_the_threads_of_others() {
             .json(&body)
     };
     let held: Vec<_> = (0..threads() + 3)
-        .map(|_| begun(share_by(&greedy, ENDLESS)))
+        .map(|_| send_in_background(share_by(&greedy, ENDLESS)))
         .collect();
-    site.until_running("owner", threads()).await;
-    site.until_waiting("owner", 3).await;
-    let other = begun(share_by(&modest, HARMLESS));
+    site.wait_until_running("owner", lane_threads()).await;
+    site.wait_until_waiting("owner", 3).await;
+    let other = send_in_background(share_by(&modest, HARMLESS));
     other.await.unwrap().expect(201);
-    site.until_waiting("owner", 3).await;
+    site.wait_until_waiting("owner", 3).await;
     hang_up(&held);
-    site.until_running("owner", 0).await;
+    site.wait_until_running("owner", 0).await;
 
-    let held: Vec<_> = (0..share() + 3)
-        .map(|_| begun(site.preview_of(1, ENDLESS)))
+    let held: Vec<_> = (0..threads_per_client() + 3)
+        .map(|_| send_in_background(site.preview_request(1, ENDLESS)))
         .collect();
-    site.until_running("preview", share()).await;
-    site.until_waiting("preview", 3).await;
-    if threads() > share() {
-        let published = begun(site.share_of(2, HARMLESS));
+    site.wait_until_running("preview", threads_per_client())
+        .await;
+    site.wait_until_waiting("preview", 3).await;
+    if lane_threads() > threads_per_client() {
+        let published = send_in_background(site.share_request(2, HARMLESS));
         published.await.unwrap().expect(201);
         // All previews together hold no more than one client may.
-        let other = begun(site.preview_of(2, ENDLESS));
-        site.until_waiting("preview", 4).await;
-        assert_eq!(site.running("preview").await, share() as f64);
+        let other = send_in_background(site.preview_request(2, ENDLESS));
+        site.wait_until_waiting("preview", 4).await;
+        assert_eq!(
+            site.running_jobs("preview").await,
+            threads_per_client() as f64
+        );
         other.abort();
     }
     hang_up(&held);
-    site.until_running("preview", 0).await;
+    site.wait_until_running("preview", 0).await;
 }
 
 /// Markdown with some diagrams that are all alike.
@@ -366,13 +381,13 @@ fn with_diagrams(count: usize) -> String {
 
 #[tokio::test]
 async fn a_page_has_one_budget_with_all_its_drawings() {
-    let site = Measured::with_built_in_guests().await;
+    let site = LaneServer::with_built_in_guests().await;
     let share = |count| json!({ "type": "markdown", "content": with_diagrams(count) });
     let whole = site.server.deploy(&share(1)).await;
     assert_eq!(whole.get("warnings"), None);
     let spent = async |function: &str| {
         let name = format!("svc_guest_fuel_sum{{function=\"{function}\"}}");
-        site.number(&name).await as u64
+        site.metric(&name).await as u64
     };
     let (render, draw) = (spent("render").await, spent("draw").await);
     let enough_for = async |server: TestServer, fuel: u64| {

@@ -2,22 +2,22 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Ask, TestServer, disk};
+use svc_tests::{ReadAnswer, TestServer, disk};
 
 const SECRET: &str = "the-words-that-must-burn";
 
-async fn with_page() -> TestServer {
+async fn start_with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({
         "content": format!("<p>{SECRET}</p>"), "name": "once", "title": "burning-title", "one_time": true
     });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server
 }
 
 #[tokio::test]
 async fn looking_never_burns() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for _ in 0..3 {
         for accept in ["text/html", "*/*", "application/json"] {
             for method in [Method::GET, Method::HEAD] {
@@ -54,7 +54,7 @@ async fn looking_never_burns() {
 
 #[tokio::test]
 async fn opening_answers_the_page_and_is_the_end_of_it() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let opened = server.post("/once").answer().await.expect(200);
     assert_eq!(opened.html(), format!("<p>{SECRET}</p>"));
     assert_eq!(opened.header("cache-control"), Some("private, no-store"));
@@ -77,14 +77,14 @@ async fn opening_answers_the_page_and_is_the_end_of_it() {
         );
     }
     let slug = server
-        .slug(&json!({ "content": "x", "name": "once" }))
+        .publish_slug(&json!({ "content": "x", "name": "once" }))
         .await;
     assert_eq!(slug, "once", "the slug is free again");
 }
 
 #[tokio::test]
 async fn what_is_to_burn_is_in_one_private_file() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let held = disk::holding(server.data(), SECRET);
     assert_eq!(held.len(), 1, "{held:?}");
     assert!(held[0].starts_with("once/"), "{held:?}");
@@ -94,13 +94,13 @@ async fn what_is_to_burn_is_in_one_private_file() {
     }
     // Two of the same content are two files.
     let body = json!({ "content": format!("<p>{SECRET}</p>"), "one_time": true });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     assert_eq!(disk::holding(server.data(), SECRET).len(), 2);
 }
 
 #[tokio::test]
 async fn one_of_many_readers_gets_it() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let mut readers = tokio::task::JoinSet::new();
     for _ in 0..20 {
         readers.spawn(server.post("/once").answer());
@@ -116,7 +116,7 @@ async fn one_of_many_readers_gets_it() {
 
 #[tokio::test]
 async fn foreign_pages_cannot_open_it() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let ours = format!("http://{}", server.address());
     for origin in [
         "null",
@@ -154,7 +154,7 @@ async fn foreign_pages_cannot_open_it() {
 
 #[tokio::test]
 async fn a_request_that_is_refused_burns_nothing() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let most = 1 << 20;
     let large = server.post("/once").body(vec![b'x'; most + 1]);
     large.answer().await.problem(413, "payload_too_large");
@@ -178,7 +178,7 @@ async fn a_request_that_is_refused_burns_nothing() {
 async fn a_password_comes_first() {
     let server = TestServer::start().await;
     let body = json!({ "content": SECRET, "name": "both", "one_time": true, "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     for request in [server.get("/both"), server.post("/both")] {
         let answer = request.answer().await.expect(401);
         assert!(answer.html().contains("name=\"password\""));
@@ -203,7 +203,7 @@ async fn a_password_comes_first() {
 
 #[tokio::test]
 async fn it_survives_a_restart_and_then_burns() {
-    let server = with_page().await.restart().await;
+    let server = start_with_page().await.restart().await;
     let opened = server.post("/once").answer().await.expect(200);
     assert!(opened.text().contains(SECRET));
     let server = server.restart().await;
@@ -216,7 +216,7 @@ async fn a_reader_who_hangs_up_leaves_nothing_behind() {
     let server = TestServer::start().await;
     for round in 0..20_u64 {
         let body = json!({ "content": SECRET, "name": format!("gone-{round}"), "one_time": true });
-        let slug = server.slug(&body).await;
+        let slug = server.publish_slug(&body).await;
         let request = format!(
             "POST /{slug} HTTP/1.1\r\nHost: {}\r\n\r\n",
             server.address()
@@ -244,7 +244,7 @@ async fn a_reader_who_hangs_up_leaves_nothing_behind() {
         let (rows, files): (i64, i64) = left();
         (rows < 20 && rows == files).then_some(())
     };
-    svc_tests::until("some to be heard, and files and rows to agree", settled).await;
+    svc_tests::wait_until("some to be heard, and files and rows to agree", settled).await;
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     let (rows, files): (i64, i64) = left();
     assert_eq!(rows, files, "for good");
@@ -252,7 +252,7 @@ async fn a_reader_who_hangs_up_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn an_expired_one_burns_unread() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.advance(604_800);
     server
         .post("/once")
@@ -264,7 +264,7 @@ async fn an_expired_one_burns_unread() {
             .is_empty()
             .then_some(())
     };
-    svc_tests::until("the sweep", burnt).await;
+    svc_tests::wait_until("the sweep", burnt).await;
 }
 
 #[tokio::test]
@@ -273,7 +273,7 @@ async fn a_file_that_cannot_be_removed_keeps_no_other() {
     let body = |name| json!({ "content": SECRET, "name": name, "one_time": true });
     let first = server.deploy(&body("first")).await;
     server.advance(1);
-    server.slug(&body("second")).await;
+    server.publish_slug(&body("second")).await;
     let stuck = server
         .data()
         .join("once")
@@ -286,6 +286,6 @@ async fn a_file_that_cannot_be_removed_keeps_no_other() {
             .is_empty()
             .then_some(())
     };
-    svc_tests::until("the other to burn", burnt).await;
+    svc_tests::wait_until("the other to burn", burnt).await;
     std::fs::remove_dir(&stuck).unwrap();
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use http::Method;
 use serde_json::{Value, json};
 use svc::http::problem::Code;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 pub(crate) async fn description(server: &TestServer) -> Value {
     let answer = server
@@ -32,7 +32,7 @@ pub(crate) fn operations(description: &Value) -> Vec<(String, Method, Value)> {
 }
 
 /// A path with its parameters filled in.
-pub(crate) fn filled(path: &str, slug: &str) -> String {
+pub(crate) fn fill_path(path: &str, slug: &str) -> String {
     path.replace("{slug}", slug)
         .replace("{code}", "internal")
         .replace("{guide}", "share")
@@ -45,12 +45,12 @@ fn calls_backend(path: &str) -> bool {
 }
 
 /// A project with a backend, a frontend and a history, for the paths that lead below them.
-struct Furnished {
+struct OpenapiFixture {
     owner: Owner,
     fill: Vec<(&'static str, String)>,
 }
 
-impl Furnished {
+impl OpenapiFixture {
     async fn new(server: &TestServer) -> Self {
         let owner = Owner::new(server, "furnished").await;
         let project = owner.project(server, "House").await;
@@ -83,14 +83,14 @@ impl Furnished {
         Self { owner, fill }
     }
 
-    fn filled(&self, path: &str, slug: &str) -> String {
+    fn fill_path(&self, path: &str, slug: &str) -> String {
         // A backend answers through the pages of its own project alone.
         let through = calls_backend(path)
             || matches!(path, "/{slug}/ws" | "/{slug}/mcp")
             || path.starts_with("/{slug}/auth/")
             || path.starts_with("/{slug}/payments/");
         let slug = if through { "room" } else { slug };
-        let path = filled(path, slug);
+        let path = fill_path(path, slug);
         self.fill
             .iter()
             .fold(path, |path, (name, value)| path.replace(name, value))
@@ -115,7 +115,7 @@ async fn every_route_is_in_it_and_answers() {
         .start()
         .await;
     let body = json!({ "content": "x", "name": "page", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let description = description(&server).await;
     let operations = operations(&description);
     let described: BTreeSet<_> = operations
@@ -167,12 +167,12 @@ async fn every_route_is_in_it_and_answers() {
             "{path} is not described"
         );
     }
-    let furnished = Furnished::new(&server).await;
+    let fixture = OpenapiFixture::new(&server).await;
     for (path, method, _) in operations {
         // Whose token is asked for is nobody's share here.
         let path = match path.strip_suffix("/deploy/{id}") {
             Some(_) if method == Method::DELETE => "/api/v1/deploy/x".to_owned(),
-            _ => furnished.filled(&path, "page"),
+            _ => fixture.fill_path(&path, "page"),
         };
         let answer = server.request(method.clone(), &path).answer().await;
         let exists = !matches!(answer.status, 404 | 421)
@@ -260,9 +260,9 @@ async fn references_lead_somewhere() {
 async fn every_route_below_api_names_an_unknown_query_parameter() {
     let server = TestServer::start().await;
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let mut seen = 0;
-    let furnished = Furnished::new(&server).await;
+    let fixture = OpenapiFixture::new(&server).await;
     let share = server.deploy(&json!({ "content": "x" })).await;
     for (path, method, operation) in operations(&description(&server).await) {
         if !path.starts_with("/api/") && !calls_backend(&path) {
@@ -278,14 +278,14 @@ async fn every_route_below_api_names_an_unknown_query_parameter() {
         let by_token = operation["security"].to_string().contains("delete_token");
         let path = match by_token {
             true => path.replace("{id}", share["id"].as_str().unwrap()),
-            false => furnished.filled(&path, "safe"),
+            false => fixture.fill_path(&path, "safe"),
         };
         let path = format!("{path}?surprise=1");
         let request = if by_token {
             let token = share["delete_token"].as_str().unwrap();
             server.request(method, &path).bearer_auth(token)
         } else if owned {
-            furnished.owner.request(&server, method, &path)
+            fixture.owner.request(&server, method, &path)
         } else {
             server.request(method, &path)
         };

@@ -2,14 +2,14 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
 
-use crate::account::Owner;
-use crate::openapi::{description, filled, operations};
+use crate::openapi::{description, fill_path, operations};
+use crate::owner::Owner;
 use crate::svc;
 
 /// The description of the answer, by its status and kind.
-fn described<'a>(operation: &'a Value, answer: &Answer) -> Option<&'a Value> {
+fn answer_description<'a>(operation: &'a Value, answer: &Answer) -> Option<&'a Value> {
     let kind = answer.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default();
     let response = &operation["responses"][answer.status.to_string()];
@@ -25,10 +25,10 @@ async fn a_method_that_an_address_does_not_have_is_described_for_programs_and_fo
     let server = TestServer::start().await;
     for (path, _, operation) in operations(&description(&server).await) {
         for accept in ["application/json", "text/html"] {
-            let request = server.request(Method::TRACE, &filled(&path, "page"));
+            let request = server.request(Method::TRACE, &fill_path(&path, "page"));
             let answer = request.header("accept", accept).answer().await;
             assert_eq!(answer.status, 405, "{path}: {}", answer.text());
-            let found = described(&operation, &answer);
+            let found = answer_description(&operation, &answer);
             assert!(found.is_some(), "{path} for {accept}");
             assert!(answer.header("allow").is_some(), "{path}");
             let allow = &operation["responses"]["405"]["headers"]["Allow"];
@@ -47,14 +47,14 @@ async fn what_browsers_get_of_pages_is_described() {
         ("off", "x", "html"),
     ] {
         let body = json!({ "name": name, "content": source, "type": kind });
-        server.slug(&body).await;
+        server.publish_slug(&body).await;
     }
     let locked = json!({ "name": "locked", "content": "x", "password": "p" });
-    server.slug(&locked).await;
+    server.publish_slug(&locked).await;
     let (command, disable) = (svc(), ["deployment", "disable", "off"]);
     assert!(server.command(&command, &disable).await.success);
     let refused = async || (server.get("/off").answer().await.status == 403).then_some(());
-    until("the page to be disabled", refused).await;
+    wait_until("the page to be disabled", refused).await;
     let description = description(&server).await;
     let (get, post) = (Method::GET, Method::POST);
     let form = ("content-type", "application/x-www-form-urlencoded");
@@ -111,7 +111,7 @@ async fn what_browsers_get_of_pages_is_described() {
             };
             assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
             let kind = answer.header("content-type");
-            let found = described(operation, &answer);
+            let found = answer_description(operation, &answer);
             assert!(found.is_some(), "{method} {path}, {status}: {kind:?}");
         }
     }
@@ -127,7 +127,7 @@ async fn what_the_way_to_a_projects_only_page_answers_is_described() {
     let operation = &description(&server).await["paths"]["/"]["get"];
     for status in [404, 302] {
         let answer = server.get_raw(host, "/").await.expect(status);
-        assert!(described(operation, &answer).is_some(), "{status}");
+        assert!(answer_description(operation, &answer).is_some(), "{status}");
         owner
             .frontend(&server, &project, &format!("room{status}"))
             .await;

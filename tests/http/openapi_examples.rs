@@ -6,11 +6,15 @@ use svc_tests::TestServer;
 use crate::openapi::{description, operations};
 
 /// Why a document does not fit a schema, as far as the description's schemas go.
-pub(crate) fn misfit(description: &Value, schema: &Value, document: &Value) -> Option<String> {
-    let fits = |schema: &Value| misfit(description, schema, document).is_none();
+pub(crate) fn schema_mismatch(
+    description: &Value,
+    schema: &Value,
+    document: &Value,
+) -> Option<String> {
+    let fits = |schema: &Value| schema_mismatch(description, schema, document).is_none();
     if let Some(reference) = schema["$ref"].as_str() {
         let schema = description.pointer(&reference[1..]).unwrap();
-        return misfit(description, schema, document);
+        return schema_mismatch(description, schema, document);
     }
     if let Some(choices) = schema["oneOf"].as_array() {
         let fitting = choices.iter().filter(|choice| fits(choice)).count();
@@ -27,15 +31,18 @@ pub(crate) fn misfit(description: &Value, schema: &Value, document: &Value) -> O
         return Some(format!("{document} is what it must not be"));
     }
     let all = schema["allOf"].as_array().into_iter().flatten();
-    let parts = all.filter_map(|part| misfit(description, part, document));
-    let own = [kind(schema, document), value(schema, document)];
+    let parts = all.filter_map(|part| schema_mismatch(description, part, document));
+    let own = [
+        kind_mismatch(schema, document),
+        value_mismatch(schema, document),
+    ];
     parts
         .chain(own.into_iter().flatten())
-        .chain(members(description, schema, document))
+        .chain(member_mismatch(description, schema, document))
         .next()
 }
 
-fn kind(schema: &Value, document: &Value) -> Option<String> {
+fn kind_mismatch(schema: &Value, document: &Value) -> Option<String> {
     let wanted = match &schema["type"] {
         Value::Null => return None,
         Value::Array(kinds) => kinds.clone(),
@@ -56,7 +63,7 @@ fn kind(schema: &Value, document: &Value) -> Option<String> {
     (!wanted.iter().any(is)).then(|| format!("{document} is no {wanted:?}"))
 }
 
-fn value(schema: &Value, document: &Value) -> Option<String> {
+fn value_mismatch(schema: &Value, document: &Value) -> Option<String> {
     let choices = schema["enum"].as_array();
     let known = choices.is_none_or(|choices| choices.contains(document))
         && schema.get("const").is_none_or(|only| only == document);
@@ -76,9 +83,9 @@ fn value(schema: &Value, document: &Value) -> Option<String> {
     (!(known && enough && short)).then(|| format!("{document} is not within {schema}"))
 }
 
-fn members(description: &Value, schema: &Value, document: &Value) -> Option<String> {
+fn member_mismatch(description: &Value, schema: &Value, document: &Value) -> Option<String> {
     let items = document.as_array().into_iter().flatten();
-    let mut items = items.filter_map(|item| misfit(description, &schema["items"], item));
+    let mut items = items.filter_map(|item| schema_mismatch(description, &schema["items"], item));
     let Some(object) = document.as_object() else {
         return items.next();
     };
@@ -92,11 +99,11 @@ fn members(description: &Value, schema: &Value, document: &Value) -> Option<Stri
     }
     object.iter().find_map(|(name, member)| {
         match properties.and_then(|properties| properties.get(name)) {
-            Some(schema) => misfit(description, schema, member),
+            Some(schema) => schema_mismatch(description, schema, member),
             None if schema["additionalProperties"] == false => {
                 Some(format!("{document} has a {name}"))
             }
-            None => misfit(description, &schema["additionalProperties"], member),
+            None => schema_mismatch(description, &schema["additionalProperties"], member),
         }
     })
 }
@@ -123,7 +130,7 @@ async fn every_json_body_has_examples_that_fit_its_schema() {
             examples.extend(media.get("example"));
             assert!(!examples.is_empty(), "{method} {path}, {part}: no example");
             for example in examples {
-                let misfit = misfit(&description, &media["schema"], example);
+                let misfit = schema_mismatch(&description, &media["schema"], example);
                 assert_eq!(misfit, None, "{method} {path}, {part}");
                 seen += 1;
             }
@@ -148,7 +155,7 @@ fn a_document_that_does_not_fit_is_found() {
         (r#"{"b":[],"d":0}"#, false),
         ("[]", false),
     ] {
-        let found = misfit(
+        let found = schema_mismatch(
             &description,
             &schema,
             &serde_json::from_str(document).unwrap(),

@@ -8,7 +8,7 @@ use svc_tests::TestServer;
 use crate::openapi::{description, operations};
 
 /// Links that must lead on: from where, and to where.
-const WAYS: [(&str, &[&str]); 6] = [
+const LINK_CHAINS: [(&str, &[&str]); 6] = [
     ("deploy", &["page", "raw", "unlock", "report"]),
     (
         "create_project",
@@ -33,7 +33,7 @@ const WAYS: [(&str, &[&str]); 6] = [
 ];
 
 /// All operations by their ids.
-async fn by_id(server: &TestServer) -> BTreeMap<String, Value> {
+async fn operations_by_id(server: &TestServer) -> BTreeMap<String, Value> {
     let operations = operations(&description(server).await).into_iter();
     let named = operations.map(|(_, _, operation)| {
         (
@@ -92,7 +92,7 @@ fn resolves(operation: &Value, status: &str, expression: &str) -> bool {
 #[tokio::test]
 async fn links_lead_to_operations_with_what_these_take() {
     let server = TestServer::start().await;
-    let operations = by_id(&server).await;
+    let operations = operations_by_id(&server).await;
     let description = description(&server).await;
     let mut seen = 0;
     for (from, operation) in &operations {
@@ -134,8 +134,8 @@ async fn links_lead_to_operations_with_what_these_take() {
 #[tokio::test]
 async fn what_is_made_leads_to_what_takes_it() {
     let server = TestServer::start().await;
-    let operations = by_id(&server).await;
-    for (from, wanted) in WAYS {
+    let operations = operations_by_id(&server).await;
+    for (from, wanted) in LINK_CHAINS {
         let links = links(&operations[from]).into_iter();
         let found: BTreeSet<_> = links
             .map(|(_, link)| link["operationId"].as_str().unwrap().to_owned())

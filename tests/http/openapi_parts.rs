@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use serde_json::Value;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use crate::openapi::{description, operations};
-use crate::serving::decoded;
+use crate::serving::decode_body;
 
 const PATH: &str = "/api/v1/openapi.json";
 
@@ -16,7 +16,7 @@ fn tags(description: &Value) -> Vec<&str> {
     tags.map(|tag| tag["name"].as_str().unwrap()).collect()
 }
 
-async fn part(server: &TestServer, tag: &str) -> Value {
+async fn description_of_tag(server: &TestServer, tag: &str) -> Value {
     let tag = tag.replace(' ', "+");
     let request = server.get(&format!("{PATH}?tag={tag}"));
     request.answer().await.expect(200).json()
@@ -29,26 +29,26 @@ async fn it_is_prepared_in_every_encoding_and_has_a_validator_for_each() {
         let whole = server.get(path).answer().await.expect(200);
         let mut etags = BTreeSet::new();
         for encoding in [None, Some("br"), Some("zstd"), Some("gzip")] {
-            let ask = |method| {
+            let send_request = |method| {
                 let request = server.request(method, path);
                 request.header("accept-encoding", encoding.unwrap_or("identity"))
             };
-            let answer = ask(Method::GET).answer().await.expect(200);
+            let answer = send_request(Method::GET).answer().await.expect(200);
             assert_eq!(answer.header("content-encoding"), encoding, "{path}");
             assert_eq!(answer.header("content-type"), Some("application/json"));
             assert_eq!(answer.header("vary"), Some("Accept-Encoding"), "{path}");
             let caching = answer.header("cache-control").unwrap();
             assert!(caching.contains("must-revalidate"), "{caching}");
-            assert_eq!(decoded(encoding, &answer.body), whole.text(), "{path}");
+            assert_eq!(decode_body(encoding, &answer.body), whole.text(), "{path}");
             if encoding.is_some() {
                 let (length, most) = (answer.body.len(), whole.body.len() / 5);
                 assert!(length < most, "{path}, {encoding:?}: {length} bytes");
             }
             let etag = answer.header("etag").unwrap().to_owned();
             assert!(etag.starts_with('"'), "{etag} is strong");
-            let held = ask(Method::GET).header("if-none-match", &etag);
+            let held = send_request(Method::GET).header("if-none-match", &etag);
             assert!(held.answer().await.expect(304).body.is_empty(), "{path}");
-            let head = ask(Method::HEAD).answer().await.expect(200);
+            let head = send_request(Method::HEAD).answer().await.expect(200);
             assert_eq!(head.header("etag"), Some(etag.as_str()), "{path}");
             etags.insert(etag);
         }
@@ -62,7 +62,7 @@ async fn parts_are_descriptions_of_their_own_and_make_up_the_whole() {
     let whole = description(&server).await;
     let mut seen = Vec::new();
     for tag in tags(&whole) {
-        let part = part(&server, tag).await;
+        let part = description_of_tag(&server, tag).await;
         for same in ["openapi", "info", "servers"] {
             assert_eq!(part[same], whole[same], "{tag}");
         }

@@ -4,22 +4,22 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::TestServer;
 
-use crate::account::text;
-use crate::members::{House, Till, User, webhook};
+use crate::members::{FakeBilling, MembersFixture, User, send_webhook};
 use crate::openapi_recorded::{BASE_URL, Examples};
+use crate::owner::text;
 
 const ALL: &str = "/api/v1/workspaces";
 
 /// A house, its owner, and what was recorded.
-struct Recorder {
-    house: House,
+struct PeopleRecorder {
+    fixture: MembersFixture,
     alice: User,
     examples: Examples,
     /// Names in the examples in place of random ones.
     names: Vec<(String, String)>,
 }
 
-impl Recorder {
+impl PeopleRecorder {
     fn record(&mut self, operation: &str, part: &'static str, name: &str, value: &Value) {
         let examples = self.examples.entry(operation.to_owned()).or_default();
         let known = examples.entry(part).or_default();
@@ -27,17 +27,17 @@ impl Recorder {
     }
 
     /// Records what is asked, if something is, and what is answered.
-    async fn ask(
+    async fn send_request(
         &mut self,
         (operation, name): (&str, &str),
         (method, path): (Method, &str),
         body: Option<Value>,
     ) -> Value {
-        self.house.server.advance(7);
-        let asked = self
-            .alice
-            .owner
-            .ask(&self.house.server, method, path, body.as_ref());
+        self.fixture.server.advance(7);
+        let asked =
+            self.alice
+                .owner
+                .send_request(&self.fixture.server, method, path, body.as_ref());
         let answer = asked.await;
         assert!(answer.status < 300, "{path}: {}", answer.text());
         if let Some(body) = body {
@@ -48,17 +48,20 @@ impl Recorder {
         answer
     }
 
-    async fn workspace(&mut self) {
+    async fn record_workspace(&mut self) {
         let (get, post, patch) = (Method::GET, Method::POST, Method::PATCH);
         let body = json!({ "display_name": "Acme Inc." });
         let made = ("create_workspace", "workspace");
-        let id = self.ask(made, (post.clone(), ALL), Some(body)).await["id"].clone();
-        let bob = self.house.user("jo").await;
+        let id = self
+            .send_request(made, (post.clone(), ALL), Some(body))
+            .await["id"]
+            .clone();
+        let bob = self.fixture.user("jo").await;
         self.names
             .push((bob.id.clone(), "usr_7k2m9xq4w8t3z5b6c2d9fg".to_owned()));
         let members = format!("{ALL}/acme-inc/members");
         let body = json!({ "user_id": bob.id, "role": "viewer" });
-        self.ask(
+        self.send_request(
             ("add_member", "member"),
             (post.clone(), &members),
             Some(body),
@@ -66,35 +69,36 @@ impl Recorder {
         .await;
         let body = json!({ "role": "editor" });
         let path = format!("{members}/{}", bob.id);
-        self.ask(("set_role", "editor"), (patch.clone(), &path), Some(body))
+        self.send_request(("set_role", "editor"), (patch.clone(), &path), Some(body))
             .await;
-        self.ask(("list_members", "members"), (get.clone(), &members), None)
+        self.send_request(("list_members", "members"), (get.clone(), &members), None)
             .await;
         let path = format!("{ALL}/acme-inc");
         let body = json!({ "display_name": "Acme" });
-        self.ask(("update_workspace", "name"), (patch, &path), Some(body))
+        self.send_request(("update_workspace", "name"), (patch, &path), Some(body))
             .await;
-        self.ask(("get_workspace", "workspace"), (get.clone(), &path), None)
+        self.send_request(("get_workspace", "workspace"), (get.clone(), &path), None)
             .await;
-        self.ask(("list_workspaces", "workspaces"), (get.clone(), ALL), None)
+        self.send_request(("list_workspaces", "workspaces"), (get.clone(), ALL), None)
             .await;
-        self.ask(("get_me", "user"), (get.clone(), "/api/v1/me"), None)
+        self.send_request(("get_me", "user"), (get.clone(), "/api/v1/me"), None)
             .await;
         let keys = format!("{path}/keys");
         let body = json!({ "role": "viewer", "expires_in": 86_400, "note": "Reads our figures" });
         let made = self
-            .ask(("create_key", "viewer"), (post.clone(), &keys), Some(body))
+            .send_request(("create_key", "viewer"), (post.clone(), &keys), Some(body))
             .await;
         let (key, stable) = (text(&made["key_id"]), "7k2m9xq4");
         let secret = "0q8Rx".repeat(9);
         let credential = format!("svc_{stable}_{}_4cKd2Z", &secret[..43]);
         self.names.push((text(&made["credential"]), credential));
         self.names.push((key, stable.to_owned()));
-        self.ask(("list_keys", "keys"), (get, &keys), None).await;
+        self.send_request(("list_keys", "keys"), (get, &keys), None)
+            .await;
         let none = Some(json!({}));
         let path = format!("{ALL}/acme-inc/billing");
         let checkout = format!("{path}/checkout");
-        self.ask(
+        self.send_request(
             ("buy_plan", "checkout"),
             (post.clone(), &checkout),
             none.clone(),
@@ -105,15 +109,15 @@ impl Recorder {
             "metadata": { "svc_workspace": id },
         });
         let kind = "checkout.session.completed";
-        webhook(&self.house.server, kind, "evt_1", 1, paid)
+        send_webhook(&self.fixture.server, kind, "evt_1", 1, paid)
             .await
             .expect(200);
         let portal = format!("{path}/portal");
-        self.ask(("manage_plan", "portal"), (post, &portal), none)
+        self.send_request(("manage_plan", "portal"), (post, &portal), none)
             .await;
         let audit = format!("{ALL}/acme-inc/audit?limit=2");
         let listed = self
-            .ask(("list_audit", "newest"), (Method::GET, &audit), None)
+            .send_request(("list_audit", "newest"), (Method::GET, &audit), None)
             .await;
         for (number, entry) in (11..).zip(listed["entries"].as_array().unwrap()) {
             let request = text(&entry["request_id"]);
@@ -122,43 +126,43 @@ impl Recorder {
         }
     }
 
-    async fn metadata(&mut self) {
+    async fn record_metadata(&mut self) {
         let get = Method::GET;
         for (operation, path) in [
             ("get_protected_resource", ""),
             ("get_protected_tools", "/mcp"),
         ] {
             let path = format!("/.well-known/oauth-protected-resource{path}");
-            self.ask((operation, "issuer"), (get.clone(), &path), None)
+            self.send_request((operation, "issuer"), (get.clone(), &path), None)
                 .await;
         }
     }
 }
 
 /// Walks a server; returns what it was asked and what it answered, and what stands in place of what is random in it.
-pub(crate) async fn recorded() -> (Examples, Vec<(String, String)>) {
-    let till = Till::start().await;
+pub(crate) async fn record_examples() -> (Examples, Vec<(String, String)>) {
+    let till = FakeBilling::start().await;
     let stripe = till.settings();
     let builder = TestServer::builder().settings(|settings| {
         settings.base_url = Some(BASE_URL.parse().unwrap());
         settings.stripe = Some(stripe);
     });
-    let house = House::with(builder, |_| ()).await;
-    let alice = house.user("alice").await;
+    let fixture = MembersFixture::with_settings(builder, |_| ()).await;
+    let alice = fixture.user("alice").await;
     let names = vec![
         (alice.id.clone(), "usr_4w8t3z5b6c2d9fg7k2m9xq".to_owned()),
         (
-            house.issuer.url().to_owned(),
+            fixture.issuer.url().to_owned(),
             "https://accounts.example.com".to_owned(),
         ),
     ];
-    let mut recorder = Recorder {
-        house,
+    let mut recorder = PeopleRecorder {
+        fixture,
         alice,
         examples: Examples::new(),
         names,
     };
-    recorder.workspace().await;
-    recorder.metadata().await;
+    recorder.record_workspace().await;
+    recorder.record_metadata().await;
     (recorder.examples, recorder.names)
 }

@@ -2,14 +2,14 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
 use crate::openapi::{description, operations};
-use crate::openapi_examples::misfit;
+use crate::openapi_examples::schema_mismatch;
+use crate::owner::{Owner, text};
 
 /// A server with a page that has a backend, and the base of its history.
-struct Furnished {
+struct RulesFixture {
     server: TestServer,
     owner: Owner,
     description: Value,
@@ -17,7 +17,7 @@ struct Furnished {
     base: String,
 }
 
-impl Furnished {
+impl RulesFixture {
     async fn new() -> Self {
         let server = TestServer::start().await;
         let owner = Owner::new(&server, "acme").await;
@@ -45,13 +45,13 @@ impl Furnished {
     }
 
     /// Sends each body; the description and the server must both take it, or both not.
-    async fn agrees(&self, method: Method, path: &str, bodies: &[(Value, bool)]) {
+    async fn assert_agreement(&self, method: Method, path: &str, bodies: &[(Value, bool)]) {
         let item = &self.description["paths"][path][method.as_str().to_lowercase()];
         let schema = &item["requestBody"]["content"]["application/json"]["schema"];
         let path = path.replace("{id}", &self.project);
         let path = path.replace("{target}", "room").replace("{slug}", "room");
         for (body, taken) in bodies {
-            let misfit = misfit(&self.description, schema, body);
+            let misfit = schema_mismatch(&self.description, schema, body);
             assert_eq!(
                 misfit.is_none(),
                 *taken,
@@ -71,7 +71,7 @@ impl Furnished {
 
 #[tokio::test]
 async fn bodies_of_projects() {
-    let furnished = Furnished::new().await;
+    let fixture = RulesFixture::new().await;
     let (post, patch) = (Method::POST, Method::PATCH);
     let bodies = [
         (json!({}), false),
@@ -87,8 +87,8 @@ async fn bodies_of_projects() {
         (json!({ "description": "x".repeat(2001) }), false),
         (json!({ "allowed_providers": [] }), true),
     ];
-    furnished
-        .agrees(patch, "/api/v1/projects/{id}", &bodies)
+    fixture
+        .assert_agreement(patch, "/api/v1/projects/{id}", &bodies)
         .await;
     let bodies = [
         (json!({ "name": "A", "permanent": false }), false),
@@ -114,13 +114,15 @@ async fn bodies_of_projects() {
         // To JSON it is the same number.
         (json!({ "name": "D", "ttl_seconds": 60.0 }), true),
     ];
-    furnished.agrees(post, "/api/v1/projects", &bodies).await;
+    fixture
+        .assert_agreement(post, "/api/v1/projects", &bodies)
+        .await;
 }
 
 #[tokio::test]
 async fn bodies_of_frontends_and_revisions() {
-    let furnished = Furnished::new().await;
-    let base = &furnished.base;
+    let fixture = RulesFixture::new().await;
+    let base = &fixture.base;
     let edit = |count: Value| json!({ "find": "One", "replace": "One", "count": count });
     let bodies = [
         (json!({ "base_revision_id": base }), false),
@@ -152,16 +154,20 @@ async fn bodies_of_frontends_and_revisions() {
         ),
     ];
     let revisions = "/api/v1/projects/{id}/frontends/{target}/revisions";
-    furnished.agrees(Method::POST, revisions, &bodies).await;
+    fixture
+        .assert_agreement(Method::POST, revisions, &bodies)
+        .await;
     let bodies = [
         (json!({ "content": "" }), false),
         (json!({ "content": "x", "requested_slug": "room" }), false),
         (json!({ "content": "x", "requested_slug": "" }), true),
     ];
     let frontend = "/api/v1/projects/{id}/frontends/{target}";
-    furnished.agrees(Method::PUT, frontend, &bodies).await;
+    fixture
+        .assert_agreement(Method::PUT, frontend, &bodies)
+        .await;
     // An empty wish is none, and the pattern of wishes says so.
-    let schemas = &furnished.description["components"]["schemas"];
+    let schemas = &fixture.description["components"]["schemas"];
     let wish = &schemas["CreateFrontend"]["properties"]["requested_slug"]["pattern"];
     assert_eq!(wish, "^([a-z0-9]([a-z0-9\\-]*[a-z0-9])?)?$");
     let bodies = [(
@@ -169,12 +175,14 @@ async fn bodies_of_frontends_and_revisions() {
         true,
     )];
     let frontends = "/api/v1/projects/{id}/frontends";
-    furnished.agrees(Method::POST, frontends, &bodies).await;
+    fixture
+        .assert_agreement(Method::POST, frontends, &bodies)
+        .await;
 }
 
 #[tokio::test]
 async fn bodies_of_backends_and_calls() {
-    let furnished = Furnished::new().await;
+    let fixture = RulesFixture::new().await;
     let ddl = "CREATE TABLE more (x)";
     let bodies = [
         (json!({}), false),
@@ -187,7 +195,9 @@ async fn bodies_of_backends_and_calls() {
         (json!({ "ddl": ddl, "realtime": null, "note": "x" }), true),
     ];
     let backend = "/api/v1/projects/{id}/backend";
-    furnished.agrees(Method::PATCH, backend, &bodies).await;
+    fixture
+        .assert_agreement(Method::PATCH, backend, &bodies)
+        .await;
     let add = |value: Value| json!({ "action": "add", "params": { "text": value } });
     let from = json!({ "from": [0, "id"] });
     let bodies = [
@@ -213,8 +223,8 @@ async fn bodies_of_backends_and_calls() {
             true,
         ),
     ];
-    furnished
-        .agrees(Method::POST, "/{slug}/api/op", &bodies)
+    fixture
+        .assert_agreement(Method::POST, "/{slug}/api/op", &bodies)
         .await;
     let message =
         |version: &str, id: Value| json!({ "jsonrpc": version, "id": id, "method": "tools/list" });
@@ -226,7 +236,9 @@ async fn bodies_of_backends_and_calls() {
         (message("2.0", json!(1)), true),
         (message("2.0", json!("one")), true),
     ];
-    furnished.agrees(Method::POST, "/mcp", &bodies).await;
+    fixture
+        .assert_agreement(Method::POST, "/mcp", &bodies)
+        .await;
 }
 
 #[tokio::test]

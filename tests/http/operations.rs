@@ -2,16 +2,16 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
-use crate::account::text;
-use crate::house::{GUESTS, House};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
 #[tokio::test]
 async fn a_result_has_one_shape() {
-    let house = House::new(GUESTS).await;
-    house
+    let fixture = ProjectFixture::new(GUESTS).await;
+    fixture
         .define(&[
             (
                 "add",
@@ -32,10 +32,10 @@ async fn a_result_has_one_shape() {
         .await;
     let add = json!({ "name": "Ada", "email": "ada@example.com" });
     let plain = |affected: u64| json!({ "columns": [], "rows": [], "rows_affected": affected, "truncated": false });
-    assert_eq!(house.done("add", &add).await, plain(1));
+    assert_eq!(fixture.call_ok("add", &add).await, plain(1));
     assert_eq!(
-        house
-            .done("add_two", &json!({ "a": "Grace", "b": "Alan" }))
+        fixture
+            .call_ok("add_two", &json!({ "a": "Grace", "b": "Alan" }))
             .await,
         json!({
             "columns": ["name", "id"],
@@ -43,9 +43,15 @@ async fn a_result_has_one_shape() {
             "rows_affected": 2, "truncated": false,
         })
     );
-    assert_eq!(house.done("rename", &json!({ "after": 1 })).await, plain(2));
-    assert_eq!(house.done("rename", &json!({ "after": 9 })).await, plain(0));
-    let all = house
+    assert_eq!(
+        fixture.call_ok("rename", &json!({ "after": 1 })).await,
+        plain(2)
+    );
+    assert_eq!(
+        fixture.call_ok("rename", &json!({ "after": 9 })).await,
+        plain(0)
+    );
+    let all = fixture
         .call("room", &json!({ "action": "all" }))
         .await
         .expect(200);
@@ -62,12 +68,14 @@ async fn a_result_has_one_shape() {
             "rows_affected": 0, "truncated": false,
         })
     );
-    let values = house.done("values", &json!({ "a": 1, "b": "x" })).await;
+    let values = fixture
+        .call_ok("values", &json!({ "a": 1, "b": "x" }))
+        .await;
     let column = text(&values["columns"][0]);
     assert_eq!(values["rows"], json!([{ &*column: 1 }, { &*column: "x" }]));
     assert_eq!(values["rows_affected"], 0);
-    assert_eq!(house.done("clear", &json!({})).await, plain(3));
-    let none = house.done("all", &json!({})).await;
+    assert_eq!(fixture.call_ok("clear", &json!({})).await, plain(3));
+    let none = fixture.call_ok("all", &json!({})).await;
     assert_eq!(
         (&none["columns"], &none["rows"]),
         (&json!(["id", "name", "email"]), &json!([]))
@@ -76,8 +84,8 @@ async fn a_result_has_one_shape() {
 
 #[tokio::test]
 async fn params_are_the_declared_ones_exactly() {
-    let house = House::new(GUESTS).await;
-    house
+    let fixture = ProjectFixture::new(GUESTS).await;
+    fixture
         .define(&[
             ("two", "SELECT :a AS a, :b AS b"),
             ("none", "SELECT 1 AS one"),
@@ -102,8 +110,8 @@ async fn params_are_the_declared_ones_exactly() {
         ),
         ("none", json!({ "a": null }), json!([]), json!(["a"])),
     ] {
-        let problem = house
-            .op(action, &params)
+        let problem = fixture
+            .call_action(action, &params)
             .await
             .problem(400, "params_mismatch");
         assert_eq!(
@@ -112,13 +120,13 @@ async fn params_are_the_declared_ones_exactly() {
             "{params}"
         );
     }
-    let problem = house.call("room", &json!({ "action": "two" })).await;
+    let problem = fixture.call("room", &json!({ "action": "two" })).await;
     let problem = problem.problem(400, "params_mismatch");
     assert_eq!(problem["missing"], json!(["a", "b"]));
     for params in [json!(null), json!({})] {
-        house.done("none", &params).await;
+        fixture.call_ok("none", &params).await;
     }
-    house
+    fixture
         .call("room", &json!({ "action": "none" }))
         .await
         .expect(200);
@@ -129,7 +137,7 @@ async fn params_are_the_declared_ones_exactly() {
         json!({ "svc_": 1 }),
     ] {
         for action in ["none", "two"] {
-            let answer = house.op(action, &params).await;
+            let answer = fixture.call_action(action, &params).await;
             answer.problem(400, "reserved_param");
         }
     }
@@ -137,8 +145,8 @@ async fn params_are_the_declared_ones_exactly() {
 
 #[tokio::test]
 async fn a_call_that_is_none_is_named() {
-    let house = House::new(GUESTS).await;
-    house.define(&[("one", "SELECT 1 AS one")]).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
+    fixture.define(&[("one", "SELECT 1 AS one")]).await;
     for (body, says) in [
         (json!({}), "action"),
         (json!({ "action": null }), "action"),
@@ -150,24 +158,27 @@ async fn a_call_that_is_none_is_named() {
         (json!({ "action": "one", "name": "one" }), "name"),
         (json!({ "action": "one", "sql": "SELECT 1" }), "sql"),
     ] {
-        let problem = house
+        let problem = fixture
             .call("room", &body)
             .await
             .problem(400, "invalid_request");
         assert!(text(&problem["detail"]).contains(says), "{body}: {problem}");
     }
-    let broken = house.server.post("/room/api/op").body("{").answer().await;
+    let broken = fixture.server.post("/room/api/op").body("{").answer().await;
     broken.problem(400, "invalid_json");
     for name in ["other", "ones"] {
-        house.op(name, &json!({})).await.problem(404, "not_found");
+        fixture
+            .call_action(name, &json!({}))
+            .await
+            .problem(404, "not_found");
     }
-    let wrong = house.server.get("/room/api/op").answer().await;
+    let wrong = fixture.server.get("/room/api/op").answer().await;
     wrong.problem(405, "method_not_allowed");
 }
 
 #[tokio::test]
 async fn a_broken_constraint_is_named_and_not_the_row() {
-    let house = House::new(
+    let fixture = ProjectFixture::new(
         "CREATE TABLE homes (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
          CREATE TABLE guests (
            email TEXT UNIQUE, age INTEGER CONSTRAINT grown CHECK (age > 17),
@@ -179,7 +190,7 @@ async fn a_broken_constraint_is_named_and_not_the_row() {
     .await;
     let add = "INSERT INTO guests VALUES (:email, :age, :home, :later)";
     let rename = "UPDATE homes SET name = :name";
-    house
+    fixture
         .define(&[
             ("add", add),
             ("rename", rename),
@@ -214,14 +225,14 @@ async fn a_broken_constraint_is_named_and_not_the_row() {
         ),
         ("raze", json!({}), "FOREIGN KEY constraint failed"),
     ] {
-        let problem = house
-            .op(action, &params)
+        let problem = fixture
+            .call_action(action, &params)
             .await
             .problem(409, "constraint_violation");
         assert!(text(&problem["detail"]).contains(says), "{says}: {problem}");
         assert!(!problem.to_string().contains("secret-words"), "{problem}");
     }
-    let left = house
+    let left = fixture
         .rows("SELECT email, age, home, later FROM guests")
         .await;
     let only = json!([{ "email": "secret-words", "age": 30, "home": 1, "later": 1 }]);
@@ -230,8 +241,8 @@ async fn a_broken_constraint_is_named_and_not_the_row() {
 
 #[tokio::test]
 async fn an_action_about_its_visitor_needs_one() {
-    let house = House::new(GUESTS).await;
-    house
+    let fixture = ProjectFixture::new(GUESTS).await;
+    fixture
         .define(&[
             ("id", "SELECT :svc_user_id AS id"),
             ("mail", "SELECT :svc_user_email AS mail"),
@@ -239,31 +250,31 @@ async fn an_action_about_its_visitor_needs_one() {
         ])
         .await;
     for action in ["id", "mail", "join"] {
-        let answer = house.op(action, &json!({})).await;
+        let answer = fixture.call_action(action, &json!({})).await;
         answer.problem(401, "identity_required");
-        let owner = house
+        let owner = fixture
             .owner
-            .request(&house.server, Method::POST, "/room/api/op");
+            .request(&fixture.server, Method::POST, "/room/api/op");
         let owner = owner.json(&json!({ "action": action })).answer().await;
         owner.problem(401, "identity_required");
     }
-    assert_eq!(house.count("guests").await, 0);
+    assert_eq!(fixture.count("guests").await, 0);
 }
 
 #[tokio::test]
 async fn a_call_works_on_the_projects_origin_and_nowhere_else() {
-    let house = House::new(GUESTS).await;
-    house.define(&[("one", "SELECT 1 AS one")]).await;
-    let shop = house.owner.project(&house.server, "Shop").await;
-    house.owner.frontend(&house.server, &shop, "till").await;
-    let port = house.server.address().port();
+    let fixture = ProjectFixture::new(GUESTS).await;
+    fixture.define(&[("one", "SELECT 1 AS one")]).await;
+    let shop = fixture.owner.project(&fixture.server, "Shop").await;
+    fixture.owner.frontend(&fixture.server, &shop, "till").await;
+    let port = fixture.server.address().port();
     let body = json!({ "action": "one" }).to_string();
     let call = async |host: &str, path: &str| {
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        house.server.raw(request).await
+        fixture.server.raw(request).await
     };
     let home = format!("house-acme.localhost:{port}");
     for host in [
@@ -285,10 +296,10 @@ async fn a_call_works_on_the_projects_origin_and_nowhere_else() {
 
 #[tokio::test]
 async fn pages_of_any_origin_may_call() {
-    let house = House::new(GUESTS).await;
-    house.define(&[("one", "SELECT 1 AS one")]).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
+    fixture.define(&[("one", "SELECT 1 AS one")]).await;
     for action in ["one", "other"] {
-        let request = house
+        let request = fixture
             .server
             .json("/room/api/op", &json!({ "action": action }));
         let answer = request.header("origin", "https://a.example").answer().await;
@@ -300,7 +311,7 @@ async fn pages_of_any_origin_may_call() {
         assert_eq!(answer.header("access-control-allow-credentials"), None);
     }
     // As a form or a beacon sends it: a media type does not keep JSON from being read.
-    let request = house
+    let request = fixture
         .server
         .post("/room/api/op")
         .header("content-type", "text/plain");
@@ -313,48 +324,48 @@ async fn pages_of_any_origin_may_call() {
 
 #[tokio::test]
 async fn a_disabled_page_answers_nobody_and_its_owner_goes_on() {
-    let house = House::new(GUESTS).await;
-    house.define(&[("one", "SELECT 1 AS one")]).await;
-    house.publish("hall").await;
+    let fixture = ProjectFixture::new(GUESTS).await;
+    fixture.define(&[("one", "SELECT 1 AS one")]).await;
+    fixture.publish("hall").await;
     let disable = ["deployment", "disable", "room"];
-    let disabled = house.server.command(&svc(), &disable).await;
+    let disabled = fixture.server.command(&svc(), &disable).await;
     assert!(disabled.success, "{disabled:?}");
     let taken_down = async || {
-        let answer = house.op("one", &json!({})).await;
+        let answer = fixture.call_action("one", &json!({})).await;
         (answer.status == 403).then_some(answer)
     };
-    let answer = until("the page to be taken down", taken_down).await;
+    let answer = wait_until("the page to be taken down", taken_down).await;
     answer.problem(403, "disabled");
-    let answer = house.query("SELECT 1 AS one", &json!({})).await;
+    let answer = fixture.query("SELECT 1 AS one", &json!({})).await;
     answer.problem(403, "disabled");
-    let request = house
+    let request = fixture
         .owner
-        .request(&house.server, Method::GET, "/room/api/schema");
+        .request(&fixture.server, Method::GET, "/room/api/schema");
     request.answer().await.problem(403, "disabled");
-    house
+    fixture
         .call("hall", &json!({ "action": "one" }))
         .await
         .expect(200);
-    house.migrate("CREATE TABLE more (a)").await.expect(200);
-    house
+    fixture.migrate("CREATE TABLE more (a)").await.expect(200);
+    fixture
         .server
         .command(&svc(), &["deployment", "enable", "room"])
         .await;
-    let back = async || (house.op("one", &json!({})).await.status == 200).then_some(());
-    until("the page to be back", back).await;
+    let back = async || (fixture.call_action("one", &json!({})).await.status == 200).then_some(());
+    wait_until("the page to be back", back).await;
 }
 
 #[tokio::test]
 async fn without_a_live_backend_nobody_is_answered() {
     let server = TestServer::start().await;
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
-    let house = House::empty(server).await;
-    house.publish("room").await;
+    let fixture = ProjectFixture::without_backend(server).await;
+    fixture.publish("room").await;
     for slug in ["share", "room", "nothing"] {
         for body in [json!({ "action": "one" }), json!({}), Value::Null] {
-            house.call(slug, &body).await.problem(404, "not_found");
+            fixture.call(slug, &body).await.problem(404, "not_found");
         }
     }
 }

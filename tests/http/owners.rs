@@ -2,14 +2,14 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::Owner;
 use crate::openapi::{description, operations};
+use crate::owner::Owner;
 use crate::svc;
 
-const FREE: &str = "00000000-0000-7000-8000-000000000000";
-const NOBODYS: &str = "01a1fc50-0000-7000-8000-000000000000";
+const UNUSED_ID: &str = "00000000-0000-7000-8000-000000000000";
+const MISSING_ID: &str = "01a1fc50-0000-7000-8000-000000000000";
 
 /// Every operation that the description secures: its method, and its path below a project's.
 async fn owner_routes(server: &TestServer) -> Vec<(Method, String)> {
@@ -26,11 +26,11 @@ async fn owner_routes(server: &TestServer) -> Vec<(Method, String)> {
     routes
 }
 
-fn below(path: &str, project: &str) -> String {
+fn owner_path(path: &str, project: &str) -> String {
     path.replace("{id}", project)
         .replace("{target}", "room")
         .replace("{slug}", "room")
-        .replace("{revision_id}", NOBODYS)
+        .replace("{revision_id}", MISSING_ID)
         .replace("{user_id}", "usr_nobody")
         .replace("{key_id}", "23456789")
 }
@@ -55,13 +55,13 @@ async fn without_a_valid_credential_every_owner_route_is_a_401() {
     let mut wrong = owner.credential.clone();
     wrong.replace_range(14..15, if &wrong[14..15] == "x" { "y" } else { "x" });
     for (method, path) in owner_routes(&server).await {
-        let path = below(&path, &project);
-        let ask = || server.request(method.clone(), &path);
-        let answer = ask().answer().await;
+        let path = owner_path(&path, &project);
+        let send_request = || server.request(method.clone(), &path);
+        let answer = send_request().answer().await;
         answer.problem(401, "unauthorized");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path}");
         for bad in ["nonsense", &wrong, revoked] {
-            let answer = ask().bearer_auth(bad).answer().await;
+            let answer = send_request().bearer_auth(bad).answer().await;
             answer.problem(401, "unauthorized");
             let challenge = answer.header("www-authenticate");
             assert_eq!(challenge, Some("Bearer error=\"invalid_token\""), "{path}");
@@ -90,13 +90,13 @@ async fn what_is_somebody_elses_is_a_403_and_what_is_nobodys_a_404() {
         }
         for (id, status, code) in [
             (project.as_str(), 403, "forbidden"),
-            (FREE, 403, "forbidden"),
-            (NOBODYS, 404, "not_found"),
+            (UNUSED_ID, 403, "forbidden"),
+            (MISSING_ID, 404, "not_found"),
             ("nonsense", 404, "not_found"),
             (&undashed, 404, "not_found"),
             (&format!("urn:uuid:{project}"), 404, "not_found"),
         ] {
-            let request = stranger.request(&server, method.clone(), &below(&path, id));
+            let request = stranger.request(&server, method.clone(), &owner_path(&path, id));
             let answer = request.answer().await;
             if method == Method::DELETE && path.ends_with("{id}") && status == 404 {
                 answer.expect(204);
@@ -165,7 +165,7 @@ async fn checks_of_owner_routes_run_in_their_order() {
         let answer = owner.request(&server, Method::GET, &path).answer().await;
         assert_eq!(answer.status, status, "{path}");
     }
-    for below in ["revisions", &format!("revisions/{NOBODYS}"), "releases"] {
+    for below in ["revisions", &format!("revisions/{MISSING_ID}"), "releases"] {
         let path = format!("{project}/frontends/room/{below}?x=1");
         let request = owner.request(&server, Method::GET, &path);
         request.answer().await.problem(404, "not_found");
@@ -177,7 +177,7 @@ async fn checks_of_owner_routes_run_in_their_order() {
     delete(&owner, &format!("{project}?x=1"))
         .await
         .problem(400, "invalid_request");
-    delete(&owner, &format!("/api/v1/projects/{NOBODYS}?x=1"))
+    delete(&owner, &format!("/api/v1/projects/{MISSING_ID}?x=1"))
         .await
         .expect(204);
     delete(&owner, &project).await.expect(204);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use svc_tests::{Output, finish, until};
+use svc_tests::{Output, run_command, wait_until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -28,10 +28,10 @@ fn is_installed(program: &str) -> bool {
 async fn run(program: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.args(arguments);
-    finish(command).await
+    run_command(command).await
 }
 
-async fn said(program: &str, arguments: &[&str]) -> String {
+async fn command_output(program: &str, arguments: &[&str]) -> String {
     let output = run(program, arguments).await;
     assert!(output.success, "{program} {arguments:?}: {output:?}");
     output.stdout
@@ -48,14 +48,14 @@ async fn the_debian_package_has_all_that_belongs_to_it() {
     make.arg(program)
         .arg(out.path())
         .env("SVC_DEB_COMPRESSION", "none");
-    let made = finish(make).await;
+    let made = run_command(make).await;
     assert!(made.success, "{made:?}");
     let package = made.stdout.trim_end();
     let version = env!("CARGO_PKG_VERSION");
     let name = package.rsplit('/').next().unwrap();
     assert!(name.starts_with(&format!("svc_{version}_")), "{name}");
 
-    let listed = said("dpkg-deb", &["--contents", package]).await;
+    let listed = command_output("dpkg-deb", &["--contents", package]).await;
     let files: BTreeMap<&str, &str> = listed
         .lines()
         .map(|line| {
@@ -92,52 +92,52 @@ async fn the_debian_package_has_all_that_belongs_to_it() {
 
     let control = TempDir::new().unwrap();
     let control = control.path().to_str().unwrap();
-    said("dpkg-deb", &["--control", package, control]).await;
+    command_output("dpkg-deb", &["--control", package, control]).await;
     let read = |name: &str| std::fs::read_to_string(Path::new(control).join(name)).unwrap();
     assert_eq!(read("conffiles"), "/etc/svc/svc.toml\n");
     // Debian has another `svc`.
     assert!(read("control").contains("Conflicts: daemontools\n"));
     for script in ["postinst", "prerm", "postrm"] {
         let script = format!("{control}/{script}");
-        said("sh", &["-n", &script]).await;
+        command_output("sh", &["-n", &script]).await;
     }
     let tree = TempDir::new().unwrap();
     let tree = tree.path().to_str().unwrap();
-    said("dpkg-deb", &["--extract", package, tree]).await;
+    command_output("dpkg-deb", &["--extract", package, tree]).await;
     let sums = format!("cd {tree} && md5sum --quiet --check {control}/md5sums");
-    said("sh", &["-c", &sums]).await;
-    let installed = said(&format!("{tree}/usr/bin/svc"), &["--version"]).await;
+    command_output("sh", &["-c", &sums]).await;
+    let installed = command_output(&format!("{tree}/usr/bin/svc"), &["--version"]).await;
     assert_eq!(installed, format!("svc {version}\n"));
     let effective = ["config", "--config", &format!("{tree}/etc/svc/svc.toml")];
-    let effective = said(&format!("{tree}/usr/bin/svc"), &effective).await;
+    let effective = command_output(&format!("{tree}/usr/bin/svc"), &effective).await;
     assert!(effective.contains("data = \"/var/lib/svc\""), "{effective}");
 }
 
 #[tokio::test]
 async fn a_command_says_whether_the_server_is_well() {
     let data = TempDir::new().unwrap();
-    let ask = async |more: &[&str]| {
+    let send_request = async |more: &[&str]| {
         let arguments = [&["healthcheck"], more].concat();
         svc().run(data.path(), &arguments).await
     };
-    let none = ask(&[]).await;
+    let none = send_request(&[]).await;
     assert_eq!(none.code, Some(1), "{none:?}");
     let create = ["namespace", "create", "acme"];
     let made = svc().run(data.path(), &create).await;
     assert!(made.success, "{made:?}");
-    let never = ask(&[]).await;
+    let never = send_request(&[]).await;
     assert_eq!(never.code, Some(1), "{never:?}");
     assert!(never.stderr.contains("no server has run"), "{never:?}");
 
     let server = svc().serve(data.path(), &[]).await;
-    let well = async || Some(ask(&[]).await).filter(|said| said.success);
-    let well = until("the guests to load", well).await;
+    let well = async || Some(send_request(&[]).await).filter(|said| said.success);
+    let well = wait_until("the guests to load", well).await;
     assert_eq!(well.stdout, "ready\n");
-    let document = ask(&["--json"]).await.json();
+    let document = send_request(&["--json"]).await.json();
     assert_eq!(document["ready"], true);
     assert_eq!(document["address"], server.address().to_string());
     server.kill().await;
-    let gone = ask(&[]).await;
+    let gone = send_request(&[]).await;
     assert_eq!(gone.code, Some(1), "{gone:?}");
     let address = document["address"].as_str().unwrap();
     assert!(gone.stderr.contains(address), "{gone:?}");

@@ -2,10 +2,10 @@
 //! that are not drawn.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 /// Publishes; returns what publishing did and the page.
-async fn published(server: &TestServer, share: &Value) -> (Value, String) {
+async fn publish(server: &TestServer, share: &Value) -> (Value, String) {
     let answer = server.json("/api/v1/deploy", share).answer().await;
     let deployed = answer.expect(201).json();
     let slug = deployed["slug"].as_str().unwrap();
@@ -73,7 +73,7 @@ async fn titles_come_from_the_content() {
             true,
         ),
     ] {
-        let (deployed, page) = published(&server, &share).await;
+        let (deployed, page) = publish(&server, &share).await;
         assert_eq!(deployed["title"], title, "{share}");
         assert!(deployed.get("warnings").is_none(), "{share}");
         assert_eq!(page.contains("<h1"), is_headed, "{share}: {page}");
@@ -103,8 +103,7 @@ async fn the_foot_leads_to_the_source_and_the_report() {
         } else {
             "[1]"
         };
-        let (deployed, page) =
-            published(&server, &json!({ "type": kind, "content": content })).await;
+        let (deployed, page) = publish(&server, &json!({ "type": kind, "content": content })).await;
         let slug = deployed["slug"].as_str().unwrap();
         let end = deployed["expires_at"].as_str().unwrap();
         assert!(
@@ -169,8 +168,7 @@ async fn languages_are_said_where_they_are_sure() {
         ("# メモ\n\nこれは短い文章です。", "ja"),
         ("x = 1", "en"),
     ] {
-        let (_, page) =
-            published(&server, &json!({ "type": "markdown", "content": content })).await;
+        let (_, page) = publish(&server, &json!({ "type": "markdown", "content": content })).await;
         assert!(
             page.contains(&format!("<html lang=\"{language}\">")),
             "{content}: {page:.80}"
@@ -183,7 +181,7 @@ async fn a_diagram_that_is_not_drawn_says_why_and_where() {
     let server = TestServer::start().await;
     let content = "---\ntitle: x\n---\n\nBefore.\n\n```mermaid\nflowchart TD\n  A --> B\n```\n\n```mermaid\n<b>nothing</b>\n```\n\n```mermaid\npie\n  \"a\" : x\n```\n";
     let (deployed, page) =
-        published(&server, &json!({ "type": "markdown", "content": content })).await;
+        publish(&server, &json!({ "type": "markdown", "content": content })).await;
     let warnings = deployed["warnings"].as_array().unwrap();
     assert_eq!(warnings.len(), 2, "{deployed}");
     assert!(
@@ -201,8 +199,7 @@ async fn a_diagram_that_is_not_drawn_says_why_and_where() {
     assert_eq!(page.matches("<svg").count(), 1);
     assert!(!page.contains("<b>nothing"));
     let many = "```mermaid\npie\n \"a\": 1\n```\n\n".repeat(22);
-    let (deployed, page) =
-        published(&server, &json!({ "type": "markdown", "content": many })).await;
+    let (deployed, page) = publish(&server, &json!({ "type": "markdown", "content": many })).await;
     let lines: Vec<_> = deployed["warnings"]
         .as_array()
         .unwrap()
@@ -218,7 +215,7 @@ async fn sources_are_compressed() {
     let server = TestServer::start().await;
     let content = "| a | b |\n|---|---|\n".to_owned() + &"| one | two |\n".repeat(500);
     let slug = server
-        .slug(&json!({ "type": "markdown", "content": content }))
+        .publish_slug(&json!({ "type": "markdown", "content": content }))
         .await;
     let address = format!("/{slug}/raw");
     let plain = server
@@ -245,7 +242,7 @@ async fn sources_are_compressed() {
         .header("if-none-match", &tag);
     again.answer().await.expect(304);
     let small = server
-        .slug(&json!({ "type": "markdown", "content": "small" }))
+        .publish_slug(&json!({ "type": "markdown", "content": "small" }))
         .await;
     let answer = server
         .get(&format!("/{small}/raw"))

@@ -1,21 +1,21 @@
 //! Protected pages: locked until somebody knows the password, and then for an hour.
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 const FORMS: &str =
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'";
 
-async fn with_page() -> TestServer {
+async fn start_with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({ "content": "<p>inside</p>", "name": "safe", "password": "open sesame" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server
 }
 
 #[tokio::test]
 async fn a_locked_page_is_a_form_and_its_source_a_problem() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for accept in ["text/html", "application/json", "*/*"] {
         for request in [server.get("/safe"), server.head("/safe")] {
             let answer = request.header("accept", accept).answer().await;
@@ -37,7 +37,7 @@ async fn a_locked_page_is_a_form_and_its_source_a_problem() {
 
 #[tokio::test]
 async fn the_password_opens_the_page_for_an_hour() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let body = json!({ "password": "open sesame" });
     let answer = server.json("/api/v1/auth/safe", &body).answer().await;
     let answer = answer.expect(200);
@@ -72,7 +72,7 @@ async fn the_password_opens_the_page_for_an_hour() {
 
 #[tokio::test]
 async fn a_form_is_answered_for_a_browser() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let send = |password: &'static str| {
         server
             .post("/api/v1/auth/safe")
@@ -93,9 +93,9 @@ async fn a_form_is_answered_for_a_browser() {
 
 #[tokio::test]
 async fn what_is_not_the_password_opens_nothing() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let open = json!({ "content": "x", "name": "open" });
-    server.slug(&open).await;
+    server.publish_slug(&open).await;
     for password in ["", "Open sesame", "open sesame ", &"x".repeat(1024)] {
         let body = json!({ "password": password });
         let answer = server.json("/api/v1/auth/safe", &body).answer().await;
@@ -118,9 +118,9 @@ async fn what_is_not_the_password_opens_nothing() {
 
 #[tokio::test]
 async fn a_cookie_opens_its_own_page_alone() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let other = json!({ "content": "x", "name": "other", "password": "open sesame" });
-    server.slug(&other).await;
+    server.publish_slug(&other).await;
     let cookie = server.unlock("safe", "open sesame").await;
     let try_with = async |slug: &str, cookie: &str| {
         let request = server.get(&format!("/{slug}")).header("cookie", cookie);
@@ -136,7 +136,7 @@ async fn a_cookie_opens_its_own_page_alone() {
 
 #[tokio::test]
 async fn protected_content_is_for_navigations() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let cookie = server.unlock("safe", "open sesame").await;
     for (mode, dest, status) in [
         (Some("navigate"), Some("document"), 200),
@@ -171,7 +171,7 @@ async fn cookies_are_secure_on_https() {
         .start()
         .await;
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let answer = server.json("/api/v1/auth/safe", &json!({ "password": "p" }));
     let answer = answer.answer().await.expect(200);
     assert!(answer.header("set-cookie").unwrap().contains("; Secure"));
@@ -181,7 +181,7 @@ async fn cookies_are_secure_on_https() {
 async fn a_password_is_stored_as_a_hash_alone() {
     let server = TestServer::start().await;
     let body = json!({ "content": "x", "name": "safe", "password": "peculiar-password" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server.unlock("safe", "peculiar-password").await;
     let data = server.data();
     assert_eq!(
@@ -193,7 +193,7 @@ async fn a_password_is_stored_as_a_hash_alone() {
 
 #[tokio::test]
 async fn an_unlocked_page_stays_so_across_a_restart() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let cookie = server.unlock("safe", "open sesame").await;
     let server = server.restart().await;
     let page = server.get("/safe").header("cookie", cookie).answer().await;

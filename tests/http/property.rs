@@ -5,33 +5,33 @@ use std::net::SocketAddr;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer, exchange};
+use svc_tests::{Answer, ReadAnswer, TestServer, exchange};
 
-use crate::openapi::{description, filled, operations};
+use crate::openapi::{description, fill_path, operations};
 
 /// Random requests of each kind. They cost a millisecond or two each.
 const CASES: u32 = 400;
 
-async fn with_pages() -> (TestServer, Vec<String>) {
+async fn start_with_pages() -> (TestServer, Vec<String>) {
     let server = TestServer::start().await;
     for body in [
         json!({ "content": "x", "name": "page" }),
         json!({ "content": "x", "name": "safe", "password": "p" }),
         json!({ "content": "x", "name": "once", "one_time": true }),
     ] {
-        server.slug(&body).await;
+        server.publish_slug(&body).await;
     }
     let mut paths = Vec::new();
     for (path, ..) in operations(&description(&server).await) {
         for slug in ["page", "safe", "once", "nothing"] {
-            paths.push(filled(&path, slug));
+            paths.push(fill_path(&path, slug));
         }
     }
     (server, paths)
 }
 
 /// Runs cases on a thread of its own, beside the server.
-async fn check<S>(
+async fn run_cases<S>(
     server: &TestServer,
     strategy: S,
     send: fn(SocketAddr, &S::Value) -> Option<Answer>,
@@ -64,7 +64,7 @@ async fn check<S>(
 
 /// A request that is well formed as far as its framing goes.
 #[derive(Clone, Debug)]
-struct Sent {
+struct RandomRequest {
     method: String,
     path: String,
     headers: Vec<(String, Vec<u8>)>,
@@ -185,7 +185,7 @@ fn documents() -> impl Strategy<Value = String> {
     })
 }
 
-fn send(address: SocketAddr, sent: &Sent) -> Option<Answer> {
+fn send(address: SocketAddr, sent: &RandomRequest) -> Option<Answer> {
     let mut answer = exchange(address, &sent.bytes(address, &sent.body));
     if answer.is_empty() {
         // Closing on a body that nobody read resets the connection, and what was answered goes with it.
@@ -195,7 +195,7 @@ fn send(address: SocketAddr, sent: &Sent) -> Option<Answer> {
     Some(Answer::parse(skip_interim(&answer)))
 }
 
-impl Sent {
+impl RandomRequest {
     fn bytes(&self, address: SocketAddr, body: &[u8]) -> Vec<u8> {
         let Self {
             method,
@@ -228,39 +228,40 @@ fn skip_interim(answer: &[u8]) -> &[u8] {
 
 #[tokio::test]
 async fn random_requests_are_no_failure_of_ours() {
-    let (server, known) = with_pages().await;
+    let (server, known) = start_with_pages().await;
     let strategy = (methods(), paths(known), headers(), bodies());
-    let strategy = strategy.prop_map(|(method, path, headers, body)| Sent {
+    let strategy = strategy.prop_map(|(method, path, headers, body)| RandomRequest {
         method,
         path,
         headers,
         body,
     });
-    check(&server, strategy, send).await;
+    run_cases(&server, strategy, send).await;
 }
 
 #[tokio::test]
 async fn random_documents_are_no_failure_of_ours() {
-    let (server, _) = with_pages().await;
+    let (server, _) = start_with_pages().await;
     let routes = vec![
         "/api/v1/deploy",
         "/api/v1/reports",
         "/api/v1/auth/safe",
         "/api/v1/auth/once",
     ];
-    let strategy = (prop::sample::select(routes), documents()).prop_map(|(path, body)| Sent {
-        method: "POST".to_owned(),
-        path: path.to_owned(),
-        headers: Vec::new(),
-        body: body.into_bytes(),
-    });
-    check(&server, strategy, send).await;
+    let strategy =
+        (prop::sample::select(routes), documents()).prop_map(|(path, body)| RandomRequest {
+            method: "POST".to_owned(),
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: body.into_bytes(),
+        });
+    run_cases(&server, strategy, send).await;
 }
 
 /// Bytes that are no request at all may be answered or not, but they end.
 #[tokio::test]
 async fn random_bytes_are_no_failure_of_ours() {
-    let (server, known) = with_pages().await;
+    let (server, known) = start_with_pages().await;
     let line = (
         methods(),
         paths(known),
@@ -268,7 +269,7 @@ async fn random_bytes_are_no_failure_of_ours() {
     )
         .prop_map(|(method, path, rest)| [format!("{method} {path} ").into_bytes(), rest].concat());
     let strategy = prop_oneof![prop::collection::vec(any::<u8>(), 1..300), line];
-    check(&server, strategy, |address, bytes| {
+    run_cases(&server, strategy, |address, bytes| {
         // A line that cannot go on is what tells an HTTP server that there is nothing to wait for.
         let answer = exchange(address, &[bytes.as_slice(), b"\r\n\x00\r\n\r\n"].concat());
         let is_http = answer.starts_with(b"HTTP/1.1 ");

@@ -2,22 +2,22 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
-use crate::house::{GUESTS, House, named, names, padded, refused};
+use crate::owner::{Owner, text};
+use crate::project_fixture::{GUESTS, ProjectFixture, assert_sql_refused, named, names, padded};
 
 /// Sends a query as somebody, or as nobody.
-async fn ask(house: &House, owner: Option<&Owner>, body: &Value) -> Answer {
-    let request = house.server.json("/room/api/query", body);
+async fn send_request(fixture: &ProjectFixture, owner: Option<&Owner>, body: &Value) -> Answer {
+    let request = fixture.server.json("/room/api/query", body);
     match owner {
         Some(owner) => request.bearer_auth(&owner.credential).answer().await,
         None => request.answer().await,
     }
 }
 
-async fn schema(house: &House, owner: Option<&Owner>) -> Answer {
-    let request = house.server.get("/room/api/schema");
+async fn schema(fixture: &ProjectFixture, owner: Option<&Owner>) -> Answer {
+    let request = fixture.server.get("/room/api/schema");
     match owner {
         Some(owner) => request.bearer_auth(&owner.credential).answer().await,
         None => request.answer().await,
@@ -26,48 +26,53 @@ async fn schema(house: &House, owner: Option<&Owner>) -> Answer {
 
 #[tokio::test]
 async fn only_the_owner_may_query() {
-    let house = House::new(GUESTS).await;
-    let stranger = Owner::new(&house.server, "other").await;
+    let fixture = ProjectFixture::new(GUESTS).await;
+    let stranger = Owner::new(&fixture.server, "other").await;
     let body = json!({ "sql": "SELECT 1 AS one" });
     for owner in [None, Some(&stranger)] {
-        for answer in [ask(&house, owner, &body).await, schema(&house, owner).await] {
+        for answer in [
+            send_request(&fixture, owner, &body).await,
+            schema(&fixture, owner).await,
+        ] {
             let problem = answer.problem(401, "unauthorized");
             assert!(text(&problem["detail"]).contains("/op"), "{problem}");
             assert!(answer.header("www-authenticate").is_some());
         }
         // Whoever may not ask is not told what would be wrong.
-        ask(&house, owner, &json!({}))
+        send_request(&fixture, owner, &json!({}))
             .await
             .problem(401, "unauthorized");
     }
     // Neither is whoever may not ask told whether there is anything to ask.
-    let bare = house.owner.project(&house.server, "Bare").await;
-    house.owner.frontend(&house.server, &bare, "bare").await;
-    let query = house.server.json("/bare/api/query", &body);
+    let bare = fixture.owner.project(&fixture.server, "Bare").await;
+    fixture.owner.frontend(&fixture.server, &bare, "bare").await;
+    let query = fixture.server.json("/bare/api/query", &body);
     let query = query.bearer_auth(&stranger.credential).answer().await;
     query.problem(401, "unauthorized");
-    let query = house.server.json("/bare/api/query", &body);
-    let query = query.bearer_auth(&house.owner.credential).answer().await;
+    let query = fixture.server.json("/bare/api/query", &body);
+    let query = query.bearer_auth(&fixture.owner.credential).answer().await;
     query.problem(404, "not_found");
-    let mut wrong = house.owner.clone();
+    let mut wrong = fixture.owner.clone();
     wrong.credential = "nonsense".to_owned();
-    ask(&house, Some(&wrong), &body)
+    send_request(&fixture, Some(&wrong), &body)
         .await
         .problem(401, "unauthorized");
-    schema(&house, Some(&wrong))
+    schema(&fixture, Some(&wrong))
         .await
         .problem(401, "unauthorized");
-    let in_body = json!({ "sql": "SELECT 1 AS one", "credential": house.owner.credential });
-    ask(&house, None, &in_body)
+    let in_body = json!({ "sql": "SELECT 1 AS one", "credential": fixture.owner.credential });
+    send_request(&fixture, None, &in_body)
         .await
         .problem(401, "unauthorized");
-    ask(&house, Some(&house.owner), &body).await.expect(200);
-    schema(&house, Some(&house.owner)).await.expect(200);
+    send_request(&fixture, Some(&fixture.owner), &body)
+        .await
+        .expect(200);
+    schema(&fixture, Some(&fixture.owner)).await.expect(200);
 }
 
 #[tokio::test]
 async fn rows_are_read_and_written() {
-    let house = House::new(&format!(
+    let fixture = ProjectFixture::new(&format!(
         "{GUESTS} CREATE VIEW named AS SELECT name FROM guests"
     ))
     .await;
@@ -144,17 +149,17 @@ async fn rows_are_read_and_written() {
             1,
         ),
     ] {
-        let answer = house.query(sql, &params).await.expect(200).json();
+        let answer = fixture.query(sql, &params).await.expect(200).json();
         let expected = json!({
             "columns": columns, "rows": rows, "rows_affected": affected, "truncated": false,
         });
         assert_eq!(answer, expected, "{sql}");
     }
-    assert_eq!(house.count("guests").await, 2);
+    assert_eq!(fixture.count("guests").await, 2);
     let email = json!({ "name": "x", "email": "a" });
     let sql = "INSERT INTO guests (name, email) VALUES (:name, :email)";
-    house.query(sql, &email).await.expect(200);
-    let problem = house
+    fixture.query(sql, &email).await.expect(200);
+    let problem = fixture
         .query(sql, &email)
         .await
         .problem(409, "constraint_violation");
@@ -202,27 +207,27 @@ const REFUSED: [&str; 34] = [
 
 #[tokio::test]
 async fn what_is_no_query_is_refused_with_its_place() {
-    let house = House::new(&format!(
+    let fixture = ProjectFixture::new(&format!(
         "{GUESTS} INSERT INTO guests (name) VALUES ('Ada')"
     ))
     .await;
     for sql in REFUSED {
-        let answer = house.query(sql, &json!({})).await;
-        refused(&answer, "statement_refused", sql);
+        let answer = fixture.query(sql, &json!({})).await;
+        assert_sql_refused(&answer, "statement_refused", sql);
     }
     for (sql, says) in [
         ("SELECT * FROM nowhere", "no such table: nowhere"),
         ("SELECT shoe_size FROM guests", "no such column: shoe_size"),
     ] {
-        let problem = refused(
-            &house.query(sql, &json!({})).await,
+        let problem = assert_sql_refused(
+            &fixture.query(sql, &json!({})).await,
             "statement_refused",
             sql,
         );
         assert!(text(&problem["reason"]).contains(says), "{problem}");
     }
-    assert_eq!(house.count("guests").await, 1);
-    let detail = house.detail().await;
+    assert_eq!(fixture.count("guests").await, 1);
+    let detail = fixture.detail().await;
     assert_eq!(
         names(&detail["schema"]["tables"]),
         ["guests", "svc_payments"]
@@ -231,30 +236,32 @@ async fn what_is_no_query_is_refused_with_its_place() {
 
 #[tokio::test]
 async fn params_are_the_statements_exactly() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     let sql = "SELECT :b AS b, :a AS a, :b AS c";
     let body = json!({ "sql": sql, "params": { "a": 1, "c": 2 } });
-    let problem = ask(&house, Some(&house.owner), &body)
+    let problem = send_request(&fixture, Some(&fixture.owner), &body)
         .await
         .problem(400, "params_mismatch");
     assert_eq!(
         (&problem["missing"], &problem["extra"]),
         (&json!(["b"]), &json!(["c"]))
     );
-    let answer = house
+    let answer = fixture
         .query(sql, &json!({ "a": 1, "b": 2 }))
         .await
         .expect(200);
     assert_eq!(answer.json()["rows"], json!([{ "b": 2, "a": 1, "c": 2 }]));
     let body = json!({ "sql": "SELECT 1 AS one" });
-    ask(&house, Some(&house.owner), &body).await.expect(200);
+    send_request(&fixture, Some(&fixture.owner), &body)
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
 async fn a_query_that_is_none_is_named() {
     // A body may be larger here, so that a statement can be too long by itself.
     let limits = TestServer::builder().limits(|limits| limits.op_body_bytes = 200_000);
-    let house = House::on(limits.start().await, GUESTS).await;
+    let fixture = ProjectFixture::on_server(limits.start().await, GUESTS).await;
     for (body, says) in [
         (json!({}), "sql"),
         (json!({ "sql": null }), "sql"),
@@ -266,15 +273,15 @@ async fn a_query_that_is_none_is_named() {
         ),
         (json!({ "sql": padded("SELECT 1 AS one", 65_537) }), "sql"),
     ] {
-        let answer = ask(&house, Some(&house.owner), &body).await;
+        let answer = send_request(&fixture, Some(&fixture.owner), &body).await;
         let problem = answer.problem(400, "invalid_request");
         assert!(text(&problem["detail"]).contains(says), "{says}: {problem}");
     }
     let longest = padded("SELECT 1 AS one", 65_536);
-    house.query(&longest, &json!({})).await.expect(200);
-    let request = house
+    fixture.query(&longest, &json!({})).await.expect(200);
+    let request = fixture
         .owner
-        .request(&house.server, Method::POST, "/room/api/query");
+        .request(&fixture.server, Method::POST, "/room/api/query");
     request
         .body("{")
         .answer()
@@ -284,18 +291,21 @@ async fn a_query_that_is_none_is_named() {
 
 #[tokio::test]
 async fn the_schema_is_the_details_and_follows_migrations() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     for ddl in [
         "CREATE TABLE more (a TEXT NOT NULL DEFAULT 'x')",
         "CREATE INDEX more_a ON more (a)",
         "ALTER TABLE more ADD COLUMN b",
         "CREATE VIEW all_more AS SELECT a, b FROM more",
     ] {
-        house.migrate(ddl).await.expect(200);
-        let answer = schema(&house, Some(&house.owner)).await.expect(200).json();
-        assert_eq!(answer, house.detail().await["schema"], "{ddl}");
+        fixture.migrate(ddl).await.expect(200);
+        let answer = schema(&fixture, Some(&fixture.owner))
+            .await
+            .expect(200)
+            .json();
+        assert_eq!(answer, fixture.detail().await["schema"], "{ddl}");
     }
-    let answer = schema(&house, Some(&house.owner)).await.json();
+    let answer = schema(&fixture, Some(&fixture.owner)).await.json();
     let more = named(&answer["tables"], "more");
     assert_eq!(names(&more["columns"]), ["a", "b"]);
     assert_eq!(names(&answer["views"]), ["all_more"]);
@@ -305,50 +315,58 @@ async fn the_schema_is_the_details_and_follows_migrations() {
 
 #[tokio::test]
 async fn without_a_live_backend_there_is_nothing_to_query() {
-    let house = House::empty(TestServer::start().await).await;
-    house.publish("room").await;
-    let owner = Some(&house.owner);
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
+    fixture.publish("room").await;
+    let owner = Some(&fixture.owner);
     let body = json!({ "sql": "SELECT 1 AS one" });
-    ask(&house, owner, &body).await.problem(404, "not_found");
-    ask(&house, owner, &json!({}))
+    send_request(&fixture, owner, &body)
         .await
         .problem(404, "not_found");
-    schema(&house, owner).await.problem(404, "not_found");
-    house.create(GUESTS).await.expect(201);
-    ask(&house, owner, &body).await.expect(200);
-    schema(&house, owner).await.expect(200);
-    house.delete().await.expect(204);
-    ask(&house, owner, &body).await.problem(404, "not_found");
-    schema(&house, owner).await.problem(404, "not_found");
+    send_request(&fixture, owner, &json!({}))
+        .await
+        .problem(404, "not_found");
+    schema(&fixture, owner).await.problem(404, "not_found");
+    fixture.create(GUESTS).await.expect(201);
+    send_request(&fixture, owner, &body).await.expect(200);
+    schema(&fixture, owner).await.expect(200);
+    fixture.delete().await.expect(204);
+    send_request(&fixture, owner, &body)
+        .await
+        .problem(404, "not_found");
+    schema(&fixture, owner).await.problem(404, "not_found");
 }
 
 #[tokio::test]
 async fn checks_of_queries_run_in_their_order() {
-    let house = House::new(GUESTS).await;
-    let owner = format!("Authorization: Bearer {}\r\n", house.owner.credential);
-    let ask = async |method: &str, path: &str, credential: &str| {
+    let fixture = ProjectFixture::new(GUESTS).await;
+    let owner = format!("Authorization: Bearer {}\r\n", fixture.owner.credential);
+    let send_request = async |method: &str, path: &str, credential: &str| {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{credential}Content-Length: 99999\r\n\r\n",
-            house.server.address()
+            fixture.server.address()
         );
-        house.server.raw(request).await
+        fixture.server.raw(request).await
     };
     // The method before the credential, the credential before the length, the length before what is there.
     let path = "/room/api/query";
-    ask("PUT", path, "")
+    send_request("PUT", path, "")
         .await
         .problem(405, "method_not_allowed");
-    ask("POST", path, "").await.problem(401, "unauthorized");
-    ask("POST", path, &owner)
+    send_request("POST", path, "")
+        .await
+        .problem(401, "unauthorized");
+    send_request("POST", path, &owner)
         .await
         .problem(413, "payload_too_large");
     let nothing = "/nothing/api/query";
-    ask("POST", nothing, &owner)
+    send_request("POST", nothing, &owner)
         .await
         .problem(413, "payload_too_large");
-    ask("POST", "/nothing/api/op", "")
+    send_request("POST", "/nothing/api/op", "")
         .await
         .problem(413, "payload_too_large");
-    let request = house.owner.request(&house.server, Method::POST, nothing);
+    let request = fixture
+        .owner
+        .request(&fixture.server, Method::POST, nothing);
     request.body("{").answer().await.problem(404, "not_found");
 }

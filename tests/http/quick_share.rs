@@ -1,7 +1,7 @@
 //! Publishing: what a 201 says, and which slug a page gets.
 
 use serde_json::json;
-use svc_tests::{Ask, NOW, TestServer};
+use svc_tests::{NOW, ReadAnswer, TestServer};
 
 #[tokio::test]
 async fn a_201_says_where_and_until_when() {
@@ -35,7 +35,9 @@ async fn a_201_says_where_and_until_when() {
 #[tokio::test]
 async fn the_type_is_html_and_the_title_the_wanted_name_unless_told() {
     let server = TestServer::start().await;
-    let slug = server.slug(&json!({ "content": "<i>as it is</i>" })).await;
+    let slug = server
+        .publish_slug(&json!({ "content": "<i>as it is</i>" }))
+        .await;
     let page = server.get(&format!("/{slug}")).answer().await;
     assert_eq!(page.text(), "<i>as it is</i>");
     let markdown =
@@ -48,7 +50,7 @@ async fn the_type_is_html_and_the_title_the_wanted_name_unless_told() {
             "<title>Über &lt;b&gt;</title>",
         ),
     ] {
-        assert_eq!(server.slug(&markdown(title)).await, slug);
+        assert_eq!(server.publish_slug(&markdown(title)).await, slug);
         let page = server.get(&format!("/{slug}")).answer().await;
         assert!(page.text().contains(expected), "{}", page.text());
     }
@@ -65,7 +67,7 @@ async fn every_type_is_published() {
         ("csv", "a,b\n1,2"),
     ] {
         let body = json!({ "content": content, "type": kind });
-        let slug = server.slug(&body).await;
+        let slug = server.publish_slug(&body).await;
         let page = server.get(&format!("/{slug}")).answer().await.expect(200);
         assert!(!page.html().is_empty(), "{kind}");
     }
@@ -75,8 +77,10 @@ async fn every_type_is_published() {
 async fn a_chosen_slug_has_ten_characters() {
     let server = TestServer::start().await;
     let (one, two) = (
-        server.slug(&json!({ "content": "x" })).await,
-        server.slug(&json!({ "content": "x", "name": null })).await,
+        server.publish_slug(&json!({ "content": "x" })).await,
+        server
+            .publish_slug(&json!({ "content": "x", "name": null }))
+            .await,
     );
     for slug in [&one, &two] {
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -89,27 +93,30 @@ async fn a_chosen_slug_has_ten_characters() {
 async fn taken_and_reserved_names_get_suffixes() {
     let server = TestServer::start().await;
     let named = |name: &str| json!({ "content": "x", "name": name });
-    assert_eq!(server.slug(&named("page")).await, "page");
+    assert_eq!(server.publish_slug(&named("page")).await, "page");
     for number in 2..=9 {
-        assert_eq!(server.slug(&named("page")).await, format!("page-{number}"));
+        assert_eq!(
+            server.publish_slug(&named("page")).await,
+            format!("page-{number}")
+        );
     }
-    let random = server.slug(&named("page")).await;
+    let random = server.publish_slug(&named("page")).await;
     let suffix = random.strip_prefix("page-").unwrap();
     assert!(suffix.len() > 2, "{random}");
     let reserved = [
         "api", "mcp", "auth", "assets", "healthz", "readyz", "metrics", "problems",
     ];
     for name in reserved {
-        assert_eq!(server.slug(&named(name)).await, format!("{name}-2"));
+        assert_eq!(server.publish_slug(&named(name)).await, format!("{name}-2"));
         let page = server.get(&format!("/{name}-2")).answer().await;
         page.expect(200);
     }
     let longest = "a".repeat(63);
-    assert_eq!(server.slug(&named(&longest)).await, longest);
-    let cut = server.slug(&named(&longest)).await;
+    assert_eq!(server.publish_slug(&named(&longest)).await, longest);
+    let cut = server.publish_slug(&named(&longest)).await;
     assert_eq!(cut, format!("{}-2", "a".repeat(61)));
     for name in ["a", "7", "a-b", "a--b", "0-0"] {
-        assert_eq!(server.slug(&named(name)).await, name);
+        assert_eq!(server.publish_slug(&named(name)).await, name);
     }
 }
 
@@ -144,7 +151,7 @@ async fn a_credential_makes_no_difference_but_an_invalid_one_is_refused() {
     };
     let deployed = with(format!("Bearer {credential}")).await.expect(201);
     assert_eq!(deployed.json()["expires_at"], "2026-11-27T12:00:00.000Z");
-    let before = server.stored();
+    let before = server.snapshot();
     let mut torn = credential.to_owned();
     torn.pop();
     for value in [
@@ -161,7 +168,7 @@ async fn a_credential_makes_no_difference_but_an_invalid_one_is_refused() {
         let asks = answer.header("www-authenticate").unwrap();
         assert!(asks.starts_with("Bearer"), "{value}: {asks}");
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     // What a client sends whose variable is not set is none.
     for value in ["Bearer", "bearer ", ""] {
         with(value.to_owned()).await.expect(201);
@@ -195,7 +202,9 @@ async fn json_is_read_whatever_the_content_type_says() {
 #[tokio::test]
 async fn reports_are_taken_for_what_is_there() {
     let server = TestServer::start().await;
-    server.slug(&json!({ "content": "x", "name": "bad" })).await;
+    server
+        .publish_slug(&json!({ "content": "x", "name": "bad" }))
+        .await;
     for (number, reason) in ["phishing", "malware", "abuse", "copyright", "other"]
         .into_iter()
         .enumerate()
@@ -211,11 +220,11 @@ async fn reports_are_taken_for_what_is_there() {
         assert_eq!(answer, json!({ "id": id }));
         assert_eq!(id.len(), 36);
     }
-    let before = server.stored();
+    let before = server.snapshot();
     for slug in ["nothing", "", "NOT-A-SLUG", &"a".repeat(64)] {
         let report = json!({ "slug": slug, "reason": "other" });
         let answer = server.json("/api/v1/reports", &report).answer().await;
         answer.problem(404, "not_found");
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }

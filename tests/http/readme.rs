@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use svc::workspaces::Plan;
-use svc_tests::{Ask, TestServer, finish};
+use svc_tests::{ReadAnswer, TestServer, run_command};
 
 /// The documents that show what the landing page does.
 const DOCUMENTS: [&str; 3] = [
@@ -32,7 +32,7 @@ async fn every_command_of_the_guide_for_agents_works() {
     let limits = &server.server().app().config.limits;
     let functions = svc_database::FUNCTIONS.join(", ");
     let expected = limits.fill_in(GUIDE).replace("SQL_FUNCTIONS", &functions);
-    assert_eq!(guide.text(), here(&server, &expected));
+    assert_eq!(guide.text(), with_address_of(&server, &expected));
     assert!(guide.text().contains(" median, ") && !guide.text().contains("SQL_FUNCTIONS"));
     let scripts = scripts(guide.text());
     assert!(scripts.len() > 8, "the guide has commands");
@@ -63,7 +63,7 @@ async fn the_landing_page_shows_what_documents_do() {
     for text in CONNECT {
         let is_shown = DOCUMENTS.iter().any(|document| document.contains(text));
         assert!(is_shown, "a document has:\n{text}");
-        let text = here(&server, text).replace('<', "&lt;");
+        let text = with_address_of(&server, text).replace('<', "&lt;");
         assert!(page.contains(&text), "the landing page has:\n{text}");
     }
     assert!(!page.contains("localhost:8080"), "another server's address");
@@ -78,7 +78,7 @@ fn scripts(document: &str) -> Vec<&str> {
 }
 
 /// A text with this server's address in place of the sample's.
-fn here(server: &TestServer, text: &str) -> String {
+fn with_address_of(server: &TestServer, text: &str) -> String {
     let address = format!("localhost:{}", server.address().port());
     text.replace("localhost:8080", &address)
 }
@@ -93,7 +93,7 @@ async fn run(server: &TestServer, script: &str, shown: &[&str]) {
         .current_dir(directory.path())
         .env("SVC_CREDENTIAL", namespace.credential)
         .stdin(Stdio::null());
-    let output = finish(bash).await;
+    let output = run_command(bash).await;
     assert!(output.success, "{}\n{}", output.stdout, output.stderr);
     for shown in shown {
         assert!(

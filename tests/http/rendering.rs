@@ -1,11 +1,11 @@
 //! Pages of each type, as visitors get them. What the renderer does in detail, its own tests say.
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-async fn rendered(server: &TestServer, kind: &str, content: &str) -> String {
+async fn render_page(server: &TestServer, kind: &str, content: &str) -> String {
     let body = json!({ "type": kind, "content": content, "title": "A & <B>" });
-    let slug = server.slug(&body).await;
+    let slug = server.publish_slug(&body).await;
     let page = server.get(&format!("/{slug}")).answer().await.expect(200);
     page.html().to_owned()
 }
@@ -19,7 +19,7 @@ async fn html_is_served_byte_for_byte() {
         "<script>alert('&amp;\u{0}')</script>",
         "plain text",
     ] {
-        assert_eq!(rendered(&server, "html", content).await, content);
+        assert_eq!(render_page(&server, "html", content).await, content);
     }
 }
 
@@ -35,7 +35,7 @@ async fn every_other_page_is_complete_and_loads_nothing() {
         ("csv", "a,b\n1,2"),
         ("mermaid", "flowchart LR\n  a --> b"),
     ] {
-        let page = rendered(&server, kind, content).await;
+        let page = render_page(&server, kind, content).await;
         assert!(page.to_lowercase().starts_with("<!doctype html>"), "{kind}");
         for part in [
             "<html lang=\"",
@@ -66,7 +66,7 @@ async fn markdown_has_what_its_dialects_have() {
     let source = "# One Heading\n\n## Same\n\n## Same\n\nA [link](https://example.com), ~~struck~~, \
         https://auto.example and a note[^1].\n\n[^1]: The note.\n\n- [x] done\n- [ ] open\n\n\
         | left | right |\n|:--|--:|\n| 1 | 2 |\n\n```rust\nlet x = 1;\n```\n\n<b class=\"raw\">raw</b>\n";
-    let page = rendered(&server, "markdown", source).await;
+    let page = render_page(&server, "markdown", source).await;
     for part in [
         "id=\"one-heading\"",
         "id=\"same\"",
@@ -118,7 +118,7 @@ async fn json_keeps_the_order_and_spelling_of_its_source() {
     let server = TestServer::start().await;
     let source =
         "{\"zeta\":1.50,\"alpha\":1e400,\"zeta\":-0,\"big\":123456789012345678901234567890}";
-    let page = rendered(&server, "json", source).await;
+    let page = render_page(&server, "json", source).await;
     let mut rest = page.as_str();
     for part in [
         "zeta",
@@ -145,7 +145,7 @@ async fn csv_shows_every_row() {
         source.push_str(&format!("row-{number}-end\r\n"));
     }
     source.push_str("one,two,three\r\n");
-    let page = rendered(&server, "csv", &source).await;
+    let page = render_page(&server, "csv", &source).await;
     for number in 0..500 {
         assert!(page.contains(&format!("row-{number}-end")), "{number}");
     }
@@ -170,6 +170,6 @@ async fn the_same_source_gives_the_same_page() {
     let source = "# x\n\n```js\nlet a;\n```\n[^a]\n\n[^a]: b";
     // The foot of a page names its address.
     let main = |page: String| page.split_once("</main>").unwrap().0.to_owned();
-    let first = main(rendered(&server, "markdown", source).await);
-    assert_eq!(main(rendered(&server, "markdown", source).await), first);
+    let first = main(render_page(&server, "markdown", source).await);
+    assert_eq!(main(render_page(&server, "markdown", source).await), first);
 }

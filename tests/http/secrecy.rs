@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, Output, TestServer, disk, finish, until};
+use svc_tests::{Output, ReadAnswer, TestServer, disk, run_command, wait_until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -14,7 +14,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 /// Everything below a directory and itself, but for links.
-fn everything(directory: &Path) -> Vec<PathBuf> {
+fn paths_below(directory: &Path) -> Vec<PathBuf> {
     let mut found = vec![directory.to_owned()];
     let mut next = 0;
     while let Some(path) = found.get(next).cloned() {
@@ -28,15 +28,15 @@ fn everything(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Opens a directory with everything below it to everybody, as `mkdir` and an older version did.
-fn open_up(directory: &Path) {
-    for path in everything(directory) {
+fn make_world_readable(directory: &Path) {
+    for path in paths_below(directory) {
         set_mode(&path, if path.is_dir() { 0o755 } else { 0o644 });
     }
 }
 
 #[track_caller]
-fn closed(directory: &Path, after: &str) {
-    let open: Vec<_> = everything(directory)
+fn assert_private(directory: &Path, after: &str) {
+    let open: Vec<_> = paths_below(directory)
         .into_iter()
         .filter(|path| std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o077 != 0))
         .collect();
@@ -51,15 +51,15 @@ async fn every_command_closes_a_directory_that_is_open() {
     set_mode(&data, 0o755);
     let made = svc().run(&data, &["namespace", "create", "acme"]).await;
     assert!(made.success, "{made:?}");
-    closed(&data, "namespace create");
+    assert_private(&data, "namespace create");
 
-    open_up(&data);
+    make_world_readable(&data);
     let server = svc().serve(&data, &[]).await;
     let secret = json!({ "content": "x", "name": "safe", "password": "p" });
     server.json("/api/v1/deploy", &secret).await.expect(201);
     let once = json!({ "content": "x", "one_time": true });
     server.json("/api/v1/deploy", &once).await.expect(201);
-    closed(&data, "serve");
+    assert_private(&data, "serve");
 
     let backup = root.path().join("backup");
     std::fs::create_dir(&backup).unwrap();
@@ -75,11 +75,11 @@ async fn every_command_closes_a_directory_that_is_open() {
         &["check"],
         &["backup", to],
     ] {
-        open_up(&data);
-        open_up(&backup);
+        make_world_readable(&data);
+        make_world_readable(&backup);
         let output = svc().run(&data, command).await;
         assert_eq!(output.success, command[0] != "check", "{output:?}");
-        closed(&data, command[0]);
+        assert_private(&data, command[0]);
         if command[0] != "check" {
             let warned = output
                 .stderr
@@ -87,7 +87,7 @@ async fn every_command_closes_a_directory_that_is_open() {
             assert!(warned, "{output:?}");
         }
     }
-    closed(&backup, "backup");
+    assert_private(&backup, "backup");
     server.kill().await;
 
     let restored = root.path().join("restored");
@@ -95,16 +95,16 @@ async fn every_command_closes_a_directory_that_is_open() {
     set_mode(&restored, 0o755);
     let output = svc().run(&restored, &["restore", to]).await;
     assert!(output.success, "{output:?}");
-    closed(&restored, "restore");
+    assert_private(&restored, "restore");
 }
 
 #[tokio::test]
 async fn a_check_reports_what_others_can_read() {
     let server = TestServer::start().await;
-    server.slug(&json!({ "content": "x" })).await;
+    server.publish_slug(&json!({ "content": "x" })).await;
     let check = async || server.command(&svc(), &["check", "--json"]).await;
     assert!(check().await.success);
-    open_up(server.data());
+    make_world_readable(server.data());
     let output = check().await;
     assert!(!output.success);
     let found: Value = serde_json::from_str(&output.stdout).unwrap();
@@ -122,7 +122,7 @@ async fn in_a_directory_of_other_things_only_ours_are_closed() {
     let photo = photos.join("holiday.jpg");
     std::fs::create_dir(&photos).unwrap();
     std::fs::write(&photo, "x").unwrap();
-    open_up(&photos);
+    make_world_readable(&photos);
     for command in [&["namespace", "list"][..], &["status"], &["check"]] {
         let output = svc().run(&photos, command).await;
         assert!(!output.success, "{command:?}");
@@ -135,7 +135,7 @@ async fn in_a_directory_of_other_things_only_ours_are_closed() {
     for entry in std::fs::read_dir(&photos).unwrap() {
         let path = entry.unwrap().path();
         if path != photo {
-            closed(&path, "serve");
+            assert_private(&path, "serve");
         }
     }
     let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
@@ -180,7 +180,7 @@ async fn a_command_makes_nothing_where_nothing_is() {
             let mut run = svc().command();
             run.args(command).env("SVC_DATA", data);
             run.current_dir(root.path());
-            let output = finish(run).await;
+            let output = run_command(run).await;
             assert!(!output.success, "{command:?}");
             let name = data.file_name().unwrap().to_str().unwrap();
             assert!(output.stderr.contains(name), "{command:?}: {output:?}");
@@ -196,7 +196,7 @@ async fn a_command_makes_nothing_where_nothing_is() {
     let mut unnamed = svc().command();
     unnamed.args(["namespace", "create", "acme"]);
     unnamed.current_dir(root.path());
-    let output = finish(unnamed).await;
+    let output = run_command(unnamed).await;
     assert!(
         !output.success && output.stderr.contains("--data"),
         "{output:?}"
@@ -264,7 +264,7 @@ async fn a_start_that_fails_leaves_nothing_behind() {
 }
 
 /// The password hashes of shares, by their slugs.
-fn hashes(data: &Path) -> Vec<(String, String)> {
+fn password_hashes(data: &Path) -> Vec<(String, String)> {
     let control = rusqlite::Connection::open(data.join("control.db")).unwrap();
     let mut hashes = control
         .prepare("SELECT slug, password_hash FROM deployments WHERE password_hash IS NOT NULL")
@@ -273,7 +273,7 @@ fn hashes(data: &Path) -> Vec<(String, String)> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-async fn backed_up(server: &TestServer, to: &Path) -> Output {
+async fn back_up(server: &TestServer, to: &Path) -> Output {
     let output = server
         .command(&svc(), &["backup", to.to_str().unwrap()])
         .await;
@@ -285,7 +285,7 @@ async fn backed_up(server: &TestServer, to: &Path) -> Output {
 async fn nothing_is_left_of_shares_that_are_read_once() {
     let server = TestServer::builder().system_clock().start().await;
     let kept = json!({ "content": "x", "name": "kept-share", "password": "p" });
-    server.slug(&kept).await;
+    server.publish_slug(&kept).await;
     for n in 0..12 {
         let once = json!({
             "content": "x", "name": format!("once-number-{n:02}"), "password": "p", "one_time": true,
@@ -294,7 +294,7 @@ async fn nothing_is_left_of_shares_that_are_read_once() {
         let request = request.header("idempotency-key", format!("key-{n}"));
         request.answer().await.expect(201);
     }
-    let all = hashes(server.data());
+    let all = password_hashes(server.data());
     assert_eq!(all.len(), 13);
     let (burnt, left) = (&"once-number-00"[..13], "once-number-1");
     for n in 0..10 {
@@ -312,11 +312,11 @@ async fn nothing_is_left_of_shares_that_are_read_once() {
             .collect();
         found.is_empty().then_some(())
     };
-    until("the hashes of burnt shares to be gone", async || look()).await;
+    wait_until("the hashes of burnt shares to be gone", async || look()).await;
     // A backup has neither those that were burnt nor those that were not.
     let root = TempDir::new().unwrap();
     let backup = root.path().join("backup");
-    backed_up(&server, &backup).await;
+    back_up(&server, &backup).await;
     for (slug, hash) in &all {
         let held = [disk::holding(&backup, hash), disk::holding(&backup, slug)];
         let expected = slug == "kept-share";
@@ -371,6 +371,6 @@ async fn residue_of_an_earlier_version_goes_with_the_first_start() {
             .is_empty()
             .then_some(())
     };
-    until("the residue to be gone", gone).await;
+    wait_until("the residue to be gone", gone).await;
     server.kill().await;
 }

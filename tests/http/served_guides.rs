@@ -6,13 +6,13 @@ use http::Method;
 use serde_json::json;
 use svc::guides::{GUIDES, IMAGES};
 use svc_sandbox::World;
-use svc_tests::guests::{Manners, renderer, write};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::guests::{RendererBehaviour, renderer, write};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
-use crate::account::{Owner, text};
-use crate::guests::{install, signed};
+use crate::guests::{install, page_signature};
 use crate::openapi::{description, operations};
+use crate::owner::{Owner, text};
 
 /// Where the guides are.
 const AT: &str = "/_svc/docs/";
@@ -23,7 +23,7 @@ const MADE: [&str; 2] = ["", "api-reference"];
 async fn start(builder: svc_tests::Builder) -> TestServer {
     let server = builder.start().await;
     let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
-    until("the guests to load", ready).await;
+    wait_until("the guests to load", ready).await;
     server
 }
 
@@ -129,12 +129,19 @@ async fn they_are_answered_like_pages() {
         let cache = whole.header("cache-control").unwrap();
         assert_eq!(cache, "public, max-age=0, must-revalidate");
         let etag = whole.header("etag").unwrap().to_owned();
-        let ask = |method, name, value: &str| server.request(method, path).header(name, value);
-        let held = ask(Method::GET, "if-none-match", &etag).answer().await;
+        let send_request =
+            |method, name, value: &str| server.request(method, path).header(name, value);
+        let held = send_request(Method::GET, "if-none-match", &etag)
+            .answer()
+            .await;
         assert!(held.expect(304).body.is_empty(), "{path}");
-        let part = ask(Method::GET, "range", "bytes=0-3").answer().await;
+        let part = send_request(Method::GET, "range", "bytes=0-3")
+            .answer()
+            .await;
         assert_eq!(part.expect(206).body, whole.body.slice(0..4), "{path}");
-        let small = ask(Method::GET, "accept-encoding", "br").answer().await;
+        let small = send_request(Method::GET, "accept-encoding", "br")
+            .answer()
+            .await;
         let is_small = small.header("content-encoding") == Some("br");
         assert!(is_small || !kind.starts_with("text/"), "{path}");
         let post = server.post(path).answer().await;
@@ -214,13 +221,13 @@ async fn a_page_is_made_once_for_each_guest() {
     };
     let before = calls();
     let first = page(&server, "share").await;
-    assert_eq!(signed(&first), None);
+    assert_eq!(page_signature(&first), None);
     let made = calls();
     assert!(made > before, "the guest makes it");
     assert_eq!(page(&server, "share").await, first);
     assert_eq!(calls(), made, "and once");
 
-    let component = renderer("one", Manners::Good);
+    let component = renderer("one", RendererBehaviour::Good);
     install(&server, &write(folder.path(), "one", &component)).await;
     let second = page(&server, "share").await;
     assert!(second.contains("begun by one<"), "{second}");
@@ -277,7 +284,9 @@ async fn they_take_no_address_of_an_owner() {
     let project = owner.project(&server, "House").await;
     let made = owner.frontend(&server, &project, "docs").await;
     assert_eq!(text(&made["slug"]), "docs");
-    let share = server.slug(&json!({ "content": "x", "name": "svc" })).await;
+    let share = server
+        .publish_slug(&json!({ "content": "x", "name": "svc" }))
+        .await;
     assert_eq!(share, "svc");
     server.get("/docs").answer().await.expect(200);
     let origin = text(&made["url"]);

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use svc_tests::{Process, disk};
 use tempfile::TempDir;
 
-use crate::account::text;
-use crate::crashes::{Site, deed_of, points};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here.
-pub(crate) const DEEDS: [&str; 2] = ["share", "claim"];
+pub(crate) const FAULT_GROUPS: [&str; 2] = ["share", "claim"];
 
 async fn send(
     process: &Process,
@@ -36,13 +36,16 @@ async fn delete(process: &Process, share: &Value) -> Option<u16> {
 #[tokio::test]
 async fn whatever_the_point_of_death_a_share_is_whole_or_gone() {
     let mut seen = 0;
-    for point in points().into_iter().filter(|p| DEEDS.contains(&deed_of(p))) {
+    for point in fault_points()
+        .into_iter()
+        .filter(|p| FAULT_GROUPS.contains(&fault_group(p)))
+    {
         seen += 1;
         let data = TempDir::new().unwrap();
         let create = ["namespace", "create", "acme", "--json"];
         let made = svc().run(data.path(), &create).await.json();
         let credential = text(&made["credential"]);
-        let process = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let process = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         let deploy = async |body: Value| {
             let answer = send(&process, Method::POST, "/api/v1/deploy", body, "").await;
             answer.expect("it lives still").1
@@ -63,16 +66,16 @@ async fn whatever_the_point_of_death_a_share_is_whole_or_gone() {
         let claim = format!("/api/v1/projects/{project}/frontends/claim");
         let body = json!({ "id": share["id"], "delete_token": share["delete_token"] });
         // Its answer may have left before the end, which goes on behind it.
-        match deed_of(&point) {
+        match fault_group(&point) {
             "share" => drop(delete(&process, &once).await),
             _ => drop(send(&process, Method::POST, &claim, body.clone(), &credential).await),
         }
-        let (status, _) = process.ended().await;
+        let (status, _) = process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let process = svc().serve(data.path(), &[]).await;
         let frontends = format!("/{project}/frontends");
-        let site = Site {
+        let site = OwnerProcess {
             process,
             credential: &credential,
         };

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use svc_tests::disk;
 
-use crate::account::text;
-use crate::house::{GUESTS, House, refused};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture, assert_sql_refused};
 
 /// A batch of one action `it`.
-fn it(sql: &str) -> Value {
+fn single_action(sql: &str) -> Value {
     json!([{ "name": "it", "sql": sql }])
 }
 
@@ -70,18 +70,22 @@ const REFUSED: [&str; 53] = [
 
 #[tokio::test]
 async fn what_no_action_may_be_is_refused() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     for sql in REFUSED {
-        let problem = refused(&house.put(&it(sql)).await, "statement_refused", sql);
+        let problem = assert_sql_refused(
+            &fixture.put(&single_action(sql)).await,
+            "statement_refused",
+            sql,
+        );
         assert_eq!(problem["errors"][0]["name"], "it", "{sql}");
         assert_eq!(problem["errors"][0]["code"], "statement_refused", "{sql}");
     }
-    assert_eq!(house.detail().await["actions"], json!([]));
+    assert_eq!(fixture.detail().await["actions"], json!([]));
 }
 
 #[tokio::test]
 async fn what_sqlite_refuses_is_said_in_its_words() {
-    let house = House::new(&format!(
+    let fixture = ProjectFixture::new(&format!(
         "{GUESTS} CREATE VIEW named AS SELECT name FROM guests"
     ))
     .await;
@@ -95,7 +99,11 @@ async fn what_sqlite_refuses_is_said_in_its_words() {
         ),
         ("INSERT INTO named (name) VALUES ('x')", "view"),
     ] {
-        let problem = refused(&house.put(&it(sql)).await, "statement_refused", sql);
+        let problem = assert_sql_refused(
+            &fixture.put(&single_action(sql)).await,
+            "statement_refused",
+            sql,
+        );
         assert!(text(&problem["reason"]).contains(says), "{sql}: {problem}");
     }
 }
@@ -103,11 +111,11 @@ async fn what_sqlite_refuses_is_said_in_its_words() {
 /// Tables of the platform's that lie in the file itself, whatever they are called.
 #[tokio::test]
 async fn internal_tables_are_not_to_be_read() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     let mut internal = vec!["svc_migrations".to_owned()];
-    for name in disk::names(house.server.data()) {
+    for name in disk::names(fixture.server.data()) {
         if name.ends_with("default.db") {
-            let file = rusqlite::Connection::open(house.server.data().join(&name)).unwrap();
+            let file = rusqlite::Connection::open(fixture.server.data().join(&name)).unwrap();
             let sql = "SELECT name FROM sqlite_schema WHERE name LIKE 'svc!_%' ESCAPE '!' AND type = 'table'";
             let mut rows = file.prepare(sql).unwrap();
             let names = rows.query_map([], |row| row.get(0)).unwrap();
@@ -126,9 +134,13 @@ async fn internal_tables_are_not_to_be_read() {
             format!("INSERT INTO guests (name) SELECT rowid FROM {table}"),
             format!("DELETE FROM {table}"),
         ] {
-            refused(&house.put(&it(&sql)).await, "statement_refused", &sql);
-            let answer = house.query(&sql, &json!({})).await;
-            refused(&answer, "statement_refused", &sql);
+            assert_sql_refused(
+                &fixture.put(&single_action(&sql)).await,
+                "statement_refused",
+                &sql,
+            );
+            let answer = fixture.query(&sql, &json!({})).await;
+            assert_sql_refused(&answer, "statement_refused", &sql);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use svc_tests::{Ask, CONTENT, Output, TestServer};
+use svc_tests::{CONTENT_URL_VARIABLE, Output, ReadAnswer, TestServer};
 use tempfile::TempDir;
 use url::Url;
 
@@ -37,7 +37,10 @@ fn the_storage_part_of_the_suite_passes_on_another_store() {
     let store = std::env::var(STORE);
     let mut again = Command::new(std::env::current_exe().unwrap());
     again.args(STORAGE).env_remove(STORE);
-    again.env(CONTENT, store.as_deref().unwrap_or("memory:///"));
+    again.env(
+        CONTENT_URL_VARIABLE,
+        store.as_deref().unwrap_or("memory:///"),
+    );
     let lost = if store.is_ok() { &[][..] } else { &LASTING };
     for test in DIRECTORY.iter().chain(lost) {
         again.args(["--skip", test]);
@@ -51,18 +54,18 @@ fn the_storage_part_of_the_suite_passes_on_another_store() {
 }
 
 /// Publishes a page on a server whose content is behind `url`; returns the server and the slug.
-async fn published(url: &Url) -> (TestServer, String) {
+async fn publish_on_store(url: &Url) -> (TestServer, String) {
     let builder = TestServer::builder();
     let builder = builder.settings(|s| s.content_url = Some(url.clone()));
     let server = builder.start().await;
     let body = json!({ "type": "html", "content": "<p>elsewhere" });
-    let slug = server.slug(&body).await;
+    let slug = server.publish_slug(&body).await;
     server.get(&format!("/{slug}")).answer().await.expect(200);
     (server, slug)
 }
 
 #[track_caller]
-fn refused(output: &Output, why: &str) {
+fn assert_start_refused(output: &Output, why: &str) {
     assert!(!output.success, "{output:?}");
     assert!(output.stderr.contains(why), "{output:?}");
 }
@@ -72,7 +75,7 @@ async fn content_in_another_directory_is_served_checked_and_backed_up() {
     let elsewhere = TempDir::new().unwrap();
     let store = elsewhere.path().join("store");
     let url = Url::from_file_path(&store).unwrap();
-    let (server, slug) = published(&url).await;
+    let (server, slug) = publish_on_store(&url).await;
     assert!(!server.data().join("content").exists());
     let backup = elsewhere.path().join("backup");
     let backup = backup.to_str().unwrap();
@@ -90,11 +93,11 @@ async fn content_in_another_directory_is_served_checked_and_backed_up() {
         .await;
     assert!(listed.json()["deployments"][0]["page_bytes"].as_u64() > Some(0));
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             assert_eq!(svc().run(data, &check).await.json(), found);
             // Nothing is there, and pages that are missing must not look as if they were broken.
             let serve = ["serve", "--listen", "127.0.0.1:0"];
-            refused(&svc().run(data, &serve).await, "objects that pages need");
+            assert_start_refused(&svc().run(data, &serve).await, "objects that pages need");
             assert_eq!(svc().run(data, &check).await.json(), found);
         })
         .await;
@@ -114,19 +117,19 @@ async fn content_in_another_directory_is_served_checked_and_backed_up() {
 async fn a_restore_is_not_hidden_by_the_store_of_before() {
     let elsewhere = TempDir::new().unwrap();
     let store = elsewhere.path().join("store");
-    let (server, slug) = published(&Url::from_file_path(&store).unwrap()).await;
+    let (server, slug) = publish_on_store(&Url::from_file_path(&store).unwrap()).await;
     let backup = elsewhere.path().join("backup");
     let backup = backup.to_str().unwrap();
     let made = server.command(&svc(), &["backup", backup, "--json"]).await;
     assert_eq!(made.json()["complete"], true);
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             let restored = svc().run(data, &["restore", backup, "--json"]).await;
             assert_eq!(restored.json()["restored"], true);
             std::fs::remove_dir_all(&store).unwrap();
             let url = format!("file://{}", store.display());
             let serve = ["serve", "--listen", "127.0.0.1:0", "--content-url", &url];
-            refused(&svc().run(data, &serve).await, "objects that pages need");
+            assert_start_refused(&svc().run(data, &serve).await, "objects that pages need");
             // As the message says.
             std::fs::remove_dir_all(&store).unwrap();
             std::fs::rename(data.join("content"), &store).unwrap();
@@ -138,7 +141,7 @@ async fn a_restore_is_not_hidden_by_the_store_of_before() {
 #[tokio::test]
 async fn what_is_in_memory_is_no_ones_to_copy_or_to_find_again() {
     let url: Url = "memory:///".parse().unwrap();
-    let (server, _) = published(&url).await;
+    let (server, _) = publish_on_store(&url).await;
     let found = server.command(&svc(), &["check", "--json"]).await.json();
     assert_eq!(found["errors"], json!([]));
     let folder = TempDir::new().unwrap();
@@ -146,10 +149,10 @@ async fn what_is_in_memory_is_no_ones_to_copy_or_to_find_again() {
     let made = server
         .command(&svc(), &["backup", backup.to_str().unwrap()])
         .await;
-    refused(&made, "needs content in a directory");
+    assert_start_refused(&made, "needs content in a directory");
     let data = server.stop().await;
     let check = svc().run(data.path(), &["check"]).await;
-    refused(&check, "needs content in a directory");
+    assert_start_refused(&check, "needs content in a directory");
     let serve = [
         "serve",
         "--listen",
@@ -158,8 +161,8 @@ async fn what_is_in_memory_is_no_ones_to_copy_or_to_find_again() {
         "memory:///",
     ];
     let why = "ended with that process";
-    refused(&svc().run(data.path(), &serve).await, why);
-    refused(&svc().run(data.path(), &serve[..3]).await, why);
+    assert_start_refused(&svc().run(data.path(), &serve).await, why);
+    assert_start_refused(&svc().run(data.path(), &serve[..3]).await, why);
 }
 
 /// Two that shared a directory would each delete what only the other knows.
@@ -168,7 +171,7 @@ async fn a_directory_is_one_installations() {
     let elsewhere = TempDir::new().unwrap();
     let store = elsewhere.path().join("store");
     let url = Url::from_file_path(&store).unwrap();
-    let (server, slug) = published(&url).await;
+    let (server, slug) = publish_on_store(&url).await;
     let backup = elsewhere.path().join("backup");
     let backup = backup.to_str().unwrap();
     let made = server.command(&svc(), &["backup", backup, "--json"]).await;
@@ -184,15 +187,15 @@ async fn a_directory_is_one_installations() {
         url.as_str(),
     ];
     let start = async || svc().run(other.path(), &serve).await;
-    refused(&start().await, "in use by another server");
+    assert_start_refused(&start().await, "in use by another server");
     let server = server
-        .restart_after(async |data| {
-            refused(&start().await, "belongs to another installation");
+        .restart_after_change(async |data| {
+            assert_start_refused(&start().await, "belongs to another installation");
             // A disk that is not mounted is not taken for a store that is new.
             let away = elsewhere.path().join("away");
             std::fs::rename(&store, &away).unwrap();
             std::fs::create_dir(&store).unwrap();
-            refused(&svc().run(data, &serve).await, "is it mounted?");
+            assert_start_refused(&svc().run(data, &serve).await, "is it mounted?");
             std::fs::remove_dir(&store).unwrap();
             std::fs::rename(&away, &store).unwrap();
         })

@@ -127,7 +127,7 @@ fn paths(tree: &str) -> Vec<String> {
 }
 
 /// All paths that some code names: those of its imports, and those that begin with `crate`, `self` or `super` elsewhere.
-fn named(code: &str) -> Vec<String> {
+fn named_paths(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = String::new();
     let mut import: Option<String> = None;
@@ -201,7 +201,7 @@ fn module_of(path: &str, from: &str, modules: &Modules) -> Option<String> {
 /// Modules that each module uses. A child may use its folder's `mod.rs`, of which it is a part.
 fn uses(modules: &Modules) -> BTreeMap<String, BTreeSet<String>> {
     let used = |from: &String, code: &String| {
-        let found = named(code)
+        let found = named_paths(code)
             .into_iter()
             .filter_map(|path| module_of(&path, from, modules));
         found
@@ -215,7 +215,7 @@ fn uses(modules: &Modules) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// The modules of circles, each with what it uses of them.
-fn circles(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+fn cycles(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut left = uses.clone();
     loop {
         let before = left.len();
@@ -246,7 +246,7 @@ fn layer(module: &str) -> Option<usize> {
 
 #[test]
 fn the_files_of_the_package_have_an_order() {
-    let circles = circles(&uses(&modules()));
+    let circles = cycles(&uses(&modules()));
     assert!(circles.is_empty(), "a circle:\n  {}", circles.join("\n  "));
 }
 
@@ -295,7 +295,7 @@ fn circles_are_found_by_every_kind_of_import() {
     let circle = |one: &str, other: &str| {
         let sources = [("lib", "mod a;\nmod b;"), ("a", one), ("b", other)];
         let own = |(module, text): (&str, &str)| (module.to_owned(), code(text));
-        circles(&uses(&sources.map(own).into()))
+        cycles(&uses(&sources.map(own).into()))
     };
     let to_b = "use super::b::B;";
     for to_a in [
@@ -326,7 +326,7 @@ fn circles_are_found_by_every_kind_of_import() {
         let own = |(module, text): (&str, &str)| (module.to_owned(), code(text));
         let mut modules: Modules = sources.map(own).into();
         modules.insert("a/c".to_owned(), code(last));
-        circles(&uses(&modules))
+        cycles(&uses(&modules))
     };
     assert_eq!(within("use super::D;"), [""; 0]);
     assert_eq!(within("use super::b::B;").len(), 2);

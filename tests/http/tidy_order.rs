@@ -87,7 +87,7 @@ fn code(text: &str) -> String {
 }
 
 /// The parts of `root` that some code uses: with `crate::` it is `crate::part` wherever it stands, and the members of `use crate::{…}`.
-fn used(root: &str, code: &str) -> BTreeSet<String> {
+fn used_parts(root: &str, code: &str) -> BTreeSet<String> {
     let identifier = |text: &str| -> String {
         text.chars()
             .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
@@ -129,7 +129,7 @@ fn layer(layers: &[&[&str]], part: &str) -> Option<usize> {
 }
 
 /// Uses of another part that is not below, as `file uses part`.
-fn upwards(part: &str, file: &Path, code: &str) -> Vec<String> {
+fn upward_uses(part: &str, file: &Path, code: &str) -> Vec<String> {
     upwards_in(LAYERS, "crate::", part, file, code)
 }
 
@@ -138,7 +138,7 @@ fn upwards_in(layers: &[&[&str]], root: &str, part: &str, file: &Path, code: &st
     let Some(own) = layer(layers, part) else {
         return vec![format!("{part} is in no layer")];
     };
-    used(root, code)
+    used_parts(root, code)
         .into_iter()
         .filter(|used| used != part && layer(layers, used).is_some_and(|layer| layer >= own))
         .map(|used| format!("{} uses {used}", file.display()))
@@ -157,7 +157,7 @@ fn parts_use_what_is_below_them_and_no_peer() {
         .flat_map(|(part, files)| {
             files
                 .iter()
-                .flat_map(move |(file, code)| upwards(part, file, code))
+                .flat_map(move |(file, code)| upward_uses(part, file, code))
         })
         .collect();
     assert!(found.is_empty(), "not below:\n  {}", found.join("\n  "));
@@ -235,9 +235,9 @@ fn every_way_of_using_what_is_not_below_is_found() {
         ("payments", "use crate::realtime::Rooms;"),
     ];
     for (part, code) in cases {
-        let found = upwards(part, Path::new("file.rs"), code);
+        let found = upward_uses(part, Path::new("file.rs"), code);
         assert_eq!(found.len(), 1, "{part}: {code}: {found:?}");
     }
     let allowed = "use crate::{config::Config, http::problem::{Code, Problem}};";
-    assert!(upwards("projects", Path::new("file.rs"), allowed).is_empty());
+    assert!(upward_uses("projects", Path::new("file.rs"), allowed).is_empty());
 }

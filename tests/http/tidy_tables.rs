@@ -65,7 +65,7 @@ const READS: &[(&str, &str, &str)] = &[
 ];
 
 /// The words before a table's name, and whether they write.
-const WORDS: [(&str, bool); 4] = [
+const SQL_KEYWORDS: [(&str, bool); 4] = [
     ("FROM ", false),
     ("JOIN ", false),
     ("INTO ", true),
@@ -74,23 +74,23 @@ const WORDS: [(&str, bool); 4] = [
 
 /// A use of a table by the code of a domain.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Use {
+struct TableUse {
     domain: String,
     table: String,
     writes: bool,
 }
 
 /// The uses of tables in a text with SQL in it.
-fn uses(domain: &str, code: &str) -> BTreeSet<Use> {
+fn table_uses(domain: &str, code: &str) -> BTreeSet<TableUse> {
     let mut found = BTreeSet::new();
-    for (word, writes) in WORDS {
+    for (word, writes) in SQL_KEYWORDS {
         for (at, _) in code.match_indices(word) {
             let table: String = code[at + word.len()..]
                 .chars()
                 .take_while(|c| c.is_ascii_lowercase() || *c == '_')
                 .collect();
             if TABLES.iter().any(|known| known.name == table) {
-                found.insert(Use {
+                found.insert(TableUse {
                     domain: domain.to_owned(),
                     table,
                     writes: writes || code[..at].ends_with("DELETE "),
@@ -102,7 +102,7 @@ fn uses(domain: &str, code: &str) -> BTreeSet<Use> {
 }
 
 /// Finds the faults of some uses.
-fn faults(uses: &BTreeSet<Use>) -> Vec<String> {
+fn faults(uses: &BTreeSet<TableUse>) -> Vec<String> {
     let owners = TABLES.iter().map(|table| (table.name, table.owner));
     let owners: BTreeMap<&str, &str> = owners.collect();
     let mut faults = Vec::new();
@@ -156,7 +156,7 @@ fn tables_are_written_by_their_domain_and_read_where_it_is_listed() {
     for (path, text) in sources.filter(|(path, _)| !path.ends_with("tests.rs")) {
         let domain = path.split('/').next().unwrap();
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        all.extend(uses(domain, code));
+        all.extend(table_uses(domain, code));
     }
     assert!(all.len() > TABLES.len(), "{all:?}");
     let faults = faults(&all);
@@ -225,10 +225,10 @@ fn a_foreign_write_and_an_unlisted_read_are_found() {
         ("edge", "SELECT 1 FROM projects"),
         ("workspaces", "SELECT 1 FROM keys JOIN backends"),
     ] {
-        assert_eq!(faults(&uses(domain, sql)).len(), 1, "{domain}: {sql}");
+        assert_eq!(faults(&table_uses(domain, sql)).len(), 1, "{domain}: {sql}");
     }
     assert!(
-        faults(&uses(
+        faults(&table_uses(
             "deployments",
             "SELECT 1 FROM deployments d JOIN projects p"
         ))

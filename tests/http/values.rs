@@ -1,26 +1,26 @@
 //! Values between JSON and SQL: every type both ways, exactly, and what is no value.
 
 use serde_json::json;
-use svc_tests::Ask;
+use svc_tests::ReadAnswer;
 
-use crate::account::text;
-use crate::house::House;
+use crate::owner::text;
+use crate::project_fixture::ProjectFixture;
 
 /// A table of any values, an action that puts one in and says what it became, and one that asks for it.
-async fn boxed() -> House {
-    let house = House::new("CREATE TABLE box (id INTEGER PRIMARY KEY, v)").await;
+async fn start_with_box() -> ProjectFixture {
+    let fixture = ProjectFixture::new("CREATE TABLE box (id INTEGER PRIMARY KEY, v)").await;
     let put = "INSERT INTO box (v) VALUES (:v) RETURNING v, typeof(v) AS kind";
     let last = "SELECT v, typeof(v) AS kind FROM box ORDER BY id DESC LIMIT 1";
     let same = "SELECT :v AS v, typeof(:v) AS kind";
-    house
+    fixture
         .define(&[("put", put), ("last", last), ("same", same)])
         .await;
-    house
+    fixture
 }
 
 #[tokio::test]
 async fn values_come_out_as_they_went_in() {
-    let house = boxed().await;
+    let fixture = start_with_box().await;
     for (value, kind) in [
         (json!(null), "null"),
         (json!(0), "integer"),
@@ -42,29 +42,37 @@ async fn values_come_out_as_they_went_in() {
     ] {
         let row = json!([{ "v": value, "kind": kind }]);
         let params = json!({ "v": value });
-        assert_eq!(house.done("put", &params).await["rows"], row);
-        assert_eq!(house.done("last", &json!({})).await["rows"], row);
-        assert_eq!(house.done("same", &params).await["rows"], row);
+        assert_eq!(fixture.call_ok("put", &params).await["rows"], row);
+        assert_eq!(fixture.call_ok("last", &json!({})).await["rows"], row);
+        assert_eq!(fixture.call_ok("same", &params).await["rows"], row);
         let sql = "SELECT :v AS v, typeof(:v) AS kind";
-        let queried = house.query(sql, &params).await.expect(200);
+        let queried = fixture.query(sql, &params).await.expect(200);
         assert_eq!(queried.json()["rows"], row);
     }
     for (value, number) in [(true, 1), (false, 0)] {
         let row = json!([{ "v": number, "kind": "integer" }]);
-        assert_eq!(house.done("put", &json!({ "v": value })).await["rows"], row);
+        assert_eq!(
+            fixture.call_ok("put", &json!({ "v": value })).await["rows"],
+            row
+        );
     }
 }
 
 #[tokio::test]
 async fn integers_are_exact_on_the_wire() {
-    let house = boxed().await;
+    let fixture = start_with_box().await;
     for number in [
         "9223372036854775807",
         "-9223372036854775808",
         "9007199254740993",
     ] {
         let body = format!("{{\"action\":\"put\",\"params\":{{\"v\":{number}}}}}");
-        let answer = house.server.post("/room/api/op").body(body).answer().await;
+        let answer = fixture
+            .server
+            .post("/room/api/op")
+            .body(body)
+            .answer()
+            .await;
         let answer = answer.expect(200);
         assert!(
             answer.text().contains(&format!(":{number}")),
@@ -72,7 +80,9 @@ async fn integers_are_exact_on_the_wire() {
             answer.text()
         );
     }
-    let same = house.rows("SELECT 9e999 AS x, -9e999 AS y, 0.5 AS z").await;
+    let same = fixture
+        .rows("SELECT 9e999 AS x, -9e999 AS y, 0.5 AS z")
+        .await;
     assert_eq!(
         same,
         json!([{ "x": null, "y": null, "z": 0.5 }]),
@@ -82,7 +92,7 @@ async fn integers_are_exact_on_the_wire() {
 
 #[tokio::test]
 async fn values_that_are_none_are_refused() {
-    let house = boxed().await;
+    let fixture = start_with_box().await;
     for value in [
         "9223372036854775808",
         "-9223372036854775809",
@@ -100,7 +110,12 @@ async fn values_that_are_none_are_refused() {
         "{\"hex\":\"00\"}",
     ] {
         let body = format!("{{\"action\":\"put\",\"params\":{{\"v\":{value}}}}}");
-        let answer = house.server.post("/room/api/op").body(body).answer().await;
+        let answer = fixture
+            .server
+            .post("/room/api/op")
+            .body(body)
+            .answer()
+            .await;
         let problem = answer.expect(400).json();
         let code = text(&problem["code"]);
         assert!(
@@ -108,5 +123,5 @@ async fn values_that_are_none_are_refused() {
             "{value}: {problem}"
         );
     }
-    assert_eq!(house.count("box").await, 0);
+    assert_eq!(fixture.count("box").await, 0);
 }

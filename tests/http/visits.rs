@@ -2,18 +2,18 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-async fn with_page() -> TestServer {
+async fn start_with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({ "content": "0123456789", "name": "page" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     server
 }
 
 #[tokio::test]
 async fn a_get_answered_200_or_304_is_a_visit() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let etag = server.get("/page").answer().await;
     let etag = etag.header("etag").unwrap();
     assert_eq!(server.visits("page").await, 1);
@@ -44,9 +44,9 @@ async fn a_get_answered_200_or_304_is_a_visit() {
 async fn forms_are_no_visits_but_what_they_open_is() {
     let server = TestServer::start().await;
     let body = json!({ "content": "x", "name": "safe", "password": "p" });
-    server.slug(&body).await;
+    server.publish_slug(&body).await;
     let once = json!({ "content": "x", "name": "once", "one_time": true });
-    server.slug(&once).await;
+    server.publish_slug(&once).await;
     server.get("/safe").answer().await.expect(401);
     server.get("/once").answer().await.expect(200);
     assert_eq!(server.visits("safe").await, 0);
@@ -64,7 +64,7 @@ async fn forms_are_no_visits_but_what_they_open_is() {
 
 #[tokio::test]
 async fn visits_survive_a_stop_and_are_never_doubled() {
-    let mut server = with_page().await;
+    let mut server = start_with_page().await;
     for round in 1..=3 {
         for _ in 0..5 {
             server.get("/page").answer().await.expect(200);
@@ -79,7 +79,7 @@ async fn visits_survive_a_stop_and_are_never_doubled() {
 
 #[tokio::test]
 async fn visits_at_once_are_all_counted() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let mut visitors = tokio::task::JoinSet::new();
     for _ in 0..100 {
         visitors.spawn(server.get("/page").answer());
@@ -96,27 +96,27 @@ async fn visits_at_once_are_all_counted() {
 
 #[tokio::test]
 async fn a_slugs_next_owner_begins_at_nothing() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.get("/page").answer().await.expect(200);
     server.advance(604_800);
     server.get("/page").answer().await.expect(404);
     server
-        .slug(&json!({ "content": "y", "name": "page" }))
+        .publish_slug(&json!({ "content": "y", "name": "page" }))
         .await;
     assert_eq!(server.visits("page").await, 0);
 }
 
 #[tokio::test]
 async fn visits_are_written_down_by_themselves() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     server.get("/page").answer().await.expect(200);
     let written = async || (server.written_visits("page").await == 1).then_some(());
-    svc_tests::until("the flush", written).await;
+    svc_tests::wait_until("the flush", written).await;
 }
 
 #[tokio::test]
 async fn a_stop_writes_down_what_was_counted_after_a_flush_that_failed() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let rows = rusqlite::Connection::open(server.data().join("counters.db")).unwrap();
     let broken = "CREATE TRIGGER broken BEFORE INSERT ON visits
         BEGIN SELECT RAISE(ABORT, 'broken'); END";

@@ -6,17 +6,17 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { startSvc } from '../browser/lib/svc.mjs';
 import { clients } from './clients.mjs';
-import { ACTIONS, library, limits } from './library.mjs';
+import { ACTIONS, startLibraryApp, limits } from './library.mjs';
 
 let svc;
 let endpoint;
 before(async () => {
   svc = await startSvc({ limits });
-  endpoint = new URL(await library(svc));
+  endpoint = new URL(await startLibraryApp(svc));
 });
 after(() => svc?.stop());
 
-async function everyTool(client) {
+async function callEveryTool(client) {
   const tools = [];
   let cursor;
   do {
@@ -34,7 +34,7 @@ for (const [name, { client: make, transport: Transport, version }] of Object.ent
     if (version) assert.equal(client.getNegotiatedProtocolVersion(), version);
     assert.match(client.getInstructions(), /"My library"/);
     assert.match(client.getInstructions(), /words of the page's owner/);
-    const tools = await everyTool(client);
+    const tools = await callEveryTool(client);
     const named = new Map(tools.map((tool) => [tool.name, tool]));
     assert.equal(named.size, ACTIONS);
     assert.equal(named.get('add_book').description, 'Adds a book.');

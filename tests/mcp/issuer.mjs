@@ -108,7 +108,7 @@ export async function tokenOf(issuer, resource, name) {
 }
 
 /** Who calls with a token. */
-export async function who(svc, token) {
+export async function userOfToken(svc, token) {
   const answer = await fetch(new URL('/api/v1/me', svc.url), { headers: { authorization: `Bearer ${token}` } });
   assert.equal(answer.status, 200);
   return answer.json();

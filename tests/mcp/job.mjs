@@ -8,7 +8,7 @@ const job = JSON.parse(await readFile(new URL('job.json', import.meta.url), 'utf
  * Walks the job; answers every tool and action that succeeded, and those of users (`users`), which refuse a key. A user's job
  * is given what a key does not need.
  */
-export async function work(call, users) {
+export async function runJob(call, users) {
   const kept = { ...users };
   const called = new Set();
   for (const step of job) {
@@ -30,7 +30,7 @@ export async function work(call, users) {
 }
 
 /** Every tool and action that the server lists. */
-export function listed(tools) {
+export function listedActions(tools) {
   const actions = (tool) => tool.inputSchema.properties.action?.enum ?? [''];
   return tools.flatMap((tool) => actions(tool).map((action) => `${tool.name} ${action}`)).sort();
 }

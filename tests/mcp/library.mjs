@@ -9,7 +9,7 @@ const rules = ['deploy', 'mcp', 'op', 'op_deployment'];
 export const limits = Object.fromEntries(rules.flatMap((rule) => [[`${rule}_per_minute`, 100000], [`${rule}_burst`, 100000]]));
 
 /** Makes it; answers the address of its tools. */
-export async function library(svc) {
+export async function startLibraryApp(svc) {
   const { credential } = await svc.operate('namespace', 'create', 'library');
   const ask = async (method, path, body) => {
     const headers = { authorization: `Bearer ${credential}` };

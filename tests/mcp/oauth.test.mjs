@@ -6,8 +6,8 @@ import { UnauthorizedError as V1Unauthorized } from '@modelcontextprotocol/sdk/c
 import { Client as V1Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as V1Transport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startSvc } from '../browser/lib/svc.mjs';
-import { CALLBACK, signIn, startIssuer, who } from './issuer.mjs';
-import { listed, work } from './job.mjs';
+import { CALLBACK, signIn, startIssuer, userOfToken } from './issuer.mjs';
+import { listedActions, runJob } from './job.mjs';
 
 const us = { name: 'svc-tests', version: '1.0.0' };
 let issuer;
@@ -25,7 +25,7 @@ after(async () => {
 });
 
 /** Remembers what a client is to remember, and where it would have sent its user. */
-class Memory {
+class MemoryClientStore {
   redirectUrl = CALLBACK;
   clientMetadata = {
     client_name: 'svc-tests',
@@ -71,8 +71,8 @@ const clients = {
 };
 
 /** Has a client find out by itself how its user signs in; answers it connected again, and the token that it got. */
-async function arrive(kind, name) {
-  const authProvider = new Memory();
+async function connectSignedIn(kind, name) {
+  const authProvider = new MemoryClientStore();
   const connect = async () => {
     const client = kind.client();
     const transport = new kind.transport(new URL('/mcp', svc.url), { authProvider });
@@ -93,14 +93,14 @@ async function arrive(kind, name) {
 
 for (const [number, [name, kind]] of Object.entries(clients).entries()) {
   test(`${name} walks from the 401 through the whole job`, async () => {
-    colleague ??= (await who(svc, (await arrive(kind, 'colleague')).token)).user_id;
-    const { client, token } = await arrive(kind, `person-${number}`);
-    const { kind: is, memberships } = await who(svc, token);
+    colleague ??= (await userOfToken(svc, (await connectSignedIn(kind, 'colleague')).token)).user_id;
+    const { client, token } = await connectSignedIn(kind, `person-${number}`);
+    const { kind: is, memberships } = await userOfToken(svc, token);
     assert.deepEqual({ is, memberships }, { is: 'user', memberships: [] });
     // A user does what a key may not, too.
     const { tools } = await client.listTools();
-    const called = await work((request) => client.callTool(request), { colleague });
-    assert.deepEqual(called, listed(tools));
+    const called = await runJob((request) => client.callTool(request), { colleague });
+    assert.deepEqual(called, listedActions(tools));
     await client.close();
   });
 }

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { startSvc } from '../browser/lib/svc.mjs';
 import { clients } from './clients.mjs';
-import { listed, work } from './job.mjs';
+import { listedActions, runJob } from './job.mjs';
 
 let svc;
 let endpoint;
@@ -32,8 +32,8 @@ for (const [number, [name, kind]] of Object.entries(clients).entries()) {
     if (kind.version) assert.equal(client.getNegotiatedProtocolVersion(), kind.version);
     const { tools } = await client.listTools();
     assert.match(client.getInstructions(), /create_revision/);
-    const called = await work((request) => client.callTool(request));
-    assert.deepEqual(called, listed(tools));
+    const called = await runJob((request) => client.callTool(request));
+    assert.deepEqual(called, listedActions(tools));
     await client.close();
   });
 

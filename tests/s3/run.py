@@ -83,7 +83,7 @@ class Svc:
         said = self.process.stdout.readline().strip()
         if not said:
             self.process.wait()
-            raise Refused(self.said())
+            raise RefusedStart(self.said())
         self.url = said.removeprefix("ready ")
         deadline = time.monotonic() + START_SECONDS
         while self.ask("/readyz")[0] != 200:
@@ -128,15 +128,15 @@ class Svc:
         return json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
 
 
-class Refused(Exception):
+class RefusedStart(Exception):
     """A start that was refused, with the log."""
 
 
-def refused(says, *start, **changed):
+def assert_start_refused(says, *start, **changed):
     """Holds a start to a refusal, which says something and tells no secret."""
     try:
         Svc(*start, **changed)
-    except Refused as error:
+    except RefusedStart as error:
         text = str(error)
         assert says in text, text
         assert start[0].environment["AWS_SECRET_ACCESS_KEY"] not in text, text
@@ -144,12 +144,12 @@ def refused(says, *start, **changed):
         raise AssertionError(f"it started, and should have said: {says}")
 
 
-def problem(answer, status, code):
+def assert_problem(answer, status, code):
     """Holds an answer to be a problem."""
     assert answer[0] == status and json.loads(answer[1])["code"] == code, answer
 
 
-def survives_kills(store, data, prefix):
+def check_kills(store, data, prefix):
     """Whatever was answered before a kill is there after it."""
     published, ends = [], threading.Event()
 
@@ -185,7 +185,7 @@ def survives_kills(store, data, prefix):
     return server
 
 
-def waits_for_the_store(store, server):
+def check_unreachable_store(store, server):
     """While the store hangs, pages in memory are served and the rest is refused in time."""
     for name in ["seen", *(f"unseen-{number}" for number in range(8))]:
         assert server.publish(name)[0] == 201
@@ -202,7 +202,7 @@ def waits_for_the_store(store, server):
                 status, text = server.ask("/seen")
                 assert status == 200 and "of seen" in text
             for waiting in [publishing, *views]:
-                problem(waiting.result(), 503, "capacity_reached")
+                assert_problem(waiting.result(), 503, "capacity_reached")
         took = time.monotonic() - began
         assert took < AWAY_SECONDS, took
         print(f"a publication and 24 views were refused within {took:.1f} s of a store that hangs")
@@ -214,19 +214,19 @@ def waits_for_the_store(store, server):
         time.sleep(0.1)
     for number in range(8):
         server.shows(f"unseen-{number}")
-    problem(server.ask("/new"), 404, "not_found")
+    assert_problem(server.ask("/new"), 404, "not_found")
     assert server.publish("new")[0] == 201
     assert "not reached" in server.said()
     return server
 
 
-def moves_there(store, directory):
+def check_move_to_store(store, directory):
     """What was published into a directory is copied into a prefix, and served from there."""
     data = Path(directory, "moved")
     server = Svc(store, data, None)
     assert server.publish("moved")[0] == 201
     server.end()
-    refused("objects that pages need", store, data, "moved")
+    assert_start_refused("objects that pages need", store, data, "moved")
     content = data / "content"
     for path in content.rglob("*"):
         if path.is_file():
@@ -236,7 +236,7 @@ def moves_there(store, directory):
     server.end()
 
 
-def passes_the_suite(store):
+def run_suite(store):
     """Runs the suite's tests of storage, each with a server whose content is there."""
     suite = [
         *["cargo", "test", "--locked", "--package", "svc-tests", "--test", "http"],
@@ -257,14 +257,14 @@ def main():
         with tempfile.TemporaryDirectory(prefix="svc-s3-") as directory:
             CACHE.mkdir(mode=0o700, parents=True, exist_ok=True)
             data = Path(directory, "data")
-            refused("refuses these keys", store, data, "mine", AWS_SECRET_ACCESS_KEY="wrong")
-            refused("refuses these keys", store, data, "mine", AWS_ACCESS_KEY_ID="nobody")
-            server = survives_kills(store, data, "mine")
+            assert_start_refused("refuses these keys", store, data, "mine", AWS_SECRET_ACCESS_KEY="wrong")
+            assert_start_refused("refuses these keys", store, data, "mine", AWS_ACCESS_KEY_ID="nobody")
+            server = check_kills(store, data, "mine")
             began, stray = time.monotonic(), f"mine/0f/{'a' * 62}"
             store.put(stray, b"stray")
-            server = waits_for_the_store(store, server)
-            refused("belongs to another installation", store, Path(directory, "other"), "mine")
-            moves_there(store, directory)
+            server = check_unreachable_store(store, server)
+            assert_start_refused("belongs to another installation", store, Path(directory, "other"), "mine")
+            check_move_to_store(store, directory)
             backup = Path(directory, "backup")
             assert server.operate("backup", backup)["complete"]
             # It was marked at the start that followed, and has a minute of grace.
@@ -279,9 +279,9 @@ def main():
             emptied = store.names("mine/installation")
             assert emptied == ["mine/installation"]
             store.s3.delete_object(Bucket=BUCKET, Key=emptied[0])
-            refused("not as this installation has left it", store, data, "mine")
+            assert_start_refused("not as this installation has left it", store, data, "mine")
             if "--suite" in sys.argv[1:]:
-                passes_the_suite(store)
+                run_suite(store)
     finally:
         store.process.kill()
 

@@ -25,7 +25,7 @@ LIMITS += ["projects_free", "projects_pro", "active_deployments", "backends"]
 START_SECONDS = 180
 
 
-def operate(data, *command):
+def run_operator_command(data, *command):
     """Runs an operator's command on the server's data directory and returns its answer."""
     run = subprocess.run(
         [BINARY, *command, "--data", data, "--json"], check=True, capture_output=True, text=True
@@ -33,7 +33,7 @@ def operate(data, *command):
     return json.loads(run.stdout)
 
 
-def call(url, method, path, body=None, credential=None):
+def send_request(url, method, path, body=None, credential=None):
     """Calls the server and returns its JSON answer."""
     headers = {"authorization": f"Bearer {credential}"} if credential else {}
     data = None if body is None else json.dumps(body).encode()
@@ -42,7 +42,7 @@ def call(url, method, path, body=None, credential=None):
         return json.loads(answer.read())
 
 
-def bearer(name, credential):
+def security_override(name, credential):
     """Returns who calls with a credential, in the form of Web Fuzzing Commons."""
     return {"name": name, "fixedHeaders": [{"name": "Authorization", "value": f"Bearer {credential}"}]}
 
@@ -60,29 +60,29 @@ def wait_until_ready(url):
             time.sleep(0.1)
 
 
-def furnish(url, credential):
+def create_fixtures(url, credential):
     """Makes something of every kind; returns dictionaries of what requests may name, and what `hooks.py` must know."""
     projects = "/api/v1/projects"
-    project = call(url, "POST", projects, {"name": "House"}, credential)["id"]
+    project = send_request(url, "POST", projects, {"name": "House"}, credential)["id"]
     below = f"{projects}/{project}"
     ddl = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);"
-    call(url, "POST", f"{below}/backend", {"ddl": ddl}, credential)
+    send_request(url, "POST", f"{below}/backend", {"ddl": ddl}, credential)
     actions = [
         {"name": "add_note", "sql": "INSERT INTO notes (text) VALUES (:text) RETURNING id"},
         {"name": "get_note", "sql": "SELECT id, text FROM notes WHERE id = :id"},
     ]
-    call(url, "PUT", f"{below}/backend/actions", {"actions": actions}, credential)
+    send_request(url, "PUT", f"{below}/backend/actions", {"actions": actions}, credential)
     live = {}
     for slug in ["journal", "notes"]:
         page = {"type": "html", "content": "<p>Nothing yet", "requested_slug": slug}
-        frontend = call(url, "POST", f"{below}/frontends", page, credential)
-        revisions = call(url, "GET", f"{below}/frontends/{slug}/revisions", None, credential)
+        frontend = send_request(url, "POST", f"{below}/frontends", page, credential)
+        revisions = send_request(url, "GET", f"{below}/frontends/{slug}/revisions", None, credential)
         live[slug] = revisions["active_revision_id"]
     edit = {"find": "Nothing yet", "replace": "Water the beans"}
     draft = {"base_revision_id": live["notes"], "edits": [edit]}
-    draft = call(url, "POST", f"{below}/frontends/notes/revisions", draft, credential)["revision"]["revision_id"]
+    draft = send_request(url, "POST", f"{below}/frontends/notes/revisions", draft, credential)["revision"]["revision_id"]
     share = {"content": "# Minutes", "type": "markdown", "name": "minutes", "password": "tea-at-five"}
-    call(url, "POST", "/api/v1/deploy", share)
+    send_request(url, "POST", "/api/v1/deploy", share)
     with urllib.request.urlopen(f"{url}/notes") as answer:
         runtime = answer.read().decode().split("/_svc/runtime/")[1].split('"')[0]
     dictionaries = {
@@ -118,10 +118,10 @@ def main():
                 sys.exit(f"the server did not start:\n{log.read_text()}")
             url = f"http://localhost:{port}"
             wait_until_ready(url)
-            owners = {name: operate(data, "namespace", "create", name)["credential"] for name in ["acme", "globex"]}
-            dictionaries, starts = furnish(url, owners["acme"])
+            owners = {name: run_operator_command(data, "namespace", "create", name)["credential"] for name in ["acme", "globex"]}
+            dictionaries, starts = create_fixtures(url, owners["acme"])
             credentials = Path(directory, "credentials.json")
-            credentials.write_text(json.dumps({"auth": [bearer(*owner) for owner in owners.items()]}))
+            credentials.write_text(json.dumps({"auth": [security_override(*owner) for owner in owners.items()]}))
             added = [f"[dictionaries.{name}]\nvalues = {json.dumps(values)}\n" for name, values in dictionaries.items()]
             settings = Path(directory, "schemathesis.toml")
             settings.write_text(Path(HERE, "schemathesis.toml").read_text() + "".join(added))

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, Numbers, Process};
+use svc_tests::{Answer, Process, ReadAnswer, SeededRng};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::attacker::{Attacker, EXPRESSIONS, Sources, Tenant};
+use crate::attacker::{AttackSources, Attacker, EXPRESSIONS, Tenant};
 use crate::svc;
 
 /// How long it lasts in all; `ATTACK_SECONDS` says otherwise.
@@ -84,15 +84,15 @@ async fn count(server: &Process) -> u64 {
     answer["rows"][0]["n"].as_u64().unwrap()
 }
 
-struct Siege {
+struct AttackRun {
     data: PathBuf,
     config: String,
-    numbers: Numbers,
+    numbers: SeededRng,
     faults: Arc<Mutex<Vec<String>>>,
-    sources: Arc<Sources>,
+    sources: Arc<AttackSources>,
 }
 
-impl Siege {
+impl AttackRun {
     fn new(directory: &Path) -> Self {
         let config = directory.join("svc.toml");
         std::fs::write(&config, LIMITS).unwrap();
@@ -100,9 +100,9 @@ impl Siege {
         Self {
             data: directory.join("data"),
             config: config.to_str().unwrap().to_owned(),
-            numbers: Numbers::new(7),
+            numbers: SeededRng::new(7),
             faults: Arc::default(),
-            sources: Arc::new(Sources {
+            sources: Arc::new(AttackSources {
                 contents: corpus(CONTENT),
                 bodies: corpus(BODIES),
             }),
@@ -120,7 +120,7 @@ impl Siege {
     }
 
     /// One life of a server under attack, to its kill; returns how many of the neighbour's inserts were answered.
-    async fn endure(&mut self, tenant: &Tenant, until: Instant) -> u64 {
+    async fn run_server_until_killed(&mut self, tenant: &Tenant, until: Instant) -> u64 {
         let server = self.serve().await;
         let mut attackers = JoinSet::new();
         for _ in 0..24 {
@@ -128,7 +128,7 @@ impl Siege {
                 client: server.client().clone(),
                 address: server.address(),
                 tenant: tenant.clone(),
-                numbers: Numbers::new(self.numbers.draw()),
+                numbers: SeededRng::new(self.numbers.draw()),
                 faults: Arc::clone(&self.faults),
             };
             attackers.spawn(attacker.attack(until, Arc::clone(&self.sources)));
@@ -153,7 +153,7 @@ impl Siege {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_minutes_of_attack_leave_a_sound_directory() {
     let directory = TempDir::new().unwrap();
-    let mut siege = Siege::new(directory.path());
+    let mut siege = AttackRun::new(directory.path());
     let (bad, calm) = (siege.key("bad").await, siege.key("calm").await);
     let server = siege.serve().await;
     let actions: Vec<Value> = EXPRESSIONS
@@ -187,7 +187,7 @@ async fn ten_minutes_of_attack_leave_a_sound_directory() {
     let mut kept = 0;
     while Instant::now() < end {
         let until = end.min(Instant::now() + LIFE);
-        kept += siege.endure(&attacked, until).await;
+        kept += siege.run_server_until_killed(&attacked, until).await;
         let checked = svc().run(&siege.data, &["check", "--json"]).await.json();
         assert_eq!(checked["errors"], json!([]));
         let server = siege.serve().await;

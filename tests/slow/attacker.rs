@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::Numbers;
+use svc_tests::SeededRng;
 use tokio::time::Instant;
 
 /// Work of each call within a row, of a number that is 1 at first and then 50,000.
@@ -56,7 +56,7 @@ pub(crate) struct Tenant {
 
 /// Texts that are published and posted.
 #[derive(Debug)]
-pub(crate) struct Sources {
+pub(crate) struct AttackSources {
     pub(crate) contents: Vec<Value>,
     pub(crate) bodies: Vec<Value>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Attacker {
     pub(crate) client: reqwest::Client,
     pub(crate) address: SocketAddr,
     pub(crate) tenant: Tenant,
-    pub(crate) numbers: Numbers,
+    pub(crate) numbers: SeededRng,
     /// Answers that no attack may cause, by what was asked.
     pub(crate) faults: Arc<Mutex<Vec<String>>>,
 }
@@ -94,7 +94,7 @@ impl Attacker {
     }
 
     /// Sends a body; a 500, or a 503 that does not say when to come again, is a fault of the server's.
-    async fn ask(&self, method: Method, path: &str, owner: bool, body: Vec<u8>) {
+    async fn send_request(&self, method: Method, path: &str, owner: bool, body: Vec<u8>) {
         let url = format!("http://{}{path}", self.address);
         let mut request = self.client.request(method.clone(), url).body(body);
         request = request.header("content-type", "application/json");
@@ -121,7 +121,7 @@ impl Attacker {
         let n = *self.pick(&[1, 1, 50_000, 999_999_999, -1]);
         let call = json!({ "action": name, "params": { "n": n } }).to_string();
         let page = self.tenant.page;
-        self.ask(
+        self.send_request(
             Method::POST,
             &format!("/{page}/api/op"),
             false,
@@ -139,7 +139,7 @@ impl Attacker {
         let body = json!({ "sql": sql, "params": {} }).to_string();
         let body = self.change(&body);
         let path = format!("/api/v1/projects{}/backend/query", self.tenant.project);
-        self.ask(Method::POST, &path, true, body).await;
+        self.send_request(Method::POST, &path, true, body).await;
     }
 
     async fn migrate(&mut self) {
@@ -156,7 +156,7 @@ impl Attacker {
         let body = json!({ "ddl": ddl }).to_string();
         let body = self.change(&body);
         let path = format!("/api/v1/projects{}/backend", self.tenant.project);
-        self.ask(Method::PATCH, &path, true, body).await;
+        self.send_request(Method::PATCH, &path, true, body).await;
     }
 
     async fn publish(&mut self, sources: &[Value]) {
@@ -169,7 +169,8 @@ impl Attacker {
         let one_time = self.below(3) == 0;
         let body = json!({ "type": source["type"], "content": content, "one_time": one_time });
         let body = self.change(&body.to_string());
-        self.ask(Method::POST, "/api/v1/deploy", false, body).await;
+        self.send_request(Method::POST, "/api/v1/deploy", false, body)
+            .await;
     }
 
     async fn malform(&mut self, bodies: &[Value]) {
@@ -185,11 +186,12 @@ impl Attacker {
         ];
         let path = *self.pick(&paths);
         let owner = self.below(2) == 0;
-        self.ask(Method::POST, path, owner, body.into_bytes()).await;
+        self.send_request(Method::POST, path, owner, body.into_bytes())
+            .await;
     }
 
     /// Bytes that are no request, and frames that are none, on connections that may just stop.
-    fn babble(&mut self) {
+    fn send_noise(&mut self) {
         let Ok(mut stream) = TcpStream::connect(self.address) else {
             return;
         };
@@ -216,12 +218,12 @@ impl Attacker {
             .write_all(start.as_bytes())
             .and_then(|()| stream.write_all(&noise));
         if written.is_ok() && start.contains("Upgrade") {
-            self.upgraded(&mut stream, start.lines().next().unwrap());
+            self.read_upgrade_answer(&mut stream, start.lines().next().unwrap());
         }
     }
 
     /// Reads how a request for a socket was answered: one that finds none there attacks nothing.
-    fn upgraded(&self, stream: &mut TcpStream, request: &str) {
+    fn read_upgrade_answer(&self, stream: &mut TcpStream, request: &str) {
         let mut status = [0; 12];
         stream
             .set_read_timeout(Some(Duration::from_secs(1)))
@@ -238,7 +240,7 @@ impl Attacker {
     }
 
     /// Attacks in every way, at random, until a time.
-    pub(crate) async fn attack(mut self, until: Instant, sources: Arc<Sources>) {
+    pub(crate) async fn attack(mut self, until: Instant, sources: Arc<AttackSources>) {
         while Instant::now() < until {
             match self.below(12) {
                 0..4 => self.call().await,
@@ -246,7 +248,7 @@ impl Attacker {
                 6 => self.migrate().await,
                 7 => self.publish(&sources.contents).await,
                 8..10 => self.malform(&sources.bodies).await,
-                _ => self.babble(),
+                _ => self.send_noise(),
             }
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, Process, until};
+use svc_tests::{Answer, Process, ReadAnswer, wait_until};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -48,7 +48,7 @@ fn body(number: u64, scale: u64) -> String {
 }
 
 /// An owner's project with a backend and the page `room`.
-struct Site {
+struct BackendInstallation {
     data: PathBuf,
     config: String,
     credential: String,
@@ -57,7 +57,7 @@ struct Site {
     scale: u64,
 }
 
-impl Site {
+impl BackendInstallation {
     async fn new(config: &Path, data: PathBuf, scale: u64) -> Self {
         let config = config.join("svc.toml");
         std::fs::write(&config, LIMITS).unwrap();
@@ -72,7 +72,7 @@ impl Site {
         };
         let server = site.serve().await;
         let project = json!({ "name": "House" });
-        let made = site.ask(&server, Method::POST, "", &project).await;
+        let made = site.send_request(&server, Method::POST, "", &project).await;
         let made = made.expect(201).json();
         site.project = format!("/{}", made["id"].as_str().unwrap());
         let room = json!({ "type": "markdown", "content": "# Room", "requested_slug": "room" });
@@ -88,7 +88,7 @@ impl Site {
             (Method::POST, "frontends", room, 201),
         ] {
             let path = format!("{}/{below}", site.project);
-            let answer = site.ask(&server, method, &path, &body).await;
+            let answer = site.send_request(&server, method, &path, &body).await;
             answer.expect(status);
         }
         server.kill().await;
@@ -100,7 +100,13 @@ impl Site {
     }
 
     /// A request of the owner's.
-    async fn ask(&self, server: &Process, method: Method, path: &str, body: &Value) -> Answer {
+    async fn send_request(
+        &self,
+        server: &Process,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
         let url = server.url(&format!("/api/v1/projects{path}"));
         let request = server.client().request(method, url);
         let request = request.bearer_auth(&self.credential);
@@ -110,7 +116,7 @@ impl Site {
     async fn migrate(&self, server: &Process, ddl: &str) -> Answer {
         let path = format!("{}/backend", self.project);
         let body = json!({ "ddl": ddl });
-        self.ask(server, Method::PATCH, &path, &body).await
+        self.send_request(server, Method::PATCH, &path, &body).await
     }
 
     async fn detail(&self, server: &Process) -> Value {
@@ -155,7 +161,7 @@ impl Site {
     }
 
     /// That every migration is recorded once, and the file is no further than its ledger.
-    async fn recorded(&self, server: &Process, scripts: &[String]) {
+    async fn assert_migrations_recorded(&self, server: &Process, scripts: &[String]) {
         let detail = self.detail(server).await;
         assert_eq!(detail["warnings"], json!([]));
         let ledger = detail["migrations"].as_array().unwrap();
@@ -170,7 +176,7 @@ impl Site {
         assert_eq!(sql.len(), 1 + scripts.len());
     }
 
-    async fn sound(&self) {
+    async fn assert_check_passes(&self) {
         let checked = svc().run(&self.data, &["check", "--json"]).await.json();
         assert_eq!(checked["errors"], json!([]));
     }
@@ -179,7 +185,7 @@ impl Site {
 /// Writes from all sides, kills the server once `answers` were answered and some milliseconds have passed; answers
 /// what was answered, and whether the migration was.
 async fn kill_while_writing(
-    site: &Site,
+    site: &BackendInstallation,
     next: &Arc<AtomicU64>,
     answers: usize,
     milliseconds: u64,
@@ -226,7 +232,7 @@ async fn kill_while_writing(
         true
     });
     let enough = async || (answered.lock().unwrap().len() >= answers).then_some(());
-    until("enough answers", enough).await;
+    wait_until("enough answers", enough).await;
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
     server.kill().await;
     writers.join_all().await;
@@ -238,7 +244,7 @@ async fn kill_while_writing(
 #[tokio::test]
 async fn fifty_kills_lose_no_answered_write_and_tear_none() {
     let directory = TempDir::new().unwrap();
-    let site = Site::new(directory.path(), directory.path().join("data"), 30).await;
+    let site = BackendInstallation::new(directory.path(), directory.path().join("data"), 30).await;
     let next = Arc::new(AtomicU64::new(0));
     let mut promised = BTreeSet::new();
     let mut scripts = Vec::new();
@@ -264,8 +270,8 @@ async fn fifty_kills_lose_no_answered_write_and_tear_none() {
             "{again}"
         );
         scripts.push(script);
-        site.recorded(&server, &scripts).await;
-        site.sound().await;
+        site.assert_migrations_recorded(&server, &scripts).await;
+        site.assert_check_passes().await;
         server.kill().await;
     }
 }
@@ -312,7 +318,7 @@ impl Drop for Disk {
 
 /// That a refusal says what is the matter.
 #[track_caller]
-fn no_room(answer: &Answer) {
+fn assert_disk_full(answer: &Answer) {
     answer.problem(503, "capacity_reached");
     assert_eq!(answer.header("retry-after"), Some("60"));
 }
@@ -321,7 +327,7 @@ fn no_room(answer: &Answer) {
 async fn a_full_disk_loses_nothing_and_is_recovered_from() {
     let disk = Disk::new(96);
     let config = TempDir::new().unwrap();
-    let site = Site::new(config.path(), disk.0.path().join("data"), 1000).await;
+    let site = BackendInstallation::new(config.path(), disk.0.path().join("data"), 1000).await;
     let mut promised = BTreeSet::new();
     let mut scripts = Vec::new();
     let mut server = site.serve().await;
@@ -339,7 +345,7 @@ async fn a_full_disk_loses_nothing_and_is_recovered_from() {
             if answer.status == 200 {
                 promised.insert(entry);
             } else {
-                no_room(&answer);
+                assert_disk_full(&answer);
                 refused += 1;
             }
             number += 1;
@@ -349,7 +355,7 @@ async fn a_full_disk_loses_nothing_and_is_recovered_from() {
                 match answer.status {
                     200 => {}
                     409 => drop(answer.problem(409, "migration_not_recorded")),
-                    _ => no_room(&answer),
+                    _ => assert_disk_full(&answer),
                 }
             }
         }
@@ -363,12 +369,12 @@ async fn a_full_disk_loses_nothing_and_is_recovered_from() {
         std::fs::remove_file(ballast).unwrap();
         let entry = (round as u64, number);
         let back = async || (site.add(&server, entry).await.status == 200).then_some(());
-        until("room to write again", back).await;
+        wait_until("room to write again", back).await;
         promised.insert(entry);
         number += 1;
         site.migrate(&server, &script).await.expect(200);
         scripts.push(script);
-        site.recorded(&server, &scripts).await;
+        site.assert_migrations_recorded(&server, &scripts).await;
         assert_eq!(site.entries(&server).await, promised, "round {round}");
         server.kill().await;
         server = site.serve().await;
@@ -377,7 +383,7 @@ async fn a_full_disk_loses_nothing_and_is_recovered_from() {
             promised,
             "round {round}, after a kill"
         );
-        site.sound().await;
+        site.assert_check_passes().await;
     }
     server.kill().await;
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use svc_sandbox::{World, built_in};
-use svc_tests::guests::{Manners, again, renderer, write};
-use svc_tests::{Answer, Ask, Binary, Process, until};
+use svc_tests::guests::{RendererBehaviour, renderer, with_other_digest, write};
+use svc_tests::{Answer, Binary, Process, ReadAnswer, wait_until};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -19,13 +19,13 @@ const GATES: usize = 10;
 const CLIENTS: usize = 4;
 
 /// A project with a page and an action, on a server without rate limits.
-struct Site {
+struct GuestsInstallation {
     binary: Binary,
     directory: TempDir,
     process: Process,
 }
 
-impl Site {
+impl GuestsInstallation {
     async fn new(binary: Binary) -> Self {
         let directory = TempDir::new().unwrap();
         let config = directory.path().join("svc.toml");
@@ -43,7 +43,7 @@ impl Site {
         let credential = made.json()["credential"].as_str().unwrap().to_owned();
         let process = binary.serve(&data, &config).await;
         let ready = async || (process.get("/readyz").await.status == 200).then_some(());
-        until("the guests to be loaded", ready).await;
+        wait_until("the guests to be loaded", ready).await;
         let site = Self {
             binary,
             directory,
@@ -127,10 +127,15 @@ async fn one_client(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_switches_fail_no_request_and_mix_no_page() {
-    let site = Site::new(super::svc()).await;
+    let site = GuestsInstallation::new(super::svc()).await;
     let folder = site.directory.path();
-    let pages = ["alpha", "beta"].map(|sign| write(folder, sign, &renderer(sign, Manners::Good)));
-    let gate = write(folder, "gate", &again(built_in(World::Gate), b'g'));
+    let pages =
+        ["alpha", "beta"].map(|sign| write(folder, sign, &renderer(sign, RendererBehaviour::Good)));
+    let gate = write(
+        folder,
+        "gate",
+        &with_other_digest(built_in(World::Gate), b'g'),
+    );
     let (stop, asked) = (
         Arc::new(AtomicBool::new(false)),
         Arc::<AtomicUsize>::default(),

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 use svc::workspaces::Plan;
-use svc_tests::{Ask, Socket, TestServer, until};
+use svc_tests::{ReadAnswer, Socket, TestServer, wait_until};
 use tokio::task::JoinSet;
 
 /// Sockets at once, and how many rounds of them.
@@ -32,7 +32,7 @@ fn files() -> usize {
 }
 
 /// A server with the page `room`, whose backend has rooms; returns its project's path and its owner's credential.
-async fn settle() -> (TestServer, String, String) {
+async fn start_room_server() -> (TestServer, String, String) {
     let builder = TestServer::builder().system_clock();
     let server = builder
         .limits(|limits| limits.sockets_per_backend = 100_000)
@@ -59,28 +59,28 @@ async fn settle() -> (TestServer, String, String) {
 }
 
 /// Opens a socket, uses it, and ends it in one of four ways.
-async fn live(address: std::net::SocketAddr, n: usize) {
+async fn use_and_end_socket(address: std::net::SocketAddr, n: usize) {
     let path = format!("/room/ws?room=r{}", n % 50);
     let mut socket = Socket::open(address, &path, &[]).await.unwrap();
-    socket.until("svc:welcome").await;
-    socket.say("hello", json!(n)).await;
+    socket.wait_for_envelope("svc:welcome").await;
+    socket.send_envelope("hello", json!(n)).await;
     match n % 4 {
         0 => socket.close().await,
         1 => drop(socket),
         2 => {
             socket.send("x".repeat(20_000)).await;
-            assert_eq!(socket.closed().await, Some(1009));
+            assert_eq!(socket.wait_for_close().await, Some(1009));
         }
         _ => {
             socket.send("{").await;
-            socket.until("svc:error").await;
+            socket.wait_for_envelope("svc:error").await;
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_thousand_sockets_leave_nothing() {
-    let (server, project, credential) = settle().await;
+    let (server, project, credential) = start_room_server().await;
     let address = server.address();
     let nobody = async || {
         let path = format!("/api/v1/projects{project}/backend");
@@ -96,17 +96,17 @@ async fn twenty_thousand_sockets_leave_nothing() {
     for round in 0..ROUNDS {
         let mut sockets = JoinSet::new();
         for n in 0..AT_ONCE {
-            sockets.spawn(live(address, n));
+            sockets.spawn(use_and_end_socket(address, n));
         }
         sockets.join_all().await;
         if round == WARM {
-            until("the sockets to be gone", nobody).await;
+            wait_until("the sockets to be gone", nobody).await;
             before = (memory(), files());
         }
     }
-    until("the sockets to be gone", nobody).await;
+    wait_until("the sockets to be gone", nobody).await;
     let closed = async || (files() <= before.1 + 5).then_some(());
-    until("the files to be closed", closed).await;
+    wait_until("the files to be closed", closed).await;
     let grown = memory().saturating_sub(before.0);
     assert!(
         grown <= SLACK,
@@ -114,5 +114,5 @@ async fn twenty_thousand_sockets_leave_nothing() {
         ROUNDS * AT_ONCE
     );
     let joined = server.socket("/room/ws?room=a", &[]).await;
-    joined.unwrap().until("svc:welcome").await;
+    joined.unwrap().wait_for_envelope("svc:welcome").await;
 }

@@ -18,7 +18,7 @@ const GOAWAY: u8 = 7;
 const ACK: u8 = 1;
 
 /// Writes bytes, and reads until the server ends the connection.
-async fn say(address: SocketAddr, bytes: &[u8]) {
+async fn write_until_closed(address: SocketAddr, bytes: &[u8]) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     // However it ends it.
@@ -32,7 +32,7 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
 
 /// Asks for the landing page in HTTP/2 with a window of so many bytes, and answers pings until the server ends the connection; returns the
 /// bytes of the page that came, and whether the end was announced.
-async fn ask(address: SocketAddr, window: u32) -> (usize, bool) {
+async fn send_request(address: SocketAddr, window: u32) -> (usize, bool) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let setting = [&[0, 4][..], &window.to_be_bytes()].concat();
     let mut hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
@@ -68,13 +68,13 @@ async fn who_is_silent_keeps_no_connection() {
     let at = server.address();
     let all = async {
         tokio::join!(
-            say(at, b""),
-            say(at, b"P"),
-            say(at, b"GET / HTTP/1.1\r\nhost: localhost\r\n"),
-            say(at, b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"),
-            say(at, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-            ask(at, 0),
-            ask(at, 60_000),
+            write_until_closed(at, b""),
+            write_until_closed(at, b"P"),
+            write_until_closed(at, b"GET / HTTP/1.1\r\nhost: localhost\r\n"),
+            write_until_closed(at, b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+            write_until_closed(at, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+            send_request(at, 0),
+            send_request(at, 60_000),
         )
     };
     let (.., stalled, idle) = tokio::time::timeout(LONGEST, all).await.unwrap();

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { after, before, test } from 'node:test';
 import Stripe from 'stripe';
-import { SECRET, openShop, startProvider, until } from './shop.mjs';
+import { SECRET, openShop, startProvider, waitUntil } from './shop.mjs';
 
 const python = process.env.LOCALSTRIPE_PYTHON;
 const skip = !python && 'LOCALSTRIPE_PYTHON names no Python with `localstripe`';
@@ -90,8 +90,8 @@ async function pay({ checkout }) {
 }
 
 /** Waits until the ledger has these types of events of a session. */
-async function heard(session, ...kinds) {
-  await until(`${kinds} of ${session}`, async () => {
+async function waitForEvents(session, ...kinds) {
+  await waitUntil(`${kinds} of ${session}`, async () => {
     const { events } = await shop.svc.operate('payments', 'events', shop.project);
     const types = events.filter((event) => event.session === session).map((event) => event.type);
     return kinds.every((kind) => types.includes(kind));
@@ -107,20 +107,20 @@ test('it has no hosted checkouts', { skip }, async () => {
 test('a subscription is paid by its first invoice, and lasts until it is deleted', { skip }, async () => {
   const bought = await shop.buy();
   const subscription = await pay(bought);
-  await heard(bought.session, 'customer.subscription.created', 'invoice.payment_succeeded');
+  await waitForEvents(bought.session, 'customer.subscription.created', 'invoice.payment_succeeded');
   assert.equal(await shop.status(bought.session), 'paid');
   await stripe.subscriptions.cancel(subscription.id);
-  await heard(bought.session, 'customer.subscription.deleted');
+  await waitForEvents(bought.session, 'customer.subscription.deleted');
   assert.equal(await shop.status(bought.session), 'canceled');
 });
 
 test('deleting the project ends the subscriptions that live', { skip }, async () => {
   const bought = await shop.buy();
   const subscription = await pay(bought);
-  await heard(bought.session, 'customer.subscription.created');
+  await waitForEvents(bought.session, 'customer.subscription.created');
   assert.equal((await stripe.subscriptions.retrieve(subscription.id)).cancel_at_period_end, false);
   await shop.ask('DELETE', `/${shop.project}`);
-  await until('the subscription to end with its period', async () => {
+  await waitUntil('the subscription to end with its period', async () => {
     const found = await stripe.subscriptions.retrieve(subscription.id);
     return found.cancel_at_period_end;
   });

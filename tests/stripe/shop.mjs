@@ -9,7 +9,7 @@ export const SECRET = 'whsec_of_now';
 export const OLD_SECRET = 'whsec_of_yesterday';
 
 /** Waits until something is there; answers it. */
-export async function until(what, look) {
+export async function waitUntil(what, look) {
   const deadline = Date.now() + 30_000;
   for (;;) {
     const found = await look();

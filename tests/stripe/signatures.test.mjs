@@ -7,7 +7,7 @@ import { OLD_SECRET, SECRET, openShop, startProvider } from './shop.mjs';
 
 const stripe = new Stripe('sk_test_shop');
 const { webhooks } = stripe;
-const recorded = async (file) => JSON.parse(await readFile(new URL(file, import.meta.url), 'utf8'));
+const readRecorded = async (file) => JSON.parse(await readFile(new URL(file, import.meta.url), 'utf8'));
 
 let provider;
 let shop;
@@ -23,7 +23,7 @@ after(async () => {
 });
 
 test('the library takes what the provider `dev` signs, and nothing that was changed', async () => {
-  const { secret, at, events } = await recorded('dev-events.json');
+  const { secret, at, events } = await readRecorded('dev-events.json');
   const now = at * 1000;
   assert.ok(events.length >= 20);
   for (const { type, body, signature } of events) {
@@ -45,12 +45,12 @@ test('the library takes what the provider `dev` signs, and nothing that was chan
 });
 
 test('the calls name the version that the library speaks', async () => {
-  const { version } = await recorded('calls.json');
+  const { version } = await readRecorded('calls.json');
   assert.equal(version, stripe.getApiField('version'));
 });
 
 /** A hosted checkout that was paid, as the library would give it to anybody. */
-function paid({ session, checkout }, id) {
+function paidEvent({ session, checkout }, id) {
   const object = {
     id: checkout,
     object: 'checkout.session',
@@ -68,13 +68,13 @@ function paid({ session, checkout }, id) {
   return JSON.stringify(event, null, 2);
 }
 
-const seconds = (ahead) => Math.floor(Date.now() / 1000) + ahead;
+const secondsFromNow = (ahead) => Math.floor(Date.now() / 1000) + ahead;
 
 for (const [what, sign, accepted] of [
   ['now', {}, true],
   ['the older of two secrets', { secret: OLD_SECRET }, true],
-  ['a little late', { timestamp: seconds(-200) }, true],
-  ['too late', { timestamp: seconds(-400) }, false],
+  ['a little late', { timestamp: secondsFromNow(-200) }, true],
+  ['too late', { timestamp: secondsFromNow(-400) }, false],
   ['another secret', { secret: 'whsec_guessed' }, false],
   ['another scheme', { scheme: 'v0' }, false],
   ['another body', { of: (body) => body.replace('"amount_total": 900', '"amount_total": 901') }, false],
@@ -88,8 +88,8 @@ for (const [what, sign, accepted] of [
 ]) {
   test(`both ${accepted ? 'take' : 'refuse'} what is signed with: ${what}`, async () => {
     const bought = await shop.buy();
-    const body = paid(bought, `evt_${bought.checkout}`);
-    const { secret = SECRET, timestamp = seconds(0), scheme = 'v1', of = (it) => it, header = (it) => it } = sign;
+    const body = paidEvent(bought, `evt_${bought.checkout}`);
+    const { secret = SECRET, timestamp = secondsFromNow(0), scheme = 'v1', of = (it) => it, header = (it) => it } = sign;
     const signature = header(webhooks.generateTestHeaderString({ payload: body, secret, timestamp, scheme }));
     const sent = of(body);
     const library = () => [SECRET, OLD_SECRET].some((secret) => {
@@ -108,6 +108,6 @@ for (const [what, sign, accepted] of [
 
 test('a webhook without a signature is refused', async () => {
   const bought = await shop.buy();
-  assert.equal(await shop.send(paid(bought, 'evt_none')), '400 invalid_request');
+  assert.equal(await shop.send(paidEvent(bought, 'evt_none')), '400 invalid_request');
   assert.equal(await shop.status(bought.session), 'open');
 });

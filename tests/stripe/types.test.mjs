@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import ts from 'typescript';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
-const recorded = async (file) => JSON.parse(await readFile(join(here, file), 'utf8'));
+const readRecorded = async (file) => JSON.parse(await readFile(join(here, file), 'utf8'));
 
 // The library takes any text where the description lists some: here only those that are listed count.
 const HEAD = `import type Stripe from 'stripe';
@@ -28,7 +28,7 @@ const PARAMETERS = new Map([
 ]);
 
 /** A form as the document that it stands for: `a[0][b]=1` is `{ a: [{ b: 1 }] }`. */
-function unfolded(form) {
+function unfoldForm(form) {
   const value = (text) => (/^(\d+|true|false)$/.test(text) ? JSON.parse(text) : text);
   const whole = {};
   for (const [name, text] of Object.entries(form)) {
@@ -43,7 +43,7 @@ function unfolded(form) {
 }
 
 /** What the compiler says of a text. */
-function complaints(text) {
+function typeErrors(text) {
   const name = join(here, 'checked.ts');
   const options = {
     strict: true,
@@ -68,20 +68,20 @@ function complaints(text) {
   });
 }
 
-const { calls } = await recorded('calls.json');
-const { events } = await recorded('dev-events.json');
+const { calls } = await readRecorded('calls.json');
+const { events } = await readRecorded('dev-events.json');
 const constant = (name, type, value) => `export const ${name}: ${type} = ${JSON.stringify(value, null, 1)};`;
 const lines = [
   ...calls.map(({ path, form }, number) => {
     const [, type] = [...PARAMETERS].find(([of]) => of.test(path)) ?? assert.fail(`${path} is not described`);
-    return constant(`call${number}`, `Whole<${type}>`, unfolded(form));
+    return constant(`call${number}`, `Whole<${type}>`, unfoldForm(form));
   }),
   ...events.map(({ type, body }, number) => constant(`event${number}`, `About<'${type}'>`, JSON.parse(body).data.object)),
 ];
 
 test('every parameter and every object is one that the provider describes', () => {
   assert.ok(calls.length >= 6);
-  assert.deepEqual(complaints([HEAD, ...lines].join('\n')), []);
+  assert.deepEqual(typeErrors([HEAD, ...lines].join('\n')), []);
 });
 
 test('what the provider does not describe is noticed', () => {
@@ -96,6 +96,6 @@ test('what the provider does not describe is noticed', () => {
     ['event', "About<'checkout.session.completed'>", { payment_status: 'settled' }],
   ];
   const text = wrong.map(([name, type, value], number) => constant(`${name}${number}`, type, value));
-  const found = complaints([HEAD, ...text].join('\n'));
+  const found = typeErrors([HEAD, ...text].join('\n'));
   assert.equal(found.length, wrong.length, found.join('\n'));
 });

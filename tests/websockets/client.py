@@ -17,7 +17,7 @@ def check(found, expected, what):
     assert found == expected, f"{what}: {found!r}, not {expected!r}"
 
 
-def until(socket, kind):
+def wait_for_envelope(socket, kind):
     """The next envelope of a type."""
     while True:
         envelope = json.loads(socket.recv(timeout=60))
@@ -25,19 +25,19 @@ def until(socket, kind):
             return envelope
 
 
-def join(base, room):
+def join_room(base, room):
     """Joins a room."""
     socket = connect(f"{base}/hall/ws?room={room}", close_timeout=60)
-    until(socket, "svc:welcome")
+    wait_for_envelope(socket, "svc:welcome")
     return socket
 
 
-def say(data):
+def envelope(data):
     """A message's envelope."""
     return json.dumps({"v": 1, "type": "say", "data": data})
 
 
-def code(socket):
+def close_code(socket):
     """The code with which the server closes."""
     try:
         while True:
@@ -54,16 +54,16 @@ def frame(first, payload):
     return head + mask + bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
 
 
-def relays(base):
+def check_relaying(base):
     """Texts whole, in parts, and of every kind of character."""
-    with join(base, "python") as one, join(base, "python") as other:
+    with join_room(base, "python") as one, join_room(base, "python") as other:
         for data in ["", "x" * 125, "x" * (MOST - 100), "κόσμε 日本語 \U0010ffff", {"a": [1, None, True]}]:
-            one.send(say(data))
-            check(until(other, "say")["data"], data, "a text")
-            text = say(data)
+            one.send(envelope(data))
+            check(wait_for_envelope(other, "say")["data"], data, "a text")
+            text = envelope(data)
             size = max(1, len(text) // 7)
             one.send(text[at : at + size] for at in range(0, len(text), size))
-            check(until(other, "say")["data"], data, "a text in parts")
+            check(wait_for_envelope(other, "say")["data"], data, "a text in parts")
         for payload in [b"", b"x", b"x" * 125]:
             answered = one.ping(payload)
             check(answered.wait(60), True, "a pong")
@@ -73,7 +73,7 @@ def relays(base):
         check(other.protocol.extensions, [], "extensions")
 
 
-def refuses(base):
+def check_refusals(base):
     """What no client may send, in rooms and to live queries."""
     for path in ["/hall/ws?room=python", "/hall/api/live"]:
         for what, frames, expected in [
@@ -91,7 +91,7 @@ def refuses(base):
             with connect(base + path, close_timeout=60) as socket:
                 for piece in frames:
                     socket.socket.sendall(piece)
-                check(code(socket), expected, f"{what} at {path}")
+                check(close_code(socket), expected, f"{what} at {path}")
         for path, status in [("/hall/ws", 400), ("/hall/ws?room=.", 400), ("/nowhere/ws?room=a", 404)]:
             try:
                 connect(base + path)
@@ -100,22 +100,22 @@ def refuses(base):
                 check(refused.response.status_code, status, path)
 
 
-def listens(base):
+def check_live_queries(base):
     """A live query follows a write."""
     with connect(f"{base}/hall/api/live") as socket:
         frame = {"v": 1, "type": "subscribe", "id": "a", "action": "echo", "params": {"text": "κόσμε"}}
         socket.send(json.dumps(frame))
-        told = until(socket, "result")
+        told = wait_for_envelope(socket, "result")
         check((told["id"], told["seq"], told["result"]["rows"]), ("a", 1, [{"text": "κόσμε"}]), "a result")
         socket.send(json.dumps(frame))
-        check(until(socket, "error")["problem"]["code"], "invalid_request", "an id in use")
+        check(wait_for_envelope(socket, "error")["problem"]["code"], "invalid_request", "an id in use")
 
 
 def main(base):
     """Does all of it."""
-    relays(base)
-    refuses(base)
-    listens(base)
+    check_relaying(base)
+    check_refusals(base)
+    check_live_queries(base)
     print(f"done: {checks} checks")
 
 

@@ -5,25 +5,25 @@ import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { frame, join, open, reason, startHall } from './lib.mjs';
+import { frame, joinRoom, openSocket, closePayload, startRealtimeServer } from './lib.mjs';
 
 const MOST = 16_384;
 
 let svc;
 before(async () => {
-  svc = await startHall();
+  svc = await startRealtimeServer();
 });
 after(() => svc?.stop());
 
 /** An envelope of so many bytes. */
-function sized(bytes) {
+function messageOfSize(bytes) {
   const empty = JSON.stringify({ v: 1, type: 'say', data: '' });
   return JSON.stringify({ v: 1, type: 'say', data: 'x'.repeat(bytes - empty.length) });
 }
 
 /** Has a text sent in some way by one client, and sees that it reaches another as it was. */
-async function relays(send, data) {
-  const [one, other] = [await join(svc, 'a'), await join(svc, 'a')];
+async function assertRelayed(send, data) {
+  const [one, other] = [await joinRoom(svc, 'a'), await joinRoom(svc, 'a')];
   await send(one);
   assert.deepEqual((await other.next('say')).data, data);
   one.socket.close();
@@ -32,9 +32,9 @@ async function relays(send, data) {
 }
 
 /** Writes frames in a room and to live queries, and sees with which code either is closed. */
-async function closes(bytes, code, what) {
+async function assertCloses(bytes, code, what) {
   for (const path of ['/hall/ws?room=b', '/hall/api/live']) {
-    const client = await open(svc, path);
+    const client = await openSocket(svc, path);
     for (const piece of [bytes].flat()) client.write(piece);
     assert.equal((await client.closed).code, code, `${what} at ${path}`);
   }
@@ -42,15 +42,15 @@ async function closes(bytes, code, what) {
 
 test('1: texts of every length that has a form of its own', async () => {
   for (const bytes of [64, 125, 126, 127, 128, 255, 256, MOST - 1, MOST]) {
-    const text = sized(bytes);
+    const text = messageOfSize(bytes);
     assert.equal(Buffer.byteLength(text), bytes);
-    await relays(({ socket }) => socket.send(text), JSON.parse(text).data);
+    await assertRelayed(({ socket }) => socket.send(text), JSON.parse(text).data);
   }
 });
 
 test('1: a message comes whole when its bytes come one by one', async () => {
-  const text = sized(200);
-  await relays(async ({ write }) => {
+  const text = messageOfSize(200);
+  await assertRelayed(async ({ write }) => {
     for (const byte of frame(0x81, text)) {
       write(Buffer.from([byte]));
       await new Promise((done) => setImmediate(done));
@@ -59,7 +59,7 @@ test('1: a message comes whole when its bytes come one by one', async () => {
 });
 
 test('2: pings are answered with what they carry, in their order', async () => {
-  const { socket, closed } = await join(svc, 'pings');
+  const { socket, closed } = await joinRoom(svc, 'pings');
   const payloads = ['', 'x', 'hello', 'ä'.repeat(62), ...Array.from({ length: 10 }, (_, n) => `number ${n}`)];
   const answered = [];
   const all = new Promise((done) => socket.on('pong', (data) => answered.push(data.toString()) === payloads.length && done()));
@@ -73,19 +73,19 @@ test('2: pings are answered with what they carry, in their order', async () => {
   assert.equal(last.toString(), 'still here');
   socket.close();
   await closed;
-  await closes(frame(0x89, 'x'.repeat(126)), 1002, 'a ping of 126 bytes');
+  await assertCloses(frame(0x89, 'x'.repeat(126)), 1002, 'a ping of 126 bytes');
 });
 
 test('3: reserved bits', async () => {
   for (const bits of [1, 2, 3, 4, 5, 6, 7]) {
     for (const opcode of [0x81, 0x89, 0x88]) {
-      await closes(frame(opcode | (bits << 4), '{}'), 1002, `bits ${bits} of ${opcode}`);
+      await assertCloses(frame(opcode | (bits << 4), '{}'), 1002, `bits ${bits} of ${opcode}`);
     }
   }
 });
 
 test('3: compression is not agreed on, whoever offers it', async () => {
-  const client = await join(svc, 'compressed', { perMessageDeflate: true });
+  const client = await joinRoom(svc, 'compressed', { perMessageDeflate: true });
   assert.equal(client.socket.extensions, '');
   client.socket.close();
   await client.closed;
@@ -93,16 +93,16 @@ test('3: compression is not agreed on, whoever offers it', async () => {
 
 test('4: reserved opcodes', async () => {
   for (const opcode of [3, 4, 5, 6, 7, 11, 12, 13, 14, 15]) {
-    await closes(frame(0x80 | opcode, 'x'), 1002, `opcode ${opcode}`);
-    await closes(frame(0x80 | opcode), 1002, `opcode ${opcode}, empty`);
+    await assertCloses(frame(0x80 | opcode, 'x'), 1002, `opcode ${opcode}`);
+    await assertCloses(frame(0x80 | opcode), 1002, `opcode ${opcode}, empty`);
   }
 });
 
 test('5: a message in parts, with pings in between', async () => {
   for (const parts of [2, 3, 7, 50]) {
-    const text = sized(300);
+    const text = messageOfSize(300);
     const size = Math.ceil(text.length / parts);
-    await relays(async ({ socket }) => {
+    await assertRelayed(async ({ socket }) => {
       const pongs = [];
       socket.on('pong', (data) => pongs.push(data.toString()));
       for (let at = 0; at < text.length; at += size) {
@@ -115,9 +115,9 @@ test('5: a message in parts, with pings in between', async () => {
 });
 
 test('5: empty parts', async () => {
-  await relays(({ write }) => {
-    for (const bytes of [frame(0x01), frame(0x00), frame(0x00, sized(60)), frame(0x80)]) write(bytes);
-  }, JSON.parse(sized(60)).data);
+  await assertRelayed(({ write }) => {
+    for (const bytes of [frame(0x01), frame(0x00), frame(0x00, messageOfSize(60)), frame(0x80)]) write(bytes);
+  }, JSON.parse(messageOfSize(60)).data);
 });
 
 test('5: parts that do not belong together', async () => {
@@ -129,9 +129,9 @@ test('5: parts that do not belong together', async () => {
     ['a binary in a text', frame(0x01, 'x'), frame(0x82, 'x')],
     ['a ping in parts', frame(0x09, 'x'), frame(0x80, 'x')],
     ['a pong in parts', frame(0x0a, 'x')],
-    ['a close in parts', frame(0x08, reason(1000))],
+    ['a close in parts', frame(0x08, closePayload(1000))],
   ]) {
-    await closes(frames, 1002, what);
+    await assertCloses(frames, 1002, what);
   }
 });
 
@@ -145,9 +145,9 @@ test('6: texts of every kind of character arrive as they were', async () => {
     '日本語 🇯🇵 👩‍👩‍👧',
   ]) {
     const envelope = JSON.stringify({ v: 1, type: 'say', data: text });
-    await relays(({ socket }) => socket.send(envelope), text);
+    await assertRelayed(({ socket }) => socket.send(envelope), text);
     // Cut within characters.
-    await relays(({ write }) => {
+    await assertRelayed(({ write }) => {
       const bytes = Buffer.from(envelope);
       bytes.forEach((byte, at) => write(frame((at ? 0x00 : 0x01) | (at + 1 === bytes.length ? 0x80 : 0), Buffer.from([byte]))));
     }, text);
@@ -176,50 +176,50 @@ test('6: what is no UTF-8', async () => {
     [0xce, 0xba, 0xe1, 0xbd, 0xb9, 0xcf, 0x83, 0xce, 0xbc, 0xce, 0xb5, 0xed, 0xa0, 0x80, 0x65],
   ]) {
     const text = Buffer.from([0x22, ...bytes, 0x22]);
-    await closes(frame(0x81, text), 1007, text.toString('hex'));
+    await assertCloses(frame(0x81, text), 1007, text.toString('hex'));
     const parts = [...text].map((byte, at) => frame((at ? 0x00 : 0x01) | (at + 1 === text.length ? 0x80 : 0), Buffer.from([byte])));
-    await closes(parts, 1007, `${text.toString('hex')} in parts`);
+    await assertCloses(parts, 1007, `${text.toString('hex')} in parts`);
   }
 });
 
 test('7: a close is answered with its code, and is the last', async () => {
   for (const code of [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 3000, 3999, 4000, 4999]) {
-    await closes(frame(0x88, reason(code, 'enough')), code, `code ${code}`);
+    await assertCloses(frame(0x88, closePayload(code, 'enough')), code, `code ${code}`);
   }
-  await closes(frame(0x88), 1005, 'no code');
-  await closes([frame(0x88, reason(1000)), frame(0x81, '{}'), frame(0x89, 'x')], 1000, 'frames behind a close');
-  await closes([frame(0x01, 'half'), frame(0x88, reason(1000))], 1000, 'a close within a message');
-  await closes(frame(0x88, reason(1000, 'x'.repeat(123))), 1000, 'the longest reason');
-  const client = await join(svc, 'closing');
+  await assertCloses(frame(0x88), 1005, 'no code');
+  await assertCloses([frame(0x88, closePayload(1000)), frame(0x81, '{}'), frame(0x89, 'x')], 1000, 'frames behind a close');
+  await assertCloses([frame(0x01, 'half'), frame(0x88, closePayload(1000))], 1000, 'a close within a message');
+  await assertCloses(frame(0x88, closePayload(1000, 'x'.repeat(123))), 1000, 'the longest reason');
+  const client = await joinRoom(svc, 'closing');
   client.socket.close(4321, 'κόσμε');
   assert.equal((await client.closed).code, 4321);
 });
 
 test('7: closes that break a rule', async () => {
   for (const code of [0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535]) {
-    await closes(frame(0x88, reason(code)), 1002, `code ${code}`);
+    await assertCloses(frame(0x88, closePayload(code)), 1002, `code ${code}`);
   }
-  await closes(frame(0x88, 'x'), 1002, 'half a code');
-  await closes(frame(0x88, reason(1000, 'x'.repeat(124))), 1002, 'a reason that is too long');
-  await closes(frame(0x88, reason(1000, Buffer.from([0xce, 0xba, 0xed, 0xa0, 0x80]))), 1007, 'a reason that is no UTF-8');
+  await assertCloses(frame(0x88, 'x'), 1002, 'half a code');
+  await assertCloses(frame(0x88, closePayload(1000, 'x'.repeat(124))), 1002, 'a reason that is too long');
+  await assertCloses(frame(0x88, closePayload(1000, Buffer.from([0xce, 0xba, 0xed, 0xa0, 0x80]))), 1007, 'a reason that is no UTF-8');
 });
 
 test('9: a message has its most, whole and in parts', async () => {
   const large = (bytes) => Buffer.from([0x81, 0xff, ...new Uint8Array(new BigUint64Array([BigInt(bytes)]).buffer).reverse(), 1, 2, 3, 4]);
-  await closes(frame(0x81, 'x'.repeat(MOST + 1)), 1009, 'a byte too many');
-  for (const bytes of [65_536, 16 * 1024 * 1024, 2 ** 40]) await closes(large(bytes), 1009, `${bytes} bytes`);
-  await closes([frame(0x01, 'x'.repeat(MOST)), frame(0x80, 'x')], 1009, 'a byte too many in parts');
-  await closes(Array.from({ length: 200 }, (_, at) => frame(at ? 0x00 : 0x01, 'x'.repeat(100))), 1009, 'parts without an end');
-  await closes(frame(0x82, 'x'), 1003, 'binary');
-  await closes(frame(0x02, 'x'), 1003, 'binary in parts');
+  await assertCloses(frame(0x81, 'x'.repeat(MOST + 1)), 1009, 'a byte too many');
+  for (const bytes of [65_536, 16 * 1024 * 1024, 2 ** 40]) await assertCloses(large(bytes), 1009, `${bytes} bytes`);
+  await assertCloses([frame(0x01, 'x'.repeat(MOST)), frame(0x80, 'x')], 1009, 'a byte too many in parts');
+  await assertCloses(Array.from({ length: 200 }, (_, at) => frame(at ? 0x00 : 0x01, 'x'.repeat(100))), 1009, 'parts without an end');
+  await assertCloses(frame(0x82, 'x'), 1003, 'binary');
+  await assertCloses(frame(0x02, 'x'), 1003, 'binary in parts');
 });
 
 test('frames of a client are masked', async () => {
-  await closes(Buffer.from([0x81, 0x02, 0x7b, 0x7d]), 1002, 'no mask');
+  await assertCloses(Buffer.from([0x81, 0x02, 0x7b, 0x7d]), 1002, 'no mask');
 });
 
 test('live queries are told to `ws`, too, and large answers come whole', async () => {
-  const client = await open(svc, '/hall/api/live');
+  const client = await openSocket(svc, '/hall/api/live');
   for (const length of [1, 100, 120, 126, 15_000]) {
     const text = 'ä'.repeat(length / 2);
     client.socket.send(JSON.stringify({ v: 1, type: 'subscribe', id: `e${length}`, action: 'echo', params: { text } }));

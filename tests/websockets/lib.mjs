@@ -5,7 +5,7 @@ import { WebSocket } from 'ws';
 import { startSvc } from '../browser/lib/svc.mjs';
 
 /** Starts a server whose page `hall` has rooms and live queries, with limits that are in nobody's way but those of frames. */
-export async function startHall() {
+export async function startRealtimeServer() {
   const rules = ['op', 'op_deployment'].flatMap((rule) => [[`${rule}_per_minute`, 100000], [`${rule}_burst`, 100000]]);
   const many = ['sockets_per_backend', 'sockets_per_ip', 'messages_per_second'].map((name) => [name, 10000]);
   const svc = await startSvc({ limits: Object.fromEntries([...rules, ...many]) });
@@ -24,7 +24,7 @@ export async function startHall() {
 }
 
 /** Opens a socket that keeps what it hears: `heard` its envelopes, `next` the next of a type. */
-export async function open(svc, path, options = {}) {
+export async function openSocket(svc, path, options = {}) {
   const socket = new WebSocket(svc.url.replace(/^http/, 'ws') + path, options);
   const heard = [];
   const waiting = [];
@@ -59,8 +59,8 @@ export async function open(svc, path, options = {}) {
 }
 
 /** Joins a room. */
-export async function join(svc, room, options) {
-  const client = await open(svc, `/hall/ws?room=${room}`, options);
+export async function joinRoom(svc, room, options) {
+  const client = await openSocket(svc, `/hall/ws?room=${room}`, options);
   await client.next('svc:welcome');
   return client;
 }
@@ -75,4 +75,4 @@ export function frame(first, payload = '') {
 }
 
 /** Two bytes of a close code, and a reason. */
-export const reason = (code, text = '') => Buffer.concat([Buffer.from([code >> 8, code & 0xff]), Buffer.from(text)]);
+export const closePayload = (code, text = '') => Buffer.concat([Buffer.from([code >> 8, code & 0xff]), Buffer.from(text)]);

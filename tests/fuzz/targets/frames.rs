@@ -3,7 +3,7 @@
 use svc::http::websocket::{Event, Reader};
 
 /// The most bytes of a message.
-const MOST: usize = 300;
+const LARGEST_MESSAGE: usize = 300;
 /// The longest frame that answers a ping.
 const ANSWER: usize = 2 + 125;
 
@@ -19,7 +19,7 @@ pub(crate) fn decode(data: &[u8]) {
 
 /// Returns what bytes come to: events as texts, and the code of a refusal.
 fn read(bytes: &[u8], step: usize) -> (Vec<String>, Option<u16>) {
-    let mut reader = Reader::new(MOST);
+    let mut reader = Reader::new(LARGEST_MESSAGE);
     let mut seen = Vec::new();
     for piece in bytes.chunks(step) {
         let was_closed = reader.is_closed();
@@ -27,7 +27,11 @@ fn read(bytes: &[u8], step: usize) -> (Vec<String>, Option<u16>) {
             assert!(!was_closed, "something comes behind a close frame");
             seen.push(match event {
                 Event::Text(text) => {
-                    assert!(text.len() <= MOST, "{} bytes of text", text.len());
+                    assert!(
+                        text.len() <= LARGEST_MESSAGE,
+                        "{} bytes of text",
+                        text.len()
+                    );
                     format!("text {text}")
                 }
                 Event::Ping => "ping".to_owned(),

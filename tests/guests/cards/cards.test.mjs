@@ -30,7 +30,7 @@ after(async () => {
 });
 
 /** Publishes a share, and answers its page. */
-async function page(type, content) {
+async function publishedPage(type, content) {
   const { url } = await svc.deploy({ type, content, title: 'Some <title>' });
   const answer = await fetch(url);
   assert.equal(answer.status, 200);
@@ -49,7 +49,7 @@ test('rows are read as RFC 4180 has them', () => {
 });
 
 test('a table becomes cards, and nothing in it markup', async () => {
-  const html = await page('csv', 'name,note\nAda,"<b>1, 2</b>"\nGrace,"ünï 🎈",more\n');
+  const html = await publishedPage('csv', 'name,note\nAda,"<b>1, 2</b>"\nGrace,"ünï 🎈",more\n');
   assert.match(html, /^<!DOCTYPE html><html lang="en">/);
   assert.match(html, /<title>Some &lt;title&gt;<\/title>/);
   assert.equal(html.match(/<li>/g).length, 2);
@@ -58,14 +58,14 @@ test('a table becomes cards, and nothing in it markup', async () => {
 });
 
 test('the other types become plain pages', async () => {
-  assert.equal(await page('html', '<!doctype html><p>as it is'), '<!doctype html><p>as it is');
-  assert.ok((await page('markdown', '# <b>')).includes('<pre># &lt;b&gt;</pre>'));
-  assert.ok((await page('mermaid', 'flowchart TD\n  A --> B')).includes('A --&gt; B</pre>'));
-  assert.ok((await page('json', '{"a": [1]}')).includes('{&quot;a&quot;: [1]}</pre>'));
+  assert.equal(await publishedPage('html', '<!doctype html><p>as it is'), '<!doctype html><p>as it is');
+  assert.ok((await publishedPage('markdown', '# <b>')).includes('<pre># &lt;b&gt;</pre>'));
+  assert.ok((await publishedPage('mermaid', 'flowchart TD\n  A --> B')).includes('A --&gt; B</pre>'));
+  assert.ok((await publishedPage('json', '{"a": [1]}')).includes('{&quot;a&quot;: [1]}</pre>'));
 });
 
 test('what is no JSON is refused as it is by any renderer', async () => {
-  await assert.rejects(page('json', '{'), /render_failed.*This is no JSON/s);
+  await assert.rejects(publishedPage('json', '{'), /render_failed.*This is no JSON/s);
 });
 
 test('what wit/README.md says of it works, line by line', async () => {
@@ -102,6 +102,6 @@ test('what wit/README.md says of it works, line by line', async () => {
 test('the component is small, and does not grow with its calls', async () => {
   assert.ok((await stat(component)).size < 4 << 20);
   const large = 'name,note\n' + 'Ada,"something, and more"\n'.repeat(4000);
-  const first = await page('csv', large);
-  assert.equal(await page('csv', large), first);
+  const first = await publishedPage('csv', large);
+  assert.equal(await publishedPage('csv', large), first);
 });

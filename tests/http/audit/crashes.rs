@@ -6,12 +6,12 @@ use http::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::account::text;
-use crate::crashes::{Site, deed_of, points};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here, with their names in the audit.
-const DEEDS: [(&str, &str); 11] = [
+const FAULT_GROUPS: [(&str, &str); 11] = [
     ("create", "frontend.create"),
     ("draft", "revision.create"),
     ("republish", "frontend.publish"),
@@ -26,14 +26,14 @@ const DEEDS: [(&str, &str); 11] = [
 ];
 
 /// State before the crash.
-struct Before {
+struct CreatedIds {
     project: String,
     live: String,
     draft: String,
 }
 
 /// A project with a frontend and a draft, and with a backend if the deed needs one.
-async fn furnish(site: &Site<'_>, deed: &str) -> Before {
+async fn populate(site: &OwnerProcess<'_>, group: &str) -> CreatedIds {
     let (status, project) = site.post("", json!({ "name": "House" })).await;
     assert_eq!(status, 201, "{project}");
     let project = text(&project["id"]);
@@ -44,12 +44,12 @@ async fn furnish(site: &Site<'_>, deed: &str) -> Before {
     let live = text(&site.get(&path).await.1["active_revision_id"]);
     let draft = json!({ "base_revision_id": live, "content": "# Two" });
     let draft = text(&site.post(&path, draft).await.1["revision"]["revision_id"]);
-    if deed != "provision" {
+    if group != "provision" {
         let backend = json!({ "ddl": "CREATE TABLE guests (name)" });
         let (status, made) = site.post(&format!("/{project}/backend"), backend).await;
         assert_eq!(status, 201, "{made}");
     }
-    Before {
+    CreatedIds {
         project,
         live,
         draft,
@@ -62,11 +62,11 @@ async fn now() -> String {
 }
 
 /// Asks for the deed; the server dies on the way.
-async fn act(site: &Site<'_>, deed: &str, before: &Before) {
+async fn perform(site: &OwnerProcess<'_>, group: &str, before: &CreatedIds) {
     let (project, live) = (&before.project, &before.live);
     let room = format!("/{project}/frontends/room");
     let backend = format!("/{project}/backend");
-    let (method, path, body) = match deed {
+    let (method, path, body) = match group {
         "create" => {
             let hall = json!({ "type": "markdown", "content": "# Hall", "requested_slug": "hall" });
             (Method::POST, format!("/{project}/frontends"), hall)
@@ -107,16 +107,16 @@ async fn act(site: &Site<'_>, deed: &str, before: &Before) {
     };
     let body = (!body.is_null()).then_some(body);
     // Its answer may have left before the end, which goes on behind it.
-    drop(site.ask(method, &path, body).await);
+    drop(site.send_request(method, &path, body).await);
 }
 
 /// Whether the deed was done, as the owner sees it.
-async fn is_done(site: &Site<'_>, deed: &str, before: &Before) -> bool {
+async fn is_done(site: &OwnerProcess<'_>, group: &str, before: &CreatedIds) -> bool {
     let project = &before.project;
     let room = site.get(&format!("/{project}/frontends/room")).await;
     let (status, backend) = site.get(&format!("/{project}/backend")).await;
     let ledger = backend["migrations"].as_array().map_or(0, Vec::len);
-    match deed {
+    match group {
         "create" => site.get(&format!("/{project}/frontends/hall")).await.0 == 200,
         "draft" => room.1["revision_count"] == 3,
         "republish" | "release" => room.1["active_revision_id"] != *before.live,
@@ -145,9 +145,9 @@ async fn entries(data: &Path, action: &str) -> Vec<Value> {
 #[tokio::test]
 async fn there_is_an_entry_if_and_only_if_there_is_the_change() {
     let mut seen = 0;
-    for point in points() {
-        let deed = deed_of(&point);
-        let Some((_, action)) = DEEDS.iter().find(|(known, _)| *known == deed) else {
+    for point in fault_points() {
+        let group = fault_group(&point);
+        let Some((_, action)) = FAULT_GROUPS.iter().find(|(known, _)| *known == group) else {
             continue;
         };
         seen += 1;
@@ -155,26 +155,26 @@ async fn there_is_an_entry_if_and_only_if_there_is_the_change() {
         let create = ["namespace", "create", "acme", "--json"];
         let made = svc().run(data.path(), &create).await.json();
         let credential = text(&made["credential"]);
-        let site = Site {
+        let site = OwnerProcess {
             process: svc().serve(data.path(), &[]).await,
             credential: &credential,
         };
-        let before = furnish(&site, deed).await;
+        let before = populate(&site, group).await;
         site.process.kill().await;
         let already = entries(data.path(), action).await.len();
-        let site = Site {
-            process: svc().serve_until(Some(&point), data.path(), &[]).await,
+        let site = OwnerProcess {
+            process: svc().serve_to_fault(Some(&point), data.path(), &[]).await,
             credential: &credential,
         };
-        act(&site, deed, &before).await;
-        let (status, _) = site.process.ended().await;
+        perform(&site, group, &before).await;
+        let (status, _) = site.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
-        let site = Site {
+        let site = OwnerProcess {
             process: svc().serve(data.path(), &[]).await,
             credential: &credential,
         };
-        let done = is_done(&site, deed, &before).await;
+        let done = is_done(&site, group, &before).await;
         let left = entries(data.path(), action).await;
         assert_eq!(left.len() - already, usize::from(done), "{point}: {left:?}");
         let key = credential.split('_').nth(1).unwrap();

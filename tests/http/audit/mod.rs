@@ -13,7 +13,7 @@ use svc::operations;
 use svc_base::ids::WorkspaceId;
 use svc_tests::{NOW, TestServer};
 
-use self::walk::Walk;
+use self::walk::OperationsWalk;
 
 const PROJECTS: &str = "/api/v1/projects";
 
@@ -29,16 +29,16 @@ async fn entries(server: &TestServer, workspace: &str) -> Vec<Value> {
 }
 
 /// Operations that lead to the payment provider's pages and change nothing here: its events do.
-const LEADS_AWAY: [&str; 2] = ["buy_plan", "manage_plan"];
+const CHECKOUT_OPERATIONS: [&str; 2] = ["buy_plan", "manage_plan"];
 
 #[tokio::test]
 async fn every_operation_that_changes_something_leaves_one_entry() {
     for as_tools in [false, true] {
-        let walk = Walk::through(as_tools).await;
+        let walk = OperationsWalk::run(as_tools).await;
         let all: BTreeSet<_> = operations::all().iter().map(|row| row.id).collect();
-        let run: BTreeSet<_> = LEADS_AWAY.into_iter().chain(walk.done).collect();
+        let run: BTreeSet<_> = CHECKOUT_OPERATIONS.into_iter().chain(walk.done).collect();
         assert_eq!(run, all, "each was run");
-        let left = json!(entries(&walk.house.server, &walk.workspace).await).to_string();
+        let left = json!(entries(&walk.fixture.server, &walk.workspace).await).to_string();
         for secret in ["secret-words", "svc_", "svcd_", "Acme", "House"] {
             assert!(!left.contains(secret), "{secret}: {left}");
         }

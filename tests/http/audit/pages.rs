@@ -3,34 +3,34 @@
 use http::Method;
 use serde_json::{Value, json};
 use svc::control::audit;
-use svc_tests::{Ask, NOW, TestServer};
+use svc_tests::{NOW, ReadAnswer, TestServer};
 
 use super::{WORKSPACES, entries};
-use crate::account::{Owner, text};
-use crate::house::{GUESTS, House as Rooms};
-use crate::members::{House, User};
+use crate::members::{MembersFixture, User};
+use crate::owner::{Owner, text};
+use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
-async fn page(house: &House, user: &User, query: &str) -> Value {
+async fn page(fixture: &MembersFixture, user: &User, query: &str) -> Value {
     let path = format!("{WORKSPACES}/acme/audit{query}");
-    user.get(house, &path).await.expect(200).json()
+    user.get(fixture, &path).await.expect(200).json()
 }
 
 #[tokio::test]
 async fn pages_are_newest_first_and_whole() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
-    let workspace = alice.workspace(&house, "acme").await;
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
+    let workspace = alice.workspace(&fixture, "acme").await;
     for number in 0..6 {
-        house.server.advance(1);
+        fixture.server.advance(1);
         let body = json!({ "display_name": format!("Acme {number}") });
         let path = format!("{WORKSPACES}/acme");
         alice
-            .send(&house, Method::PATCH, &path, body)
+            .send(&fixture, Method::PATCH, &path, body)
             .await
             .expect(200);
     }
-    let all = page(&house, &alice, "").await;
+    let all = page(&fixture, &alice, "").await;
     assert_eq!(all["next_cursor"], Value::Null);
     let listed = all["entries"].as_array().unwrap();
     assert_eq!(listed.len(), 7);
@@ -46,7 +46,7 @@ async fn pages_are_newest_first_and_whole() {
     let (mut found, mut query) = (Vec::new(), "?limit=3".to_owned());
     let mut sizes = Vec::new();
     loop {
-        let part = page(&house, &alice, &query).await;
+        let part = page(&fixture, &alice, &query).await;
         let part_entries = part["entries"].as_array().unwrap();
         sizes.push(part_entries.len());
         found.extend(part_entries.clone());
@@ -68,7 +68,7 @@ async fn pages_are_newest_first_and_whole() {
         "page=2",
     ] {
         let path = format!("{WORKSPACES}/{workspace}/audit?{query}");
-        let answer = alice.get(&house, &path).await;
+        let answer = alice.get(&fixture, &path).await;
         let problem = answer.problem(400, "invalid_request");
         let named = query.split('=').next().unwrap();
         assert!(
@@ -77,7 +77,7 @@ async fn pages_are_newest_first_and_whole() {
         );
     }
     // Ninety days later they are gone, whether or not they were swept yet.
-    let control = &house.server.server().app().control;
+    let control = &fixture.server.server().app().control;
     let workspace = Some(workspace.parse().unwrap());
     for (seconds, left) in [(0, 6), (5, 1), (6, 0)] {
         let now = NOW.plus_seconds(audit::KEPT + seconds);
@@ -88,26 +88,26 @@ async fn pages_are_newest_first_and_whole() {
         .await
         .unwrap();
     assert_eq!(
-        page(&house, &alice, "").await["entries"],
+        page(&fixture, &alice, "").await["entries"],
         json!(listed[..1])
     );
 }
 
 #[tokio::test]
 async fn it_is_for_admins_of_the_workspace() {
-    let house = House::new().await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    alice.workspace(&house, "acme").await;
+    let fixture = MembersFixture::new().await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    alice.workspace(&fixture, "acme").await;
     let path = format!("{WORKSPACES}/acme/audit");
-    bob.get(&house, &path).await.problem(403, "forbidden");
+    bob.get(&fixture, &path).await.problem(403, "forbidden");
     for (role, may) in [
         ("viewer", false),
         ("editor", false),
         ("admin", true),
         ("owner", true),
     ] {
-        alice.add(&house, "acme", &bob, role).await;
-        let answer = bob.get(&house, &path).await;
+        alice.add_member(&fixture, "acme", &bob, role).await;
+        let answer = bob.get(&fixture, &path).await;
         match may {
             true => drop(answer.expect(200)),
             false => drop(answer.problem(403, "forbidden")),
@@ -115,19 +115,24 @@ async fn it_is_for_admins_of_the_workspace() {
     }
     let key = alice
         .send(
-            &house,
+            &fixture,
             Method::POST,
             &format!("{WORKSPACES}/acme/keys"),
             json!({}),
         )
         .await;
-    let key = Owner::with(&text(&key.expect(201).json()["credential"]));
-    let answer = key.ask(&house.server, Method::GET, &path, None).await;
+    let key = Owner::with_credential(&text(&key.expect(201).json()["credential"]));
+    let answer = key
+        .send_request(&fixture.server, Method::GET, &path, None)
+        .await;
     answer.problem(403, "forbidden");
-    let nobody = house.server.get(&path).answer().await;
+    let nobody = fixture.server.get(&path).answer().await;
     nobody.problem(401, "unauthorized");
     let unknown = format!("{WORKSPACES}/nothing/audit");
-    alice.get(&house, &unknown).await.problem(404, "not_found");
+    alice
+        .get(&fixture, &unknown)
+        .await
+        .problem(404, "not_found");
 }
 
 #[tokio::test]
@@ -136,7 +141,7 @@ async fn a_key_is_named_by_its_id_and_a_command_by_its_operator() {
     let made = ["namespace", "create", "beta", "--plan", "pro", "--json"];
     let made = server.command(&svc(), &made).await.json();
     let credential = text(&made["credential"]);
-    let owner = Owner::with(&credential);
+    let owner = Owner::with_credential(&credential);
     let project = owner.project(&server, "House").await;
     owner.frontend(&server, &project, "room").await;
     for command in [
@@ -194,7 +199,7 @@ async fn a_key_is_named_by_its_id_and_a_command_by_its_operator() {
     );
     // What is of no workspace is read without one, and what outlives its workspace by the id.
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     let disabled = server
         .command(&svc(), &["deployment", "disable", "share"])
@@ -215,16 +220,16 @@ async fn a_key_is_named_by_its_id_and_a_command_by_its_operator() {
 
 #[tokio::test]
 async fn what_changes_nothing_leaves_nothing() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
-    let workspace = alice.workspace(&house, "acme").await;
-    let project = alice.owner.project(&house.server, "House").await;
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
+    let workspace = alice.workspace(&fixture, "acme").await;
+    let project = alice.owner.project(&fixture.server, "House").await;
     // Its issuer must live as long.
-    let House {
+    let MembersFixture {
         server,
         issuer: _issuer,
-    } = house;
-    let rooms = Rooms {
+    } = fixture;
+    let rooms = ProjectFixture {
         server,
         owner: alice.owner.clone(),
         project: project.clone(),

@@ -2,39 +2,39 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::Ask;
+use svc_tests::ReadAnswer;
 use tempfile::TempDir;
 
 use super::{WORKSPACES, entries};
-use crate::account::{Owner, text};
-use crate::crashes::{Site, deed_of, points};
-use crate::members::{House, User};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
+use crate::members::{MembersFixture, User};
+use crate::owner::{Owner, text};
 use crate::svc;
 
 /// Deeds that lead to the points of death that are tried here.
-pub(crate) const DEEDS: [&str; 1] = ["query"];
+pub(crate) const FAULT_GROUPS: [&str; 1] = ["query"];
 
 const DDL: &str = "CREATE TABLE t (n INTEGER UNIQUE, who TEXT)";
 
 /// A user's page with a table and actions.
-struct Place {
-    house: House,
+struct AuditFixture {
+    fixture: MembersFixture,
     alice: User,
     workspace: String,
     project: String,
     backend: Value,
 }
 
-impl Place {
+impl AuditFixture {
     async fn new() -> Self {
-        let house = House::new().await;
-        let alice = house.user("alice").await;
-        let workspace = alice.workspace(&house, "acme").await;
-        let project = alice.owner.project(&house.server, "House").await;
+        let fixture = MembersFixture::new().await;
+        let alice = fixture.user("alice").await;
+        let workspace = alice.workspace(&fixture, "acme").await;
+        let project = alice.owner.project(&fixture.server, "House").await;
         let path = format!("/{project}/backend");
         let made = alice
             .owner
-            .post(&house.server, &path, &json!({ "ddl": DDL }))
+            .post(&fixture.server, &path, &json!({ "ddl": DDL }))
             .await;
         let backend = made.expect(201).json()["id"].clone();
         let actions = json!({ "actions": [
@@ -45,16 +45,19 @@ impl Place {
         let put = alice
             .owner
             .send(
-                &house.server,
+                &fixture.server,
                 Method::PUT,
                 &format!("{path}/actions"),
                 &actions,
             )
             .await;
         put.expect(200);
-        alice.owner.frontend(&house.server, &project, "room").await;
+        alice
+            .owner
+            .frontend(&fixture.server, &project, "room")
+            .await;
         Self {
-            house,
+            fixture,
             alice,
             workspace,
             project,
@@ -63,8 +66,13 @@ impl Place {
     }
 
     /// Sends something as somebody; returns how it was answered, and the entries that it leaves.
-    async fn leaves(&self, who: Option<&Owner>, path: &str, body: Value) -> (u16, Vec<Value>) {
-        let server = &self.house.server;
+    async fn send_and_read_entries(
+        &self,
+        who: Option<&Owner>,
+        path: &str,
+        body: Value,
+    ) -> (u16, Vec<Value>) {
+        let server = &self.fixture.server;
         let before = entries(server, &self.workspace).await;
         let request = server.json(path, &body);
         let request = request.header("mcp-protocol-version", "2025-11-25");
@@ -84,15 +92,20 @@ impl Place {
 
     async fn rows(&self) -> Value {
         let body = json!({ "action": "all" });
-        let answer = self.house.server.json("/room/api/op", &body).answer().await;
+        let answer = self
+            .fixture
+            .server
+            .json("/room/api/op", &body)
+            .answer()
+            .await;
         answer.expect(200).json()["rows"].take()
     }
 }
 
 #[tokio::test]
 async fn what_owners_write_leaves_one_entry_and_what_they_read_none() {
-    let place = Place::new().await;
-    let alice = Some(&place.alice.owner);
+    let fixture_of_rows = AuditFixture::new().await;
+    let alice = Some(&fixture_of_rows.alice.owner);
     let query = |sql: &str| ("/room/api/query", json!({ "sql": sql }));
     let by = json!({ "user_id": "usr_test" });
     let op = |mut body: Value| {
@@ -100,7 +113,7 @@ async fn what_owners_write_leaves_one_entry_and_what_they_read_none() {
         ("/room/api/op", body)
     };
     let tool = |ops: Value| {
-        let given = json!({ "action": "batch", "project_id": place.project, "ops": ops, "as": by });
+        let given = json!({ "action": "batch", "project_id": fixture_of_rows.project, "ops": ops, "as": by });
         let params = json!({ "name": "manage_backend", "arguments": given });
         let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
         ("/mcp", call)
@@ -144,46 +157,59 @@ async fn what_owners_write_leaves_one_entry_and_what_they_read_none() {
         (tool(json!([add(7), add(6)])), 200, None),
         (tool(json!([all])), 200, None),
     ] {
-        let (answered, left) = place.leaves(alice, path, body.clone()).await;
+        let (answered, left) = fixture_of_rows
+            .send_and_read_entries(alice, path, body.clone())
+            .await;
         assert_eq!(answered, status, "{body}");
         let acts: Vec<_> = left.iter().map(|entry| text(&entry["action"])).collect();
         assert_eq!(acts, Vec::from_iter(act), "{body}");
         for entry in &left {
-            assert_eq!(entry["principal"], place.alice.id, "{body}");
+            assert_eq!(entry["principal"], fixture_of_rows.alice.id, "{body}");
         }
     }
     let expected = [1, 2, 3, 4, 6, 9].map(|n| json!({ "n": n }));
-    assert_eq!(place.rows().await, json!(expected));
+    assert_eq!(fixture_of_rows.rows().await, json!(expected));
     // Visitors are nobody's members, whatever they send along.
     let put = |n: i64| json!({ "action": "put", "params": { "n": n } });
     for (who, n) in [(None, 10), (alice, 11)] {
-        let (status, left) = place.leaves(who, "/room/api/op", put(n)).await;
+        let (status, left) = fixture_of_rows
+            .send_and_read_entries(who, "/room/api/op", put(n))
+            .await;
         assert_eq!((status, left), (200, Vec::new()));
     }
     // Who may not write leaves nothing.
-    let bob = place.house.user("bob").await;
-    place.alice.add(&place.house, "acme", &bob, "viewer").await;
+    let bob = fixture_of_rows.fixture.user("bob").await;
+    fixture_of_rows
+        .alice
+        .add_member(&fixture_of_rows.fixture, "acme", &bob, "viewer")
+        .await;
     for (path, body) in [query("INSERT INTO t (n) VALUES (12)"), op(add(12))] {
-        let (status, left) = place.leaves(Some(&bob.owner), path, body).await;
+        let (status, left) = fixture_of_rows
+            .send_and_read_entries(Some(&bob.owner), path, body)
+            .await;
         assert_eq!((status, left), (403, Vec::new()));
     }
     let path = format!("{WORKSPACES}/acme/audit");
-    let listed = place.alice.get(&place.house, &path).await.expect(200);
+    let listed = fixture_of_rows
+        .alice
+        .get(&fixture_of_rows.fixture, &path)
+        .await
+        .expect(200);
     assert!(!listed.text().contains("secret-words"));
 }
 
 #[tokio::test]
 async fn whatever_the_point_of_death_no_change_is_without_its_entry() {
     let mut seen = Vec::new();
-    for point in points() {
-        if !DEEDS.contains(&deed_of(&point)) {
+    for point in fault_points() {
+        if !FAULT_GROUPS.contains(&fault_group(&point)) {
             continue;
         }
         let data = TempDir::new().unwrap();
         let create = ["namespace", "create", "acme", "--json"];
         let made = svc().run(data.path(), &create).await.json();
         let credential = text(&made["credential"]);
-        let site = Site {
+        let site = OwnerProcess {
             process: svc().serve(data.path(), &[]).await,
             credential: &credential,
         };
@@ -197,7 +223,7 @@ async fn whatever_the_point_of_death_no_change_is_without_its_entry() {
         assert_eq!(status, 201, "{made}");
         site.process.kill().await;
 
-        let dying = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let dying = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         let query = async |process: &svc_tests::Process, sql: &str| {
             let request = process.client().post(process.url("/room/api/query"));
             let request = request.bearer_auth(&credential);
@@ -205,7 +231,7 @@ async fn whatever_the_point_of_death_no_change_is_without_its_entry() {
         };
         let asked = query(&dying, "INSERT INTO t (n) VALUES (1)").await;
         assert!(asked.is_err(), "{point}: it answered");
-        let (status, _) = dying.ended().await;
+        let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
         let process = svc().serve(data.path(), &[]).await;

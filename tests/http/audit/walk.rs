@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use http::Method;
 use serde_json::{Value, json};
 use svc::operations;
-use svc_tests::Ask;
+use svc_tests::ReadAnswer;
 
 use super::{PROJECTS, WORKSPACES, entries};
-use crate::account::text;
-use crate::members::{House, User};
+use crate::members::{MembersFixture, User};
+use crate::owner::text;
 use crate::svc;
 
 /// A walk through all operations by a user, over REST or as tools where there are such.
-pub(super) struct Walk {
-    pub(super) house: House,
+pub(super) struct OperationsWalk {
+    pub(super) fixture: MembersFixture,
     alice: User,
     pub(super) workspace: String,
     as_tools: bool,
@@ -23,26 +23,26 @@ pub(super) struct Walk {
 }
 
 /// How an operation is asked for over REST.
-struct Rest(Method, String, Value);
+struct RestRequest(Method, String, Value);
 
-impl Walk {
+impl OperationsWalk {
     /// Calls every operation, from the making of a workspace to its end.
-    pub(super) async fn through(as_tools: bool) -> Self {
+    pub(super) async fn run(as_tools: bool) -> Self {
         let mut walk = Self::new(as_tools).await;
-        let project = walk.pages().await;
-        walk.backend(&project).await;
-        walk.prices(&project).await;
-        walk.visitors(&project).await;
-        walk.workspace().await;
-        walk.ends(&project).await;
+        let project = walk.create_pages().await;
+        walk.change_backend(&project).await;
+        walk.create_prices(&project).await;
+        walk.change_visitors(&project).await;
+        walk.change_workspace().await;
+        walk.delete_everything(&project).await;
         walk
     }
 
     async fn new(as_tools: bool) -> Self {
-        let house = House::new().await;
-        let alice = house.user("alice").await;
+        let fixture = MembersFixture::new().await;
+        let alice = fixture.user("alice").await;
         let mut walk = Self {
-            house,
+            fixture,
             alice,
             workspace: "00000000-0000-7000-8000-000000000001".to_owned(),
             as_tools,
@@ -50,36 +50,41 @@ impl Walk {
         };
         let body = json!({ "display_name": "Acme", "slug": "acme" });
         let (answer, request_id) = walk
-            .ask(
+            .send_request(
                 "create_workspace",
-                Rest(Method::POST, WORKSPACES.to_owned(), body.clone()),
+                RestRequest(Method::POST, WORKSPACES.to_owned(), body.clone()),
                 body,
             )
             .await;
         walk.workspace = text(&answer["id"]);
-        let made = entries(&walk.house.server, &walk.workspace).await;
+        let made = entries(&walk.fixture.server, &walk.workspace).await;
         let expected = json!([{
             "at": "2026-11-20T12:00:00.000Z", "principal": walk.alice.id, "action": "workspace.create",
             "target": walk.workspace, "request_id": request_id,
         }]);
         assert_eq!(json!(made), expected);
         let pro = ["namespace", "plan", "acme", "pro"];
-        let pro = walk.house.server.command(&svc(), &pro).await;
+        let pro = walk.fixture.server.command(&svc(), &pro).await;
         assert!(pro.success, "{pro:?}");
         walk
     }
 
     /// Asks for an operation; returns its document and the id of the request.
-    async fn ask(&mut self, id: &'static str, rest: Rest, mut given: Value) -> (Value, String) {
+    async fn send_request(
+        &mut self,
+        id: &'static str,
+        rest: RestRequest,
+        mut given: Value,
+    ) -> (Value, String) {
         let all = operations::all();
         let row = all.iter().find(|row| row.id == id).unwrap();
         self.done.insert(row.id);
         let Some((tool, action)) = row.tool.filter(|_| self.as_tools) else {
-            let Rest(method, path, body) = rest;
+            let RestRequest(method, path, body) = rest;
             let request = self
                 .alice
                 .owner
-                .request(&self.house.server, method.clone(), &path);
+                .request(&self.fixture.server, method.clone(), &path);
             let request = match method {
                 Method::GET | Method::DELETE => request,
                 _ => request.json(&body),
@@ -93,7 +98,7 @@ impl Walk {
         given["action"] = action.into();
         let params = json!({ "name": tool, "arguments": given });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-        let request = self.house.server.json("/mcp", &body);
+        let request = self.fixture.server.json("/mcp", &body);
         let request = request.header("mcp-protocol-version", "2025-11-25");
         let request = request.bearer_auth(&self.alice.owner.credential);
         let answer = request.answer().await.expect(200);
@@ -104,10 +109,15 @@ impl Walk {
     }
 
     /// Asks for an operation and looks at what it leaves; returns its document and what the entry says that it was done to.
-    async fn step(&mut self, id: &'static str, rest: Rest, given: Value) -> (Value, Value) {
-        let before = entries(&self.house.server, &self.workspace).await;
-        let (document, request_id) = self.ask(id, rest, given).await;
-        let after = entries(&self.house.server, &self.workspace).await;
+    async fn call_and_check_entry(
+        &mut self,
+        id: &'static str,
+        rest: RestRequest,
+        given: Value,
+    ) -> (Value, Value) {
+        let before = entries(&self.fixture.server, &self.workspace).await;
+        let (document, request_id) = self.send_request(id, rest, given).await;
+        let after = entries(&self.fixture.server, &self.workspace).await;
         let all = operations::all();
         let row = all.iter().find(|row| row.id == id).unwrap();
         if row.audit_actions.is_empty() {
@@ -126,48 +136,56 @@ impl Walk {
     }
 
     /// The pages of a project; returns the id of the project.
-    async fn pages(&mut self) -> String {
+    async fn create_pages(&mut self) -> String {
         let body = json!({ "name": "House", "workspace": "acme" });
-        let rest = Rest(Method::POST, PROJECTS.to_owned(), body.clone());
-        let (made, target) = self.step("create_project", rest, body).await;
+        let rest = RestRequest(Method::POST, PROJECTS.to_owned(), body.clone());
+        let (made, target) = self
+            .call_and_check_entry("create_project", rest, body)
+            .await;
         assert_eq!(made["id"], target);
         let project = text(&target);
         let at = format!("{PROJECTS}/{project}");
-        let rest = Rest(
+        let rest = RestRequest(
             Method::PATCH,
             at.clone(),
             json!({ "description": "Its own" }),
         );
         let given = json!({ "project_id": project, "description": "Its own" });
-        let (_, target) = self.step("update_project", rest, given).await;
+        let (_, target) = self
+            .call_and_check_entry("update_project", rest, given)
+            .await;
         assert_eq!(target, project);
         let page =
             json!({ "type": "markdown", "content": "# secret-words", "requested_slug": "room" });
-        let rest = Rest(Method::POST, format!("{at}/frontends"), page.clone());
+        let rest = RestRequest(Method::POST, format!("{at}/frontends"), page.clone());
         let mut given = page;
         given["project_id"] = project.clone().into();
-        let (room, target) = self.step("create_frontend", rest, given).await;
+        let (room, target) = self
+            .call_and_check_entry("create_frontend", rest, given)
+            .await;
         assert_eq!(room["id"], target);
         let share = self
-            .house
+            .fixture
             .server
             .deploy(&json!({ "content": "x", "name": "hall" }))
             .await;
         let body = json!({ "id": share["id"], "delete_token": share["delete_token"] });
-        let rest = Rest(Method::POST, format!("{at}/frontends/claim"), body.clone());
+        let rest = RestRequest(Method::POST, format!("{at}/frontends/claim"), body.clone());
         let mut given = body;
         given["project_id"] = project.clone().into();
-        let (_, target) = self.step("claim_share", rest, given).await;
+        let (_, target) = self.call_and_check_entry("claim_share", rest, given).await;
         assert_eq!(target, share["id"]);
-        self.revisions(&project, &room["id"]).await;
-        let rest = Rest(Method::DELETE, format!("{at}/frontends/hall"), Value::Null);
+        self.change_revisions(&project, &room["id"]).await;
+        let rest = RestRequest(Method::DELETE, format!("{at}/frontends/hall"), Value::Null);
         let given = json!({ "project_id": project, "slug": "hall" });
-        let (_, target) = self.step("delete_frontend", rest, given).await;
+        let (_, target) = self
+            .call_and_check_entry("delete_frontend", rest, given)
+            .await;
         assert_eq!(target, share["id"]);
         project
     }
 
-    async fn revisions(&mut self, project: &str, frontend: &Value) {
+    async fn change_revisions(&mut self, project: &str, frontend: &Value) {
         let room = format!("{PROJECTS}/{project}/frontends/room");
         let at = json!({ "project_id": project, "slug": "room" });
         let with = |more: &Value| {
@@ -177,22 +195,30 @@ impl Walk {
             given
         };
         let body = json!({ "content": "# Two" });
-        let rest = Rest(Method::PUT, room.clone(), body.clone());
-        let (published, target) = self.step("republish_frontend", rest, with(&body)).await;
+        let rest = RestRequest(Method::PUT, room.clone(), body.clone());
+        let (published, target) = self
+            .call_and_check_entry("republish_frontend", rest, with(&body))
+            .await;
         assert_eq!(target, *frontend);
         let live = &published["active_revision_id"];
         let body = json!({ "base_revision_id": live, "content": "# Three" });
-        let rest = Rest(Method::POST, format!("{room}/revisions"), body.clone());
-        let (made, target) = self.step("create_revision", rest, with(&body)).await;
+        let rest = RestRequest(Method::POST, format!("{room}/revisions"), body.clone());
+        let (made, target) = self
+            .call_and_check_entry("create_revision", rest, with(&body))
+            .await;
         let draft = &made["revision"]["revision_id"];
         assert_eq!(target, *draft);
         let body = json!({ "revision_id": draft, "expected_active_revision_id": live });
-        let rest = Rest(Method::POST, format!("{room}/promote"), body.clone());
-        let (_, target) = self.step("promote_revision", rest, with(&body)).await;
+        let rest = RestRequest(Method::POST, format!("{room}/promote"), body.clone());
+        let (_, target) = self
+            .call_and_check_entry("promote_revision", rest, with(&body))
+            .await;
         assert_eq!(target, *draft);
         let body = json!({ "revision_id": live, "expected_active_revision_id": draft });
-        let rest = Rest(Method::POST, format!("{room}/rollback"), body.clone());
-        let (_, target) = self.step("rollback_revision", rest, with(&body)).await;
+        let rest = RestRequest(Method::POST, format!("{room}/rollback"), body.clone());
+        let (_, target) = self
+            .call_and_check_entry("rollback_revision", rest, with(&body))
+            .await;
         assert_eq!(target, *live);
         for (id, below) in [
             ("list_frontends", "/.."),
@@ -209,16 +235,16 @@ impl Walk {
                 "/.." => json!({ "project_id": project }),
                 _ => at.clone(),
             };
-            self.step(id, Rest(Method::GET, path, Value::Null), given)
+            self.call_and_check_entry(id, RestRequest(Method::GET, path, Value::Null), given)
                 .await;
         }
         let path = format!("{room}/revisions/{}", text(live));
-        let rest = Rest(Method::GET, path, Value::Null);
+        let rest = RestRequest(Method::GET, path, Value::Null);
         let given = with(&json!({ "revision_id": live }));
-        self.step("get_revision", rest, given).await;
+        self.call_and_check_entry("get_revision", rest, given).await;
     }
 
-    async fn backend(&mut self, project: &str) {
+    async fn change_backend(&mut self, project: &str) {
         let at = format!("{PROJECTS}/{project}/backend");
         let with = |more: Value| {
             let mut given = json!({ "project_id": project });
@@ -227,21 +253,27 @@ impl Walk {
             given
         };
         let body = json!({ "ddl": "CREATE TABLE t (n)" });
-        let rest = Rest(Method::POST, at.clone(), body.clone());
-        let (made, id) = self.step("create_backend", rest, with(body)).await;
+        let rest = RestRequest(Method::POST, at.clone(), body.clone());
+        let (made, id) = self
+            .call_and_check_entry("create_backend", rest, with(body))
+            .await;
         assert_eq!(made["id"], id);
         for body in [
             json!({ "ddl": "CREATE TABLE u (n)", "note": "secret-words" }),
             json!({ "realtime": true }),
             json!({ "agents": true }),
         ] {
-            let rest = Rest(Method::PATCH, at.clone(), body.clone());
-            let (_, target) = self.step("update_backend", rest, with(body)).await;
+            let rest = RestRequest(Method::PATCH, at.clone(), body.clone());
+            let (_, target) = self
+                .call_and_check_entry("update_backend", rest, with(body))
+                .await;
             assert_eq!(target, id);
         }
         let body = json!({ "actions": [{ "name": "one", "sql": "SELECT 'secret-words' AS one" }] });
-        let rest = Rest(Method::PUT, format!("{at}/actions"), body.clone());
-        let (_, target) = self.step("define_actions", rest, with(body)).await;
+        let rest = RestRequest(Method::PUT, format!("{at}/actions"), body.clone());
+        let (_, target) = self
+            .call_and_check_entry("define_actions", rest, with(body))
+            .await;
         assert_eq!(target, id);
         for (id, below, more) in [
             ("get_backend", "", json!({})),
@@ -249,29 +281,33 @@ impl Walk {
             ("export_backend", "/export", json!({})),
             ("list_rooms", "/rooms", json!({})),
         ] {
-            let rest = Rest(Method::GET, format!("{at}{below}"), Value::Null);
-            self.step(id, rest, with(more)).await;
+            let rest = RestRequest(Method::GET, format!("{at}{below}"), Value::Null);
+            self.call_and_check_entry(id, rest, with(more)).await;
         }
         let said = json!({ "type": "said", "data": 1 });
-        let rest = Rest(
+        let rest = RestRequest(
             Method::POST,
             format!("{at}/rooms/lobby/messages"),
             said.clone(),
         );
         let mut given = with(said);
         given["room"] = "lobby".into();
-        self.step("send_to_room", rest, given).await;
-        self.house.server.advance(1);
+        self.call_and_check_entry("send_to_room", rest, given).await;
+        self.fixture.server.advance(1);
         let body = json!({ "at": "2026-11-20T12:00:01.000Z" });
-        let rest = Rest(Method::POST, format!("{at}/restore"), body.clone());
-        let (_, target) = self.step("restore_backend", rest, with(body)).await;
+        let rest = RestRequest(Method::POST, format!("{at}/restore"), body.clone());
+        let (_, target) = self
+            .call_and_check_entry("restore_backend", rest, with(body))
+            .await;
         assert_eq!(target, id);
-        let rest = Rest(Method::DELETE, at, Value::Null);
-        let (_, target) = self.step("delete_backend", rest, with(json!({}))).await;
+        let rest = RestRequest(Method::DELETE, at, Value::Null);
+        let (_, target) = self
+            .call_and_check_entry("delete_backend", rest, with(json!({})))
+            .await;
         assert_eq!(target, id);
     }
 
-    async fn prices(&mut self, project: &str) {
+    async fn create_prices(&mut self, project: &str) {
         let at = format!("{PROJECTS}/{project}/payments");
         let with = |more: Value| {
             let mut given = json!({ "project_id": project });
@@ -280,22 +316,26 @@ impl Walk {
             given
         };
         let body = json!({ "product_name": "secret-words", "label": "secret-words", "amount": 500, "currency": "usd" });
-        let rest = Rest(Method::POST, format!("{at}/catalog"), body.clone());
-        let (made, target) = self.step("add_price", rest, with(body)).await;
+        let rest = RestRequest(Method::POST, format!("{at}/catalog"), body.clone());
+        let (made, target) = self
+            .call_and_check_entry("add_price", rest, with(body))
+            .await;
         assert_eq!(made["id"], target);
         for (id, below) in [("list_catalog", "/catalog"), ("list_sessions", "/sessions")] {
-            let rest = Rest(Method::GET, format!("{at}{below}"), Value::Null);
-            self.step(id, rest, with(json!({}))).await;
+            let rest = RestRequest(Method::GET, format!("{at}{below}"), Value::Null);
+            self.call_and_check_entry(id, rest, with(json!({}))).await;
         }
         let path = format!("{at}/catalog/{}", text(&target));
-        let rest = Rest(Method::DELETE, path, Value::Null);
+        let rest = RestRequest(Method::DELETE, path, Value::Null);
         let given = with(json!({ "price_id": target }));
-        let (_, taken) = self.step("deactivate_price", rest, given).await;
+        let (_, taken) = self
+            .call_and_check_entry("deactivate_price", rest, given)
+            .await;
         assert_eq!(taken, target);
     }
 
-    async fn visitors(&mut self, project: &str) {
-        let control = &self.house.server.server().app().control;
+    async fn change_visitors(&mut self, project: &str) {
+        let control = &self.fixture.server.server().app().control;
         let of = project.to_owned();
         let signed_in = control.write(move |tx| {
             tx.execute(
@@ -308,17 +348,20 @@ impl Walk {
         signed_in.await.unwrap();
         let at = format!("{PROJECTS}/{project}/visitors");
         let given = json!({ "project_id": project });
-        let rest = Rest(Method::GET, at.clone(), Value::Null);
-        self.step("list_visitors", rest, given).await;
-        let rest = Rest(Method::DELETE, format!("{at}/usr_visitor"), Value::Null);
+        let rest = RestRequest(Method::GET, at.clone(), Value::Null);
+        self.call_and_check_entry("list_visitors", rest, given)
+            .await;
+        let rest = RestRequest(Method::DELETE, format!("{at}/usr_visitor"), Value::Null);
         let given = json!({ "project_id": project, "user_id": "usr_visitor" });
-        let (_, target) = self.step("forget_visitor", rest, given).await;
+        let (_, target) = self
+            .call_and_check_entry("forget_visitor", rest, given)
+            .await;
         assert_eq!(target, "usr_visitor");
     }
 
-    async fn workspace(&mut self) {
+    async fn change_workspace(&mut self) {
         let at = format!("{WORKSPACES}/acme");
-        let bob = self.house.user("bob").await.id;
+        let bob = self.fixture.user("bob").await.id;
         let with = |more: Value| {
             let mut given = json!({ "workspace": "acme" });
             let more = more.as_object().unwrap().clone();
@@ -326,29 +369,39 @@ impl Walk {
             given
         };
         let body = json!({ "display_name": "secret-words" });
-        let rest = Rest(Method::PATCH, at.clone(), body.clone());
-        let (_, target) = self.step("update_workspace", rest, with(body)).await;
+        let rest = RestRequest(Method::PATCH, at.clone(), body.clone());
+        let (_, target) = self
+            .call_and_check_entry("update_workspace", rest, with(body))
+            .await;
         assert_eq!(target, self.workspace);
         let body = json!({ "user_id": bob, "role": "viewer" });
-        let rest = Rest(Method::POST, format!("{at}/members"), body.clone());
-        let (_, target) = self.step("add_member", rest, with(body)).await;
+        let rest = RestRequest(Method::POST, format!("{at}/members"), body.clone());
+        let (_, target) = self
+            .call_and_check_entry("add_member", rest, with(body))
+            .await;
         assert_eq!(target, bob);
         let member = format!("{at}/members/{bob}");
-        let rest = Rest(Method::PATCH, member.clone(), json!({ "role": "editor" }));
+        let rest = RestRequest(Method::PATCH, member.clone(), json!({ "role": "editor" }));
         let given = with(json!({ "user_id": bob, "role": "editor" }));
-        let (_, target) = self.step("set_role", rest, given).await;
+        let (_, target) = self.call_and_check_entry("set_role", rest, given).await;
         assert_eq!(target, bob);
-        let rest = Rest(Method::DELETE, member, Value::Null);
+        let rest = RestRequest(Method::DELETE, member, Value::Null);
         let given = with(json!({ "user_id": bob }));
-        let (_, target) = self.step("remove_member", rest, given).await;
+        let (_, target) = self
+            .call_and_check_entry("remove_member", rest, given)
+            .await;
         assert_eq!(target, bob);
         let body = json!({ "note": "secret-words" });
-        let rest = Rest(Method::POST, format!("{at}/keys"), body);
-        let (made, target) = self.step("create_key", rest, Value::Null).await;
+        let rest = RestRequest(Method::POST, format!("{at}/keys"), body);
+        let (made, target) = self
+            .call_and_check_entry("create_key", rest, Value::Null)
+            .await;
         assert_eq!(target, made["key_id"]);
         let path = format!("{at}/keys/{}", text(&target));
-        let rest = Rest(Method::DELETE, path.clone(), Value::Null);
-        let (made, target) = self.step("revoke_key", rest, Value::Null).await;
+        let rest = RestRequest(Method::DELETE, path.clone(), Value::Null);
+        let (made, target) = self
+            .call_and_check_entry("revoke_key", rest, Value::Null)
+            .await;
         assert_eq!(
             (made, path),
             (Value::Null, format!("{at}/keys/{}", text(&target)))
@@ -366,22 +419,27 @@ impl Walk {
                 "list_workspaces" | "list_projects" => json!({}),
                 _ => with(json!({})),
             };
-            self.step(id, Rest(Method::GET, path, Value::Null), given)
+            self.call_and_check_entry(id, RestRequest(Method::GET, path, Value::Null), given)
                 .await;
         }
     }
 
-    async fn ends(&mut self, project: &str) {
+    async fn delete_everything(&mut self, project: &str) {
         let path = format!("{PROJECTS}/{project}");
         let given = json!({ "project_id": project });
-        let rest = Rest(Method::GET, path.clone(), Value::Null);
-        self.step("get_project", rest, given.clone()).await;
-        let rest = Rest(Method::DELETE, path, Value::Null);
-        let (_, target) = self.step("delete_project", rest, given).await;
+        let rest = RestRequest(Method::GET, path.clone(), Value::Null);
+        self.call_and_check_entry("get_project", rest, given.clone())
+            .await;
+        let rest = RestRequest(Method::DELETE, path, Value::Null);
+        let (_, target) = self
+            .call_and_check_entry("delete_project", rest, given)
+            .await;
         assert_eq!(target, project);
-        let rest = Rest(Method::DELETE, format!("{WORKSPACES}/acme"), Value::Null);
+        let rest = RestRequest(Method::DELETE, format!("{WORKSPACES}/acme"), Value::Null);
         let given = json!({ "workspace": "acme" });
-        let (_, target) = self.step("delete_workspace", rest, given).await;
+        let (_, target) = self
+            .call_and_check_entry("delete_workspace", rest, given)
+            .await;
         assert_eq!(target, self.workspace);
     }
 }

@@ -4,10 +4,10 @@ mod ends;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, disk, until};
+use svc_tests::{ReadAnswer, TestServer, disk, wait_until};
 
-use crate::account::{Owner, text};
-use crate::house::{GUESTS, House, named, names, padded};
+use crate::owner::{Owner, text};
+use crate::project_fixture::{GUESTS, ProjectFixture, named, names, padded};
 
 const HOTEL: &str = "-- A hotel.
 CREATE TABLE guests (
@@ -22,7 +22,7 @@ INSERT INTO guests (name, nights) VALUES ('Ada', 9), ('Grace', 2);
 ";
 
 /// A detail without its sizes, which the engine may change when it tidies up.
-fn steady(mut detail: Value) -> Value {
+fn without_sizes(mut detail: Value) -> Value {
     detail["database"]["bytes"].take();
     detail["inventory"]["bytes_on_disk"].take();
     detail
@@ -30,8 +30,8 @@ fn steady(mut detail: Value) -> Value {
 
 #[tokio::test]
 async fn a_backend_is_what_it_was_made_of() {
-    let house = House::empty(TestServer::start().await).await;
-    let made = house.create(HOTEL).await.expect(201).json();
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
+    let made = fixture.create(HOTEL).await.expect(201).json();
     for size in [
         &made["database"]["bytes"],
         &made["inventory"]["bytes_on_disk"],
@@ -72,13 +72,13 @@ async fn a_backend_is_what_it_was_made_of() {
     assert_eq!(engine.to_lowercase(), "sqlite");
     let guests = named(&made["inventory"]["tables"], "guests");
     assert_eq!(*guests, json!({ "name": "guests", "rows": 2 }));
-    assert_eq!(steady(house.detail().await), steady(made));
+    assert_eq!(without_sizes(fixture.detail().await), without_sizes(made));
 }
 
 #[tokio::test]
 async fn the_schema_is_read_from_the_file() {
-    let house = House::empty(TestServer::start().await).await;
-    let schema = house.create(HOTEL).await.expect(201).json()["schema"].take();
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
+    let schema = fixture.create(HOTEL).await.expect(201).json()["schema"].take();
     let mut keys: Vec<_> = schema.as_object().unwrap().keys().collect();
     keys.sort();
     assert_eq!(keys, ["indexes", "tables", "views"]);
@@ -120,16 +120,16 @@ async fn the_schema_is_read_from_the_file() {
 
 #[tokio::test]
 async fn the_detail_follows_the_data() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     let add = "INSERT INTO guests (name) VALUES (:name)";
-    house.define(&[("add", add)]).await;
-    let before = house.detail().await;
+    fixture.define(&[("add", add)]).await;
+    let before = fixture.detail().await;
     assert_eq!(names(&before["actions"]), ["add"]);
     let long = json!({ "name": "x".repeat(50_000) });
     for _ in 0..5 {
-        house.done("add", &long).await;
+        fixture.call_ok("add", &long).await;
     }
-    let after = house.detail().await;
+    let after = fixture.detail().await;
     assert_eq!(named(&after["inventory"]["tables"], "guests")["rows"], 5);
     let size = |detail: &Value| detail["database"]["bytes"].as_u64().unwrap();
     assert!(size(&after) >= size(&before) + 200_000, "{after}");
@@ -145,7 +145,7 @@ async fn the_detail_follows_the_data() {
 
 #[tokio::test]
 async fn what_is_wrong_is_named_and_makes_nothing() {
-    let house = House::empty(TestServer::start().await).await;
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     for (body, says) in [
         (json!({}), "`ddl`"),
         (json!({ "ddl": null }), "ddl"),
@@ -157,34 +157,34 @@ async fn what_is_wrong_is_named_and_makes_nothing() {
         (json!({ "ddl": GUESTS, "name": "default" }), "`name`"),
         (json!({ "ddl": padded(GUESTS, 262_145) }), "`ddl`"),
     ] {
-        let answer = house.send(Method::POST, "", &body).await;
+        let answer = fixture.send(Method::POST, "", &body).await;
         let problem = answer.problem(400, "invalid_request");
         let detail = text(&problem["detail"]);
         assert!(detail.contains(says), "{says}: {detail}");
     }
-    house.get().await.problem(404, "not_found");
+    fixture.get().await.problem(404, "not_found");
     let longest = padded(GUESTS, 262_144);
-    house.create(&longest).await.expect(201);
-    assert_eq!(house.detail().await["migrations"][0]["sql"], longest);
+    fixture.create(&longest).await.expect(201);
+    assert_eq!(fixture.detail().await["migrations"][0]["sql"], longest);
 }
 
 #[tokio::test]
 async fn without_a_backend_there_is_nothing_to_change() {
-    let house = House::empty(TestServer::start().await).await;
-    house.get().await.problem(404, "not_found");
-    house.migrate(GUESTS).await.problem(404, "not_found");
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
+    fixture.get().await.problem(404, "not_found");
+    fixture.migrate(GUESTS).await.problem(404, "not_found");
     let actions = json!([{ "name": "one", "sql": "SELECT 1 AS one" }]);
-    house.put(&actions).await.problem(404, "not_found");
-    house.delete().await.expect(204);
+    fixture.put(&actions).await.problem(404, "not_found");
+    fixture.delete().await.expect(204);
 }
 
 #[tokio::test]
 async fn a_project_has_one_backend() {
-    let house = House::empty(TestServer::start().await).await;
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     let mut racing = tokio::task::JoinSet::new();
     for _ in 0..6 {
-        let path = format!("/api/v1/projects/{}/backend", house.project);
-        let request = house.owner.request(&house.server, Method::POST, &path);
+        let path = format!("/api/v1/projects/{}/backend", fixture.project);
+        let request = fixture.owner.request(&fixture.server, Method::POST, &path);
         racing.spawn(request.json(&json!({ "ddl": GUESTS })).answer());
     }
     let mut made = Vec::new();
@@ -196,35 +196,50 @@ async fn a_project_has_one_backend() {
         }
     }
     assert_eq!(made.len(), 1);
-    let again = house.create("CREATE TABLE other (a)").await;
+    let again = fixture.create("CREATE TABLE other (a)").await;
     again.problem(409, "backend_exists");
-    assert_eq!(steady(house.detail().await), steady(made.remove(0)));
+    assert_eq!(
+        without_sizes(fixture.detail().await),
+        without_sizes(made.remove(0))
+    );
 }
 
 #[tokio::test]
 async fn realtime_is_asked_for_and_switched() {
-    let house = House::empty(TestServer::start().await).await;
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     let body = json!({ "ddl": GUESTS, "realtime": true });
-    let made = house.send(Method::POST, "", &body).await.expect(201).json();
+    let made = fixture
+        .send(Method::POST, "", &body)
+        .await
+        .expect(201)
+        .json();
     let on = json!({ "enabled": true, "rooms": 0, "sockets": 0 });
     assert_eq!(made["realtime"], on);
     for enabled in [false, false, true] {
         let switch = json!({ "realtime": enabled });
-        let changed = house.send(Method::PATCH, "", &switch).await.expect(200);
+        let changed = fixture.send(Method::PATCH, "", &switch).await.expect(200);
         assert_eq!(changed.json()["realtime"]["enabled"], enabled);
-        let mut detail = steady(house.detail().await);
-        assert_eq!(steady(changed.json()), detail, "it answers the detail");
+        let mut detail = without_sizes(fixture.detail().await);
+        assert_eq!(
+            without_sizes(changed.json()),
+            detail,
+            "it answers the detail"
+        );
         assert_eq!(detail["realtime"].take()["enabled"], enabled);
     }
-    house.delete().await.expect(204);
+    fixture.delete().await.expect(204);
     let off = json!({ "ddl": GUESTS, "realtime": null });
-    let made = house.send(Method::POST, "", &off).await.expect(201).json();
+    let made = fixture
+        .send(Method::POST, "", &off)
+        .await
+        .expect(201)
+        .json();
     assert_eq!(made["realtime"]["enabled"], false);
 }
 
 #[tokio::test]
 async fn a_seed_that_breaks_a_constraint_leaves_nothing() {
-    let house = House::empty(TestServer::start().await).await;
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     for (ddl, says) in [
         (
             "CREATE TABLE t (a TEXT UNIQUE); INSERT INTO t VALUES ('kept-words'); INSERT INTO t VALUES ('kept-words');",
@@ -243,39 +258,45 @@ async fn a_seed_that_breaks_a_constraint_leaves_nothing() {
             "FOREIGN KEY constraint failed",
         ),
     ] {
-        let problem = house.create(ddl).await.problem(409, "constraint_violation");
+        let problem = fixture
+            .create(ddl)
+            .await
+            .problem(409, "constraint_violation");
         assert!(text(&problem["detail"]).contains(says), "{problem}");
         assert!(!problem.to_string().contains("kept-words"), "{problem}");
-        house.get().await.problem(404, "not_found");
-        let project = house
+        fixture.get().await.problem(404, "not_found");
+        let project = fixture
             .owner
-            .get(&house.server, &format!("/{}", house.project))
+            .get(&fixture.server, &format!("/{}", fixture.project))
             .await;
         assert_eq!(project.expect(200).json()["backend"], Value::Null);
     }
-    house.create(GUESTS).await.expect(201);
+    fixture.create(GUESTS).await.expect(201);
 }
 
 #[tokio::test]
 async fn a_repeated_request_makes_one_backend() {
-    let house = House::empty(TestServer::start().await).await;
-    let path = format!("/api/v1/projects/{}/backend", house.project);
-    let ask = |ddl: &str| {
-        let request = house.owner.request(&house.server, Method::POST, &path);
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
+    let path = format!("/api/v1/projects/{}/backend", fixture.project);
+    let send_request = |ddl: &str| {
+        let request = fixture.owner.request(&fixture.server, Method::POST, &path);
         let request = request.header("idempotency-key", "k");
         request.json(&json!({ "ddl": ddl })).answer()
     };
-    ask("CREATE TABLE t (a); DROP TABLE t")
+    send_request("CREATE TABLE t (a); DROP TABLE t")
         .await
         .problem(400, "ddl_refused");
-    let first = ask(GUESTS).await.expect(201);
+    let first = send_request(GUESTS).await.expect(201);
     assert_eq!(first.header("idempotency-replayed"), None);
-    let again = ask(GUESTS).await.expect(201);
+    let again = send_request(GUESTS).await.expect(201);
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     assert_eq!(again.body, first.body);
-    let other = ask("CREATE TABLE other (a)").await;
+    let other = send_request("CREATE TABLE other (a)").await;
     other.problem(409, "idempotency_conflict");
-    assert_eq!(steady(house.detail().await), steady(first.json()));
+    assert_eq!(
+        without_sizes(fixture.detail().await),
+        without_sizes(first.json())
+    );
 }
 
 #[tokio::test]
@@ -306,27 +327,27 @@ async fn a_server_has_room_for_so_many_backends() {
         .await
         .expect(204);
     let room = async || (create(&projects[0]).await.status == 201).then_some(());
-    until("the ended project's room", room).await;
+    wait_until("the ended project's room", room).await;
 }
 
 #[tokio::test]
 async fn a_disk_that_is_nearly_full_takes_no_backend() {
     let limits = TestServer::builder().limits(|limits| limits.free_disk_bytes = u64::MAX);
-    let house = House::empty(limits.start().await).await;
-    let answer = house.create(GUESTS).await;
+    let fixture = ProjectFixture::without_backend(limits.start().await).await;
+    let answer = fixture.create(GUESTS).await;
     let problem = answer.problem(503, "capacity_reached");
     assert!(text(&problem["detail"]).contains("disk"), "{problem}");
     assert_eq!(answer.header("retry-after"), Some("60"));
-    house.get().await.problem(404, "not_found");
+    fixture.get().await.problem(404, "not_found");
 }
 
 #[tokio::test]
 async fn a_disk_that_is_nearly_full_takes_no_definition_either() {
-    let House {
+    let ProjectFixture {
         server,
         owner,
         project,
-    } = House::new(GUESTS).await;
+    } = ProjectFixture::new(GUESTS).await;
     let full = |settings: &mut svc::config::Settings| settings.limits.free_disk_bytes = u64::MAX;
     let server = server.restart_with(full).await;
     let backend = format!("/{project}/backend");

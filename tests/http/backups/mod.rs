@@ -1,6 +1,6 @@
 //! Backups: made while the server runs, of one moment, put back whole.
 
-mod meanwhile;
+mod concurrent_writes;
 mod refusals;
 mod restores;
 
@@ -8,31 +8,31 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, Output, Process, TestServer, disk};
+use svc_tests::{Output, Process, ReadAnswer, TestServer, disk};
 use tempfile::TempDir;
 
-use crate::account::text;
-use crate::house::{GUESTS, House};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
 /// A directory for backups, and what is done with them.
-struct Vault {
+struct BackupFolder {
     directory: TempDir,
 }
 
-impl Vault {
+impl BackupFolder {
     fn new() -> Self {
         Self {
             directory: TempDir::new().unwrap(),
         }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    fn path_of(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     async fn run(&self, data: &Path, command: &str) -> Output {
-        let dir = self.path("backup");
+        let dir = self.path_of("backup");
         svc()
             .run(data, &[command, dir.to_str().unwrap(), "--json"])
             .await
@@ -44,16 +44,16 @@ impl Vault {
 
     /// Restores into a new directory and finds it whole.
     async fn restore(&self, name: &str) -> PathBuf {
-        let data = self.path(name);
+        let data = self.path_of(name);
         let restored = self.run(&data, "restore").await.json();
         assert_eq!(restored["restored"], true);
-        whole(&data).await;
+        assert_whole(&data).await;
         data
     }
 
     /// Fails to restore; returns the directory.
     async fn restore_refused(&self, name: &str) -> PathBuf {
-        let data = self.path(name);
+        let data = self.path_of(name);
         let refused = self.run(&data, "restore").await;
         assert!(!refused.success, "{refused:?}");
         data
@@ -61,7 +61,7 @@ impl Vault {
 }
 
 /// That everything in a directory is there and nothing else.
-async fn whole(directory: &Path) -> Value {
+async fn assert_whole(directory: &Path) -> Value {
     let found = svc().run(directory, &["check", "--json"]).await.json();
     assert_eq!(
         (&found["errors"], &found["leftovers"]),
@@ -70,7 +70,7 @@ async fn whole(directory: &Path) -> Value {
     found
 }
 
-async fn page(process: &Process, slug: &str) -> String {
+async fn get_page(process: &Process, slug: &str) -> String {
     process
         .get(&format!("/{slug}/raw"))
         .await
@@ -79,45 +79,46 @@ async fn page(process: &Process, slug: &str) -> String {
         .to_owned()
 }
 
-async fn guests(process: &Process) -> Value {
+async fn guest_status(process: &Process) -> Value {
     let call = json!({ "action": "guests", "params": {} });
     process.json("/room/api/op", &call).await.expect(200).json()["rows"].take()
 }
 
-/// A house with a guest in its book, two revisions of its page, shares of every kind, and an installed guest.
-async fn furnished() -> House {
-    let house = House::on(TestServer::builder().system_clock().start().await, GUESTS).await;
-    house
+/// A fixture with a guest in its book, two revisions of its page, shares of every kind, and an installed guest.
+async fn populated_fixture() -> ProjectFixture {
+    let fixture =
+        ProjectFixture::on_server(TestServer::builder().system_clock().start().await, GUESTS).await;
+    fixture
         .define(&[
             ("add", "INSERT INTO guests (name) VALUES (:name)"),
             ("guests", "SELECT name FROM guests ORDER BY id"),
         ])
         .await;
-    house.done("add", &json!({ "name": "Ada" })).await;
+    fixture.call_ok("add", &json!({ "name": "Ada" })).await;
     for body in [
         json!({ "content": "plain", "name": "plain" }),
         json!({ "content": "locked", "name": "locked", "password": "p" }),
         json!({ "content": "read-me-once", "name": "once", "one_time": true }),
         json!({ "content": "taken down", "name": "down" }),
     ] {
-        house.server.slug(&body).await;
+        fixture.server.publish_slug(&body).await;
     }
     let disable = ["deployment", "disable", "down"];
-    assert!(house.server.command(&svc(), &disable).await.success);
-    let folder = house.server.data().join("guests/render");
+    assert!(fixture.server.command(&svc(), &disable).await.success);
+    let folder = fixture.server.data().join("guests/render");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("000001-own.wasm"), "no component").unwrap();
     std::fs::write(folder.join(".half"), "being installed").unwrap();
-    house
+    fixture
 }
 
 #[tokio::test]
 async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
-    let (house, vault) = (furnished().await, Vault::new());
-    house.server.get("/room").answer().await.expect(200);
-    let views = house.server.visits("room").await;
+    let (fixture, folder_of_backups) = (populated_fixture().await, BackupFolder::new());
+    fixture.server.get("/room").answer().await.expect(200);
+    let views = fixture.server.visits("room").await;
     assert!(views > 0);
-    let made = vault.back_up(house.server.data()).await;
+    let made = folder_of_backups.back_up(fixture.server.data()).await;
     assert_eq!(
         (&made["complete"], &made["one_time_left_out"]),
         (&json!(true), &json!(1))
@@ -128,19 +129,19 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     );
     assert_eq!(made["content"]["copied_files"], made["content"]["files"]);
     assert!(made["content"]["bytes"].as_u64().unwrap() > 0 && made["moment"].is_string());
-    let backup = vault.path("backup");
+    let backup = folder_of_backups.path_of("backup");
     assert_eq!(disk::holding(&backup, "read-me-once"), Vec::<String>::new());
     let served = svc().run(&backup, &["serve"]).await;
     assert!(
         !served.success && served.stderr.contains("is a backup"),
         "{served:?}"
     );
-    whole(&backup).await;
+    assert_whole(&backup).await;
     // What comes later is not in it.
-    house.done("add", &json!({ "name": "Grace" })).await;
-    house.server.post("/once").answer().await.expect(200);
+    fixture.call_ok("add", &json!({ "name": "Grace" })).await;
+    fixture.server.post("/once").answer().await.expect(200);
 
-    let data = vault.restore("data").await;
+    let data = folder_of_backups.restore("data").await;
     let guest = data.join("guests/render/000001-own.wasm");
     assert_eq!(std::fs::read_to_string(guest).unwrap(), "no component");
     assert!(!data.join("guests/render/.half").exists());
@@ -148,18 +149,18 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     let shown = svc().run(&data, &shown).await.json();
     assert_eq!(shown["visits"], views);
     let process = svc().serve(&data, &[]).await;
-    assert_eq!(page(&process, "plain").await, "plain");
-    assert_eq!(page(&process, "room").await, "# One");
+    assert_eq!(get_page(&process, "plain").await, "plain");
+    assert_eq!(get_page(&process, "room").await, "# One");
     assert_eq!(process.get("/locked").await.status, 401);
     assert_eq!(process.get("/down").await.status, 403);
     process.get("/once").await.problem(404, "not_found");
-    assert_eq!(guests(&process).await, json!([{ "name": "Ada" }]));
+    assert_eq!(guest_status(&process).await, json!([{ "name": "Ada" }]));
     // The owner's credential and the page's history are there, and everything goes on.
-    let url = process.url(&format!("/api/v1/projects/{}/backend", house.project));
+    let url = process.url(&format!("/api/v1/projects/{}/backend", fixture.project));
     let owner = process
         .client()
         .get(url)
-        .bearer_auth(&house.owner.credential);
+        .bearer_auth(&fixture.owner.credential);
     let detail = owner.answer().await.expect(200).json();
     assert_eq!(detail["migrations"][0]["sql"], GUESTS);
     let add = json!({ "action": "add", "params": { "name": "Joan" } });
@@ -171,7 +172,7 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     process.kill().await;
     let process = svc().serve(&data, &[]).await;
     assert_eq!(
-        guests(&process).await,
+        guest_status(&process).await,
         json!([{ "name": "Ada" }, { "name": "Joan" }])
     );
     process.kill().await;
@@ -179,10 +180,10 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
 
 #[tokio::test]
 async fn what_has_not_changed_is_not_copied_again_and_what_is_gone_goes() {
-    let (house, vault) = (furnished().await, Vault::new());
-    let first = vault.back_up(house.server.data()).await;
+    let (fixture, folder_of_backups) = (populated_fixture().await, BackupFolder::new());
+    let first = folder_of_backups.back_up(fixture.server.data()).await;
     let objects = first["content"]["files"].as_u64().unwrap();
-    let again = vault.back_up(house.server.data()).await;
+    let again = folder_of_backups.back_up(fixture.server.data()).await;
     assert_eq!(again["content"]["files"], objects);
     assert_eq!(
         (
@@ -191,13 +192,20 @@ async fn what_has_not_changed_is_not_copied_again_and_what_is_gone_goes() {
         ),
         (&json!(0), &json!(0))
     );
-    house.server.slug(&json!({ "content": "one more" })).await;
-    let path = format!("/{}/frontends/room", house.project);
-    house.owner.delete(&house.server, &path).await.expect(204);
-    let more = vault.back_up(house.server.data()).await;
+    fixture
+        .server
+        .publish_slug(&json!({ "content": "one more" }))
+        .await;
+    let path = format!("/{}/frontends/room", fixture.project);
+    fixture
+        .owner
+        .delete(&fixture.server, &path)
+        .await
+        .expect(204);
+    let more = folder_of_backups.back_up(fixture.server.data()).await;
     assert_eq!(more["content"]["copied_files"], 2, "a source and its page");
-    let backup = vault.path("backup");
-    let found = whole(&backup).await;
+    let backup = folder_of_backups.path_of("backup");
+    let found = assert_whole(&backup).await;
     assert_eq!(more["content"]["files"], found["objects"]);
     // One state at a time, and everything is for the operator alone.
     let states = std::fs::read_dir(&backup)
@@ -224,9 +232,9 @@ async fn what_has_not_changed_is_not_copied_again_and_what_is_gone_goes() {
 
 #[tokio::test]
 async fn damage_is_found_and_mended_by_the_next_backup() {
-    let (house, vault) = (furnished().await, Vault::new());
-    vault.back_up(house.server.data()).await;
-    let backup = vault.path("backup");
+    let (fixture, folder_of_backups) = (populated_fixture().await, BackupFolder::new());
+    folder_of_backups.back_up(fixture.server.data()).await;
+    let backup = folder_of_backups.path_of("backup");
     let damage = |needle: &str| {
         let name = disk::holding(&backup.join("content"), needle).remove(0);
         let path = backup.join("content").join(name);
@@ -240,22 +248,25 @@ async fn damage_is_found_and_mended_by_the_next_backup() {
         "{checked:?}"
     );
     // A restore of it changes nothing.
-    let data = vault.restore_refused("data").await;
+    let data = folder_of_backups.restore_refused("data").await;
     assert!(!data.join("control.db").exists() && !data.join("restoring").exists());
-    let mended = vault.back_up(house.server.data()).await;
+    let mended = folder_of_backups.back_up(fixture.server.data()).await;
     assert_eq!(
         (&mended["complete"], &mended["content"]["copied_files"]),
         (&json!(true), &json!(1))
     );
-    whole(&backup).await;
+    assert_whole(&backup).await;
     // What is damaged where it comes from is still whole in the backup.
-    let own = house.server.data().join("content");
+    let own = fixture.server.data().join("content");
     let name = disk::holding(&own, "taken down").remove(0);
     std::fs::write(own.join(name), "taken  own").unwrap();
-    assert_eq!(vault.back_up(house.server.data()).await["complete"], true);
+    assert_eq!(
+        folder_of_backups.back_up(fixture.server.data()).await["complete"],
+        true
+    );
     // Without that, no backup is made of it, and the last one stays.
     damage("taken down");
-    let refused = vault.run(house.server.data(), "backup").await;
+    let refused = folder_of_backups.run(fixture.server.data(), "backup").await;
     let said: Value = serde_json::from_str(&refused.stdout).unwrap();
     assert!(!refused.success && said["complete"] == false);
     assert!(!said["errors"].as_array().unwrap().is_empty());
@@ -265,15 +276,15 @@ async fn damage_is_found_and_mended_by_the_next_backup() {
 
 #[tokio::test]
 async fn what_a_tenant_declares_keeps_nobody_from_a_backup() {
-    let (house, vault) = (furnished().await, Vault::new());
+    let (fixture, folder_of_backups) = (populated_fixture().await, BackupFolder::new());
     for ddl in [
         "CREATE TABLE p (a UNIQUE); CREATE TABLE c (b REFERENCES p (a))",
         "CREATE TABLE odd (a CHECK (random() % 2))",
         "CREATE TABLE n (a)",
     ] {
-        house.migrate(ddl).await.expect(200);
+        fixture.migrate(ddl).await.expect(200);
     }
-    house
+    fixture
         .define(&[
             ("add_p", "INSERT INTO p VALUES (1)"),
             (
@@ -283,17 +294,19 @@ async fn what_a_tenant_declares_keeps_nobody_from_a_backup() {
             ("add_n", "INSERT INTO n VALUES (-9223372036854775808)"),
         ])
         .await;
-    house.done("add_p", &json!({})).await;
-    house.done("add_n", &json!({})).await;
+    fixture.call_ok("add_p", &json!({})).await;
+    fixture.call_ok("add_n", &json!({})).await;
     let values = serde_json::to_string(&vec![1; 200]).unwrap();
-    house.done("add_odd", &json!({ "values": values })).await;
+    fixture
+        .call_ok("add_odd", &json!({ "values": values }))
+        .await;
     // A column that cannot be evaluated for the row that is there.
     let overflow = "ALTER TABLE n ADD COLUMN b INTEGER AS (abs(a))";
-    house.migrate(overflow).await.expect(200);
-    let made = vault.back_up(house.server.data()).await;
+    fixture.migrate(overflow).await.expect(200);
+    let made = folder_of_backups.back_up(fixture.server.data()).await;
     assert_eq!(made["complete"], true);
     let note = text(&made["notes"][0]);
     assert!(note.contains("integer overflow"), "{note}");
-    let found = whole(&vault.restore("data").await).await;
+    let found = assert_whole(&folder_of_backups.restore("data").await).await;
     assert_eq!(found["notes"], made["notes"]);
 }

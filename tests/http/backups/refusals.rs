@@ -3,47 +3,49 @@
 use serde_json::json;
 use svc_tests::disk;
 
-use super::{Vault, furnished, page, whole};
-use crate::account::text;
-use crate::house::{GUESTS, House};
+use super::{BackupFolder, assert_whole, page, populated_fixture};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
 #[tokio::test]
 async fn a_backup_counts_once_it_is_complete_whatever_fails_then() {
-    let (house, vault) = (furnished().await, Vault::new());
-    vault.back_up(house.server.data()).await;
+    let (fixture, folder_of_backups) = (populated_fixture().await, BackupFolder::new());
+    folder_of_backups.back_up(fixture.server.data()).await;
     // What was not made by a backup cannot be tidied away as objects are.
-    let stranger = vault.path("backup/content/zz/stranger");
+    let stranger = folder_of_backups.path_of("backup/content/zz/stranger");
     std::fs::create_dir_all(&stranger).unwrap();
-    house
+    fixture
         .server
-        .slug(&json!({ "content": "newer", "name": "newer" }))
+        .publish_slug(&json!({ "content": "newer", "name": "newer" }))
         .await;
-    let made = vault.back_up(house.server.data()).await;
+    let made = folder_of_backups.back_up(fixture.server.data()).await;
     assert_eq!(made["complete"], true);
     assert!(text(&made["notes"][0]).contains("still there"), "{made}");
     std::fs::remove_dir_all(&stranger).unwrap();
-    whole(&vault.path("backup")).await;
-    let process = svc().serve(&vault.restore("data").await, &[]).await;
+    assert_whole(&folder_of_backups.path_of("backup")).await;
+    let process = svc()
+        .serve(&folder_of_backups.restore("data").await, &[])
+        .await;
     assert_eq!(page(&process, "newer").await, "newer");
     process.kill().await;
 }
 
 #[tokio::test]
 async fn what_is_no_place_for_a_backup_is_refused() {
-    let (house, vault) = (House::new(GUESTS).await, Vault::new());
-    let data = house.server.data();
-    let other = vault.path("other");
+    let (fixture, folder_of_backups) = (ProjectFixture::new(GUESTS).await, BackupFolder::new());
+    let data = fixture.server.data();
+    let other = folder_of_backups.path_of("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("holiday.jpg"), "sun").unwrap();
-    let newer = vault.path("newer");
+    let newer = folder_of_backups.path_of("newer");
     std::fs::create_dir(&newer).unwrap();
     std::fs::write(
         newer.join("backup.json"),
         r#"{"format": 3, "by": "somebody later"}"#,
     )
     .unwrap();
-    let missing = vault.path("missing");
+    let missing = folder_of_backups.path_of("missing");
     for (command, dir, why) in [
         ("backup", data.join("backup"), "inside the data directory"),
         ("backup", data.to_owned(), "inside the data directory"),
@@ -65,7 +67,10 @@ async fn what_is_no_place_for_a_backup_is_refused() {
     assert!(!missing.exists());
     assert_eq!(disk::names(&other), ["holiday.jpg"]);
     let nothing = svc()
-        .run(&missing, &["backup", vault.path("b").to_str().unwrap()])
+        .run(
+            &missing,
+            &["backup", folder_of_backups.path_of("b").to_str().unwrap()],
+        )
         .await;
     assert!(
         !nothing.success && nothing.stderr.contains("no data directory"),

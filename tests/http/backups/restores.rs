@@ -5,35 +5,37 @@ use svc::content::ContentLock;
 use svc::data_lock::DataLock;
 use svc_tests::TestServer;
 
-use super::{Vault, furnished, page, whole};
-use crate::account::text;
+use super::{BackupFolder, assert_whole, page, populated_fixture};
+use crate::owner::text;
 use crate::svc;
 
 #[tokio::test]
 async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
-    let (house, vault) = (furnished().await, Vault::new());
-    vault.back_up(house.server.data()).await;
-    let refused = vault.run(house.server.data(), "restore").await;
+    let (fixture, folder_of_backups) = (populated_fixture().await, BackupFolder::new());
+    folder_of_backups.back_up(fixture.server.data()).await;
+    let refused = folder_of_backups
+        .run(fixture.server.data(), "restore")
+        .await;
     assert!(
         !refused.success && refused.stderr.contains("in use by process"),
         "{refused:?}"
     );
-    house
+    fixture
         .server
-        .slug(&json!({ "content": "later", "name": "later" }))
+        .publish_slug(&json!({ "content": "later", "name": "later" }))
         .await;
-    let data = house.server.stop().await;
+    let data = fixture.server.stop().await;
     let hold = ContentLock::shared(data.path()).unwrap();
-    let refused = vault.run(data.path(), "restore").await;
+    let refused = folder_of_backups.run(data.path(), "restore").await;
     assert!(
         !refused.success && refused.stderr.contains("backup"),
         "{refused:?}"
     );
     drop(hold);
-    let restored = vault.run(data.path(), "restore").await.json();
+    let restored = folder_of_backups.run(data.path(), "restore").await.json();
     let before = data.path().join(text(&restored["before"]));
     assert!(before.join("control.db").is_file());
-    whole(data.path()).await;
+    assert_whole(data.path()).await;
     let process = svc().serve(data.path(), &[]).await;
     assert_eq!(process.get("/later").await.status, 404);
     assert_eq!(page(&process, "plain").await, "plain");
@@ -42,7 +44,7 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
     let process = svc().serve(&before, &[]).await;
     assert_eq!(page(&process, "later").await, "later");
     process.kill().await;
-    let again = vault.run(data.path(), "restore").await.json();
+    let again = folder_of_backups.run(data.path(), "restore").await.json();
     assert_ne!(again["before"], restored["before"]);
 }
 

@@ -2,23 +2,23 @@
 
 use serde_json::json;
 use svc::deployments::publication::runtime::newest_path;
-use svc_tests::bucket::{Bucket, Mood};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::bucket::{Bucket, BucketFault};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
-use super::{forget, publish, serving, view};
+use super::{evict_from_cache, get_page, publish, start_on_bucket};
 use crate::svc;
 
 #[tokio::test]
 async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "").await;
+    let server = start_on_bucket(&bucket, "").await;
     for name in ["seen", "unseen"] {
         publish(&server, name).await.expect(201);
-        view(&server, name).await.expect(200);
+        get_page(&server, name).await.expect(200);
     }
-    forget(&server, "unseen");
-    bucket.set(Mood::Down);
+    evict_from_cache(&server, "unseen");
+    bucket.set_fault(BucketFault::Unavailable);
     let refused = publish(&server, "new").await;
     let problem = refused.problem(503, "capacity_reached");
     assert!(
@@ -34,26 +34,26 @@ async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits()
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
     }
     assert!(
-        view(&server, "seen")
+        get_page(&server, "seen")
             .await
             .expect(200)
             .text()
             .contains("of seen")
     );
-    view(&server, "new").await.problem(404, "not_found");
+    get_page(&server, "new").await.problem(404, "not_found");
     // Trials are few, and who comes together does not wait in turns.
-    bucket.asked();
-    let views = (0..20).map(|_| view(&server, "unseen"));
+    bucket.take_requests();
+    let views = (0..20).map(|_| get_page(&server, "unseen"));
     for answer in futures_util::future::join_all(views).await {
         answer.problem(503, "capacity_reached");
     }
-    let asked = bucket.asked();
+    let asked = bucket.take_requests();
     assert!(asked.len() <= 4, "{asked:?}");
-    bucket.set(Mood::Well);
-    let back = async || (view(&server, "unseen").await.status == 200).then_some(());
-    until("the store to be asked again", back).await;
+    bucket.set_fault(BucketFault::None);
+    let back = async || (get_page(&server, "unseen").await.status == 200).then_some(());
+    wait_until("the store to be asked again", back).await;
     publish(&server, "new").await.expect(201);
-    view(&server, "new").await.expect(200);
+    get_page(&server, "new").await.expect(200);
     let found = server.command(&svc(), &["check", "--json"]).await.json();
     assert_eq!(found["errors"], json!([]));
 }
@@ -61,40 +61,40 @@ async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits()
 #[tokio::test]
 async fn what_fails_for_a_moment_is_tried_again() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
-    bucket.asked();
-    bucket.set(Mood::Stumbling);
+    let server = start_on_bucket(&bucket, "mine").await;
+    bucket.take_requests();
+    bucket.set_fault(BucketFault::EveryOtherFails);
     publish(&server, "one").await.expect(201);
-    view(&server, "one").await.expect(200);
-    forget(&server, "one");
-    bucket.asked();
-    view(&server, "one").await.expect(200);
-    assert_eq!(bucket.asked().len(), 2);
+    get_page(&server, "one").await.expect(200);
+    evict_from_cache(&server, "one");
+    bucket.take_requests();
+    get_page(&server, "one").await.expect(200);
+    assert_eq!(bucket.take_requests().len(), 2);
 }
 
 /// A write is done when the store says so, and a conflict says nothing of the kind.
 #[tokio::test]
 async fn what_the_store_did_not_take_is_not_published() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
-    bucket.set(Mood::Conflicting);
+    let server = start_on_bucket(&bucket, "mine").await;
+    bucket.set_fault(BucketFault::WriteConflict);
     publish(&server, "one")
         .await
         .problem(503, "capacity_reached");
     assert_eq!(bucket.objects(|objects| objects.len()), 1, "the claim");
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     let taken = async || (publish(&server, "one").await.status == 201).then_some(());
-    until("the store to be asked again", taken).await;
-    view(&server, "one").await.expect(200);
+    wait_until("the store to be asked again", taken).await;
+    get_page(&server, "one").await.expect(200);
 }
 
 /// Damage in the store is served to nobody, kept in no memory, and told.
 #[tokio::test]
 async fn what_the_store_has_damaged_is_not_served() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
-    forget(&server, "one");
+    evict_from_cache(&server, "one");
     let before = bucket.objects(|objects| {
         let before = objects.clone();
         let pages = objects.iter_mut();
@@ -120,7 +120,7 @@ async fn what_the_store_has_damaged_is_not_served() {
     let made = server.command(&svc(), &arguments).await;
     assert!(!made.success && made.stdout.contains("damaged"), "{made:?}");
     bucket.objects(|objects| *objects = before);
-    view(&server, "one").await.expect(200);
+    get_page(&server, "one").await.expect(200);
 }
 
 /// Has what was published expire, and its content be due.
@@ -135,15 +135,15 @@ async fn expire(server: &TestServer) {
 #[tokio::test]
 async fn what_may_still_be_deleted_is_not_put() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     expire(&server).await;
     let app = server.server().app();
-    bucket.set(Mood::Down);
+    bucket.set_fault(BucketFault::Unavailable);
     assert!(app.collector.collect().await.is_err());
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     let other = async || (publish(&server, "two").await.status == 201).then_some(());
-    until("the store to be asked again", other).await;
+    wait_until("the store to be asked again", other).await;
     publish(&server, "one")
         .await
         .problem(503, "capacity_reached");
@@ -159,35 +159,35 @@ async fn what_may_still_be_deleted_is_not_put() {
 #[tokio::test]
 async fn what_the_store_refuses_to_delete_is_put_again() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     expire(&server).await;
-    bucket.set(Mood::Keeping);
+    bucket.set_fault(BucketFault::DeletionForbidden);
     let app = server.server().app();
     assert!(app.collector.collect().await.is_err());
     publish(&server, "one").await.expect(201);
-    view(&server, "one").await.expect(200);
+    get_page(&server, "one").await.expect(200);
 }
 
 /// A deletion that has failed is sent once, and a server that is started meanwhile remembers it.
 #[tokio::test]
 async fn what_may_still_be_deleted_is_not_put_after_a_restart() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     expire(&server).await;
-    bucket.set(Mood::Failing);
-    bucket.asked();
+    bucket.set_fault(BucketFault::DeletionFails);
+    bucket.take_requests();
     let app = server.server().app();
     assert!(app.collector.collect().await.is_err());
-    let mut asked = bucket.asked();
+    let mut asked = bucket.take_requests();
     asked.retain(|asked| asked.starts_with("DELETE"));
     let sent = asked.len();
     asked.sort_unstable();
     asked.dedup();
     assert_eq!(asked.len(), sent, "each once");
     let server = server.restart().await;
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     publish(&server, "one")
         .await
         .problem(503, "capacity_reached");
@@ -198,21 +198,21 @@ async fn what_may_still_be_deleted_is_not_put_after_a_restart() {
 #[tokio::test]
 async fn one_deletion_that_fails_leaves_the_others_done() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     for page in 0..12 {
         publish(&server, &format!("page-{page}")).await.expect(201);
     }
     expire(&server).await;
-    bucket.set(Mood::Keeping);
-    bucket.asked();
+    bucket.set_fault(BucketFault::DeletionForbidden);
+    bucket.take_requests();
     let app = server.server().app();
     assert!(app.collector.collect().await.is_err());
-    let asked = bucket.asked();
+    let asked = bucket.take_requests();
     let mut due = asked.iter().filter_map(|it| it.strip_prefix("DELETE "));
     let kept = due.next().unwrap();
     assert!(due.count() > 16, "more than one step: {asked:?}");
-    bucket.set(Mood::Well);
-    bucket.keep(Some(kept));
+    bucket.set_fault(BucketFault::None);
+    bucket.forbid_deletion(Some(kept));
     assert!(app.collector.collect().await.is_err());
     let deleted = asked.iter().filter_map(|it| it.strip_prefix("DELETE "));
     let left = bucket.objects(|objects| {
@@ -220,7 +220,7 @@ async fn one_deletion_that_fails_leaves_the_others_done() {
         left.collect::<Vec<_>>()
     });
     assert_eq!(left, [kept]);
-    bucket.keep(None);
+    bucket.forbid_deletion(None);
     assert_eq!(app.collector.collect().await.unwrap(), 1);
 }
 
@@ -228,33 +228,35 @@ async fn one_deletion_that_fails_leaves_the_others_done() {
 #[tokio::test]
 async fn a_gateway_that_has_lost_the_store_has_lost_no_page() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
-    forget(&server, "one");
-    bucket.set(Mood::Astray);
-    view(&server, "one").await.problem(503, "capacity_reached");
-    bucket.set(Mood::Well);
-    let back = async || (view(&server, "one").await.status == 200).then_some(());
-    until("the store to be asked again", back).await;
+    evict_from_cache(&server, "one");
+    bucket.set_fault(BucketFault::ForeignNotFound);
+    get_page(&server, "one")
+        .await
+        .problem(503, "capacity_reached");
+    bucket.set_fault(BucketFault::None);
+    let back = async || (get_page(&server, "one").await.status == 200).then_some(());
+    wait_until("the store to be asked again", back).await;
 }
 
 /// The script of this program's pages is in the program, and one of an earlier program's is read once.
 #[tokio::test]
 async fn the_script_of_a_page_does_not_need_the_store() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     let control = rusqlite::Connection::open(server.data().join("control.db")).unwrap();
     let older = "INSERT INTO runtimes (name, digest, since) SELECT 'older', source_digest, 0 FROM deployments";
     control.execute(older, []).unwrap();
-    bucket.asked();
+    bucket.take_requests();
     for _ in 0..3 {
         let older = server.get("/_svc/runtime/older.js").answer().await;
         assert!(older.expect(200).text().contains("of one"));
     }
-    assert_eq!(bucket.asked().len(), 1);
-    bucket.set(Mood::Down);
+    assert_eq!(bucket.take_requests().len(), 1);
+    bucket.set_fault(BucketFault::Unavailable);
     let script = server.get(&newest_path()).answer().await;
     assert!(script.expect(200).text().contains("/_svc/runtime/"));
-    assert_eq!(bucket.asked(), [] as [&str; 0]);
+    assert_eq!(bucket.take_requests(), [] as [&str; 0]);
 }

@@ -3,8 +3,8 @@
 mod faults;
 
 use serde_json::{Value, json};
-use svc_tests::bucket::{Bucket, Mood};
-use svc_tests::{Answer, Ask, Output, TestServer, finish, until};
+use svc_tests::bucket::{Bucket, BucketFault};
+use svc_tests::{Answer, Output, ReadAnswer, TestServer, run_command, wait_until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -12,7 +12,7 @@ use crate::svc;
 const DEPLOY: &str = "/api/v1/deploy";
 
 /// A server with content below a prefix of a bucket.
-async fn serving(bucket: &Bucket, prefix: &str) -> TestServer {
+async fn start_on_bucket(bucket: &Bucket, prefix: &str) -> TestServer {
     let builder = TestServer::builder();
     let builder = builder.settings(|settings| bucket.settings(prefix, settings));
     builder.start().await
@@ -23,29 +23,29 @@ async fn publish(server: &TestServer, name: &str) -> Answer {
     server.json(DEPLOY, &body).answer().await
 }
 
-async fn view(server: &TestServer, name: &str) -> Answer {
+async fn get_page(server: &TestServer, name: &str) -> Answer {
     server.get(&format!("/{name}")).answer().await
 }
 
-fn forget(server: &TestServer, name: &str) {
+fn evict_from_cache(server: &TestServer, name: &str) {
     server.server().app().serving.pages().forget(name);
 }
 
 #[tokio::test]
 async fn content_in_a_bucket_outlives_restarts_and_is_checked_and_collected() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "of/mine").await;
+    let server = start_on_bucket(&bucket, "of/mine").await;
     publish(&server, "one").await.expect(201);
-    bucket.asked();
+    bucket.take_requests();
     for _ in 0..3 {
-        let page = view(&server, "one").await.expect(200);
+        let page = get_page(&server, "one").await.expect(200);
         assert!(page.text().contains("of one"));
     }
-    let asked = bucket.asked();
+    let asked = bucket.take_requests();
     assert_eq!(asked.len(), 1, "a view is answered from memory: {asked:?}");
     let server = server.restart().await;
     assert!(
-        view(&server, "one")
+        get_page(&server, "one")
             .await
             .expect(200)
             .text()
@@ -77,7 +77,7 @@ async fn content_in_a_bucket_outlives_restarts_and_is_checked_and_collected() {
     let kept = bucket.objects(|objects| objects.keys().cloned().collect::<Vec<_>>());
     assert!(!kept.contains(&stray) && kept.contains(&"pages/of/others".to_owned()));
     assert_eq!(kept.len(), objects + 1);
-    view(&server, "one").await.expect(200);
+    get_page(&server, "one").await.expect(200);
     // What is lost is damage, and is said.
     bucket.objects(|objects| objects.retain(|name, _| name.ends_with("installation")));
     let found = server.command(&svc(), &["check", "--json"]).await;
@@ -88,7 +88,12 @@ async fn content_in_a_bucket_outlives_restarts_and_is_checked_and_collected() {
 }
 
 /// Starts a server that is to refuse, with the environment of the bucket and changes of it.
-async fn start(bucket: &Bucket, data: &TempDir, url: &str, changed: &[(&str, &str)]) -> Output {
+async fn run_refused_start(
+    bucket: &Bucket,
+    data: &TempDir,
+    url: &str,
+    changed: &[(&str, &str)],
+) -> Output {
     let mut command = svc().command();
     command
         .envs(bucket.environment())
@@ -97,16 +102,16 @@ async fn start(bucket: &Bucket, data: &TempDir, url: &str, changed: &[(&str, &st
         .env("SVC_DATA", data.path())
         .env("SVC_CONTENT_URL", url);
     command.args(["serve", "--listen", "127.0.0.1:0"]);
-    finish(command).await
+    run_command(command).await
 }
 
-fn borrowed<'e>(environment: &'e [(&'static str, String)]) -> Vec<(&'e str, &'e str)> {
+fn borrow_values<'e>(environment: &'e [(&'static str, String)]) -> Vec<(&'e str, &'e str)> {
     let variables = environment.iter();
     variables.map(|(name, value)| (*name, &**value)).collect()
 }
 
 #[track_caller]
-fn refused(output: &Output, why: &str) {
+fn assert_start_refused(output: &Output, why: &str) {
     assert!(!output.success, "{output:?}");
     assert!(output.stderr.contains(why), "{output:?}");
     for secret in [Bucket::secret(), "hush"] {
@@ -118,12 +123,15 @@ fn refused(output: &Output, why: &str) {
 async fn a_start_refuses_what_it_cannot_keep_content_in_and_says_what_to_do() {
     let bucket = Bucket::start().await;
     let url = "s3://pages/mine";
-    let (server, other) = (serving(&bucket, "mine").await, TempDir::new().unwrap());
+    let (server, other) = (
+        start_on_bucket(&bucket, "mine").await,
+        TempDir::new().unwrap(),
+    );
     publish(&server, "one").await.expect(201);
     let data = server.stop().await;
-    let on = async |data, url, changed: &[_]| start(&bucket, data, url, changed).await;
+    let on = async |data, url, changed: &[_]| run_refused_start(&bucket, data, url, changed).await;
     let belongs = "belongs to another installation";
-    refused(&on(&other, url, &[]).await, belongs);
+    assert_start_refused(&on(&other, url, &[]).await, belongs);
     for (changed, why) in [
         (("AWS_ACCESS_KEY_ID", "hush"), "refuses these keys"),
         (("AWS_SECRET_ACCESS_KEY", ""), "two parts"),
@@ -140,7 +148,7 @@ async fn a_start_refuses_what_it_cannot_keep_content_in_and_says_what_to_do() {
             "without a user",
         ),
     ] {
-        refused(&on(&data, url, &[changed]).await, why);
+        assert_start_refused(&on(&data, url, &[changed]).await, why);
     }
     for (url, why) in [
         ("s3://me:hush@pages/mine", "AWS_SECRET_ACCESS_KEY"),
@@ -148,20 +156,20 @@ async fn a_start_refuses_what_it_cannot_keep_content_in_and_says_what_to_do() {
         ("s3://nowhere/mine", "no such bucket"),
         ("s3://pages/elsewhere", "objects that pages need"),
     ] {
-        refused(&on(&data, url, &[]).await, why);
+        assert_start_refused(&on(&data, url, &[]).await, why);
     }
-    bucket.set(Mood::Down);
-    refused(&on(&data, url, &[]).await, "does not answer as it should");
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::Unavailable);
+    assert_start_refused(&on(&data, url, &[]).await, "does not answer as it should");
+    bucket.set_fault(BucketFault::None);
     // What was emptied is not taken for what is new.
     let before = bucket.objects(std::mem::take);
-    refused(
+    assert_start_refused(
         &on(&data, url, &[]).await,
         "are the bucket, the prefix and the endpoint",
     );
     bucket.objects(|objects| *objects = before);
     bucket.objects(|objects| objects.insert("pages/theirs/letters".to_owned(), "x".into()));
-    refused(
+    assert_start_refused(
         &on(&other, "s3://pages/theirs", &[]).await,
         "such as letters",
     );
@@ -171,7 +179,7 @@ async fn a_start_refuses_what_it_cannot_keep_content_in_and_says_what_to_do() {
         let arguments = [command, to.to_str().unwrap()];
         let arguments = &arguments[..if command == "backup" { 2 } else { 1 }];
         let ran = svc().run(data.path(), arguments).await;
-        refused(&ran, "work while that runs");
+        assert_start_refused(&ran, "work while that runs");
     }
 }
 
@@ -179,20 +187,20 @@ async fn a_start_refuses_what_it_cannot_keep_content_in_and_says_what_to_do() {
 #[tokio::test]
 async fn a_store_without_conditions_is_claimed_all_the_same() {
     let bucket = Bucket::start().await;
-    bucket.set(Mood::Plain);
-    let server = serving(&bucket, "mine").await;
+    bucket.set_fault(BucketFault::NoConditionalWrites);
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     let other = TempDir::new().unwrap();
-    let output = start(&bucket, &other, "s3://pages/mine", &[]).await;
-    refused(&output, "belongs to another installation");
+    let output = run_refused_start(&bucket, &other, "s3://pages/mine", &[]).await;
+    assert_start_refused(&output, "belongs to another installation");
     let server = server.restart().await;
-    view(&server, "one").await.expect(200);
+    get_page(&server, "one").await.expect(200);
 }
 
 #[tokio::test]
 async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
     let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
+    let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     let folder = TempDir::new().unwrap();
     let to = folder.path().join("backup");
@@ -204,10 +212,10 @@ async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
         (&json!(true), &json!([]))
     );
     publish(&server, "two").await.expect(201);
-    bucket.asked();
+    bucket.take_requests();
     let again = back_up(&server).await.json();
     assert!(again["content"]["files"].as_u64() > made["content"]["files"].as_u64());
-    let read = bucket.asked();
+    let read = bucket.take_requests();
     let read = read
         .iter()
         .filter(|asked| asked.contains("pages/mine/"))
@@ -218,12 +226,12 @@ async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
         "and nothing that is there: {again}"
     );
     // A store that is away leaves the earlier backup as it is.
-    bucket.set(Mood::Down);
-    refused(
+    bucket.set_fault(BucketFault::Unavailable);
+    assert_start_refused(
         &back_up(&server).await,
         "the store of content is not reached",
     );
-    bucket.set(Mood::Well);
+    bucket.set_fault(BucketFault::None);
     let data = TempDir::new().unwrap();
     let restored = svc()
         .run(data.path(), &["restore", to.to_str().unwrap(), "--json"])
@@ -232,15 +240,15 @@ async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
     let found: Value = svc().run(data.path(), &["check", "--json"]).await.json();
     assert_eq!(found["errors"], json!([]));
     // It is another installation; as the message says, the claim of one that is no more is deleted.
-    let start = async || start(&bucket, &data, "s3://pages/mine", &[]).await;
-    refused(&start().await, "belongs to another installation");
+    let start = async || run_refused_start(&bucket, &data, "s3://pages/mine", &[]).await;
+    assert_start_refused(&start().await, "belongs to another installation");
     drop(server);
     bucket.objects(|objects| objects.remove("pages/mine/installation"));
     let environment = bucket.environment();
-    let environment = borrowed(&environment);
+    let environment = borrow_values(&environment);
     let arguments = ["--content-url", "s3://pages/mine"];
     let process = svc()
-        .serve_with(&environment, &[], data.path(), &arguments)
+        .serve_with_environment(&environment, &[], data.path(), &arguments)
         .await;
     for name in ["/one", "/two"] {
         process.get(name).await.expect(200);
@@ -254,13 +262,13 @@ async fn a_container_is_given_its_key() {
     let bucket = Bucket::start().await;
     let (data, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let environment = bucket.environment_of_container(&other.path().join("word"));
-    let environment = borrowed(&environment);
+    let environment = borrow_values(&environment);
     let arguments = ["--content-url", "s3://pages/mine"];
     let process = svc()
-        .serve_with(&environment, &[], data.path(), &arguments)
+        .serve_with_environment(&environment, &[], data.path(), &arguments)
         .await;
     bucket.objects(|objects| assert!(objects.contains_key("pages/mine/installation")));
-    let asked = bucket.asked();
+    let asked = bucket.take_requests();
     let keys = asked.iter().filter(|asked| *asked == "GET keys").count();
     assert_eq!(keys, 1, "it is kept: {asked:?}");
     process.kill().await;
@@ -271,15 +279,17 @@ async fn nothing_tells_the_secret_of_the_bucket() {
     let bucket = Bucket::start().await;
     let data = TempDir::new().unwrap();
     let environment = bucket.environment();
-    let environment = borrowed(&environment);
+    let environment = borrow_values(&environment);
     let arguments = ["--content-url", "s3://pages/mine"];
     let mut with = environment.clone();
     with.push(("SVC_LOG", "trace"));
-    let process = svc().serve_with(&with, &[], data.path(), &arguments).await;
+    let process = svc()
+        .serve_with_environment(&with, &[], data.path(), &arguments)
+        .await;
     let page = json!({ "type": "html", "content": "<p>x", "name": "one" });
     let ready = async || (process.json(DEPLOY, &page).await.status == 201).then_some(());
-    until("the first page", ready).await;
-    bucket.set(Mood::Down);
+    wait_until("the first page", ready).await;
+    bucket.set_fault(BucketFault::Unavailable);
     let page = json!({ "type": "html", "content": "<p>y", "name": "two" });
     process
         .json(DEPLOY, &page)
@@ -290,7 +300,7 @@ async fn nothing_tells_the_secret_of_the_bucket() {
     config
         .envs(environment)
         .args(["config", "--content-url", "s3://pages/mine"]);
-    let config = finish(config).await;
+    let config = run_command(config).await;
     assert!(
         config.stdout.contains("secret_access_key = \"********\""),
         "{config:?}"

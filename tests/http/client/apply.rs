@@ -1,41 +1,41 @@
 //! `svc apply` and `svc pull`.
 
 use serde_json::json;
-use svc_tests::finish;
+use svc_tests::run_command;
 
-use super::Desk;
+use super::ClientFixture;
 
 const MANIFEST: &str = "project = \"Guest book\"\ndescription = \"Who was here\"\nhome = \"book\"\nrealtime = true\nagents = true\n\n[pages]\nbook = \"book.html\"\nabout = { file = \"about.md\", title = \"About us\" }\n";
 const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);\n";
 
 /// A desk with a folder that has something of everything.
-pub(super) async fn book() -> Desk {
-    let desk = Desk::new().await;
-    write(&desk);
-    desk
+pub(super) async fn start_with_folder() -> ClientFixture {
+    let fixture = ClientFixture::new().await;
+    write(&fixture);
+    fixture
 }
 
-fn write(desk: &Desk) {
-    desk.write("svc.toml", MANIFEST);
-    desk.write("book.html", "<!doctype html><title>Guest book</title>\n");
-    desk.write("about.md", "# About\n");
-    desk.write("migrations/0001_notes.sql", NOTES);
-    desk.write(
+fn write(fixture: &ClientFixture) {
+    fixture.write("svc.toml", MANIFEST);
+    fixture.write("book.html", "<!doctype html><title>Guest book</title>\n");
+    fixture.write("about.md", "# About\n");
+    fixture.write("migrations/0001_notes.sql", NOTES);
+    fixture.write(
         "migrations/0002_likes.sql",
         "ALTER TABLE notes ADD COLUMN likes INTEGER NOT NULL DEFAULT 0;\n",
     );
-    desk.write(
+    fixture.write(
         "actions/sign.sql",
         "INSERT INTO notes (text) VALUES (:text) RETURNING id\n",
     );
-    desk.write(
+    fixture.write(
         "actions/recent.sql",
         "-- The newest\nSELECT id, text, likes FROM notes ORDER BY id DESC LIMIT 20\n",
     );
 }
 
 /// Everything that a server has of the project, but for what counts and tells the time.
-async fn state(desk: &Desk) -> String {
+async fn project_state(fixture: &ClientFixture) -> String {
     let mut all = String::new();
     for arguments in [
         &["project", "list"][..],
@@ -44,16 +44,16 @@ async fn state(desk: &Desk) -> String {
         &["revision", "list", "about"],
         &["backend", "show"],
     ] {
-        all += &desk.said(arguments).await;
+        all += &fixture.run_for_stdout(arguments).await;
     }
     all
 }
 
 #[tokio::test]
 async fn the_server_becomes_as_the_folder_says_and_stays_so() {
-    let desk = book().await;
+    let fixture = start_with_folder().await;
     // The plan comes first, and nobody has said yes.
-    let planned = desk.run(&["apply"]).await;
+    let planned = fixture.run(&["apply"]).await;
     assert_eq!(planned.code, Some(8), "{planned:?}");
     for line in [
         "+ project   Guest book",
@@ -67,58 +67,65 @@ async fn the_server_becomes_as_the_folder_says_and_stays_so() {
     ] {
         assert!(planned.stderr.contains(line), "{line}: {planned:?}");
     }
-    assert_eq!(desk.json(&["project", "list"]).await["projects"], json!([]));
-    let plan = desk.json(&["apply", "--plan"]).await;
+    assert_eq!(
+        fixture.json(&["project", "list"]).await["projects"],
+        json!([])
+    );
+    let plan = fixture.json(&["apply", "--plan"]).await;
     assert_eq!(plan["applied"], false);
     assert_eq!(
         plan["plan"][0],
         json!({"change": "create", "kind": "project", "name": "Guest book"})
     );
-    desk.said(&["apply", "--yes", "-m", "First"]).await;
+    fixture
+        .run_for_stdout(&["apply", "--yes", "-m", "First"])
+        .await;
     assert_eq!(
-        desk.said(&["action", "call", "sign", "text=Hi"]).await,
+        fixture
+            .run_for_stdout(&["action", "call", "sign", "text=Hi"])
+            .await,
         "id\n1\n"
     );
-    assert_eq!(desk.raw("about").await, "# About\n");
-    let project = desk.json(&["project", "show", "Guest book"]).await;
+    assert_eq!(fixture.fetch_source("about").await, "# About\n");
+    let project = fixture.json(&["project", "show", "Guest book"]).await;
     assert_eq!(
         [&project["home"], &project["description"]],
         ["book", "Who was here"]
     );
-    let page = desk.json(&["frontend", "show", "about"]).await;
+    let page = fixture.json(&["frontend", "show", "about"]).await;
     assert_eq!(page["title"], "About us");
     // The second time there is nothing to do, and nothing is done.
-    let before = state(&desk).await;
-    let again = desk.json(&["apply", "--yes"]).await;
+    let before = project_state(&fixture).await;
+    let again = fixture.json(&["apply", "--yes"]).await;
     assert_eq!(again["plan"], json!([]));
-    assert_eq!(state(&desk).await, before);
+    assert_eq!(project_state(&fixture).await, before);
 }
 
 #[tokio::test]
 async fn changes_are_made_and_nothing_is_taken_away() {
-    let desk = book().await;
-    desk.said(&["apply", "--yes"]).await;
-    desk.write(
+    let fixture = start_with_folder().await;
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    fixture.write(
         "book.html",
         "<!doctype html><title>Guest book</title>\n<h1>Welcome</h1>\n",
     );
-    desk.write(
+    fixture.write(
         "actions/sign.sql",
         "INSERT INTO notes (text) VALUES (trim(:text)) RETURNING id\n",
     );
-    desk.write(
+    fixture.write(
         "migrations/0003_at.sql",
         "ALTER TABLE notes ADD COLUMN at TEXT;\n",
     );
-    std::fs::remove_file(desk.at("actions/recent.sql")).unwrap();
-    desk.write(
+    std::fs::remove_file(fixture.path_of("actions/recent.sql")).unwrap();
+    fixture.write(
         "svc.toml",
         &MANIFEST.replace(
             "about = { file = \"about.md\", title = \"About us\" }\n",
             "",
         ),
     );
-    let done = desk.run(&["apply", "--yes", "-m", "Welcome"]).await;
+    let done = fixture.run(&["apply", "--yes", "-m", "Welcome"]).await;
     assert!(done.success, "{done:?}");
     for line in [
         "~ page      book (+1 −0 lines)",
@@ -128,49 +135,56 @@ async fn changes_are_made_and_nothing_is_taken_away() {
     ] {
         assert!(done.stderr.contains(line), "{line}: {done:?}");
     }
-    assert_eq!(desk.raw("about").await, "# About\n");
-    desk.said(&["action", "call", "recent"]).await;
-    let releases = desk.said(&["frontend", "releases", "book"]).await;
+    assert_eq!(fixture.fetch_source("about").await, "# About\n");
+    fixture.run_for_stdout(&["action", "call", "recent"]).await;
+    let releases = fixture
+        .run_for_stdout(&["frontend", "releases", "book"])
+        .await;
     assert!(releases.contains("Welcome"), "{releases}");
     // What the platform refuses is refused before anything has changed.
-    let before = state(&desk).await;
-    desk.write("book.html", "<!doctype html><title>Changed</title>\n");
-    desk.write("actions/bad.sql", "SELECT * FROM nowhere");
-    let refused = desk.fails(1, &["apply", "--yes"]).await;
+    let before = project_state(&fixture).await;
+    fixture.write("book.html", "<!doctype html><title>Changed</title>\n");
+    fixture.write("actions/bad.sql", "SELECT * FROM nowhere");
+    let refused = fixture.run_for_failure(1, &["apply", "--yes"]).await;
     assert!(
         refused.starts_with("error: actions/bad.sql:1:15: ")
             && refused.matches("no such table").count() == 1,
         "{refused}"
     );
-    std::fs::remove_file(desk.at("actions/bad.sql")).unwrap();
-    desk.write("migrations/0004_drop.sql", "DROP TABLE notes;");
-    let refused = desk.fails(1, &["apply", "--yes"]).await;
+    std::fs::remove_file(fixture.path_of("actions/bad.sql")).unwrap();
+    fixture.write("migrations/0004_drop.sql", "DROP TABLE notes;");
+    let refused = fixture.run_for_failure(1, &["apply", "--yes"]).await;
     assert!(
         refused.starts_with("error: migrations/0004_drop.sql:1:"),
         "{refused}"
     );
-    std::fs::remove_file(desk.at("migrations/0004_drop.sql")).unwrap();
-    assert_eq!(state(&desk).await, before);
+    std::fs::remove_file(fixture.path_of("migrations/0004_drop.sql")).unwrap();
+    assert_eq!(project_state(&fixture).await, before);
     // An action of a table that is still to come cannot be tried before: it is said that something was done.
-    desk.write(
+    fixture.write(
         "migrations/0004_more.sql",
         "CREATE TABLE more (id INTEGER PRIMARY KEY);\n",
     );
-    desk.write("actions/bad.sql", "SELECT * FROM nowhere");
-    let refused = desk.fails(1, &["apply", "--yes"]).await;
+    fixture.write("actions/bad.sql", "SELECT * FROM nowhere");
+    let refused = fixture.run_for_failure(1, &["apply", "--yes"]).await;
     assert!(refused.contains("What was done stays"), "{refused}");
-    std::fs::remove_file(desk.at("actions/bad.sql")).unwrap();
-    desk.said(&["apply", "--yes"]).await;
-    assert!(desk.said(&["apply"]).await.starts_with("nothing to do"));
-    let before = state(&desk).await;
+    std::fs::remove_file(fixture.path_of("actions/bad.sql")).unwrap();
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    assert!(
+        fixture
+            .run_for_stdout(&["apply"])
+            .await
+            .starts_with("nothing to do")
+    );
+    let before = project_state(&fixture).await;
     // A migration is never changed after the fact.
-    desk.write(
+    fixture.write(
         "migrations/0001_notes.sql",
         "CREATE TABLE other (id INTEGER PRIMARY KEY);\n",
     );
-    let refused = desk.fails(5, &["apply", "--yes"]).await;
+    let refused = fixture.run_for_failure(5, &["apply", "--yes"]).await;
     assert!(refused.contains("0001_notes.sql"), "{refused}");
-    assert_eq!(state(&desk).await, before);
+    assert_eq!(project_state(&fixture).await, before);
 }
 
 #[tokio::test]
@@ -184,147 +198,167 @@ async fn a_killed_apply_goes_on() {
         "tools",
         "page",
     ];
-    let desk = book().await;
+    let fixture = start_with_folder().await;
     for point in points {
-        let mut dying = desk.command(&["apply", "--yes"]);
+        let mut dying = fixture.command(&["apply", "--yes"]);
         dying.env("SVC_FAULT", format!("apply.{point}"));
-        let output = finish(dying).await;
+        let output = run_command(dying).await;
         assert_eq!(output.code, None, "{point}: {output:?}");
     }
-    let done = desk.run(&["apply", "--yes"]).await;
+    let done = fixture.run(&["apply", "--yes"]).await;
     assert!(done.success, "{done:?}");
     assert!(
         !done.stderr.contains("+ project") && !done.stderr.contains("0001_notes.sql"),
         "{done:?}"
     );
-    assert_eq!(desk.json(&["apply"]).await["plan"], json!([]));
-    let list = desk.json(&["frontend", "list"]).await;
+    assert_eq!(fixture.json(&["apply"]).await["plan"], json!([]));
+    let list = fixture.json(&["frontend", "list"]).await;
     assert_eq!(list["frontends"].as_array().unwrap().len(), 2, "{list}");
     assert_eq!(
-        desk.json(&["project", "list"]).await["projects"]
+        fixture.json(&["project", "list"]).await["projects"]
             .as_array()
             .unwrap()
             .len(),
         1
     );
-    let detail = desk.json(&["backend", "show"]).await;
+    let detail = fixture.json(&["backend", "show"]).await;
     assert_eq!(detail["migrations"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn a_slug_that_is_taken_gets_a_suffix_and_keeps_it() {
-    let desk = book().await;
-    desk.write("other.md", "# Somebody else's");
-    desk.said(&["publish", "other.md", "--name", "book"]).await;
-    let done = desk.run(&["apply", "--yes"]).await;
+    let fixture = start_with_folder().await;
+    fixture.write("other.md", "# Somebody else's");
+    fixture
+        .run_for_stdout(&["publish", "other.md", "--name", "book"])
+        .await;
+    let done = fixture.run(&["apply", "--yes"]).await;
     assert!(done.stderr.contains("the page is `book-2`"), "{done:?}");
-    assert_eq!(desk.json(&["apply"]).await["plan"], json!([]));
+    assert_eq!(fixture.json(&["apply"]).await["plan"], json!([]));
     assert_eq!(
-        desk.json(&["project", "show", "Guest book"]).await["home"],
+        fixture.json(&["project", "show", "Guest book"]).await["home"],
         "book-2"
     );
-    desk.write("book.html", "<!doctype html><title>New</title>\n");
-    desk.said(&["apply", "--yes"]).await;
+    fixture.write("book.html", "<!doctype html><title>New</title>\n");
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
     assert_eq!(
-        desk.raw("book-2").await,
+        fixture.fetch_source("book-2").await,
         "<!doctype html><title>New</title>\n"
     );
 }
 
 #[tokio::test]
 async fn a_folder_becomes_as_the_server_is() {
-    let desk = book().await;
-    desk.said(&["apply", "--yes"]).await;
-    let pulled = desk
+    let fixture = start_with_folder().await;
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    let pulled = fixture
         .json(&["pull", "copy", "--project", "Guest book"])
         .await;
     assert_eq!(pulled["new"].as_array().unwrap().len(), 7, "{pulled}");
-    assert_eq!(desk.read("copy/migrations/0001.sql"), NOTES);
-    assert_eq!(desk.read("copy/about.md"), "# About\n");
+    assert_eq!(fixture.read("copy/migrations/0001.sql"), NOTES);
+    assert_eq!(fixture.read("copy/about.md"), "# About\n");
     for (command, folder) in [
         ("pull", "copy"),
         ("apply", "copy"),
         ("pull", "."),
         ("apply", "."),
     ] {
-        let said = desk.said(&[command, folder]).await;
+        let said = fixture.run_for_stdout(&[command, folder]).await;
         assert!(
             said.starts_with("nothing to do"),
             "{command} {folder}: {said}"
         );
     }
     // What somebody else has changed comes, once it is allowed to replace what is there.
-    desk.write("copy/about.md", "# About all of us\n");
-    desk.write(
+    fixture.write("copy/about.md", "# About all of us\n");
+    fixture.write(
         "copy/migrations/0003.sql",
         "CREATE TABLE more (id INTEGER PRIMARY KEY);\n",
     );
-    desk.write("copy/news.md", "# News\n");
-    let manifest = desk.read("copy/svc.toml");
-    desk.write("copy/svc.toml", &format!("{manifest}news = \"news.md\"\n"));
-    desk.said(&["apply", "copy", "--yes"]).await;
-    let refused = desk.run(&["pull"]).await;
+    fixture.write("copy/news.md", "# News\n");
+    let manifest = fixture.read("copy/svc.toml");
+    fixture.write("copy/svc.toml", &format!("{manifest}news = \"news.md\"\n"));
+    fixture.run_for_stdout(&["apply", "copy", "--yes"]).await;
+    let refused = fixture.run(&["pull"]).await;
     assert_eq!(refused.code, Some(8), "{refused:?}");
-    assert_eq!(desk.read("about.md"), "# About\n");
-    desk.said(&["pull", "--yes"]).await;
-    assert_eq!(desk.read("about.md"), "# About all of us\n");
-    assert_eq!(desk.read("news.md"), "# News\n");
+    assert_eq!(fixture.read("about.md"), "# About\n");
+    fixture.run_for_stdout(&["pull", "--yes"]).await;
+    assert_eq!(fixture.read("about.md"), "# About all of us\n");
+    assert_eq!(fixture.read("news.md"), "# News\n");
     assert!(
-        desk.read("svc.toml").starts_with(MANIFEST),
+        fixture.read("svc.toml").starts_with(MANIFEST),
         "what its author wrote stays"
     );
-    assert!(desk.said(&["apply"]).await.starts_with("nothing to do"));
+    assert!(
+        fixture
+            .run_for_stdout(&["apply"])
+            .await
+            .starts_with("nothing to do")
+    );
     // Two have migrated at once.
-    desk.write(
+    fixture.write(
         "migrations/0004.sql",
         "CREATE TABLE mine (id INTEGER PRIMARY KEY);\n",
     );
-    desk.write(
+    fixture.write(
         "copy/migrations/0004.sql",
         "CREATE TABLE theirs (id INTEGER PRIMARY KEY);\n",
     );
-    desk.said(&["apply", "copy", "--yes"]).await;
-    desk.fails(5, &["apply", "--yes"]).await;
-    desk.fails(5, &["pull", "--yes"]).await;
+    fixture.run_for_stdout(&["apply", "copy", "--yes"]).await;
+    fixture.run_for_failure(5, &["apply", "--yes"]).await;
+    fixture.run_for_failure(5, &["pull", "--yes"]).await;
     std::fs::rename(
-        desk.at("migrations/0004.sql"),
-        desk.at("migrations/0005_mine.sql"),
+        fixture.path_of("migrations/0004.sql"),
+        fixture.path_of("migrations/0005_mine.sql"),
     )
     .unwrap();
-    desk.said(&["pull", "--yes"]).await;
-    desk.said(&["apply", "--yes"]).await;
-    assert!(desk.said(&["backend", "show"]).await.contains("theirs"));
+    fixture.run_for_stdout(&["pull", "--yes"]).await;
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    assert!(
+        fixture
+            .run_for_stdout(&["backend", "show"])
+            .await
+            .contains("theirs")
+    );
 }
 
 #[tokio::test]
 async fn nothing_is_written_outside_of_the_folder() {
-    let desk = book().await;
-    desk.said(&["apply", "--yes"]).await;
-    let outside = desk.home.path();
-    std::fs::create_dir(desk.at("other")).unwrap();
-    std::os::unix::fs::symlink(outside, desk.at("other/link")).unwrap();
+    let fixture = start_with_folder().await;
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    let outside = fixture.home.path();
+    std::fs::create_dir(fixture.path_of("other")).unwrap();
+    std::os::unix::fs::symlink(outside, fixture.path_of("other/link")).unwrap();
     let absolute = format!("about = \"{}/about.md\"", outside.display());
     for page in [
         "about = \"../../about.md\"",
         "about = \"link/about.md\"",
         &absolute,
     ] {
-        desk.write(
+        fixture.write(
             "other/svc.toml",
             &format!("project = \"Guest book\"\n[pages]\nbook = \"book.html\"\n{page}\n"),
         );
-        let refused = desk.fails(1, &["pull", "other", "--yes"]).await;
+        let refused = fixture
+            .run_for_failure(1, &["pull", "other", "--yes"])
+            .await;
         assert!(
             refused.contains("Outside of the folder"),
             "{page}: {refused}"
         );
-        assert_eq!(super::files(&desk.at("other")), ["svc.toml"], "{page}");
+        assert_eq!(
+            super::list_files(&fixture.path_of("other")),
+            ["svc.toml"],
+            "{page}"
+        );
     }
-    desk.write(
+    fixture.write(
         "other/svc.toml",
         "project = \"Guest book\"\nactions = \"../elsewhere\"\n",
     );
-    let refused = desk.fails(1, &["pull", "other", "--yes"]).await;
+    let refused = fixture
+        .run_for_failure(1, &["pull", "other", "--yes"])
+        .await;
     assert!(refused.contains("Outside of the folder"), "{refused}");
-    assert!(super::files(outside).is_empty());
+    assert!(super::list_files(outside).is_empty());
 }

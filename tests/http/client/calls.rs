@@ -1,7 +1,7 @@
 //! Requests of the client, held against our own description of the API.
 
 use svc::client::endpoints;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 #[tokio::test]
 async fn everything_that_the_client_sends_is_described() {

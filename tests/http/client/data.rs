@@ -1,65 +1,71 @@
 //! `svc backend` and `svc action`.
 
 use serde_json::json;
-use svc_tests::until;
+use svc_tests::wait_until;
 
-use super::{Desk, fed, files};
-use crate::account::text;
+use super::{ClientFixture, list_files, run_with_input};
+use crate::owner::text;
 
 const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);\n";
 
 /// A desk with a project, its page `book`, a database and the action `sign`.
-async fn book() -> Desk {
-    let desk = Desk::new().await;
-    desk.said(&["project", "create", "Book"]).await;
-    desk.write("notes.sql", NOTES);
-    desk.said(&["backend", "create", "notes.sql"]).await;
-    desk.write("book.html", "<!doctype html><title>Book</title>");
-    desk.said(&["publish", "book.html", "--project", "Book"])
+async fn start_with_folder() -> ClientFixture {
+    let fixture = ClientFixture::new().await;
+    fixture.run_for_stdout(&["project", "create", "Book"]).await;
+    fixture.write("notes.sql", NOTES);
+    fixture
+        .run_for_stdout(&["backend", "create", "notes.sql"])
         .await;
-    desk.write(
+    fixture.write("book.html", "<!doctype html><title>Book</title>");
+    fixture
+        .run_for_stdout(&["publish", "book.html", "--project", "Book"])
+        .await;
+    fixture.write(
         "sign.sql",
         "-- Signs the book\nINSERT INTO notes (text) VALUES (:text) RETURNING id",
     );
-    desk.write(
+    fixture.write(
         "recent.sql",
         "SELECT id, text FROM notes ORDER BY id DESC LIMIT :most",
     );
-    desk.said(&["action", "define", "sign.sql", "recent.sql"])
+    fixture
+        .run_for_stdout(&["action", "define", "sign.sql", "recent.sql"])
         .await;
-    desk
+    fixture
 }
 
 #[tokio::test]
 async fn a_database_is_made_asked_and_migrated() {
-    let desk = book().await;
-    desk.write(
+    let fixture = start_with_folder().await;
+    fixture.write(
         "likes.sql",
         "ALTER TABLE notes ADD COLUMN likes INTEGER NOT NULL DEFAULT 0",
     );
-    let tried = desk
-        .said(&["backend", "migrate", "likes.sql", "--dry-run"])
+    let tried = fixture
+        .run_for_stdout(&["backend", "migrate", "likes.sql", "--dry-run"])
         .await;
     assert!(tried.contains("+ columns of notes (likes)"), "{tried}");
     for (status, note) in [("applied", "Likes"), ("already_applied", "Likes")] {
-        let done = desk
+        let done = fixture
             .json(&["backend", "migrate", "likes.sql", "--note", note])
             .await;
         assert_eq!(done["status"], status);
     }
-    let detail = desk.said(&["backend", "show"]).await;
+    let detail = fixture.run_for_stdout(&["backend", "show"]).await;
     assert!(
         detail.contains("id, text, likes") && detail.contains("Likes"),
         "{detail}"
     );
-    desk.write("drop.sql", "CREATE TABLE a (id INTEGER);\nDROP TABLE notes");
-    let refused = desk.fails(1, &["backend", "migrate", "drop.sql"]).await;
+    fixture.write("drop.sql", "CREATE TABLE a (id INTEGER);\nDROP TABLE notes");
+    let refused = fixture
+        .run_for_failure(1, &["backend", "migrate", "drop.sql"])
+        .await;
     assert!(
         refused.starts_with("error: drop.sql:2:") && !refused.contains("line 2"),
         "{refused}"
     );
     // Binds are texts, and JSON where it is said.
-    let inserted = desk
+    let inserted = fixture
         .run(&[
             "backend",
             "query",
@@ -69,15 +75,15 @@ async fn a_database_is_made_asked_and_migrated() {
         ])
         .await;
     assert_eq!(inserted.stderr, "1 row changed\n", "{inserted:?}");
-    let rows = desk
-        .said(&[
+    let rows = fixture
+        .run_for_stdout(&[
             "backend",
             "query",
             "SELECT text, likes, NULL AS empty FROM notes",
         ])
         .await;
     assert_eq!(rows, "text  likes  empty\n5     7      NULL\n");
-    let json = desk
+    let json = fixture
         .json(&[
             "backend",
             "query",
@@ -86,18 +92,19 @@ async fn a_database_is_made_asked_and_migrated() {
         ])
         .await;
     assert_eq!(json["rows"], json!([{"likes": 7}]));
-    let piped = fed(
-        desk.command(&["backend", "query", "-"]),
+    let piped = run_with_input(
+        fixture.command(&["backend", "query", "-"]),
         "SELECT count(*) AS n FROM notes",
     )
     .await;
     assert_eq!(piped.stdout, "n\n1\n");
     assert_eq!(
-        desk.said(&["backend", "realtime", "on"]).await,
+        fixture.run_for_stdout(&["backend", "realtime", "on"]).await,
         "rooms are on\n"
     );
     assert!(
-        desk.said(&["backend", "show"])
+        fixture
+            .run_for_stdout(&["backend", "show"])
             .await
             .contains("rooms       on")
     );
@@ -105,32 +112,41 @@ async fn a_database_is_made_asked_and_migrated() {
 
 #[tokio::test]
 async fn actions_are_defined_and_called() {
-    let desk = book().await;
-    let list = desk.json(&["action", "list"]).await;
+    let fixture = start_with_folder().await;
+    let list = fixture.json(&["action", "list"]).await;
     assert_eq!(list["actions"][1]["note"], "Signs the book");
     assert!(
-        desk.said(&["action", "show", "sign"])
+        fixture
+            .run_for_stdout(&["action", "show", "sign"])
             .await
             .contains("VALUES (:text)")
     );
-    desk.fails(4, &["action", "show", "nothing"]).await;
+    fixture
+        .run_for_failure(4, &["action", "show", "nothing"])
+        .await;
     assert_eq!(
-        desk.said(&["action", "call", "sign", "text=Hi"]).await,
+        fixture
+            .run_for_stdout(&["action", "call", "sign", "text=Hi"])
+            .await,
         "id\n1\n"
     );
-    let rows = desk
-        .said(&["action", "call", "recent", "most:=5", "--page", "book"])
+    let rows = fixture
+        .run_for_stdout(&["action", "call", "recent", "most:=5", "--page", "book"])
         .await;
     assert_eq!(rows, "id  text\n1   Hi\n");
-    let twice = desk.fails(5, &["action", "call", "sign", "text=Hi"]).await;
+    let twice = fixture
+        .run_for_failure(5, &["action", "call", "sign", "text=Hi"])
+        .await;
     assert!(twice.contains("UNIQUE constraint failed"), "{twice}");
-    let missing = desk.fails(1, &["action", "call", "sign"]).await;
+    let missing = fixture
+        .run_for_failure(1, &["action", "call", "sign"])
+        .await;
     assert!(missing.contains("missing: text"), "{missing}");
     // All or none, with every reason.
-    desk.write("bad.sql", "SELECT * FROM nowhere");
-    desk.write("worse.sql", "DROP TABLE notes");
-    let refused = desk
-        .fails(
+    fixture.write("bad.sql", "SELECT * FROM nowhere");
+    fixture.write("worse.sql", "DROP TABLE notes");
+    let refused = fixture
+        .run_for_failure(
             1,
             &["action", "define", "bad.sql", "worse.sql", "recent.sql"],
         )
@@ -141,52 +157,67 @@ async fn actions_are_defined_and_called() {
             && refused.matches("no such table").count() == 1,
         "{refused}"
     );
-    let tried = desk
-        .said(&["action", "define", "sign.sql", "--dry-run"])
+    let tried = fixture
+        .run_for_stdout(&["action", "define", "sign.sql", "--dry-run"])
         .await;
     assert!(tried.contains("already_applied"), "{tried}");
 }
 
 #[tokio::test]
 async fn a_database_is_copied_and_turned_back() {
-    let desk = book().await;
-    desk.said(&["action", "call", "sign", "text=One"]).await;
-    let at = until("a moment", async || {
-        let history = desk.json(&["backend", "history", "--limit", "1"]).await;
+    let fixture = start_with_folder().await;
+    fixture
+        .run_for_stdout(&["action", "call", "sign", "text=One"])
+        .await;
+    let at = wait_until("a moment", async || {
+        let history = fixture.json(&["backend", "history", "--limit", "1"]).await;
         history["newest"]
             .is_string()
             .then(|| text(&history["newest"]))
     })
     .await;
-    desk.said(&["action", "call", "sign", "text=Two"]).await;
-    desk.fails(8, &["backend", "restore", &at]).await;
-    let restored = desk.json(&["backend", "restore", &at, "--yes"]).await;
+    fixture
+        .run_for_stdout(&["action", "call", "sign", "text=Two"])
+        .await;
+    fixture
+        .run_for_failure(8, &["backend", "restore", &at])
+        .await;
+    let restored = fixture.json(&["backend", "restore", &at, "--yes"]).await;
     let count = async || {
-        desk.said(&["backend", "query", "SELECT count(*) AS n FROM notes"])
+        fixture
+            .run_for_stdout(&["backend", "query", "SELECT count(*) AS n FROM notes"])
             .await
     };
     assert_eq!(count().await, "n\n1\n");
-    desk.said(&["backend", "restore", &text(&restored["previous"]), "--yes"])
+    fixture
+        .run_for_stdout(&["backend", "restore", &text(&restored["previous"]), "--yes"])
         .await;
     assert_eq!(count().await, "n\n2\n");
     // A copy opens as what it is, and none is written over.
-    assert_eq!(desk.said(&["backend", "export"]).await, "book-acme.db\n");
-    let copy = rusqlite::Connection::open(desk.at("book-acme.db")).unwrap();
+    assert_eq!(
+        fixture.run_for_stdout(&["backend", "export"]).await,
+        "book-acme.db\n"
+    );
+    let copy = rusqlite::Connection::open(fixture.path_of("book-acme.db")).unwrap();
     let rows: u32 = copy
         .query_row("SELECT count(*) FROM notes", [], |row| row.get(0))
         .unwrap();
     assert_eq!(rows, 2);
-    let refused = desk.fails(1, &["backend", "export"]).await;
+    let refused = fixture.run_for_failure(1, &["backend", "export"]).await;
     assert!(refused.contains("--force"), "{refused}");
-    desk.said(&["backend", "export", "--force"]).await;
-    desk.said(&["backend", "export", "-o", "other.db"]).await;
+    fixture
+        .run_for_stdout(&["backend", "export", "--force"])
+        .await;
+    fixture
+        .run_for_stdout(&["backend", "export", "-o", "other.db"])
+        .await;
     assert_eq!(
-        desk.json(&["backend", "delete", "--yes"]).await["deleted"],
+        fixture.json(&["backend", "delete", "--yes"]).await["deleted"],
         true
     );
-    desk.fails(4, &["backend", "show"]).await;
+    fixture.run_for_failure(4, &["backend", "show"]).await;
     assert!(
-        !files(desk.folder.path())
+        !list_files(fixture.folder.path())
             .iter()
             .any(|name| name.contains("tmp")),
         "nothing is left over"

@@ -2,34 +2,34 @@
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use svc_tests::{Ask, until};
+use svc_tests::{ReadAnswer, wait_until};
 
-use super::{Desk, Running};
+use super::{ClientFixture, RunningCommand};
 
 #[tokio::test]
 async fn a_folder_is_served_and_applied_again_on_save() {
-    let desk = Desk::new().await;
-    desk.write(
+    let fixture = ClientFixture::new().await;
+    fixture.write(
         "svc.toml",
         "project = \"Book\"\n[pages]\nbook = \"book.html\"\n",
     );
-    desk.write("book.html", "<!doctype html><title>One</title>");
-    desk.write(
+    fixture.write("book.html", "<!doctype html><title>One</title>");
+    fixture.write(
         "migrations/0001.sql",
         "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT);",
     );
-    desk.write("actions/all.sql", "SELECT text FROM notes");
-    let mut command = desk.bare(&["dev", "--json"]);
-    command.env("TMPDIR", desk.home.path());
-    let mut dev = Running::start(&command);
-    let told: Value = serde_json::from_str(&dev.lines(1).await[0]).unwrap();
+    fixture.write("actions/all.sql", "SELECT text FROM notes");
+    let mut command = fixture.command_without_credential(&["dev", "--json"]);
+    command.env("TMPDIR", fixture.home.path());
+    let mut dev = RunningCommand::start(&command);
+    let told: Value = serde_json::from_str(&dev.wait_for_lines(1).await[0]).unwrap();
     let server = told["server"]
         .as_str()
         .unwrap()
         .trim_end_matches('/')
         .to_owned();
     assert_eq!(told["pages"][0]["slug"], "book");
-    let client = desk.server.client();
+    let client = fixture.server.client();
     let raw = async || {
         client
             .get(format!("{server}/book/raw"))
@@ -49,48 +49,51 @@ async fn a_folder_is_served_and_applied_again_on_save() {
     assert_eq!(raw().await, "<!doctype html><title>One</title>");
     op("all").await.expect(200);
     // A save is live, by itself.
-    desk.write("book.html", "<!doctype html><title>Two</title>");
-    until("the page", async || {
+    fixture.write("book.html", "<!doctype html><title>Two</title>");
+    wait_until("the page", async || {
         raw().await.contains("Two").then_some(())
     })
     .await;
-    desk.write("actions/one.sql", "SELECT 1 AS one");
-    until("the action", async || {
+    fixture.write("actions/one.sql", "SELECT 1 AS one");
+    wait_until("the action", async || {
         (op("one").await.status == 200).then_some(())
     })
     .await;
     // What is wrong is told, and the next save mends it.
-    desk.write("actions/bad.sql", "SELECT * FROM nowhere");
-    dev.hears("no such table").await;
-    std::fs::remove_file(desk.at("actions/bad.sql")).unwrap();
+    fixture.write("actions/bad.sql", "SELECT * FROM nowhere");
+    dev.wait_for_stderr("no such table").await;
+    std::fs::remove_file(fixture.path_of("actions/bad.sql")).unwrap();
     // A migration that is still being written begins the database anew.
-    desk.write(
+    fixture.write(
         "migrations/0001.sql",
         "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT, more TEXT);",
     );
-    desk.write("actions/more.sql", "SELECT more FROM notes");
-    until("the new database", async || {
+    fixture.write("actions/more.sql", "SELECT more FROM notes");
+    wait_until("the new database", async || {
         (op("more").await.status == 200).then_some(())
     })
     .await;
     assert!(raw().await.contains("Two"));
     dev.signal(Signal::TERM);
-    assert!(dev.ended().await.success(), "{}", dev.stderr());
+    assert!(dev.wait_for_exit().await.success(), "{}", dev.stderr());
     // Nothing is left of it, and the owner's server never knew.
-    let left: Vec<_> = std::fs::read_dir(desk.home.path()).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(fixture.home.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
-    assert_eq!(desk.json(&["project", "list"]).await["projects"], json!([]));
+    assert_eq!(
+        fixture.json(&["project", "list"]).await["projects"],
+        json!([])
+    );
 }
 
 #[tokio::test]
 async fn a_folder_without_a_manifest_is_not_served() {
-    let desk = Desk::new().await;
-    let refused = desk.fails(4, &["dev"]).await;
+    let fixture = ClientFixture::new().await;
+    let refused = fixture.run_for_failure(4, &["dev"]).await;
     assert!(
         refused.contains("svc.toml") && refused.contains("svc dev --begin"),
         "{refused}"
     );
-    assert!(super::files(desk.folder.path()).is_empty());
+    assert!(super::list_files(fixture.folder.path()).is_empty());
 }
 
 #[tokio::test]
@@ -102,12 +105,14 @@ async fn a_folder_begins_with_the_pages_that_it_has_or_with_a_first_one() {
             &["data", "guest-book", "notes"],
         ),
     ] {
-        let desk = Desk::new().await;
+        let fixture = ClientFixture::new().await;
         for name in there {
-            desk.write(name, "text");
+            fixture.write(name, "text");
         }
-        let mut dev = Running::start(&desk.bare(&["dev", "--begin", "--json"]));
-        let told: Value = serde_json::from_str(&dev.lines(1).await[0]).unwrap();
+        let mut dev = RunningCommand::start(
+            &fixture.command_without_credential(&["dev", "--begin", "--json"]),
+        );
+        let told: Value = serde_json::from_str(&dev.wait_for_lines(1).await[0]).unwrap();
         let pages = told["pages"].as_array().unwrap();
         let slugs: Vec<_> = pages
             .iter()
@@ -115,14 +120,14 @@ async fn a_folder_begins_with_the_pages_that_it_has_or_with_a_first_one() {
             .collect();
         assert_eq!(slugs, expected);
         dev.signal(Signal::TERM);
-        assert!(dev.ended().await.success(), "{}", dev.stderr());
+        assert!(dev.wait_for_exit().await.success(), "{}", dev.stderr());
         // It is there now, and stays as its author writes it.
-        let manifest = desk.read("svc.toml");
-        let again = desk.json(&["apply", "--plan"]).await;
+        let manifest = fixture.read("svc.toml");
+        let again = fixture.json(&["apply", "--plan"]).await;
         assert_eq!(
             again["plan"].as_array().unwrap().len(),
             expected.len() + 1 + usize::from(there.is_empty())
         );
-        assert_eq!(desk.read("svc.toml"), manifest);
+        assert_eq!(fixture.read("svc.toml"), manifest);
     }
 }

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use clap::Subcommand as _;
-use svc_tests::finish;
+use svc_tests::run_command;
 
 use crate::svc;
 
@@ -19,7 +19,7 @@ async fn every_command_is_in_the_document_and_answers_in_json() {
     for name in ours {
         assert!(DOCUMENT.contains(&format!("svc {name}")), "{name}");
         // Each takes `--json`, or is a group whose commands do.
-        let help = finish(command(&[name, "--help"])).await.stdout;
+        let help = run_command(command(&[name, "--help"])).await.stdout;
         let group = help.contains("Commands:");
         assert!(
             group || help.contains("--json") || ["completions", "man"].contains(&name),
@@ -31,23 +31,23 @@ async fn every_command_is_in_the_document_and_answers_in_json() {
 #[tokio::test]
 async fn shells_complete_and_the_manual_is_written() {
     for shell in ["bash", "zsh", "fish"] {
-        let output = finish(command(&["completions", shell])).await;
+        let output = run_command(command(&["completions", shell])).await;
         assert!(
             output.success && output.stdout.contains("unpublish"),
             "{shell}: {output:?}"
         );
     }
-    let script = finish(command(&["completions", "bash"])).await.stdout;
+    let script = run_command(command(&["completions", "bash"])).await.stdout;
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), script).unwrap();
     let complete =
         "source $0; COMP_WORDS=(svc publ) COMP_CWORD=1; _svc svc publ svc; echo ${COMPREPLY[*]}";
     let mut bash = Command::new("bash");
     bash.args(["-c", complete]).arg(file.path());
-    let completed = finish(bash).await;
+    let completed = run_command(bash).await;
     assert_eq!(completed.stdout, "publish\n", "{completed:?}");
     let directory = tempfile::TempDir::new().unwrap();
-    let written = finish(command(&["man", directory.path().to_str().unwrap()])).await;
+    let written = run_command(command(&["man", directory.path().to_str().unwrap()])).await;
     assert!(written.success, "{written:?}");
     for (page, text) in [
         ("svc.1", "svc\\-publish(1)"),

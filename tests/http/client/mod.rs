@@ -1,14 +1,14 @@
 //! The client's commands as processes, against the real server as a process of its own.
 
+mod all_commands;
 mod apply;
 mod calls;
+mod concurrent_changes;
 mod data;
 mod dev;
 mod document;
-mod every;
 mod failures;
 mod hostile;
-mod meanwhile;
 mod pages;
 mod publish;
 mod session;
@@ -21,14 +21,14 @@ use std::sync::{Arc, Mutex};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use svc_tests::{Output, Process, finish, until};
+use svc_tests::{Output, Process, run_command, wait_until};
 use tempfile::TempDir;
 
-use crate::account::text;
+use crate::owner::text;
 use crate::svc;
 
 /// Somebody at a shell, with a server, a credential for it, and a folder to work in.
-struct Desk {
+struct ClientFixture {
     server: Process,
     credential: String,
     data: TempDir,
@@ -36,13 +36,13 @@ struct Desk {
     folder: TempDir,
 }
 
-impl Desk {
+impl ClientFixture {
     async fn new() -> Self {
-        Self::on(&[]).await
+        Self::with_server_options(&[]).await
     }
 
     /// Starts a desk with options of the server.
-    async fn on(options: &[&str]) -> Self {
+    async fn with_server_options(options: &[&str]) -> Self {
         let data = TempDir::new().unwrap();
         let make = ["namespace", "create", "acme", "--plan", "pro", "--json"];
         let made = svc().run(data.path(), &make).await.json();
@@ -56,11 +56,11 @@ impl Desk {
     }
 
     /// A desk whose owner may ask more often than a person does.
-    async fn busy() -> Self {
+    async fn without_owner_rate_limit() -> Self {
         // Read at the start alone.
         let settings = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(settings.path(), "[limits]\nowner_burst = 100000\n").unwrap();
-        Self::on(&["--config", settings.path().to_str().unwrap()]).await
+        Self::with_server_options(&["--config", settings.path().to_str().unwrap()]).await
     }
 
     fn url(&self) -> String {
@@ -68,7 +68,7 @@ impl Desk {
     }
 
     /// A command without a server and without a credential in its environment.
-    fn bare(&self, arguments: &[&str]) -> Command {
+    fn command_without_credential(&self, arguments: &[&str]) -> Command {
         let mut command = svc().command();
         command
             .args(arguments)
@@ -80,18 +80,18 @@ impl Desk {
 
     /// A command of the owner.
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.bare(arguments);
+        let mut command = self.command_without_credential(arguments);
         command.env("SVC_SERVER", self.url());
         command.env("SVC_CREDENTIAL", &self.credential);
         command
     }
 
     async fn run(&self, arguments: &[&str]) -> Output {
-        finish(self.command(arguments)).await
+        run_command(self.command(arguments)).await
     }
 
     /// The text that a command prints that succeeds.
-    async fn said(&self, arguments: &[&str]) -> String {
+    async fn run_for_stdout(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments).await;
         assert!(output.success, "{arguments:?}: {output:?}");
         output.stdout
@@ -104,35 +104,35 @@ impl Desk {
     }
 
     /// Runs a command that fails with a number, and returns its message.
-    async fn fails(&self, code: i32, arguments: &[&str]) -> String {
+    async fn run_for_failure(&self, code: i32, arguments: &[&str]) -> String {
         let output = self.run(arguments).await;
         assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");
         output.stderr
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    fn path_of(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     fn write(&self, name: &str, text: &str) {
-        let path = self.at(name);
+        let path = self.path_of(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
     fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.at(name)).unwrap()
+        std::fs::read_to_string(self.path_of(name)).unwrap()
     }
 
     /// The source that a slug has.
-    async fn raw(&self, slug: &str) -> String {
+    async fn fetch_source(&self, slug: &str) -> String {
         let answer = self.server.get(&format!("/{slug}/raw")).await.expect(200);
         answer.text().to_owned()
     }
 }
 
 /// Runs a command to its end, with a text on its standard input.
-pub(crate) async fn fed(mut command: Command, input: &str) -> Output {
+pub(crate) async fn run_with_input(mut command: Command, input: &str) -> Output {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -156,13 +156,13 @@ pub(crate) async fn fed(mut command: Command, input: &str) -> Output {
 }
 
 /// A command that goes on until it is told to stop. Dropping it kills it.
-struct Running {
+struct RunningCommand {
     child: Child,
     stdout: Arc<Mutex<String>>,
     stderr: Arc<Mutex<String>>,
 }
 
-impl Running {
+impl RunningCommand {
     /// Starts it with ears for Ctrl-C, which what a shell runs in the background ignores, and its children.
     fn start(command: &Command) -> Self {
         let mut heard = Command::new("/usr/bin/env");
@@ -184,8 +184,8 @@ impl Running {
         }
         let mut child = heard.spawn().unwrap();
         Self {
-            stdout: listen(child.stdout.take().unwrap()),
-            stderr: listen(child.stderr.take().unwrap()),
+            stdout: collect_output(child.stdout.take().unwrap()),
+            stderr: collect_output(child.stderr.take().unwrap()),
             child,
         }
     }
@@ -199,8 +199,8 @@ impl Running {
     }
 
     /// Waits until it has printed so many lines; returns all of them.
-    async fn lines(&self, count: usize) -> Vec<String> {
-        until("lines of a command", async || {
+    async fn wait_for_lines(&self, count: usize) -> Vec<String> {
+        wait_until("lines of a command", async || {
             let lines: Vec<_> = self.stdout().lines().map(str::to_owned).collect();
             (lines.len() >= count).then_some(lines)
         })
@@ -208,22 +208,22 @@ impl Running {
     }
 
     /// Waits until it has said something on standard error.
-    async fn hears(&self, text: &str) {
+    async fn wait_for_stderr(&self, text: &str) {
         let heard = async || self.stderr().contains(text).then_some(());
-        until(text, heard).await;
+        wait_until(text, heard).await;
     }
 
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    async fn ended(&mut self) -> std::process::ExitStatus {
+    async fn wait_for_exit(&mut self) -> std::process::ExitStatus {
         let child = &mut self.child;
-        until("a command to end", async || child.try_wait().unwrap()).await
+        wait_until("a command to end", async || child.try_wait().unwrap()).await
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         // One that has ended already is what we want.
         let _ = self.child.kill();
@@ -231,7 +231,7 @@ impl Drop for Running {
     }
 }
 
-fn listen(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
+fn collect_output(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
     use std::io::BufRead as _;
     let heard = Arc::new(Mutex::new(String::new()));
     let said = Arc::clone(&heard);
@@ -246,6 +246,6 @@ fn listen(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
 }
 
 /// The names of the files below a folder, sorted.
-fn files(folder: &Path) -> Vec<String> {
+fn list_files(folder: &Path) -> Vec<String> {
     svc_tests::disk::names(folder)
 }

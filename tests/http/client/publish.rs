@@ -3,39 +3,39 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
-use svc_tests::finish;
+use svc_tests::run_command;
 
-use super::{Desk, fed};
-use crate::account::text;
+use super::{ClientFixture, run_with_input};
+use crate::owner::text;
 
 #[tokio::test]
 async fn files_become_links_without_a_login() {
-    let desk = Desk::new().await;
-    desk.write("hello.md", "# Hello\n");
-    desk.write("table.csv", "a,b\n1,2\n");
-    desk.write("main.rs", "fn main() {}\n");
-    let mut command = desk.bare(&[
+    let fixture = ClientFixture::new().await;
+    fixture.write("hello.md", "# Hello\n");
+    fixture.write("table.csv", "a,b\n1,2\n");
+    fixture.write("main.rs", "fn main() {}\n");
+    let mut command = fixture.command_without_credential(&[
         "publish",
         "hello.md",
         "table.csv",
         "main.rs",
         "--server",
-        &desk.url(),
+        &fixture.url(),
     ]);
     command.env_remove("SVC_CREDENTIAL");
-    let output = finish(command).await;
+    let output = run_command(command).await;
     assert!(output.success, "{output:?}");
     let urls: Vec<_> = output.stdout.lines().collect();
     assert_eq!(urls.len(), 3, "{output:?}");
     let slug = |url: &str| url.rsplit('/').next().unwrap().to_owned();
-    assert_eq!(desk.raw(&slug(urls[0])).await, "# Hello\n");
-    assert_eq!(desk.raw(&slug(urls[1])).await, "a,b\n1,2\n");
+    assert_eq!(fixture.fetch_source(&slug(urls[0])).await, "# Hello\n");
+    assert_eq!(fixture.fetch_source(&slug(urls[1])).await, "a,b\n1,2\n");
     assert_eq!(
-        desk.raw(&slug(urls[2])).await,
+        fixture.fetch_source(&slug(urls[2])).await,
         "```rust\nfn main() {}\n```\n"
     );
     assert!(output.stderr.contains("svc unpublish"), "{output:?}");
-    let published = desk.json(&["publish", "hello.md", "table.csv"]).await;
+    let published = fixture.json(&["publish", "hello.md", "table.csv"]).await;
     let titles = [
         &published["published"][0]["title"],
         &published["published"][1]["title"],
@@ -45,7 +45,7 @@ async fn files_become_links_without_a_login() {
 
 #[tokio::test]
 async fn a_share_is_made_as_it_is_wanted() {
-    let desk = Desk::new().await;
+    let fixture = ClientFixture::new().await;
     let arguments = [
         "publish",
         "-",
@@ -59,61 +59,70 @@ async fn a_share_is_made_as_it_is_wanted() {
         "2h",
         "--json",
     ];
-    let output = fed(desk.command(&arguments), "{\"a\": 1}").await.json();
+    let output = run_with_input(fixture.command(&arguments), "{\"a\": 1}")
+        .await
+        .json();
     let share = &output["published"][0];
     assert_eq!([&share["slug"], &share["title"]], ["note", "A note"]);
-    assert_eq!(desk.raw("note").await, "{\"a\": 1}");
+    assert_eq!(fixture.fetch_source("note").await, "{\"a\": 1}");
     let day = |name: &str| text(&share[name])[..13].to_owned();
     assert_ne!(day("created_at"), day("expires_at"));
     // What comes without a name is Markdown.
-    let output = fed(
-        desk.command(&["publish", "-", "--name", "words"]),
+    let output = run_with_input(
+        fixture.command(&["publish", "-", "--name", "words"]),
         "# Words",
     )
     .await;
     assert!(output.success, "{output:?}");
-    let page = desk.server.get("/words").await.expect(200);
+    let page = fixture.server.get("/words").await.expect(200);
     assert!(page.html().contains("<h1"), "{}", page.html());
-    desk.write("a.md", "# Once");
-    let once = desk
+    fixture.write("a.md", "# Once");
+    let once = fixture
         .json(&["publish", "a.md", "--one-time", "--name", "once"])
         .await;
     assert_eq!(once["published"][0]["slug"], "once");
-    desk.server.get("/once/raw").await.expect(404);
+    fixture.server.get("/once/raw").await.expect(404);
 }
 
 #[tokio::test]
 async fn a_password_is_no_argument() {
-    let desk = Desk::new().await;
-    desk.write("a.md", "# Secret");
-    desk.write("password", "opensesame\nnot this\n");
-    let typed = fed(
-        desk.command(&["publish", "a.md", "--name", "typed", "--password"]),
+    let fixture = ClientFixture::new().await;
+    fixture.write("a.md", "# Secret");
+    fixture.write("password", "opensesame\nnot this\n");
+    let typed = run_with_input(
+        fixture.command(&["publish", "a.md", "--name", "typed", "--password"]),
         "opensesame\n",
     )
     .await;
     assert!(typed.success, "{typed:?}");
-    desk.said(&[
-        "publish",
-        "a.md",
-        "--name",
-        "read",
-        "--password-file",
-        "password",
-    ])
-    .await;
+    fixture
+        .run_for_stdout(&[
+            "publish",
+            "a.md",
+            "--name",
+            "read",
+            "--password-file",
+            "password",
+        ])
+        .await;
     for slug in ["typed", "read"] {
-        desk.server.get(&format!("/{slug}/raw")).await.expect(401);
+        fixture
+            .server
+            .get(&format!("/{slug}/raw"))
+            .await
+            .expect(401);
         let unlock = format!("/api/v1/auth/{slug}");
-        desk.server
+        fixture
+            .server
             .json(&unlock, &json!({"password": "opensesame"}))
             .await
             .expect(200);
     }
-    desk.fails(2, &["publish", "a.md", "--password=opensesame"])
+    fixture
+        .run_for_failure(2, &["publish", "a.md", "--password=opensesame"])
         .await;
-    let both = fed(
-        desk.command(&["publish", "-", "--password"]),
+    let both = run_with_input(
+        fixture.command(&["publish", "-", "--password"]),
         "opensesame\n",
     )
     .await;
@@ -122,39 +131,39 @@ async fn a_password_is_no_argument() {
 
 #[tokio::test]
 async fn a_share_is_deleted_by_its_token() {
-    let desk = Desk::new().await;
-    desk.write("a.md", "# Gone soon");
-    let made = desk.json(&["publish", "a.md", "--name", "gone"]).await;
+    let fixture = ClientFixture::new().await;
+    fixture.write("a.md", "# Gone soon");
+    let made = fixture.json(&["publish", "a.md", "--name", "gone"]).await;
     let (id, token) = (
         text(&made["published"][0]["id"]),
         text(&made["published"][0]["delete_token"]),
     );
     let wrong = format!("svcd_{}", "0".repeat(43));
-    let refused = fed(desk.command(&["unpublish", &id]), &wrong).await;
+    let refused = run_with_input(fixture.command(&["unpublish", &id]), &wrong).await;
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(!refused.stderr.contains(&wrong));
-    desk.server.get("/gone").await.expect(200);
-    let done = fed(
-        desk.bare(&["unpublish", &id, "--server", &desk.url()]),
+    fixture.server.get("/gone").await.expect(200);
+    let done = run_with_input(
+        fixture.command_without_credential(&["unpublish", &id, "--server", &fixture.url()]),
         &token,
     )
     .await;
     assert!(done.success, "{done:?}");
-    desk.server.get("/gone").await.expect(404);
+    fixture.server.get("/gone").await.expect(404);
 }
 
 #[tokio::test]
 async fn a_share_is_claimed_and_a_page_is_made() {
-    let desk = Desk::new().await;
-    desk.said(&["project", "create", "Shop"]).await;
-    desk.write("a.md", "# News");
-    let made = desk.json(&["publish", "a.md", "--name", "news"]).await;
+    let fixture = ClientFixture::new().await;
+    fixture.run_for_stdout(&["project", "create", "Shop"]).await;
+    fixture.write("a.md", "# News");
+    let made = fixture.json(&["publish", "a.md", "--name", "news"]).await;
     let (id, token) = (
         text(&made["published"][0]["id"]),
         text(&made["published"][0]["delete_token"]),
     );
-    let claimed = fed(
-        desk.command(&["frontend", "claim", &id, "--project", "Shop"]),
+    let claimed = run_with_input(
+        fixture.command(&["frontend", "claim", &id, "--project", "Shop"]),
         &token,
     )
     .await;
@@ -162,7 +171,7 @@ async fn a_share_is_claimed_and_a_page_is_made() {
         claimed.success && claimed.stdout.ends_with("/news\n"),
         "{claimed:?}"
     );
-    let page = desk
+    let page = fixture
         .json(&["publish", "a.md", "--project", "shop-acme"])
         .await;
     assert_eq!(page["published"][0]["slug"], "a");
@@ -171,28 +180,28 @@ async fn a_share_is_claimed_and_a_page_is_made() {
 
 #[tokio::test]
 async fn the_link_is_copied_and_opened_by_the_desktop() {
-    let desk = Desk::new().await;
-    desk.write("a.md", "# A");
+    let fixture = ClientFixture::new().await;
+    fixture.write("a.md", "# A");
     for (program, script) in [
         ("wl-copy", "#!/bin/sh\nexec /bin/cat > clipboard\n"),
         ("xdg-open", "#!/bin/sh\nprintf %s \"$1\" > opened\n"),
     ] {
-        desk.write(&format!("bin/{program}"), script);
+        fixture.write(&format!("bin/{program}"), script);
         let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(desk.at(&format!("bin/{program}")), executable).unwrap();
+        std::fs::set_permissions(fixture.path_of(&format!("bin/{program}")), executable).unwrap();
     }
-    let mut command = desk.command(&["publish", "a.md", "--copy", "--open"]);
+    let mut command = fixture.command(&["publish", "a.md", "--copy", "--open"]);
     command
-        .env("PATH", desk.at("bin"))
+        .env("PATH", fixture.path_of("bin"))
         .env("WAYLAND_DISPLAY", "wayland-0");
-    let output = finish(command).await;
+    let output = run_command(command).await;
     assert!(output.success, "{output:?}");
-    assert_eq!(desk.read("clipboard"), output.stdout.trim_end());
-    assert_eq!(desk.read("opened"), output.stdout.trim_end());
+    assert_eq!(fixture.read("clipboard"), output.stdout.trim_end());
+    assert_eq!(fixture.read("opened"), output.stdout.trim_end());
     // Without a desktop it is published all the same.
-    let mut command = desk.command(&["publish", "a.md", "--copy", "--open"]);
-    command.env("PATH", desk.at("nothing"));
-    let output = finish(command).await;
+    let mut command = fixture.command(&["publish", "a.md", "--copy", "--open"]);
+    command.env("PATH", fixture.path_of("nothing"));
+    let output = run_command(command).await;
     assert!(
         output.success && output.stderr.matches("warning:").count() == 2,
         "{output:?}"

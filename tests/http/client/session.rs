@@ -2,65 +2,83 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use svc_tests::finish;
+use svc_tests::run_command;
 
-use super::{Desk, fed};
+use super::{ClientFixture, run_with_input};
 
 #[tokio::test]
 async fn a_credential_is_kept_for_its_user_alone() {
-    let desk = Desk::new().await;
-    let login = desk.bare(&["login", &desk.url()]);
-    let output = fed(login, &format!("{}\n", desk.credential)).await;
+    let fixture = ClientFixture::new().await;
+    let login = fixture.command_without_credential(&["login", &fixture.url()]);
+    let output = run_with_input(login, &format!("{}\n", fixture.credential)).await;
     assert!(output.success, "{output:?}");
-    assert!(!output.stdout.contains(&desk.credential), "{output:?}");
-    let path = desk.home.path().join("svc/profiles.toml");
+    assert!(!output.stdout.contains(&fixture.credential), "{output:?}");
+    let path = fixture.home.path().join("svc/profiles.toml");
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
     assert!(
         std::fs::read_to_string(&path)
             .unwrap()
-            .contains(&desk.credential)
+            .contains(&fixture.credential)
     );
     // It is used without being named, and by its name.
     for arguments in [
         &["project", "list", "--json"][..],
         &["project", "list", "--json", "--profile", "default"],
     ] {
-        let output = finish(desk.bare(arguments)).await;
+        let output = run_command(fixture.command_without_credential(arguments)).await;
         assert_eq!(output.json()["projects"], serde_json::json!([]));
     }
     // Somebody else's eyes make it unusable.
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let output = finish(desk.bare(&["project", "list"])).await;
+    let output = run_command(fixture.command_without_credential(&["project", "list"])).await;
     assert_eq!(output.code, Some(1), "{output:?}");
-    assert!(output.stderr.contains("chmod 600") && !output.stderr.contains(&desk.credential));
+    assert!(output.stderr.contains("chmod 600") && !output.stderr.contains(&fixture.credential));
 }
 
 #[tokio::test]
 async fn profiles_are_chosen_and_forgotten() {
-    let desk = Desk::new().await;
+    let fixture = ClientFixture::new().await;
     for name in ["home", "work"] {
-        let login = desk.bare(&["login", &desk.url(), "--profile", name, "--json"]);
-        let output = fed(login, &desk.credential).await;
+        let login = fixture.command_without_credential(&[
+            "login",
+            &fixture.url(),
+            "--profile",
+            name,
+            "--json",
+        ]);
+        let output = run_with_input(login, &fixture.credential).await;
         assert_eq!(output.json()["profile"], name);
     }
-    let list = async || finish(desk.bare(&["profile", "list"])).await.stdout;
+    let list = async || {
+        run_command(fixture.command_without_credential(&["profile", "list"]))
+            .await
+            .stdout
+    };
     assert!(list().await.contains("*  work"), "{}", list().await);
-    assert!(finish(desk.bare(&["profile", "use", "home"])).await.success);
+    assert!(
+        run_command(fixture.command_without_credential(&["profile", "use", "home"]))
+            .await
+            .success
+    );
     assert!(list().await.contains("*  home"));
     // The environment names one to make, and one to forget, as it names one to use.
     let third = async |arguments: &[&str]| {
-        let mut command = desk.bare(arguments);
+        let mut command = fixture.command_without_credential(arguments);
         command.env("SVC_PROFILE", "third");
-        fed(command, &desk.credential).await
+        run_with_input(command, &fixture.credential).await
     };
-    let made = third(&["login", &desk.url(), "--json"]).await;
+    let made = third(&["login", &fixture.url(), "--json"]).await;
     assert_eq!(made.json()["profile"], "third");
-    assert!(finish(desk.bare(&["profile", "use", "home"])).await.success);
+    assert!(
+        run_command(fixture.command_without_credential(&["profile", "use", "home"]))
+            .await
+            .success
+    );
     assert!(third(&["logout"]).await.success);
     assert!(!list().await.contains("third") && list().await.contains("*  home"));
     assert!(
-        finish(desk.bare(&["logout", "--profile", "work"]))
+        run_command(fixture.command_without_credential(&["logout", "--profile", "work"]))
             .await
             .success
     );
@@ -70,26 +88,35 @@ async fn profiles_are_chosen_and_forgotten() {
         &["profile", "use", "work"],
         &["project", "list", "--profile", "work"],
     ] {
-        let output = finish(desk.bare(arguments)).await;
+        let output = run_command(fixture.command_without_credential(arguments)).await;
         assert_eq!(output.code, Some(4), "{output:?}");
     }
 }
 
 #[tokio::test]
 async fn what_is_no_credential_is_not_kept() {
-    let desk = Desk::new().await;
+    let fixture = ClientFixture::new().await;
     for (input, code) in [("svc_wrong\n", 3), ("\n", 1), ("", 1), ("a\u{1}b\n", 3)] {
-        let output = fed(desk.bare(&["login", &desk.url()]), input).await;
+        let output = run_with_input(
+            fixture.command_without_credential(&["login", &fixture.url()]),
+            input,
+        )
+        .await;
         assert_eq!(output.code, Some(code), "{input:?}: {output:?}");
-        assert!(!desk.home.path().join("svc").exists(), "{input:?}");
+        assert!(!fixture.home.path().join("svc").exists(), "{input:?}");
     }
     // A credential is no argument.
-    let output = finish(desk.bare(&["login", &desk.url(), &desk.credential])).await;
+    let output = run_command(fixture.command_without_credential(&[
+        "login",
+        &fixture.url(),
+        &fixture.credential,
+    ]))
+    .await;
     assert_eq!(output.code, Some(2), "{output:?}");
     // It would be readable on the way.
-    let output = fed(
-        desk.bare(&["login", "http://svc.example"]),
-        &desk.credential,
+    let output = run_with_input(
+        fixture.command_without_credential(&["login", "http://svc.example"]),
+        &fixture.credential,
     )
     .await;
     assert_eq!(output.code, Some(1));
@@ -98,18 +125,27 @@ async fn what_is_no_credential_is_not_kept() {
 
 #[tokio::test]
 async fn project_commands_go_where_they_are_sent() {
-    let desk = Desk::new().await;
-    desk.said(&["project", "create", "Shop"]).await;
-    let data = desk.data.path().to_str().unwrap();
+    let fixture = ClientFixture::new().await;
+    fixture.run_for_stdout(&["project", "create", "Shop"]).await;
+    let data = fixture.data.path().to_str().unwrap();
     // An operator's, of the data directory: it says whose they are.
-    let operators = finish(desk.bare(&["project", "list", "--data", data, "--json"]))
-        .await
-        .json();
+    let operators = run_command(
+        fixture.command_without_credential(&["project", "list", "--data", data, "--json"]),
+    )
+    .await
+    .json();
     assert_eq!(operators["projects"][0]["namespace"], "acme");
     // The owner's, of the server.
-    let owners = desk.json(&["project", "list"]).await;
+    let owners = fixture.json(&["project", "list"]).await;
     assert_eq!(owners["projects"][0]["workspace"]["slug"], "acme");
-    let mut both = desk.command(&["project", "show", "Shop", "--server", &desk.url(), "--json"]);
+    let mut both = fixture.command(&[
+        "project",
+        "show",
+        "Shop",
+        "--server",
+        &fixture.url(),
+        "--json",
+    ]);
     both.env("SVC_DATA", data);
-    assert_eq!(finish(both).await.json()["name"], "Shop");
+    assert_eq!(run_command(both).await.json()["name"], "Shop");
 }

@@ -7,10 +7,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use svc_tests::until;
+use svc_tests::wait_until;
 
-use super::Desk;
-use crate::account::text;
+use super::ClientFixture;
+use crate::owner::text;
 
 /// A command at a terminal, and the hands of a person.
 struct Terminal {
@@ -23,7 +23,9 @@ impl Terminal {
     /// Starts a command there.
     fn start(command: &Command) -> Self {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
-        let words: Vec<_> = words.map(|word| quoted(word.to_str().unwrap())).collect();
+        let words: Vec<_> = words
+            .map(|word| shell_quoted(word.to_str().unwrap()))
+            .collect();
         // A shell stands between, and is not to be the one that ends by Ctrl-C.
         let line = format!("exec {}", words.join(" "));
         let mut script = Command::new("/usr/bin/env");
@@ -63,18 +65,18 @@ impl Terminal {
     }
 
     /// Waits until the screen shows something.
-    async fn shows(&self, text: &str) {
+    async fn wait_for_text(&self, text: &str) {
         let seen = async || self.screen().contains(text).then_some(());
-        until(text, seen).await;
+        wait_until(text, seen).await;
     }
 
-    fn types(&mut self, keys: &str) {
+    fn type_keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
     /// Waits until the terminal hides what is typed, which it does a moment after the question.
-    async fn hides(&self) {
+    async fn wait_for_hidden_input(&self) {
         let hidden = async || {
             let id = self.child.id();
             let children =
@@ -88,29 +90,29 @@ impl Terminal {
                 .any(|one| one == "-echo")
                 .then_some(())
         };
-        until("what is typed to be hidden", hidden).await;
+        wait_until("what is typed to be hidden", hidden).await;
     }
 
     /// Waits until it has ended; answers its number, as a shell would have it, and the whole screen.
-    async fn ended(mut self) -> (i32, String) {
+    async fn wait_for_exit(mut self) -> (i32, String) {
         let child = &mut self.child;
-        let ended = until("the end", async || child.try_wait().unwrap()).await;
+        let ended = wait_until("the end", async || child.try_wait().unwrap()).await;
         let signal = ended.signal().map(|signal| 128 + signal);
         (ended.code().or(signal).unwrap(), self.screen())
     }
 
     /// Answers one question whose answer is hidden, and waits for the end.
-    async fn answered_unseen(self, question: &str, keys: &str) -> (i32, String) {
-        self.shows(question).await;
-        self.hides().await;
-        self.answered(question, keys).await
+    async fn answer_hidden_question(self, question: &str, keys: &str) -> (i32, String) {
+        self.wait_for_text(question).await;
+        self.wait_for_hidden_input().await;
+        self.answer_question(question, keys).await
     }
 
     /// Answers one question and waits for the end.
-    async fn answered(mut self, question: &str, keys: &str) -> (i32, String) {
-        self.shows(question).await;
-        self.types(keys);
-        self.ended().await
+    async fn answer_question(mut self, question: &str, keys: &str) -> (i32, String) {
+        self.wait_for_text(question).await;
+        self.type_keys(keys);
+        self.wait_for_exit().await
     }
 }
 
@@ -123,85 +125,95 @@ impl Drop for Terminal {
 }
 
 /// A word of the shell.
-fn quoted(word: &str) -> String {
+fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[tokio::test]
 async fn a_credential_is_typed_and_not_shown() {
-    let desk = Desk::new().await;
-    let login = || Terminal::start(&desk.bare(&["login", &desk.url()]));
-    let profiles = desk.home.path().join("svc/profiles.toml");
-    let wrong = login().answered_unseen("credential: ", "svc_wrong\r").await;
+    let fixture = ClientFixture::new().await;
+    let login = || Terminal::start(&fixture.command_without_credential(&["login", &fixture.url()]));
+    let profiles = fixture.home.path().join("svc/profiles.toml");
+    let wrong = login()
+        .answer_hidden_question("credential: ", "svc_wrong\r")
+        .await;
     assert_eq!(wrong.0, 3, "{wrong:?}");
     assert!(wrong.1.contains("Nothing was kept") && !wrong.1.contains("svc_wrong"));
-    let empty = login().answered_unseen("credential: ", "\r").await;
+    let empty = login().answer_hidden_question("credential: ", "\r").await;
     assert_eq!(empty.0, 1, "{empty:?}");
-    let interrupted = login().answered_unseen("credential: ", "\u{3}").await;
+    let interrupted = login()
+        .answer_hidden_question("credential: ", "\u{3}")
+        .await;
     assert_eq!(interrupted.0, 130, "{interrupted:?}");
     assert!(!profiles.exists());
 
-    let typed = format!("{}\r", desk.credential);
-    let (code, screen) = login().answered_unseen("credential: ", &typed).await;
+    let typed = format!("{}\r", fixture.credential);
+    let (code, screen) = login().answer_hidden_question("credential: ", &typed).await;
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("logged in to"), "{screen}");
-    assert!(!screen.contains(&desk.credential), "{screen}");
+    assert!(!screen.contains(&fixture.credential), "{screen}");
     let kept = std::fs::read_to_string(&profiles).unwrap();
-    assert!(kept.contains(&desk.credential));
+    assert!(kept.contains(&fixture.credential));
     let mode = std::fs::metadata(&profiles).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
 }
 
 #[tokio::test]
 async fn a_password_and_a_token_are_typed_and_not_shown() {
-    let desk = Desk::new().await;
-    desk.write("a.md", "# Secret");
-    let publish = desk.command(&["publish", "a.md", "--name", "secret", "--password"]);
+    let fixture = ClientFixture::new().await;
+    fixture.write("a.md", "# Secret");
+    let publish = fixture.command(&["publish", "a.md", "--name", "secret", "--password"]);
     let publish = Terminal::start(&publish);
-    let (code, screen) = publish.answered_unseen("password: ", "opensesame\r").await;
+    let (code, screen) = publish
+        .answer_hidden_question("password: ", "opensesame\r")
+        .await;
     assert_eq!(code, 0, "{screen}");
     assert!(!screen.contains("opensesame"), "{screen}");
     let unlock = json!({ "password": "opensesame" });
-    let unlocked = desk.server.json("/api/v1/auth/secret", &unlock).await;
+    let unlocked = fixture.server.json("/api/v1/auth/secret", &unlock).await;
     unlocked.expect(200);
 
-    let made = desk.json(&["publish", "a.md", "--name", "gone"]).await;
+    let made = fixture.json(&["publish", "a.md", "--name", "gone"]).await;
     let share = &made["published"][0];
     let (id, token) = (text(&share["id"]), text(&share["delete_token"]));
-    let unpublish = Terminal::start(&desk.command(&["unpublish", &id]));
+    let unpublish = Terminal::start(&fixture.command(&["unpublish", &id]));
     let (code, screen) = unpublish
-        .answered_unseen("token", &format!("{token}\r"))
+        .answer_hidden_question("token", &format!("{token}\r"))
         .await;
     assert_eq!(code, 0, "{screen}");
     assert!(!screen.contains(&token), "{screen}");
-    desk.server.get("/gone").await.expect(404);
+    fixture.server.get("/gone").await.expect(404);
 }
 
 /// Everything that asks first: with `n` and with Ctrl-C nothing happens, with `y` it does.
 #[tokio::test]
 async fn what_cannot_be_undone_asks_first() {
-    let desk = Desk::busy().await;
-    desk.said(&["project", "create", "Shop"]).await;
-    desk.write(
+    let fixture = ClientFixture::without_owner_rate_limit().await;
+    fixture.run_for_stdout(&["project", "create", "Shop"]).await;
+    fixture.write(
         "svc.toml",
         "project = \"Shop\"\n[pages]\nshop = \"shop.md\"\n",
     );
-    desk.write("shop.md", "# Shop");
-    desk.write("notes.sql", "CREATE TABLE notes (text TEXT);");
-    desk.said(&["backend", "create", "notes.sql"]).await;
-    let moments = desk.json(&["backend", "history", "--limit", "1"]).await;
+    fixture.write("shop.md", "# Shop");
+    fixture.write("notes.sql", "CREATE TABLE notes (text TEXT);");
+    fixture
+        .run_for_stdout(&["backend", "create", "notes.sql"])
+        .await;
+    let moments = fixture.json(&["backend", "history", "--limit", "1"]).await;
     let at = text(&moments["moments"][0]["at"]);
     // The state that each changes, and what is left of it.
     let state = async || {
-        let projects = desk.json(&["project", "list"]).await["projects"].clone();
+        let projects = fixture.json(&["project", "list"]).await["projects"].clone();
         if projects == json!([]) {
             return vec!["no project".to_owned()];
         }
-        let pages = desk.said(&["frontend", "list", "--json"]).await;
-        let backend = desk.run(&["backend", "show", "--json"]).await;
+        let pages = fixture
+            .run_for_stdout(&["frontend", "list", "--json"])
+            .await;
+        let backend = fixture.run(&["backend", "show", "--json"]).await;
         let backend = format!("{:?} {}", backend.code, backend.stdout);
         assert!(backend.starts_with("Some(0)") || backend.starts_with("Some(4)"));
-        vec![pages, backend, desk.read("shop.md")]
+        vec![pages, backend, fixture.read("shop.md")]
     };
     for arguments in [
         &["apply"][..],
@@ -212,21 +224,21 @@ async fn what_cannot_be_undone_asks_first() {
         &["project", "delete", "Shop"],
     ] {
         if arguments == ["pull"] {
-            desk.write("shop.md", "# Changed here");
+            fixture.write("shop.md", "# Changed here");
         }
         let before = state().await;
         for (keys, number) in [("n\r", 8), ("\r", 8), ("\u{3}", 130)] {
-            let asked = Terminal::start(&desk.command(arguments));
-            let (code, screen) = asked.answered("[y/N] ", keys).await;
+            let asked = Terminal::start(&fixture.command(arguments));
+            let (code, screen) = asked.answer_question("[y/N] ", keys).await;
             assert_eq!(code, number, "{arguments:?} {keys:?}: {screen}");
             assert_eq!(state().await, before, "{arguments:?} {keys:?}");
         }
-        let asked = Terminal::start(&desk.command(arguments));
-        let (code, screen) = asked.answered("[y/N] ", "y\r").await;
+        let asked = Terminal::start(&fixture.command(arguments));
+        let (code, screen) = asked.answer_question("[y/N] ", "y\r").await;
         assert_eq!(code, 0, "{arguments:?}: {screen}");
         assert_ne!(state().await, before, "{arguments:?}");
         let question = screen.lines().find(|line| line.contains("[y/N]")).unwrap();
-        let is_named = question.contains("`Shop`") && question.contains(&desk.url());
+        let is_named = question.contains("`Shop`") && question.contains(&fixture.url());
         assert!(is_named, "{arguments:?}: {question}");
     }
 }
@@ -234,31 +246,39 @@ async fn what_cannot_be_undone_asks_first() {
 /// A source is its author's: a terminal is shown what would steer it, a file or a program gets the exact bytes.
 #[tokio::test]
 async fn a_source_steers_no_terminal() {
-    let desk = Desk::new().await;
+    let fixture = ClientFixture::new().await;
     let source = "# A\n\u{1b}[2J\u{9b}31m\u{202e}b\r\n";
-    desk.said(&["project", "create", "Shop"]).await;
-    desk.write("a.md", source);
-    desk.said(&["publish", "a.md", "--project", "Shop"]).await;
-    assert_eq!(desk.said(&["frontend", "content", "a"]).await, source);
+    fixture.run_for_stdout(&["project", "create", "Shop"]).await;
+    fixture.write("a.md", source);
+    fixture
+        .run_for_stdout(&["publish", "a.md", "--project", "Shop"])
+        .await;
+    assert_eq!(
+        fixture.run_for_stdout(&["frontend", "content", "a"]).await,
+        source
+    );
     for arguments in [
         &["frontend", "content", "a"][..],
         &["frontend", "content", "a", "--json"],
     ] {
-        let shown = Terminal::start(&desk.command(arguments));
-        let (code, screen) = shown.ended().await;
+        let shown = Terminal::start(&fixture.command(arguments));
+        let (code, screen) = shown.wait_for_exit().await;
         assert_eq!(code, 0, "{screen}");
         assert!(
             screen.contains("[2J") && !screen.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
             "{screen:?}"
         );
     }
-    desk.said(&["frontend", "content", "a", "-o", "copy.md"])
+    fixture
+        .run_for_stdout(&["frontend", "content", "a", "-o", "copy.md"])
         .await;
-    assert_eq!(desk.read("copy.md"), source);
-    desk.write("notes.sql", "CREATE TABLE notes (text TEXT);");
-    desk.said(&["backend", "create", "notes.sql"]).await;
-    let export = Terminal::start(&desk.command(&["backend", "export", "-o", "-"]));
-    let (code, screen) = export.ended().await;
+    assert_eq!(fixture.read("copy.md"), source);
+    fixture.write("notes.sql", "CREATE TABLE notes (text TEXT);");
+    fixture
+        .run_for_stdout(&["backend", "create", "notes.sql"])
+        .await;
+    let export = Terminal::start(&fixture.command(&["backend", "export", "-o", "-"]));
+    let (code, screen) = export.wait_for_exit().await;
     assert!(
         code == 1 && screen.contains("nothing for a terminal"),
         "{screen:?}"
@@ -267,16 +287,16 @@ async fn a_source_steers_no_terminal() {
 
 #[tokio::test]
 async fn an_empty_folder_is_offered_a_beginning() {
-    let desk = Desk::new().await;
-    let dev = Terminal::start(&desk.bare(&["dev"]));
-    let (code, screen) = dev.answered("[y/N] ", "n\r").await;
+    let fixture = ClientFixture::new().await;
+    let dev = Terminal::start(&fixture.command_without_credential(&["dev"]));
+    let (code, screen) = dev.answer_question("[y/N] ", "n\r").await;
     assert_eq!(code, 4, "{screen}");
-    assert!(!desk.at("svc.toml").exists());
-    let mut dev = Terminal::start(&desk.bare(&["dev"]));
-    dev.shows("[y/N] ").await;
-    dev.types("y\r");
-    dev.shows("/home").await;
-    dev.types("\u{3}");
-    let (_, screen) = dev.ended().await;
+    assert!(!fixture.path_of("svc.toml").exists());
+    let mut dev = Terminal::start(&fixture.command_without_credential(&["dev"]));
+    dev.wait_for_text("[y/N] ").await;
+    dev.type_keys("y\r");
+    dev.wait_for_text("/home").await;
+    dev.type_keys("\u{3}");
+    let (_, screen) = dev.wait_for_exit().await;
     assert!(screen.contains("wrote svc.toml"), "{screen}");
 }

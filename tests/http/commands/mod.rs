@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use clap::Subcommand as _;
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, Output, Process, until};
+use svc_tests::{Output, Process, ReadAnswer, wait_until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -16,22 +16,22 @@ use crate::svc;
 const SOCKET: &str = "operators.sock";
 
 /// Deeds that lead to the points of death that are tried here.
-pub(crate) const DEEDS: [&str; 1] = ["operators"];
+pub(crate) const FAULT_GROUPS: [&str; 1] = ["operators"];
 
 /// A server as a process, and commands beside it.
-struct Site {
+struct CommandFixture {
     data: TempDir,
     server: Process,
     /// The commands that were run, each as its path.
     ran: BTreeSet<String>,
 }
 
-impl Site {
+impl CommandFixture {
     async fn start() -> Self {
         let data = TempDir::new().unwrap();
         let server = svc().serve(data.path(), &[]).await;
         let ready = async || (server.get("/readyz").await.status == 200).then_some(());
-        until("the guests to load", ready).await;
+        wait_until("the guests to load", ready).await;
         let ran = BTreeSet::new();
         Self { data, server, ran }
     }
@@ -47,7 +47,13 @@ impl Site {
     }
 
     /// Asks as the owner of a credential.
-    async fn ask(&self, credential: &str, method: Method, path: &str, body: &Value) -> u16 {
+    async fn send_request(
+        &self,
+        credential: &str,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> u16 {
         let url = self.server.url(path);
         let request = self.server.client().request(method, url);
         let request = request.bearer_auth(credential);
@@ -58,10 +64,11 @@ impl Site {
         request.answer().await.status
     }
 
-    async fn makes_project(&self, credential: &str) -> u16 {
+    async fn create_project(&self, credential: &str) -> u16 {
         let body = json!({ "name": "Shop" });
         let path = "/api/v1/projects";
-        self.ask(credential, Method::POST, path, &body).await
+        self.send_request(credential, Method::POST, path, &body)
+            .await
     }
 }
 
@@ -71,15 +78,15 @@ fn text(value: &Value) -> &str {
 
 #[tokio::test]
 async fn every_command_is_in_effect_when_it_is_answered() {
-    let mut site = Site::start().await;
+    let mut site = CommandFixture::start().await;
     let made = site.run(&["namespace", "create", "acme"]).await;
     let first = text(&made["credential"]).to_owned();
     let named = site.run(&["namespace", "list"]).await;
     assert_eq!(named["namespaces"][0]["slug"], "acme");
-    assert_eq!(site.makes_project(&first).await, 201);
-    assert_eq!(site.makes_project(&first).await, 403);
+    assert_eq!(site.create_project(&first).await, 201);
+    assert_eq!(site.create_project(&first).await, 403);
     site.run(&["namespace", "plan", "acme", "pro"]).await;
-    assert_eq!(site.makes_project(&first).await, 201);
+    assert_eq!(site.create_project(&first).await, 201);
 
     // Who is let in, and that it counts at once, is shown where users are.
     let nobody = [
@@ -102,14 +109,14 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     let key = site.run(&["key", "create", "acme"]).await;
     let second = text(&key["credential"]).to_owned();
     let projects = "/api/v1/projects";
-    let ask = async |site: &Site, with: &str| {
+    let send_request = async |site: &CommandFixture, with: &str| {
         let none = &Value::Null;
-        site.ask(with, Method::GET, projects, none).await
+        site.send_request(with, Method::GET, projects, none).await
     };
-    assert_eq!(ask(&site, &second).await, 200);
+    assert_eq!(send_request(&site, &second).await, 200);
     let revoke = ["key", "revoke", "acme", text(&key["key_id"])];
     site.run(&revoke).await;
-    assert_eq!(ask(&site, &second).await, 401);
+    assert_eq!(send_request(&site, &second).await, 401);
     let listed = site.run(&["key", "list", "acme"]).await;
     assert_eq!(listed["keys"].as_array().unwrap().len(), 2);
     assert!(listed["keys"][1]["revoked_at"].is_string());
@@ -118,7 +125,7 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     let project = text(&listed["projects"][0]["id"]).to_owned();
     let body = json!({ "type": "html", "content": "<p>Hello", "requested_slug": "page" });
     let path = format!("{projects}/{project}/frontends");
-    let published = site.ask(&first, Method::POST, &path, &body).await;
+    let published = site.send_request(&first, Method::POST, &path, &body).await;
     assert_eq!(published, 201);
     site.server.get("/page").await.expect(200);
     site.run(&["deployment", "disable", "page"]).await;
@@ -176,7 +183,7 @@ async fn every_command_is_in_effect_when_it_is_answered() {
         (&json!(2), &json!(true))
     );
     site.server.get("/page").await.expect(404);
-    assert_eq!(ask(&site, &first).await, 401);
+    assert_eq!(send_request(&site, &first).await, 401);
     let named = site.run(&["namespace", "list"]).await;
     assert_eq!(named, json!({ "namespaces": [] }));
 
@@ -202,7 +209,7 @@ fn operations() -> BTreeSet<String> {
 }
 
 /// The paths of a command: its own, or those of what is below it.
-fn paths(command: &clap::Command) -> Vec<String> {
+fn command_paths(command: &clap::Command) -> Vec<String> {
     let name = command.get_name();
     let below = command.get_subcommands();
     let below = below.filter(|below| below.get_name() != "help");
@@ -222,7 +229,7 @@ async fn a_server_that_dies_before_it_answers_has_done_it() {
     server.json("/api/v1/deploy", &body).await.expect(201);
     server.kill().await;
     let dying = svc()
-        .serve_until(Some("operators.done"), data.path(), &[])
+        .serve_to_fault(Some("operators.done"), data.path(), &[])
         .await;
     let disabled = svc()
         .run(data.path(), &["deployment", "disable", "page"])
@@ -232,7 +239,7 @@ async fn a_server_that_dies_before_it_answers_has_done_it() {
         disabled.stderr.contains("ended before it answered"),
         "{disabled:?}"
     );
-    let (status, _) = dying.ended().await;
+    let (status, _) = dying.wait_for_exit().await;
     assert!(!status.success());
     let server = svc().serve(data.path(), &[]).await;
     server.get("/page").await.expect(403);
@@ -262,13 +269,13 @@ async fn commands_without_a_server_wait_for_each_other_and_are_told_to_the_next(
             .all(|name| log.contains(&format!("namespace create {name} ")));
         all.then_some(())
     };
-    until("the log to name each command", said).await;
+    wait_until("the log to name each command", said).await;
     server.kill().await;
     // Each was said once.
     let server = svc().serve(data.path(), &[]).await;
     server.get("/healthz").await.expect(200);
     run(&["namespace", "create", "last"]).await;
     let said = async || server.stderr().contains("create last").then_some(());
-    until("the last command", said).await;
+    wait_until("the last command", said).await;
     assert!(!server.stderr().contains("namespace create a "));
 }

@@ -7,15 +7,15 @@ use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use svc_tests::until;
+use svc_tests::wait_until;
 use tempfile::TempDir;
 
-use super::{SOCKET, Site, text};
+use super::{CommandFixture, SOCKET, text};
 use crate::svc;
 
 #[tokio::test]
 async fn the_socket_is_its_owners_and_ends_with_the_server() {
-    let mut site = Site::start().await;
+    let mut site = CommandFixture::start().await;
     let path = site.data.path().join(SOCKET);
     let socket = std::fs::metadata(&path).unwrap();
     assert!(socket.file_type().is_socket());
@@ -36,13 +36,13 @@ async fn the_socket_is_its_owners_and_ends_with_the_server() {
         .json();
     assert_eq!(named["namespaces"][0]["slug"], "acme");
     site.server.signal(Signal::TERM);
-    let (status, _) = site.server.ended().await;
+    let (status, _) = site.server.wait_for_exit().await;
     assert!(status.success());
     assert!(!path.exists(), "it is gone");
 }
 
 /// Says something to the socket; returns what is answered.
-fn say(data: &Path, request: &[u8]) -> Value {
+fn send_to_socket(data: &Path, request: &[u8]) -> Value {
     let mut stream = UnixStream::connect(data.join(SOCKET)).unwrap();
     stream.write_all(request).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -53,28 +53,31 @@ fn say(data: &Path, request: &[u8]) -> Value {
 
 #[tokio::test]
 async fn what_is_no_request_of_this_version_is_told_why() {
-    let site = Site::start().await;
+    let site = CommandFixture::start().await;
     let version = env!("CARGO_PKG_VERSION");
-    let ask = |version: &str, operation: Value| {
+    let send_request = |version: &str, operation: Value| {
         let asked = json!({ "version": version, "actor": "me", "operation": operation });
-        say(site.data.path(), asked.to_string().as_bytes())
+        send_to_socket(site.data.path(), asked.to_string().as_bytes())
     };
     let list = json!({ "namespace": { "list": {} } });
-    let answered = ask(version, list.clone());
+    let answered = send_request(version, list.clone());
     assert_eq!(answered["answer"]["document"], "{\"namespaces\":[]}");
     let cases = [
-        (ask("0.0.1", list), "this command svc 0.0.1"),
+        (send_request("0.0.1", list), "this command svc 0.0.1"),
         (
-            ask(version, json!({ "nothing": {} })),
+            send_request(version, json!({ "nothing": {} })),
             "does not know this command",
         ),
         (
-            say(site.data.path(), b"GET / HTTP/1.1\r\n\r\n"),
+            send_to_socket(site.data.path(), b"GET / HTTP/1.1\r\n\r\n"),
             "none of this server's",
         ),
-        (say(site.data.path(), b""), "none of this server's"),
         (
-            say(site.data.path(), &vec![b'['; 1 << 16]),
+            send_to_socket(site.data.path(), b""),
+            "none of this server's",
+        ),
+        (
+            send_to_socket(site.data.path(), &vec![b'['; 1 << 16]),
             "none of this server's",
         ),
     ];
@@ -85,7 +88,7 @@ async fn what_is_no_request_of_this_version_is_told_why() {
 }
 
 /// Lines that the server answers to an operation.
-fn lines(data: &Path, operation: &Value) -> Vec<Value> {
+fn response_lines(data: &Path, operation: &Value) -> Vec<Value> {
     let version = env!("CARGO_PKG_VERSION");
     let asked = json!({ "version": version, "actor": "me", "operation": operation });
     let mut stream = UnixStream::connect(data.join(SOCKET)).unwrap();
@@ -99,13 +102,13 @@ fn lines(data: &Path, operation: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn what_takes_in_everything_is_the_servers_work_and_says_how_far_it_is() {
-    let mut site = Site::start().await;
+    let mut site = CommandFixture::start().await;
     let body = json!({ "content": "x", "name": "page" });
     site.server.json("/api/v1/deploy", &body).await.expect(201);
     let vault = TempDir::new().unwrap();
     let directory = vault.path().join("backup");
     let wanted = json!({ "backup": { "directory": directory } });
-    let said = lines(site.data.path(), &wanted);
+    let said = response_lines(site.data.path(), &wanted);
     let (answer, steps) = said.split_last().unwrap();
     assert!(!steps.is_empty(), "{said:?}");
     for step in steps {
@@ -126,7 +129,7 @@ async fn what_takes_in_everything_is_the_servers_work_and_says_how_far_it_is() {
     // What goes wrong is told as an operation's error is.
     let inside = site.data.path().join("backup");
     let inside = json!({ "backup": { "directory": inside } });
-    let refused = lines(site.data.path(), &inside);
+    let refused = response_lines(site.data.path(), &inside);
     let said = text(&refused.last().unwrap()["error"]);
     assert!(said.contains("inside the data directory"), "{said}");
 }
@@ -145,5 +148,5 @@ async fn a_path_that_is_too_long_for_a_socket_is_none_for_a_command() {
             .contains("namespace create acme")
             .then_some(())
     };
-    until("the server to say so", said).await;
+    wait_until("the server to say so", said).await;
 }

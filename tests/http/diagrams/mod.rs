@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use self::refusals::live;
+use self::refusals::active_content;
 
 /// The elements that a page of a diagram is made of.
 const ELEMENTS: [&str; 37] = [
@@ -116,7 +116,7 @@ async fn every_type_is_drawn_as_it_was() {
     let mut differing = Vec::new();
     for (name, source) in diagrams {
         let page = page(&server, publish(&server, "mermaid", &source).await).await;
-        assert_eq!(live(&page), Vec::<String>::new(), "{name}");
+        assert_eq!(active_content(&page), Vec::<String>::new(), "{name}");
         let [drawing] = drawings(&page)[..] else {
             panic!("{name}: {page}")
         };
@@ -155,7 +155,7 @@ async fn what_mermaid_draws_is_drawn() {
     ] {
         let answer = publish(&server, "mermaid", source).await;
         let page = page(&server, answer).await;
-        assert_eq!(live(&page), Vec::<String>::new(), "{source}");
+        assert_eq!(active_content(&page), Vec::<String>::new(), "{source}");
         let [drawing] = drawings(&page)[..] else {
             panic!("{source}: {page}")
         };

@@ -22,7 +22,7 @@ const LIVE: [&str; 8] = [
 /// Finds what could run, load or lead somewhere it should not, in a page that is written as ours are.
 ///
 /// It shares nothing with what wrote the page: it cuts the page into tags, and knows what may be in them.
-pub(super) fn live(page: &str) -> Vec<String> {
+pub(super) fn active_content(page: &str) -> Vec<String> {
     let mut found = Vec::new();
     // The foot is the platform's, and leads to its own pages.
     let mut rest = match page.split_once("<footer class=\"foot\"") {
@@ -105,7 +105,11 @@ async fn nothing_in_a_diagram_is_live() {
                 }
                 drawn.insert(name.clone());
                 let page = page(&server, answer).await;
-                assert_eq!(live(&page), Vec::<String>::new(), "{name} with {payload}");
+                assert_eq!(
+                    active_content(&page),
+                    Vec::<String>::new(),
+                    "{name} with {payload}"
+                );
             }
         }
     }
@@ -225,7 +229,7 @@ async fn a_broken_block_in_markdown_shows_its_source() {
     assert!(page.contains("A --&gt; [[["));
     assert!(page.contains("<pre class=\"mermaid-source\"><code>flowchart LR\n  A21 --&gt; B21"));
     for drawing in drawings(&page) {
-        assert_eq!(live(drawing), Vec::<String>::new());
+        assert_eq!(active_content(drawing), Vec::<String>::new());
     }
     let mut ids = BTreeSet::new();
     for (_, after) in page

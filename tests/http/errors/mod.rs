@@ -4,38 +4,43 @@ mod order;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 /// A request that must be refused, and the word that its detail must name.
-struct Bad {
+struct RefusedRequest {
     path: &'static str,
     body: Value,
     names: &'static str,
 }
 
-fn bad(path: &'static str, body: Value, names: &'static str) -> Bad {
-    Bad { path, body, names }
+fn refused_request(path: &'static str, body: Value, names: &'static str) -> RefusedRequest {
+    RefusedRequest { path, body, names }
 }
 
-async fn with_pages() -> TestServer {
+async fn start_with_pages() -> TestServer {
     let server = TestServer::start().await;
     for body in [
         json!({ "content": "x", "name": "page" }),
         json!({ "content": "x", "name": "safe", "password": "p" }),
     ] {
-        server.slug(&body).await;
+        server.publish_slug(&body).await;
     }
     server
 }
 
 #[track_caller]
-fn names(answer: &Answer, status: u16, code: &str, word: &str) {
+fn assert_detail_names(answer: &Answer, status: u16, code: &str, word: &str) {
     let problem = answer.problem(status, code);
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains(word), "{word}: {detail}");
 }
 
-fn wrong_types(path: &'static str, valid: &Value, field: &'static str, fits: &str) -> Vec<Bad> {
+fn wrong_types(
+    path: &'static str,
+    valid: &Value,
+    field: &'static str,
+    fits: &str,
+) -> Vec<RefusedRequest> {
     let values = [
         ("string", json!("text")),
         ("number", json!(7)),
@@ -48,7 +53,7 @@ fn wrong_types(path: &'static str, valid: &Value, field: &'static str, fits: &st
         .map(|(_, value)| {
             let mut body = valid.clone();
             body[field] = value;
-            bad(path, body, field)
+            refused_request(path, body, field)
         })
         .collect()
 }
@@ -57,7 +62,7 @@ const DEPLOY: &str = "/api/v1/deploy";
 const REPORTS: &str = "/api/v1/reports";
 const AUTH: &str = "/api/v1/auth/safe";
 
-fn table() -> Vec<Bad> {
+fn refused_requests() -> Vec<RefusedRequest> {
     let deploy = |field: &str, value: Value| {
         let mut body = json!({ "content": "x" });
         body[field] = value;
@@ -90,52 +95,52 @@ fn table() -> Vec<Bad> {
         table.extend(wrong_types(path, valid, field, fits));
     }
     table.extend([
-        bad(DEPLOY, json!({}), "content"),
-        bad(DEPLOY, json!({ "content": null }), "content"),
-        bad(DEPLOY, json!({ "content": "" }), "content"),
-        bad(DEPLOY, json!({ "content": " \n" }), "content"),
-        bad(DEPLOY, json!({ "type": "html" }), "content"),
-        bad(DEPLOY, deploy("type", json!("HTML")), "type"),
-        bad(DEPLOY, deploy("type", json!("")), "type"),
-        bad(DEPLOY, deploy("type", json!("pdf")), "type"),
-        bad(DEPLOY, deploy("title", json!("t".repeat(201))), "title"),
-        bad(DEPLOY, deploy("title", json!("ü".repeat(201))), "title"),
-        bad(DEPLOY, deploy("password", json!("")), "password"),
-        bad(
+        refused_request(DEPLOY, json!({}), "content"),
+        refused_request(DEPLOY, json!({ "content": null }), "content"),
+        refused_request(DEPLOY, json!({ "content": "" }), "content"),
+        refused_request(DEPLOY, json!({ "content": " \n" }), "content"),
+        refused_request(DEPLOY, json!({ "type": "html" }), "content"),
+        refused_request(DEPLOY, deploy("type", json!("HTML")), "type"),
+        refused_request(DEPLOY, deploy("type", json!("")), "type"),
+        refused_request(DEPLOY, deploy("type", json!("pdf")), "type"),
+        refused_request(DEPLOY, deploy("title", json!("t".repeat(201))), "title"),
+        refused_request(DEPLOY, deploy("title", json!("ü".repeat(201))), "title"),
+        refused_request(DEPLOY, deploy("password", json!("")), "password"),
+        refused_request(
             DEPLOY,
             deploy("password", json!("p".repeat(1025))),
             "password",
         ),
-        bad(
+        refused_request(
             DEPLOY,
             deploy("password", json!("ü".repeat(513))),
             "password",
         ),
-        bad(DEPLOY, deploy("slug", json!("x")), "slug"),
-        bad(DEPLOY, deploy("ttl_seconds", json!(60)), "ttl_seconds"),
-        bad(DEPLOY, deploy("Content", json!("x")), "Content"),
-        bad(REPORTS, json!({}), "slug"),
-        bad(REPORTS, json!({ "slug": "page" }), "reason"),
-        bad(REPORTS, json!({ "reason": "other" }), "slug"),
-        bad(REPORTS, report("slug", json!(null)), "slug"),
-        bad(REPORTS, report("reason", json!(null)), "reason"),
-        bad(REPORTS, report("reason", json!("spam")), "reason"),
-        bad(REPORTS, report("reason", json!("")), "reason"),
-        bad(
+        refused_request(DEPLOY, deploy("slug", json!("x")), "slug"),
+        refused_request(DEPLOY, deploy("ttl_seconds", json!(60)), "ttl_seconds"),
+        refused_request(DEPLOY, deploy("Content", json!("x")), "Content"),
+        refused_request(REPORTS, json!({}), "slug"),
+        refused_request(REPORTS, json!({ "slug": "page" }), "reason"),
+        refused_request(REPORTS, json!({ "reason": "other" }), "slug"),
+        refused_request(REPORTS, report("slug", json!(null)), "slug"),
+        refused_request(REPORTS, report("reason", json!(null)), "reason"),
+        refused_request(REPORTS, report("reason", json!("spam")), "reason"),
+        refused_request(REPORTS, report("reason", json!("")), "reason"),
+        refused_request(
             REPORTS,
             report("details", json!("d".repeat(4001))),
             "details",
         ),
-        bad(
+        refused_request(
             REPORTS,
             report("contact", json!("c".repeat(321))),
             "contact",
         ),
-        bad(REPORTS, report("email", json!("a@b")), "email"),
-        bad(AUTH, json!({}), "password"),
-        bad(AUTH, json!({ "password": null }), "password"),
-        bad(AUTH, json!({ "password": "p".repeat(1025) }), "password"),
-        bad(AUTH, json!({ "password": "p", "user": "u" }), "user"),
+        refused_request(REPORTS, report("email", json!("a@b")), "email"),
+        refused_request(AUTH, json!({}), "password"),
+        refused_request(AUTH, json!({ "password": null }), "password"),
+        refused_request(AUTH, json!({ "password": "p".repeat(1025) }), "password"),
+        refused_request(AUTH, json!({ "password": "p", "user": "u" }), "user"),
     ]);
     for name in [
         "",
@@ -155,18 +160,18 @@ fn table() -> Vec<Bad> {
         "%61",
         &"a".repeat(64),
     ] {
-        table.push(bad(DEPLOY, deploy("name", json!(name)), "name"));
+        table.push(refused_request(DEPLOY, deploy("name", json!(name)), "name"));
     }
     table
 }
 
 #[tokio::test]
 async fn every_bad_field_is_named_and_nothing_is_stored() {
-    let server = with_pages().await;
-    let before = server.stored();
-    let table = table();
+    let server = start_with_pages().await;
+    let before = server.snapshot();
+    let table = refused_requests();
     assert!(table.len() > 80);
-    for Bad {
+    for RefusedRequest {
         path,
         body,
         names: word,
@@ -174,14 +179,14 @@ async fn every_bad_field_is_named_and_nothing_is_stored() {
     {
         let answer = server.json(path, &body).answer().await;
         assert_eq!(answer.status, 400, "{path} {body}: {}", answer.text());
-        names(&answer, 400, "invalid_request", word);
+        assert_detail_names(&answer, 400, "invalid_request", word);
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }
 
 #[tokio::test]
 async fn the_longest_that_is_allowed_is_taken() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     server
         .deploy(&json!({
             "content": "x", "name": "n".repeat(63), "title": "ü".repeat(200), "password": "p".repeat(1024),
@@ -201,8 +206,8 @@ async fn the_longest_that_is_allowed_is_taken() {
 
 #[tokio::test]
 async fn what_is_no_json_is_invalid_json() {
-    let server = with_pages().await;
-    let before = server.stored();
+    let server = start_with_pages().await;
+    let before = server.snapshot();
     for body in [
         &b""[..],
         b"{",
@@ -225,13 +230,13 @@ async fn what_is_no_json_is_invalid_json() {
             assert_eq!(answer.json()["code"], "invalid_json", "{path} {text}");
         }
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }
 
 #[tokio::test]
 async fn json_that_is_no_object_is_an_invalid_request() {
-    let server = with_pages().await;
-    let before = server.stored();
+    let server = start_with_pages().await;
+    let before = server.snapshot();
     let share = json!(["<p>x</p>", "html", null, null, false, null]);
     for body in [
         json!(null),
@@ -251,21 +256,21 @@ async fn json_that_is_no_object_is_an_invalid_request() {
     let complaint = json!(["page", "other", null, null]);
     let answer = server.json(REPORTS, &complaint).answer().await;
     answer.problem(400, "invalid_request");
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }
 
 #[tokio::test]
 async fn a_name_twice_is_an_invalid_request() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     let body = "{\"content\":\"a\",\"content\":\"b\"}";
     let answer = server.post(DEPLOY).body(body).answer().await;
-    names(&answer, 400, "invalid_request", "content");
+    assert_detail_names(&answer, 400, "invalid_request", "content");
 }
 
 #[tokio::test]
 async fn unknown_query_parameters_are_named() {
-    let server = with_pages().await;
-    let before = server.stored();
+    let server = start_with_pages().await;
+    let before = server.snapshot();
     let valid = |path| match path {
         DEPLOY => json!({ "content": "x" }),
         REPORTS => json!({ "slug": "page", "reason": "other" }),
@@ -279,18 +284,18 @@ async fn unknown_query_parameters_are_named() {
             ("a=1&b=2", "a"),
         ] {
             let request = server.json(&format!("{path}?{query}"), &valid(path));
-            names(&request.answer().await, 400, "invalid_request", word);
+            assert_detail_names(&request.answer().await, 400, "invalid_request", word);
         }
         if path == AUTH {
             let request = server.post(&format!("{path}?next=1"));
             let kind = "application/x-www-form-urlencoded";
             let request = request.header("content-type", kind).body("password=p");
-            names(&request.answer().await, 400, "invalid_request", "next");
+            assert_detail_names(&request.answer().await, 400, "invalid_request", "next");
         }
     }
     let answer = server.get("/api/v1/openapi.json?x=1").answer().await;
-    names(&answer, 400, "invalid_request", "x");
-    assert_eq!(server.stored(), before);
+    assert_detail_names(&answer, 400, "invalid_request", "x");
+    assert_eq!(server.snapshot(), before);
     // An empty query has no parameter.
     let empty = server.json("/api/v1/deploy?", &valid(DEPLOY));
     empty.answer().await.expect(201);

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn bad_forms_are_refused_by_name() {
-    let server = with_pages().await;
+    let server = start_with_pages().await;
     for (body, word) in [
         ("", "password"),
         ("pass=p", "pass"),
@@ -18,14 +18,14 @@ async fn bad_forms_are_refused_by_name() {
             .body(body)
             .answer()
             .await;
-        names(&answer, 400, "invalid_request", word);
+        assert_detail_names(&answer, 400, "invalid_request", word);
     }
 }
 
 #[tokio::test]
 async fn encoded_bodies_are_not_read() {
-    let server = with_pages().await;
-    let before = server.stored();
+    let server = start_with_pages().await;
+    let before = server.snapshot();
     for path in [DEPLOY, REPORTS, AUTH] {
         for coding in ["gzip", "br", "x"] {
             let request = server.post(path).header("content-encoding", coding);
@@ -33,7 +33,7 @@ async fn encoded_bodies_are_not_read() {
             answer.problem(415, "unsupported_media_type");
         }
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     let request = server.post(DEPLOY).header("content-encoding", "identity");
     request
         .body("{\"content\":\"x\"}")
@@ -44,8 +44,8 @@ async fn encoded_bodies_are_not_read() {
 
 #[tokio::test]
 async fn content_that_cannot_be_rendered_says_where() {
-    let server = with_pages().await;
-    let before = server.stored();
+    let server = start_with_pages().await;
+    let before = server.snapshot();
     for (kind, content, line, column) in [
         ("json", "{\n  \"a\": 1,\n  oops\n}", 3, 3),
         ("json", "[1,\n2", 2, 2),
@@ -57,7 +57,7 @@ async fn content_that_cannot_be_rendered_says_where() {
         let place = (&problem["line"], &problem["column"]);
         assert_eq!(place, (&json!(line), &json!(column)), "{problem}");
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }
 
 /// Host, path, method, rate limit, credential, declared length, existence, query and body: of two mistakes the

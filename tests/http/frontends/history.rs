@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn the_history_has_pages() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     owner.frontend(&server, &project, "room").await;
     let room = format!("/{project}/frontends/room");
     for number in 0..5 {
@@ -60,7 +60,7 @@ async fn the_history_has_pages() {
 #[tokio::test]
 async fn views_survive_a_restart_and_retire_with_their_frontend() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     owner.frontend(&server, &project, "room").await;
     let room = format!("/{project}/frontends/room");
     for _ in 0..3 {
@@ -90,7 +90,7 @@ async fn without_a_sites_domain_pages_are_on_the_sites_host() {
         .settings(|settings| settings.base_url = Some("https://api.example.com".parse().unwrap()))
         .start()
         .await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     let made = owner.frontend(&server, &project, "room").await;
     assert_eq!(made["url"], "https://api.example.com/room");
     assert_eq!(made["api_base"], "https://api.example.com/room/api");
@@ -106,7 +106,7 @@ async fn without_a_sites_domain_pages_are_on_the_sites_host() {
 #[tokio::test]
 async fn a_frontend_can_be_deleted_while_it_is_created() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     let frontends = format!("/{project}/frontends");
     let large = json!({
         "type": "markdown", "content": "*slow* `work`\n\n".repeat(50_000), "requested_slug": "room",
@@ -118,7 +118,7 @@ async fn a_frontend_can_be_deleted_while_it_is_created() {
                 let first = listed["frontends"].get(0)?["state"].clone();
                 Some(first == "creating")
             };
-            let caught = until("the frontend to be listed", creating).await;
+            let caught = wait_until("the frontend to be listed", creating).await;
             owner
                 .delete(&server, &format!("{frontends}/room"))
                 .await
@@ -137,7 +137,7 @@ async fn a_frontend_can_be_deleted_while_it_is_created() {
         }
         caught.then_some(())
     };
-    until("a deletion in time", caught).await;
+    wait_until("a deletion in time", caught).await;
     server.get("/room").answer().await.problem(404, "not_found");
     assert_eq!(
         owner.frontend(&server, &project, "room").await["slug"],

@@ -14,8 +14,8 @@ fn rename(server: &TestServer, from: &str, to: &str) {
 #[tokio::test]
 async fn a_slug_in_the_form_of_an_id_is_never_given_out() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
-    let stored = server.stored();
+    let (owner, project) = start_fixture(&server).await;
+    let stored = server.snapshot();
     let body = json!({ "type": "markdown", "content": "# x", "requested_slug": UUID });
     let frontends = format!("/{project}/frontends");
     let frontend = owner.post(&server, &frontends, &body);
@@ -38,16 +38,16 @@ async fn a_slug_in_the_form_of_an_id_is_never_given_out() {
         let detail = text(&problem["detail"]);
         assert!(detail.contains(field) && detail.contains("id"), "{detail}");
     }
-    assert_eq!(server.stored(), stored);
+    assert_eq!(server.snapshot(), stored);
     // One digit less is a slug like others.
     let body = json!({ "content": "x", "name": &UUID[1..] });
-    assert_eq!(server.slug(&body).await, UUID[1..]);
+    assert_eq!(server.publish_slug(&body).await, UUID[1..]);
 }
 
 #[tokio::test]
 async fn a_page_that_has_such_a_slug_is_found_by_it() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     let room = owner.frontend(&server, &project, "room").await;
     rename(&server, "room", UUID);
     let path = format!("/{project}/frontends/{UUID}");
@@ -81,7 +81,7 @@ async fn a_page_that_has_such_a_slug_is_found_by_it() {
 #[tokio::test]
 async fn a_claimed_share_leaves_such_a_slug_behind() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     let share = json!({ "content": "# x", "type": "markdown", "name": "note" });
     let share = server.deploy(&share).await;
     rename(&server, "note", UUID);

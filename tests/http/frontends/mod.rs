@@ -5,12 +5,12 @@ mod ids;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 use crate::svc;
 
-async fn house(server: &TestServer) -> (Owner, String) {
+async fn start_fixture(server: &TestServer) -> (Owner, String) {
     let owner = Owner::new(server, "acme").await;
     let project = owner.project(server, "House").await;
     (owner, project)
@@ -19,7 +19,7 @@ async fn house(server: &TestServer) -> (Owner, String) {
 #[tokio::test]
 async fn a_frontend_is_what_it_was_made_of() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     let frontends = format!("/{project}/frontends");
     let port = server.address().port();
     for (kind, content) in [
@@ -74,7 +74,7 @@ async fn a_frontend_is_what_it_was_made_of() {
 #[tokio::test]
 async fn what_is_wrong_is_named_and_leaves_nothing() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     let frontends = format!("/{project}/frontends");
     for (body, code, says) in [
         (json!({ "content": "x" }), "invalid_request", "`type`"),
@@ -174,9 +174,9 @@ async fn what_is_wrong_is_named_and_leaves_nothing() {
 #[tokio::test]
 async fn slugs_are_shared_by_everybody() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     server
-        .slug(&json!({ "content": "x", "name": "room" }))
+        .publish_slug(&json!({ "content": "x", "name": "room" }))
         .await;
     for (wanted, given) in [("room", "room-2"), ("api", "api-2"), ("room", "room-3")] {
         assert_eq!(
@@ -207,7 +207,7 @@ async fn slugs_are_shared_by_everybody() {
 #[tokio::test]
 async fn a_source_is_answered_as_it_was_or_not_at_all() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     let made = owner.frontend(&server, &project, "room").await;
     let path = format!("/{project}/frontends/room/content");
     let sha = text(&made["content_sha256"]);
@@ -263,7 +263,7 @@ async fn a_source_is_answered_as_it_was_or_not_at_all() {
 #[tokio::test]
 async fn previews_are_immutable_unlisted_and_static() {
     let server = TestServer::start().await;
-    let (owner, project) = house(&server).await;
+    let (owner, project) = start_fixture(&server).await;
     owner.frontend(&server, &project, "room").await;
     let revisions = format!("/{project}/frontends/room/revisions");
     let base = text(&owner.get(&server, &revisions).await.json()["active_revision_id"]);
@@ -320,7 +320,7 @@ async fn previews_are_immutable_unlisted_and_static() {
         let page = server.get("/room").answer().await;
         (page.status == 403).then_some(())
     };
-    until("the page to be taken down", taken_down).await;
+    wait_until("the page to be taken down", taken_down).await;
     server.get(&path).answer().await.expect(403);
     let bare = path.trim_end_matches('/');
     server.get(bare).answer().await.expect(403);

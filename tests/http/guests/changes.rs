@@ -5,14 +5,18 @@ use super::*;
 #[tokio::test]
 async fn a_guest_that_cannot_be_loaded_leaves_the_old_one_in_its_place() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let good = install(&server, &file(&folder, "good", Manners::Good)).await;
+    let good = install(
+        &server,
+        &write_renderer(&folder, "good", RendererBehaviour::Good),
+    )
+    .await;
     let guests = server.data().join("guests/render");
     // As if the disk had lost it between the check and the load: the record names what is not there.
     let record = guests.join("installed.json");
     let text = std::fs::read_to_string(&record).unwrap();
     let mut changed: Value = serde_json::from_str(&text).unwrap();
     let mut lost = changed["serving"][0].clone();
-    let other = renderer("other", Manners::Good);
+    let other = renderer("other", RendererBehaviour::Good);
     lost["digest"] = json!(digest(&other));
     lost["file"] = json!("lost.wasm");
     changed["serving"].as_array_mut().unwrap().push(lost);
@@ -24,24 +28,34 @@ async fn a_guest_that_cannot_be_loaded_leaves_the_old_one_in_its_place() {
         let render = status(&server).await["render"].clone();
         (!render["failures"].as_array()?.is_empty()).then_some(render)
     };
-    let render = until("the failure to be said", noticed).await;
+    let render = wait_until("the failure to be said", noticed).await;
     assert_eq!(render["serving"], good["digest"]);
     assert!(
         render["failures"][0].to_string().contains("lost.wasm"),
         "{render}"
     );
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("good"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("good")
+    );
 
     // Installed once more, it is there, and is loaded at once although the record says nothing new.
     std::fs::write(guests.join("lost.wasm"), &other).unwrap();
     install(&server, &write(folder.path(), "other", &other)).await;
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("other"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("other")
+    );
 }
 
 #[tokio::test]
 async fn a_record_that_cannot_be_read_leaves_the_guest_in_its_place() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let good = install(&server, &file(&folder, "good", Manners::Good)).await;
+    let good = install(
+        &server,
+        &write_renderer(&folder, "good", RendererBehaviour::Good),
+    )
+    .await;
     let record = server.data().join("guests/render/installed.json");
     let whole = std::fs::read(&record).unwrap();
     let put = |text: &[u8]| {
@@ -56,19 +70,22 @@ async fn a_record_that_cannot_be_read_leaves_the_guest_in_its_place() {
             let said = svc::guests::status::read(server.data()).unwrap()?;
             (said.render.failures.is_empty() != is).then_some(())
         };
-        until("the server's words on its record", look).await;
+        wait_until("the server's words on its record", look).await;
     };
     failing(true).await;
     let render = status(&server).await["render"].clone();
     assert_eq!(render["serving"], good["digest"], "{render}");
     assert_eq!(render["failures"].as_array().unwrap().len(), 1, "{render}");
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("good"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("good")
+    );
     put(&whole);
     failing(false).await;
     assert_eq!(status(&server).await["render"]["digest"], good["digest"]);
     put(b"{");
     let server = server.restart().await;
-    assert_eq!(signed(page(&server, "# x").await.text()), None);
+    assert_eq!(page_signature(page(&server, "# x").await.text()), None);
 }
 
 /// The server makes the change itself: it serves, is written down and is in the audit before the command has its answer.
@@ -81,14 +98,24 @@ async fn a_change_is_in_effect_when_it_is_answered() {
     };
     let mut changes = 0;
     for sign in ["one", "two"] {
-        let installed = install(&server, &file(&folder, sign, Manners::Good)).await;
+        let installed = install(
+            &server,
+            &write_renderer(&folder, sign, RendererBehaviour::Good),
+        )
+        .await;
         says(&installed["digest"]);
-        assert_eq!(signed(page(&server, "# x").await.text()), Some(sign));
+        assert_eq!(
+            page_signature(page(&server, "# x").await.text()),
+            Some(sign)
+        );
         changes += 1;
     }
     let back = guest(&server, &["rollback", "render"]).await.json();
     says(&back["digest"]);
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("one")
+    );
     changes += 1;
     let audit = server.command(&svc(), &["audit", "--json"]).await;
     assert_eq!(
@@ -102,7 +129,8 @@ async fn a_change_is_in_effect_when_it_is_answered() {
 #[tokio::test]
 async fn operators_who_install_at_once_all_install() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let files = ["one", "two", "three", "four"].map(|sign| file(&folder, sign, Manners::Good));
+    let files = ["one", "two", "three", "four"]
+        .map(|sign| write_renderer(&folder, sign, RendererBehaviour::Good));
     let installs = files.iter().map(|file| {
         let arguments = ["install", "--no-replay", file.to_str().unwrap()];
         let server = &server;
@@ -127,8 +155,16 @@ async fn operators_who_install_at_once_all_install() {
 #[tokio::test]
 async fn a_rollback_from_a_guest_that_does_not_serve_changes_nothing() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let one = install(&server, &file(&folder, "one", Manners::Good)).await;
-    let two = install(&server, &file(&folder, "two", Manners::Good)).await;
+    let one = install(
+        &server,
+        &write_renderer(&folder, "one", RendererBehaviour::Good),
+    )
+    .await;
+    let two = install(
+        &server,
+        &write_renderer(&folder, "two", RendererBehaviour::Good),
+    )
+    .await;
     let [one, two] = [&one, &two].map(|guest| guest["digest"].as_str().unwrap());
     let from = async |digest: &str| guest(&server, &["rollback", "render", "--from", digest]).await;
     let late = from(one).await;
@@ -153,7 +189,7 @@ async fn a_change_that_the_server_says_nothing_of_is_pending() {
     assert!(made.success, "{made:?}");
     // A server, as far as others see, that never looks at its guests.
     let silent = Presence::announce(&data).unwrap();
-    let file = file(&folder, "new", Manners::Good);
+    let file = write_renderer(&folder, "new", RendererBehaviour::Good);
     let install = [
         "guest",
         "install",
@@ -182,7 +218,7 @@ async fn guests_that_are_elsewhere_are_not_in_a_backup_without_a_word() {
     let builder = TestServer::builder().system_clock();
     let server = builder.settings(|s| s.guests = Some(guests)).start().await;
     let said = async || svc::guests::status::read(server.data()).unwrap();
-    until("the server's words on its guests", said).await;
+    wait_until("the server's words on its guests", said).await;
     let backup = folder.path().join("backup");
     let make = ["backup", backup.to_str().unwrap(), "--json"];
     let made = server.command(&svc(), &make).await.json();
@@ -194,8 +230,16 @@ async fn guests_that_are_elsewhere_are_not_in_a_backup_without_a_word() {
 #[tokio::test]
 async fn installed_guests_are_part_of_a_backup() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    install(&server, &file(&folder, "one", Manners::Good)).await;
-    install(&server, &file(&folder, "two", Manners::Good)).await;
+    install(
+        &server,
+        &write_renderer(&folder, "one", RendererBehaviour::Good),
+    )
+    .await;
+    install(
+        &server,
+        &write_renderer(&folder, "two", RendererBehaviour::Good),
+    )
+    .await;
     let backup = folder.path().join("backup");
     let make = ["backup", backup.to_str().unwrap(), "--json"];
     let made = server.command(&svc(), &make).await.json();
@@ -203,22 +247,36 @@ async fn installed_guests_are_part_of_a_backup() {
     guest(&server, &["rollback", "render"]).await.json();
     let restore = ["restore", backup.to_str().unwrap(), "--json"];
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             svc().run(data, &restore).await.json();
         })
         .await;
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("two"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("two")
+    );
     let back = guest(&server, &["rollback", "render"]).await.json();
     assert_eq!(back["effect"], "switched");
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("one")
+    );
 }
 
 #[tokio::test]
 async fn what_no_guest_handles_brings_none_down() {
     let server = start().await;
     let folder = TempDir::new().unwrap();
-    install(&server, &file(&folder, "first", Manners::Bad)).await;
-    let installed = install(&server, &file(&folder, "second", Manners::Bad)).await;
+    install(
+        &server,
+        &write_renderer(&folder, "first", RendererBehaviour::Bad),
+    )
+    .await;
+    let installed = install(
+        &server,
+        &write_renderer(&folder, "second", RendererBehaviour::Bad),
+    )
+    .await;
     for _ in 0..5 {
         let body = json!({ "type": "markdown", "content": "trap me" });
         let failed = server.json("/api/v1/deploy", &body).answer().await;
@@ -230,7 +288,10 @@ async fn what_no_guest_handles_brings_none_down() {
     let unknown = unknown.problem(400, "render_failed");
     let detail = unknown["detail"].as_str().unwrap();
     assert!(detail.contains("type `markdown`"), "{detail}");
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("second"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("second")
+    );
     let status = status(&server).await;
     assert_eq!(status["render"]["digest"], installed["digest"]);
     assert_eq!(status["render"]["history"].as_array().unwrap().len(), 2);

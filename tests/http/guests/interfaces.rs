@@ -20,7 +20,7 @@ async fn a_guest_of_the_interface_before_serves_and_status_says_until_when() {
         "{check}"
     );
     let first = page(&server, "# A <heading>\n").await;
-    assert_eq!(signed(first.text()), Some("before"));
+    assert_eq!(page_signature(first.text()), Some("before"));
 
     // It is given a title, or the name; it has no foot, and a frontend's page has its runtime.
     let titled = json!({ "type": "json", "content": "[1]", "title": "A <title>" });
@@ -66,7 +66,10 @@ async fn a_guest_of_the_interface_before_serves_and_status_says_until_when() {
 
     // The next start takes it, too: that is what an upgrade of the host is to it.
     let server = server.restart().await;
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("before"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("before")
+    );
 }
 
 #[tokio::test]

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use svc::guests::status::Presence;
 use svc_sandbox::{GuestDigest, World, built_in};
-use svc_tests::guests::{Manners, again, parse, renderer, write};
-use svc_tests::{Answer, Ask, Output, TestServer, finish, until};
+use svc_tests::guests::{RendererBehaviour, parse, renderer, with_other_digest, write};
+use svc_tests::{Answer, Output, ReadAnswer, TestServer, run_command, wait_until};
 use tempfile::TempDir;
 
-use crate::account::Owner;
+use crate::owner::Owner;
 use crate::svc;
 
 async fn start() -> TestServer {
@@ -38,20 +38,24 @@ pub(crate) async fn status(server: &TestServer) -> Value {
 }
 
 /// A renderer in a file of its own.
-pub(crate) fn file(folder: &TempDir, sign: &str, manners: Manners) -> PathBuf {
-    write(folder.path(), sign, &renderer(sign, manners))
+pub(crate) fn write_renderer(
+    folder: &TempDir,
+    sign: &str,
+    behaviour: RendererBehaviour,
+) -> PathBuf {
+    write(folder.path(), sign, &renderer(sign, behaviour))
 }
 
 /// Publishes Markdown; returns the page.
 async fn page(server: &TestServer, content: &str) -> Answer {
     let body = json!({ "type": "markdown", "content": content });
-    let slug = server.slug(&body).await;
+    let slug = server.publish_slug(&body).await;
     server.get(&format!("/{slug}")).answer().await.expect(200)
 }
 
 /// Finds the guest that made a page, as a whole; the built-in one does not sign.
 #[track_caller]
-pub(crate) fn signed(page: &str) -> Option<&str> {
+pub(crate) fn page_signature(page: &str) -> Option<&str> {
     let sign = page.split("begun by ").nth(1)?.split('<').next().unwrap();
     for part in ["begun", "drawn", "ended"] {
         let found = page.matches(&format!("{part} by {sign}<")).count();
@@ -69,18 +73,18 @@ fn digest(component: &[u8]) -> String {
 async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
     let (one, two) = (
-        renderer("one", Manners::Good),
-        renderer("two", Manners::Good),
+        renderer("one", RendererBehaviour::Good),
+        renderer("two", RendererBehaviour::Good),
     );
     let built_in = digest(built_in(World::Render));
-    assert_eq!(signed(page(&server, "# x").await.text()), None);
+    assert_eq!(page_signature(page(&server, "# x").await.text()), None);
 
     // The server says what it has loaded with its next look.
     let said = async || {
         let status = status(&server).await;
         status["render"]["serving"].is_string().then_some(status)
     };
-    let before = until("the server to say who serves", said).await;
+    let before = wait_until("the server to say who serves", said).await;
     assert_eq!(before["server_running"], true);
     let render = &before["render"];
     assert_eq!(render["digest"], json!(built_in));
@@ -93,10 +97,16 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
     assert_eq!(installed["digest"], json!(digest(&one)));
     assert_eq!(installed["previous"], json!(built_in));
     assert_eq!(installed["check"]["ok"], true);
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("one")
+    );
     let file = write(folder.path(), "two", &two);
     install(&server, &file).await;
-    assert_eq!(signed(page(&server, "# <x>").await.text()), Some("two"));
+    assert_eq!(
+        page_signature(page(&server, "# <x>").await.text()),
+        Some("two")
+    );
     // Once more is no change.
     assert_eq!(install(&server, &file).await["digest"], json!(digest(&two)));
 
@@ -104,7 +114,7 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
         let status = status(&server).await;
         (status["render"]["usage"]["calls"].as_u64() >= Some(2)).then_some(status)
     };
-    let now = until("the calls to be counted", counted).await;
+    let now = wait_until("the calls to be counted", counted).await;
     let render = &now["render"];
     assert_eq!(render["serving"], json!(digest(&two)));
     assert_eq!(render["previous"], json!(digest(&one)));
@@ -123,15 +133,21 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
     assert_eq!(back["effect"], "switched");
     assert_eq!(back["digest"], json!(digest(&one)));
     assert_eq!(back["previous"], json!(digest(&two)));
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("one")
+    );
     let server = server.restart().await;
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("one")
+    );
     let back = guest(&server, &["rollback", "render"]).await.json();
     assert_eq!(
         (&back["built_in"], &back["digest"]),
         (&json!(true), &json!(built_in))
     );
-    assert_eq!(signed(page(&server, "# x").await.text()), None);
+    assert_eq!(page_signature(page(&server, "# x").await.text()), None);
     let none = guest(&server, &["rollback", "render"]).await;
     assert!(
         !none.success && none.stderr.contains("none before"),
@@ -142,10 +158,10 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
 #[tokio::test]
 async fn without_a_server_a_guest_serves_from_the_next_start() {
     let (server, folder) = (TestServer::start().await, TempDir::new().unwrap());
-    let file = file(&folder, "early", Manners::Good);
+    let file = write_renderer(&folder, "early", RendererBehaviour::Good);
     let install = ["guest", "install", file.to_str().unwrap(), "--json"];
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             let installed = svc().run(data, &install).await.json();
             assert_eq!(installed["effect"], "next_start");
             let status = svc().run(data, &["guest", "status", "--json"]).await.json();
@@ -153,14 +169,17 @@ async fn without_a_server_a_guest_serves_from_the_next_start() {
             assert_eq!(status["render"]["digest"], installed["digest"]);
         })
         .await;
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("early"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("early")
+    );
 }
 
 /// A server follows one directory of guests: what is chosen in another has no effect, and must not look as if it had.
 #[tokio::test]
 async fn another_directory_of_guests_is_refused() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let file = file(&folder, "elsewhere", Manners::Good);
+    let file = write_renderer(&folder, "elsewhere", RendererBehaviour::Good);
     let (file, other) = (file.to_str().unwrap(), folder.path().join("guests"));
     let theirs = server.data().canonicalize().unwrap().join("guests");
     for command in [
@@ -190,7 +209,11 @@ async fn another_directory_of_guests_is_refused() {
 #[tokio::test]
 async fn only_what_compiles_needs_a_cache() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let file = write(folder.path(), "good", &renderer("good", Manners::Good));
+    let file = write(
+        folder.path(),
+        "good",
+        &renderer("good", RendererBehaviour::Good),
+    );
     let cache = server.data().join("cache");
     for (arguments, compiles) in [
         (&["status"][..], false),
@@ -203,7 +226,7 @@ async fn only_what_compiles_needs_a_cache() {
         // There is a home in the list of users, too, that must not count here.
         command.env("HOME", "relative").arg("guest").args(arguments);
         command.current_dir(folder.path());
-        let output = finish(command).await;
+        let output = run_command(command).await;
         assert!(
             !output.stderr.contains("cache"),
             "{arguments:?}: {output:?}"
@@ -215,7 +238,7 @@ async fn only_what_compiles_needs_a_cache() {
 #[tokio::test]
 async fn what_cannot_serve_is_refused_and_why() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let good = renderer("good", Manners::Good);
+    let good = renderer("good", RendererBehaviour::Good);
     let text = parse;
     let mut other_version = good.clone();
     for at in 0..other_version.len() {
@@ -277,9 +300,9 @@ async fn what_cannot_serve_is_refused_and_why() {
 #[tokio::test]
 async fn a_renderer_whose_pages_break_the_contract_is_refused() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    let good = String::from_utf8_lossy(&renderer("plain", Manners::Good)).into_owned();
+    let good = String::from_utf8_lossy(&renderer("plain", RendererBehaviour::Good)).into_owned();
     assert!(good.contains("<!doctype html>"));
-    let mut bad = renderer("plain", Manners::Good);
+    let mut bad = renderer("plain", RendererBehaviour::Good);
     let at = bad
         .windows(9)
         .position(|window| window == b"<p>begun ")
@@ -325,7 +348,7 @@ async fn another_gate_serves_and_judges_actions_again() {
     };
     assert_eq!(call().await, 0);
 
-    let gate = again(built_in(World::Gate), b'a');
+    let gate = with_other_digest(built_in(World::Gate), b'a');
     let installed = install(&server, &write(folder.path(), "gate", &gate)).await;
     assert_eq!(installed["world"], "gate");
     assert!(installed["check"]["corpus"]["cases"].as_u64() > Some(700));
@@ -356,20 +379,34 @@ async fn a_guest_that_fails_where_the_one_before_does_not_is_rolled_back() {
         let builder = TestServer::builder().system_clock();
         let server = builder.limits(|l| l.render_fuel = 50_000_000).start().await;
         let folder = TempDir::new().unwrap();
-        install(&server, &file(&folder, "good", Manners::Good)).await;
-        let installed = install(&server, &file(&folder, "bad", Manners::Bad)).await;
-        assert_eq!(signed(page(&server, "# x").await.text()), Some("bad"));
+        install(
+            &server,
+            &write_renderer(&folder, "good", RendererBehaviour::Good),
+        )
+        .await;
+        let installed = install(
+            &server,
+            &write_renderer(&folder, "bad", RendererBehaviour::Bad),
+        )
+        .await;
+        assert_eq!(
+            page_signature(page(&server, "# x").await.text()),
+            Some("bad")
+        );
 
         // Its caller has the page of the guest that can make it.
         let rescued = page(&server, &format!("{word} me")).await;
-        assert_eq!(signed(rescued.text()), Some("good"), "{word}");
-        assert_eq!(signed(page(&server, "# x").await.text()), Some("good"));
+        assert_eq!(page_signature(rescued.text()), Some("good"), "{word}");
+        assert_eq!(
+            page_signature(page(&server, "# x").await.text()),
+            Some("good")
+        );
         let fallen = async || {
             let status = status(&server).await;
             let fallen = status["render"]["history"].as_array()?.last()?["kind"] == "automatic";
             fallen.then_some(status)
         };
-        let status = until("the fall to be written down", fallen).await;
+        let status = wait_until("the fall to be written down", fallen).await;
         let render = &status["render"];
         assert_eq!(render["digest"], installed["previous"], "{word}");
         let why = render["history"][2]["why"].as_str().unwrap();
@@ -382,22 +419,36 @@ async fn a_guest_that_fails_where_the_one_before_does_not_is_rolled_back() {
         assert!(metrics.contains(line), "{metrics}");
         // A restart does not bring it back.
         let server = server.restart().await;
-        assert_eq!(signed(page(&server, "# x").await.text()), Some("good"));
+        assert_eq!(
+            page_signature(page(&server, "# x").await.text()),
+            Some("good")
+        );
     }
 }
 
 #[tokio::test]
 async fn a_guest_that_a_rollback_puts_back_is_still_on_trial() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
-    install(&server, &file(&folder, "bad", Manners::Bad)).await;
-    install(&server, &file(&folder, "good", Manners::Good)).await;
+    install(
+        &server,
+        &write_renderer(&folder, "bad", RendererBehaviour::Bad),
+    )
+    .await;
+    install(
+        &server,
+        &write_renderer(&folder, "good", RendererBehaviour::Good),
+    )
+    .await;
     let back = guest(&server, &["rollback", "render"]).await.json();
     assert_eq!(back["effect"], "switched");
     let render = status(&server).await["render"].clone();
     assert!(render["trial_until"].is_string(), "{render}");
-    assert_eq!(signed(page(&server, "# x").await.text()), Some("bad"));
+    assert_eq!(
+        page_signature(page(&server, "# x").await.text()),
+        Some("bad")
+    );
     // The one before it stands by: the built-in one, and not the one that was rolled back.
     let rescued = page(&server, "trap me").await;
-    assert_eq!(signed(rescued.text()), None);
-    assert_eq!(signed(page(&server, "# x").await.text()), None);
+    assert_eq!(page_signature(rescued.text()), None);
+    assert_eq!(page_signature(page(&server, "# x").await.text()), None);
 }

@@ -1,21 +1,21 @@
-//! Commands of the guides: each is run as it stands, or has its reason in [`SHOWN`].
+//! Commands of the guides: each is run as it stands, or has its reason in [`UNTESTED_COMMANDS`].
 
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt as _;
-use svc_tests::guests::{Manners, renderer};
-use svc_tests::{AUDIENCE, Ask, Process, TokenIssuer, finish};
+use svc_tests::guests::{RendererBehaviour, renderer};
+use svc_tests::{AUDIENCE, Process, ReadAnswer, TokenIssuer, run_command};
 use tempfile::TempDir;
 
 use super::{Document, documents};
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const SHOWN: [(&str, &str); 14] = [
+const UNTESTED_COMMANDS: [(&str, &str); 14] = [
     (
         "SSL_CERT_FILE=cert.pem svc login https://localhost:8443\n",
-        "needs the server of the command before it; tests/http/https/own.rs runs both",
+        "needs the server of the command before it; tests/http/https/own_certificate.rs runs both",
     ),
     (
         "cargo run --release -- serve --dev\n",
@@ -82,7 +82,7 @@ const FILES: [(&str, &str); 2] = [
 ];
 
 /// Where a document is tried out: a server of its own, and a directory with the files that a reader has.
-struct Trial {
+struct GuideRunner {
     here: TempDir,
     data: TempDir,
     port: u16,
@@ -98,13 +98,13 @@ struct Users {
     colleague: String,
 }
 
-impl Trial {
-    async fn begin(has_users: bool) -> (Self, Process) {
+impl GuideRunner {
+    async fn start(has_users: bool) -> (Self, Process) {
         let (here, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         for (name, text) in FILES {
             std::fs::write(here.path().join(name), text).unwrap();
         }
-        let component = renderer("(new)", Manners::Good);
+        let component = renderer("(new)", RendererBehaviour::Good);
         std::fs::write(here.path().join("new.wasm"), component).unwrap();
         let commands = here.path().join("bin");
         std::fs::create_dir(&commands).unwrap();
@@ -130,7 +130,7 @@ impl Trial {
             .serve(data.path(), &["--config", settings, "--dev"])
             .await;
         let users = match issuer {
-            Some(issuer) => Some(Users::of(issuer, &server).await),
+            Some(issuer) => Some(Users::create(issuer, &server).await),
             None => None,
         };
         let pro = ["namespace", "plan", "dev", "pro"];
@@ -187,7 +187,7 @@ impl Trial {
         if document.path != CLIENT {
             bash.env("SVC_DATA", data);
         }
-        let output = finish(bash).await;
+        let output = run_command(bash).await;
         match output.success {
             true => Ok(output.stdout),
             false => Err(format!("{}\n{}", output.stdout, output.stderr)),
@@ -196,7 +196,7 @@ impl Trial {
 }
 
 impl Users {
-    async fn of(issuer: TokenIssuer, server: &Process) -> Self {
+    async fn create(issuer: TokenIssuer, server: &Process) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let now = i64::try_from(now.as_secs()).unwrap();
         let token = |name: &str| issuer.sign(&issuer.claims_at(name, now));
@@ -217,11 +217,13 @@ async fn try_out(document: &Document) -> Option<String> {
     if script.is_empty() {
         return None;
     }
-    let (trial, server) = Trial::begin(script.contains("$SVC_TOKEN")).await;
+    let (trial, server) = GuideRunner::start(script.contains("$SVC_TOKEN")).await;
     let mut ran = trial.run(document, &script).await;
     server.kill().await;
     if let Ok(printed) = &mut ran {
-        let after = trial.run(document, &document.all("sh stopped")).await;
+        let after = trial
+            .run(document, &document.text_of_blocks("sh stopped"))
+            .await;
         match after {
             Ok(after) => printed.push_str(&after),
             Err(error) => ran = Err(error),
@@ -232,7 +234,7 @@ async fn try_out(document: &Document) -> Option<String> {
         Err(error) => return Some(format!("{}: {error}", document.path)),
     };
     let missing = document
-        .shows()
+        .expected_texts()
         .into_iter()
         .find(|text| !printed.contains(text));
     missing.map(|text| format!("{}: `{text}` in:\n{printed}", document.path))
@@ -252,7 +254,7 @@ async fn every_command_works_as_it_stands() {
 async fn who_has_followed_the_readme_can_go_on_with_the_clients_guide() {
     let documents = documents();
     let named = |path: &str| documents.iter().find(|one| one.path == path).unwrap();
-    let (trial, server) = Trial::begin(false).await;
+    let (trial, server) = GuideRunner::start(false).await;
     for document in [named("README.md"), named(CLIENT)] {
         let ran = trial.run(document, &document.script()).await;
         if let Err(error) = ran {
@@ -277,11 +279,11 @@ fn a_command_that_is_not_run_has_a_reason() {
     }
     for text in &shown {
         assert!(
-            SHOWN.iter().any(|(known, _)| known == text),
+            UNTESTED_COMMANDS.iter().any(|(known, _)| known == text),
             "`sh` has it run, and SHOWN says why it cannot be:\n{text}"
         );
     }
-    for (known, _) in SHOWN {
+    for (known, _) in UNTESTED_COMMANDS {
         assert!(shown.iter().any(|text| text == known), "not shown: {known}");
     }
 }

@@ -5,14 +5,14 @@
 //! - `sh`: a script. All scripts of a document run in their order, in one shell, against a server of its own.
 //! - `sh lasting`: a command in its turn that goes on until it is interrupted, which it is when it has printed a line.
 //! - `sh stopped`: a script as of `sh`, after that server has ended.
-//! - `console`: a command that no test can run. [`commands::SHOWN`] lists each with the reason.
+//! - `console`: a command that no test can run. [`commands::UNTESTED_COMMANDS`] lists each with the reason.
 //! - `toml`: a file of settings.
 //! - `caddy`, `nginx`: a file of another program, which lies in `docs/` and is tried in `proxies.rs`.
 //!
 //! A line `<!-- shows: TEXT -->` says that the scripts' output contains TEXT.
 
 mod commands;
-mod made;
+mod generated;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl Document {
     }
 
     /// All blocks of a language as one text.
-    fn all(&self, info: &str) -> String {
+    fn text_of_blocks(&self, info: &str) -> String {
         let blocks = self.blocks().into_iter();
         let texts = blocks
             .filter(|block| block.info == info)
@@ -77,7 +77,7 @@ impl Document {
     }
 
     /// Lists the texts that the scripts' output contains.
-    fn shows(&self) -> Vec<&str> {
+    fn expected_texts(&self) -> Vec<&str> {
         let notes = self.text.split("<!-- shows: ").skip(1);
         notes
             .map(|note| note.split_once(" -->").unwrap().0)

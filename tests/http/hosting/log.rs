@@ -3,7 +3,7 @@
 use super::*;
 
 /// The lines of a log in JSON.
-fn lines(server: &Process) -> Vec<Value> {
+fn log_lines(server: &Process) -> Vec<Value> {
     let said = server.stderr();
     let lines = said.lines().map(serde_json::from_str);
     lines
@@ -11,13 +11,13 @@ fn lines(server: &Process) -> Vec<Value> {
         .collect()
 }
 
-async fn logged(server: &Process, message: &str) -> Value {
+async fn wait_for_log_line(server: &Process, message: &str) -> Value {
     let found = async || {
-        lines(server)
+        log_lines(server)
             .into_iter()
             .find(|line| line["message"] == message)
     };
-    until(message, found).await
+    wait_until(message, found).await
 }
 
 #[tokio::test]
@@ -45,13 +45,13 @@ async fn requests_are_logged_by_route_if_that_is_wanted() {
     server.get("/page/raw").await.expect(200);
     server.get("/nothing/at/all").await.expect(404);
     let all = async || {
-        let found: Vec<_> = lines(&server)
+        let found: Vec<_> = log_lines(&server)
             .into_iter()
             .filter(|line| line["target"] == "access")
             .collect();
         (found.len() == 6).then_some(found)
     };
-    let found = until("six lines", all).await;
+    let found = wait_until("six lines", all).await;
     let shown: Vec<_> = found
         .iter()
         .map(|line| {
@@ -84,7 +84,7 @@ async fn requests_are_logged_by_route_if_that_is_wanted() {
 async fn the_log_says_what_serves_and_who_did_what_and_no_more() {
     let data = TempDir::new().unwrap();
     let server = svc().serve(data.path(), &["--log-format", "json"]).await;
-    let summary = logged(&server, "serving").await;
+    let summary = wait_for_log_line(&server, "serving").await;
     for (key, value) in [
         ("version", json!(env!("CARGO_PKG_VERSION"))),
         ("address", json!(server.address().to_string())),
@@ -124,11 +124,11 @@ async fn the_log_says_what_serves_and_who_did_what_and_no_more() {
         let output = run(command).await;
         assert!(output.success, "{output:?}");
         let found = async || {
-            lines(&server)
+            log_lines(&server)
                 .into_iter()
                 .find(|one| one["command"] == line)
         };
-        let found = until(line, found).await;
+        let found = wait_until(line, found).await;
         assert!(!text(&found["by"]).is_empty(), "{found}");
     }
     // Neither the calls of tools, nor credentials.
@@ -152,19 +152,19 @@ async fn what_is_unsafe_is_warned_of() {
     let warned = || server.stderr().matches("set `sites_domain`").count();
     assert_eq!(warned(), 0, "one owner trusts themselves");
     assert!(run("two").await.success);
-    until("a warning of the second", async || {
+    wait_until("a warning of the second", async || {
         (warned() == 1).then_some(())
     })
     .await;
     server.kill().await;
     let server = svc().serve(data.path(), &arguments).await;
     let warned = || server.stderr().matches("set `sites_domain`").count();
-    until("a warning at the start", async || {
+    wait_until("a warning at the start", async || {
         (warned() == 1).then_some(())
     })
     .await;
     server.kill().await;
     let server = svc().serve(data.path(), &["--listen", "0.0.0.0:0"]).await;
     let warned = async || server.stderr().contains("set `base_url`").then_some(());
-    until("a warning of links that lead nowhere", warned).await;
+    wait_until("a warning of links that lead nowhere", warned).await;
 }

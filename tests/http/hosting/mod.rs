@@ -6,12 +6,12 @@ mod namespaces;
 use http::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use svc_tests::{Ask, Process, TestServer, disk, until};
+use svc_tests::{Process, ReadAnswer, TestServer, disk, wait_until};
 use tempfile::TempDir;
 
-use crate::account::{Owner, text};
-use crate::crashes::{Site, deed_of, points};
-use crate::house::{GUESTS, House};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
+use crate::owner::{Owner, text};
+use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
 async fn run(server: &TestServer, arguments: &[&str]) -> Value {
@@ -29,11 +29,13 @@ async fn the_status_counts_against_the_caps_of_the_server() {
         })
         .start()
         .await;
-    let house = House::on(server, GUESTS).await;
-    let server = &house.server;
+    let fixture = ProjectFixture::on_server(server, GUESTS).await;
+    let server = &fixture.server;
     let once = json!({ "content": "x", "name": "once", "one_time": true });
-    server.slug(&once).await;
-    server.slug(&json!({ "content": "x", "name": "bad" })).await;
+    server.publish_slug(&once).await;
+    server
+        .publish_slug(&json!({ "content": "x", "name": "bad" }))
+        .await;
     let report = json!({ "slug": "bad", "reason": "malware" });
     server
         .json("/api/v1/reports", &report)
@@ -75,7 +77,7 @@ async fn the_status_counts_against_the_caps_of_the_server() {
         let digest = status["guests"]["render"]["digest"].as_str()?;
         (digest.len() == 64).then_some(())
     };
-    until("the server to say which guests serve", known).await;
+    wait_until("the server to say which guests serve", known).await;
 
     let vault = TempDir::new().unwrap();
     let backup = vault.path().join("backup");
@@ -112,7 +114,7 @@ async fn the_status_has_the_latest_errors() {
     let page = json!({ "content": "words-to-lose", "name": "page" });
     server.json("/api/v1/deploy", &page).await.expect(201);
     server.signal(Signal::TERM);
-    server.ended().await;
+    server.wait_for_exit().await;
     std::fs::remove_dir_all(data.path().join("content")).unwrap();
     let server = svc().serve(data.path(), &[]).await;
     assert_eq!(server.get("/page").await.status, 500);
@@ -121,7 +123,7 @@ async fn the_status_has_the_latest_errors() {
             .as_str()
             .map(str::to_owned)
     };
-    let seen = until("the error to be told", seen).await;
+    let seen = wait_until("the error to be told", seen).await;
     assert!(seen.starts_with("internal error"), "{seen}");
     server.kill().await;
     let after = status().await;
@@ -135,12 +137,12 @@ async fn the_status_has_the_latest_errors() {
 
 #[tokio::test]
 async fn deployments_are_listed_and_shown() {
-    let house = House::new(GUESTS).await;
-    let server = &house.server;
+    let fixture = ProjectFixture::new(GUESTS).await;
+    let server = &fixture.server;
     let share = json!({ "content": "<p>x", "name": "open", "title": "Tit\u{1b}[31mle" });
-    server.slug(&share).await;
+    server.publish_slug(&share).await;
     let safe = json!({ "content": "x", "name": "safe", "password": "p", "one_time": true });
-    server.slug(&safe).await;
+    server.publish_slug(&safe).await;
     server.get("/open").answer().await.expect(200);
     server.visits("open").await;
     let list = async |arguments: &[&str]| {
@@ -173,7 +175,7 @@ async fn deployments_are_listed_and_shown() {
     }
     let room = show("room").await;
     assert_eq!(room["namespace"], "acme");
-    assert_eq!(room["project_id"], json!(house.project));
+    assert_eq!(room["project_id"], json!(fixture.project));
     let safe = show("safe").await;
     assert_eq!(
         (&safe["one_time"], &safe["protected"]),
@@ -197,22 +199,22 @@ async fn deployments_are_listed_and_shown() {
 
 #[tokio::test]
 async fn projects_are_listed_and_shown() {
-    let house = House::new(GUESTS).await;
-    let server = &house.server;
-    house.define(&[("all", "SELECT * FROM guests")]).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
+    let server = &fixture.server;
+    fixture.define(&[("all", "SELECT * FROM guests")]).await;
     Owner::new(server, "other").await;
     let other = run(server, &["project", "list", "--namespace", "other"]).await;
     assert_eq!(other, json!({ "projects": [] }));
     let all = run(server, &["project", "list"]).await;
     let listed = &all["projects"][0];
     assert_eq!(all["projects"].as_array().unwrap().len(), 1);
-    assert_eq!(listed["id"], json!(house.project));
+    assert_eq!(listed["id"], json!(fixture.project));
     assert_eq!(
         (&listed["namespace"], &listed["frontends"]),
         (&json!("acme"), &json!(1))
     );
     let label = text(&listed["host_label"]);
-    for name in [&label, &house.project] {
+    for name in [&label, &fixture.project] {
         let shown = run(server, &["project", "show", name]).await;
         assert_eq!(shown["members"][0]["slug"], "room");
         let backend = &shown["backend"];
@@ -231,7 +233,9 @@ async fn projects_are_listed_and_shown() {
 #[tokio::test]
 async fn a_closed_report_is_listed_no_more() {
     let server = TestServer::builder().system_clock().start().await;
-    server.slug(&json!({ "content": "x", "name": "bad" })).await;
+    server
+        .publish_slug(&json!({ "content": "x", "name": "bad" }))
+        .await;
     let report = json!({ "slug": "bad", "reason": "abuse" });
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -268,7 +272,7 @@ async fn numbers_have_their_caps_beside_them() {
         .limits(|limits| limits.active_deployments = 77)
         .start()
         .await;
-    server.slug(&json!({ "content": "x" })).await;
+    server.publish_slug(&json!({ "content": "x" })).await;
     let ops = server.server().ops_address().unwrap();
     let client = svc_tests::http_client().build().unwrap();
     let numbers = client.get(format!("http://{ops}/metrics")).answer().await;
@@ -335,7 +339,7 @@ async fn addresses_are_written_as_people_do() {
     std::fs::write(&file, "listen = ':8080'\n").unwrap();
     let mut command = svc().command();
     command.args(["config", "--json", "--config"]).arg(&file);
-    let effective = svc_tests::finish(command).await.json();
+    let effective = svc_tests::run_command(command).await.json();
     assert_eq!(effective["listen"], "[::]:8080");
 }
 
@@ -357,13 +361,13 @@ async fn a_user_without_a_home_has_a_cache() {
         command
             .envs(environment.iter().copied())
             .args(["config", "--json"]);
-        let effective = svc_tests::finish(command).await.json();
+        let effective = svc_tests::run_command(command).await.json();
         assert_eq!(effective["cache"], json!(expected), "{environment:?}");
     }
     // It starts there, and closes the directory that it makes.
     let data = root.path().join("data");
     let server = svc()
-        .serve_with(&[("HOME", "/nonexistent")], &["SVC_CACHE"], &data, &[])
+        .serve_with_environment(&[("HOME", "/nonexistent")], &["SVC_CACHE"], &data, &[])
         .await;
     server.get("/healthz").await.expect(200);
     let mode =

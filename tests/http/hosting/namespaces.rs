@@ -37,8 +37,8 @@ async fn a_plan_changes_at_once() {
 #[tokio::test]
 async fn a_deleted_namespace_is_gone_with_all_that_it_had() {
     let server = TestServer::builder().system_clock().start().await;
-    let house = House::on(server, GUESTS).await;
-    let server = &house.server;
+    let fixture = ProjectFixture::on_server(server, GUESTS).await;
+    let server = &fixture.server;
     let other = Owner::new(server, "other").await;
     let theirs = other.project(server, "Theirs").await;
     other.frontend(server, &theirs, "theirs").await;
@@ -50,10 +50,10 @@ async fn a_deleted_namespace_is_gone_with_all_that_it_had() {
     );
     assert_eq!(deleted["server_running"], true);
     // The key is refused with the next request, and its name is free.
-    let asked = house.owner.get(server, "").await;
+    let asked = fixture.owner.get(server, "").await;
     asked.problem(401, "unauthorized");
     let gone = async || (server.get("/room").answer().await.status == 404).then_some(());
-    until("the page to be gone", gone).await;
+    wait_until("the page to be gone", gone).await;
     let again = run(server, &["namespace", "create", "acme"]).await;
     assert_ne!(again["id"], deleted["id"]);
     let removed = async || {
@@ -62,7 +62,7 @@ async fn a_deleted_namespace_is_gone_with_all_that_it_had() {
         let backends = disk::names(&server.data().join("backends"));
         (workspaces.unwrap().1 == 2 && backends.is_empty()).then_some(())
     };
-    until("rows and files to be removed", removed).await;
+    wait_until("rows and files to be removed", removed).await;
     server.get("/theirs").answer().await.expect(200);
     let found = run(server, &["check"]).await;
     assert_eq!(found["errors"], json!([]));
@@ -76,7 +76,7 @@ async fn a_deleted_namespace_is_gone_with_all_that_it_had() {
 }
 
 /// A namespace `acme` with a project that has a backend and the page `room`, in a directory that no server has.
-async fn furnished(data: &std::path::Path) {
+async fn populate_directory(data: &std::path::Path) {
     let made = svc()
         .run(data, &["namespace", "create", "acme", "--json"])
         .await
@@ -98,20 +98,20 @@ async fn furnished(data: &std::path::Path) {
 
 #[tokio::test]
 async fn a_namespace_ends_whatever_the_point_of_death() {
-    let points = points().into_iter();
+    let points = fault_points().into_iter();
     let points: Vec<_> = points
-        .filter(|point| deed_of(point) == "teardown")
+        .filter(|point| fault_group(point) == "teardown")
         .collect();
     assert!(points.len() >= 4, "{points:?}");
     for point in points {
         let data = TempDir::new().unwrap();
-        furnished(data.path()).await;
+        populate_directory(data.path()).await;
         let run = async |arguments: &[&str]| svc().run(data.path(), arguments).await;
-        let dying = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let dying = svc().serve_to_fault(Some(&point), data.path(), &[]).await;
         let deleted = run(&["namespace", "delete", "acme"]).await;
         let told = deleted.stderr.contains("ended before it answered");
         assert!(!deleted.success && told, "{point}: {deleted:?}");
-        let (status, _) = dying.ended().await;
+        let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
         let server = svc().serve(data.path(), &[]).await;
         assert_eq!(server.get("/room").await.status, 404, "{point}");
@@ -121,14 +121,14 @@ async fn a_namespace_ends_whatever_the_point_of_death() {
             let left = ["deployments", "backends", "projects", "namespaces"];
             left.iter().all(|name| counts[name] == 0).then_some(())
         };
-        until("everything to be removed", removed).await;
+        wait_until("everything to be removed", removed).await;
         server.kill().await;
         let control = rusqlite::Connection::open(data.path().join("control.db")).unwrap();
         for table in ["workspaces", "keys", "backends", "operator_events"] {
             let sql = format!("SELECT count(*) FROM {table}");
             let left = || control.query_row(&sql, [], |row| row.get::<_, i64>(0));
             let server = svc().serve(data.path(), &[]).await;
-            until("the rows to go", async || {
+            wait_until("the rows to go", async || {
                 (left().unwrap() == 0).then_some(())
             })
             .await;

@@ -5,21 +5,21 @@ mod scripts;
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use crate::account::Owner;
+use crate::owner::Owner;
 
-async fn with_page() -> TestServer {
+async fn start_with_page() -> TestServer {
     let server = TestServer::start().await;
     server
-        .slug(&json!({ "content": "page", "name": "page" }))
+        .publish_slug(&json!({ "content": "page", "name": "page" }))
         .await;
     server
 }
 
 #[tokio::test]
 async fn hosts_that_are_not_ours_are_misdirected() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let port = server.address().port();
     for (host, status) in [
         (format!("127.0.0.1:{port}"), 200),
@@ -43,7 +43,7 @@ async fn hosts_that_are_not_ours_are_misdirected() {
 
 #[tokio::test]
 async fn what_decides_something_is_said_once() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let ours = format!("Host: {}", server.address());
     for (path, repeated) in [
         ("/page", format!("{ours}\r\nHost: evil.example")),
@@ -67,7 +67,7 @@ async fn what_decides_something_is_said_once() {
 
 #[tokio::test]
 async fn http_11_names_a_host_and_http_10_need_not() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let ours = server.address();
     let missing = async |head: &str| {
         let answer = server
@@ -119,7 +119,7 @@ async fn http_11_names_a_host_and_http_10_need_not() {
 
 #[tokio::test]
 async fn probes_answer_any_host() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for host in [
         "evil.example",
         "",
@@ -135,7 +135,7 @@ async fn probes_answer_any_host() {
 
 #[tokio::test]
 async fn an_unknown_label_of_the_sites_domain_is_not_found() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let port = server.address().port();
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
@@ -143,7 +143,7 @@ async fn an_unknown_label_of_the_sites_domain_is_not_found() {
     let page = server.get("/room").answer().await;
     let script = page.text().split("<script src=\"").nth(1).unwrap();
     let script = script.split('"').next().unwrap();
-    let ask = async |method: &str, host: &str, path: &str| {
+    let send_request = async |method: &str, host: &str, path: &str| {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {host}.localhost:{port}\r\nConnection: close\r\n\r\n"
         );
@@ -160,17 +160,23 @@ async fn an_unknown_label_of_the_sites_domain_is_not_found() {
         script,
     ] {
         for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS"] {
-            let answer = ask(method, "nobody", path).await;
+            let answer = send_request(method, "nobody", path).await;
             answer.problem(404, "not_found");
         }
-        assert_eq!(ask("HEAD", "nobody", path).await.status, 404, "{path}");
+        assert_eq!(
+            send_request("HEAD", "nobody", path).await.status,
+            404,
+            "{path}"
+        );
     }
     // A label that somebody has answers all of these.
-    ask("GET", "house-acme", script).await.expect(200);
-    ask("POST", "house-acme", script)
+    send_request("GET", "house-acme", script).await.expect(200);
+    send_request("POST", "house-acme", script)
         .await
         .problem(405, "method_not_allowed");
-    ask("OPTIONS", "house-acme", "/room").await.expect(204);
+    send_request("OPTIONS", "house-acme", "/room")
+        .await
+        .expect(204);
 }
 
 #[tokio::test]
@@ -188,33 +194,38 @@ async fn configured_hosts_serve_what_they_are_for() {
         .deploy(&json!({ "content": "page", "name": "page" }))
         .await;
     assert_eq!(deployed["url"], "https://sites.example.com/page");
-    let ask = async |host: &str, path: &str| server.get_raw(host, path).await;
+    let send_request = async |host: &str, path: &str| server.get_raw(host, path).await;
     for host in [
         "api.example.com",
         "sites.example.com",
         "api.example.com:443",
     ] {
-        assert_eq!(ask(host, "/page").await.text(), "page", "{host}");
+        assert_eq!(send_request(host, "/page").await.text(), "page", "{host}");
         assert_eq!(
-            ask(host, "/api/v1/openapi.json").await.status,
+            send_request(host, "/api/v1/openapi.json").await.status,
             200,
             "{host}"
         );
         assert!(
-            ask(host, "/")
+            send_request(host, "/")
                 .await
                 .html()
                 .contains("https://api.example.com")
         );
     }
     for host in ["www.example.com", "WWW.example.com", "www.example.com:443"] {
-        assert!(ask(host, "/").await.html().contains("/api/v1/deploy"));
-        ask(host, "/page").await.problem(404, "not_found");
-        ask(host, "/api/v1/openapi.json")
+        assert!(
+            send_request(host, "/")
+                .await
+                .html()
+                .contains("/api/v1/deploy")
+        );
+        send_request(host, "/page").await.problem(404, "not_found");
+        send_request(host, "/api/v1/openapi.json")
             .await
             .problem(404, "not_found");
     }
-    let problem = ask("x.pages.example.com", "/page")
+    let problem = send_request("x.pages.example.com", "/page")
         .await
         .problem(404, "not_found");
     assert_eq!(
@@ -222,7 +233,9 @@ async fn configured_hosts_serve_what_they_are_for() {
         "https://api.example.com/problems/not_found"
     );
     for host in ["pages.example.com", "example.com", "x.sites.example.com"] {
-        ask(host, "/page").await.problem(421, "misdirected");
+        send_request(host, "/page")
+            .await
+            .problem(421, "misdirected");
     }
 }
 
@@ -250,7 +263,7 @@ async fn on_a_wildcard_address_every_literal_ip_with_our_port_is_ours() {
 
 #[tokio::test]
 async fn paths_are_decoded_once_and_must_then_be_canonical() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let host = server.address().to_string();
     for (path, status) in [
         ("/page", 200),

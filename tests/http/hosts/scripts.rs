@@ -3,7 +3,7 @@
 use super::*;
 
 #[track_caller]
-fn lists(answer: &Answer, header: &str, wanted: &[&str]) {
+fn assert_header_lists(answer: &Answer, header: &str, wanted: &[&str]) {
     let value = answer.header(header).unwrap();
     let has = |name: &&str| {
         value
@@ -15,7 +15,7 @@ fn lists(answer: &Answer, header: &str, wanted: &[&str]) {
 
 #[tokio::test]
 async fn any_origin_may_read_but_never_with_credentials() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for (method, path) in [
         (Method::GET, "/page"),
         (Method::GET, "/page/raw"),
@@ -36,7 +36,7 @@ async fn any_origin_may_read_but_never_with_credentials() {
         let allowed = answer.header("access-control-allow-origin");
         assert_eq!(allowed, Some("*"), "{path}");
         assert_eq!(answer.header("access-control-allow-credentials"), None);
-        lists(&answer, "access-control-expose-headers", &EXPOSED);
+        assert_header_lists(&answer, "access-control-expose-headers", &EXPOSED);
     }
     for path in [
         "/page/auth/status",
@@ -54,7 +54,7 @@ async fn any_origin_may_read_but_never_with_credentials() {
 
 #[tokio::test]
 async fn preflights_are_answered_for_every_path() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for path in [
         "/api/v1/deploy",
         "/page",
@@ -73,9 +73,9 @@ async fn preflights_are_answered_for_every_path() {
             .await;
         assert!(matches!(answer.status, 200 | 204), "{path}");
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
-        lists(&answer, "access-control-allow-headers", &ALLOWED);
+        assert_header_lists(&answer, "access-control-allow-headers", &ALLOWED);
         let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
-        lists(&answer, "access-control-allow-methods", &methods);
+        assert_header_lists(&answer, "access-control-allow-methods", &methods);
     }
     let private = server
         .request(Method::OPTIONS, "/page/auth/logout")

@@ -11,34 +11,38 @@ use svc::config::{Acme, Settings};
 use svc::workspaces::Plan;
 use svc_base::clock::{Clock, Timestamp};
 use svc_tests::tls::{client_config, connect};
-use svc_tests::{Answer, Ask, Builder, TestServer, until};
+use svc_tests::{Answer, Builder, ReadAnswer, TestServer, wait_until};
 
-use super::pebble::{ACCOUNT, DAYS, Pebble, World};
+use super::pebble::{ACCOUNT, CERTIFICATE_DAYS, Pebble, TestNetwork};
 use crate::svc;
 
 const SHARE: &str = "share.example.test";
 const DAY: u64 = 24 * 60 * 60;
 
 /// A server whose certificates Pebble issues.
-struct Installation {
-    world: World,
+struct AcmeInstallation {
+    network: TestNetwork,
     pebble: Pebble,
     root: String,
     server: TestServer,
 }
 
-impl Installation {
+impl AcmeInstallation {
     /// Starts both; `None` without Pebble.
     async fn start() -> Option<Self> {
-        let world = World::new().await;
-        let pebble = Pebble::start(&world).await?;
-        Some(Self::between(world, pebble, None).await)
+        let network = TestNetwork::new().await;
+        let pebble = Pebble::start(&network).await?;
+        Some(Self::start_with(network, pebble, None).await)
     }
 
     /// Starts a server that has an account at the authority.
-    async fn between(world: World, pebble: Pebble, account: Option<(&str, &str)>) -> Self {
+    async fn start_with(
+        network: TestNetwork,
+        pebble: Pebble,
+        account: Option<(&str, &str)>,
+    ) -> Self {
         let root = pebble.root().await;
-        let server = builder(&world, |settings| {
+        let server = builder(&network, |settings| {
             settings.acme = Some(Acme {
                 directory: pebble.directory().parse().unwrap(),
                 contact: Some("tls@example.test".to_owned()),
@@ -49,9 +53,9 @@ impl Installation {
             });
         });
         let server = server.start().await;
-        world.lead_to(server.address());
+        network.route_names_to(server.address());
         Self {
-            world,
+            network,
             pebble,
             root,
             server,
@@ -59,9 +63,9 @@ impl Installation {
     }
 
     /// The certificate of a handshake for a name; `None` if the server has none.
-    async fn shown(&self, name: &str) -> Option<CertificateDer<'static>> {
+    async fn presented_certificate(&self, name: &str) -> Option<CertificateDer<'static>> {
         let config = client_config(&self.root, &["h2"]);
-        let stream = match connect(self.world.front, name, config).await {
+        let stream = match connect(self.network.front, name, config).await {
             Ok(stream) => stream,
             Err(error) => {
                 // Refused by the server, not by the client.
@@ -75,8 +79,11 @@ impl Installation {
     }
 
     /// Waits for the certificate of a name.
-    async fn issued(&self, name: &str) -> CertificateDer<'static> {
-        until("a certificate", async || self.shown(name).await).await
+    async fn wait_for_certificate(&self, name: &str) -> CertificateDer<'static> {
+        wait_until("a certificate", async || {
+            self.presented_certificate(name).await
+        })
+        .await
     }
 
     /// Makes a project; answers the host of its origin.
@@ -91,8 +98,8 @@ impl Installation {
     async fn send(&self, credential: &str, path: &str, body: &Value) -> Answer {
         let root = reqwest::Certificate::from_pem(self.root.as_bytes()).unwrap();
         let client = svc_tests::http_client().no_proxy().tls_certs_only([root]);
-        let client = client.resolve(SHARE, self.world.front).build().unwrap();
-        let url = format!("https://{SHARE}:{}{path}", self.world.front.port());
+        let client = client.resolve(SHARE, self.network.front).build().unwrap();
+        let url = format!("https://{SHARE}:{}{path}", self.network.front.port());
         let request = client.request(Method::POST, url).bearer_auth(credential);
         request.json(body).answer().await
     }
@@ -110,10 +117,10 @@ impl Installation {
 }
 
 /// A server for the names of a world, at the time of day: certificates are of today.
-fn builder(world: &World, change: impl FnOnce(&mut Settings)) -> Builder {
+fn builder(network: &TestNetwork, change: impl FnOnce(&mut Settings)) -> Builder {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let now = Timestamp(i64::try_from(now.as_millis()).unwrap());
-    let port = world.front.port();
+    let port = network.front.port();
     let builder = TestServer::builder().clock(Clock::manual(now));
     let builder = builder.settings(|settings| {
         settings.https = Some(true);
@@ -124,7 +131,7 @@ fn builder(world: &World, change: impl FnOnce(&mut Settings)) -> Builder {
 }
 
 /// Everything in a directory and below it, with the modes.
-fn below(directory: &Path) -> Vec<(PathBuf, u32)> {
+fn files_with_modes(directory: &Path) -> Vec<(PathBuf, u32)> {
     let mut found = Vec::new();
     let mut open = vec![directory.to_owned()];
     while let Some(path) = open.pop() {
@@ -143,10 +150,10 @@ fn below(directory: &Path) -> Vec<(PathBuf, u32)> {
 
 #[tokio::test]
 async fn certificates_are_issued_kept_and_asked_for_by_nobody_else() {
-    let Some(at) = Installation::start().await else {
+    let Some(at) = AcmeInstallation::start().await else {
         return;
     };
-    let first = at.issued(SHARE).await;
+    let first = at.wait_for_certificate(SHARE).await;
     assert_eq!(at.pebble.orders(), 1, "the API's host, at the start");
     // Names that are not ours, and labels that no project has.
     for name in [
@@ -156,14 +163,14 @@ async fn certificates_are_issued_kept_and_asked_for_by_nobody_else() {
         "a.b.pages.example.test",
         "localhost",
     ] {
-        assert_eq!(at.shown(name).await, None, "{name}");
+        assert_eq!(at.presented_certificate(name).await, None, "{name}");
     }
     assert_eq!(at.pebble.orders(), 1, "a stranger's name asks for nothing");
     let credential = at.owner().await;
     let shop = at.project(&credential, "Shop").await;
     assert_eq!(at.pebble.orders(), 1, "a project alone asks for nothing");
     // Many at once, one order.
-    let handshakes = (0..20).map(|_| at.shown(&shop));
+    let handshakes = (0..20).map(|_| at.presented_certificate(&shop));
     let shown = futures_util::future::join_all(handshakes).await;
     let one = shown[0]
         .clone()
@@ -171,36 +178,36 @@ async fn certificates_are_issued_kept_and_asked_for_by_nobody_else() {
     assert!(shown.iter().all(|other| other.as_ref() == Some(&one)));
     assert_eq!(at.pebble.orders(), 2);
     // Over a restart nothing is asked for again.
-    let Installation {
-        world,
+    let AcmeInstallation {
+        network,
         pebble,
         root,
         server,
     } = at;
     let server = server.restart().await;
-    world.lead_to(server.address());
-    let at = Installation {
-        world,
+    network.route_names_to(server.address());
+    let at = AcmeInstallation {
+        network,
         pebble,
         root,
         server,
     };
-    assert_eq!(at.issued(SHARE).await, first);
-    assert_eq!(at.issued(&shop).await, one);
+    assert_eq!(at.wait_for_certificate(SHARE).await, first);
+    assert_eq!(at.wait_for_certificate(&shop).await, one);
     assert_eq!(at.pebble.orders(), 2);
     // Keys are the server's alone; a backup has none of them, and closes what was opened.
     let tls = at.server.data().join("tls");
-    for (path, mode) in below(&tls) {
+    for (path, mode) in files_with_modes(&tls) {
         let expected = if path.is_dir() { 0o700 } else { 0o600 };
         assert_eq!(mode, expected, "{}", path.display());
     }
-    let files = below(&tls).len();
+    let files = files_with_modes(&tls).len();
     assert_eq!(
         files,
         2 + 4,
         "two directories, the account, what was spent, two certificates"
     );
-    let key = below(&tls)
+    let key = files_with_modes(&tls)
         .into_iter()
         .find(|(path, _)| path.ends_with(format!("{shop}.pem")));
     let (key, _) = key.unwrap();
@@ -210,70 +217,85 @@ async fn certificates_are_issued_kept_and_asked_for_by_nobody_else() {
     let output = at.server.command(&svc(), &["backup", &directory]).await;
     assert!(output.success, "{output:?}");
     assert!(
-        below(backup.path())
+        files_with_modes(backup.path())
             .iter()
             .all(|(path, _)| !path.ends_with("tls"))
     );
-    assert!(below(&tls).iter().all(|(_, mode)| mode & 0o077 == 0));
+    assert!(
+        files_with_modes(&tls)
+            .iter()
+            .all(|(_, mode)| mode & 0o077 == 0)
+    );
     let output = at.server.command(&svc(), &["check"]).await;
     assert!(output.success, "{output:?}");
 }
 
 #[tokio::test]
 async fn certificates_are_renewed_before_they_end() {
-    let Some(at) = Installation::start().await else {
+    let Some(at) = AcmeInstallation::start().await else {
         return;
     };
-    let before = at.issued(SHARE).await;
-    at.server.advance((DAYS * 2 / 3 - 5) * DAY);
-    assert_eq!(at.issued(SHARE).await, before);
+    let before = at.wait_for_certificate(SHARE).await;
+    at.server.advance((CERTIFICATE_DAYS * 2 / 3 - 5) * DAY);
+    assert_eq!(at.wait_for_certificate(SHARE).await, before);
     assert_eq!(at.pebble.orders(), 1);
     at.server.advance(10 * DAY);
-    let renewed = async || at.shown(SHARE).await.filter(|shown| *shown != before);
-    let after = until("the next certificate", renewed).await;
+    let renewed = async || {
+        at.presented_certificate(SHARE)
+            .await
+            .filter(|shown| *shown != before)
+    };
+    let after = wait_until("the next certificate", renewed).await;
     assert_eq!(at.pebble.orders(), 2);
     // For this clock it is due already: it is not asked for again and again.
     let server = at.server;
     let server = server.restart().await;
-    at.world.lead_to(server.address());
-    let at = Installation { server, ..at };
-    assert_eq!(at.issued(SHARE).await, after);
+    at.network.route_names_to(server.address());
+    let at = AcmeInstallation { server, ..at };
+    assert_eq!(at.wait_for_certificate(SHARE).await, after);
     tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
     assert_eq!(at.pebble.orders(), 2, "ticks come once a second");
 }
 
 #[tokio::test]
 async fn what_the_authority_refuses_rests_and_is_asked_for_again() {
-    let Some(at) = Installation::start().await else {
+    let Some(at) = AcmeInstallation::start().await else {
         return;
     };
-    at.issued(SHARE).await;
+    at.wait_for_certificate(SHARE).await;
     let credential = at.owner().await;
     let lost = at.project(&credential, "Lost").await;
-    at.world.lose(Some("lost"));
-    assert_eq!(at.shown(&lost).await, None, "nothing leads there");
+    at.network.drop_names(Some("lost"));
+    assert_eq!(
+        at.presented_certificate(&lost).await,
+        None,
+        "nothing leads there"
+    );
     assert_eq!(at.pebble.orders(), 2);
     for _ in 0..5 {
-        assert_eq!(at.shown(&lost).await, None);
+        assert_eq!(at.presented_certificate(&lost).await, None);
     }
     assert_eq!(at.pebble.orders(), 2, "it rests");
-    assert!(at.shown(SHARE).await.is_some(), "others are served");
-    at.world.lose(None);
+    assert!(
+        at.presented_certificate(SHARE).await.is_some(),
+        "others are served"
+    );
+    at.network.drop_names(None);
     at.server.advance(5 * 60);
-    at.issued(&lost).await;
+    at.wait_for_certificate(&lost).await;
     assert_eq!(at.pebble.orders(), 3);
 }
 
 #[tokio::test]
 async fn an_authority_that_has_forgotten_the_account_gets_another() {
-    let Some(at) = Installation::start().await else {
+    let Some(at) = AcmeInstallation::start().await else {
         return;
     };
-    at.issued(SHARE).await;
+    at.wait_for_certificate(SHARE).await;
     let credential = at.owner().await;
     let shop = at.project(&credential, "Shop").await;
     let data = at.server.data().to_owned();
-    let account = below(&data.join("tls"))
+    let account = files_with_modes(&data.join("tls"))
         .into_iter()
         .find(|(path, _)| path.ends_with("account.json"));
     let (account, _) = account.unwrap();
@@ -283,10 +305,10 @@ async fn an_authority_that_has_forgotten_the_account_gets_another() {
     let id = kept["credentials"]["id"].as_str().unwrap().to_owned();
     kept["credentials"]["id"] = json!(format!("{id}0000"));
     let forget = async |_: &Path| std::fs::write(&account, kept.to_string()).unwrap();
-    let server = at.server.restart_after(forget).await;
-    at.world.lead_to(server.address());
-    let at = Installation { server, ..at };
-    at.issued(&shop).await;
+    let server = at.server.restart_after_change(forget).await;
+    at.network.route_names_to(server.address());
+    let at = AcmeInstallation { server, ..at };
+    at.wait_for_certificate(&shop).await;
     let text = std::fs::read_to_string(&account).unwrap();
     let now: Value = serde_json::from_str(&text).unwrap();
     assert_ne!(now["credentials"]["id"], kept["credentials"]["id"]);
@@ -302,17 +324,17 @@ async fn an_authority_that_wants_an_account_issues_for_it_alone() {
         ),
         (None, false),
     ] {
-        let world = World::new().await;
-        let Some(pebble) = Pebble::start_for(&world, true).await else {
+        let network = TestNetwork::new().await;
+        let Some(pebble) = Pebble::start_for(&network, true).await else {
             return;
         };
-        let at = Installation::between(world, pebble, account).await;
+        let at = AcmeInstallation::start_with(network, pebble, account).await;
         if is_known {
-            at.issued(SHARE).await;
+            at.wait_for_certificate(SHARE).await;
             continue;
         }
-        until("a refusal", async || {
-            let kept = below(&at.server.data().join("tls")).into_iter();
+        wait_until("a refusal", async || {
+            let kept = files_with_modes(&at.server.data().join("tls")).into_iter();
             let spent = kept.filter(|(path, _)| path.ends_with("budget.json"));
             let spent: String = spent
                 .map(|(path, _)| std::fs::read_to_string(path).unwrap())
@@ -320,15 +342,15 @@ async fn an_authority_that_wants_an_account_issues_for_it_alone() {
             spent.contains(SHARE).then_some(())
         })
         .await;
-        assert_eq!(at.shown(SHARE).await, None, "{account:?}");
+        assert_eq!(at.presented_certificate(SHARE).await, None, "{account:?}");
         assert_eq!(at.pebble.orders(), 0, "{account:?}");
     }
 }
 
 #[tokio::test]
 async fn a_server_starts_without_its_authority() {
-    let world = World::new().await;
-    let server = builder(&world, |settings| {
+    let network = TestNetwork::new().await;
+    let server = builder(&network, |settings| {
         settings.acme = Some(Acme {
             directory: "https://127.0.0.1:1/dir".parse().unwrap(),
             ..Acme::default()

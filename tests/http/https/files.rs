@@ -6,8 +6,8 @@ use std::path::Path;
 use http::Version;
 use rustls::pki_types::CertificateDer;
 use serde_json::json;
-use svc_tests::tls::{Pair, client_config, connect};
-use svc_tests::{Ask, Process, TestServer, until};
+use svc_tests::tls::{CertificateFiles, client_config, connect};
+use svc_tests::{Process, ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -15,7 +15,7 @@ use super::local;
 use crate::svc;
 
 /// Starts the command on a pair.
-async fn serve(pair: &Pair, data: &Path) -> Process {
+async fn serve(pair: &CertificateFiles, data: &Path) -> Process {
     let (cert, key) = (
         pair.cert().display().to_string(),
         pair.key().display().to_string(),
@@ -25,7 +25,7 @@ async fn serve(pair: &Pair, data: &Path) -> Process {
 }
 
 /// The certificate that a server shows to who believes these.
-async fn shown(server: SocketAddr, roots: &str) -> Option<CertificateDer<'static>> {
+async fn presented_certificate(server: SocketAddr, roots: &str) -> Option<CertificateDer<'static>> {
     let config = client_config(roots, &["http/1.1"]);
     let stream = connect(server, "localhost", config).await.ok()?;
     let certificates = stream.get_ref().1.peer_certificates()?;
@@ -65,7 +65,7 @@ async fn pages_are_published_and_seen_in_both_versions_of_http() {
         }
     }
     let body = json!({ "content": "# Secret", "type": "markdown", "password": "open sesame" });
-    let slug = server.slug(&body).await;
+    let slug = server.publish_slug(&body).await;
     let unlock = json!({ "password": "open sesame" });
     let answer = server
         .json(&format!("/api/v1/auth/{slug}"), &unlock)
@@ -80,12 +80,12 @@ async fn pages_are_published_and_seen_in_both_versions_of_http() {
 async fn whether_it_is_well_is_asked_over_tls() {
     let (pair, data) = (local(), TempDir::new().unwrap());
     let server = serve(&pair, data.path()).await;
-    let ask = async || svc().run(data.path(), &["healthcheck"]).await;
-    let well = async || Some(ask().await).filter(|said| said.success);
-    let well = until("the guests to load", well).await;
+    let send_request = async || svc().run(data.path(), &["healthcheck"]).await;
+    let well = async || Some(send_request().await).filter(|said| said.success);
+    let well = wait_until("the guests to load", well).await;
     assert_eq!(well.stdout, "ready\n");
     server.kill().await;
-    assert_eq!(ask().await.code, Some(1));
+    assert_eq!(send_request().await.code, Some(1));
 }
 
 #[tokio::test]
@@ -95,20 +95,23 @@ async fn files_that_are_replaced_are_served_without_a_restart() {
     let process = serve(&pair, data.path()).await;
     let address = process.address();
     let first = pair.pem().to_owned();
-    let before = shown(address, &first).await.unwrap();
+    let before = presented_certificate(address, &first).await.unwrap();
     // A key that is not the certificate's: the pair before goes on.
     let key = std::fs::read(pair.key()).unwrap();
     std::fs::write(pair.key(), std::fs::read(local().key()).unwrap()).unwrap();
     let noticed = async || process.stderr().contains("does not belong").then_some(());
-    until("the server to notice a wrong key", noticed).await;
-    assert_eq!(shown(address, &first).await.unwrap(), before);
+    wait_until("the server to notice a wrong key", noticed).await;
+    assert_eq!(
+        presented_certificate(address, &first).await.unwrap(),
+        before
+    );
     std::fs::write(pair.key(), key).unwrap();
     // A connection that is open stays.
     let config = client_config(&first, &["http/1.1"]);
     let mut open = connect(address, "localhost", config).await.unwrap();
     let second = pair.replace().to_owned();
-    let after = until("the server to serve the new pair", async || {
-        shown(address, &second).await
+    let after = wait_until("the server to serve the new pair", async || {
+        presented_certificate(address, &second).await
     });
     assert_ne!(after.await, before);
     let host = format!("localhost:{}", address.port());
@@ -163,14 +166,14 @@ async fn the_command_says_where_it_is_ready_and_who_else_can_read_the_key() {
         .unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     process.signal(rustix::process::Signal::TERM);
-    let (status, stdout) = process.ended().await;
+    let (status, stdout) = process.wait_for_exit().await;
     assert!(status.success());
     assert!(stdout.starts_with("ready https://127.0.0.1:"), "{stdout}");
 }
 
 #[tokio::test]
 async fn a_certificate_answers_every_name_and_none() {
-    let pair = Pair::new(&["share.example.test", "localhost"]);
+    let pair = CertificateFiles::new(&["share.example.test", "localhost"]);
     let server = TestServer::builder().https(&pair).start().await;
     let config = client_config(pair.pem(), &[]);
     for name in ["share.example.test", "localhost"] {

@@ -13,14 +13,14 @@ use super::local;
 const OF_CLIENT: usize = 128;
 
 /// Connects from an address of this machine.
-async fn from(client: [u8; 4], server: SocketAddr) -> TcpStream {
+async fn connect_from(client: [u8; 4], server: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((client, 0))).unwrap();
     socket.connect(server).await.unwrap()
 }
 
 /// Reads until the server closes; answers what came.
-async fn closed(stream: &mut TcpStream) -> Vec<u8> {
+async fn read_until_closed(stream: &mut TcpStream) -> Vec<u8> {
     let mut read = Vec::new();
     let end = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut read)).await;
     // A reset is an end, too.
@@ -35,14 +35,14 @@ async fn who_says_nothing_is_closed_and_keeps_nobody_out() {
     let address = server.address();
     let mut silent = Vec::new();
     for _ in 0..OF_CLIENT {
-        silent.push(from([127, 0, 0, 2], address).await);
+        silent.push(connect_from([127, 0, 0, 2], address).await);
     }
     // One that began to speak and stopped counts as well; one more of the same client is closed at once.
     silent[0].write_all(&[22, 3, 1, 2, 0]).await.unwrap();
     let mut refused = 0;
     for _ in 0..20 {
-        let mut more = from([127, 0, 0, 2], address).await;
-        assert!(closed(&mut more).await.is_empty());
+        let mut more = connect_from([127, 0, 0, 2], address).await;
+        assert!(read_until_closed(&mut more).await.is_empty());
         refused += 1;
     }
     assert_eq!(refused, 20);
@@ -50,10 +50,10 @@ async fn who_says_nothing_is_closed_and_keeps_nobody_out() {
     let other = connect(address, "localhost", config.clone()).await;
     assert!(other.is_ok(), "another client is answered meanwhile");
     for stream in &mut silent {
-        closed(stream).await;
+        read_until_closed(stream).await;
     }
     // Their places are free again.
-    let stream = from([127, 0, 0, 2], address).await;
+    let stream = connect_from([127, 0, 0, 2], address).await;
     let name = "localhost".try_into().unwrap();
     let connector = tokio_rustls::TlsConnector::from(config);
     assert!(connector.connect(name, stream).await.is_ok());
@@ -95,7 +95,7 @@ async fn plain_http_and_noise_are_no_handshakes() {
         // The server may have closed before it has all of it.
         let _ = stream.write_all(bytes).await;
         let _ = stream.shutdown().await;
-        let read = closed(&mut stream).await;
+        let read = read_until_closed(&mut stream).await;
         assert!(!read.starts_with(b"HTTP"), "{read:?}");
     }
 }
@@ -107,5 +107,5 @@ async fn a_server_that_stops_waits_for_no_handshake() {
     let mut silent = TcpStream::connect(server.address()).await.unwrap();
     silent.write_all(&[22, 3, 1]).await.unwrap();
     server.stop().await;
-    assert!(closed(&mut silent).await.is_empty());
+    assert!(read_until_closed(&mut silent).await.is_empty());
 }

@@ -3,14 +3,14 @@
 mod acme;
 mod files;
 mod handshakes;
-mod own;
+mod own_certificate;
 mod pebble;
 mod redirect;
 mod sockets;
 
-use svc_tests::tls::Pair;
+use svc_tests::tls::CertificateFiles;
 
 /// A pair for a server on this machine.
-fn local() -> Pair {
-    Pair::new(&["localhost", "127.0.0.1"])
+fn local() -> CertificateFiles {
+    CertificateFiles::new(&["localhost", "127.0.0.1"])
 }

@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use svc_tests::tls::Pair;
-use svc_tests::until;
+use svc_tests::tls::CertificateFiles;
+use svc_tests::wait_until;
 use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -20,11 +20,11 @@ const PROGRAM: &str = "pebble";
 const GUARD: &str =
     r#"exec 3<&0; "$@" & p=$!; { cat <&3 >/dev/null; kill $p; } 2>/dev/null & wait $p"#;
 /// How long the certificates are valid that it issues: five years, leap days aside.
-pub(super) const DAYS: u64 = 5 * 365;
+pub(super) const CERTIFICATE_DAYS: u64 = 5 * 365;
 
 /// The network of a test: every name below `example.test` leads to one server, unless it is said not to.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct TestNetwork {
     /// Where names lead to.
     pub(super) front: SocketAddr,
     /// The server behind it.
@@ -34,17 +34,17 @@ pub(super) struct World {
     dns: SocketAddr,
 }
 
-impl World {
+impl TestNetwork {
     pub(super) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let dns = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let world = Self {
+        let network = Self {
             front: listener.local_addr().unwrap(),
             behind: Arc::default(),
             missing: Arc::default(),
             dns: dns.local_addr().unwrap(),
         };
-        let behind = Arc::clone(&world.behind);
+        let behind = Arc::clone(&network.behind);
         tokio::spawn(async move {
             while let Ok((mut client, _)) = listener.accept().await {
                 let server = *behind.lock().unwrap();
@@ -55,7 +55,7 @@ impl World {
                 });
             }
         });
-        let missing = Arc::clone(&world.missing);
+        let missing = Arc::clone(&network.missing);
         tokio::spawn(async move {
             let mut question = [0; 512];
             while let Ok((length, from)) = dns.recv_from(&mut question).await {
@@ -65,16 +65,16 @@ impl World {
                 }
             }
         });
-        world
+        network
     }
 
     /// Leads to a server from now on.
-    pub(super) fn lead_to(&self, server: SocketAddr) {
+    pub(super) fn route_names_to(&self, server: SocketAddr) {
         *self.behind.lock().unwrap() = Some(server);
     }
 
     /// Has names that begin so lead nowhere.
-    pub(super) fn lose(&self, start: Option<&'static str>) {
+    pub(super) fn drop_names(&self, start: Option<&'static str>) {
         *self.missing.lock().unwrap() = start;
     }
 }
@@ -107,7 +107,7 @@ pub(super) struct Pebble {
     stdin: Option<ChildStdin>,
     said: Arc<Mutex<String>>,
     /// Pair that it speaks HTTPS with.
-    pub(super) own: Pair,
+    pub(super) own: CertificateFiles,
     address: SocketAddr,
     management: SocketAddr,
     _directory: TempDir,
@@ -115,12 +115,12 @@ pub(super) struct Pebble {
 
 impl Pebble {
     /// Starts it for a world; `None` where it is not installed, which is said aloud.
-    pub(super) async fn start(world: &World) -> Option<Self> {
-        Self::start_for(world, false).await
+    pub(super) async fn start(network: &TestNetwork) -> Option<Self> {
+        Self::start_for(network, false).await
     }
 
     /// Starts it, and lets it want an account if it is to.
-    pub(super) async fn start_for(world: &World, wants_account: bool) -> Option<Self> {
+    pub(super) async fn start_for(network: &TestNetwork, wants_account: bool) -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         if !std::env::split_paths(&path).any(|folder| folder.join(PROGRAM).is_file()) {
             eprintln!("SKIPPED: {PROGRAM} is not installed (apt-get install {PROGRAM})");
@@ -128,15 +128,15 @@ impl Pebble {
         }
         // A free port may be another's a moment later.
         for _ in 0..5 {
-            if let Some(pebble) = Self::try_start(world, wants_account).await {
+            if let Some(pebble) = Self::try_start(network, wants_account).await {
                 return Some(pebble);
             }
         }
         panic!("{PROGRAM} does not start");
     }
 
-    async fn try_start(world: &World, wants_account: bool) -> Option<Self> {
-        let own = Pair::new(&["localhost", "127.0.0.1"]);
+    async fn try_start(network: &TestNetwork, wants_account: bool) -> Option<Self> {
+        let own = CertificateFiles::new(&["localhost", "127.0.0.1"]);
         let ports = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let [address, management] = ports.map(|port| port.local_addr().unwrap());
         let config = json!({ "pebble": {
@@ -145,7 +145,7 @@ impl Pebble {
             "certificate": own.cert(),
             "privateKey": own.key(),
             "httpPort": 1,
-            "tlsPort": world.front.port(),
+            "tlsPort": network.front.port(),
             "ocspResponderURL": "",
             "externalAccountBindingRequired": wants_account,
             "externalAccountMACKeys": { (ACCOUNT.0): ACCOUNT.1 },
@@ -156,7 +156,7 @@ impl Pebble {
         let mut command = Command::new("sh");
         command.args(["-c", GUARD, "sh", PROGRAM]);
         command.arg("-config").arg(file).arg("-strict");
-        command.arg("-dnsserver").arg(world.dns.to_string());
+        command.arg("-dnsserver").arg(network.dns.to_string());
         command.env("PEBBLE_VA_NOSLEEP", "1");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -179,7 +179,7 @@ impl Pebble {
             _directory: directory,
         };
         let client = pebble.client();
-        let answers = until("Pebble to answer", async || {
+        let answers = wait_until("Pebble to answer", async || {
             if pebble.child.try_wait().unwrap().is_some() {
                 return Some(false);
             }

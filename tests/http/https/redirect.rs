@@ -6,7 +6,7 @@ use svc_tests::{Answer, TestServer, exchange};
 
 use super::local;
 
-async fn ask(address: SocketAddr, request: String) -> Answer {
+async fn send_request(address: SocketAddr, request: String) -> Answer {
     let exchange = move || Answer::parse(&exchange(address, request.as_bytes()));
     tokio::task::spawn_blocking(exchange).await.unwrap()
 }
@@ -55,7 +55,7 @@ async fn plain_http_is_sent_to_the_same_address_over_tls() {
         ),
         ("GET / HTTP/1.0", 421, None),
     ] {
-        let answer = ask(plain, format!("{request}\r\n\r\n")).await;
+        let answer = send_request(plain, format!("{request}\r\n\r\n")).await;
         assert_eq!(answer.status, status, "{request}");
         assert_eq!(answer.header("location"), location, "{request}");
         assert_eq!(answer.header("connection"), Some("close"), "{request}");

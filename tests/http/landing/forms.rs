@@ -1,7 +1,7 @@
 //! Forms that work without scripts: a share, its end, and a report.
 
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
@@ -15,7 +15,7 @@ async fn send_form(server: &TestServer, path: &str, origin: Option<&str>, form: 
 }
 
 /// Returns the text between two texts.
-fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+fn text_between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let rest = text.split(before).nth(1).expect(before);
     rest.split(after).next().unwrap()
 }
@@ -44,8 +44,8 @@ async fn the_form_publishes_and_takes_back_without_scripts() {
     assert!(page.contains("<svg"), "its code");
     let raw = server.get("/by-hand/raw").answer().await.expect(200);
     assert_eq!(raw.text(), "a\nb", "line breaks as they were typed");
-    let id = between(page, "name=\"id\" value=\"", "\"");
-    let token = between(page, "name=\"delete_token\" value=\"", "\"");
+    let id = text_between(page, "name=\"id\" value=\"", "\"");
+    let token = text_between(page, "name=\"delete_token\" value=\"", "\"");
     let wrong = format!("id={id}&delete_token=svcd_x");
     let refused = send_form(&server, "/_svc/share/delete", Some(&ours), &wrong).await;
     assert_eq!(refused.status, 404);
@@ -79,7 +79,7 @@ async fn a_page_is_reported_by_a_form() {
         .start()
         .await;
     server
-        .slug(&json!({ "content": "x", "name": "page" }))
+        .publish_slug(&json!({ "content": "x", "name": "page" }))
         .await;
     let form = server.get("/_svc/report/page").answer().await.expect(200);
     for part in [
@@ -135,6 +135,6 @@ async fn a_page_is_reported_by_a_form() {
         let shown = server.get("/page").answer().await;
         (shown.status == 403).then_some(shown)
     };
-    let disabled = until("the page to be disabled", refused).await;
+    let disabled = wait_until("the page to be disabled", refused).await;
     assert!(disabled.html().contains("mailto:abuse@example.com"));
 }

@@ -4,9 +4,9 @@ mod forms;
 mod previews;
 
 use http::Method;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::Owner;
+use crate::owner::Owner;
 
 /// The files of the landing page, and what they are.
 const FILES: [(&str, &str); 5] = [
@@ -26,13 +26,18 @@ async fn its_files_are_answered_like_pages() {
         assert_eq!(whole.header("x-content-type-options"), Some("nosniff"));
         assert!(whole.header("cache-control").unwrap().contains("public"));
         let etag = whole.header("etag").unwrap().to_owned();
-        let ask = |method, name, value: &str| server.request(method, path).header(name, value);
-        let held = ask(Method::GET, "if-none-match", &etag).answer().await;
+        let send_request =
+            |method, name, value: &str| server.request(method, path).header(name, value);
+        let held = send_request(Method::GET, "if-none-match", &etag)
+            .answer()
+            .await;
         assert!(held.expect(304).body.is_empty(), "{path}");
         let head = server.request(Method::HEAD, path).answer().await;
         assert_eq!(head.header("etag"), Some(etag.as_str()), "{path}");
         assert!(head.expect(200).body.is_empty(), "{path}");
-        let part = ask(Method::GET, "range", "bytes=0-3").answer().await;
+        let part = send_request(Method::GET, "range", "bytes=0-3")
+            .answer()
+            .await;
         assert_eq!(part.expect(206).body, whole.body.slice(0..4), "{path}");
         let post = server.post(path).answer().await;
         post.problem(405, "method_not_allowed");
@@ -151,16 +156,16 @@ async fn the_landing_host_has_its_files_and_calls_the_api_host() {
         })
         .start()
         .await;
-    let ask = async |host: &str, path: &str| server.get_raw(host, path).await;
+    let send_request = async |host: &str, path: &str| server.get_raw(host, path).await;
     for (path, kind) in FILES {
-        let answer = ask("www.example.com", path).await.expect(200);
+        let answer = send_request("www.example.com", path).await.expect(200);
         assert_eq!(answer.header("content-type"), Some(kind), "{path}");
     }
     for path in ["/_svc/preview", "/healthz/", "/api/v1/openapi.json", "/x"] {
-        let answer = ask("www.example.com", path).await;
+        let answer = send_request("www.example.com", path).await;
         answer.problem(404, "not_found");
     }
-    let page = ask("www.example.com", "/").await;
+    let page = send_request("www.example.com", "/").await;
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.contains("connect-src https://api.example.com;"));
     assert!(policy.contains("frame-src https://api.example.com;"));
@@ -168,14 +173,16 @@ async fn the_landing_host_has_its_files_and_calls_the_api_host() {
     assert!(html.contains("data-api=\"https://api.example.com\""));
     assert!(html.contains("rel=\"canonical\" href=\"https://www.example.com/\""));
     assert!(html.contains("lives for 2 hours"), "{html}");
-    let here = ask("api.example.com", "/").await;
+    let here = send_request("api.example.com", "/").await;
     assert!(here.html().contains("data-api=\"\""));
     assert!(here.html().contains("href=\"https://www.example.com/\""));
-    let stage = ask("api.example.com", "/_svc/preview").await.expect(200);
+    let stage = send_request("api.example.com", "/_svc/preview")
+        .await
+        .expect(200);
     let policy = stage.header("content-security-policy").unwrap();
     let ancestors = "frame-ancestors 'self' https://www.example.com:*";
     assert_eq!(policy, format!("sandbox allow-scripts; {ancestors}"));
-    let guide = ask("www.example.com", "/llms.txt").await;
+    let guide = send_request("www.example.com", "/llms.txt").await;
     assert!(guide.text().contains("https://api.example.com/mcp"));
     assert!(!guide.text().contains("localhost"));
 }

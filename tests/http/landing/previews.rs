@@ -1,7 +1,7 @@
 //! Previews: what would be published, in a frame that can do nothing.
 
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 pub(super) async fn preview(server: &TestServer, body: &Value) -> Answer {
     server.post("/_svc/preview").json(body).answer().await
@@ -10,7 +10,7 @@ pub(super) async fn preview(server: &TestServer, body: &Value) -> Answer {
 #[tokio::test]
 async fn a_preview_is_what_would_be_published() {
     let server = TestServer::start().await;
-    let before = server.stored();
+    let before = server.snapshot();
     let sources = [
         ("markdown", "# Hi\n\n```rust\nfn main() {}\n```"),
         ("html", "<!doctype html><title>x</title><script>1</script>"),
@@ -27,10 +27,10 @@ async fn a_preview_is_what_would_be_published() {
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
         previews.push(answer.json()["html"].as_str().unwrap().to_owned());
     }
-    assert_eq!(server.stored(), before, "nothing is stored");
+    assert_eq!(server.snapshot(), before, "nothing is stored");
     for ((kind, content), preview) in sources.into_iter().zip(previews) {
         let body = json!({ "type": kind, "content": content, "title": "A title" });
-        let slug = server.slug(&body).await;
+        let slug = server.publish_slug(&body).await;
         let page = server.get(&format!("/{slug}")).answer().await;
         // What has no address yet has no foot.
         let published = page.html();

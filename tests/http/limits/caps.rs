@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, Builder, TestServer};
+use svc_tests::{Answer, Builder, ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
-use crate::members::House;
+use crate::members::MembersFixture;
+use crate::owner::{Owner, text};
 
 const DEPLOY: &str = "/api/v1/deploy";
 
@@ -23,7 +23,7 @@ async fn share_from(server: &TestServer, client: &str, body: &Value) -> Answer {
 
 /// Asserts that a cap was reached, and which part of it.
 #[track_caller]
-fn reached(answer: &Answer, cap: &str, part: &str) {
+fn assert_cap_reached(answer: &Answer, cap: &str, part: &str) {
     let problem = answer.problem(503, "capacity_reached");
     assert_eq!(problem["cap"], cap, "{problem}");
     assert_eq!(problem["part"], part, "{problem}");
@@ -48,21 +48,21 @@ async fn strangers_of_one_network_leave_room_for_others_and_for_owners() {
     }
     for body in [&body, &once] {
         let refused = share_from(&server, "2001:db8:1:ffff::1", body).await;
-        reached(&refused, "active_deployments", "client");
+        assert_cap_reached(&refused, "active_deployments", "client");
     }
     let form = server.request(Method::PUT, "/api/v1/deploy/notes.md");
     let form = form.header("x-forwarded-for", "2001:db8:1:1::1").body("x");
-    reached(&form.answer().await, "active_deployments", "client");
+    assert_cap_reached(&form.answer().await, "active_deployments", "client");
     // What was counted is counted still after a restart.
     let server = server.restart().await;
     let refused = share_from(&server, "2001:db8:1:ffff::1", &body).await;
-    reached(&refused, "active_deployments", "client");
+    assert_cap_reached(&refused, "active_deployments", "client");
     for number in 0..10 {
         let client = format!("192.0.2.{number}");
         share_from(&server, &client, &body).await.expect(201);
     }
     let refused = share_from(&server, "198.51.100.1", &body).await;
-    reached(&refused, "active_deployments", "strangers");
+    assert_cap_reached(&refused, "active_deployments", "strangers");
     owner.frontend(&server, &project, "one").await;
     owner.frontend(&server, &project, "two").await;
     for _ in 0..2 {
@@ -70,7 +70,7 @@ async fn strangers_of_one_network_leave_room_for_others_and_for_owners() {
         share.answer().await.expect(201);
     }
     let full = owner.request(&server, Method::POST, DEPLOY).json(&body);
-    reached(&full.answer().await, "active_deployments", "whole");
+    assert_cap_reached(&full.answer().await, "active_deployments", "whole");
     // A claim adds nothing to what the server holds.
     let first = first.unwrap();
     let claim = json!({ "id": first["id"], "delete_token": first["delete_token"] });
@@ -120,7 +120,7 @@ async fn nothing_says_who_has_published_a_share() {
 }
 
 /// Text that no encoding makes much smaller.
-fn dense(bytes: usize) -> String {
+fn incompressible_text(bytes: usize) -> String {
     let mut text = String::new();
     let mut state: u64 = 1;
     while text.len() < bytes {
@@ -141,24 +141,24 @@ async fn bytes_of_shares_count_with_their_encodings() {
     let server = behind_a_proxy(builder).start().await;
     let owner = Owner::new(&server, "acme").await;
     // The source and the page are 100 kB, and the encodings as much again.
-    let body = json!({ "content": dense(50_000) });
+    let body = json!({ "content": incompressible_text(50_000) });
     let first = share_from(&server, "192.0.2.1", &body).await.expect(201);
     let second = share_from(&server, "192.0.2.1", &body).await;
-    reached(&second, "share_bytes", "client");
-    let once = json!({ "content": dense(50_000), "one_time": true });
+    assert_cap_reached(&second, "share_bytes", "client");
+    let once = json!({ "content": incompressible_text(50_000), "one_time": true });
     let third = share_from(&server, "192.0.2.1", &once).await;
-    reached(&third, "share_bytes", "client");
+    assert_cap_reached(&third, "share_bytes", "client");
     for client in ["192.0.2.2", "192.0.2.3"] {
         share_from(&server, client, &body).await.expect(201);
     }
     let fourth = share_from(&server, "192.0.2.4", &body).await;
-    reached(&fourth, "share_bytes", "strangers");
+    assert_cap_reached(&fourth, "share_bytes", "strangers");
     let share = owner.request(&server, Method::POST, DEPLOY).json(&body);
     share.answer().await.expect(201);
-    let stored = server.stored();
+    let stored = server.snapshot();
     let full = owner.request(&server, Method::POST, DEPLOY).json(&body);
-    reached(&full.answer().await, "share_bytes", "whole");
-    assert_eq!(server.stored().0, stored.0);
+    assert_cap_reached(&full.answer().await, "share_bytes", "whole");
+    assert_eq!(server.snapshot().0, stored.0);
     let first = first.json();
     let path = format!("{DEPLOY}/{}", text(&first["id"]));
     let delete = server.request(Method::DELETE, &path);
@@ -181,12 +181,12 @@ async fn an_owners_content_has_a_bound_and_can_be_rolled_back_beyond_it() {
         owner.send(&server, Method::PUT, &room, &body).await
     };
     put("# Two".into()).await.expect(200);
-    put(dense(15_000)).await.expect(200);
-    reached(&put("# Three".into()).await, "owner_bytes", "owner");
+    put(incompressible_text(15_000)).await.expect(200);
+    assert_cap_reached(&put("# Three".into()).await, "owner_bytes", "owner");
     let new = json!({ "type": "markdown", "content": "# New" });
     let path = format!("/{project}/frontends");
     let refused = owner.post(&server, &path, &new).await;
-    reached(&refused, "owner_bytes", "owner");
+    assert_cap_reached(&refused, "owner_bytes", "owner");
     let list = owner.get(&server, &format!("{room}/revisions")).await;
     let list = list.expect(200).json();
     let (active, first) = (&list["active_revision_id"], &list["revisions"][1]);
@@ -194,7 +194,7 @@ async fn an_owners_content_has_a_bound_and_can_be_rolled_back_beyond_it() {
     let refused = owner
         .post(&server, &format!("{room}/revisions"), &draft)
         .await;
-    reached(&refused, "owner_bytes", "owner");
+    assert_cap_reached(&refused, "owner_bytes", "owner");
     let back =
         json!({ "revision_id": first["revision_id"], "expected_active_revision_id": active });
     let back = owner
@@ -213,10 +213,10 @@ async fn the_last_of_the_disk_is_kept_for_owners() {
     let server = builder.start().await;
     let owner = Owner::new(&server, "acme").await;
     let body = json!({ "content": "x" });
-    let before = server.stored();
+    let before = server.snapshot();
     let refused = server.json(DEPLOY, &body).answer().await;
-    reached(&refused, "free_disk_owners_bytes", "strangers");
-    assert_eq!(server.stored(), before);
+    assert_cap_reached(&refused, "free_disk_owners_bytes", "strangers");
+    assert_eq!(server.snapshot(), before);
     let share = owner.request(&server, Method::POST, DEPLOY).json(&body);
     share.answer().await.expect(201);
     let project = owner.project(&server, "House").await;
@@ -226,32 +226,32 @@ async fn the_last_of_the_disk_is_kept_for_owners() {
 #[tokio::test]
 async fn a_user_makes_some_free_workspaces_and_no_more() {
     let builder = TestServer::builder().limits(|limits| limits.free_workspaces_per_user = 2);
-    let house = House::with(builder, |_| ()).await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let one = alice.workspace(&house, "one").await;
-    alice.workspace(&house, "two").await;
+    let fixture = MembersFixture::with_settings(builder, |_| ()).await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let one = alice.workspace(&fixture, "one").await;
+    alice.workspace(&fixture, "two").await;
     let all = "/api/v1/workspaces";
     let body = json!({ "display_name": "three", "slug": "three" });
-    let refused = alice.send(&house, Method::POST, all, body.clone()).await;
+    let refused = alice.send(&fixture, Method::POST, all, body.clone()).await;
     refused.problem(403, "plan_limit");
     // What is given away was made all the same, and what is taken over was not.
-    alice.add(&house, &one, &bob, "owner").await;
-    bob.workspace(&house, "bobs").await;
+    alice.add_member(&fixture, &one, &bob, "owner").await;
+    bob.workspace(&fixture, "bobs").await;
     let path = format!("{all}/{one}/members/{}", alice.id);
-    alice.delete(&house, &path).await.expect(204);
-    let refused = alice.send(&house, Method::POST, all, body.clone()).await;
+    alice.delete(&fixture, &path).await.expect(204);
+    let refused = alice.send(&fixture, Method::POST, all, body.clone()).await;
     refused.problem(403, "plan_limit");
     alice
-        .delete(&house, &format!("{all}/two"))
+        .delete(&fixture, &format!("{all}/two"))
         .await
         .expect(204);
     alice
-        .send(&house, Method::POST, all, body)
+        .send(&fixture, Method::POST, all, body)
         .await
         .expect(201);
 }
 
-async fn backend(server: &TestServer, owner: &Owner, project: &str) -> Answer {
+async fn create_backend(server: &TestServer, owner: &Owner, project: &str) -> Answer {
     let body = json!({ "ddl": "CREATE TABLE t (id INTEGER PRIMARY KEY)" });
     let path = format!("/{project}/backend");
     owner.post(server, &path, &body).await
@@ -263,53 +263,59 @@ async fn free_workspaces_of_one_user_share_a_part_of_the_backends() {
         limits.backends = 5;
         limits.cap_part_least = 1;
     });
-    let house = House::with(builder, |_| ()).await;
-    let server = &house.server;
+    let fixture = MembersFixture::with_settings(builder, |_| ()).await;
+    let server = &fixture.server;
     let project_in = async |owner: &Owner, workspace: &str| {
         let body = json!({ "name": "House", "workspace": workspace });
         let made = owner.post(server, "", &body).await.expect(201);
         text(&made.json()["id"])
     };
     // Of five, one is kept for those who pay or whom the operator made, and two are an owner's part.
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
     for (slug, is_there) in [("a1", true), ("a2", true), ("a3", false)] {
-        alice.workspace(&house, slug).await;
+        alice.workspace(&fixture, slug).await;
         let project = project_in(&alice.owner, slug).await;
-        let made = backend(server, &alice.owner, &project).await;
+        let made = create_backend(server, &alice.owner, &project).await;
         match is_there {
             true => drop(made.expect(201)),
-            false => reached(&made, "backends", "owner"),
+            false => assert_cap_reached(&made, "backends", "owner"),
         }
     }
     // A key of one of them is the same owner's.
     let body = json!({ "role": "editor" });
     let keys = "/api/v1/workspaces/a3/keys";
-    let key = alice.send(&house, Method::POST, keys, body).await;
-    let key = Owner::with(&text(&key.expect(201).json()["credential"]));
+    let key = alice.send(&fixture, Method::POST, keys, body).await;
+    let key = Owner::with_credential(&text(&key.expect(201).json()["credential"]));
     let list = key.get(server, "").await.expect(200).json();
     let third = text(&list["projects"][0]["id"]);
-    reached(&backend(server, &key, &third).await, "backends", "owner");
+    assert_cap_reached(
+        &create_backend(server, &key, &third).await,
+        "backends",
+        "owner",
+    );
     for slug in ["b1", "b2"] {
-        bob.workspace(&house, slug).await;
+        bob.workspace(&fixture, slug).await;
         let project = project_in(&bob.owner, slug).await;
-        backend(server, &bob.owner, &project).await.expect(201);
+        create_backend(server, &bob.owner, &project)
+            .await
+            .expect(201);
     }
-    let carol = house.user("carol").await;
-    carol.workspace(&house, "c1").await;
+    let carol = fixture.user("carol").await;
+    carol.workspace(&fixture, "c1").await;
     let project = project_in(&carol.owner, "c1").await;
-    let refused = backend(server, &carol.owner, &project).await;
-    reached(&refused, "backends", "strangers");
+    let refused = create_backend(server, &carol.owner, &project).await;
+    assert_cap_reached(&refused, "backends", "strangers");
     let owner = Owner::new(server, "acme").await;
     let (one, two) = (
         owner.project(server, "One").await,
         owner.project(server, "Two").await,
     );
-    backend(server, &owner, &one).await.expect(201);
-    let full = backend(server, &owner, &two).await;
-    reached(&full, "backends", "whole");
+    create_backend(server, &owner, &one).await.expect(201);
+    let full = create_backend(server, &owner, &two).await;
+    assert_cap_reached(&full, "backends", "whole");
     owner
         .delete(server, &format!("/{one}/backend"))
         .await
         .expect(204);
-    backend(server, &owner, &two).await.expect(201);
+    create_backend(server, &owner, &two).await.expect(201);
 }

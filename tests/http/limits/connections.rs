@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use svc_tests::{Builder, DEADLINE, TestServer, until};
+use svc_tests::{Builder, DEADLINE, TestServer, wait_until};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
@@ -28,7 +28,7 @@ async fn connect(to: SocketAddr, from: u8) -> TcpStream {
 }
 
 /// Asks for something small; `None` if the connection was closed instead.
-async fn ask(stream: &mut TcpStream) -> Option<String> {
+async fn send_request(stream: &mut TcpStream) -> Option<String> {
     let request = b"GET /healthz HTTP/1.1\r\nHost: a.example\r\n\r\n";
     stream.write_all(request).await.ok()?;
     // The answer is small, and comes in one piece.
@@ -40,7 +40,7 @@ async fn ask(stream: &mut TcpStream) -> Option<String> {
 }
 
 async fn is_served(stream: &mut TcpStream) -> bool {
-    ask(stream).await.as_deref() == Some("HTTP/1.1 200")
+    send_request(stream).await.as_deref() == Some("HTTP/1.1 200")
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_client_has_so_many_connections() {
             .await
             .then_some(())
     };
-    until("a connection to be given back", again).await;
+    wait_until("a connection to be given back", again).await;
 }
 
 #[tokio::test]

@@ -8,12 +8,12 @@ use std::io::{Read, Write};
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 #[track_caller]
-fn refused(answer: &Answer) {
+fn assert_rate_limited(answer: &Answer) {
     answer.problem(429, "rate_limited");
     assert_eq!(answer.header("retry-after"), Some("60"));
 }
@@ -32,25 +32,25 @@ async fn a_burst_then_a_continuous_refill() {
     for (path, burst, per_minute, status) in LIMITED {
         for left in (0..burst).rev() {
             let answer = server.post(path).answer().await.expect(status);
-            headers(&answer, path, per_minute, left);
+            assert_rate_headers(&answer, path, per_minute, left);
         }
         let answer = server.post(path).answer().await;
-        refused(&answer);
-        headers(&answer, path, per_minute, 0);
+        assert_rate_limited(&answer);
+        assert_rate_headers(&answer, path, per_minute, 0);
         server.advance(60 / per_minute);
         server.post(path).answer().await.expect(status);
-        refused(&server.post(path).answer().await);
+        assert_rate_limited(&server.post(path).answer().await);
         server.advance(60);
         let refilled = burst.min(usize::try_from(per_minute).unwrap());
         for _ in 0..refilled {
             server.post(path).answer().await.expect(status);
         }
-        refused(&server.post(path).answer().await);
+        assert_rate_limited(&server.post(path).answer().await);
     }
 }
 
 #[track_caller]
-fn headers(answer: &Answer, path: &str, per_minute: u64, left: usize) {
+fn assert_rate_headers(answer: &Answer, path: &str, per_minute: u64, left: usize) {
     let policy = answer.header("ratelimit-policy").unwrap();
     assert!(policy.starts_with('"'), "{policy}");
     assert!(
@@ -70,7 +70,7 @@ async fn buckets_of_different_routes_are_different() {
     for _ in 0..5 {
         server.post("/api/v1/reports").answer().await.expect(400);
     }
-    refused(&server.post("/api/v1/reports").answer().await);
+    assert_rate_limited(&server.post("/api/v1/reports").answer().await);
     let body = json!({ "content": "x", "name": "page" });
     server.deploy(&body).await;
     // One page's attempts are another's too: it is the client who is counted.
@@ -78,14 +78,14 @@ async fn buckets_of_different_routes_are_different() {
         let path = "/api/v1/auth/page";
         server.post(path).answer().await.expect(404);
     }
-    refused(&server.post("/api/v1/auth/other").answer().await);
+    assert_rate_limited(&server.post("/api/v1/auth/other").answer().await);
 }
 
 #[tokio::test]
 async fn reading_is_not_limited() {
     let server = TestServer::builder().service_limits().start().await;
     server
-        .slug(&json!({ "content": "x", "name": "page" }))
+        .publish_slug(&json!({ "content": "x", "name": "page" }))
         .await;
     for path in [
         "/page",
@@ -117,7 +117,7 @@ async fn other_methods_and_preflights_spend_nothing() {
         }
     }
     server.deploy(&json!({ "content": "x" })).await;
-    refused(
+    assert_rate_limited(
         &server
             .json("/api/v1/deploy", &json!({ "content": "x" }))
             .answer()
@@ -194,14 +194,14 @@ async fn a_server_that_is_full_says_so_until_there_is_room() {
     let once = json!({ "content": "x", "one_time": true, "name": "once" });
     server.deploy(&body).await;
     server.deploy(&once).await;
-    let before = server.stored();
+    let before = server.snapshot();
     for body in [&body, &once] {
         let answer = server.json("/api/v1/deploy", body).answer().await;
         let problem = answer.problem(503, "capacity_reached");
         assert_eq!(answer.header("retry-after"), Some("60"));
         assert!(problem["detail"].as_str().unwrap().contains("deployments"));
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     server.post("/once").answer().await.expect(200);
     server.deploy(&body).await;
     let full = server.json("/api/v1/deploy", &body).answer().await;
@@ -234,7 +234,7 @@ async fn a_disk_that_is_nearly_full_takes_nothing_new() {
         .limits(|l| l.free_disk_bytes = u64::MAX)
         .start()
         .await;
-    let before = server.stored();
+    let before = server.snapshot();
     let answer = server
         .json("/api/v1/deploy", &json!({ "content": "x" }))
         .answer()
@@ -242,7 +242,7 @@ async fn a_disk_that_is_nearly_full_takes_nothing_new() {
     let problem = answer.problem(503, "capacity_reached");
     assert!(problem["detail"].as_str().unwrap().contains("disk"));
     assert_eq!(answer.header("retry-after"), Some("60"));
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }
 
 const BODY: usize = 1_048_576;
@@ -261,13 +261,13 @@ async fn the_operators_numbers_are_used() {
         .await;
     let large = server
         .post("/api/v1/deploy")
-        .body(sized(2001))
+        .body(body_of_size(2001))
         .answer()
         .await;
     large.problem(413, "payload_too_large");
     let answer = server
         .post("/api/v1/deploy")
-        .body(sized(2000))
+        .body(body_of_size(2000))
         .answer()
         .await;
     let deployed = answer.expect(201).json();
@@ -278,7 +278,7 @@ async fn the_operators_numbers_are_used() {
     let problem = answer.problem(400, "render_failed");
     assert_eq!(problem["budget"], "page_bytes");
     server.post("/api/v1/deploy").answer().await.expect(400);
-    refused(&server.post("/api/v1/deploy").answer().await);
+    assert_rate_limited(&server.post("/api/v1/deploy").answer().await);
     server.advance(10);
     server.post("/api/v1/deploy").answer().await.expect(400);
 }
@@ -342,7 +342,7 @@ async fn a_disk_that_is_nearly_full_takes_no_revision_either() {
 
     let full = |settings: &mut svc::config::Settings| settings.limits.free_disk_bytes = u64::MAX;
     let server = server.restart_with(full).await;
-    let before = server.stored();
+    let before = server.snapshot();
     let back = json!({ "revision_id": live, "expected_active_revision_id": two });
     let three = json!({ "base_revision_id": two, "content": "# Three" });
     let put = json!({ "content": "# Three" });
@@ -360,12 +360,12 @@ async fn a_disk_that_is_nearly_full_takes_no_revision_either() {
     let preview = format!("/_preview/{}/{live}/", text(&made["id"]));
     let unseen = server.get(&preview).answer().await;
     unseen.problem(503, "capacity_reached");
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     server.get("/room").answer().await.expect(200);
 }
 
 /// A deploy's body of exactly this many bytes.
-fn sized(bytes: usize) -> String {
+fn body_of_size(bytes: usize) -> String {
     let around = json!({ "content": "" }).to_string().len();
     json!({ "content": "x".repeat(bytes - around) }).to_string()
 }

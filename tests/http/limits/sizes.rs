@@ -5,14 +5,18 @@ use super::*;
 #[tokio::test]
 async fn a_body_is_a_megabyte_at_most() {
     let server = TestServer::start().await;
-    let before = server.stored();
+    let before = server.snapshot();
     for path in ["/api/v1/deploy", "/api/v1/reports", "/api/v1/auth/nothing"] {
-        let answer = server.post(path).body(sized(BODY + 1)).answer().await;
+        let answer = server
+            .post(path)
+            .body(body_of_size(BODY + 1))
+            .answer()
+            .await;
         let problem = answer.problem(413, "payload_too_large");
         assert!(problem["detail"].as_str().unwrap().contains("1048576"));
     }
-    assert_eq!(server.stored(), before);
-    let exactly = server.post("/api/v1/deploy").body(sized(BODY));
+    assert_eq!(server.snapshot(), before);
+    let exactly = server.post("/api/v1/deploy").body(body_of_size(BODY));
     exactly.answer().await.expect(201);
 }
 
@@ -43,9 +47,9 @@ async fn a_body_without_a_declared_length_is_counted_while_it_comes() {
         }
         server.raw(request + "0\r\n\r\n")
     };
-    chunked(sized(BODY)).await.expect(201);
-    let before = server.stored();
-    let answer = chunked(sized(BODY + 1)).await;
+    chunked(body_of_size(BODY)).await.expect(201);
+    let before = server.snapshot();
+    let answer = chunked(body_of_size(BODY + 1)).await;
     answer.problem(413, "payload_too_large");
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
 }

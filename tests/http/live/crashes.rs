@@ -2,28 +2,28 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Heard, Process, Socket, TestServer};
+use svc_tests::{Process, Socket, SocketEvent, TestServer};
 use tempfile::TempDir;
 
 use super::{ACTIONS, SCHEMA, subscribe};
-use crate::account::text;
-use crate::crashes::{Site, deed_of, points};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds of visitors, as fault points are named.
-pub(crate) const DEEDS: [&str; 1] = ["write"];
+pub(crate) const FAULT_GROUPS: [&str; 1] = ["write"];
 
 /// Limits that votes do not meet.
 const LIMITS: &str =
     "[limits]\nop_burst = 100000\nop_deployment_burst = 100000\nlive_per_second = 1000\n";
 
 /// An owner's server on a data directory of its own, whose page `room` has the polls.
-pub(super) struct Place {
+pub(super) struct PollInstallation {
     pub(super) data: TempDir,
     credential: String,
 }
 
-impl Place {
+impl PollInstallation {
     /// An empty data directory.
     pub(super) async fn new() -> Self {
         let data = TempDir::new().unwrap();
@@ -41,20 +41,20 @@ impl Place {
         let config = self.data.path().join("svc.toml");
         let arguments = ["--config", config.to_str().unwrap()];
         svc()
-            .serve_with(with, &[], self.data.path(), &arguments)
+            .serve_with_environment(with, &[], self.data.path(), &arguments)
             .await
     }
 
     /// The owner of a server of this place.
-    pub(super) fn site(&self, process: Process) -> Site<'_> {
-        Site {
+    pub(super) fn owner_process(&self, process: Process) -> OwnerProcess<'_> {
+        OwnerProcess {
             process,
             credential: &self.credential,
         }
     }
 
     /// Makes the polls and the page; answers the project.
-    pub(super) async fn furnish(&self, site: &Site<'_>) -> String {
+    pub(super) async fn create_polls(&self, site: &OwnerProcess<'_>) -> String {
         let (_, project) = site.post("", json!({ "name": "House" })).await;
         let project = text(&project["id"]);
         let actions = ACTIONS.map(|(name, sql)| json!({ "name": name, "sql": sql }));
@@ -66,7 +66,7 @@ impl Place {
             (Method::PUT, "backend/actions", actions, 200),
         ] {
             let path = format!("/{project}/{below}");
-            let (found, answer) = site.ask(method, &path, Some(body)).await.unwrap();
+            let (found, answer) = site.send_request(method, &path, Some(body)).await.unwrap();
             assert_eq!(found, status, "{below}: {answer}");
         }
         project
@@ -82,7 +82,7 @@ pub(super) struct Voter {
 
 impl Voter {
     /// One of a server.
-    pub(super) fn of(process: &Process) -> Self {
+    pub(super) fn for_process(process: &Process) -> Self {
         Self {
             client: process.client().clone(),
             url: process.url("/room/api/op"),
@@ -98,14 +98,14 @@ impl Voter {
 }
 
 /// How many votes a call says there are.
-pub(super) async fn counted(process: &Process) -> u64 {
+pub(super) async fn count_votes(process: &Process) -> u64 {
     let call = json!({ "action": "total" });
     let total = process.json("/room/api/op", &call).await;
     total.expect(200).json()["rows"][0]["n"].as_u64().unwrap()
 }
 
 /// A socket that listens to how many votes there are, and has heard of none.
-pub(super) async fn listening(process: &Process) -> Socket {
+pub(super) async fn subscribe_to_votes(process: &Process) -> Socket {
     let mut socket = Socket::open(process.address(), "/room/api/live", &[])
         .await
         .unwrap();
@@ -116,9 +116,9 @@ pub(super) async fn listening(process: &Process) -> Socket {
 }
 
 /// How many votes a socket has heard of when it ends.
-pub(super) async fn heard(mut socket: Socket) -> u64 {
+pub(super) async fn last_heard_count(mut socket: Socket) -> u64 {
     let mut most = 0;
-    while let Heard::Text(frame) = socket.next().await {
+    while let SocketEvent::Text(frame) = socket.next().await {
         most = most.max(frame["result"]["rows"][0]["n"].as_u64().unwrap());
     }
     most
@@ -126,31 +126,31 @@ pub(super) async fn heard(mut socket: Socket) -> u64 {
 
 #[tokio::test]
 async fn nobody_hears_of_what_a_crash_takes_back() {
-    let points: Vec<_> = points()
+    let points: Vec<_> = fault_points()
         .into_iter()
-        .filter(|point| DEEDS.contains(&deed_of(point)))
+        .filter(|point| FAULT_GROUPS.contains(&fault_group(point)))
         .collect();
     assert_eq!(points, ["write.durable", "write.run", "write.told"]);
     for point in points {
-        let place = Place::new().await;
-        let site = place.site(place.serve(&[]).await);
-        place.furnish(&site).await;
+        let installation = PollInstallation::new().await;
+        let site = installation.owner_process(installation.serve(&[]).await);
+        installation.create_polls(&site).await;
         site.process.kill().await;
 
-        let dying = place.serve(&[("SVC_FAULT", &point)]).await;
-        let socket = listening(&dying).await;
-        let answered = Voter::of(&dying).vote().await;
-        let (status, _) = dying.ended().await;
+        let dying = installation.serve(&[("SVC_FAULT", &point)]).await;
+        let socket = subscribe_to_votes(&dying).await;
+        let answered = Voter::for_process(&dying).vote().await;
+        let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
         assert_eq!(answered, None, "{point}");
-        let heard = heard(socket).await;
+        let heard = last_heard_count(socket).await;
         assert!(
             heard == 0 || point == "write.told",
             "{point}: {heard} votes were heard of"
         );
 
-        let process = place.serve(&[]).await;
-        let there = counted(&process).await;
+        let process = installation.serve(&[]).await;
+        let there = count_votes(&process).await;
         assert!(
             there >= heard,
             "{point}: {heard} votes were heard of, and {there} are there"
@@ -163,13 +163,13 @@ async fn nobody_hears_of_what_a_crash_takes_back() {
 #[tokio::test]
 async fn whoever_was_told_finds_it_after_any_kill() {
     let _warm = TestServer::start().await.stop().await;
-    let place = Place::new().await;
-    let site = place.site(place.serve(&[]).await);
-    place.furnish(&site).await;
-    let listener = tokio::spawn(heard(listening(&site.process).await));
+    let installation = PollInstallation::new().await;
+    let site = installation.owner_process(installation.serve(&[]).await);
+    installation.create_polls(&site).await;
+    let listener = tokio::spawn(last_heard_count(subscribe_to_votes(&site.process).await));
     let writers: Vec<_> = (0..4)
         .map(|_| {
-            let voter = Voter::of(&site.process);
+            let voter = Voter::for_process(&site.process);
             tokio::spawn(async move { while voter.vote().await == Some(200) {} })
         })
         .collect();
@@ -180,8 +180,8 @@ async fn whoever_was_told_finds_it_after_any_kill() {
     }
     let heard = listener.await.unwrap();
     assert!(heard > 0, "nothing was heard of");
-    let process = place.serve(&[]).await;
-    let there = counted(&process).await;
+    let process = installation.serve(&[]).await;
+    let there = count_votes(&process).await;
     assert!(
         there >= heard,
         "{heard} votes were heard of, and {there} are there"

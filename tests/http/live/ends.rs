@@ -4,53 +4,60 @@ use http::Method;
 use serde_json::json;
 use svc_tests::TestServer;
 
-use super::{first, house, house_on, lives, open, rows};
+use super::{
+    assert_still_served, next_rows, open, start_fixture, start_fixture_with,
+    subscribe_and_read_first,
+};
 use crate::svc;
 
 #[tokio::test]
 async fn live_sockets_outlive_a_republish_and_the_realtime_switch() {
-    let house = house().await;
-    let mut socket = open(&house).await;
-    first(&mut socket, "a", "total", &json!({})).await;
+    let fixture = start_fixture().await;
+    let mut socket = open(&fixture).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     for realtime in [true, false] {
-        house
+        fixture
             .send(Method::PATCH, "", &json!({ "realtime": realtime }))
             .await
             .expect(200);
     }
-    let path = format!("/{}/frontends/room", house.project);
+    let path = format!("/{}/frontends/room", fixture.project);
     let page = json!({ "content": "# Two" });
-    house
+    fixture
         .owner
-        .send(&house.server, Method::PUT, &path, &page)
+        .send(&fixture.server, Method::PUT, &path, &page)
         .await
         .expect(200);
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    assert_eq!(rows(&mut socket, "a", 2).await, json!([{ "n": 1 }]));
+    assert_eq!(next_rows(&mut socket, "a", 2).await, json!([{ "n": 1 }]));
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
 async fn the_end_of_what_a_socket_belongs_to_closes_it() {
     for what in ["backend", "frontend", "project"] {
-        let house = house().await;
-        let mut socket = open(&house).await;
-        first(&mut socket, "a", "total", &json!({})).await;
+        let fixture = start_fixture().await;
+        let mut socket = open(&fixture).await;
+        subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
         // One without a subscription, too.
-        let mut idle = open(&house).await;
+        let mut idle = open(&fixture).await;
         let path = match what {
-            "backend" => format!("/{}/backend", house.project),
-            "frontend" => format!("/{}/frontends/room", house.project),
-            _ => format!("/{}", house.project),
+            "backend" => format!("/{}/backend", fixture.project),
+            "frontend" => format!("/{}/frontends/room", fixture.project),
+            _ => format!("/{}", fixture.project),
         };
-        house.owner.delete(&house.server, &path).await.expect(204);
-        assert_eq!(socket.closed().await, Some(1001), "{what}");
-        assert_eq!(idle.closed().await, Some(1001), "{what}");
+        fixture
+            .owner
+            .delete(&fixture.server, &path)
+            .await
+            .expect(204);
+        assert_eq!(socket.wait_for_close().await, Some(1001), "{what}");
+        assert_eq!(idle.wait_for_close().await, Some(1001), "{what}");
         assert_eq!(
-            house
+            fixture
                 .server
                 .socket("/room/api/live", &[])
                 .await
@@ -62,17 +69,17 @@ async fn the_end_of_what_a_socket_belongs_to_closes_it() {
 
 #[tokio::test]
 async fn a_disabled_page_closes_its_sockets() {
-    let house = house_on(TestServer::builder().system_clock()).await;
-    let mut socket = open(&house).await;
-    first(&mut socket, "a", "total", &json!({})).await;
-    let disabled = house
+    let fixture = start_fixture_with(TestServer::builder().system_clock()).await;
+    let mut socket = open(&fixture).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
+    let disabled = fixture
         .server
         .command(&svc(), &["deployment", "disable", "room"])
         .await;
     assert!(disabled.success);
-    assert_eq!(socket.closed().await, Some(1008));
+    assert_eq!(socket.wait_for_close().await, Some(1008));
     assert_eq!(
-        house
+        fixture
             .server
             .socket("/room/api/live", &[])
             .await
@@ -83,28 +90,28 @@ async fn a_disabled_page_closes_its_sockets() {
 
 #[tokio::test]
 async fn a_stop_closes_and_waits_for_nobody() {
-    let house = house().await;
-    let mut socket = open(&house).await;
-    first(&mut socket, "a", "total", &json!({})).await;
-    let listening = tokio::spawn(async move { socket.closed().await });
-    house.server.stop().await;
+    let fixture = start_fixture().await;
+    let mut socket = open(&fixture).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
+    let listening = tokio::spawn(async move { socket.wait_for_close().await });
+    fixture.server.stop().await;
     assert_eq!(listening.await.unwrap(), Some(1001));
 }
 
 #[tokio::test]
 async fn who_does_not_answer_pings_is_gone_at_the_deadline() {
-    let house = house().await;
-    let mut ada = open(&house).await;
-    first(&mut ada, "a", "total", &json!({})).await;
+    let fixture = start_fixture().await;
+    let mut ada = open(&fixture).await;
+    subscribe_and_read_first(&mut ada, "a", "total", &json!({})).await;
     // Reads nothing, so that it answers nothing.
-    let mut silent = open(&house).await;
+    let mut silent = open(&fixture).await;
     for _ in 0..2 {
-        house.server.advance(25);
-        assert_eq!(ada.all().await.len(), 0);
+        fixture.server.advance(25);
+        assert_eq!(ada.drain_envelopes().await.len(), 0);
     }
-    house.server.advance(11);
+    fixture.server.advance(11);
     // It is told before it reads, and answers what it finds.
-    assert_eq!(ada.all().await.len(), 0);
-    lives(&mut ada).await;
-    assert_eq!(silent.closed().await, Some(1001));
+    assert_eq!(ada.drain_envelopes().await.len(), 0);
+    assert_still_served(&mut ada).await;
+    assert_eq!(silent.wait_for_close().await, Some(1001));
 }

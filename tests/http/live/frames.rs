@@ -4,28 +4,35 @@ use std::collections::BTreeSet;
 
 use futures_util::SinkExt;
 use serde_json::{Value, json};
-use svc_tests::{Ask, Raw, TestServer, masked};
+use svc_tests::{RawWebSocket, ReadAnswer, TestServer, masked_frame};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{error, first, house, house_on, lives, open, rows, subscribe, unsubscribe};
+use super::{
+    assert_still_served, next_error, next_rows, open, start_fixture, start_fixture_with, subscribe,
+    subscribe_and_read_first, unsubscribe,
+};
 
 #[tokio::test]
 async fn the_first_result_is_what_a_call_answers() {
-    let house = house().await;
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    let fixture = start_fixture().await;
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    let mut socket = open(&house).await;
+    let mut socket = open(&fixture).await;
     let params = json!({ "poll": 1 });
-    let frame = first(&mut socket, "a", "counts", &params).await;
-    let called = house.done("counts", &params).await;
+    let frame = subscribe_and_read_first(&mut socket, "a", "counts", &params).await;
+    let called = fixture.call_ok("counts", &params).await;
     assert_eq!(
         frame,
         json!({ "v": 1, "type": "result", "id": "a", "seq": 1, "result": called })
     );
     // Byte for byte, and once.
-    let text = house.op("counts", &params).await.text().to_owned();
-    let mut raw = open(&house).await;
+    let text = fixture
+        .call_action("counts", &params)
+        .await
+        .text()
+        .to_owned();
+    let mut raw = open(&fixture).await;
     raw.send(subscribe("~.-_Z9", "counts", &params)).await;
     let Some(Ok(Message::Text(frame))) = futures_util::StreamExt::next(&mut raw.0).await else {
         panic!("no frame came");
@@ -34,12 +41,12 @@ async fn the_first_result_is_what_a_call_answers() {
         frame.as_str(),
         format!(r#"{{"v":1,"type":"result","id":"~.-_Z9","seq":1,"result":{text}}}"#)
     );
-    lives(&mut raw).await;
+    assert_still_served(&mut raw).await;
 }
 
 #[tokio::test]
 async fn what_breaks_a_rule_is_told_and_the_socket_stays() {
-    let house = house().await;
+    let fixture = start_fixture().await;
     for (frame, id, code) in [
         ("x".to_owned(), None, "invalid_json"),
         ("[]".to_owned(), None, "invalid_request"),
@@ -121,46 +128,46 @@ async fn what_breaks_a_rule_is_told_and_the_socket_stays() {
             "payload_too_large",
         ),
     ] {
-        let mut socket = open(&house).await;
-        first(&mut socket, "other", "total", &json!({})).await;
+        let mut socket = open(&fixture).await;
+        subscribe_and_read_first(&mut socket, "other", "total", &json!({})).await;
         socket.send(&frame).await;
-        let told = error(&mut socket, id, code).await;
+        let told = next_error(&mut socket, id, code).await;
         if code == "params_mismatch" {
             assert!(told["problem"]["missing"].is_array() && told["problem"]["extra"].is_array());
         }
         // The id is free again, and the others go on.
-        first(&mut socket, "a", "total", &json!({})).await;
-        lives(&mut socket).await;
+        subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
+        assert_still_served(&mut socket).await;
     }
 }
 
 #[tokio::test]
 async fn an_id_is_used_once_at_a_time() {
-    let house = house().await;
-    let mut socket = open(&house).await;
-    first(&mut socket, "a", "total", &json!({})).await;
-    first(&mut socket, "b", "all_keys", &json!({})).await;
+    let fixture = start_fixture().await;
+    let mut socket = open(&fixture).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "b", "all_keys", &json!({})).await;
     socket.send(subscribe("a", "all_keys", &json!({}))).await;
-    error(&mut socket, Some("a"), "invalid_request").await;
+    next_error(&mut socket, Some("a"), "invalid_request").await;
     // Both have ended by that; the other has not.
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    house.done("set", &json!({ "k": "x", "v": 1 })).await;
+    fixture.call_ok("set", &json!({ "k": "x", "v": 1 })).await;
     assert_eq!(
-        rows(&mut socket, "b", 2).await,
+        next_rows(&mut socket, "b", 2).await,
         json!([{ "k": "x", "v": 1 }])
     );
-    lives(&mut socket).await;
-    first(&mut socket, "a", "total", &json!({})).await;
+    assert_still_served(&mut socket).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     socket.send(unsubscribe("a")).await;
     socket.send(unsubscribe("a")).await;
     socket.send(unsubscribe("nobody")).await;
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    lives(&mut socket).await;
-    let again = first(&mut socket, "a", "total", &json!({})).await;
+    assert_still_served(&mut socket).await;
+    let again = subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     assert_eq!(again["result"]["rows"], json!([{ "n": 2 }]));
 }
 
@@ -170,47 +177,47 @@ async fn a_socket_has_so_many_subscriptions() {
         limits.live_per_socket = 20;
         limits.messages_per_second = 1_000;
     });
-    let house = house_on(builder).await;
-    let mut socket = open(&house).await;
+    let fixture = start_fixture_with(builder).await;
+    let mut socket = open(&fixture).await;
     for n in 0..20 {
-        first(&mut socket, &format!("s{n}"), "total", &json!({})).await;
+        subscribe_and_read_first(&mut socket, &format!("s{n}"), "total", &json!({})).await;
     }
     socket.send(subscribe("more", "total", &json!({}))).await;
-    let told = error(&mut socket, Some("more"), "rate_limited").await;
+    let told = next_error(&mut socket, Some("more"), "rate_limited").await;
     assert_eq!(told["problem"]["status"], 429);
     assert_eq!(told["problem"]["live_per_socket"], 20);
     socket.send(unsubscribe("s7")).await;
-    first(&mut socket, "more", "total", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "more", "total", &json!({})).await;
 }
 
 #[tokio::test]
 async fn frames_have_the_bounds_of_rooms() {
-    let house = house().await;
-    let mut socket = open(&house).await;
+    let fixture = start_fixture().await;
+    let mut socket = open(&fixture).await;
     socket.0.send(Message::binary(vec![1])).await.unwrap();
-    assert_eq!(socket.closed().await, Some(1003));
-    let mut socket = open(&house).await;
+    assert_eq!(socket.wait_for_close().await, Some(1003));
+    let mut socket = open(&fixture).await;
     socket.send("x".repeat(16_385)).await;
-    assert_eq!(socket.closed().await, Some(1009));
-    let mut socket = open(&house).await;
+    assert_eq!(socket.wait_for_close().await, Some(1009));
+    let mut socket = open(&fixture).await;
     for _ in 0..20 {
         socket.send(unsubscribe("x")).await;
     }
     socket.send(subscribe("x", "total", &json!({}))).await;
-    error(&mut socket, Some("x"), "rate_limited").await;
+    next_error(&mut socket, Some("x"), "rate_limited").await;
     for _ in 0..21 {
         let _ = socket.0.send(Message::text("refused ones count")).await;
     }
-    assert_eq!(socket.closed().await, Some(1008));
+    assert_eq!(socket.wait_for_close().await, Some(1008));
 }
 
 #[tokio::test]
 async fn upgrades_have_the_rules_of_rooms() {
-    let house = house().await;
+    let fixture = start_fixture().await;
     let path = "/room/api/live";
-    let port = house.server.address().port();
+    let port = fixture.server.address().port();
     let own = format!("http://127.0.0.1:{port}");
-    house
+    fixture
         .server
         .socket(path, &[("origin", &own)])
         .await
@@ -222,19 +229,25 @@ async fn upgrades_have_the_rules_of_rooms() {
         ("/room/api/live?action=total", &[], 400),
         ("/nowhere/api/live", &[], 404),
     ] {
-        let refused = house.server.socket(path, headers).await;
+        let refused = fixture.server.socket(path, headers).await;
         assert_eq!(refused.unwrap_err(), status, "{path} {headers:?}");
     }
-    let slug = house.server.slug(&json!({ "content": "<p>share" })).await;
-    let refused = house.server.socket(&format!("/{slug}/api/live"), &[]).await;
+    let slug = fixture
+        .server
+        .publish_slug(&json!({ "content": "<p>share" }))
+        .await;
+    let refused = fixture
+        .server
+        .socket(&format!("/{slug}/api/live"), &[])
+        .await;
     assert_eq!(refused.unwrap_err(), 404);
-    house
+    fixture
         .server
         .get(path)
         .answer()
         .await
         .problem(400, "invalid_request");
-    let post = house.server.post(path).answer().await;
+    let post = fixture.server.post(path).answer().await;
     assert_eq!(post.problem(405, "method_not_allowed")["status"], 405);
     assert_eq!(post.header("allow"), Some("GET,HEAD"));
 }
@@ -244,14 +257,14 @@ async fn upgrades_have_the_rules_of_rooms() {
 async fn frames_that_wait_are_bounded_and_each_is_answered() {
     const FRAMES: usize = 300;
     let builder = TestServer::builder().limits(|limits| limits.messages_per_second = 100_000);
-    let house = house_on(builder).await;
-    let address = house.server.address();
+    let fixture = start_fixture_with(builder).await;
+    let address = fixture.server.address();
     let answers = tokio::task::spawn_blocking(move || {
         let frame = |n| subscribe(&format!("s{n}"), "nothing", &json!({}));
         let frames: Vec<_> = (0..FRAMES)
-            .map(|n| masked(0x81, frame(n).as_bytes()))
+            .map(|n| masked_frame(0x81, frame(n).as_bytes()))
             .collect();
-        let mut raw = Raw::open(address, "/room/api/live", &frames.concat());
+        let mut raw = RawWebSocket::open(address, "/room/api/live", &frames.concat());
         let answers = (0..FRAMES).map(|_| serde_json::from_str(&raw.text()).unwrap());
         answers.collect::<Vec<Value>>()
     });
@@ -280,7 +293,7 @@ async fn frames_that_wait_are_bounded_and_each_is_answered() {
         .map(|answer| answer["id"].to_string())
         .collect();
     assert_eq!(ids.len(), FRAMES, "each is answered once");
-    lives(&mut open(&house).await).await;
+    assert_still_served(&mut open(&fixture).await).await;
 }
 
 /// Subscribes that wait fill the backlog, and each is followed by its unsubscribe, all of them in one segment with the handshake.
@@ -293,17 +306,19 @@ async fn an_unsubscribe_that_finds_no_room_is_done_all_the_same() {
         limits.op_burst = 1_000;
         limits.op_deployment_burst = 1_000;
     });
-    let house = house_on(builder).await;
-    let address = house.server.address();
+    let fixture = start_fixture_with(builder).await;
+    let address = fixture.server.address();
     let subscribes = (0..QUERIES).map(|n| subscribe(&format!("s{n}"), "total", &json!({})));
     let unsubscribes = (0..QUERIES).map(|n| unsubscribe(&format!("s{n}")));
     // The last word is refused, so that the answer to it comes behind all others.
     let frames = subscribes.chain(unsubscribes);
-    let frames: Vec<_> = frames.map(|frame| masked(0x81, frame.as_bytes())).collect();
+    let frames: Vec<_> = frames
+        .map(|frame| masked_frame(0x81, frame.as_bytes()))
+        .collect();
     let raw = tokio::task::spawn_blocking(move || {
-        let mut raw = Raw::open(address, "/room/api/live", &frames.concat());
+        let mut raw = RawWebSocket::open(address, "/room/api/live", &frames.concat());
         // One that is known to be done after all that waited, sent again while it finds no room itself.
-        let last = masked(0x81, subscribe("last", "all_keys", &json!({})).as_bytes());
+        let last = masked_frame(0x81, subscribe("last", "all_keys", &json!({})).as_bytes());
         raw.write(&last);
         let mut answers = Vec::new();
         loop {
@@ -323,10 +338,10 @@ async fn an_unsubscribe_that_finds_no_room_is_done_all_the_same() {
     assert!(refused.count() > 0, "the backlog has overflowed");
     assert_eq!(answers.last().unwrap()["type"], "result");
     // Nobody but the last listens: a change is told to none of the others.
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    house.done("set", &json!({ "k": "x", "v": 1 })).await;
+    fixture.call_ok("set", &json!({ "k": "x", "v": 1 })).await;
     let next = tokio::task::spawn_blocking(move || raw.text());
     let next: Value = serde_json::from_str(&next.await.unwrap()).unwrap();
     assert_eq!((&next["id"], &next["seq"]), (&json!("last"), &json!(2)));

@@ -4,15 +4,18 @@ use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{first, house, house_on, lives, open, rows, subscribe};
-use crate::house::House;
+use super::{
+    assert_still_served, next_rows, open, start_fixture, start_fixture_with, subscribe,
+    subscribe_and_read_first,
+};
+use crate::project_fixture::ProjectFixture;
 
 /// A gauge or counter of live queries.
-pub(super) async fn number(house: &House, name: &str) -> u64 {
-    let metrics = house.server.server().app().metrics.encode().unwrap();
+pub(super) async fn read_metric(fixture: &ProjectFixture, name: &str) -> u64 {
+    let metrics = fixture.server.server().app().metrics.encode().unwrap();
     let line = metrics
         .lines()
         .find(|line| line.starts_with(&format!("svc_live_{name} ")));
@@ -22,11 +25,11 @@ pub(super) async fn number(house: &House, name: &str) -> u64 {
 
 #[tokio::test]
 async fn a_flood_of_subscribes_ends_its_socket_and_leaves_nothing() {
-    let house = house().await;
-    let mut ada = open(&house).await;
-    first(&mut ada, "a", "total", &json!({})).await;
+    let fixture = start_fixture().await;
+    let mut ada = open(&fixture).await;
+    subscribe_and_read_first(&mut ada, "a", "total", &json!({})).await;
     for _ in 0..5 {
-        let mut flood = open(&house).await;
+        let mut flood = open(&fixture).await;
         for n in 0..200 {
             // It may be closed before the last.
             let frame = subscribe(&format!("s{n}"), "counts", &json!({ "poll": n }));
@@ -34,45 +37,46 @@ async fn a_flood_of_subscribes_ends_its_socket_and_leaves_nothing() {
                 break;
             }
         }
-        assert_eq!(flood.closed().await, Some(1008));
+        assert_eq!(flood.wait_for_close().await, Some(1008));
     }
     let only = async || {
         let counts = (
-            number(&house, "queries").await,
-            number(&house, "subscriptions").await,
+            read_metric(&fixture, "queries").await,
+            read_metric(&fixture, "subscriptions").await,
         );
-        (counts == (1, 1) && number(&house, "connections").await == 1).then_some(())
+        (counts == (1, 1) && read_metric(&fixture, "connections").await == 1).then_some(())
     };
-    until("the flood to be gone", only).await;
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    wait_until("the flood to be gone", only).await;
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    rows(&mut ada, "a", 2).await;
+    next_rows(&mut ada, "a", 2).await;
 }
 
 #[tokio::test]
 async fn a_slow_reader_costs_one_result_and_is_closed() {
-    let house =
-        house_on(TestServer::builder().limits(|limits| limits.op_body_bytes = 300_000)).await;
-    house.done("set", &json!({ "k": "a", "v": 0 })).await;
-    let mut slow = open(&house).await;
+    let fixture =
+        start_fixture_with(TestServer::builder().limits(|limits| limits.op_body_bytes = 300_000))
+            .await;
+    fixture.call_ok("set", &json!({ "k": "a", "v": 0 })).await;
+    let mut slow = open(&fixture).await;
     for id in ["a", "b", "c"] {
         slow.send(subscribe(id, "large", &json!({}))).await;
     }
-    let mut fast = open(&house).await;
+    let mut fast = open(&fixture).await;
     fast.send(subscribe("f", "large", &json!({}))).await;
     fast.envelope().await;
     for v in 1..=60 {
-        house.done("set", &json!({ "k": "a", "v": v })).await;
+        fixture.call_ok("set", &json!({ "k": "a", "v": v })).await;
         if v % 10 == 0 {
             // Who reads is told all the same.
             while fast.envelope().await["result"]["rows"][0]["v"] != v {}
-            let bytes = number(&house, "bytes").await;
+            let bytes = read_metric(&fixture, "bytes").await;
             assert!(bytes < 1_500_000, "{bytes} bytes are held");
         }
     }
     // Its kernel takes nothing any more: it is given up at the deadline, behind its last result.
-    house.server.advance(61);
+    fixture.server.advance(61);
     let closed = async {
         loop {
             match slow.0.next().await {
@@ -88,27 +92,32 @@ async fn a_slow_reader_costs_one_result_and_is_closed() {
 
 #[tokio::test]
 async fn heavy_queries_of_one_page_delay_its_calls_little_and_others_not_at_all() {
-    let house =
-        house_on(TestServer::builder().limits(|limits| limits.messages_per_second = 1000)).await;
-    house
+    let fixture = start_fixture_with(
+        TestServer::builder().limits(|limits| limits.messages_per_second = 1000),
+    )
+    .await;
+    fixture
         .define(&[(
             "heavy",
             "WITH RECURSIVE c (x) AS (SELECT :n UNION ALL SELECT x + 1 FROM c LIMIT 3000000) SELECT count(*) AS n, (SELECT count(*) FROM votes) AS votes FROM c",
         )])
         .await;
-    let other = house.owner.project(&house.server, "Other").await;
+    let other = fixture.owner.project(&fixture.server, "Other").await;
     let backend = json!({ "ddl": "CREATE TABLE t (a); INSERT INTO t VALUES (1)" });
-    house
+    fixture
         .owner
-        .post(&house.server, &format!("/{other}/backend"), &backend)
+        .post(&fixture.server, &format!("/{other}/backend"), &backend)
         .await
         .expect(201);
-    house.owner.frontend(&house.server, &other, "other").await;
+    fixture
+        .owner
+        .frontend(&fixture.server, &other, "other")
+        .await;
     let batch = json!({ "actions": [{ "name": "read", "sql": "SELECT a FROM t" }] });
-    house
+    fixture
         .owner
         .send(
-            &house.server,
+            &fixture.server,
             http::Method::PUT,
             &format!("/{other}/backend/actions"),
             &batch,
@@ -117,7 +126,7 @@ async fn heavy_queries_of_one_page_delay_its_calls_little_and_others_not_at_all(
         .expect(200);
     let mut sockets = Vec::new();
     for _ in 0..2 {
-        let mut socket = open(&house).await;
+        let mut socket = open(&fixture).await;
         for n in 0..20 {
             socket
                 .send(subscribe(&format!("h{n}"), "heavy", &json!({ "n": n })))
@@ -129,16 +138,16 @@ async fn heavy_queries_of_one_page_delay_its_calls_little_and_others_not_at_all(
     let mut slowest = Duration::ZERO;
     while began.elapsed() < Duration::from_secs(3) {
         let asked = Instant::now();
-        house
+        fixture
             .server
             .json("/other/api/op", &json!({ "action": "read" }))
             .answer()
             .await
             .expect(200);
         slowest = slowest.max(asked.elapsed());
-        house.done("total", &json!({})).await;
-        house
-            .done("vote", &json!({ "poll": 1, "choice": "x" }))
+        fixture.call_ok("total", &json!({})).await;
+        fixture
+            .call_ok("vote", &json!({ "poll": 1, "choice": "x" }))
             .await;
     }
     assert!(slowest < Duration::from_secs(2), "{slowest:?}");
@@ -150,9 +159,9 @@ async fn heavy_queries_of_one_page_delay_its_calls_little_and_others_not_at_all(
 
 #[tokio::test]
 async fn params_at_their_limits_are_one_query_each() {
-    let house = house().await;
-    house.define(&[("echo", "SELECT :a AS a")]).await;
-    let mut socket = open(&house).await;
+    let fixture = start_fixture().await;
+    fixture.define(&[("echo", "SELECT :a AS a")]).await;
+    let mut socket = open(&fixture).await;
     for (n, value) in [
         json!("x".repeat(16_000)),
         json!(i64::MIN),
@@ -167,11 +176,12 @@ async fn params_at_their_limits_are_one_query_each() {
     .enumerate()
     {
         let id = format!("p{n}");
-        let frame = first(&mut socket, &id, "echo", &json!({ "a": value })).await;
-        let called = house.done("echo", &json!({ "a": value })).await;
+        let frame =
+            subscribe_and_read_first(&mut socket, &id, "echo", &json!({ "a": value })).await;
+        let called = fixture.call_ok("echo", &json!({ "a": value })).await;
         assert_eq!(frame["result"], called);
     }
-    let counted = async || (number(&house, "queries").await == 8).then_some(());
-    until("eight queries", counted).await;
-    lives(&mut socket).await;
+    let counted = async || (read_metric(&fixture, "queries").await == 8).then_some(());
+    wait_until("eight queries", counted).await;
+    assert_still_served(&mut socket).await;
 }

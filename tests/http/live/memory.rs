@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use svc_tests::{Hall, Resources, Socket, TestServer, until};
+use svc_tests::{RealtimeServer, Resources, Socket, TestServer, wait_until};
 
 use super::subscribe;
 use crate::svc;
@@ -15,7 +15,7 @@ const EACH: usize = 20;
 const PARAM: usize = 15_000;
 /// Kilobytes for the params of all subscriptions, as much again for all else that a subscription has, and the 32 MB that
 /// `budget.rs` gives to answers.
-const MOST: u64 = (SOCKETS * EACH * 2 * PARAM / 1024 + 32 * 1024) as u64;
+const MOST_KILOBYTES: u64 = (SOCKETS * EACH * 2 * PARAM / 1024 + 32 * 1024) as u64;
 /// Kilobytes that a debug build and its allocator take beside that.
 const SLACK: u64 = 48 * 1024;
 
@@ -34,10 +34,10 @@ const ACTIONS: [(&str, &str); 2] = [
 ];
 
 /// Opens every socket that may be, subscribes to all that may be, and reads nothing.
-async fn fill(hall: &Hall) -> Vec<Socket> {
+async fn open_and_subscribe_to_all(server: &RealtimeServer) -> Vec<Socket> {
     let mut sockets = Vec::new();
     for n in 0..SOCKETS {
-        let opened = Socket::open(hall.process.address(), "/room/api/live", &[]).await;
+        let opened = Socket::open(server.process.address(), "/room/api/live", &[]).await;
         let mut socket = opened.unwrap();
         for m in 0..EACH {
             let param = format!("{n}.{m}.{}", "x".repeat(PARAM));
@@ -48,44 +48,44 @@ async fn fill(hall: &Hall) -> Vec<Socket> {
         sockets.push(socket);
     }
     let all = (SOCKETS * EACH) as u64;
-    let there = async || (hall.number("svc_live_subscriptions").await == all).then_some(());
-    until("all subscriptions", there).await;
+    let there = async || (server.metric("svc_live_subscriptions").await == all).then_some(());
+    wait_until("all subscriptions", there).await;
     sockets
 }
 
 #[tokio::test]
 async fn as_much_as_pages_may_ask_for_takes_bounded_memory() {
     let _warm = TestServer::start().await.stop().await;
-    let hall = Hall::start(svc(), LIMITS, &ACTIONS).await;
-    let before = Resources::of(&hall.process).memory;
+    let server = RealtimeServer::start(svc(), LIMITS, &ACTIONS).await;
+    let before = Resources::of_process(&server.process).memory;
     let mut peaks = Vec::new();
     for _ in 0..2 {
-        let sockets = fill(&hall).await;
+        let sockets = open_and_subscribe_to_all(&server).await;
         for _ in 0..5 {
-            hall.vote().await;
+            server.cast_vote().await;
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
-        let bytes = hall.number("svc_live_bytes").await;
+        let bytes = server.metric("svc_live_bytes").await;
         assert!(bytes <= 40 << 20, "{bytes} bytes of answers");
-        let now = Resources::of(&hall.process).memory;
+        let now = Resources::of_process(&server.process).memory;
         peaks.push(now.saturating_sub(before));
         // One more is refused, whoever asks.
-        let more = Socket::open(hall.process.address(), "/room/api/live", &[]).await;
+        let more = Socket::open(server.process.address(), "/room/api/live", &[]).await;
         assert_eq!(more.unwrap_err(), 429);
         drop(sockets);
-        hall.emptied().await;
+        server.wait_until_idle().await;
     }
     let [first, second] = peaks[..] else {
         unreachable!("two rounds")
     };
     assert!(
-        first <= MOST + SLACK,
-        "{first} KB more, where {MOST} are the most"
+        first <= MOST_KILOBYTES + SLACK,
+        "{first} KB more, where {MOST_KILOBYTES} are the most"
     );
     // What the first round left is used again.
     assert!(
         second <= first + SLACK / 2,
         "{second} KB in the second round, after {first}"
     );
-    hall.process.kill().await;
+    server.process.kill().await;
 }

@@ -15,9 +15,9 @@ mod updates;
 use serde_json::{Value, json};
 use svc_tests::{Builder, Socket, TestServer};
 
-use crate::house::House;
+use crate::project_fixture::ProjectFixture;
 
-pub(crate) use crashes::DEEDS;
+pub(crate) use crashes::FAULT_GROUPS;
 
 /// Tables with keys that cascade, without rowids, and a view.
 const SCHEMA: &str = "
@@ -58,21 +58,21 @@ const ACTIONS: [(&str, &str); 12] = [
     ),
 ];
 
-/// A house with polls, and its page `room`.
-async fn house() -> House {
-    house_on(TestServer::builder()).await
+/// A fixture with polls, and its page `room`.
+async fn start_fixture() -> ProjectFixture {
+    start_fixture_with(TestServer::builder()).await
 }
 
-/// Makes a house on a server of one's own.
-pub(crate) async fn house_on(builder: Builder) -> House {
-    let house = House::on(builder.start().await, SCHEMA).await;
-    house.define(&ACTIONS).await;
-    house
+/// Creates a fixture on a given server.
+pub(crate) async fn start_fixture_with(builder: Builder) -> ProjectFixture {
+    let fixture = ProjectFixture::on_server(builder.start().await, SCHEMA).await;
+    fixture.define(&ACTIONS).await;
+    fixture
 }
 
 /// Opens a socket from the page `room`.
-pub(crate) async fn open(house: &House) -> Socket {
-    house.server.socket("/room/api/live", &[]).await.unwrap()
+pub(crate) async fn open(fixture: &ProjectFixture) -> Socket {
+    fixture.server.socket("/room/api/live", &[]).await.unwrap()
 }
 
 fn subscribe(id: &str, action: &str, params: &Value) -> String {
@@ -84,7 +84,12 @@ fn unsubscribe(id: &str) -> String {
 }
 
 /// Subscribes; answers the first result's frame.
-pub(crate) async fn first(socket: &mut Socket, id: &str, action: &str, params: &Value) -> Value {
+pub(crate) async fn subscribe_and_read_first(
+    socket: &mut Socket,
+    id: &str,
+    action: &str,
+    params: &Value,
+) -> Value {
     socket.send(subscribe(id, action, params)).await;
     let frame = socket.envelope().await;
     assert_eq!(frame["type"], "result", "{frame}");
@@ -97,7 +102,7 @@ pub(crate) async fn first(socket: &mut Socket, id: &str, action: &str, params: &
 }
 
 /// The next frame, which is a result of this subscription with this number; answers its rows.
-pub(crate) async fn rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
+pub(crate) async fn next_rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
     let mut frame = socket.envelope().await;
     assert_eq!(frame["type"], "result", "{frame}");
     assert_eq!(
@@ -109,7 +114,7 @@ pub(crate) async fn rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
 }
 
 /// The next frame, which is an error of this code; returns it.
-async fn error(socket: &mut Socket, id: Option<&str>, code: &str) -> Value {
+async fn next_error(socket: &mut Socket, id: Option<&str>, code: &str) -> Value {
     let frame = socket.envelope().await;
     assert_eq!(frame["type"], "error", "{frame}");
     assert_eq!(
@@ -132,7 +137,7 @@ async fn error(socket: &mut Socket, id: Option<&str>, code: &str) -> Value {
 }
 
 /// Sees that a socket is still served, and that nothing else is on its way.
-async fn lives(socket: &mut Socket) {
+async fn assert_still_served(socket: &mut Socket) {
     socket.send("{}").await;
-    error(socket, None, "invalid_request").await;
+    next_error(socket, None, "invalid_request").await;
 }

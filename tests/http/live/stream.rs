@@ -3,10 +3,10 @@
 use http::Method;
 use reqwest::Response;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use super::{house, house_on};
-use crate::house::House;
+use super::{start_fixture, start_fixture_with};
+use crate::project_fixture::ProjectFixture;
 use crate::svc;
 
 /// A stream that was opened.
@@ -16,16 +16,16 @@ pub(super) struct Stream {
 }
 
 /// A request for a stream.
-fn asking(house: &House, query: &str) -> reqwest::RequestBuilder {
+fn stream_request(fixture: &ProjectFixture, query: &str) -> reqwest::RequestBuilder {
     let path = format!("/room/api/live{query}");
-    house
+    fixture
         .server
         .get(&path)
         .header("accept", "text/event-stream")
 }
 
-async fn open(house: &House, query: &str) -> Stream {
-    Stream::open(asking(house, query)).await
+async fn open(fixture: &ProjectFixture, query: &str) -> Stream {
+    Stream::open(stream_request(fixture, query)).await
 }
 
 impl Stream {
@@ -69,7 +69,7 @@ impl Stream {
     }
 
     /// The result of the next event, which has this number.
-    pub(super) async fn result(&mut self, seq: u64) -> Value {
+    pub(super) async fn next_result(&mut self, seq: u64) -> Value {
         let event = self.next().await.expect("the stream goes on");
         let data = event.strip_prefix(&format!("event: result\nid: {seq}\ndata: "));
         let data = data.unwrap_or_else(|| panic!("{event}"));
@@ -79,8 +79,8 @@ impl Stream {
 
 #[tokio::test]
 async fn a_stream_says_what_a_socket_does() {
-    let house = house().await;
-    let mut stream = open(&house, "?action=counts&params=%7B%22poll%22%3A1%7D").await;
+    let fixture = start_fixture().await;
+    let mut stream = open(&fixture, "?action=counts&params=%7B%22poll%22%3A1%7D").await;
     let header = |name| stream.response.headers()[name].to_str().unwrap();
     assert_eq!(header("content-type"), "text/event-stream");
     assert_eq!(header("cache-control"), "no-store");
@@ -96,31 +96,31 @@ async fn a_stream_says_what_a_socket_does() {
         2
     );
     assert_eq!(
-        stream.result(1).await,
-        house.done("counts", &json!({ "poll": 1 })).await
+        stream.next_result(1).await,
+        fixture.call_ok("counts", &json!({ "poll": 1 })).await
     );
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "a\nb" }))
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "a\nb" }))
         .await;
     assert_eq!(
-        stream.result(2).await["rows"],
+        stream.next_result(2).await["rows"],
         json!([{ "choice": "a\nb", "n": 1 }])
     );
     // Pings of sockets are comments here.
-    house.server.advance(25);
+    fixture.server.advance(25);
     assert!(stream.next().await.unwrap().starts_with(':'));
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "a\nb" }))
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "a\nb" }))
         .await;
-    assert_eq!(stream.result(3).await["rows"][0]["n"], 2);
-    house.define(&[("counts", "SELECT 1 AS n")]).await;
+    assert_eq!(stream.next_result(3).await["rows"][0]["n"], 2);
+    fixture.define(&[("counts", "SELECT 1 AS n")]).await;
     let problem = stream.problem(400, "params_mismatch").await;
     assert_eq!(problem["extra"], json!(["poll"]));
 }
 
 #[tokio::test]
 async fn what_fails_first_is_a_problem_with_its_status() {
-    let house = house().await;
+    let fixture = start_fixture().await;
     for (query, status, code) in [
         ("", 400, "invalid_request"),
         ("?action=", 400, "invalid_request"),
@@ -140,7 +140,10 @@ async fn what_fails_first_is_a_problem_with_its_status() {
         ("?action=endless", 400, "query_timeout"),
         ("?action=huge", 413, "payload_too_large"),
     ] {
-        asking(&house, query).answer().await.problem(status, code);
+        stream_request(&fixture, query)
+            .answer()
+            .await
+            .problem(status, code);
     }
     for accept in [
         "*/*",
@@ -149,7 +152,7 @@ async fn what_fails_first_is_a_problem_with_its_status() {
         "text/event-stream;q=0",
         "*/*, text/event-stream; q=0.0",
     ] {
-        let answer = house
+        let answer = fixture
             .server
             .get("/room/api/live?action=total")
             .header("accept", accept);
@@ -160,7 +163,7 @@ async fn what_fails_first_is_a_problem_with_its_status() {
             "{detail}"
         );
     }
-    let answer = house
+    let answer = fixture
         .server
         .get("/nowhere/api/live?action=total")
         .header("accept", "text/event-stream");
@@ -169,45 +172,45 @@ async fn what_fails_first_is_a_problem_with_its_status() {
 
 #[tokio::test]
 async fn any_page_may_listen_and_names_of_events_are_ignored() {
-    let house = house().await;
-    let request = asking(&house, "?action=total")
+    let fixture = start_fixture().await;
+    let request = stream_request(&fixture, "?action=total")
         .header("origin", "https://elsewhere.example")
         .header("last-event-id", "7");
-    Stream::open(request).await.result(1).await;
+    Stream::open(request).await.next_result(1).await;
 }
 
 #[tokio::test]
 async fn a_stream_ends_with_its_backend_and_is_not_waited_for_at_a_stop() {
-    let house = house().await;
-    let mut stream = open(&house, "?action=total").await;
-    stream.result(1).await;
-    house.delete().await.expect(204);
+    let fixture = start_fixture().await;
+    let mut stream = open(&fixture, "?action=total").await;
+    stream.next_result(1).await;
+    fixture.delete().await.expect(204);
     stream.problem(404, "not_found").await;
-    house.create(super::SCHEMA).await.expect(201);
-    let path = format!("/{}/frontends/room", house.project);
+    fixture.create(super::SCHEMA).await.expect(201);
+    let path = format!("/{}/frontends/room", fixture.project);
     let page = json!({ "content": "# Again" });
-    house
+    fixture
         .owner
-        .send(&house.server, Method::PUT, &path, &page)
+        .send(&fixture.server, Method::PUT, &path, &page)
         .await
         .expect(200);
-    house.define(&super::ACTIONS).await;
-    let mut stream = open(&house, "?action=total").await;
-    stream.result(1).await;
+    fixture.define(&super::ACTIONS).await;
+    let mut stream = open(&fixture, "?action=total").await;
+    stream.next_result(1).await;
     // One whose client reads nothing of what fills the way to it holds nobody up.
-    house.define(&[("much", "SELECT k, v, hex(zeroblob(100000)) AS a, hex(zeroblob(100000)) AS b, hex(zeroblob(100000)) AS c, hex(zeroblob(100000)) AS d, hex(zeroblob(100000)) AS e FROM keys, json_each('[1,2,3]')")]).await;
-    let unread = std::net::TcpStream::connect(house.server.address()).unwrap();
+    fixture.define(&[("much", "SELECT k, v, hex(zeroblob(100000)) AS a, hex(zeroblob(100000)) AS b, hex(zeroblob(100000)) AS c, hex(zeroblob(100000)) AS d, hex(zeroblob(100000)) AS e FROM keys, json_each('[1,2,3]')")]).await;
+    let unread = std::net::TcpStream::connect(fixture.server.address()).unwrap();
     let request = format!(
         "GET /room/api/live?action=much HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n",
-        house.server.address()
+        fixture.server.address()
     );
     std::io::Write::write_all(&mut &unread, request.as_bytes()).unwrap();
     for n in 0..5 {
-        house.done("set", &json!({ "k": "a", "v": n })).await;
+        fixture.call_ok("set", &json!({ "k": "a", "v": n })).await;
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
     }
     let began = std::time::Instant::now();
-    house.server.stop().await;
+    fixture.server.stop().await;
     assert!(
         began.elapsed() < std::time::Duration::from_secs(5),
         "{:?}",
@@ -219,14 +222,16 @@ async fn a_stream_ends_with_its_backend_and_is_not_waited_for_at_a_stop() {
 
 #[tokio::test]
 async fn params_have_the_most_that_a_call_has() {
-    let house = house_on(TestServer::builder().limits(|limits| limits.op_body_bytes = 1_000)).await;
-    house.define(&[("echo", "SELECT :a AS a")]).await;
+    let fixture =
+        start_fixture_with(TestServer::builder().limits(|limits| limits.op_body_bytes = 1_000))
+            .await;
+    fixture.define(&[("echo", "SELECT :a AS a")]).await;
     for (length, status) in [(900, 200), (1_000, 413)] {
         let params = format!(
             "?action=echo&params=%7B%22a%22%3A%22{}%22%7D",
             "x".repeat(length)
         );
-        let response = asking(&house, &params).send().await.unwrap();
+        let response = stream_request(&fixture, &params).send().await.unwrap();
         assert_eq!(response.status(), status, "{length}");
     }
 }
@@ -234,45 +239,49 @@ async fn params_have_the_most_that_a_call_has() {
 #[tokio::test]
 async fn a_stream_says_why_it_ends() {
     for what in ["backend", "frontend", "project"] {
-        let house = house().await;
-        let mut stream = open(&house, "?action=total").await;
-        stream.result(1).await;
+        let fixture = start_fixture().await;
+        let mut stream = open(&fixture, "?action=total").await;
+        stream.next_result(1).await;
         let path = match what {
-            "backend" => format!("/{}/backend", house.project),
-            "frontend" => format!("/{}/frontends/room", house.project),
-            _ => format!("/{}", house.project),
+            "backend" => format!("/{}/backend", fixture.project),
+            "frontend" => format!("/{}/frontends/room", fixture.project),
+            _ => format!("/{}", fixture.project),
         };
-        house.owner.delete(&house.server, &path).await.expect(204);
+        fixture
+            .owner
+            .delete(&fixture.server, &path)
+            .await
+            .expect(204);
         stream.problem(404, "not_found").await;
-        let again = asking(&house, "?action=total").answer().await;
+        let again = stream_request(&fixture, "?action=total").answer().await;
         again.problem(404, "not_found");
     }
-    let house = house_on(TestServer::builder().system_clock()).await;
-    let mut stream = open(&house, "?action=total").await;
-    stream.result(1).await;
+    let fixture = start_fixture_with(TestServer::builder().system_clock()).await;
+    let mut stream = open(&fixture, "?action=total").await;
+    stream.next_result(1).await;
     let disable = ["deployment", "disable", "room"];
-    assert!(house.server.command(&svc(), &disable).await.success);
+    assert!(fixture.server.command(&svc(), &disable).await.success);
     stream.problem(403, "disabled").await;
 }
 
 #[tokio::test]
 async fn streams_outlive_a_republish_and_the_realtime_switch() {
-    let house = house().await;
-    let mut stream = open(&house, "?action=total").await;
-    stream.result(1).await;
+    let fixture = start_fixture().await;
+    let mut stream = open(&fixture, "?action=total").await;
+    stream.next_result(1).await;
     for realtime in [true, false] {
         let body = json!({ "realtime": realtime });
-        house.send(Method::PATCH, "", &body).await.expect(200);
+        fixture.send(Method::PATCH, "", &body).await.expect(200);
     }
-    let path = format!("/{}/frontends/room", house.project);
+    let path = format!("/{}/frontends/room", fixture.project);
     let page = json!({ "content": "# Two" });
-    house
+    fixture
         .owner
-        .send(&house.server, Method::PUT, &path, &page)
+        .send(&fixture.server, Method::PUT, &path, &page)
         .await
         .expect(200);
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    assert_eq!(stream.result(2).await["rows"], json!([{ "n": 1 }]));
+    assert_eq!(stream.next_result(2).await["rows"], json!([{ "n": 1 }]));
 }

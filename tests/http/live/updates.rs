@@ -6,55 +6,61 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Socket, TestServer};
 
-use super::hostile::number;
-use super::{error, first, house, house_on, lives, open, rows, subscribe, unsubscribe};
-use crate::house::House;
+use super::hostile::read_metric;
+use super::{
+    assert_still_served, next_error, next_rows, open, start_fixture, start_fixture_with, subscribe,
+    subscribe_and_read_first, unsubscribe,
+};
+use crate::project_fixture::ProjectFixture;
 
 /// A batch of calls, as a visitor of `room`.
-async fn batch(house: &House, ops: Value) {
-    house.call("room", &json!({ "ops": ops })).await.expect(200);
+async fn send_batch(fixture: &ProjectFixture, ops: Value) {
+    fixture
+        .call("room", &json!({ "ops": ops }))
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
 async fn every_way_to_change_a_table_is_noticed() {
-    let house = house().await;
-    house
+    let fixture = start_fixture().await;
+    fixture
         .define(&[("raw", "SELECT count(*) AS n FROM votes")])
         .await;
-    let mut socket = open(&house).await;
-    first(&mut socket, "counts", "counts", &json!({ "poll": 1 })).await;
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    let mut socket = open(&fixture).await;
+    subscribe_and_read_first(&mut socket, "counts", "counts", &json!({ "poll": 1 })).await;
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
     assert_eq!(
-        rows(&mut socket, "counts", 2).await,
+        next_rows(&mut socket, "counts", 2).await,
         json!([{ "choice": "tea", "n": 1 }])
     );
     // By a key that cascades.
-    house.done("close", &json!({ "poll": 1 })).await;
-    assert_eq!(rows(&mut socket, "counts", 3).await, json!([]));
+    fixture.call_ok("close", &json!({ "poll": 1 })).await;
+    assert_eq!(next_rows(&mut socket, "counts", 3).await, json!([]));
     // Without rowid, by REPLACE, and by a truncating delete.
-    first(&mut socket, "keys", "all_keys", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "keys", "all_keys", &json!({})).await;
     for (seq, v) in [(2, 1), (3, 2)] {
-        house.done("set", &json!({ "k": "a", "v": v })).await;
+        fixture.call_ok("set", &json!({ "k": "a", "v": v })).await;
         assert_eq!(
-            rows(&mut socket, "keys", seq).await,
+            next_rows(&mut socket, "keys", seq).await,
             json!([{ "k": "a", "v": v }])
         );
     }
-    house.done("clear", &json!({})).await;
-    assert_eq!(rows(&mut socket, "keys", 4).await, json!([]));
+    fixture.call_ok("clear", &json!({})).await;
+    assert_eq!(next_rows(&mut socket, "keys", 4).await, json!([]));
     // By the owner, by a batch, by a migration's seeds.
-    house
+    fixture
         .query("INSERT INTO keys VALUES ('b', 1)", &json!({}))
         .await
         .expect(200);
     assert_eq!(
-        rows(&mut socket, "keys", 5).await,
+        next_rows(&mut socket, "keys", 5).await,
         json!([{ "k": "b", "v": 1 }])
     );
-    batch(
-        &house,
+    send_batch(
+        &fixture,
         json!([
             { "action": "total" },
             { "action": "set", "params": { "k": "b", "v": 2 } },
@@ -63,44 +69,48 @@ async fn every_way_to_change_a_table_is_noticed() {
     )
     .await;
     assert_eq!(
-        rows(&mut socket, "keys", 6).await,
+        next_rows(&mut socket, "keys", 6).await,
         json!([{ "k": "b", "v": 3 }])
     );
-    house
+    fixture
         .migrate("CREATE TABLE more (a); INSERT INTO keys VALUES ('c', 1)")
         .await
         .expect(200);
     assert_eq!(
-        rows(&mut socket, "keys", 7).await.as_array().unwrap().len(),
+        next_rows(&mut socket, "keys", 7)
+            .await
+            .as_array()
+            .unwrap()
+            .len(),
         2
     );
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
 async fn a_restore_is_followed() {
-    let house = house_on(TestServer::builder().system_clock()).await;
-    house.done("set", &json!({ "k": "a", "v": 1 })).await;
-    let at = house.get_history().await;
-    let mut socket = open(&house).await;
-    first(&mut socket, "keys", "all_keys", &json!({})).await;
+    let fixture = start_fixture_with(TestServer::builder().system_clock()).await;
+    fixture.call_ok("set", &json!({ "k": "a", "v": 1 })).await;
+    let at = fixture.get_history().await;
+    let mut socket = open(&fixture).await;
+    subscribe_and_read_first(&mut socket, "keys", "all_keys", &json!({})).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    house.done("set", &json!({ "k": "a", "v": 2 })).await;
+    fixture.call_ok("set", &json!({ "k": "a", "v": 2 })).await;
     assert_eq!(
-        rows(&mut socket, "keys", 2).await,
+        next_rows(&mut socket, "keys", 2).await,
         json!([{ "k": "a", "v": 2 }])
     );
-    house
+    fixture
         .send(Method::POST, "/restore", &json!({ "at": at }))
         .await
         .expect(200);
     assert_eq!(
-        rows(&mut socket, "keys", 3).await,
+        next_rows(&mut socket, "keys", 3).await,
         json!([{ "k": "a", "v": 1 }])
     );
 }
 
-impl House {
+impl ProjectFixture {
     /// The newest moment that can be restored.
     async fn get_history(&self) -> Value {
         let path = format!("/{}/backend/history", self.project);
@@ -111,42 +121,42 @@ impl House {
 
 #[tokio::test]
 async fn equal_answers_and_failed_writes_are_not_told() {
-    let house = house().await;
-    let mut socket = open(&house).await;
-    first(&mut socket, "keys", "all_keys", &json!({})).await;
-    house.done("set", &json!({ "k": "a", "v": 1 })).await;
-    rows(&mut socket, "keys", 2).await;
-    house.done("set", &json!({ "k": "a", "v": 1 })).await;
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    let fixture = start_fixture().await;
+    let mut socket = open(&fixture).await;
+    subscribe_and_read_first(&mut socket, "keys", "all_keys", &json!({})).await;
+    fixture.call_ok("set", &json!({ "k": "a", "v": 1 })).await;
+    next_rows(&mut socket, "keys", 2).await;
+    fixture.call_ok("set", &json!({ "k": "a", "v": 1 })).await;
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    house
-        .op("vote", &json!({ "poll": 9, "choice": "tea" }))
+    fixture
+        .call_action("vote", &json!({ "poll": 9, "choice": "tea" }))
         .await
         .problem(409, "constraint_violation");
-    lives(&mut socket).await;
-    house.done("set", &json!({ "k": "a", "v": 2 })).await;
+    assert_still_served(&mut socket).await;
+    fixture.call_ok("set", &json!({ "k": "a", "v": 2 })).await;
     assert_eq!(
-        rows(&mut socket, "keys", 3).await,
+        next_rows(&mut socket, "keys", 3).await,
         json!([{ "k": "a", "v": 2 }])
     );
 }
 
 #[tokio::test]
 async fn everybody_is_told_with_a_number_of_their_own() {
-    let house = house().await;
-    let (mut ada, mut bob) = (open(&house).await, open(&house).await);
-    first(&mut ada, "a", "total", &json!({})).await;
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    let fixture = start_fixture().await;
+    let (mut ada, mut bob) = (open(&fixture).await, open(&fixture).await);
+    subscribe_and_read_first(&mut ada, "a", "total", &json!({})).await;
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    rows(&mut ada, "a", 2).await;
-    first(&mut bob, "b", "total", &json!({})).await;
-    first(&mut bob, "c", "total", &json!({})).await;
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    next_rows(&mut ada, "a", 2).await;
+    subscribe_and_read_first(&mut bob, "b", "total", &json!({})).await;
+    subscribe_and_read_first(&mut bob, "c", "total", &json!({})).await;
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    assert_eq!(rows(&mut ada, "a", 3).await, json!([{ "n": 2 }]));
+    assert_eq!(next_rows(&mut ada, "a", 3).await, json!([{ "n": 2 }]));
     let mut both = [bob.envelope().await, bob.envelope().await];
     both.sort_by_key(|frame| frame["id"].to_string());
     for (frame, id) in both.iter().zip(["b", "c"]) {
@@ -156,7 +166,7 @@ async fn everybody_is_told_with_a_number_of_their_own() {
 }
 
 /// Hears results until one has `n`; returns how many came.
-async fn until_n(socket: &mut Socket, n: u64) -> u64 {
+async fn read_until_count(socket: &mut Socket, n: u64) -> u64 {
     let mut heard = 0;
     loop {
         let frame = socket.envelope().await;
@@ -169,43 +179,44 @@ async fn until_n(socket: &mut Socket, n: u64) -> u64 {
 
 #[tokio::test]
 async fn many_commits_are_few_results_and_the_last_always_comes() {
-    let house = house_on(TestServer::builder().limits(|limits| limits.live_per_second = 4)).await;
-    let mut socket = open(&house).await;
-    first(&mut socket, "a", "total", &json!({})).await;
+    let fixture =
+        start_fixture_with(TestServer::builder().limits(|limits| limits.live_per_second = 4)).await;
+    let mut socket = open(&fixture).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     let began = std::time::Instant::now();
     for _ in 0..100 {
-        house
-            .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+        fixture
+            .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
             .await;
     }
-    let heard = until_n(&mut socket, 100).await;
+    let heard = read_until_count(&mut socket, 100).await;
     let most = 4.0 * began.elapsed().as_secs_f64() + 2.0;
     assert!(
         (heard as f64) < most,
         "{heard} results where {most} are the most"
     );
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
 async fn a_new_version_of_the_action_is_followed() {
-    let house = house().await;
-    let mut socket = open(&house).await;
-    first(&mut socket, "a", "total", &json!({})).await;
-    house
+    let fixture = start_fixture().await;
+    let mut socket = open(&fixture).await;
+    subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
+    fixture
         .define(&[("total", "SELECT count(*) AS n, 'two' AS version FROM keys")])
         .await;
     assert_eq!(
-        rows(&mut socket, "a", 2).await,
+        next_rows(&mut socket, "a", 2).await,
         json!([{ "n": 0, "version": "two" }])
     );
     // What it reads now is what counts.
-    house
-        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+    fixture
+        .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
-    house.done("set", &json!({ "k": "a", "v": 1 })).await;
+    fixture.call_ok("set", &json!({ "k": "a", "v": 1 })).await;
     assert_eq!(
-        rows(&mut socket, "a", 3).await,
+        next_rows(&mut socket, "a", 3).await,
         json!([{ "n": 1, "version": "two" }])
     );
     for (sql, code) in [
@@ -213,51 +224,51 @@ async fn a_new_version_of_the_action_is_followed() {
         ("DELETE FROM keys", "invalid_request"),
         ("SELECT :svc_user_email AS n", "identity_required"),
     ] {
-        house.define(&[("total", sql)]).await;
-        error(&mut socket, Some("a"), code).await;
-        house
+        fixture.define(&[("total", sql)]).await;
+        next_error(&mut socket, Some("a"), code).await;
+        fixture
             .define(&[("total", "SELECT count(*) AS n FROM votes")])
             .await;
-        first(&mut socket, "a", "total", &json!({})).await;
+        subscribe_and_read_first(&mut socket, "a", "total", &json!({})).await;
     }
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
 async fn a_query_that_fails_later_ends_with_its_problem() {
-    let house = house().await;
-    house
+    let fixture = start_fixture().await;
+    fixture
         .define(&[
             ("quotient", "SELECT json_extract(v, '$.a') AS a FROM keys"),
             ("endless_if", "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE EXISTS (SELECT 1 FROM keys)) SELECT count(*) AS n FROM c"),
         ])
         .await;
-    let mut socket = open(&house).await;
-    first(&mut socket, "a", "quotient", &json!({})).await;
-    first(&mut socket, "b", "endless_if", &json!({})).await;
-    house
-        .done("set", &json!({ "k": "a", "v": "no json" }))
+    let mut socket = open(&fixture).await;
+    subscribe_and_read_first(&mut socket, "a", "quotient", &json!({})).await;
+    subscribe_and_read_first(&mut socket, "b", "endless_if", &json!({})).await;
+    fixture
+        .call_ok("set", &json!({ "k": "a", "v": "no json" }))
         .await;
     let mut ended = [socket.envelope().await, socket.envelope().await];
     ended.sort_by_key(|frame| frame["id"].to_string());
     for (frame, code) in ended.iter().zip(["statement_failed", "query_timeout"]) {
         assert_eq!(frame["problem"]["code"], code, "{frame}");
     }
-    house.done("clear", &json!({})).await;
-    lives(&mut socket).await;
+    fixture.call_ok("clear", &json!({})).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
 async fn large_results_come_whole_and_in_turn() {
-    let house = house().await;
-    house.done("set", &json!({ "k": "a", "v": 0 })).await;
-    let mut socket = open(&house).await;
+    let fixture = start_fixture().await;
+    fixture.call_ok("set", &json!({ "k": "a", "v": 0 })).await;
+    let mut socket = open(&fixture).await;
     for id in ["a", "b", "c"] {
         socket.send(subscribe(id, "large", &json!({}))).await;
     }
     let mut last = std::collections::HashMap::new();
     for v in 1..=20 {
-        house.done("set", &json!({ "k": "a", "v": v })).await;
+        fixture.call_ok("set", &json!({ "k": "a", "v": v })).await;
     }
     while last.values().filter(|(_, v)| *v == 20).count() < 3 {
         let frame = socket.envelope().await;
@@ -272,35 +283,35 @@ async fn large_results_come_whole_and_in_turn() {
         }
     }
     socket.send(unsubscribe("a")).await;
-    lives(&mut socket).await;
+    assert_still_served(&mut socket).await;
 }
 
 #[tokio::test]
 async fn one_evaluation_serves_everybody_who_asks_the_same() {
-    let house = house().await;
+    let fixture = start_fixture().await;
     let mut crowd = Vec::new();
     for _ in 0..30 {
-        let mut socket = open(&house).await;
-        first(&mut socket, "a", "counts", &json!({ "poll": 1 })).await;
+        let mut socket = open(&fixture).await;
+        subscribe_and_read_first(&mut socket, "a", "counts", &json!({ "poll": 1 })).await;
         crowd.push(socket);
     }
     // The first of them had it evaluated; the others were told what was there.
-    assert_eq!(number(&house, "evaluations_total").await, 1);
+    assert_eq!(read_metric(&fixture, "evaluations_total").await, 1);
     for round in 1..=3 {
-        house
-            .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+        fixture
+            .call_ok("vote", &json!({ "poll": 1, "choice": "tea" }))
             .await;
         for socket in &mut crowd {
-            let told = rows(socket, "a", round + 1).await;
+            let told = next_rows(socket, "a", round + 1).await;
             assert_eq!(told, json!([{ "choice": "tea", "n": round }]));
         }
-        assert_eq!(number(&house, "evaluations_total").await, round + 1);
+        assert_eq!(read_metric(&fixture, "evaluations_total").await, round + 1);
     }
     // Other params, and another action, are another query each; a write to a table that nobody reads is none.
-    let mut other = open(&house).await;
-    first(&mut other, "b", "counts", &json!({ "poll": 2 })).await;
-    first(&mut other, "c", "total", &json!({})).await;
-    house.done("set", &json!({ "k": "a", "v": 1 })).await;
-    lives(&mut other).await;
-    assert_eq!(number(&house, "evaluations_total").await, 6);
+    let mut other = open(&fixture).await;
+    subscribe_and_read_first(&mut other, "b", "counts", &json!({ "poll": 2 })).await;
+    subscribe_and_read_first(&mut other, "c", "total", &json!({})).await;
+    fixture.call_ok("set", &json!({ "k": "a", "v": 1 })).await;
+    assert_still_served(&mut other).await;
+    assert_eq!(read_metric(&fixture, "evaluations_total").await, 6);
 }

@@ -5,28 +5,28 @@ use serde_json::{Value, json};
 use svc_tests::TestServer;
 
 use super::client::Client;
-use crate::house::{GUESTS, House};
+use crate::project_fixture::{GUESTS, ProjectFixture};
 
 /// The most bytes of a page of the list, with what stands around it.
 const PAGE: usize = 66_000;
 
-/// A house whose actions are tools, with so many of them.
-async fn with(actions: &[Value]) -> House {
-    let house = House::on(TestServer::start().await, GUESTS).await;
+/// A fixture whose actions are tools, with so many of them.
+async fn start_app_with(actions: &[Value]) -> ProjectFixture {
+    let fixture = ProjectFixture::on_server(TestServer::start().await, GUESTS).await;
     for batch in actions.chunks(200) {
-        house.put(&json!(batch)).await.expect(200);
+        fixture.put(&json!(batch)).await.expect(200);
     }
     let agents = json!({ "agents": true });
-    house.send(Method::PATCH, "", &agents).await.expect(200);
-    house
+    fixture.send(Method::PATCH, "", &agents).await.expect(200);
+    fixture
 }
 
 /// All pages of the list: how many there were, and the tools.
-async fn pages(client: &Client<'_>) -> (usize, Vec<Value>) {
+async fn list_all_pages(client: &Client<'_>) -> (usize, Vec<Value>) {
     let (mut tools, mut pages) = (Vec::new(), 0);
     let mut params = json!({});
     loop {
-        let answer = client.ask("tools/list", &params).await.expect(200);
+        let answer = client.send_request("tools/list", &params).await.expect(200);
         assert!(answer.body.len() <= PAGE, "{} bytes", answer.body.len());
         pages += 1;
         let result = answer.json()["result"].take();
@@ -46,21 +46,23 @@ async fn a_thousand_actions_come_in_pages() {
     let actions: Vec<_> = (0..1_000)
         .map(|n| json!({ "name": name(n), "sql": "SELECT :a AS a, :b AS b", "note": note }))
         .collect();
-    let house = with(&actions).await;
+    let fixture = start_app_with(&actions).await;
     for client in [
-        Client::at(&house.server, "room"),
-        Client::at(&house.server, "room").legacy(),
+        Client::for_app(&fixture.server, "room"),
+        Client::for_app(&fixture.server, "room").legacy(),
     ] {
-        let (pages, tools) = pages(&client).await;
+        let (pages, tools) = list_all_pages(&client).await;
         assert!((15..30).contains(&pages), "{pages}");
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
         let expected: Vec<_> = (0..1_000).map(|n| json!(name(n))).collect();
         assert_eq!(names, expected);
         assert!(tools.iter().all(|tool| tool["description"] == note));
     }
-    let client = Client::at(&house.server, "room");
+    let client = Client::for_app(&fixture.server, "room");
     for cursor in ["", "A", "action 1", "42", "a\u{0}"] {
-        let answer = client.ask("tools/list", &json!({ "cursor": cursor })).await;
+        let answer = client
+            .send_request("tools/list", &json!({ "cursor": cursor }))
+            .await;
         assert_eq!(answer.json()["error"]["code"], -32602, "{cursor}");
     }
     // A cursor is a place, whether or not somebody is there.
@@ -75,19 +77,19 @@ async fn what_no_agent_could_read_is_no_tool() {
         let binds: Vec<_> = (0..n).map(|n| format!(":{} AS c{n}", bind(n))).collect();
         format!("SELECT {}", binds.join(", "))
     };
-    let house = with(&[
+    let fixture = start_app_with(&[
         json!({ "name": "few", "sql": list(20, &|n| format!("b{n}")), "note": "\u{1}\"\\".repeat(300) }),
         json!({ "name": "many", "sql": list(400, &|n| format!("b{n}")) }),
     ])
     .await;
-    let client = Client::at(&house.server, "room");
-    let (_, tools) = pages(&client).await;
+    let client = Client::for_app(&fixture.server, "room");
+    let (_, tools) = list_all_pages(&client).await;
     let [few] = tools.as_slice() else {
         panic!("{tools:?}");
     };
     assert_eq!(few["name"], "few");
     let params = json!({ "name": "many", "arguments": {} });
-    let answer = client.ask("tools/call", &params).await;
+    let answer = client.send_request("tools/call", &params).await;
     assert_eq!(answer.json()["error"]["code"], -32602);
 }
 
@@ -95,13 +97,13 @@ async fn what_no_agent_could_read_is_no_tool() {
 async fn a_result_is_cut_to_what_an_agent_can_read() {
     let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :rows)
         SELECT i, replace(hex(zeroblob(500)), '00', 'words') AS text FROM n";
-    let house = with(&[json!({ "name": "rows", "sql": rows })]).await;
-    let client = Client::at(&house.server, "room");
-    let whole = client.done("rows", json!({ "rows": 2 })).await;
+    let fixture = start_app_with(&[json!({ "name": "rows", "sql": rows })]).await;
+    let client = Client::for_app(&fixture.server, "room");
+    let whole = client.call_ok("rows", json!({ "rows": 2 })).await;
     assert_eq!(whole["rows"].as_array().unwrap().len(), 2);
     assert_eq!(whole["truncated"], false);
     // Two of some hundred kilobytes, and as many as may be at once.
-    let calls = (0..8).map(|_| client.done("rows", json!({ "rows": 300 })));
+    let calls = (0..8).map(|_| client.call_ok("rows", json!({ "rows": 300 })));
     for cut in futures_util::future::join_all(calls).await {
         let shown = cut["rows"].as_array().unwrap().len();
         assert_eq!(cut["rows_left_out"], 300 - shown, "{cut}");

@@ -1,10 +1,10 @@
 //! Authority at the tools: without a credential, with a wrong one, with another's.
 
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::{Client, MODERN};
-use crate::account::Owner;
+use crate::owner::Owner;
 
 #[tokio::test]
 async fn without_a_credential_only_quick_shares_are_published() {
@@ -14,7 +14,9 @@ async fn without_a_credential_only_quick_shares_are_published() {
         Client::anonymous(&server).legacy(),
     ] {
         client.result("tools/list", &json!({})).await;
-        client.done("deploy_asset", json!({ "content": "x" })).await;
+        client
+            .call_ok("deploy_asset", json!({ "content": "x" }))
+            .await;
         for tool in [
             "manage_project",
             "manage_frontend",
@@ -27,7 +29,7 @@ async fn without_a_credential_only_quick_shares_are_published() {
                 json!({ "action": "list" }),
                 json!({ "action": "get", "project_id": "x" }),
             ] {
-                let problem = client.refused(tool, arguments, "unauthorized").await;
+                let problem = client.call_refused(tool, arguments, "unauthorized").await;
                 assert_eq!(problem["status"], 401);
                 let detail = problem["detail"].as_str().unwrap();
                 assert!(detail.contains("Authorization: Bearer"), "{detail}");
@@ -57,7 +59,7 @@ async fn an_empty_credential_is_none() {
 async fn a_wrong_credential_is_refused_before_anything_is_done() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    let before = server.stored();
+    let before = server.snapshot();
     let base = format!("http://localhost:{}", server.address().port());
     let challenge = format!(
         "Bearer error=\"invalid_token\", resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\""
@@ -101,7 +103,7 @@ async fn a_wrong_credential_is_refused_before_anything_is_done() {
             }
         }
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     // What is wrong with the protocol's headers is told first.
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": super::client::meta() } });
     let request = server.json("/mcp", &body).bearer_auth("nonsense");
@@ -122,17 +124,17 @@ async fn a_credential_is_only_taken_from_its_header() {
     for name in ["credential", "token", "authorization", "Authorization"] {
         let arguments = json!({ "action": "list", name: credential });
         client
-            .refused("manage_project", arguments, "unauthorized")
+            .call_refused("manage_project", arguments, "unauthorized")
             .await;
     }
-    let known = Client::of(&server, credential);
+    let known = Client::with_credential(&server, credential);
     let listed = known
-        .done("manage_project", json!({ "action": "list" }))
+        .call_ok("manage_project", json!({ "action": "list" }))
         .await;
     assert_eq!(listed, json!({ "projects": [] }));
     let extra = json!({ "action": "list", "credential": credential });
     known
-        .refused("manage_project", extra, "invalid_request")
+        .call_refused("manage_project", extra, "invalid_request")
         .await;
 }
 
@@ -145,7 +147,7 @@ async fn what_is_anothers_is_forbidden() {
     );
     let project = owner.project(&server, "Mine").await;
     owner.frontend(&server, &project, "room").await;
-    let client = Client::of(&server, &other.credential);
+    let client = Client::with_credential(&server, &other.credential);
     for (tool, arguments) in [
         (
             "manage_project",
@@ -168,7 +170,7 @@ async fn what_is_anothers_is_forbidden() {
             json!({ "action": "create", "project_id": project, "ddl": "CREATE TABLE t (a)" }),
         ),
     ] {
-        let problem = client.refused(tool, arguments, "forbidden").await;
+        let problem = client.call_refused(tool, arguments, "forbidden").await;
         assert_eq!(problem["status"], 403);
     }
 }
@@ -177,14 +179,16 @@ async fn what_is_anothers_is_forbidden() {
 async fn calls_are_counted_by_tool_and_action() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     client
-        .done("manage_project", json!({ "action": "list" }))
+        .call_ok("manage_project", json!({ "action": "list" }))
         .await;
     let gone = json!({ "action": "get", "project_id": "x" });
-    client.refused("manage_project", gone, "not_found").await;
     client
-        .refused(
+        .call_refused("manage_project", gone, "not_found")
+        .await;
+    client
+        .call_refused(
             "manage_project",
             json!({ "action": "x" }),
             "invalid_request",

@@ -2,7 +2,7 @@
 
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 /// The stateless era of the protocol.
 pub(super) const MODERN: &str = "2026-07-28";
@@ -23,7 +23,7 @@ pub(super) struct Client<'a> {
 
 /// Answer of a tool.
 #[derive(Debug)]
-pub(super) struct Called {
+pub(super) struct ToolResult {
     pub(super) refused: bool,
     pub(super) document: Value,
 }
@@ -38,7 +38,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    pub(super) fn of(server: &'a TestServer, credential: &str) -> Self {
+    pub(super) fn with_credential(server: &'a TestServer, credential: &str) -> Self {
         Self {
             credential: Some(credential.to_owned()),
             ..Self::anonymous(server)
@@ -46,7 +46,7 @@ impl<'a> Client<'a> {
     }
 
     /// A visitor's agent at the tools of an app.
-    pub(super) fn at(server: &'a TestServer, slug: &str) -> Self {
+    pub(super) fn for_app(server: &'a TestServer, slug: &str) -> Self {
         Self {
             endpoint: format!("/{slug}/mcp"),
             ..Self::anonymous(server)
@@ -85,19 +85,19 @@ impl<'a> Client<'a> {
     }
 
     /// The answer to a request.
-    pub(super) async fn ask(&self, method: &str, params: &Value) -> Answer {
+    pub(super) async fn send_request(&self, method: &str, params: &Value) -> Answer {
         self.message(method, params).answer().await
     }
 
     /// The result of a request.
     pub(super) async fn result(&self, method: &str, params: &Value) -> Value {
-        let answer = self.ask(method, params).await.expect(200).json();
+        let answer = self.send_request(method, params).await.expect(200).json();
         assert!(answer["error"].is_null(), "{answer}");
         answer["result"].clone()
     }
 
     /// Calls a tool: what every result has is checked here.
-    pub(super) async fn call(&self, tool: &str, arguments: &Value) -> Called {
+    pub(super) async fn call(&self, tool: &str, arguments: &Value) -> ToolResult {
         let params = json!({ "name": tool, "arguments": arguments });
         let result = self.result("tools/call", &params).await;
         let size = result.to_string().len();
@@ -109,21 +109,21 @@ impl<'a> Client<'a> {
         assert_eq!(text["type"], "text");
         let text: Value = serde_json::from_str(text["text"].as_str().unwrap()).unwrap();
         assert_eq!(text, document);
-        Called {
+        ToolResult {
             refused: result["isError"] == true,
             document,
         }
     }
 
     /// Calls a tool that succeeds; returns its document.
-    pub(super) async fn done(&self, tool: &str, arguments: Value) -> Value {
+    pub(super) async fn call_ok(&self, tool: &str, arguments: Value) -> Value {
         let called = self.call(tool, &arguments).await;
         assert!(!called.refused, "{arguments}: {}", called.document);
         called.document
     }
 
     /// Calls a tool that refuses with this code; returns its problem.
-    pub(super) async fn refused(&self, tool: &str, arguments: Value, code: &str) -> Value {
+    pub(super) async fn call_refused(&self, tool: &str, arguments: Value, code: &str) -> Value {
         let called = self.call(tool, &arguments).await;
         assert!(called.refused, "{arguments}: {}", called.document);
         let problem = called.document;

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::{Client, LEGACY, MODERN, meta};
 
@@ -29,7 +29,7 @@ async fn the_era_with_initialize_is_served() {
     let tools = client.result("tools/list", &json!({})).await;
     assert_eq!(tools["tools"].as_array().unwrap().len(), 6);
     let shared = client
-        .done("deploy_asset", json!({ "content": "<p>hello" }))
+        .call_ok("deploy_asset", json!({ "content": "<p>hello" }))
         .await;
     let slug = shared["slug"].as_str().unwrap();
     let page = server.get(&format!("/{slug}")).answer().await.expect(200);
@@ -47,7 +47,7 @@ async fn the_stateless_era_is_served() {
     let tools = client.result("tools/list", &json!({})).await;
     assert_eq!(tools["resultType"], "complete");
     let shared = client
-        .done(
+        .call_ok(
             "deploy_asset",
             json!({ "content": "# Hi", "type": "markdown", "slug": "hi" }),
         )
@@ -111,13 +111,15 @@ async fn methods_that_are_not_ours() {
                 "name": "x:", "uri": "x:", "level": "info", "taskId": "x:", "notifications": {},
                 "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "x", "value": "" },
             });
-            let answer = client.ask(method, &params).await;
+            let answer = client.send_request(method, &params).await;
             assert_eq!(answer.status, status, "{method}: {}", answer.text());
             assert_eq!(answer.json()["error"]["code"], -32601, "{method}");
         }
     }
     for method in ["initialize", "ping"] {
-        let answer = Client::anonymous(&server).ask(method, &json!({})).await;
+        let answer = Client::anonymous(&server)
+            .send_request(method, &json!({}))
+            .await;
         assert_eq!(answer.status, 404, "{method}: {}", answer.text());
         assert_eq!(answer.json()["error"]["code"], -32601, "{method}");
     }
@@ -127,11 +129,15 @@ async fn methods_that_are_not_ours() {
         json!({ "name": 7 }),
         json!({ "name": "deploy_asset", "arguments": [] }),
     ] {
-        let answer = legacy.ask("tools/call", &params).await.expect(200).json();
+        let answer = legacy
+            .send_request("tools/call", &params)
+            .await
+            .expect(200)
+            .json();
         assert_eq!(answer["error"]["code"], -32602, "{params}: {answer}");
     }
     let unknown = json!({ "name": "no_such", "arguments": {} });
-    let answer = legacy.ask("tools/call", &unknown).await.json();
+    let answer = legacy.send_request("tools/call", &unknown).await.json();
     assert_eq!(answer["error"]["code"], -32602);
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains("no_such") && message.contains("manage_project"));
@@ -152,7 +158,7 @@ async fn headers_of_the_stateless_era_must_fit_the_body() {
         ];
         all.into_iter().filter(|(_, value)| !value.is_empty())
     };
-    let before = server.stored();
+    let before = server.snapshot();
     for (version, method, name, code) in [
         ("", "tools/call", "deploy_asset", -32020),
         (MODERN, "", "deploy_asset", -32020),
@@ -179,7 +185,7 @@ async fn headers_of_the_stateless_era_must_fit_the_body() {
         );
         assert_eq!(error["id"], 7);
     }
-    assert_eq!(server.stored(), before);
+    assert_eq!(server.snapshot(), before);
     let mut future = call.clone();
     future["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
     let request = server
@@ -288,9 +294,9 @@ async fn requests_are_limited_by_client() {
     let server = TestServer::builder().service_limits().start().await;
     let client = Client::anonymous(&server).legacy();
     for _ in 0..15 {
-        client.ask("ping", &json!({})).await.expect(200);
+        client.send_request("ping", &json!({})).await.expect(200);
     }
-    let answer = client.ask("ping", &json!({})).await;
+    let answer = client.send_request("ping", &json!({})).await;
     let problem = answer.problem(429, "rate_limited");
     // Whoever is stopped hears how often is often enough, and who can change that.
     for part in [
@@ -309,7 +315,7 @@ async fn requests_are_limited_by_client() {
     let policy = answer.header("ratelimit-policy").unwrap();
     assert_eq!(policy, "\"mcp\";q=30;w=60");
     server.advance(2);
-    client.ask("ping", &json!({})).await.expect(200);
+    client.send_request("ping", &json!({})).await.expect(200);
 }
 
 /// An agent that builds an app on its own machine calls tools as fast as it thinks.
@@ -326,9 +332,12 @@ async fn while_developing_tools_are_called_as_often_as_rest_is() {
             .await;
         let client = Client::anonymous(&server);
         for _ in 0..burst {
-            client.ask("tools/list", &json!({})).await.expect(200);
+            client
+                .send_request("tools/list", &json!({}))
+                .await
+                .expect(200);
         }
-        let answer = client.ask("tools/list", &json!({})).await;
+        let answer = client.send_request("tools/list", &json!({})).await;
         let problem = answer.problem(429, "rate_limited");
         let said = problem["detail"].as_str().unwrap();
         assert!(said.contains(&format!("{burst} at once")), "{said}");

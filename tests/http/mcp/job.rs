@@ -1,10 +1,10 @@
 //! An agent's whole job, over the tools alone.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 const PAGE: &str = r#"<!doctype html><html><head><title>Notes</title></head><body><h1>Notes</h1><ul id="list"></ul>
 <script>
@@ -21,26 +21,26 @@ async fn from_a_project_to_a_rollback() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     for client in [
-        Client::of(&server, &owner.credential),
-        Client::of(&server, &owner.credential).legacy(),
+        Client::with_credential(&server, &owner.credential),
+        Client::with_credential(&server, &owner.credential).legacy(),
     ] {
         let listed = client
-            .done("manage_project", json!({ "action": "list" }))
+            .call_ok("manage_project", json!({ "action": "list" }))
             .await;
         assert_eq!(listed["projects"], json!([]));
         let project = client
-            .done(
+            .call_ok(
                 "manage_project",
                 json!({ "action": "create", "name": "Notes" }),
             )
             .await;
         let id = text(&project["id"]);
-        backend(&client, &id).await;
-        let slug = page(&client, &id).await;
-        history(&client, &id, &slug).await;
+        build_backend(&client, &id).await;
+        let slug = publish_and_use_page(&client, &id).await;
+        check_history(&client, &id, &slug).await;
         let gone = json!({ "action": "delete", "project_id": id });
         assert_eq!(
-            client.done("manage_project", gone).await,
+            client.call_ok("manage_project", gone).await,
             json!({ "deleted": true })
         );
         server
@@ -51,10 +51,10 @@ async fn from_a_project_to_a_rollback() {
     }
 }
 
-async fn backend(client: &Client<'_>, id: &str) {
+async fn build_backend(client: &Client<'_>, id: &str) {
     let ddl = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);";
     let create = json!({ "action": "create", "project_id": id, "ddl": ddl });
-    let made = client.done("manage_backend", create).await;
+    let made = client.call_ok("manage_backend", create).await;
     let tables = made["schema"]["tables"].to_string();
     assert!(tables.contains("\"notes\""), "{tables}");
     let actions = json!([
@@ -62,14 +62,14 @@ async fn backend(client: &Client<'_>, id: &str) {
         { "name": "list_notes", "sql": "SELECT id, text FROM notes ORDER BY id" },
     ]);
     let define = json!({ "action": "update", "project_id": id, "actions": actions });
-    let defined = client.done("manage_backend", define).await;
+    let defined = client.call_ok("manage_backend", define).await;
     assert_eq!(defined["actions"].as_array().unwrap().len(), 2);
 }
 
 /// Publishes the page, and uses it as its visitors do.
-async fn page(client: &Client<'_>, id: &str) -> String {
+async fn publish_and_use_page(client: &Client<'_>, id: &str) -> String {
     let create = json!({ "action": "create", "project_id": id, "type": "html", "content": PAGE });
-    let made = client.done("manage_frontend", create).await;
+    let made = client.call_ok("manage_frontend", create).await;
     let slug = text(&made["slug"]);
     let url = format!("/{slug}");
     let live = client.server.get(&url).answer().await.expect(200);
@@ -84,7 +84,7 @@ async fn page(client: &Client<'_>, id: &str) -> String {
     slug
 }
 
-async fn history(client: &Client<'_>, id: &str, slug: &str) {
+async fn check_history(client: &Client<'_>, id: &str, slug: &str) {
     let arguments = |action: &str, more: Value| {
         let mut arguments = more;
         arguments["action"] = action.into();
@@ -92,8 +92,9 @@ async fn history(client: &Client<'_>, id: &str, slug: &str) {
         arguments["slug"] = slug.into();
         arguments
     };
-    let ask =
-        |action: &'static str, more: Value| client.done("manage_frontend", arguments(action, more));
+    let send_request = |action: &'static str, more: Value| {
+        client.call_ok("manage_frontend", arguments(action, more))
+    };
     let seen = async || {
         client
             .server
@@ -104,11 +105,11 @@ async fn history(client: &Client<'_>, id: &str, slug: &str) {
             .text()
             .to_owned()
     };
-    let first = text(&ask("list_revisions", json!({})).await["active_revision_id"]);
-    let source = ask("content", json!({})).await;
+    let first = text(&send_request("list_revisions", json!({})).await["active_revision_id"]);
+    let source = send_request("content", json!({})).await;
     assert_eq!(source["content"], PAGE);
     let edits = json!([{ "find": "<h1>Notes</h1>", "replace": "<h1>My notes</h1>" }]);
-    let drafted = ask(
+    let drafted = send_request(
         "create_revision",
         json!({ "base_revision_id": first, "edits": edits }),
     )
@@ -127,13 +128,13 @@ async fn history(client: &Client<'_>, id: &str, slug: &str) {
     assert!(!preview.text().contains("/_svc/runtime/"));
     assert!(seen().await.contains("<h1>Notes</h1>"));
     let promote = json!({ "revision_id": draft, "expected_active_revision_id": first });
-    let released = ask("promote", promote.clone()).await;
+    let released = send_request("promote", promote.clone()).await;
     assert_eq!(released["frontend"]["active_revision_id"], draft);
     assert!(seen().await.contains("<h1>My notes</h1>"));
     // Somebody who still believes in the first revision overwrites nothing.
     let late = json!({ "revision_id": first, "expected_active_revision_id": first });
     let problem = client
-        .refused(
+        .call_refused(
             "manage_frontend",
             arguments("promote", late),
             "revision_conflict",
@@ -145,16 +146,16 @@ async fn history(client: &Client<'_>, id: &str, slug: &str) {
     );
     let stale = json!({ "base_revision_id": first, "content": "x" });
     client
-        .refused(
+        .call_refused(
             "manage_frontend",
             arguments("create_revision", stale),
             "revision_conflict",
         )
         .await;
     let back = json!({ "revision_id": first, "expected_active_revision_id": draft, "message": "too soon" });
-    let released = ask("rollback", back).await;
+    let released = send_request("rollback", back).await;
     assert_eq!(released["revision"]["kind"], "rollback");
     assert!(seen().await.contains("<h1>Notes</h1>"));
-    let releases = ask("releases", json!({})).await;
+    let releases = send_request("releases", json!({})).await;
     assert_eq!(releases["releases"][0]["message"], "too soon");
 }

@@ -1,10 +1,10 @@
 //! Listing of the tools for a model: small, flat, and true.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
-use crate::account::Owner;
+use crate::owner::Owner;
 
 pub(super) async fn tools(client: &Client<'_>) -> Vec<Value> {
     let listed = client.result("tools/list", &json!({})).await;
@@ -18,7 +18,11 @@ async fn the_list_is_small() {
         Client::anonymous(&server),
         Client::anonymous(&server).legacy(),
     ] {
-        let size = client.ask("tools/list", &json!({})).await.body.len();
+        let size = client
+            .send_request("tools/list", &json!({}))
+            .await
+            .body
+            .len();
         // The specification has 20,000; whoever adds to it takes away elsewhere.
         assert!(size <= 14_500, "{size} bytes");
         assert!(size > 2_000, "{size} bytes");
@@ -114,7 +118,7 @@ async fn schemas_are_flat_and_every_argument_is_explained() {
 async fn what_is_wrong_with_arguments_is_named() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     let id = owner.project(&server, "House").await;
     // What is asked for is there: arguments come after that.
     owner.frontend(&server, &id, "a").await;
@@ -244,7 +248,7 @@ async fn what_is_wrong_with_arguments_is_named() {
         ),
     ] {
         let problem = client
-            .refused(tool, arguments.clone(), "invalid_request")
+            .call_refused(tool, arguments.clone(), "invalid_request")
             .await;
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(says), "{arguments}: {detail}");

@@ -1,11 +1,11 @@
 //! The tool endpoint: `POST /mcp` over the wire, in both eras of its protocol.
 
+mod answer_sizes;
 mod app;
 mod app_lists;
+mod argument_text;
 mod auth;
-mod cheap;
 mod client;
-mod cut;
 mod framing;
 mod job;
 mod listing;
@@ -13,4 +13,4 @@ mod next_steps;
 mod operations;
 mod parity;
 mod ranges;
-mod written;
+mod truncation;

@@ -2,17 +2,17 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
 use super::listing::tools;
-use crate::account::Owner;
+use crate::owner::Owner;
 
 #[tokio::test]
 async fn what_is_missing_or_misnamed_is_told_with_the_next_step() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     let id = owner.project(&server, "House").await;
     owner.frontend(&server, &id, "room").await;
     let room = |action: &str, more: Value| {
@@ -65,7 +65,7 @@ async fn what_is_missing_or_misnamed_is_told_with_the_next_step() {
             &["`slug` cannot be a slug"],
         ),
     ] {
-        let problem = client.refused(tool, arguments.clone(), code).await;
+        let problem = client.call_refused(tool, arguments.clone(), code).await;
         let detail = problem["detail"].as_str().unwrap();
         for said in says {
             assert!(detail.contains(said), "{arguments}: {detail}");
@@ -90,7 +90,7 @@ async fn calls_that_find_no_backend_or_action_say_what_would_help() {
     let id = owner.project(&server, "House").await;
     owner.frontend(&server, &id, "room").await;
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
     let call = async |slug: &str| {
         let request = server.json(&format!("/{slug}/api/op"), &json!({ "action": "all" }));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use svc::operations;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
 use super::listing::tools;
@@ -25,7 +25,7 @@ const REST_ONLY: [&str; 7] = [
 ];
 
 /// Operations that take more than an editor, each with its role; those that make a workspace take a user with any role or none.
-const HIGHER: [(&str, &str); 12] = [
+const ABOVE_EDITOR: [(&str, &str); 12] = [
     ("create_workspace", "viewer"),
     ("update_workspace", "admin"),
     ("delete_workspace", "owner"),
@@ -42,7 +42,7 @@ const HIGHER: [(&str, &str); 12] = [
 
 /// The operations of the description that need an owner's credential, with the roles that it names, and whether their methods may
 /// change something.
-async fn described(server: &TestServer) -> BTreeSet<(String, String, bool)> {
+async fn described_operations(server: &TestServer) -> BTreeSet<(String, String, bool)> {
     let document = server.get("/api/v1/openapi.json").answer().await.json();
     let mut found = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -70,7 +70,7 @@ async fn every_operation_is_a_route_with_its_floor_and_its_kind_of_method() {
             )
         })
         .collect();
-    assert_eq!(listed, described(&server).await);
+    assert_eq!(listed, described_operations(&server).await);
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn what_only_reads_takes_the_lowest_role() {
     for row in operations::all() {
         let reads = ["get_", "list_", "export_"];
         let reads = reads.iter().any(|prefix| row.id.starts_with(prefix));
-        let own = HIGHER.iter().find(|(id, _)| *id == row.id);
+        let own = ABOVE_EDITOR.iter().find(|(id, _)| *id == row.id);
         let expected = match own {
             Some((_, role)) => role,
             None if reads => "viewer",

@@ -1,13 +1,13 @@
 //! Large things in small results: sources in ranges, histories in pages, and whatever else is long cut with a note.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
 use super::client::Client;
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 /// A page of a megabyte, as long as an argument may be, with characters of every length.
-fn large() -> String {
+fn large_page() -> String {
     let mut page = String::from("<!doctype html><title>Large</title>\n");
     let mut line = 0;
     while page.len() < 1_000_000 {
@@ -17,15 +17,15 @@ fn large() -> String {
     page
 }
 
-struct Page<'a> {
+struct PageTool<'a> {
     client: Client<'a>,
     project: String,
 }
 
-impl Page<'_> {
-    async fn ask(&self, action: &str, more: Value) -> Value {
+impl PageTool<'_> {
+    async fn send_request(&self, action: &str, more: Value) -> Value {
         self.client
-            .done("manage_frontend", self.arguments(action, more))
+            .call_ok("manage_frontend", self.arguments(action, more))
             .await
     }
 
@@ -44,7 +44,9 @@ impl Page<'_> {
         let (mut source, mut offset) = (String::new(), json!(0));
         let mut ranges = 0;
         while !offset.is_null() {
-            let part = self.ask("content", json!({ "offset": offset })).await;
+            let part = self
+                .send_request("content", json!({ "offset": offset }))
+                .await;
             assert_eq!(part["offset"], offset);
             source.push_str(part["content"].as_str().unwrap());
             offset = part["next_offset"].clone();
@@ -61,31 +63,32 @@ async fn a_page_of_a_megabyte_is_read_in_ranges_and_edited_by_patches() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let page = Page {
-        client: Client::of(&server, &owner.credential),
+    let page = PageTool {
+        client: Client::with_credential(&server, &owner.credential),
         project,
     };
-    let mut expected = large();
+    let mut expected = large_page();
     let new = json!({ "type": "html", "content": expected, "requested_slug": "large" });
-    page.ask("create", new).await;
+    page.send_request("create", new).await;
     // Without a range, as much as fits, and where to go on.
-    let first = page.ask("content", json!({})).await;
+    let first = page.send_request("content", json!({})).await;
     assert_eq!(first["total_characters"], expected.chars().count());
     assert!(first["note"].as_str().unwrap().contains("offset"));
     assert_eq!(page.read().await, expected);
-    let mut active = text(&page.ask("list_revisions", json!({})).await["active_revision_id"]);
+    let mut active =
+        text(&page.send_request("list_revisions", json!({})).await["active_revision_id"]);
     for line in [3, 4_000, 9_000] {
         let (find, replace) = (format!("Line {line}:"), format!("Changed {line}:"));
         let edits = json!([{ "find": find, "replace": replace }]);
         let drafted = page
-            .ask(
+            .send_request(
                 "create_revision",
                 json!({ "base_revision_id": active, "edits": edits }),
             )
             .await;
         let draft = text(&drafted["revision"]["revision_id"]);
         let release = json!({ "revision_id": draft, "expected_active_revision_id": active });
-        page.ask("promote", release).await;
+        page.send_request("promote", release).await;
         expected = expected.replace(&find, &replace);
         active = draft;
     }
@@ -99,14 +102,14 @@ async fn ranges_count_characters() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let page = Page {
-        client: Client::of(&server, &owner.credential),
+    let page = PageTool {
+        client: Client::with_credential(&server, &owner.credential),
         project,
     };
     let content = "aä\u{1f600}\"\nb";
     let new = json!({ "type": "markdown", "content": content, "requested_slug": "large" });
-    page.ask("create", new).await;
-    let whole = page.ask("content", json!({})).await;
+    page.send_request("create", new).await;
+    let whole = page.send_request("content", json!({})).await;
     assert_eq!(
         (&whole["content"], &whole["offset"]),
         (&json!(content), &Value::Null)
@@ -118,7 +121,7 @@ async fn ranges_count_characters() {
         (json!({ "offset": 0, "limit": 100 }), content, Value::Null),
         (json!({ "offset": 6 }), "", Value::Null),
     ] {
-        let found = page.ask("content", range.clone()).await;
+        let found = page.send_request("content", range.clone()).await;
         assert_eq!(found["content"], part, "{range}");
         assert_eq!(found["next_offset"], next, "{range}");
         assert_eq!(found["total_characters"], 6, "{range}");
@@ -127,11 +130,11 @@ async fn ranges_count_characters() {
     for range in [json!({ "offset": 7 }), json!({ "limit": 0 })] {
         let arguments = page.arguments("content", range);
         page.client
-            .refused("manage_frontend", arguments, "invalid_request")
+            .call_refused("manage_frontend", arguments, "invalid_request")
             .await;
     }
     let known = json!({ "known_content_sha256": whole["content_sha256"], "offset": 3 });
-    assert_eq!(page.ask("content", known).await["unchanged"], true);
+    assert_eq!(page.send_request("content", known).await["unchanged"], true);
 }
 
 #[tokio::test]
@@ -139,24 +142,24 @@ async fn a_long_history_comes_in_pages_that_fit() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let page = Page {
-        client: Client::of(&server, &owner.credential),
+    let page = PageTool {
+        client: Client::with_credential(&server, &owner.credential),
         project,
     };
-    page.ask(
+    page.send_request(
         "create",
         json!({ "type": "html", "content": "one", "requested_slug": "large" }),
     )
     .await;
-    let active = text(&page.ask("list_revisions", json!({})).await["active_revision_id"]);
+    let active = text(&page.send_request("list_revisions", json!({})).await["active_revision_id"]);
     for number in 0..30 {
         let draft = json!({ "base_revision_id": active, "content": format!("draft {number}"), "message": "\"m\"".repeat(300) });
-        page.ask("create_revision", draft).await;
+        page.send_request("create_revision", draft).await;
     }
     let (mut seen, mut cursor) = (Vec::new(), Value::Null);
     loop {
         let found = page
-            .ask("list_revisions", json!({ "limit": 200, "cursor": cursor }))
+            .send_request("list_revisions", json!({ "limit": 200, "cursor": cursor }))
             .await;
         assert!(found["truncated"].is_null());
         let revisions = found["revisions"].as_array().unwrap();
@@ -180,10 +183,10 @@ async fn a_large_backend_is_cut_with_a_note() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
     let project = owner.project(&server, "House").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     let ddl = format!("CREATE TABLE t (a); -- {}", "\"x\" ".repeat(20_000));
     let made = client
-        .done(
+        .call_ok(
             "manage_backend",
             json!({ "action": "create", "project_id": project, "ddl": ddl }),
         )

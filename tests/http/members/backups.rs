@@ -9,13 +9,13 @@ use rusqlite::types::Value as Stored;
 use serde_json::json;
 use svc_tests::TestServer;
 
-use super::till::{Till, webhook};
-use super::{ALL, House};
-use crate::account::text;
+use super::fake_billing::{FakeBilling, send_webhook};
+use super::{MembersFixture, WORKSPACES_PATH};
+use crate::owner::text;
 use crate::svc;
 
 /// Tables that have a row at least.
-const FILLED: [&str; 9] = [
+const FILLED_TABLES: [&str; 9] = [
     "audit",
     "ended_workspaces",
     "keys",
@@ -28,7 +28,7 @@ const FILLED: [&str; 9] = [
 ];
 
 /// All rows of all tables.
-fn rows(data: &Path) -> BTreeMap<String, Vec<Vec<Stored>>> {
+fn all_rows(data: &Path) -> BTreeMap<String, Vec<Vec<Stored>>> {
     let control = Connection::open(data.join("control.db")).unwrap();
     let mut names = control
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
@@ -51,33 +51,33 @@ fn rows(data: &Path) -> BTreeMap<String, Vec<Vec<Stored>>> {
 
 #[tokio::test]
 async fn everything_of_people_comes_back_row_for_row() {
-    let till = Till::start().await;
+    let till = FakeBilling::start().await;
     let settings = till.settings();
     let builder = TestServer::builder().settings(|all| {
         all.stripe = Some(settings);
         all.dev = true;
     });
-    let house = House::with(builder, |_| ()).await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let acme = alice.workspace(&house, "acme").await;
-    alice.workspace(&house, "gone").await;
+    let fixture = MembersFixture::with_settings(builder, |_| ()).await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let acme = alice.workspace(&fixture, "acme").await;
+    alice.workspace(&fixture, "gone").await;
     alice
-        .delete(&house, &format!("{ALL}/gone"))
+        .delete(&fixture, &format!("{WORKSPACES_PATH}/gone"))
         .await
         .expect(204);
-    alice.add(&house, &acme, &bob, "viewer").await;
+    alice.add_member(&fixture, &acme, &bob, "viewer").await;
     let key = json!({ "role": "viewer", "expires_in": 60, "note": "for the agent" });
-    let keys = format!("{ALL}/acme/keys");
+    let keys = format!("{WORKSPACES_PATH}/acme/keys");
     alice
-        .send(&house, Method::POST, &keys, key)
+        .send(&fixture, Method::POST, &keys, key)
         .await
         .expect(201);
     let paid = json!({
         "id": "cs_1", "mode": "subscription", "payment_status": "paid", "subscription": "sub_1", "customer": "cus_1",
         "metadata": { "svc_workspace": acme },
     });
-    webhook(
-        &house.server,
+    send_webhook(
+        &fixture.server,
         "checkout.session.completed",
         "evt_1",
         1,
@@ -85,31 +85,34 @@ async fn everything_of_people_comes_back_row_for_row() {
     )
     .await
     .expect(200);
-    let project = alice.owner.project(&house.server, "House").await;
+    let project = alice.owner.project(&fixture.server, "House").await;
     let backend = format!("/{project}/backend");
     let made = json!({ "ddl": "CREATE TABLE t (n)" });
     alice
         .owner
-        .post(&house.server, &backend, &made)
+        .post(&fixture.server, &backend, &made)
         .await
         .expect(201);
     let agents = json!({ "agents": true });
     alice
         .owner
-        .send(&house.server, Method::PATCH, &backend, &agents)
+        .send(&fixture.server, Method::PATCH, &backend, &agents)
         .await
         .expect(200);
-    let page = alice.owner.frontend(&house.server, &project, "room").await;
-    let mut browser = svc_tests::browser::Browser::new(house.server.address());
+    let page = alice
+        .owner
+        .frontend(&fixture.server, &project, "room")
+        .await;
+    let mut browser = svc_tests::browser::Browser::new(fixture.server.address());
     let login = format!("{}/auth/login", text(&page["url"]));
     let (at, _) = browser.open(&login).await;
     let form = "name=Ada&email=ada%40example.com";
     let sent = browser.submit(&at, form).await.expect(303);
     browser.follow(&at, sent).await.1.expect(200);
 
-    let data = house.server.stop().await;
-    let before = rows(data.path());
-    for table in FILLED {
+    let data = fixture.server.stop().await;
+    let before = all_rows(data.path());
+    for table in FILLED_TABLES {
         assert!(!before[table].is_empty(), "{table}");
     }
     let vault = tempfile::tempdir().unwrap();
@@ -120,7 +123,7 @@ async fn everything_of_people_comes_back_row_for_row() {
     let restored = vault.path().join("restored");
     let put_back = svc().run(&restored, &["restore", backup]).await;
     assert!(put_back.success, "{put_back:?}");
-    let after = rows(&restored);
+    let after = all_rows(&restored);
     for (table, rows) in &before {
         assert_eq!(after.get(table), Some(rows), "{table}");
     }

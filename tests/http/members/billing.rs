@@ -4,99 +4,108 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use svc_tests::{Answer, TestServer};
 
-use super::till::{Till, webhook};
-use super::{ALL, House, User};
-use crate::account::{Owner, text};
+use super::fake_billing::{FakeBilling, send_webhook};
+use super::{MembersFixture, User, WORKSPACES_PATH};
+use crate::owner::{Owner, text};
 use crate::svc;
 
-/// A house that sells plans, with a workspace and its owner.
-struct Shop {
-    house: House,
-    till: Till,
+/// A fixture that sells plans, with a workspace and its owner.
+struct BillingFixture {
+    fixture: MembersFixture,
+    till: FakeBilling,
     alice: User,
     id: String,
 }
 
-impl Shop {
-    async fn open() -> Self {
-        let till = Till::start().await;
+impl BillingFixture {
+    async fn start() -> Self {
+        let till = FakeBilling::start().await;
         let settings = till.settings();
         let builder = TestServer::builder().settings(|all| all.stripe = Some(settings));
-        let house = House::with(builder, |_| ()).await;
-        let alice = house.user("alice").await;
-        let id = alice.workspace(&house, "acme").await;
+        let fixture = MembersFixture::with_settings(builder, |_| ()).await;
+        let alice = fixture.user("alice").await;
+        let id = alice.workspace(&fixture, "acme").await;
         Self {
-            house,
+            fixture,
             till,
             alice,
             id,
         }
     }
 
-    async fn ask(&self, who: &Owner, page: &str) -> Answer {
-        let path = format!("{ALL}/acme/billing/{page}");
-        who.ask(&self.house.server, Method::POST, &path, None).await
+    async fn send_request(&self, who: &Owner, page: &str) -> Answer {
+        let path = format!("{WORKSPACES_PATH}/acme/billing/{page}");
+        who.send_request(&self.fixture.server, Method::POST, &path, None)
+            .await
     }
 
-    async fn plan(&self) -> String {
-        let detail = self.alice.get(&self.house, &format!("{ALL}/acme")).await;
+    async fn current_plan(&self) -> String {
+        let detail = self
+            .alice
+            .get(&self.fixture, &format!("{WORKSPACES_PATH}/acme"))
+            .await;
         text(&detail.expect(200).json()["plan"])
     }
 
     /// Sends the provider's event of a paid checkout.
-    async fn paid(&self, event: &str, subscription: &str) {
+    async fn send_checkout_paid(&self, event: &str, subscription: &str) {
         let object = json!({
             "id": "cs_1", "object": "checkout.session", "mode": "subscription", "payment_status": "paid",
             "status": "complete", "client_reference_id": self.id, "metadata": { "svc_workspace": self.id },
             "subscription": subscription, "customer": "cus_1", "amount_total": 900, "currency": "usd",
         });
         let kind = "checkout.session.completed";
-        webhook(&self.house.server, kind, event, 1, object)
+        send_webhook(&self.fixture.server, kind, event, 1, object)
             .await
             .expect(200);
     }
 
     /// Sends the provider's event about a subscription.
-    async fn status(&self, event: &str, kind: &str, status: &str, after: i64) {
+    async fn send_subscription_status(&self, event: &str, kind: &str, status: &str, after: i64) {
         let object = json!({
             "id": "sub_1", "object": "subscription", "status": status, "customer": "cus_1",
             "metadata": { "svc_workspace": self.id },
         });
         let kind = format!("customer.subscription.{kind}");
-        webhook(&self.house.server, &kind, event, after, object)
+        send_webhook(&self.fixture.server, &kind, event, after, object)
             .await
             .expect(200);
     }
 
     async fn delete(&self) -> Answer {
-        self.alice.delete(&self.house, &format!("{ALL}/acme")).await
+        self.alice
+            .delete(&self.fixture, &format!("{WORKSPACES_PATH}/acme"))
+            .await
     }
 }
 
 #[tokio::test]
 async fn without_a_provider_nothing_is_sold() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
-    alice.workspace(&house, "acme").await;
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
+    alice.workspace(&fixture, "acme").await;
     for page in ["checkout", "portal"] {
-        let path = format!("{ALL}/acme/billing/{page}");
-        let answer = alice.send(&house, Method::POST, &path, json!({})).await;
+        let path = format!("{WORKSPACES_PATH}/acme/billing/{page}");
+        let answer = alice.send(&fixture, Method::POST, &path, json!({})).await;
         answer.problem(503, "payments_unconfigured");
     }
 }
 
 #[tokio::test]
 async fn a_plan_is_bought_at_the_provider_and_begins_by_its_webhook() {
-    let shop = Shop::open().await;
-    let portal = shop.ask(&shop.alice.owner, "portal").await;
+    let shop = BillingFixture::start().await;
+    let portal = shop.send_request(&shop.alice.owner, "portal").await;
     portal.problem(409, "no_subscription");
-    assert_eq!(shop.till.calls(), []);
-    let bought = shop.ask(&shop.alice.owner, "checkout").await.expect(200);
+    assert_eq!(shop.till.take_calls(), []);
+    let bought = shop
+        .send_request(&shop.alice.owner, "checkout")
+        .await
+        .expect(200);
     assert_eq!(
         bought.json(),
         json!({ "url": "https://pay.example/v1/checkout/sessions" })
     );
-    let [call] = &shop.till.calls()[..] else {
+    let [call] = &shop.till.take_calls()[..] else {
         panic!("one call")
     };
     assert_eq!(call.path, "/v1/checkout/sessions");
@@ -117,31 +126,34 @@ async fn a_plan_is_bought_at_the_provider_and_begins_by_its_webhook() {
         );
     }
     // To have been there is not to have paid.
-    assert_eq!(shop.plan().await, "free");
-    shop.paid("evt_1", "sub_1").await;
-    assert_eq!(shop.plan().await, "pro");
-    shop.paid("evt_1", "sub_1").await;
-    let again = shop.ask(&shop.alice.owner, "checkout").await;
+    assert_eq!(shop.current_plan().await, "free");
+    shop.send_checkout_paid("evt_1", "sub_1").await;
+    assert_eq!(shop.current_plan().await, "pro");
+    shop.send_checkout_paid("evt_1", "sub_1").await;
+    let again = shop.send_request(&shop.alice.owner, "checkout").await;
     again.problem(403, "plan_limit");
-    let portal = shop.ask(&shop.alice.owner, "portal").await.expect(200);
+    let portal = shop
+        .send_request(&shop.alice.owner, "portal")
+        .await
+        .expect(200);
     assert_eq!(
         portal.json(),
         json!({ "url": "https://pay.example/v1/billing_portal/sessions" })
     );
-    let [call] = &shop.till.calls()[..] else {
+    let [call] = &shop.till.take_calls()[..] else {
         panic!("one call")
     };
     assert!(call.form.contains("customer=cus_1"), "{}", call.form);
     // While it lives, nobody sets another plan.
     let free = json!({ "plan": "free" });
-    let path = format!("{ALL}/acme");
+    let path = format!("{WORKSPACES_PATH}/acme");
     let refused = shop
         .alice
-        .send(&shop.house, Method::PATCH, &path, free)
+        .send(&shop.fixture, Method::PATCH, &path, free)
         .await;
     refused.problem(403, "plan_limit");
     let ended = shop
-        .house
+        .fixture
         .server
         .command(&svc(), &["namespace", "delete", "acme"])
         .await;
@@ -153,53 +165,65 @@ async fn a_plan_is_bought_at_the_provider_and_begins_by_its_webhook() {
 
 #[tokio::test]
 async fn a_subscription_that_ends_leaves_the_projects_and_allows_no_more() {
-    let shop = Shop::open().await;
-    shop.paid("evt_1", "sub_1").await;
+    let shop = BillingFixture::start().await;
+    shop.send_checkout_paid("evt_1", "sub_1").await;
     for name in ["One", "Two"] {
-        shop.alice.owner.project(&shop.house.server, name).await;
+        shop.alice.owner.project(&shop.fixture.server, name).await;
     }
-    shop.status("evt_2", "updated", "past_due", 10).await;
-    assert_eq!(shop.plan().await, "pro");
-    shop.status("evt_3", "deleted", "canceled", 20).await;
-    assert_eq!(shop.plan().await, "free");
-    let listed = shop.alice.owner.get(&shop.house.server, "").await.json();
+    shop.send_subscription_status("evt_2", "updated", "past_due", 10)
+        .await;
+    assert_eq!(shop.current_plan().await, "pro");
+    shop.send_subscription_status("evt_3", "deleted", "canceled", 20)
+        .await;
+    assert_eq!(shop.current_plan().await, "free");
+    let listed = shop.alice.owner.get(&shop.fixture.server, "").await.json();
     assert_eq!(listed["projects"].as_array().unwrap().len(), 2);
     let more = shop
         .alice
         .owner
-        .post(&shop.house.server, "", &json!({ "name": "Three" }))
+        .post(&shop.fixture.server, "", &json!({ "name": "Three" }))
         .await;
     more.problem(403, "plan_limit");
     // What is late changes nothing.
-    shop.status("evt_4", "updated", "active", 15).await;
-    shop.paid("evt_5", "sub_1").await;
-    assert_eq!(shop.plan().await, "free");
+    shop.send_subscription_status("evt_4", "updated", "active", 15)
+        .await;
+    shop.send_checkout_paid("evt_5", "sub_1").await;
+    assert_eq!(shop.current_plan().await, "free");
     // Another one begins again.
-    shop.ask(&shop.alice.owner, "checkout").await.expect(200);
-    shop.paid("evt_6", "sub_2").await;
-    assert_eq!(shop.plan().await, "pro");
+    shop.send_request(&shop.alice.owner, "checkout")
+        .await
+        .expect(200);
+    shop.send_checkout_paid("evt_6", "sub_2").await;
+    assert_eq!(shop.current_plan().await, "pro");
 }
 
 #[tokio::test]
 async fn the_order_of_webhooks_does_not_matter() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
-        let shop = Shop::open().await;
+        let shop = BillingFixture::start().await;
         for event in order {
             match event {
-                0 => shop.paid("evt_1", "sub_1").await,
-                1 => shop.status("evt_2", "updated", "active", 5).await,
-                _ => shop.status("evt_3", "updated", "unpaid", 9).await,
+                0 => shop.send_checkout_paid("evt_1", "sub_1").await,
+                1 => {
+                    shop.send_subscription_status("evt_2", "updated", "active", 5)
+                        .await
+                }
+                _ => {
+                    shop.send_subscription_status("evt_3", "updated", "unpaid", 9)
+                        .await
+                }
             }
         }
-        assert_eq!(shop.plan().await, "free", "{order:?}");
-        shop.status("evt_4", "updated", "active", 12).await;
-        assert_eq!(shop.plan().await, "pro", "{order:?}");
+        assert_eq!(shop.current_plan().await, "free", "{order:?}");
+        shop.send_subscription_status("evt_4", "updated", "active", 12)
+            .await;
+        assert_eq!(shop.current_plan().await, "pro", "{order:?}");
     }
 }
 
 #[tokio::test]
 async fn webhooks_about_what_is_not_ours_change_nothing() {
-    let shop = Shop::open().await;
+    let shop = BillingFixture::start().await;
     for (event, workspace) in [
         ("evt_1", json!("01a1fc50-0000-7000-8000-000000000000")),
         ("evt_2", json!("acme")),
@@ -210,13 +234,13 @@ async fn webhooks_about_what_is_not_ours_change_nothing() {
             "metadata": { "svc_workspace": workspace },
         });
         let kind = "checkout.session.completed";
-        webhook(&shop.house.server, kind, event, 1, object)
+        send_webhook(&shop.fixture.server, kind, event, 1, object)
             .await
             .expect(200);
     }
-    assert_eq!(shop.plan().await, "free");
+    assert_eq!(shop.current_plan().await, "free");
     // Another installation's subscriptions are not ours to end.
-    shop.house
+    shop.fixture
         .server
         .server()
         .app()
@@ -224,41 +248,46 @@ async fn webhooks_about_what_is_not_ours_change_nothing() {
         .cancel_orphaned_subscriptions()
         .await
         .unwrap();
-    assert_eq!(shop.till.calls(), []);
+    assert_eq!(shop.till.take_calls(), []);
 }
 
 #[tokio::test]
 async fn a_workspace_ends_after_its_subscription_was_told_to() {
-    let shop = Shop::open().await;
-    shop.paid("evt_1", "sub_1").await;
-    let project = shop.alice.owner.project(&shop.house.server, "House").await;
+    let shop = BillingFixture::start().await;
+    shop.send_checkout_paid("evt_1", "sub_1").await;
+    let project = shop
+        .alice
+        .owner
+        .project(&shop.fixture.server, "House")
+        .await;
     let down = (StatusCode::INTERNAL_SERVER_ERROR, Value::Null);
     let unwilling = (
         StatusCode::BAD_REQUEST,
         json!({ "type": "invalid_request_error" }),
     );
     for refusal in [down, unwilling] {
-        shop.till.refuse(Some(refusal));
+        shop.till.set_refusal(Some(refusal));
         shop.delete().await.problem(503, "provider_unavailable");
         // Nothing is destroyed.
         shop.alice
             .owner
-            .get(&shop.house.server, &format!("/{project}"))
+            .get(&shop.fixture.server, &format!("/{project}"))
             .await
             .expect(200);
-        assert_eq!(shop.plan().await, "pro");
+        assert_eq!(shop.current_plan().await, "pro");
     }
-    shop.till.refuse(None);
-    shop.till.calls();
+    shop.till.set_refusal(None);
+    shop.till.take_calls();
     shop.delete().await.expect(204);
-    let [call] = &shop.till.calls()[..] else {
+    let [call] = &shop.till.take_calls()[..] else {
         panic!("one call")
     };
     assert_eq!(call.path, "/v1/subscriptions/sub_1");
     assert_eq!(call.form, "cancel_at_period_end=true");
     // What the provider says afterwards is heard, and the end is not told twice.
-    shop.status("evt_2", "updated", "active", 10).await;
-    shop.house
+    shop.send_subscription_status("evt_2", "updated", "active", 10)
+        .await;
+    shop.fixture
         .server
         .server()
         .app()
@@ -266,29 +295,33 @@ async fn a_workspace_ends_after_its_subscription_was_told_to() {
         .cancel_orphaned_subscriptions()
         .await
         .unwrap();
-    assert_eq!(shop.till.calls(), []);
-    shop.status("evt_3", "deleted", "canceled", 20).await;
+    assert_eq!(shop.till.take_calls(), []);
+    shop.send_subscription_status("evt_3", "deleted", "canceled", 20)
+        .await;
 }
 
 #[tokio::test]
 async fn a_subscription_that_the_provider_does_not_have_stops_no_end() {
-    let shop = Shop::open().await;
-    shop.paid("evt_1", "sub_1").await;
+    let shop = BillingFixture::start().await;
+    shop.send_checkout_paid("evt_1", "sub_1").await;
     let missing =
         json!({ "type": "invalid_request_error", "code": "resource_missing", "param": "id" });
-    shop.till.refuse(Some((StatusCode::NOT_FOUND, missing)));
+    shop.till
+        .set_refusal(Some((StatusCode::NOT_FOUND, missing)));
     shop.delete().await.expect(204);
 }
 
 #[tokio::test]
 async fn what_is_paid_after_the_end_is_ended() {
-    let shop = Shop::open().await;
-    shop.ask(&shop.alice.owner, "checkout").await.expect(200);
+    let shop = BillingFixture::start().await;
+    shop.send_request(&shop.alice.owner, "checkout")
+        .await
+        .expect(200);
     shop.delete().await.expect(204);
-    shop.till.calls();
-    shop.paid("evt_1", "sub_1").await;
+    shop.till.take_calls();
+    shop.send_checkout_paid("evt_1", "sub_1").await;
     for _ in 0..2 {
-        shop.house
+        shop.fixture
             .server
             .server()
             .app()
@@ -297,28 +330,32 @@ async fn what_is_paid_after_the_end_is_ended() {
             .await
             .unwrap();
     }
-    let calls = shop.till.calls();
+    let calls = shop.till.take_calls();
     assert_eq!(calls.len(), 1, "{calls:?}");
     assert_eq!(calls[0].path, "/v1/subscriptions/sub_1");
 }
 
 #[tokio::test]
 async fn only_an_owner_buys() {
-    let shop = Shop::open().await;
-    let bob = shop.house.user("bob").await;
-    shop.alice.add(&shop.house, "acme", &bob, "admin").await;
+    let shop = BillingFixture::start().await;
+    let bob = shop.fixture.user("bob").await;
+    shop.alice
+        .add_member(&shop.fixture, "acme", &bob, "admin")
+        .await;
     for page in ["checkout", "portal"] {
-        shop.ask(&bob.owner, page).await.problem(403, "forbidden");
+        shop.send_request(&bob.owner, page)
+            .await
+            .problem(403, "forbidden");
     }
     shop.till
-        .refuse(Some((StatusCode::INTERNAL_SERVER_ERROR, Value::Null)));
-    let answer = shop.ask(&shop.alice.owner, "checkout").await;
+        .set_refusal(Some((StatusCode::INTERNAL_SERVER_ERROR, Value::Null)));
+    let answer = shop.send_request(&shop.alice.owner, "checkout").await;
     answer.problem(503, "provider_unavailable");
     let body = json!({ "plan": "pro" });
-    let path = format!("{ALL}/acme/billing/checkout");
+    let path = format!("{WORKSPACES_PATH}/acme/billing/checkout");
     let answer = shop
         .alice
-        .send(&shop.house, Method::POST, &path, body)
+        .send(&shop.fixture, Method::POST, &path, body)
         .await;
     answer.problem(400, "invalid_request");
 }

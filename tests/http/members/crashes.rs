@@ -5,23 +5,23 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::Method;
 use serde_json::{Value, json};
 use svc_base::clock::Timestamp;
-use svc_tests::{AUDIENCE, Answer, Ask, Process, TokenIssuer, until};
+use svc_tests::{AUDIENCE, Answer, Process, ReadAnswer, TokenIssuer, wait_until};
 use tempfile::TempDir;
 
-use super::ALL;
-use super::till::{SECRET, Till};
-use crate::account::text;
-use crate::crashes::{deed_of, points};
+use super::WORKSPACES_PATH;
+use super::fake_billing::{FakeBilling, SECRET};
+use crate::crashes::{fault_group, fault_points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here alone.
-pub(crate) const DEEDS: [&str; 1] = ["workspace"];
+pub(crate) const FAULT_GROUPS: [&str; 1] = ["workspace"];
 
 /// An installation that dies and is started again, with those around it that stay.
-struct Place {
+struct CrashFixture {
     directory: TempDir,
     issuer: TokenIssuer,
-    till: Till,
+    till: FakeBilling,
     token: String,
 }
 
@@ -30,9 +30,9 @@ fn now() -> i64 {
     i64::try_from(since.as_secs()).unwrap()
 }
 
-impl Place {
+impl CrashFixture {
     async fn new() -> Self {
-        let (issuer, till) = (TokenIssuer::start().await, Till::start().await);
+        let (issuer, till) = (TokenIssuer::start().await, FakeBilling::start().await);
         let directory = TempDir::new().unwrap();
         let stripe = till.settings();
         let config = format!(
@@ -59,13 +59,13 @@ impl Place {
     async fn serve(&self, until: Option<&str>) -> Process {
         let config = self.directory.path().join("svc.toml");
         let arguments = ["--config", config.to_str().unwrap()];
-        let process = svc().serve_until(until, &self.data(), &arguments).await;
+        let process = svc().serve_to_fault(until, &self.data(), &arguments).await;
         assert!(!self.issuer.url().is_empty());
         process
     }
 
     /// A request of the owner's; `None` if the server died instead of answering.
-    async fn ask(
+    async fn send_request(
         &self,
         process: &Process,
         method: Method,
@@ -86,7 +86,7 @@ impl Place {
 
     async fn post(&self, process: &Process, path: &str, body: Value) -> Value {
         let (status, made) = self
-            .ask(process, Method::POST, path, Some(body))
+            .send_request(process, Method::POST, path, Some(body))
             .await
             .unwrap();
         assert_eq!(status, 201, "{path}: {made}");
@@ -94,7 +94,7 @@ impl Place {
     }
 
     /// Tells the server that the plan was paid; `None` if it died instead of answering.
-    async fn paid(&self, process: &Process, workspace: &str) -> Option<u16> {
+    async fn send_plan_paid(&self, process: &Process, workspace: &str) -> Option<u16> {
         let event = json!({
             "id": "evt_1", "type": "checkout.session.completed", "created": now(),
             "data": { "object": {
@@ -110,9 +110,9 @@ impl Place {
     }
 
     /// A workspace with a page and a database.
-    async fn furnish(&self, process: &Process) -> String {
+    async fn create_workspace(&self, process: &Process) -> String {
         let body = json!({ "display_name": "Acme", "slug": "acme" });
-        let workspace = text(&self.post(process, ALL, body).await["id"]);
+        let workspace = text(&self.post(process, WORKSPACES_PATH, body).await["id"]);
         let project = self
             .post(process, "/api/v1/projects", json!({ "name": "House" }))
             .await;
@@ -126,7 +126,7 @@ impl Place {
         workspace
     }
 
-    async fn check(&self, point: &str) {
+    async fn assert_recovered(&self, point: &str) {
         let found = svc().run(&self.data(), &["check", "--json"]).await.json();
         assert_eq!(found["errors"], json!([]), "{point}");
     }
@@ -139,30 +139,40 @@ async fn page(process: &Process) -> Answer {
 #[tokio::test]
 async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
     let mut seen = 0;
-    let leads = |point: &String| ["workspace", "teardown"].contains(&deed_of(point));
-    for point in points().into_iter().filter(leads) {
-        seen += usize::from(deed_of(&point) == "workspace");
-        let place = Place::new().await;
-        let process = place.serve(None).await;
-        let workspace = place.furnish(&process).await;
-        assert_eq!(place.paid(&process, &workspace).await, Some(200));
+    let leads = |point: &String| ["workspace", "teardown"].contains(&fault_group(point));
+    for point in fault_points().into_iter().filter(leads) {
+        seen += usize::from(fault_group(&point) == "workspace");
+        let fixture = CrashFixture::new().await;
+        let process = fixture.serve(None).await;
+        let workspace = fixture.create_workspace(&process).await;
+        assert_eq!(
+            fixture.send_plan_paid(&process, &workspace).await,
+            Some(200)
+        );
         process.kill().await;
 
-        let process = place.serve(Some(&point)).await;
-        let path = format!("{ALL}/acme");
+        let process = fixture.serve(Some(&point)).await;
+        let path = format!("{WORKSPACES_PATH}/acme");
         // Its answer may have left before the end, which goes on behind it.
-        drop(place.ask(&process, Method::DELETE, &path, None).await);
-        let (status, _) = process.ended().await;
+        drop(
+            fixture
+                .send_request(&process, Method::DELETE, &path, None)
+                .await,
+        );
+        let (status, _) = process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
         assert_eq!(
-            place.till.calls()[0].path,
+            fixture.till.take_calls()[0].path,
             "/v1/subscriptions/sub_1",
             "{point}"
         );
 
-        let process = place.serve(None).await;
+        let process = fixture.serve(None).await;
         let whole = point == "workspace.told";
-        let (status, _) = place.ask(&process, Method::GET, &path, None).await.unwrap();
+        let (status, _) = fixture
+            .send_request(&process, Method::GET, &path, None)
+            .await
+            .unwrap();
         assert_eq!(status, if whole { 200 } else { 404 }, "{point}");
         assert_eq!(
             page(&process).await.status,
@@ -170,21 +180,21 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
             "{point}"
         );
         if whole {
-            let (status, _) = place
-                .ask(&process, Method::DELETE, &path, None)
+            let (status, _) = fixture
+                .send_request(&process, Method::DELETE, &path, None)
                 .await
                 .unwrap();
             assert_eq!(status, 204, "{point}");
         }
         // Nothing is left: neither the name, nor the page's, nor the database.
-        let databases = place.data().join("backends");
+        let databases = fixture.data().join("backends");
         let gone = async || {
             let left = std::fs::read_dir(&databases).map_or(0, Iterator::count);
             (left == 0).then_some(())
         };
-        until("the databases to go", gone).await;
-        place.furnish(&process).await;
-        place.check(&point).await;
+        wait_until("the databases to go", gone).await;
+        fixture.create_workspace(&process).await;
+        fixture.assert_recovered(&point).await;
         process.kill().await;
     }
     assert_eq!(seen, 3);
@@ -193,30 +203,41 @@ async fn whatever_the_point_of_death_a_workspace_is_whole_or_gone() {
 #[tokio::test]
 async fn whatever_the_point_of_death_a_paid_plan_begins_once() {
     let mut seen = 0;
-    for point in points()
+    for point in fault_points()
         .into_iter()
-        .filter(|point| deed_of(point) == "webhook")
+        .filter(|point| fault_group(point) == "webhook")
     {
         seen += 1;
-        let place = Place::new().await;
-        let process = place.serve(None).await;
-        let workspace = place.furnish(&process).await;
+        let fixture = CrashFixture::new().await;
+        let process = fixture.serve(None).await;
+        let workspace = fixture.create_workspace(&process).await;
         process.kill().await;
-        let process = place.serve(Some(&point)).await;
-        assert_eq!(place.paid(&process, &workspace).await, None, "{point}");
-        process.ended().await;
-        let process = place.serve(None).await;
+        let process = fixture.serve(Some(&point)).await;
+        assert_eq!(
+            fixture.send_plan_paid(&process, &workspace).await,
+            None,
+            "{point}"
+        );
+        process.wait_for_exit().await;
+        let process = fixture.serve(None).await;
         let plan = async || {
-            let path = format!("{ALL}/acme");
-            let (_, detail) = place.ask(&process, Method::GET, &path, None).await.unwrap();
+            let path = format!("{WORKSPACES_PATH}/acme");
+            let (_, detail) = fixture
+                .send_request(&process, Method::GET, &path, None)
+                .await
+                .unwrap();
             text(&detail["plan"])
         };
         let kept = point == "webhook.committed";
         assert_eq!(plan().await, if kept { "pro" } else { "free" }, "{point}");
         // The provider sends again what was not answered.
-        assert_eq!(place.paid(&process, &workspace).await, Some(200), "{point}");
+        assert_eq!(
+            fixture.send_plan_paid(&process, &workspace).await,
+            Some(200),
+            "{point}"
+        );
         assert_eq!(plan().await, "pro", "{point}");
-        place.check(&point).await;
+        fixture.assert_recovered(&point).await;
         process.kill().await;
     }
     assert_eq!(seen, 4);

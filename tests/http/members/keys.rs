@@ -3,18 +3,18 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{ALL, House};
-use crate::account::{Owner, text};
+use super::{MembersFixture, WORKSPACES_PATH};
+use crate::owner::{Owner, text};
 
 #[tokio::test]
 async fn a_key_is_made_listed_and_revoked() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
-    alice.workspace(&house, "acme").await;
-    let keys = format!("{ALL}/acme/keys");
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
+    alice.workspace(&fixture, "acme").await;
+    let keys = format!("{WORKSPACES_PATH}/acme/keys");
     let body = json!({ "note": "for the agent", "role": "viewer", "expires_in": 60 });
     let made = alice
-        .send(&house, Method::POST, &keys, body)
+        .send(&fixture, Method::POST, &keys, body)
         .await
         .expect(201);
     assert_eq!(made.header("cache-control"), Some("no-store"));
@@ -22,7 +22,7 @@ async fn a_key_is_made_listed_and_revoked() {
     assert_eq!(made["role"], "viewer");
     assert_eq!(made["expires_at"], "2026-11-20T12:01:00.000Z");
     let credential = text(&made["credential"]);
-    let listed = alice.get(&house, &keys).await.expect(200);
+    let listed = alice.get(&fixture, &keys).await.expect(200);
     assert!(!listed.text().contains(&credential));
     assert_eq!(
         listed.json()["keys"],
@@ -31,9 +31,9 @@ async fn a_key_is_made_listed_and_revoked() {
             "expires_at": "2026-11-20T12:01:00.000Z", "created_at": "2026-11-20T12:00:00.000Z", "last_used_at": null,
         }])
     );
-    let machine = Owner::with(&credential);
+    let machine = Owner::with_credential(&credential);
     let me = machine
-        .ask(&house.server, Method::GET, "/api/v1/me", None)
+        .send_request(&fixture.server, Method::GET, "/api/v1/me", None)
         .await;
     let me = me.expect(200).json();
     assert_eq!(me["kind"], "machine");
@@ -41,41 +41,41 @@ async fn a_key_is_made_listed_and_revoked() {
     assert_eq!(me["memberships"][0]["workspace"]["slug"], "acme");
     assert_eq!(me["memberships"][0]["role"], "viewer");
     // Its end comes by itself.
-    house.server.advance(60);
-    let over = machine.get(&house.server, "").await;
+    fixture.server.advance(60);
+    let over = machine.get(&fixture.server, "").await;
     over.problem(401, "unauthorized");
     // One without an end is revoked, twice as well as once.
-    let made = alice.send(&house, Method::POST, &keys, json!({})).await;
+    let made = alice.send(&fixture, Method::POST, &keys, json!({})).await;
     let made = made.expect(201).json();
     assert_eq!(
         (&made["role"], &made["expires_at"]),
         (&json!("editor"), &Value::Null)
     );
-    let machine = Owner::with(&text(&made["credential"]));
+    let machine = Owner::with_credential(&text(&made["credential"]));
     let me = machine
-        .ask(&house.server, Method::GET, "/api/v1/me", None)
+        .send_request(&fixture.server, Method::GET, "/api/v1/me", None)
         .await;
     assert_eq!(me.expect(200).json()["memberships"][0]["role"], "machine");
     let path = format!("{keys}/{}", text(&made["key_id"]));
     for _ in 0..2 {
-        alice.delete(&house, &path).await.expect(204);
+        alice.delete(&fixture, &path).await.expect(204);
         machine
-            .get(&house.server, "")
+            .get(&fixture.server, "")
             .await
             .problem(401, "unauthorized");
     }
-    let unknown = alice.delete(&house, &format!("{keys}/23456789")).await;
+    let unknown = alice.delete(&fixture, &format!("{keys}/23456789")).await;
     unknown.problem(404, "not_found");
-    let listed = alice.get(&house, &keys).await.json();
+    let listed = alice.get(&fixture, &keys).await.json();
     assert_eq!(listed["keys"].as_array().unwrap().len(), 1, "{listed}");
 }
 
 #[tokio::test]
 async fn a_keys_role_and_end_have_bounds() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
-    alice.workspace(&house, "acme").await;
-    let keys = format!("{ALL}/acme/keys");
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
+    alice.workspace(&fixture, "acme").await;
+    let keys = format!("{WORKSPACES_PATH}/acme/keys");
     for body in [
         json!({ "role": "admin" }),
         json!({ "role": "owner" }),
@@ -87,36 +87,41 @@ async fn a_keys_role_and_end_have_bounds() {
         json!({ "note": "x".repeat(1001) }),
         json!({ "key_id": "abcdefgh" }),
     ] {
-        let answer = alice.send(&house, Method::POST, &keys, body.clone()).await;
+        let answer = alice
+            .send(&fixture, Method::POST, &keys, body.clone())
+            .await;
         answer.problem(400, "invalid_request");
     }
     let longest = json!({ "expires_in": 31_536_000, "role": null });
     alice
-        .send(&house, Method::POST, &keys, longest)
+        .send(&fixture, Method::POST, &keys, longest)
         .await
         .expect(201);
 }
 
 #[tokio::test]
 async fn a_key_that_nothing_is_said_of_is_an_editors_for_good() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
-    alice.workspace(&house, "acme").await;
-    let keys = format!("{ALL}/acme/keys");
-    let server = &house.server;
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
+    alice.workspace(&fixture, "acme").await;
+    let keys = format!("{WORKSPACES_PATH}/acme/keys");
+    let server = &fixture.server;
     for body in [None, Some(""), Some(" \r\n"), Some("{}")] {
         let request = alice.owner.request(server, Method::POST, &keys);
         let request = match body {
             Some(body) => request.body(body),
             None => request,
         };
-        let made = svc_tests::Ask::answer(request).await.expect(201).json();
+        let made = svc_tests::ReadAnswer::answer(request)
+            .await
+            .expect(201)
+            .json();
         assert_eq!(
             (&made["role"], &made["expires_at"]),
             (&json!("editor"), &Value::Null),
             "{body:?}"
         );
-        let machine = Owner::with(&text(&made["credential"]));
+        let machine = Owner::with_credential(&text(&made["credential"]));
         machine.get(server, "").await.expect(200);
     }
     for (body, code) in [
@@ -125,33 +130,48 @@ async fn a_key_that_nothing_is_said_of_is_an_editors_for_good() {
         ("null", "invalid_request"),
     ] {
         let request = alice.owner.request(server, Method::POST, &keys).body(body);
-        svc_tests::Ask::answer(request).await.problem(400, code);
+        svc_tests::ReadAnswer::answer(request)
+            .await
+            .problem(400, code);
     }
 }
 
 #[tokio::test]
 async fn a_viewers_key_only_reads() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
-    alice.workspace(&house, "acme").await;
-    let project = alice.owner.project(&house.server, "House").await;
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
+    alice.workspace(&fixture, "acme").await;
+    let project = alice.owner.project(&fixture.server, "House").await;
     let ddl = json!({ "ddl": "CREATE TABLE t (n)" });
     let path = format!("/{project}/backend");
-    let made = alice.owner.post(&house.server, &path, &ddl).await;
+    let made = alice.owner.post(&fixture.server, &path, &ddl).await;
     made.expect(201);
-    alice.owner.frontend(&house.server, &project, "room").await;
+    alice
+        .owner
+        .frontend(&fixture.server, &project, "room")
+        .await;
     let body = json!({ "role": "viewer" });
     let made = alice
-        .send(&house, Method::POST, &format!("{ALL}/acme/keys"), body)
+        .send(
+            &fixture,
+            Method::POST,
+            &format!("{WORKSPACES_PATH}/acme/keys"),
+            body,
+        )
         .await;
-    let viewer = Owner::with(&text(&made.expect(201).json()["credential"]));
+    let viewer = Owner::with_credential(&text(&made.expect(201).json()["credential"]));
     for path in ["", &format!("/{project}"), &format!("/{project}/backend")] {
-        viewer.get(&house.server, path).await.expect(200);
+        viewer.get(&fixture.server, path).await.expect(200);
     }
     let query = async |who: &Owner, sql: &str| {
         let body = json!({ "sql": sql });
-        who.ask(&house.server, Method::POST, "/room/api/query", Some(&body))
-            .await
+        who.send_request(
+            &fixture.server,
+            Method::POST,
+            "/room/api/query",
+            Some(&body),
+        )
+        .await
     };
     query(&viewer, "SELECT count(*) AS n FROM t")
         .await
@@ -166,13 +186,13 @@ async fn a_viewers_key_only_reads() {
         answer.problem(403, "forbidden");
         query(&alice.owner, sql).await.expect(200);
     }
-    let schema = viewer.ask(&house.server, Method::GET, "/room/api/schema", None);
+    let schema = viewer.send_request(&fixture.server, Method::GET, "/room/api/schema", None);
     schema.await.expect(200);
     let change = viewer
-        .post(&house.server, "", &json!({ "name": "Another" }))
+        .post(&fixture.server, "", &json!({ "name": "Another" }))
         .await;
     change.problem(403, "forbidden");
-    let bob = house.user("bob").await;
+    let bob = fixture.user("bob").await;
     query(&bob.owner, "SELECT 1 AS n")
         .await
         .problem(401, "unauthorized");

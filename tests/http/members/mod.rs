@@ -4,27 +4,27 @@ mod backups;
 mod billing;
 mod borders;
 pub(crate) mod crashes;
+mod fake_billing;
 mod keys;
 mod operator;
 mod roles;
-mod till;
 mod tokens;
 mod workspaces;
 
-pub(crate) use till::{Till, webhook};
+pub(crate) use fake_billing::{FakeBilling, send_webhook};
 
 use http::Method;
 use serde_json::{Value, json};
 use svc::config::Oauth;
 use svc_tests::{AUDIENCE, Answer, Builder, TestServer, TokenIssuer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
-const ALL: &str = "/api/v1/workspaces";
+const WORKSPACES_PATH: &str = "/api/v1/workspaces";
 
 /// A server whose users an issuer knows.
 #[derive(Debug)]
-pub(crate) struct House {
+pub(crate) struct MembersFixture {
     pub(crate) server: TestServer,
     pub(crate) issuer: TokenIssuer,
 }
@@ -36,13 +36,13 @@ pub(crate) struct User {
     pub(crate) id: String,
 }
 
-impl House {
+impl MembersFixture {
     pub(crate) async fn new() -> Self {
-        Self::with(TestServer::builder(), |_| ()).await
+        Self::with_settings(TestServer::builder(), |_| ()).await
     }
 
     /// Makes the members on a server of one's own, with changes of its `[oauth]`.
-    pub(crate) async fn with(builder: Builder, change: impl FnOnce(&mut Oauth)) -> Self {
+    pub(crate) async fn with_settings(builder: Builder, change: impl FnOnce(&mut Oauth)) -> Self {
         let issuer = TokenIssuer::start().await;
         let mut oauth = Oauth {
             issuer: issuer.url().to_owned(),
@@ -57,9 +57,9 @@ impl House {
 
     /// A user, at first sight if need be.
     pub(crate) async fn user(&self, subject: &str) -> User {
-        let owner = Owner::with(&self.issuer.token(subject));
+        let owner = Owner::with_credential(&self.issuer.token(subject));
         let me = owner
-            .ask(&self.server, Method::GET, "/api/v1/me", None)
+            .send_request(&self.server, Method::GET, "/api/v1/me", None)
             .await;
         let id = text(&me.expect(200).json()["user_id"]);
         User { owner, id }
@@ -67,40 +67,50 @@ impl House {
 }
 
 impl User {
-    pub(crate) async fn get(&self, house: &House, path: &str) -> Answer {
-        self.owner.ask(&house.server, Method::GET, path, None).await
+    pub(crate) async fn get(&self, fixture: &MembersFixture, path: &str) -> Answer {
+        self.owner
+            .send_request(&fixture.server, Method::GET, path, None)
+            .await
     }
 
     pub(crate) async fn send(
         &self,
-        house: &House,
+        fixture: &MembersFixture,
         method: Method,
         path: &str,
         body: Value,
     ) -> Answer {
         self.owner
-            .ask(&house.server, method, path, Some(&body))
+            .send_request(&fixture.server, method, path, Some(&body))
             .await
     }
 
-    pub(crate) async fn delete(&self, house: &House, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, fixture: &MembersFixture, path: &str) -> Answer {
         self.owner
-            .ask(&house.server, Method::DELETE, path, None)
+            .send_request(&fixture.server, Method::DELETE, path, None)
             .await
     }
 
     /// Makes a workspace; returns its id.
-    pub(crate) async fn workspace(&self, house: &House, slug: &str) -> String {
+    pub(crate) async fn workspace(&self, fixture: &MembersFixture, slug: &str) -> String {
         let body = json!({ "display_name": slug, "slug": slug });
-        let made = self.send(house, Method::POST, ALL, body).await;
+        let made = self
+            .send(fixture, Method::POST, WORKSPACES_PATH, body)
+            .await;
         text(&made.expect(201).json()["id"])
     }
 
     /// Gives a user a role.
-    pub(crate) async fn add(&self, house: &House, workspace: &str, user: &Self, role: &str) {
-        let path = format!("{ALL}/{workspace}/members");
+    pub(crate) async fn add_member(
+        &self,
+        fixture: &MembersFixture,
+        workspace: &str,
+        user: &Self,
+        role: &str,
+    ) {
+        let path = format!("{WORKSPACES_PATH}/{workspace}/members");
         let body = json!({ "user_id": user.id, "role": role });
-        self.send(house, Method::POST, &path, body)
+        self.send(fixture, Method::POST, &path, body)
             .await
             .expect(201);
     }

@@ -4,53 +4,55 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Output, TestServer};
 
-use super::{ALL, House};
-use crate::account::{Owner, text};
+use super::{MembersFixture, WORKSPACES_PATH};
+use crate::owner::{Owner, text};
 use crate::svc;
 
-async fn member(server: &TestServer, arguments: &[&str]) -> Output {
+async fn run_member_command(server: &TestServer, arguments: &[&str]) -> Output {
     let all = [&["workspace", "member"][..], arguments].concat();
     server.command(&svc(), &all).await
 }
 
 #[tokio::test]
 async fn a_namespace_is_given_an_owner() {
-    let house = House::new().await;
-    let server = &house.server;
+    let fixture = MembersFixture::new().await;
+    let server = &fixture.server;
     let machine = Owner::new(server, "acme").await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let path = format!("{ALL}/acme");
-    alice.get(&house, &path).await.problem(403, "forbidden");
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let path = format!("{WORKSPACES_PATH}/acme");
+    alice.get(&fixture, &path).await.problem(403, "forbidden");
     let add = ["add", "acme", &alice.id, "--role", "owner", "--json"];
-    let added = member(server, &add).await.json();
+    let added = run_member_command(server, &add).await.json();
     let expected = json!({
         "user_id": alice.id, "email": "alice@example.org", "role": "owner", "created_at": added["created_at"],
     });
     assert_eq!(added, expected);
     // In effect when it is answered, over every door.
-    let seen = alice.get(&house, &path).await.expect(200).json();
+    let seen = alice.get(&fixture, &path).await.expect(200).json();
     assert_eq!(seen["role"], "owner");
     let rename = json!({ "display_name": "Acme Inc." });
     alice
-        .send(&house, Method::PATCH, &path, rename)
+        .send(&fixture, Method::PATCH, &path, rename)
         .await
         .expect(200);
     let members = format!("{path}/members");
     let body = json!({ "user_id": bob.id, "role": "viewer" });
     alice
-        .send(&house, Method::POST, &members, body)
+        .send(&fixture, Method::POST, &members, body)
         .await
         .expect(201);
     machine.get(server, "").await.expect(200);
     // Whoever is in has the role that is given last; by the workspace's id, too.
     let id = text(&seen["id"]);
     let add = ["add", &id, &bob.id, "--role", "admin"];
-    let output = member(server, &add).await;
+    let output = run_member_command(server, &add).await;
     assert!(
         output.stdout.contains(&format!("{} is admin of", bob.id)),
         "{output:?}"
     );
-    let listed = member(server, &["list", "acme", "--json"]).await.json();
+    let listed = run_member_command(server, &["list", "acme", "--json"])
+        .await
+        .json();
     let roles = listed["members"].as_array().unwrap().iter();
     let mut roles: Vec<_> = roles
         .map(|one| (text(&one["user_id"]), text(&one["role"])))
@@ -62,11 +64,11 @@ async fn a_namespace_is_given_an_owner() {
     ];
     expected.sort();
     assert_eq!(roles, expected);
-    let output = member(server, &["remove", "acme", &bob.id]).await;
+    let output = run_member_command(server, &["remove", "acme", &bob.id]).await;
     assert!(output.success, "{output:?}");
-    bob.get(&house, &path).await.problem(403, "forbidden");
+    bob.get(&fixture, &path).await.problem(403, "forbidden");
     // The audit says who did it.
-    let audit = alice.get(&house, &format!("{path}/audit")).await.json();
+    let audit = alice.get(&fixture, &format!("{path}/audit")).await.json();
     let entries = audit["entries"].as_array().unwrap().iter();
     let by_operator = entries.filter(|entry| entry["principal"] == "operator");
     let acts: Vec<_> = by_operator
@@ -83,13 +85,17 @@ async fn a_namespace_is_given_an_owner() {
 
 #[tokio::test]
 async fn what_cannot_be_is_said_and_changes_nothing() {
-    let house = House::new().await;
-    let server = &house.server;
+    let fixture = MembersFixture::new().await;
+    let server = &fixture.server;
     Owner::new(server, "acme").await;
-    let alice = house.user("alice").await;
+    let alice = fixture.user("alice").await;
     let add = ["add", "acme", &alice.id, "--role", "owner"];
-    assert!(member(server, &add).await.success);
-    let listed = async || member(server, &["list", "acme", "--json"]).await.json();
+    assert!(run_member_command(server, &add).await.success);
+    let listed = async || {
+        run_member_command(server, &["list", "acme", "--json"])
+            .await
+            .json()
+    };
     let before = listed().await;
     let id = alice.id.as_str();
     for (arguments, said) in [
@@ -109,22 +115,22 @@ async fn what_cannot_be_is_said_and_changes_nothing() {
         (&["remove", "acme", "usr_nobody"], "is no member"),
         (&["list", "nowhere"], "`nowhere`"),
     ] {
-        let output = member(server, arguments).await;
+        let output = run_member_command(server, arguments).await;
         assert!(!output.success, "{arguments:?}: {output:?}");
         assert!(output.stderr.contains(said), "{arguments:?}: {output:?}");
         assert_eq!(listed().await, before, "{arguments:?}");
     }
     // Without a server, too.
-    let House { server, issuer } = house;
+    let MembersFixture { server, issuer } = fixture;
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             let list = ["workspace", "member", "list", "acme"];
             let listed = svc().run(data, &list).await;
             assert!(listed.stdout.contains(id), "{listed:?}");
         })
         .await;
-    let house = House { server, issuer };
-    let seen = house.user("alice").await;
-    let seen = seen.get(&house, &format!("{ALL}/acme")).await;
+    let fixture = MembersFixture { server, issuer };
+    let seen = fixture.user("alice").await;
+    let seen = seen.get(&fixture, &format!("{WORKSPACES_PATH}/acme")).await;
     assert_ne!(seen.expect(200).json()["members"], Value::Null);
 }

@@ -7,49 +7,58 @@ use serde_json::{Value, json};
 use svc::operations;
 use svc::workspaces::Role;
 
-use super::{ALL, House, User};
-use crate::account::{Owner, text};
+use super::{MembersFixture, User, WORKSPACES_PATH};
 use crate::openapi::{description, operations as described};
+use crate::owner::{Owner, text};
 use crate::svc;
 
 /// A caller, and its role in each of the two workspaces.
-pub(super) struct Somebody {
+pub(super) struct RoleCaller {
     pub(super) name: &'static str,
     pub(super) owner: Owner,
     pub(super) roles: [Option<Role>; 2],
 }
 
 /// A workspace, what is in it, and how it is asked for.
-pub(super) struct Place {
+pub(super) struct WorkspaceFixture {
     pub(super) workspace: String,
     pub(super) project: String,
     pub(super) slug: &'static str,
 }
 
-async fn key(house: &House, of: &User, slug: &str, role: &str) -> Owner {
+async fn create_key(fixture: &MembersFixture, of: &User, slug: &str, role: &str) -> Owner {
     let body = json!({ "role": role });
     let made = of
-        .send(house, Method::POST, &format!("{ALL}/{slug}/keys"), body)
+        .send(
+            fixture,
+            Method::POST,
+            &format!("{WORKSPACES_PATH}/{slug}/keys"),
+            body,
+        )
         .await;
-    Owner::with(&text(&made.expect(201).json()["credential"]))
+    Owner::with_credential(&text(&made.expect(201).json()["credential"]))
 }
 
-async fn place(house: &House, of: &User, slug: &'static str) -> Place {
-    let workspace = of.workspace(house, slug).await;
-    let pro = house
+async fn create_workspace_fixture(
+    fixture: &MembersFixture,
+    of: &User,
+    slug: &'static str,
+) -> WorkspaceFixture {
+    let workspace = of.workspace(fixture, slug).await;
+    let pro = fixture
         .server
         .command(&svc(), &["namespace", "plan", slug, "pro"])
         .await;
     assert!(pro.success, "{pro:?}");
     let new = json!({ "name": slug, "workspace": slug });
-    let made = of.owner.post(&house.server, "", &new).await.expect(201);
+    let made = of.owner.post(&fixture.server, "", &new).await.expect(201);
     let project = text(&made.json()["id"]);
     let backend = json!({ "ddl": "CREATE TABLE t (n)", "realtime": true });
     let path = format!("/{project}/backend");
-    let made = of.owner.post(&house.server, &path, &backend).await;
+    let made = of.owner.post(&fixture.server, &path, &backend).await;
     made.expect(201);
-    of.owner.frontend(&house.server, &project, slug).await;
-    Place {
+    of.owner.frontend(&fixture.server, &project, slug).await;
+    WorkspaceFixture {
         workspace,
         project,
         slug,
@@ -57,24 +66,26 @@ async fn place(house: &House, of: &User, slug: &'static str) -> Place {
 }
 
 /// Two workspaces, four users, three keys.
-pub(super) async fn everybody(house: &House) -> (Vec<Place>, Vec<Somebody>) {
+pub(super) async fn create_callers(
+    fixture: &MembersFixture,
+) -> (Vec<WorkspaceFixture>, Vec<RoleCaller>) {
     use Role::{Admin, Editor, Owner as Owns, Viewer};
-    let alice = house.user("alice").await;
+    let alice = fixture.user("alice").await;
     let (bob, carol, dave) = (
-        house.user("bob").await,
-        house.user("carol").await,
-        house.user("dave").await,
+        fixture.user("bob").await,
+        fixture.user("carol").await,
+        fixture.user("dave").await,
     );
     let places = vec![
-        place(house, &alice, "acme").await,
-        place(house, &bob, "zeta").await,
+        create_workspace_fixture(fixture, &alice, "acme").await,
+        create_workspace_fixture(fixture, &bob, "zeta").await,
     ];
-    alice.add(house, "acme", &bob, "viewer").await;
-    alice.add(house, "acme", &carol, "admin").await;
-    bob.add(house, "zeta", &carol, "editor").await;
-    let machine = key(house, &alice, "acme", "editor").await;
-    let reader = key(house, &alice, "acme", "viewer").await;
-    let other = key(house, &bob, "zeta", "editor").await;
+    alice.add_member(fixture, "acme", &bob, "viewer").await;
+    alice.add_member(fixture, "acme", &carol, "admin").await;
+    bob.add_member(fixture, "zeta", &carol, "editor").await;
+    let machine = create_key(fixture, &alice, "acme", "editor").await;
+    let reader = create_key(fixture, &alice, "acme", "viewer").await;
+    let other = create_key(fixture, &bob, "zeta", "editor").await;
     let people = [
         ("alice", alice.owner, [Some(Owns), None]),
         ("bob", bob.owner, [Some(Viewer), Some(Owns)]),
@@ -84,12 +95,12 @@ pub(super) async fn everybody(house: &House) -> (Vec<Place>, Vec<Somebody>) {
         ("a reader", reader, [Some(Viewer), None]),
         ("another machine", other, [None, Some(Editor)]),
     ];
-    let people = people.map(|(name, owner, roles)| Somebody { name, owner, roles });
+    let people = people.map(|(name, owner, roles)| RoleCaller { name, owner, roles });
     (places, people.into())
 }
 
 /// Operations that name no place in their address.
-pub(super) const PLACELESS: [&str; 5] = [
+pub(super) const UNSCOPED_OPERATIONS: [&str; 5] = [
     "create_project",
     "list_projects",
     "get_me",
@@ -98,7 +109,7 @@ pub(super) const PLACELESS: [&str; 5] = [
 ];
 
 /// Whether somebody may do an operation in a place; where it names none, anywhere.
-fn may(row: &svc::access::Row, somebody: &Somebody, number: usize) -> bool {
+fn is_allowed(row: &svc::access::Row, somebody: &RoleCaller, number: usize) -> bool {
     match row.id {
         "create_workspace" => !somebody.name.contains("machine") && somebody.name != "a reader",
         "create_project" => somebody
@@ -106,12 +117,12 @@ fn may(row: &svc::access::Row, somebody: &Somebody, number: usize) -> bool {
             .iter()
             .flatten()
             .any(|role| *role >= row.floor),
-        id if PLACELESS.contains(&id) => true,
+        id if UNSCOPED_OPERATIONS.contains(&id) => true,
         _ => somebody.roles[number].is_some_and(|role| role >= row.floor),
     }
 }
 
-pub(super) fn at(path: &str, place: &Place) -> String {
+pub(super) fn fill_path(path: &str, place: &WorkspaceFixture) -> String {
     let id = if path.starts_with("/api/v1/projects") {
         &place.project
     } else {
@@ -127,10 +138,10 @@ pub(super) fn at(path: &str, place: &Place) -> String {
 
 #[tokio::test]
 async fn every_route_takes_its_role_from_everybody() {
-    let house = House::new().await;
-    let (places, people) = everybody(&house).await;
-    let before = house.server.stored();
-    let routes = described(&description(&house.server).await);
+    let fixture = MembersFixture::new().await;
+    let (places, people) = create_callers(&fixture).await;
+    let before = fixture.server.snapshot();
+    let routes = described(&description(&fixture.server).await);
     for row in operations::all() {
         let found = routes
             .iter()
@@ -139,14 +150,16 @@ async fn every_route_takes_its_role_from_everybody() {
         assert_eq!(operation["x-role"], row.floor.as_str(), "{}", row.id);
         for (number, place) in places.iter().enumerate() {
             // What is wrong with the query is told to who may ask.
-            let path = format!("{}?nonsense=1", at(path, place));
-            let nobody = house.server.request(method.clone(), &path);
-            let nobody = svc_tests::Ask::answer(nobody).await;
+            let path = format!("{}?nonsense=1", fill_path(path, place));
+            let nobody = fixture.server.request(method.clone(), &path);
+            let nobody = svc_tests::ReadAnswer::answer(nobody).await;
             nobody.problem(401, "unauthorized");
             for somebody in &people {
-                let request = somebody.owner.request(&house.server, method.clone(), &path);
-                let answer = svc_tests::Ask::answer(request.json(&json!({}))).await;
-                let may = may(row, somebody, number);
+                let request = somebody
+                    .owner
+                    .request(&fixture.server, method.clone(), &path);
+                let answer = svc_tests::ReadAnswer::answer(request.json(&json!({}))).await;
+                let may = is_allowed(row, somebody, number);
                 let what = format!("{} {path} by {}: {}", row.id, somebody.name, answer.text());
                 match (may, answer.status) {
                     (false, 403) => drop(answer.problem(403, "forbidden")),
@@ -161,11 +174,11 @@ async fn every_route_takes_its_role_from_everybody() {
             }
         }
     }
-    assert_eq!(house.server.stored(), before, "nothing was done");
+    assert_eq!(fixture.server.snapshot(), before, "nothing was done");
 }
 
 /// Arguments with which an action of a tool finds what it is about, and one that it does not take.
-fn arguments(tool: &str, action: &str, place: &Place) -> Value {
+fn tool_arguments(tool: &str, action: &str, place: &WorkspaceFixture) -> Value {
     let mut arguments = match tool {
         "manage_workspace" => json!({ "workspace": place.workspace, "user_id": "usr_nobody" }),
         "manage_frontend" => json!({ "project_id": place.project, "slug": place.slug }),
@@ -185,32 +198,32 @@ fn arguments(tool: &str, action: &str, place: &Place) -> Value {
 
 #[tokio::test]
 async fn every_action_of_a_tool_takes_its_role_from_everybody() {
-    let house = House::new().await;
-    let (places, people) = everybody(&house).await;
-    let before = house.server.stored();
+    let fixture = MembersFixture::new().await;
+    let (places, people) = create_callers(&fixture).await;
+    let before = fixture.server.snapshot();
     let call = async |owner: Option<&Owner>, tool: &str, arguments: Value| {
         let params = json!({ "name": tool, "arguments": arguments });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-        let request = house.server.json("/mcp", &body);
+        let request = fixture.server.json("/mcp", &body);
         let request = request.header("mcp-protocol-version", "2025-11-25");
         let request = match owner {
             Some(owner) => request.bearer_auth(&owner.credential),
             None => request,
         };
-        svc_tests::Ask::answer(request).await
+        svc_tests::ReadAnswer::answer(request).await
     };
     for row in operations::all() {
         let Some((tool, action)) = row.tool else {
             continue;
         };
         for (number, place) in places.iter().enumerate() {
-            let given = arguments(tool, action, place);
+            let given = tool_arguments(tool, action, place);
             let nobody = call(None, tool, given.clone()).await;
             nobody.problem(401, "unauthorized");
             for somebody in &people {
                 let answer = call(Some(&somebody.owner), tool, given.clone()).await;
                 let problem = answer.expect(200).json()["result"]["structuredContent"].clone();
-                let expected: &[&str] = match may(row, somebody, number) {
+                let expected: &[&str] = match is_allowed(row, somebody, number) {
                     true => &["invalid_request", "not_found"],
                     false => &["forbidden"],
                 };
@@ -223,13 +236,13 @@ async fn every_action_of_a_tool_takes_its_role_from_everybody() {
             }
         }
     }
-    assert_eq!(house.server.stored(), before, "nothing was done");
+    assert_eq!(fixture.server.snapshot(), before, "nothing was done");
 }
 
 #[tokio::test]
 async fn queries_and_schemas_are_for_members() {
-    let house = House::new().await;
-    let (places, people) = everybody(&house).await;
+    let fixture = MembersFixture::new().await;
+    let (places, people) = create_callers(&fixture).await;
     for (number, place) in places.iter().enumerate() {
         for somebody in &people {
             let slug = place.slug;
@@ -241,7 +254,7 @@ async fn queries_and_schemas_are_for_members() {
                 let path = format!("/{slug}/api/query");
                 let owner = &somebody.owner;
                 let answer = owner
-                    .ask(&house.server, Method::POST, &path, Some(&body))
+                    .send_request(&fixture.server, Method::POST, &path, Some(&body))
                     .await;
                 let expected = match somebody.roles[number] {
                     None => 401,
@@ -255,7 +268,7 @@ async fn queries_and_schemas_are_for_members() {
             let path = format!("/{slug}/api/op");
             let owner = &somebody.owner;
             let answer = owner
-                .ask(&house.server, Method::POST, &path, Some(&body))
+                .send_request(&fixture.server, Method::POST, &path, Some(&body))
                 .await;
             let expected = match somebody.roles[number] {
                 Some(role) if role >= Role::Editor => 404,
@@ -265,7 +278,7 @@ async fn queries_and_schemas_are_for_members() {
             let path = format!("/{slug}/api/schema");
             let answer = somebody
                 .owner
-                .ask(&house.server, Method::GET, &path, None)
+                .send_request(&fixture.server, Method::GET, &path, None)
                 .await;
             let expected = if somebody.roles[number].is_some() {
                 200

@@ -2,8 +2,8 @@
 
 use super::*;
 
-impl Recorder {
-    pub(super) async fn change_backend(&mut self, project: &str) {
+impl ExampleRecorder {
+    pub(super) async fn record_backend_changes(&mut self, project: &str) {
         let backend = format!("{project}/backend");
         let migration = json!({
             "ddl": "ALTER TABLE notes ADD COLUMN done INTEGER NOT NULL DEFAULT 0;", "note": "What is done stays in the list.",
@@ -13,22 +13,23 @@ impl Recorder {
         self.answer(("update_backend", "tried"), to, Some(migration.clone()))
             .await;
         let to = (Method::PATCH, backend.as_str());
-        self.both(("update_backend", "migration"), to.clone(), migration)
+        self.record_request_and_answer(("update_backend", "migration"), to.clone(), migration)
             .await;
         // What a switch answers is what a look at the backend does.
         let switch = json!({ "realtime": true });
-        self.ask(to.0, to.1, Some(&switch)).await;
+        self.send_request(to.0, to.1, Some(&switch)).await;
         self.record("update_backend", "request", "switch", &switch);
         let agents = json!({ "agents": true });
         let to = (Method::PATCH, backend.as_str());
-        self.ask(to.0, to.1, Some(&agents)).await;
+        self.send_request(to.0, to.1, Some(&agents)).await;
         self.record("update_backend", "request", "agents", &agents);
         let call = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": { "name": "get_note", "arguments": { "id": 1 } },
         });
         let to = (Method::POST, "/notes/mcp");
-        self.both(("call_app_tool", "call"), to, call).await;
+        self.record_request_and_answer(("call_app_tool", "call"), to, call)
+            .await;
         let to = (Method::GET, backend.as_str());
         self.answer(("get_backend", "backend"), to, None).await;
         let path = format!("{backend}/rooms");
@@ -37,7 +38,8 @@ impl Recorder {
         let message = json!({ "type": "note", "data": { "text": "Dinner is ready" } });
         let path = format!("{backend}/rooms/kitchen/messages");
         let to = (Method::POST, path.as_str());
-        self.both(("send_to_room", "message"), to, message).await;
+        self.record_request_and_answer(("send_to_room", "message"), to, message)
+            .await;
         let path = format!("{backend}/history");
         let to = (Method::GET, path.as_str());
         let past = self
@@ -46,19 +48,22 @@ impl Recorder {
         let body = json!({ "at": past["moments"][1]["at"] });
         let path = format!("{backend}/restore");
         let to = (Method::POST, path.as_str());
-        self.both(("restore_backend", "moment"), to, body).await;
+        self.record_request_and_answer(("restore_backend", "moment"), to, body)
+            .await;
     }
 
-    pub(super) async fn revisions(&mut self, project: &str) {
+    pub(super) async fn record_revisions(&mut self, project: &str) {
         let page = format!("{project}/frontends/notes");
         let (revisions, post) = (format!("{page}/revisions"), Method::POST);
-        let history = self.ask(Method::GET, &revisions, None).await;
+        let history = self.send_request(Method::GET, &revisions, None).await;
         let base = history["active_revision_id"].clone();
         let edits = json!({
             "base_revision_id": base, "edits": [{ "find": "Nothing yet", "replace": "Water the beans" }], "message": "The first note",
         });
         let to = (post.clone(), revisions.as_str());
-        let made = self.both(("create_revision", "edits"), to, edits).await;
+        let made = self
+            .record_request_and_answer(("create_revision", "edits"), to, edits)
+            .await;
         let draft = made["revision"]["revision_id"].clone();
         let path = format!("{revisions}/{}", draft.as_str().unwrap());
         let to = (Method::GET, path.as_str());
@@ -66,7 +71,7 @@ impl Recorder {
         let promotion = json!({ "revision_id": draft, "expected_active_revision_id": base, "message": "Looks right" });
         let path = format!("{page}/promote");
         let to = (post.clone(), path.as_str());
-        self.both(("promote_revision", "promotion"), to, promotion)
+        self.record_request_and_answer(("promote_revision", "promotion"), to, promotion)
             .await;
         let path = format!("{page}/content");
         let to = (Method::GET, path.as_str());
@@ -78,7 +83,7 @@ impl Recorder {
         let rollback = json!({ "revision_id": base, "expected_active_revision_id": draft, "message": "Too early" });
         let path = format!("{page}/rollback");
         let to = (post, path.as_str());
-        self.both(("rollback_revision", "rollback"), to, rollback)
+        self.record_request_and_answer(("rollback_revision", "rollback"), to, rollback)
             .await;
         let to = (Method::GET, revisions.as_str());
         self.answer(("list_revisions", "revisions"), to, None).await;
@@ -87,19 +92,22 @@ impl Recorder {
         self.answer(("list_releases", "releases"), to, None).await;
         let body = json!({ "content": "<!doctype html><title>Notes</title><p>Water the beans", "title": "Notes" });
         let to = (Method::PUT, page.as_str());
-        self.both(("republish_frontend", "page"), to, body).await;
+        self.record_request_and_answer(("republish_frontend", "page"), to, body)
+            .await;
         let to = (Method::GET, page.as_str());
         self.answer(("get_frontend", "frontend"), to, None).await;
     }
 
-    pub(super) async fn payments(&mut self, project: &str) {
+    pub(super) async fn record_payments(&mut self, project: &str) {
         let (payments, post) = (format!("{project}/payments"), Method::POST);
         let catalog = format!("{payments}/catalog");
         let price = json!({
             "product_name": "Handbook", "description": "All there is to know.", "label": "PDF", "amount": 900, "currency": "eur",
         });
         let to = (post.clone(), catalog.as_str());
-        let made = self.both(("add_price", "price"), to, price).await;
+        let made = self
+            .record_request_and_answer(("add_price", "price"), to, price)
+            .await;
         self.server.advance(7);
         let order = json!({ "price": made["id"], "return_to": "/notes#thanks" });
         let begun = self.server.json("/notes/payments/checkout", &order);
@@ -120,9 +128,11 @@ impl Recorder {
         );
         self.server.advance(7);
         let now = self.server.server().app().clock.now();
-        let paid = till::checkout("cs_test_1", "paid");
-        let event = till::event("evt_1", "checkout.session.completed", now.0 / 1000, &paid);
-        let sent = till::send(&self.server, event.to_string(), till::SECRET, now).await;
+        let paid = fake_stripe::checkout("cs_test_1", "paid");
+        let event = fake_stripe::event("evt_1", "checkout.session.completed", now.0 / 1000, &paid);
+        let sent =
+            fake_stripe::send_webhook(&self.server, event.to_string(), fake_stripe::SECRET, now)
+                .await;
         self.record("receive_webhook", "request", "completed", &event);
         self.record(
             "receive_webhook",
@@ -146,7 +156,7 @@ impl Recorder {
         self.answer(("list_catalog", "catalog"), to, None).await;
     }
 
-    pub(super) async fn overview(&mut self, project: &str) {
+    pub(super) async fn record_overview(&mut self, project: &str) {
         for (example, path) in [
             (
                 ("list_frontends", "frontends"),
@@ -162,8 +172,11 @@ impl Recorder {
             "params": { "name": "manage_project", "arguments": { "action": "list" } },
         });
         let to = (Method::POST, "/mcp");
-        self.both(("call_tool", "call"), to, call).await;
-        let whole = self.ask(Method::GET, "/api/v1/openapi.json", None).await;
+        self.record_request_and_answer(("call_tool", "call"), to, call)
+            .await;
+        let whole = self
+            .send_request(Method::GET, "/api/v1/openapi.json", None)
+            .await;
         let part = json!({
             "openapi": whole["openapi"], "servers": whole["servers"], "paths": { "/healthz": {} },
             "info": { "title": whole["info"]["title"], "version": whole["info"]["version"] },

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use http::Method;
 use serde_json::{Value, json};
 use svc_tests::browser::{Browser, location};
-use svc_tests::{Ask, NOW, TestServer};
+use svc_tests::{NOW, ReadAnswer, TestServer};
 
 use self::stable::{with_stable_ids, with_stable_tokens, with_stable_visitors};
-use crate::account::Owner;
 use crate::openapi_people;
-use crate::payments::provider::{self as till, Provider};
-use crate::visitors::place::provider;
-use crate::visitors::stub::Stub;
+use crate::owner::Owner;
+use crate::payments::fake_stripe::{self, FakeStripe};
+use crate::visitors::guest_book::provider_settings;
+use crate::visitors::stub_issuer::StubIssuer;
 
 /// The server that the examples are from.
 pub(crate) const BASE_URL: &str = "https://svc.example";
@@ -29,22 +29,22 @@ const ID: &str = "01a1ff0b-0540-7000-8000-";
 pub(crate) type Examples = BTreeMap<String, BTreeMap<&'static str, BTreeMap<String, Value>>>;
 
 /// A server, its owner, and what was recorded.
-struct Recorder {
+struct ExampleRecorder {
     server: TestServer,
     owner: Owner,
     examples: Examples,
 }
 
-impl Recorder {
+impl ExampleRecorder {
     async fn new() -> Self {
-        let issuer = Stub::start().await;
+        let issuer = StubIssuer::start().await;
         // Examples take longer than a token holds.
         issuer.change(|inner| inner.claims = json!({ "exp": NOW.0 / 1000 + 86_400 }));
-        let stripe = Provider::start().await.settings();
+        let stripe = FakeStripe::start().await.settings();
         let server = TestServer::builder().settings(|settings| {
             settings.base_url = Some(BASE_URL.parse().unwrap());
             settings.sites_domain = Some("sites.example".to_owned());
-            settings.providers = vec![provider("acme", &issuer)];
+            settings.providers = vec![provider_settings("acme", &issuer)];
             settings.stripe = Some(stripe);
         });
         let server = server.start().await;
@@ -63,7 +63,7 @@ impl Recorder {
     }
 
     /// Asks a few seconds after what was asked before, as people do; returns the document.
-    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Value {
+    async fn send_request(&self, method: Method, path: &str, body: Option<&Value>) -> Value {
         self.server.advance(7);
         let request = self.owner.request(&self.server, method, path);
         let request = match body {
@@ -76,7 +76,12 @@ impl Recorder {
     }
 
     /// Records what is asked and what is answered.
-    async fn both(&mut self, example: (&str, &str), to: (Method, &str), body: Value) -> Value {
+    async fn record_request_and_answer(
+        &mut self,
+        example: (&str, &str),
+        to: (Method, &str),
+        body: Value,
+    ) -> Value {
         self.record(example.0, "request", example.1, &body);
         self.answer(example, to, Some(body)).await
     }
@@ -88,7 +93,7 @@ impl Recorder {
         (method, path): (Method, &str),
         body: Option<Value>,
     ) -> Value {
-        let answer = self.ask(method, path, body.as_ref()).await;
+        let answer = self.send_request(method, path, body.as_ref()).await;
         self.record(operation, "answer", name, &answer);
         answer
     }
@@ -100,21 +105,25 @@ impl Recorder {
             "password": "tea-at-five",
         });
         let to = (post.clone(), "/api/v1/deploy");
-        self.both(("deploy", "markdown"), to, share).await;
+        self.record_request_and_answer(("deploy", "markdown"), to, share)
+            .await;
         let body = json!({ "password": "tea-at-five" });
         let to = (post.clone(), "/api/v1/auth/minutes");
-        self.both(("unlock", "password"), to, body).await;
+        self.record_request_and_answer(("unlock", "password"), to, body)
+            .await;
         let report = json!({
             "slug": "minutes", "reason": "phishing", "details": "It asks for the password of a bank.", "contact": "jo@example.org",
         });
         let to = (post.clone(), "/api/v1/reports");
-        self.both(("report", "phishing"), to, report).await;
+        self.record_request_and_answer(("report", "phishing"), to, report)
+            .await;
         let page = json!({ "content": "Hello <b>there</b>", "type": "html", "title": "Hello" });
         let to = (post.clone(), "/_svc/preview");
-        self.both(("preview_share", "html"), to, page).await;
+        self.record_request_and_answer(("preview_share", "html"), to, page)
+            .await;
         let visits = r#"[{"day": "Monday", "visits": 12}, {"day": "Tuesday", "visits": 7}]"#;
         let data = json!({ "content": visits, "type": "json", "name": "visits" });
-        self.ask(post, "/api/v1/deploy", Some(&data)).await;
+        self.send_request(post, "/api/v1/deploy", Some(&data)).await;
         let to = (Method::GET, "/visits/raw");
         self.answer(("raw", "source"), to, None).await;
         for (example, path) in [
@@ -131,8 +140,8 @@ impl Recorder {
     }
 
     /// Has a visitor sign in to a page, and records what is said of visitors.
-    async fn visitors(&mut self, project: &str, slug: &str) {
-        let origin = self.ask(Method::GET, project, None).await;
+    async fn record_visitors(&mut self, project: &str, slug: &str) {
+        let origin = self.send_request(Method::GET, project, None).await;
         let page = format!("{}/{slug}", origin["url"].as_str().unwrap());
         let mut browser = Browser::new(self.server.address());
         let answer = browser
@@ -167,18 +176,20 @@ impl Recorder {
             .await;
     }
 
-    async fn claim(&mut self, project: &str) {
+    async fn record_claim(&mut self, project: &str) {
         let share = json!({ "content": "# Prices", "type": "markdown", "name": "prices" });
-        let share = self.ask(Method::POST, "/api/v1/deploy", Some(&share)).await;
+        let share = self
+            .send_request(Method::POST, "/api/v1/deploy", Some(&share))
+            .await;
         let body = json!({ "id": share["id"], "delete_token": share["delete_token"] });
         let path = format!("{project}/frontends/claim");
-        self.both(("claim_share", "share"), (Method::POST, &path), body)
+        self.record_request_and_answer(("claim_share", "share"), (Method::POST, &path), body)
             .await;
-        self.ask_nothing(Method::DELETE, &format!("{project}/frontends/prices"))
+        self.send_without_body(Method::DELETE, &format!("{project}/frontends/prices"))
             .await;
     }
 
-    async fn ask_nothing(&self, method: Method, path: &str) {
+    async fn send_without_body(&self, method: Method, path: &str) {
         self.server.advance(7);
         let request = self.owner.request(&self.server, method, path);
         request.answer().await.expect(204);
@@ -188,11 +199,14 @@ impl Recorder {
     async fn project(&mut self) -> String {
         let project = json!({ "name": "Web shop", "description": "Orders and stock" });
         let to = (Method::POST, "/api/v1/projects");
-        let made = self.both(("create_project", "project"), to, project).await;
+        let made = self
+            .record_request_and_answer(("create_project", "project"), to, project)
+            .await;
         let project = format!("/api/v1/projects/{}", made["id"].as_str().unwrap());
         let name = json!({ "name": "Garden shop" });
         let to = (Method::PATCH, project.as_str());
-        self.both(("update_project", "name"), to, name).await;
+        self.record_request_and_answer(("update_project", "name"), to, name)
+            .await;
         project
     }
 
@@ -200,7 +214,7 @@ impl Recorder {
         let (backend, post) = (format!("{project}/backend"), Method::POST);
         let ddl = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);";
         let to = (post.clone(), backend.as_str());
-        self.both(("create_backend", "backend"), to, json!({ "ddl": ddl }))
+        self.record_request_and_answer(("create_backend", "backend"), to, json!({ "ddl": ddl }))
             .await;
         let actions = json!({ "actions": [
             { "name": "add_note", "sql": "INSERT INTO notes (text) VALUES (:text) RETURNING id", "note": "Anybody may." },
@@ -212,53 +226,58 @@ impl Recorder {
         self.answer(("define_actions", "tried"), to, Some(actions.clone()))
             .await;
         let to = (Method::PUT, path.as_str());
-        self.both(("define_actions", "actions"), to, actions).await;
+        self.record_request_and_answer(("define_actions", "actions"), to, actions)
+            .await;
         let page = json!({
             "type": "html", "content": "<!doctype html><title>Notes</title><p>Nothing yet", "requested_slug": "notes", "title": "Notes",
         });
         let frontends = format!("{project}/frontends");
         let to = (post.clone(), frontends.as_str());
-        self.both(("create_frontend", "page"), to, page).await;
+        self.record_request_and_answer(("create_frontend", "page"), to, page)
+            .await;
         let note = json!({ "action": "add_note", "params": { "text": "water the beans" } });
         let to = (post.clone(), "/notes/api/op");
-        self.both(("call_action", "call"), to.clone(), note).await;
+        self.record_request_and_answer(("call_action", "call"), to.clone(), note)
+            .await;
         let batch = json!({ "ops": [
             { "action": "add_note", "params": { "text": "buy seeds" } },
             { "action": "get_note", "params": { "id": { "from": [0, "id"] } } },
         ] });
-        self.both(("call_action", "batch"), to, batch).await;
+        self.record_request_and_answer(("call_action", "batch"), to, batch)
+            .await;
         let count = json!({ "sql": "SELECT count(*) AS n FROM notes WHERE text LIKE :like", "params": { "like": "%bean%" } });
         let to = (post, "/notes/api/query");
-        self.both(("run_query", "count"), to, count).await;
+        self.record_request_and_answer(("run_query", "count"), to, count)
+            .await;
         let to = (Method::GET, "/notes/api/schema");
         self.answer(("get_schema", "schema"), to, None).await;
     }
 }
 
 /// Walks a server; returns the text of `examples.json`.
-async fn recorded() -> String {
-    let mut recorder = Recorder::new().await;
+async fn record_examples() -> String {
+    let mut recorder = ExampleRecorder::new().await;
     recorder.share().await;
     let project = recorder.project().await;
-    recorder.claim(&project).await;
+    recorder.record_claim(&project).await;
     recorder.backend(&project).await;
-    recorder.change_backend(&project).await;
-    recorder.revisions(&project).await;
-    recorder.payments(&project).await;
-    recorder.visitors(&project, "notes").await;
-    recorder.overview(&project).await;
-    let (people, names) = openapi_people::recorded().await;
+    recorder.record_backend_changes(&project).await;
+    recorder.record_revisions(&project).await;
+    recorder.record_payments(&project).await;
+    recorder.record_visitors(&project, "notes").await;
+    recorder.record_overview(&project).await;
+    let (people, names) = openapi_people::record_examples().await;
     recorder.examples.extend(people);
     let text = names
         .iter()
-        .fold(written(&recorder.examples), |text, (name, stable)| {
+        .fold(examples_text(&recorder.examples), |text, (name, stable)| {
             text.replace(name, stable)
         });
     with_stable_visitors(&with_stable_tokens(&with_stable_ids(&text)))
 }
 
 /// One example in a line, so that a change can be read.
-fn written(examples: &Examples) -> String {
+fn examples_text(examples: &Examples) -> String {
     let mut text = "{".to_owned();
     for (at, (operation, parts)) in examples.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
@@ -288,7 +307,7 @@ fn file() -> PathBuf {
 
 #[tokio::test]
 async fn examples_are_what_the_server_answers() {
-    let fresh = recorded().await;
+    let fresh = record_examples().await;
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(file(), &fresh).unwrap();
         return;

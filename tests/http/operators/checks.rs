@@ -3,19 +3,19 @@
 use http::Method;
 use serde_json::json;
 use svc::content::{Content, OneTimeFiles};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::Owner;
+use crate::owner::Owner;
 use crate::svc;
 
 #[tokio::test]
 async fn a_check_finds_damage() {
     let server = TestServer::start().await;
     server
-        .slug(&json!({ "content": "words-to-damage", "name": "page" }))
+        .publish_slug(&json!({ "content": "words-to-damage", "name": "page" }))
         .await;
     server
-        .slug(&json!({ "content": "x", "name": "once", "one_time": true }))
+        .publish_slug(&json!({ "content": "x", "name": "once", "one_time": true }))
         .await;
     let check = async || server.command(&svc(), &["check", "--json"]).await;
     let sound = check().await.json();
@@ -73,7 +73,7 @@ async fn a_check_finds_no_damage_in_what_changes_meanwhile() {
     let burn = async || {
         while more() {
             let once = json!({ "content": "x", "one_time": true });
-            let slug = server.slug(&once).await;
+            let slug = server.publish_slug(&once).await;
             server.post(&format!("/{slug}")).answer().await.expect(200);
         }
     };

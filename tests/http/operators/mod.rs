@@ -7,7 +7,7 @@ mod process;
 mod settings;
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
 use crate::svc;
 
@@ -29,7 +29,7 @@ async fn disabling_and_enabling_take_effect_while_the_server_runs() {
         json!({ "content": "x", "name": "once", "one_time": true }),
         json!({ "content": "x", "name": "safe", "password": "p" }),
     ] {
-        server.slug(&body).await;
+        server.publish_slug(&body).await;
     }
     let cookie = server.unlock("safe", "p").await;
     for slug in ["page", "once", "safe"] {
@@ -40,7 +40,7 @@ async fn disabling_and_enabling_take_effect_while_the_server_runs() {
         assert!(output.success, "{output:?}");
         let path = format!("/{slug}");
         let disabled = async || (server.get(&path).answer().await.status == 403).then_some(());
-        until("the page to be disabled", disabled).await;
+        wait_until("the page to be disabled", disabled).await;
         for accept in ["text/html", "*/*"] {
             for path in [path.clone(), format!("{path}/")] {
                 let request = server.get(&path).header("accept", accept);
@@ -65,7 +65,7 @@ async fn disabling_and_enabling_take_effect_while_the_server_runs() {
         let output = server.command(&svc(), &command).await.json();
         assert_eq!(output, json!({ "slug": slug, "disabled": false }));
         let enabled = async || (server.get(&path).answer().await.status != 403).then_some(());
-        until("the page to be enabled", enabled).await;
+        wait_until("the page to be enabled", enabled).await;
     }
     server.post("/once").answer().await.expect(200);
     let output = server
@@ -81,7 +81,7 @@ async fn disabling_and_enabling_take_effect_while_the_server_runs() {
 async fn a_ban_survives_a_restart() {
     let server = TestServer::start().await;
     server
-        .slug(&json!({ "content": "x", "name": "page" }))
+        .publish_slug(&json!({ "content": "x", "name": "page" }))
         .await;
     server
         .command(&svc(), &["deployment", "disable", "page"])
@@ -98,7 +98,9 @@ async fn reports_are_listed() {
         .await
         .json();
     assert_eq!(none, json!({ "reports": [] }));
-    server.slug(&json!({ "content": "x", "name": "bad" })).await;
+    server
+        .publish_slug(&json!({ "content": "x", "name": "bad" }))
+        .await;
     let full = json!({
         "slug": "bad", "reason": "malware", "details": "it\u{1b}[31m bites", "contact": "me@example.com",
     });

@@ -1,7 +1,7 @@
 //! Namespaces and their keys, made and changed by the operator.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
 
 use super::keys;
@@ -25,7 +25,7 @@ async fn namespaces_and_keys() {
         .json();
     assert_eq!(free["plan"], "free");
     let first = made["credential"].as_str().unwrap().to_owned();
-    formed(&first);
+    assert_credential_form(&first);
     let listed = run(&["namespace", "list", "--json"]).await.json();
     let slugs: Vec<_> = listed["namespaces"]
         .as_array()
@@ -39,7 +39,7 @@ async fn namespaces_and_keys() {
     assert_eq!(keys(&second), ["credential", "key_id"]);
     let key_id = second["key_id"].as_str().unwrap().to_owned();
     let second = second["credential"].as_str().unwrap().to_owned();
-    formed(&second);
+    assert_credential_form(&second);
     assert_eq!(second.split('_').nth(1), Some(key_id.as_str()));
 
     let with = async |credential: &str| {
@@ -54,7 +54,7 @@ async fn namespaces_and_keys() {
         let used = keys.iter().all(|key| key["last_used_at"].is_string());
         used.then_some(keys)
     };
-    let used = until("both keys to be marked as used", used).await;
+    let used = wait_until("both keys to be marked as used", used).await;
     assert_eq!(used.len(), 2);
     for key in &used {
         assert_eq!(
@@ -107,7 +107,7 @@ async fn namespaces_and_keys() {
 
 /// `svc_<8>_<32 bytes in base 62>_<6>`.
 #[track_caller]
-pub(super) fn formed(credential: &str) {
+pub(super) fn assert_credential_form(credential: &str) {
     let parts: Vec<_> = credential.split('_').collect();
     let lengths: Vec<_> = parts.iter().map(|part| part.len()).collect();
     assert_eq!(lengths, [3, 8, 43, 6], "{credential}");

@@ -2,10 +2,10 @@
 
 use rustix::process::Signal;
 use serde_json::json;
-use svc_tests::{Ask, until};
+use svc_tests::{ReadAnswer, wait_until};
 use tempfile::TempDir;
 
-use super::namespaces::formed;
+use super::namespaces::assert_credential_form;
 use crate::svc;
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_stop_finishes_what_runs_and_succeeds() {
         }
         let address = server.address();
         server.signal(signal);
-        let (status, stdout) = server.ended().await;
+        let (status, stdout) = server.wait_for_exit().await;
         assert!(status.success(), "{status}");
         assert_eq!(stdout, format!("ready http://{address}\n"));
         // The views of the last moment were written down.
@@ -56,23 +56,23 @@ async fn standard_output_has_one_line_and_the_log_is_elsewhere() {
         .serve(data.path(), &["--dev", "--log-format", "json"])
         .await;
     let said = async || server.stderr().contains("svc_").then(|| server.stderr());
-    let said = until("the credential of dev", said).await;
+    let said = wait_until("the credential of dev", said).await;
     let credential = said
         .split_whitespace()
         .find(|word| word.starts_with("svc_"))
         .unwrap();
-    formed(credential);
+    assert_credential_form(credential);
     let url = server.url("/api/v1/deploy");
     let request = server.client().post(url).json(&json!({ "content": "x" }));
     request.bearer_auth(credential).answer().await.expect(201);
     server.signal(Signal::TERM);
-    let (status, stdout) = server.ended().await;
+    let (status, stdout) = server.wait_for_exit().await;
     assert!(status.success());
     assert_eq!(stdout.lines().count(), 1, "{stdout}");
     // The second time there is nothing to show.
     let server = svc().serve(data.path(), &["--dev"]).await;
     let said = async || server.stderr().contains("there already").then_some(());
-    until("word of the namespace that is there", said).await;
+    wait_until("word of the namespace that is there", said).await;
     let listed = svc()
         .run(data.path(), &["namespace", "list", "--json"])
         .await

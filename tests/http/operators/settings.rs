@@ -24,7 +24,7 @@ async fn flags_beat_the_environment_beats_the_file_beats_defaults() {
         .arg(&file)
         .env("SVC_LANDING_HOST", "environment.example")
         .env("SVC_DATA", "/environment");
-    let effective = svc_tests::finish(command).await.json();
+    let effective = svc_tests::run_command(command).await.json();
     for (key, value) in [
         ("landing_host", json!("flag.example")),
         ("data", json!("/environment")),
@@ -41,7 +41,7 @@ async fn flags_beat_the_environment_beats_the_file_beats_defaults() {
     let text = {
         let mut command = svc().command();
         command.arg("config");
-        svc_tests::finish(command).await.stdout
+        svc_tests::run_command(command).await.stdout
     };
     for line in [
         "base_url = \"http://localhost:8080\"",
@@ -65,7 +65,7 @@ const LIMITS: &str = "deploy_per_minute 30, deploy_burst 15, mcp_per_minute 30, 
 async fn every_number_of_the_service_is_a_setting() {
     let mut command = svc().command();
     command.args(["config", "--json"]);
-    let effective = svc_tests::finish(command).await.json();
+    let effective = svc_tests::run_command(command).await.json();
     for entry in LIMITS.split(',') {
         let (name, value) = entry.trim().split_once(' ').unwrap();
         let value: u64 = value.parse().unwrap();
@@ -125,7 +125,7 @@ async fn mistakes_in_settings_are_named() {
             if command == "serve" && !text.starts_with("listen") {
                 start.args(["--listen", "127.0.0.1:0"]);
             }
-            let output = svc_tests::finish(start).await;
+            let output = svc_tests::run_command(start).await;
             assert!(!output.success, "{command}: {text}");
             assert!(output.stderr.contains(says), "{command}: {}", output.stderr);
             assert_eq!(output.stdout, "");
@@ -163,7 +163,7 @@ async fn a_cache_that_others_can_write_is_refused() {
         .args(["serve", "--listen", "127.0.0.1:0"])
         .env("SVC_DATA", directory.path().join("data"))
         .env("SVC_CACHE", &cache);
-    let output = svc_tests::finish(command).await;
+    let output = svc_tests::run_command(command).await;
     assert!(!output.success);
     assert!(output.stderr.contains("cache"), "{}", output.stderr);
 }

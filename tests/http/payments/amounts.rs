@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::provider::{charge, checkout, event};
-use super::{Bought, Shop};
+use super::fake_stripe::{charge, checkout, event};
+use super::{PaymentsFixture, StartedCheckout};
 
 /// An invoice of a subscription, as the provider sends one of the price.
 fn invoice(id: &str, subscription: &str) -> Value {
@@ -16,25 +16,25 @@ fn invoice(id: &str, subscription: &str) -> Value {
 }
 
 /// Which payment has paid an invoice.
-fn by(invoice: &str) -> Value {
+fn invoice_payment(invoice: &str) -> Value {
     json!({ "id": format!("inpay_{invoice}"), "object": "invoice_payment", "invoice": invoice, "status": "paid",
         "payment": { "type": "payment_intent", "payment_intent": format!("pi_{invoice}") } })
 }
 
 /// The charge of an invoice, of which all went back.
-fn returned(invoice: &str) -> Value {
+fn refunded_charge(invoice: &str) -> Value {
     json!({ "id": format!("ch_{invoice}"), "object": "charge", "amount": 900, "amount_refunded": 900, "refunded": true,
         "currency": "eur", "payment_intent": format!("pi_{invoice}"), "metadata": {} })
 }
 
 /// Amounts of an invoice, all of them one.
-fn billed(amount: i64) -> Value {
+fn invoice_amounts(amount: i64) -> Value {
     json!({ "total": amount, "total_excluding_tax": amount, "amount_due": amount, "amount_paid": amount })
 }
 
 /// Begins a subscription whose first month is paid.
-async fn subscribe(shop: &Shop, price: &str) -> Bought {
-    let bought = shop.buy(price).await;
+async fn subscribe(shop: &PaymentsFixture, price: &str) -> StartedCheckout {
+    let bought = shop.begin_checkout(price).await;
     let id = &bought.checkout;
     let first = format!("in_{id}");
     let mut paid = checkout(id, "paid");
@@ -49,10 +49,11 @@ async fn subscribe(shop: &Shop, price: &str) -> Bought {
     for (kind, object) in [
         ("checkout.session.completed", paid),
         ("invoice.paid", invoice(&first, &format!("sub_{id}"))),
-        ("invoice_payment.paid", by(&first)),
+        ("invoice_payment.paid", invoice_payment(&first)),
     ] {
         let name = format!("evt_{kind}_{first}");
-        shop.tell(&event(&name, kind, 1, &object)).await;
+        shop.send_accepted_event(&event(&name, kind, 1, &object))
+            .await;
     }
     assert_eq!(shop.verdict(&bought.session).await, "paid");
     bought
@@ -60,8 +61,8 @@ async fn subscribe(shop: &Shop, price: &str) -> Bought {
 
 #[tokio::test]
 async fn an_invoice_of_another_amount_or_currency_gives_nothing_back() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({ "recurring": true })).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({ "recurring": true })).await;
     for (what, change, expected) in [
         ("the price", json!({}), "paid"),
         ("capitals", json!({ "currency": "EUR" }), "paid"),
@@ -90,9 +91,9 @@ async fn an_invoice_of_another_amount_or_currency_gives_nothing_back() {
             json!({ "total": null, "total_excluding_tax": null, "amount_due": null, "amount_paid": null }),
             "paid",
         ),
-        ("less", billed(899), "refunded"),
-        ("more", billed(901), "refunded"),
-        ("nothing", billed(0), "refunded"),
+        ("less", invoice_amounts(899), "refunded"),
+        ("more", invoice_amounts(901), "refunded"),
+        ("nothing", invoice_amounts(0), "refunded"),
         ("a part of it", json!({ "amount_paid": 1 }), "refunded"),
         (
             "less, and nothing else said",
@@ -105,10 +106,11 @@ async fn an_invoice_of_another_amount_or_currency_gives_nothing_back() {
         let id = &bought.checkout;
         let send = async |kind: &str, at, object: &Value| {
             let name = format!("evt_{kind}_{at}_{id}");
-            shop.tell(&event(&name, kind, at, object)).await;
+            shop.send_accepted_event(&event(&name, kind, at, object))
+                .await;
             shop.verdict(&bought.session).await
         };
-        let first = returned(&format!("in_{id}"));
+        let first = refunded_charge(&format!("in_{id}"));
         assert_eq!(send("charge.refunded", 5, &first).await, "refunded");
         let next = format!("in_{id}_next");
         let mut odd = invoice(&next, &format!("sub_{id}"));
@@ -117,31 +119,35 @@ async fn an_invoice_of_another_amount_or_currency_gives_nothing_back() {
         }
         assert_eq!(send("invoice.paid", 9, &odd).await, expected, "{what}");
         let has = usize::from(expected == "paid");
-        assert_eq!(shop.owned(&bought.cookie).await.len(), has, "{what}");
+        assert_eq!(
+            shop.owned_purchases(&bought.cookie).await.len(),
+            has,
+            "{what}"
+        );
         // What goes back of it is gone, whatever it was for.
-        send("invoice_payment.paid", 9, &by(&next)).await;
-        let back = send("charge.refunded", 10, &returned(&next)).await;
+        send("invoice_payment.paid", 9, &invoice_payment(&next)).await;
+        let back = send("charge.refunded", 10, &refunded_charge(&next)).await;
         assert_eq!(back, "refunded", "{what}");
     }
 }
 
 #[tokio::test]
 async fn a_month_at_another_amount_takes_nothing_from_who_has_paid() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({ "recurring": true })).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({ "recurring": true })).await;
     let bought = subscribe(&shop, &price).await;
     let mut coupon = invoice("in_coupon", &format!("sub_{}", bought.checkout));
-    for (name, value) in billed(450).as_object().unwrap() {
+    for (name, value) in invoice_amounts(450).as_object().unwrap() {
         coupon[name] = value.clone();
     }
     let coupon = event("evt_coupon", "invoice.paid", 9, &coupon);
-    shop.tell(&coupon).await;
+    shop.send_accepted_event(&coupon).await;
     assert_eq!(shop.verdict(&bought.session).await, "paid");
 }
 
 #[tokio::test]
 async fn amounts_are_compared_in_the_unit_of_their_currency() {
-    let shop = Shop::open().await;
+    let shop = PaymentsFixture::start().await;
     for (currency, ours, theirs, others) in [
         ("jpy", 500, 500, [50_000, 5]),
         ("kwd", 1_230, 1_230, [123, 12_300]),
@@ -150,8 +156,8 @@ async fn amounts_are_compared_in_the_unit_of_their_currency() {
         ("mga", 500, 5, [500, 50]),
     ] {
         let price = json!({ "amount": ours, "currency": currency, "label": currency });
-        let price = shop.price(price).await;
-        let bought = shop.buy(&price).await;
+        let price = shop.add_price(price).await;
+        let bought = shop.begin_checkout(&price).await;
         let sent = shop.provider.calls().pop().unwrap().form;
         let field = "line_items[0][price_data][unit_amount]";
         assert_eq!(sent[field], theirs.to_string(), "{currency}");
@@ -161,7 +167,7 @@ async fn amounts_are_compared_in_the_unit_of_their_currency() {
             paid["amount_total"] = json!(amount);
             let name = format!("evt_{currency}_{amount}");
             let paid = event(&name, "checkout.session.completed", 1, &paid);
-            shop.tell(&paid).await;
+            shop.send_accepted_event(&paid).await;
             let verdict = shop.verdict(&bought.session).await;
             assert_eq!(verdict, expected, "{amount} {currency}");
         }
@@ -171,11 +177,15 @@ async fn amounts_are_compared_in_the_unit_of_their_currency() {
 
 #[tokio::test]
 async fn a_return_of_somebody_elses_payment_is_none_of_this_one() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
-    let (bought, other) = (shop.buy(&price).await, shop.buy(&price).await);
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
+    let (bought, other) = (
+        shop.begin_checkout(&price).await,
+        shop.begin_checkout(&price).await,
+    );
     let send = async |name: &str, kind: &str, object: &Value| {
-        shop.tell(&event(name, kind, 2, object)).await;
+        shop.send_accepted_event(&event(name, kind, 2, object))
+            .await;
     };
     for one in [&bought, &other] {
         let paid = checkout(&one.checkout, "paid");

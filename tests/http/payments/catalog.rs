@@ -2,11 +2,11 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
-fn tea() -> Value {
+fn tea_price() -> Value {
     json!({ "product_name": "Tea", "label": "Pot", "amount": 300, "currency": "EUR" })
 }
 
@@ -19,7 +19,11 @@ async fn a_catalog_needs_neither_a_backend_nor_a_provider() {
     let empty = owner.get(&server, &path).await.expect(200).json();
     assert_eq!(empty, json!({ "products": [] }));
 
-    let made = owner.post(&server, &path, &tea()).await.expect(201).json();
+    let made = owner
+        .post(&server, &path, &tea_price())
+        .await
+        .expect(201)
+        .json();
     let id = text(&made["id"]);
     assert!(id.starts_with("price_") && id.len() > 20, "{id}");
     let product = text(&made["product"]["id"]);
@@ -88,7 +92,7 @@ async fn what_cannot_be_a_price_is_refused() {
         ("description", json!("x".repeat(2_001)), "description"),
         ("colour", json!("red"), "colour"),
     ] {
-        let mut body = tea();
+        let mut body = tea_price();
         body[field] = value.clone();
         let refused = owner.post(&server, &path, &body).await;
         let problem = refused.problem(400, "invalid_request");
@@ -109,7 +113,11 @@ async fn only_who_may_sees_and_sells() {
     let stranger = Owner::new(&server, "other").await;
     let project = owner.project(&server, "Shop").await;
     let price = owner
-        .post(&server, &format!("/{project}/payments/catalog"), &tea())
+        .post(
+            &server,
+            &format!("/{project}/payments/catalog"),
+            &tea_price(),
+        )
         .await;
     let price = text(&price.expect(201).json()["id"]);
     let free = "00000000-0000-7000-8000-000000000000";
@@ -122,7 +130,7 @@ async fn only_who_may_sees_and_sells() {
     ] {
         let path = |project: &str| format!("/{project}/payments/{rest}");
         let send = async |by: &Owner, project: &str| {
-            by.send(&server, method.clone(), &path(project), &tea())
+            by.send(&server, method.clone(), &path(project), &tea_price())
                 .await
         };
         send(&stranger, &project).await.problem(403, "forbidden");
@@ -133,7 +141,7 @@ async fn only_who_may_sees_and_sells() {
             &format!("/api/v1/projects{}", path(&project)),
         );
         nobody
-            .json(&tea())
+            .json(&tea_price())
             .answer()
             .await
             .problem(401, "unauthorized");
@@ -175,11 +183,11 @@ async fn a_repeated_price_is_made_once() {
             .answer()
             .await
     };
-    let first = send(&tea()).await.expect(201);
-    let again = send(&tea()).await.expect(201);
+    let first = send(&tea_price()).await.expect(201);
+    let again = send(&tea_price()).await.expect(201);
     assert_eq!(first.json(), again.json());
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
-    let mut other = tea();
+    let mut other = tea_price();
     other["amount"] = json!(301);
     send(&other).await.problem(409, "idempotency_conflict");
 }

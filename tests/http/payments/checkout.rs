@@ -2,16 +2,16 @@
 
 use http::header;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use super::provider::{Manner, checkout, event};
-use super::{Shop, form};
-use crate::account::{Owner, text};
+use super::fake_stripe::{FakeAnswer, checkout, event};
+use super::{PaymentsFixture, with_form};
+use crate::owner::{Owner, text};
 
 #[tokio::test]
 async fn a_visitor_is_sent_to_the_providers_page() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({ "description": "All of it" })).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({ "description": "All of it" })).await;
     let begun = shop
         .server
         .json("/shop/payments/checkout", &json!({ "price": price }));
@@ -81,16 +81,16 @@ async fn a_visitor_is_sent_to_the_providers_page() {
 
 #[tokio::test]
 async fn a_form_a_subscription_and_an_address_to_come_back_to() {
-    let shop = Shop::open().await;
+    let shop = PaymentsFixture::start().await;
     let price = shop
-        .price(json!({ "recurring": true, "amount": 500, "currency": "isk" }))
+        .add_price(json!({ "recurring": true, "amount": 500, "currency": "isk" }))
         .await;
     let fields = [
         ("price", price.as_str()),
         ("return_to", "/shop/read?page=2#end"),
     ];
     let host = format!("shop-acme.localhost:{}", shop.server.address().port());
-    let begun = form(shop.server.post("/shop/payments/checkout"), &fields);
+    let begun = with_form(shop.server.post("/shop/payments/checkout"), &fields);
     let begun = begun
         .header(header::HOST, &host)
         .header(header::ORIGIN, format!("http://{host}"))
@@ -125,9 +125,9 @@ async fn a_form_a_subscription_and_an_address_to_come_back_to() {
 
 #[tokio::test]
 async fn what_cannot_be_bought_says_why() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
-    let inactive = shop.price(json!({ "label": "Print" })).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
+    let inactive = shop.add_price(json!({ "label": "Print" })).await;
     let path = format!("/{}/payments/catalog/{inactive}", shop.project);
     shop.owner.delete(&shop.server, &path).await.expect(200);
     let other = shop.owner.project(&shop.server, "Other").await;
@@ -170,7 +170,7 @@ async fn what_cannot_be_bought_says_why() {
             "invalid_request",
         ),
     ] {
-        shop.ask(&body, "").await.problem(status, code);
+        shop.send_request(&body, "").await.problem(status, code);
     }
     for (name, value) in [("origin", "https://evil.example"), ("origin", "null")] {
         let post = shop
@@ -178,7 +178,7 @@ async fn what_cannot_be_bought_says_why() {
             .json("/shop/payments/checkout", &json!({ "price": price }));
         let refused = post.header(name, value).answer().await;
         refused.problem(403, "origin_refused");
-        let post = form(
+        let post = with_form(
             shop.server.post("/shop/payments/checkout"),
             &[("price", &price)],
         );
@@ -188,7 +188,7 @@ async fn what_cannot_be_bought_says_why() {
     }
     let share = shop
         .server
-        .slug(&json!({ "content": "# Hi", "type": "markdown" }))
+        .publish_slug(&json!({ "content": "# Hi", "type": "markdown" }))
         .await;
     for slug in [share.as_str(), "nowhere"] {
         let path = format!("/{slug}/payments/checkout");
@@ -225,13 +225,13 @@ async fn without_a_provider_nothing_can_be_bought() {
 
 #[tokio::test]
 async fn a_double_click_is_one_purchase_and_a_later_one_another() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
-    let first = shop.buy(&price).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
+    let first = shop.begin_checkout(&price).await;
     // The browser has its cookie by now; two clicks at once.
     let (second, third) = tokio::join!(
-        shop.buy_again(&price, &first.cookie),
-        shop.buy_again(&price, &first.cookie)
+        shop.begin_checkout_with_cookie(&price, &first.cookie),
+        shop.begin_checkout_with_cookie(&price, &first.cookie)
     );
     for again in [&second, &third] {
         assert_eq!((&again.session, &again.url), (&first.session, &first.url));
@@ -239,18 +239,21 @@ async fn a_double_click_is_one_purchase_and_a_later_one_another() {
     }
     assert_eq!(shop.provider.calls().len(), 1);
     // Another browser, another price, a later day, and whoever made a cookie up, are other purchases.
-    let other = shop.price(json!({ "label": "Print" })).await;
+    let other = shop.add_price(json!({ "label": "Print" })).await;
     let name = first.cookie.split('=').next().unwrap();
     let made_up = format!("{name}=made-up");
-    let stranger = shop.buy_again(&price, &made_up).await;
+    let stranger = shop.begin_checkout_with_cookie(&price, &made_up).await;
     assert_ne!(stranger.cookie, made_up);
-    shop.buy(&price).await;
-    shop.buy_again(&other, &first.cookie).await;
+    shop.begin_checkout(&price).await;
+    shop.begin_checkout_with_cookie(&other, &first.cookie).await;
     let elsewhere = json!({ "price": price, "return_to": "/shop/thanks" });
-    let elsewhere = shop.ask(&elsewhere, &first.cookie).await.expect(200);
+    let elsewhere = shop
+        .send_request(&elsewhere, &first.cookie)
+        .await
+        .expect(200);
     assert_ne!(text(&elsewhere.json()["session_id"]), first.session);
     shop.server.advance(61);
-    let later = shop.buy_again(&price, &first.cookie).await;
+    let later = shop.begin_checkout_with_cookie(&price, &first.cookie).await;
     assert_ne!(later.session, first.session);
     assert_eq!(
         later.cookie, first.cookie,
@@ -258,64 +261,68 @@ async fn a_double_click_is_one_purchase_and_a_later_one_another() {
     );
     assert_eq!(shop.sessions().await.len(), 6);
     // One that is paid is not bought again by a click, and one whose page is closed not led to.
-    let bought = shop.buy_again(&other, &later.cookie).await;
-    shop.tell(&event(
+    let bought = shop.begin_checkout_with_cookie(&other, &later.cookie).await;
+    shop.send_accepted_event(&event(
         "evt_1",
         "checkout.session.completed",
         1,
         &checkout(&bought.checkout, "paid"),
     ))
     .await;
-    let again = shop.buy_again(&other, &later.cookie).await;
+    let again = shop.begin_checkout_with_cookie(&other, &later.cookie).await;
     assert_ne!(again.session, bought.session);
-    shop.tell(&event(
+    shop.send_accepted_event(&event(
         "evt_2",
         "checkout.session.expired",
         2,
         &checkout(&again.checkout, "unpaid"),
     ))
     .await;
-    let anew = shop.buy_again(&other, &later.cookie).await;
+    let anew = shop.begin_checkout_with_cookie(&other, &later.cookie).await;
     assert!(anew.session != again.session && anew.session != bought.session);
 }
 
 #[tokio::test]
 async fn a_provider_that_refuses_fails_or_lies_grants_nothing() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
     let body = json!({ "price": price });
     let small = json!({ "error": { "type": "invalid_request_error", "code": "amount_too_small", "message": "Amount must be at least 50 cents" } });
     for status in [400, 402] {
-        shop.provider.next(Manner::Say(status, small.clone()));
-        let problem = shop.ask(&body, "").await.problem(400, "invalid_request");
+        shop.provider
+            .set_next_answer(FakeAnswer::Respond(status, small.clone()));
+        let problem = shop
+            .send_request(&body, "")
+            .await
+            .problem(400, "invalid_request");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("at least 50 cents"), "{detail}");
     }
     let key = json!({ "error": { "message": "Invalid API Key provided: sk_test_of_tests" } });
     for (manner, kept) in [
-        (Manner::Say(401, key), false),
-        (Manner::Say(429, Value::Null), false),
-        (Manner::Say(302, Value::Null), false),
-        (Manner::Say(409, Value::Null), true),
-        (Manner::Say(500, Value::Null), true),
-        (Manner::Say(200, json!({})), true),
+        (FakeAnswer::Respond(401, key), false),
+        (FakeAnswer::Respond(429, Value::Null), false),
+        (FakeAnswer::Respond(302, Value::Null), false),
+        (FakeAnswer::Respond(409, Value::Null), true),
+        (FakeAnswer::Respond(500, Value::Null), true),
+        (FakeAnswer::Respond(200, json!({})), true),
         (
-            Manner::Say(200, json!({ "id": "cs_x", "url": "javascript:alert(1)" })),
+            FakeAnswer::Respond(200, json!({ "id": "cs_x", "url": "javascript:alert(1)" })),
             true,
         ),
         (
-            Manner::Say(200, json!({ "id": "", "url": "https://pay.example" })),
+            FakeAnswer::Respond(200, json!({ "id": "", "url": "https://pay.example" })),
             true,
         ),
         (
-            Manner::Say(200, json!({ "id": 7, "url": "https://pay.example" })),
+            FakeAnswer::Respond(200, json!({ "id": 7, "url": "https://pay.example" })),
             true,
         ),
-        (Manner::Flood, true),
+        (FakeAnswer::Endless, true),
     ] {
         let before = shop.sessions().await.len();
-        shop.provider.next(manner.clone());
-        let refused = shop.ask(&body, "").await;
+        shop.provider.set_next_answer(manner.clone());
+        let refused = shop.send_request(&body, "").await;
         let problem = refused.problem(503, "provider_unavailable");
         assert_eq!(refused.header("retry-after"), Some("60"));
         assert!(!problem.to_string().contains("sk_test"), "{problem}");
@@ -326,24 +333,24 @@ async fn a_provider_that_refuses_fails_or_lies_grants_nothing() {
         assert!(sessions.iter().all(|one| one["status"] == "open"));
     }
     // What the owner sees and what the project's own table has is one.
-    assert_eq!(shop.mirrored().await.len(), 7);
+    assert_eq!(shop.wait_for_mirrored_rows().await.len(), 7);
 }
 
 #[tokio::test]
 async fn a_session_of_a_provider_that_fell_silent_can_be_paid_and_is_known() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
     let known = shop
-        .buy(&shop.price(json!({ "label": "Print" })).await)
+        .begin_checkout(&shop.add_price(json!({ "label": "Print" })).await)
         .await;
-    shop.provider.next(Manner::Hang);
+    shop.provider.set_next_answer(FakeAnswer::Hang);
     let click = json!({ "price": price });
-    let asked = shop.ask(&click, &known.cookie).await;
+    let asked = shop.send_request(&click, &known.cookie).await;
     asked.problem(503, "provider_unavailable");
     let silent = shop.provider.calls().pop().unwrap();
     let session = silent.form["client_reference_id"].clone();
     // The same click again asks with the same key, which the provider answers with what it had made.
-    let again = shop.buy_again(&price, &known.cookie).await;
+    let again = shop.begin_checkout_with_cookie(&price, &known.cookie).await;
     assert_eq!(again.session, session);
     let call = shop.provider.calls().pop().unwrap();
     assert_eq!(
@@ -353,18 +360,19 @@ async fn a_session_of_a_provider_that_fell_silent_can_be_paid_and_is_known() {
 
     // One whose answer never came is known by what only we write into it.
     shop.server.advance(61);
-    shop.provider.next(Manner::Say(500, Value::Null));
+    shop.provider
+        .set_next_answer(FakeAnswer::Respond(500, Value::Null));
     let click = json!({ "price": price });
-    let asked = shop.ask(&click, &known.cookie).await;
+    let asked = shop.send_request(&click, &known.cookie).await;
     asked.problem(503, "provider_unavailable");
     let lost = shop.provider.calls().pop().unwrap();
     let session = lost.form["client_reference_id"].clone();
     let mut paid = checkout("cs_unknown", "paid");
     paid["metadata"] = json!({ "svc_session": session });
-    shop.tell(&event("evt_1", "checkout.session.completed", 1, &paid))
+    shop.send_accepted_event(&event("evt_1", "checkout.session.completed", 1, &paid))
         .await;
     assert_eq!(shop.verdict(&session).await, "paid");
-    assert_eq!(shop.owned(&known.cookie).await.len(), 1);
+    assert_eq!(shop.owned_purchases(&known.cookie).await.len(), 1);
 }
 
 #[tokio::test]
@@ -373,12 +381,15 @@ async fn many_checkouts_of_a_client_are_too_many() {
         limits.checkout_burst = 2;
         limits.checkout_per_minute = 1;
     });
-    let shop = Shop::of(limits).await;
-    let price = shop.price(json!({})).await;
-    shop.buy(&price).await;
-    let last = shop.ask(&json!({ "price": price }), "").await.expect(200);
+    let shop = PaymentsFixture::with_builder(limits).await;
+    let price = shop.add_price(json!({})).await;
+    shop.begin_checkout(&price).await;
+    let last = shop
+        .send_request(&json!({ "price": price }), "")
+        .await
+        .expect(200);
     assert!(last.header("ratelimit-policy").is_some());
-    let refused = shop.ask(&json!({ "price": price }), "").await;
+    let refused = shop.send_request(&json!({ "price": price }), "").await;
     refused.problem(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("60"));
     assert_eq!(shop.provider.calls().len(), 2);

@@ -2,18 +2,18 @@
 
 use http::header;
 use serde_json::{Value, json};
-use svc_tests::{Process, until};
+use svc_tests::{Process, wait_until};
 use tempfile::TempDir;
 
-use super::provider::{Provider, SECRET, checkout, event};
-use crate::account::text;
-use crate::crashes::{Site, deed_of, points};
+use super::fake_stripe::{FakeStripe, SECRET, checkout, event};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here.
-pub(crate) const DEEDS: [&str; 3] = ["checkout", "webhook", "mirror"];
+pub(crate) const FAULT_GROUPS: [&str; 3] = ["checkout", "webhook", "mirror"];
 
-async fn begin(process: &Process, price: &str) -> Option<Value> {
+async fn begin_checkout(process: &Process, price: &str) -> Option<Value> {
     let request = process
         .client()
         .post(process.url("/shop/payments/checkout"));
@@ -23,7 +23,7 @@ async fn begin(process: &Process, price: &str) -> Option<Value> {
     answer.json().await.ok()
 }
 
-async fn tell(process: &Process, event: &Value) -> Option<u16> {
+async fn send_event(process: &Process, event: &Value) -> Option<u16> {
     let body = event.to_string();
     let now = svc_base::clock::Clock::system().now();
     let signature = svc::stripe::sign(SECRET, body.as_bytes(), now);
@@ -35,19 +35,22 @@ async fn tell(process: &Process, event: &Value) -> Option<u16> {
 #[tokio::test]
 async fn whatever_the_point_of_death_every_payment_counts_once() {
     let mut seen = 0;
-    for point in points().into_iter().filter(|p| DEEDS.contains(&deed_of(p))) {
+    for point in fault_points()
+        .into_iter()
+        .filter(|p| FAULT_GROUPS.contains(&fault_group(p)))
+    {
         seen += 1;
-        let provider = Provider::start().await;
+        let provider = FakeStripe::start().await;
         let data = TempDir::new().unwrap();
         let config = data.path().join("svc.toml");
         let data = data.path().join("data");
-        std::fs::write(&config, provider.file()).unwrap();
+        std::fs::write(&config, provider.settings_file()).unwrap();
         let arguments = ["--config", config.to_str().unwrap()];
         let create = ["namespace", "create", "acme", "--json"];
         std::fs::create_dir(&data).unwrap();
         let made = svc().run(&data, &create).await.json();
         let credential = text(&made["credential"]);
-        let site = Site {
+        let site = OwnerProcess {
             process: svc().serve(&data, &arguments).await,
             credential: &credential,
         };
@@ -65,8 +68,8 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
         let price = text(&price["id"]);
         site.process.kill().await;
 
-        let dying = svc().serve_until(Some(&point), &data, &arguments).await;
-        let begun = begin(&dying, &price).await;
+        let dying = svc().serve_to_fault(Some(&point), &data, &arguments).await;
+        let begun = begin_checkout(&dying, &price).await;
         // What the provider has made is paid, be it known here or not.
         let session = match (&begun, provider.calls().last()) {
             (Some(begun), _) => Some(text(&begun["session_id"])),
@@ -77,18 +80,18 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
         paid["metadata"] = json!({ "svc_session": session });
         let paid = event("evt_1", "checkout.session.completed", 1, &paid);
         if begun.is_some() {
-            let _ = tell(&dying, &paid).await;
+            let _ = send_event(&dying, &paid).await;
         }
-        let (status, _) = dying.ended().await;
+        let (status, _) = dying.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
-        let site = Site {
+        let site = OwnerProcess {
             process: svc().serve(&data, &arguments).await,
             credential: &credential,
         };
         // The provider sends again what was not answered, and perhaps what was.
-        assert_eq!(tell(&site.process, &paid).await, Some(200), "{point}");
-        assert_eq!(tell(&site.process, &paid).await, Some(200), "{point}");
+        assert_eq!(send_event(&site.process, &paid).await, Some(200), "{point}");
+        assert_eq!(send_event(&site.process, &paid).await, Some(200), "{point}");
         let (_, list) = site.get(&format!("/{project}/payments/sessions")).await;
         let sessions = list["sessions"].as_array().unwrap();
         assert_eq!(sessions.len(), 1, "{point}: {list}");
@@ -111,7 +114,7 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
             };
             (answer["rows"] == expected).then_some(())
         };
-        until("the table to follow", rows).await;
+        wait_until("the table to follow", rows).await;
         site.process.kill().await;
     }
     assert_eq!(seen, 9);

@@ -2,21 +2,21 @@
 
 use http::header;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use super::form;
-use crate::account::{Owner, text};
+use super::with_form;
+use crate::owner::{Owner, text};
 use crate::svc;
 
 /// A project with a page and a price, on a server under `--dev`.
-struct Trial {
+struct DevPaymentsFixture {
     server: TestServer,
     owner: Owner,
     project: String,
 }
 
-impl Trial {
-    async fn begin() -> Self {
+impl DevPaymentsFixture {
+    async fn start() -> Self {
         let builder = TestServer::builder().settings(|settings| settings.dev = true);
         let server = builder.start().await;
         let owner = Owner::new(&server, "acme").await;
@@ -30,7 +30,7 @@ impl Trial {
     }
 
     /// Begins a checkout; returns the session and the address of the page.
-    async fn buy(&self, recurring: bool) -> (String, String) {
+    async fn begin_checkout(&self, recurring: bool) -> (String, String) {
         let price = json!({ "product_name": "Handbook", "label": "PDF", "amount": 1250, "currency": "eur", "recurring": recurring });
         let path = format!("/{}/payments/catalog", self.project);
         let price = self
@@ -50,7 +50,7 @@ impl Trial {
         (text(&begun["session_id"]), path)
     }
 
-    async fn choose(&self, page: &str, outcome: &str) -> String {
+    async fn submit_outcome(&self, page: &str, outcome: &str) -> String {
         let shown = self.server.get(page).answer().await.expect(200);
         for words in ["no money moves", "12.50 EUR", "Pay", "Fail", "Cancel"] {
             assert!(shown.html().contains(words), "{words}");
@@ -60,7 +60,7 @@ impl Trial {
         let plain = shown.html().matches("<button class=\"plain\"").count();
         assert_eq!((buttons, plain), (3, 2));
         let fields = [("outcome", outcome), ("email", "ada@example.com")];
-        let chosen = form(self.server.post(page), &fields)
+        let chosen = with_form(self.server.post(page), &fields)
             .answer()
             .await
             .expect(303);
@@ -79,7 +79,7 @@ impl Trial {
         all.into_iter().find(|session| session["id"] == id).unwrap()
     }
 
-    async fn act(&self, deed: &str, session: &str) -> Value {
+    async fn run_payment_command(&self, deed: &str, session: &str) -> Value {
         let command = ["dev", "payment", deed, session, "--json"];
         self.server.command(&svc(), &command).await.json()
     }
@@ -87,26 +87,26 @@ impl Trial {
 
 #[tokio::test]
 async fn a_payment_is_tried_out_from_its_page_to_its_return() {
-    let trial = Trial::begin().await;
-    let (session, page) = trial.buy(false).await;
-    let next = trial.choose(&page, "pay").await;
+    let trial = DevPaymentsFixture::start().await;
+    let (session, page) = trial.begin_checkout(false).await;
+    let next = trial.submit_outcome(&page, "pay").await;
     assert!(next.ends_with("/shop?checkout=success#thanks"), "{next}");
     let paid = trial.session(&session).await;
     assert_eq!(
         (&paid["status"], &paid["email"]),
         (&json!("paid"), &json!("ada@example.com"))
     );
-    trial.act("dispute", &session).await;
+    trial.run_payment_command("dispute", &session).await;
     assert_eq!(trial.session(&session).await["status"], "paid");
-    let told = trial.act("refund", &session).await;
+    let told = trial.run_payment_command("refund", &session).await;
     assert_eq!(told["events"], json!(["charge.refunded"]));
     assert_eq!(trial.session(&session).await["status"], "refunded");
     let refused = ["dev", "payment", "renew", session.as_str()];
     assert!(!trial.server.command(&svc(), &refused).await.success);
 
     for (outcome, status) in [("fail", "failed"), ("cancel", "canceled")] {
-        let (session, page) = trial.buy(false).await;
-        let next = trial.choose(&page, outcome).await;
+        let (session, page) = trial.begin_checkout(false).await;
+        let next = trial.submit_outcome(&page, outcome).await;
         assert!(next.ends_with("/shop?checkout=canceled#thanks"), "{next}");
         assert_eq!(trial.session(&session).await["status"], status);
     }
@@ -114,22 +114,22 @@ async fn a_payment_is_tried_out_from_its_page_to_its_return() {
 
 #[tokio::test]
 async fn a_subscription_is_tried_out_with_its_months_even_after_a_restart() {
-    let trial = Trial::begin().await;
-    let (session, page) = trial.buy(true).await;
-    trial.choose(&page, "pay").await;
+    let trial = DevPaymentsFixture::start().await;
+    let (session, page) = trial.begin_checkout(true).await;
+    trial.submit_outcome(&page, "pay").await;
     assert_eq!(trial.session(&session).await["status"], "paid");
-    let Trial {
+    let DevPaymentsFixture {
         server,
         owner,
         project,
     } = trial;
     let server = server.restart().await;
-    let trial = Trial {
+    let trial = DevPaymentsFixture {
         server,
         owner,
         project,
     };
-    let told = trial.act("renew", &session).await;
+    let told = trial.run_payment_command("renew", &session).await;
     let expected = [
         "invoice.paid",
         "invoice_payment.paid",
@@ -137,17 +137,17 @@ async fn a_subscription_is_tried_out_with_its_months_even_after_a_restart() {
     ];
     assert_eq!(told["events"], json!(expected));
     assert_eq!(trial.session(&session).await["status"], "paid");
-    trial.act("cancel", &session).await;
+    trial.run_payment_command("cancel", &session).await;
     assert_eq!(trial.session(&session).await["status"], "canceled");
-    trial.act("refund", &session).await;
+    trial.run_payment_command("refund", &session).await;
     assert_eq!(trial.session(&session).await["status"], "refunded");
 }
 
 #[tokio::test]
 async fn only_the_command_acts_and_only_under_dev() {
-    let trial = Trial::begin().await;
-    let (session, page) = trial.buy(false).await;
-    trial.choose(&page, "pay").await;
+    let trial = DevPaymentsFixture::start().await;
+    let (session, page) = trial.begin_checkout(false).await;
+    trial.submit_outcome(&page, "pay").await;
     let path = format!("/_svc/dev/payments/{session}/refund");
     trial
         .server
@@ -161,7 +161,7 @@ async fn only_the_command_acts_and_only_under_dev() {
         .header("svc-dev", "1");
     unknown.answer().await.problem(404, "not_found");
     let call = trial.server.post("/_svc/dev/stripe/v1/checkout/sessions");
-    let call = form(call, &[("mode", "payment")]);
+    let call = with_form(call, &[("mode", "payment")]);
     assert_eq!(call.answer().await.status, 401, "its key is its server's");
     assert_eq!(trial.session(&session).await["status"], "paid");
     // A page that is not on this machine has no stand-in.

@@ -1,16 +1,16 @@
 //! Webhooks that are not the provider's, or not of now, or not about what they seem: nothing is granted.
 
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use super::Shop;
-use super::provider::{self, OLD_SECRET, SECRET, checkout, event};
+use super::PaymentsFixture;
+use super::fake_stripe::{self, OLD_SECRET, SECRET, checkout, event};
 
 #[tokio::test]
 async fn only_the_provider_is_believed_and_only_for_a_while() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
-    let bought = shop.buy(&price).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
+    let bought = shop.begin_checkout(&price).await;
     let body = event(
         "evt_1",
         "checkout.session.completed",
@@ -65,7 +65,7 @@ async fn only_the_provider_is_believed_and_only_for_a_while() {
 
 #[tokio::test]
 async fn what_is_signed_and_no_event_is_refused() {
-    let shop = Shop::open().await;
+    let shop = PaymentsFixture::start().await;
     let now = shop.server.server().app().clock.now();
     for body in [
         "",
@@ -78,19 +78,19 @@ async fn what_is_signed_and_no_event_is_refused() {
         "{\"id\":\"evt_1\",\"type\":\"charge.refunded\",\"created\":1,\"data\":{\"object\":{}}}",
         "\u{0}\u{1}",
     ] {
-        let refused = provider::send(&shop.server, body.to_owned(), SECRET, now).await;
+        let refused = fake_stripe::send_webhook(&shop.server, body.to_owned(), SECRET, now).await;
         refused.problem(400, "invalid_request");
     }
     let large = format!("{{\"id\":\"{}\"}}", "x".repeat(1 << 20));
-    let refused = provider::send(&shop.server, large, SECRET, now).await;
+    let refused = fake_stripe::send_webhook(&shop.server, large, SECRET, now).await;
     refused.problem(413, "payload_too_large");
 }
 
 #[tokio::test]
 async fn what_is_not_this_purchase_grants_nothing() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
-    let bought = shop.buy(&price).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
+    let bought = shop.begin_checkout(&price).await;
     let change = |name: &str, value: Value| {
         let mut object = checkout(&bought.checkout, "paid");
         object[name] = value;
@@ -119,19 +119,19 @@ async fn what_is_not_this_purchase_grants_nothing() {
     .enumerate()
     {
         let id = format!("evt_{number}");
-        shop.tell(&event(&id, "checkout.session.completed", 1, &object))
+        shop.send_accepted_event(&event(&id, "checkout.session.completed", 1, &object))
             .await;
         assert_eq!(shop.verdict(&bought.session).await, "open", "{object}");
-        assert_eq!(shop.owned(&bought.cookie).await, [] as [Value; 0]);
+        assert_eq!(shop.owned_purchases(&bought.cookie).await, [] as [Value; 0]);
     }
     // The provider writes currencies in lower case; in upper case they are the same.
     let same = change("currency", json!("EUR"));
-    shop.tell(&event("evt_good", "checkout.session.completed", 1, &same))
+    shop.send_accepted_event(&event("evt_good", "checkout.session.completed", 1, &same))
         .await;
     assert_eq!(shop.verdict(&bought.session).await, "paid");
     // The same event with other words changes nothing any more.
     let again = change("amount_total", json!(1));
-    shop.tell(&event("evt_good", "checkout.session.expired", 1, &again))
+    shop.send_accepted_event(&event("evt_good", "checkout.session.expired", 1, &again))
         .await;
     assert_eq!(shop.verdict(&bought.session).await, "paid");
 }
@@ -146,21 +146,21 @@ async fn the_providers_test_mode_grants_nothing_where_money_moves() {
         // A stand-in on this machine moves none.
         ("sk_live_1", "http://127.0.0.1:9", json!(false), "paid"),
     ] {
-        let shop = Shop::with(TestServer::builder(), |stripe| {
+        let shop = PaymentsFixture::with_settings(TestServer::builder(), |stripe| {
             stripe.secret_key = key.to_owned();
             stripe.api_base = base.parse().unwrap();
         })
         .await;
-        let price = shop.price(json!({})).await;
+        let price = shop.add_price(json!({})).await;
         // Nobody answers there: the session is known, and can be paid.
-        let asked = shop.ask(&json!({ "price": price }), "").await;
+        let asked = shop.send_request(&json!({ "price": price }), "").await;
         asked.problem(503, "provider_unavailable");
         let id = shop.sessions().await.remove(0)["id"].clone();
         let mut object = checkout("cs_1", "paid");
         object["metadata"] = json!({ "svc_session": id });
         let mut paid = event("evt_1", "checkout.session.completed", 1, &object);
         paid["livemode"] = livemode.clone();
-        shop.tell(&paid).await;
+        shop.send_accepted_event(&paid).await;
         let status = shop.sessions().await.remove(0)["status"].clone();
         assert_eq!(status, expected, "{key} {base} {livemode}");
     }

@@ -2,32 +2,36 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
-use super::Shop;
-use super::provider::{charge, checkout, event};
+use super::PaymentsFixture;
+use super::fake_stripe::{charge, checkout, event};
 use crate::svc;
 
 #[tokio::test]
 async fn actions_see_who_has_paid_and_write_none_of_it() {
-    let shop = Shop::open().await;
+    let shop = PaymentsFixture::start().await;
     let actions = json!({ "actions": [{ "name": "paid", "sql": "SELECT count(*) AS n FROM svc_payments WHERE status = 'paid'" }] });
     let path = format!("/{}/backend/actions", shop.project);
     shop.owner
         .send(&shop.server, Method::PUT, &path, &actions)
         .await
         .expect(200);
-    let price = shop.price(json!({})).await;
-    let bought = shop.buy(&price).await;
-    assert_eq!(shop.mirrored().await.len(), 1, "open ones too");
-    shop.tell(&event(
+    let price = shop.add_price(json!({})).await;
+    let bought = shop.begin_checkout(&price).await;
+    assert_eq!(
+        shop.wait_for_mirrored_rows().await.len(),
+        1,
+        "open ones too"
+    );
+    shop.send_accepted_event(&event(
         "evt_1",
         "checkout.session.completed",
         1,
         &checkout(&bought.checkout, "paid"),
     ))
     .await;
-    let rows = shop.mirrored().await;
+    let rows = shop.wait_for_mirrored_rows().await;
     assert_eq!(rows[0]["email"], "Ada@Example.com");
     let counted = shop
         .server
@@ -40,17 +44,17 @@ async fn actions_see_who_has_paid_and_write_none_of_it() {
 
 #[tokio::test]
 async fn another_backend_has_everything_and_a_restore_keeps_what_is_true_now() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
-    let first = shop.buy(&price).await;
-    shop.tell(&event(
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
+    let first = shop.begin_checkout(&price).await;
+    shop.send_accepted_event(&event(
         "evt_1",
         "checkout.session.completed",
         1,
         &checkout(&first.checkout, "paid"),
     ))
     .await;
-    shop.mirrored().await;
+    shop.wait_for_mirrored_rows().await;
     let history = format!("/{}/backend/history", shop.project);
     let moments = async || {
         let found = shop
@@ -63,15 +67,15 @@ async fn another_backend_has_everything_and_a_restore_keeps_what_is_true_now() {
     };
     let paid = moments().await[0]["at"].clone();
     shop.server.advance(10);
-    shop.tell(&event(
+    shop.send_accepted_event(&event(
         "evt_2",
         "charge.refunded",
         2,
         &charge(&first.checkout, 900),
     ))
     .await;
-    shop.buy(&price).await;
-    let now = shop.mirrored().await;
+    shop.begin_checkout(&price).await;
+    let now = shop.wait_for_mirrored_rows().await;
     let restore = format!("/{}/backend/restore", shop.project);
     shop.owner
         .post(&shop.server, &restore, &json!({ "at": paid }))
@@ -81,8 +85,8 @@ async fn another_backend_has_everything_and_a_restore_keeps_what_is_true_now() {
 
     let backend = format!("/{}/backend", shop.project);
     shop.owner.delete(&shop.server, &backend).await.expect(204);
-    let third = shop.buy(&price).await;
-    shop.tell(&event(
+    let third = shop.begin_checkout(&price).await;
+    shop.send_accepted_event(&event(
         "evt_3",
         "checkout.session.completed",
         3,
@@ -90,7 +94,7 @@ async fn another_backend_has_everything_and_a_restore_keeps_what_is_true_now() {
     ))
     .await;
     assert_eq!(
-        shop.owned(&third.cookie).await.len(),
+        shop.owned_purchases(&third.cookie).await.len(),
         1,
         "who has paid needs no backend"
     );
@@ -105,7 +109,7 @@ async fn another_backend_has_everything_and_a_restore_keeps_what_is_true_now() {
         .send(&shop.server, Method::PUT, &path, &page)
         .await
         .expect(200);
-    assert_eq!(shop.mirrored().await.len(), 3);
+    assert_eq!(shop.wait_for_mirrored_rows().await.len(), 3);
 }
 
 #[tokio::test]
@@ -113,8 +117,8 @@ async fn a_full_database_is_behind_says_so_and_catches_up() {
     let small = TestServer::builder()
         .limits(|limits| limits.database_bytes = 131_072)
         .system_clock();
-    let shop = Shop::of(small).await;
-    let price = shop.price(json!({})).await;
+    let shop = PaymentsFixture::with_builder(small).await;
+    let price = shop.add_price(json!({})).await;
     let query = async |sql: &str| {
         let post = shop
             .owner
@@ -127,7 +131,7 @@ async fn a_full_database_is_behind_says_so_and_catches_up() {
         while query(&sql).await.status == 200 {}
     }
     for _ in 0..40 {
-        shop.buy(&price).await;
+        shop.begin_checkout(&price).await;
     }
     let path = format!("/{}/backend", shop.project);
     let warnings = async || {
@@ -137,7 +141,7 @@ async fn a_full_database_is_behind_says_so_and_catches_up() {
             .into_iter()
             .find(|one| one["code"] == "payments_mirror_behind")
     };
-    let warning = until("the detail to warn", warnings).await;
+    let warning = wait_until("the detail to warn", warnings).await;
     assert!(
         warning["detail"]
             .as_str()
@@ -146,24 +150,24 @@ async fn a_full_database_is_behind_says_so_and_catches_up() {
         "{warning}"
     );
     query("DELETE FROM notes").await.expect(200);
-    assert_eq!(shop.mirrored().await.len(), 40);
+    assert_eq!(shop.wait_for_mirrored_rows().await.len(), 40);
     let quiet = async || warnings().await.is_none().then_some(());
-    until("the warning to go", quiet).await;
+    wait_until("the warning to go", quiet).await;
 }
 
 #[tokio::test]
 async fn deriving_anew_puts_right_what_was_wrong() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
-    let bought = shop.buy(&price).await;
-    shop.tell(&event(
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
+    let bought = shop.begin_checkout(&price).await;
+    shop.send_accepted_event(&event(
         "evt_1",
         "checkout.session.completed",
         1,
         &checkout(&bought.checkout, "paid"),
     ))
     .await;
-    let right = shop.mirrored().await;
+    let right = shop.wait_for_mirrored_rows().await;
     let app = shop.server.server().app();
     let write = app.control.write(|tx| {
         tx.execute(
@@ -195,7 +199,7 @@ async fn deriving_anew_puts_right_what_was_wrong() {
     let rebuilt = shop.server.command(&svc(), &rebuild).await.json();
     assert_eq!(rebuilt["changed"], 1);
     let same = async || (shop.rows().await == right).then_some(());
-    until("the table to be right", same).await;
+    wait_until("the table to be right", same).await;
     let none: Vec<Value> = Vec::new();
-    assert_ne!(shop.owned(&bought.cookie).await, none);
+    assert_ne!(shop.owned_purchases(&bought.cookie).await, none);
 }

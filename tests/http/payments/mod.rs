@@ -6,10 +6,10 @@ mod checkout;
 pub(crate) mod crashes;
 mod dev;
 mod endings;
+pub(crate) mod fake_stripe;
 mod hostile;
 mod mirror;
 mod orders;
-pub(crate) mod provider;
 mod recognition;
 mod recorded;
 mod webhooks;
@@ -18,31 +18,31 @@ use http::header;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use svc::config::Stripe;
-use svc_tests::{Answer, Ask, Builder, TestServer, until};
+use svc_tests::{Answer, Builder, ReadAnswer, TestServer, wait_until};
 
-use crate::account::{Owner, text};
-use provider::Provider;
+use crate::owner::{Owner, text};
+use fake_stripe::FakeStripe;
 
 /// A project with a page, a backend and a price, at a provider that records what it is asked.
-pub(crate) struct Shop {
+pub(crate) struct PaymentsFixture {
     pub(crate) server: TestServer,
-    pub(crate) provider: Provider,
+    pub(crate) provider: FakeStripe,
     pub(crate) owner: Owner,
     pub(crate) project: String,
 }
 
-impl Shop {
-    pub(crate) async fn open() -> Self {
-        Self::of(TestServer::builder()).await
+impl PaymentsFixture {
+    pub(crate) async fn start() -> Self {
+        Self::with_builder(TestServer::builder()).await
     }
 
-    pub(crate) async fn of(builder: Builder) -> Self {
-        Self::with(builder, |_| ()).await
+    pub(crate) async fn with_builder(builder: Builder) -> Self {
+        Self::with_settings(builder, |_| ()).await
     }
 
     /// Opens one with other settings of the provider.
-    pub(crate) async fn with(builder: Builder, change: impl FnOnce(&mut Stripe)) -> Self {
-        let provider = Provider::start().await;
+    pub(crate) async fn with_settings(builder: Builder, change: impl FnOnce(&mut Stripe)) -> Self {
+        let provider = FakeStripe::start().await;
         let mut settings = provider.settings();
         change(&mut settings);
         let builder = builder.settings(|all| all.stripe = Some(settings));
@@ -64,7 +64,7 @@ impl Shop {
     }
 
     /// Adds a price; returns its id.
-    pub(crate) async fn price(&self, change: Value) -> String {
+    pub(crate) async fn add_price(&self, change: Value) -> String {
         let mut body =
             json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
         for (name, value) in change.as_object().unwrap() {
@@ -76,7 +76,7 @@ impl Shop {
     }
 
     /// Asks for a checkout, with cookies.
-    pub(crate) async fn ask(&self, body: &Value, cookie: &str) -> Answer {
+    pub(crate) async fn send_request(&self, body: &Value, cookie: &str) -> Answer {
         self.server
             .json("/shop/payments/checkout", body)
             .header(header::ACCEPT, "application/json")
@@ -86,19 +86,23 @@ impl Shop {
     }
 
     /// Begins a checkout of a new visitor.
-    pub(crate) async fn buy(&self, price: &str) -> Bought {
-        self.buy_again(price, "").await
+    pub(crate) async fn begin_checkout(&self, price: &str) -> StartedCheckout {
+        self.begin_checkout_with_cookie(price, "").await
     }
 
     /// Begins a checkout of a visitor with a cookie.
-    pub(crate) async fn buy_again(&self, price: &str, cookie: &str) -> Bought {
+    pub(crate) async fn begin_checkout_with_cookie(
+        &self,
+        price: &str,
+        cookie: &str,
+    ) -> StartedCheckout {
         let answer = self
-            .ask(&json!({ "price": price }), cookie)
+            .send_request(&json!({ "price": price }), cookie)
             .await
             .expect(200);
         let begun = answer.json();
         let cookie = answer.header("set-cookie").unwrap();
-        Bought {
+        StartedCheckout {
             session: text(&begun["session_id"]),
             url: text(&begun["url"]),
             checkout: text(&begun["url"]).rsplit('/').next().unwrap().to_owned(),
@@ -107,7 +111,7 @@ impl Shop {
     }
 
     /// Asks what a visitor has paid for.
-    pub(crate) async fn owned(&self, cookie: &str) -> Vec<Value> {
+    pub(crate) async fn owned_purchases(&self, cookie: &str) -> Vec<Value> {
         let status = self.server.get("/shop/payments/status");
         let status = status.header(header::COOKIE, cookie).answer().await;
         let status = status.expect(200).json();
@@ -135,11 +139,11 @@ impl Shop {
     /// Sends an event, signed; returns the answer.
     pub(crate) async fn send(&self, event: &Value) -> Answer {
         let now = self.server.server().app().clock.now();
-        provider::send(&self.server, event.to_string(), provider::SECRET, now).await
+        fake_stripe::send_webhook(&self.server, event.to_string(), fake_stripe::SECRET, now).await
     }
 
     /// Sends an event that is taken in.
-    pub(crate) async fn tell(&self, event: &Value) {
+    pub(crate) async fn send_accepted_event(&self, event: &Value) {
         let answer = self.send(event).await.expect(200);
         assert_eq!(answer.json(), json!({ "received": true }));
     }
@@ -160,19 +164,19 @@ impl Shop {
     }
 
     /// Waits until the table says what the sessions do.
-    pub(crate) async fn mirrored(&self) -> Vec<Value> {
+    pub(crate) async fn wait_for_mirrored_rows(&self) -> Vec<Value> {
         let same = async || {
-            let mut expected: Vec<Value> = self.sessions().await.iter().map(row).collect();
+            let mut expected: Vec<Value> = self.sessions().await.iter().map(payment_row).collect();
             expected.sort_by_key(|row| text(&row["session_id"]));
             let rows = self.rows().await;
             (rows == expected).then_some(rows)
         };
-        until("svc_payments to have what the sessions say", same).await
+        wait_until("svc_payments to have what the sessions say", same).await
     }
 }
 
 /// A request with a form, as a browser sends it.
-pub(crate) fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+pub(crate) fn with_form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     let url = reqwest::Url::parse_with_params("http://x/", fields).unwrap();
     let kind = "application/x-www-form-urlencoded";
     request
@@ -181,7 +185,7 @@ pub(crate) fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestB
 }
 
 /// A session as a row of `svc_payments`.
-fn row(session: &Value) -> Value {
+fn payment_row(session: &Value) -> Value {
     json!({
         "session_id": session["id"], "price_id": session["price"], "price_label": session["price_label"],
         "amount": session["amount"], "currency": session["currency"], "user_id": session["user_id"],
@@ -191,7 +195,7 @@ fn row(session: &Value) -> Value {
 
 /// A checkout that was begun.
 #[derive(Clone, Debug)]
-pub(crate) struct Bought {
+pub(crate) struct StartedCheckout {
     pub(crate) session: String,
     pub(crate) url: String,
     /// The provider's id of it.

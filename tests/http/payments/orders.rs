@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::provider::{charge, checkout, event};
-use super::{Bought, Shop};
-use crate::account::text;
+use super::fake_stripe::{charge, checkout, event};
+use super::{PaymentsFixture, StartedCheckout};
+use crate::owner::text;
 use crate::svc;
 
 /// A generator that a test can repeat.
-struct Dice(u64);
+struct ShuffleRng(u64);
 
-impl Dice {
+impl ShuffleRng {
     fn below(&mut self, most: usize) -> usize {
         self.0 = self
             .0
@@ -27,7 +27,7 @@ impl Dice {
 }
 
 /// The events of a purchase that was paid late, partly returned, then wholly.
-fn once(id: &str) -> Vec<(&'static str, i64, Value)> {
+fn one_time_events(id: &str) -> Vec<(&'static str, i64, Value)> {
     vec![
         ("checkout.session.completed", 1, checkout(id, "unpaid")),
         (
@@ -41,18 +41,18 @@ fn once(id: &str) -> Vec<(&'static str, i64, Value)> {
 }
 
 /// The events of a subscription with renewals, an invoice of another amount, a dispute, dunning and its end.
-fn monthly(id: &str) -> Vec<(&'static str, i64, Value)> {
+fn subscription_events(id: &str) -> Vec<(&'static str, i64, Value)> {
     let mut paid = checkout(id, "paid");
     paid["payment_intent"] = Value::Null;
     paid["subscription"] = json!(format!("sub_{id}"));
     paid["invoice"] = json!(format!("in_{id}_1"));
     let subscription =
         |status: &str| json!({ "id": format!("sub_{id}"), "status": status, "metadata": {} });
-    let billed = |number: u32, amount: i64| {
+    let invoice_amounts = |number: u32, amount: i64| {
         json!({ "id": format!("in_{id}_{number}"), "currency": "eur", "total": amount, "amount_due": amount, "amount_paid": amount,
             "parent": { "subscription_details": { "subscription": format!("sub_{id}") } } })
     };
-    let invoice = |number: u32| billed(number, 900);
+    let invoice = |number: u32| invoice_amounts(number, 900);
     let by = |number: u32| {
         json!({ "id": format!("inpay_{id}_{number}"), "invoice": format!("in_{id}_{number}"),
             "payment": { "type": "payment_intent", "payment_intent": format!("pi_{id}_{number}") } })
@@ -68,7 +68,7 @@ fn monthly(id: &str) -> Vec<(&'static str, i64, Value)> {
         all.push(("customer.subscription.updated", at, subscription("active")));
     }
     // One at another amount, and a quarrel.
-    all.push(("invoice.paid", 75, billed(8, 70)));
+    all.push(("invoice.paid", 75, invoice_amounts(8, 70)));
     let dispute = json!({ "id": format!("dp_{id}"), "payment_intent": format!("pi_{id}_2") });
     all.push(("charge.dispute.created", 30, dispute.clone()));
     all.push(("charge.dispute.closed", 84, dispute));
@@ -86,14 +86,19 @@ fn monthly(id: &str) -> Vec<(&'static str, i64, Value)> {
 }
 
 /// Sends the events of a purchase in an order, some of them twice.
-async fn send(shop: &Shop, bought: &Bought, events: &[(&str, i64, Value)], order: &[usize]) {
+async fn send_in_order(
+    shop: &PaymentsFixture,
+    bought: &StartedCheckout,
+    events: &[(&str, i64, Value)],
+    order: &[usize],
+) {
     for (step, number) in order.iter().enumerate() {
         let (kind, at, object) = &events[*number];
         let id = format!("evt_{}_{number}", bought.checkout);
         let event = event(&id, kind, *at, object);
-        shop.tell(&event).await;
+        shop.send_accepted_event(&event).await;
         if step % 3 == 0 {
-            shop.tell(&event).await;
+            shop.send_accepted_event(&event).await;
         }
     }
 }
@@ -115,37 +120,37 @@ fn permutations(count: usize) -> Vec<Vec<usize>> {
 
 #[tokio::test]
 async fn every_order_comes_to_the_same_everywhere_and_so_does_deriving_anew() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
     let mut expected = Vec::new();
     // All of a purchase, and the same without its return.
     for order in permutations(4) {
-        let bought = shop.buy(&price).await;
-        send(&shop, &bought, &once(&bought.checkout), &order).await;
+        let bought = shop.begin_checkout(&price).await;
+        send_in_order(&shop, &bought, &one_time_events(&bought.checkout), &order).await;
         expected.push((bought, "refunded"));
     }
     for order in permutations(3) {
-        let bought = shop.buy(&price).await;
-        send(&shop, &bought, &once(&bought.checkout), &order).await;
+        let bought = shop.begin_checkout(&price).await;
+        send_in_order(&shop, &bought, &one_time_events(&bought.checkout), &order).await;
         expected.push((bought, "paid"));
     }
-    let monthly_price = shop.price(json!({ "recurring": true })).await;
-    let mut dice = Dice(7);
+    let monthly_price = shop.add_price(json!({ "recurring": true })).await;
+    let mut dice = ShuffleRng(7);
     for _ in 0..8 {
-        let bought = shop.buy(&monthly_price).await;
-        let events = monthly(&bought.checkout);
+        let bought = shop.begin_checkout(&monthly_price).await;
+        let events = subscription_events(&bought.checkout);
         assert_eq!(events.len(), 30);
         let mut order: Vec<usize> = (0..events.len()).collect();
         dice.shuffle(&mut order);
-        send(&shop, &bought, &events, &order).await;
+        send_in_order(&shop, &bought, &events, &order).await;
         expected.push((bought, "canceled"));
     }
     for (bought, status) in &expected {
         assert_eq!(shop.verdict(&bought.session).await, *status);
         let has = usize::from(*status == "paid");
-        assert_eq!(shop.owned(&bought.cookie).await.len(), has);
+        assert_eq!(shop.owned_purchases(&bought.cookie).await.len(), has);
     }
-    let rows = shop.mirrored().await;
+    let rows = shop.wait_for_mirrored_rows().await;
     assert_eq!(rows.len(), expected.len());
 
     let rebuilt = ["payments", "rebuild", &shop.project, "--json"];
@@ -154,7 +159,7 @@ async fn every_order_comes_to_the_same_everywhere_and_so_does_deriving_anew() {
         rebuilt,
         json!({ "project": shop.project, "sessions": expected.len(), "changed": 0 })
     );
-    assert_eq!(shop.mirrored().await, rows);
+    assert_eq!(shop.wait_for_mirrored_rows().await, rows);
 
     let events = ["payments", "events", "shop-acme", "--json"];
     let events = shop.server.command(&svc(), &events).await.json();

@@ -5,52 +5,59 @@ use serde_json::{Value, json};
 use svc_tests::TestServer;
 use svc_tests::browser::Browser;
 
-use super::{Shop, provider};
-use crate::account::text;
-use crate::visitors::Place;
+use super::{PaymentsFixture, fake_stripe};
+use crate::owner::text;
+use crate::visitors::GuestBook;
 
 /// The page's own calls, and none of another's.
-fn from(origin: &str) -> HeaderMap {
+fn origin_header(origin: &str) -> HeaderMap {
     HeaderMap::from_iter([("origin".parse().unwrap(), origin.parse().unwrap())])
 }
 
-/// A price of the house's project.
-async fn priced(place: &Place) -> String {
-    let house = &place.house;
+/// A price of the fixture's project.
+async fn create_price(guest_book: &GuestBook) -> String {
+    let fixture = &guest_book.fixture;
     let price =
         json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
-    let path = format!("/{}/payments/catalog", house.project);
-    let price = house.owner.post(&house.server, &path, &price).await;
+    let path = format!("/{}/payments/catalog", fixture.project);
+    let price = fixture.owner.post(&fixture.server, &path, &price).await;
     text(&price.expect(201).json()["id"])
 }
 
 /// Begins a checkout at the provider of the server itself.
-async fn begin(place: &Place, browser: &mut Browser, price: &str) -> Value {
-    let mut headers = from(&place.origin);
+async fn begin_checkout(guest_book: &GuestBook, browser: &mut Browser, price: &str) -> Value {
+    let mut headers = origin_header(&guest_book.origin);
     headers.insert("accept", "application/json".parse().unwrap());
     let body = json!({ "price": price }).to_string();
-    let url = place.url("/payments/checkout");
-    let begun = browser.ask(Method::POST, &url, headers, Some(body)).await;
+    let url = guest_book.url("/payments/checkout");
+    let begun = browser
+        .send_request(Method::POST, &url, headers, Some(body))
+        .await;
     begun.expect(200).json()
 }
 
 /// Buys a price, and pays with an address.
-async fn buy(place: &Place, browser: &mut Browser, price: &str, email: &str) -> String {
-    let begun = begin(place, browser, price).await;
+async fn complete_purchase(
+    guest_book: &GuestBook,
+    browser: &mut Browser,
+    price: &str,
+    email: &str,
+) -> String {
+    let begun = begin_checkout(guest_book, browser, price).await;
     let (at, page) = browser.open(&text(&begun["url"])).await;
     page.expect(200);
     let form = format!("outcome=pay&email={}", email.replace('@', "%40"));
     let back = browser.submit(&at, &form).await.expect(303);
     assert_eq!(
         back.header("location"),
-        Some(&*place.url("?checkout=success"))
+        Some(&*guest_book.url("?checkout=success"))
     );
     text(&begun["session_id"])
 }
 
-async fn owned(place: &Place, browser: &mut Browser) -> Vec<(Value, Value)> {
+async fn owned_purchases(guest_book: &GuestBook, browser: &mut Browser) -> Vec<(Value, Value)> {
     let status = browser
-        .get(&place.url("/payments/status"))
+        .get(&guest_book.url("/payments/status"))
         .await
         .expect(200);
     assert_eq!(status.header("cache-control"), Some("private, no-store"));
@@ -64,62 +71,72 @@ async fn owned(place: &Place, browser: &mut Browser) -> Vec<(Value, Value)> {
 
 #[tokio::test]
 async fn a_visitor_is_known_by_the_surest_sign() {
-    let place = Place::developing().await;
-    let house = &place.house;
-    let price = priced(&place).await;
+    let guest_book = GuestBook::with_dev_provider().await;
+    let fixture = &guest_book.fixture;
+    let price = create_price(&guest_book).await;
     let ada = "name=Ada&email=ada%40example.com";
     let bob = "name=Bob&email=bob%40example.com";
 
     // Signed in: bought with another address, and known everywhere by who they are.
-    let mut first = place.browser();
-    place.sign_in(&mut first, ada, "").await;
-    let id = place.user(&mut first).await["id"].clone();
-    let session = buy(&place, &mut first, &price, "somewhere@example.com").await;
+    let mut first = guest_book.browser();
+    guest_book.sign_in(&mut first, ada, "").await;
+    let id = guest_book.user(&mut first).await["id"].clone();
+    let session = complete_purchase(&guest_book, &mut first, &price, "somewhere@example.com").await;
     let by_id = [(json!("somewhere@example.com"), json!("user_id"))];
-    assert_eq!(owned(&place, &mut first).await, by_id);
-    let path = format!("/{}/payments/sessions", house.project);
-    let sessions = house
+    assert_eq!(owned_purchases(&guest_book, &mut first).await, by_id);
+    let path = format!("/{}/payments/sessions", fixture.project);
+    let sessions = fixture
         .owner
-        .get(&house.server, &path)
+        .get(&fixture.server, &path)
         .await
         .expect(200)
         .json();
     assert_eq!(sessions["sessions"][0]["id"], json!(session));
     assert_eq!(sessions["sessions"][0]["user_id"], id);
-    let mut elsewhere = place.browser();
-    assert_eq!(owned(&place, &mut elsewhere).await, []);
-    place.sign_in(&mut elsewhere, ada, "").await;
-    assert_eq!(owned(&place, &mut elsewhere).await, by_id);
+    let mut elsewhere = guest_book.browser();
+    assert_eq!(owned_purchases(&guest_book, &mut elsewhere).await, []);
+    guest_book.sign_in(&mut elsewhere, ada, "").await;
+    assert_eq!(owned_purchases(&guest_book, &mut elsewhere).await, by_id);
 
     // Signed out again, the browser is still the one that bought.
-    let logout = place.url("/auth/logout");
+    let logout = guest_book.url("/auth/logout");
     let out = first
-        .ask(Method::POST, &logout, from(&place.origin), None)
+        .send_request(
+            Method::POST,
+            &logout,
+            origin_header(&guest_book.origin),
+            None,
+        )
         .await;
     out.expect(204);
     let by_cookie = [(json!("somewhere@example.com"), json!("cookie"))];
-    assert_eq!(owned(&place, &mut first).await, by_cookie);
+    assert_eq!(owned_purchases(&guest_book, &mut first).await, by_cookie);
     let out = elsewhere
-        .ask(Method::POST, &logout, from(&place.origin), None)
+        .send_request(
+            Method::POST,
+            &logout,
+            origin_header(&guest_book.origin),
+            None,
+        )
         .await;
     out.expect(204);
-    assert_eq!(owned(&place, &mut elsewhere).await, []);
+    assert_eq!(owned_purchases(&guest_book, &mut elsewhere).await, []);
 
     // Bought by nobody with Bob's address, written as people do: Bob has it, once he has signed in; Ada has not.
-    let mut nobody = place.browser();
-    buy(&place, &mut nobody, &price, "BOB@Example.com").await;
-    let mut his = place.browser();
-    place.sign_in(&mut his, bob, "").await;
+    let mut nobody = guest_book.browser();
+    complete_purchase(&guest_book, &mut nobody, &price, "BOB@Example.com").await;
+    let mut his = guest_book.browser();
+    guest_book.sign_in(&mut his, bob, "").await;
     let by_email = [(json!("BOB@Example.com"), json!("email"))];
-    assert_eq!(owned(&place, &mut his).await, by_email);
-    place.sign_in(&mut elsewhere, ada, "").await;
-    assert_eq!(owned(&place, &mut elsewhere).await, by_id);
+    assert_eq!(owned_purchases(&guest_book, &mut his).await, by_email);
+    guest_book.sign_in(&mut elsewhere, ada, "").await;
+    assert_eq!(owned_purchases(&guest_book, &mut elsewhere).await, by_id);
 
     // A page of another origin is told nothing of who is signed in.
-    let stranger = from("https://evil.example");
-    let status = place.url("/payments/status");
+    let stranger = origin_header("https://evil.example");
+    let status = guest_book.url("/payments/status");
     let told = his
-        .ask(Method::GET, &status, stranger, None)
+        .send_request(Method::GET, &status, stranger, None)
         .await
         .expect(200);
     assert_eq!(told.json(), json!({ "payments": [] }));
@@ -127,17 +144,17 @@ async fn a_visitor_is_known_by_the_surest_sign() {
 
 #[tokio::test]
 async fn a_click_of_somebody_else_in_the_same_browser_is_another_purchase() {
-    let place = Place::developing().await;
-    let price = priced(&place).await;
-    let mut browser = place.browser();
+    let guest_book = GuestBook::with_dev_provider().await;
+    let price = create_price(&guest_book).await;
+    let mut browser = guest_book.browser();
     let mut begun = Vec::new();
     for who in [None, Some("ada"), Some("bob")] {
         if let Some(who) = who {
             let form = format!("name={who}&email={who}%40example.com");
-            place.sign_in(&mut browser, &form, "").await;
+            guest_book.sign_in(&mut browser, &form, "").await;
         }
-        let first = begin(&place, &mut browser, &price).await;
-        let again = begin(&place, &mut browser, &price).await;
+        let first = begin_checkout(&guest_book, &mut browser, &price).await;
+        let again = begin_checkout(&guest_book, &mut browser, &price).await;
         assert_eq!(first, again, "{who:?}: a double click");
         begun.push(text(&first["session_id"]));
     }
@@ -156,44 +173,49 @@ fn checkout_cookie(browser: &Browser) -> String {
 
 #[tokio::test]
 async fn what_a_signed_in_visitor_buys_is_not_seen_by_the_cookie_of_another() {
-    let place = Place::developing().await;
-    let price = priced(&place).await;
-    let mut attacker = place.browser();
-    begin(&place, &mut attacker, &price).await;
+    let guest_book = GuestBook::with_dev_provider().await;
+    let price = create_price(&guest_book).await;
+    let mut attacker = guest_book.browser();
+    begin_checkout(&guest_book, &mut attacker, &price).await;
     let planted = checkout_cookie(&attacker);
 
     // A sibling has set its own cookie in the browser of the victim.
-    let mut victim = place.browser();
+    let mut victim = guest_book.browser();
     let mut cookie = attacker.cookies.last().unwrap().clone();
     cookie.line = String::new();
     victim.cookies.push(cookie);
-    place
+    guest_book
         .sign_in(&mut victim, "name=Eve&email=eve%40example.com", "")
         .await;
-    buy(&place, &mut victim, &price, "somewhere@example.com").await;
+    complete_purchase(&guest_book, &mut victim, &price, "somewhere@example.com").await;
     assert_ne!(checkout_cookie(&victim), planted);
-    assert_eq!(owned(&place, &mut attacker).await, []);
+    assert_eq!(owned_purchases(&guest_book, &mut attacker).await, []);
     let by_id = [(json!("somewhere@example.com"), json!("user_id"))];
-    assert_eq!(owned(&place, &mut victim).await, by_id);
+    assert_eq!(owned_purchases(&guest_book, &mut victim).await, by_id);
 
     // Each checkout has a fresh one, a second click on the same button too, and all of them are found by the last.
-    place.house.server.advance(1);
+    guest_book.fixture.server.advance(1);
     let before = checkout_cookie(&victim);
-    let first = begin(&place, &mut victim, &price).await;
+    let first = begin_checkout(&guest_book, &mut victim, &price).await;
     let between = checkout_cookie(&victim);
-    let again = begin(&place, &mut victim, &price).await;
+    let again = begin_checkout(&guest_book, &mut victim, &price).await;
     assert_eq!(first, again);
     let after = checkout_cookie(&victim);
     assert!(before != between && between != after && before != after);
     let (at, _) = victim.open(&text(&again["url"])).await;
     let paid = victim.submit(&at, "outcome=pay&email=second%40example.com");
     paid.await.expect(303);
-    let logout = place.url("/auth/logout");
-    let out = victim.ask(Method::POST, &logout, from(&place.origin), None);
+    let logout = guest_book.url("/auth/logout");
+    let out = victim.send_request(
+        Method::POST,
+        &logout,
+        origin_header(&guest_book.origin),
+        None,
+    );
     out.await.expect(204);
     let by_cookie = |email: &str| (json!(email), json!("cookie"));
     assert_eq!(
-        owned(&place, &mut victim).await,
+        owned_purchases(&guest_book, &mut victim).await,
         [
             by_cookie("second@example.com"),
             by_cookie("somewhere@example.com")
@@ -203,51 +225,53 @@ async fn what_a_signed_in_visitor_buys_is_not_seen_by_the_cookie_of_another() {
 
 #[tokio::test]
 async fn what_was_bought_before_signing_in_moves_to_the_fresh_cookie() {
-    let place = Place::developing().await;
-    let price = priced(&place).await;
-    let mut browser = place.browser();
-    buy(&place, &mut browser, &price, "first@example.com").await;
+    let guest_book = GuestBook::with_dev_provider().await;
+    let price = create_price(&guest_book).await;
+    let mut browser = guest_book.browser();
+    complete_purchase(&guest_book, &mut browser, &price, "first@example.com").await;
     let former = checkout_cookie(&browser);
-    place.house.server.advance(1);
-    place
+    guest_book.fixture.server.advance(1);
+    guest_book
         .sign_in(&mut browser, "name=Ada&email=ada%40example.com", "")
         .await;
-    buy(&place, &mut browser, &price, "second@example.com").await;
+    complete_purchase(&guest_book, &mut browser, &price, "second@example.com").await;
     let all = [
         (json!("second@example.com"), json!("user_id")),
         (json!("first@example.com"), json!("cookie")),
     ];
-    assert_eq!(owned(&place, &mut browser).await, all);
-    let mut elsewhere = place.browser();
+    assert_eq!(owned_purchases(&guest_book, &mut browser).await, all);
+    let mut elsewhere = guest_book.browser();
     let headers = HeaderMap::from_iter([("cookie".parse().unwrap(), former.parse().unwrap())]);
-    let status = place.url("/payments/status");
-    let told = elsewhere.ask(Method::GET, &status, headers, None).await;
+    let status = guest_book.url("/payments/status");
+    let told = elsewhere
+        .send_request(Method::GET, &status, headers, None)
+        .await;
     assert_eq!(told.expect(200).json(), json!({ "payments": [] }));
 }
 
 #[tokio::test]
 async fn an_address_is_the_same_in_the_cases_of_ascii_alone() {
-    let place = Place::developing().await;
-    let price = priced(&place).await;
-    let mut payer = place.browser();
+    let guest_book = GuestBook::with_dev_provider().await;
+    let price = create_price(&guest_book).await;
+    let mut payer = guest_book.browser();
     // The first letter is the Kelvin sign, whose lower case is `k`.
-    buy(&place, &mut payer, &price, "%E2%84%AAate@example.com").await;
-    let mut kate = place.browser();
-    place
+    complete_purchase(&guest_book, &mut payer, &price, "%E2%84%AAate@example.com").await;
+    let mut kate = guest_book.browser();
+    guest_book
         .sign_in(&mut kate, "name=Kate&email=kate%40example.com", "")
         .await;
-    assert_eq!(owned(&place, &mut kate).await, []);
-    buy(&place, &mut payer, &price, "KATE@EXAMPLE.com").await;
+    assert_eq!(owned_purchases(&guest_book, &mut kate).await, []);
+    complete_purchase(&guest_book, &mut payer, &price, "KATE@EXAMPLE.com").await;
     let by_email = [(json!("KATE@EXAMPLE.com"), json!("email"))];
-    assert_eq!(owned(&place, &mut kate).await, by_email);
+    assert_eq!(owned_purchases(&guest_book, &mut kate).await, by_email);
 }
 
 #[tokio::test]
 async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_former_one() {
     let builder = TestServer::builder()
         .settings(|settings| settings.base_url = Some("https://svc.test".parse().unwrap()));
-    let shop = Shop::of(builder).await;
-    let price = shop.price(json!({})).await;
+    let shop = PaymentsFixture::with_builder(builder).await;
+    let price = shop.add_price(json!({})).await;
     let bought = async |cookie: &str| {
         let headers = [
             ("host", "svc.test"),
@@ -259,16 +283,16 @@ async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_forme
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let begun = svc_tests::Ask::answer(request).await.expect(200);
+        let begun = svc_tests::ReadAnswer::answer(request).await.expect(200);
         let line = begun.header("set-cookie").unwrap().to_owned();
         let checkout = text(&begun.json()["url"])
             .rsplit('/')
             .next()
             .unwrap()
             .to_owned();
-        let paid = provider::checkout(&checkout, "paid");
+        let paid = fake_stripe::checkout(&checkout, "paid");
         let id = format!("evt_{checkout}");
-        shop.tell(&provider::event(
+        shop.send_accepted_event(&fake_stripe::event(
             &id,
             "checkout.session.completed",
             10,
@@ -277,10 +301,13 @@ async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_forme
         .await;
         line
     };
-    let owned = async |cookie: &str| {
+    let owned_purchases = async |cookie: &str| {
         let status = shop.server.get("/shop/payments/status");
         let status = status.header("host", "svc.test").header("cookie", cookie);
-        let status = svc_tests::Ask::answer(status).await.expect(200).json();
+        let status = svc_tests::ReadAnswer::answer(status)
+            .await
+            .expect(200)
+            .json();
         status["payments"].as_array().unwrap().len()
     };
     let line = bought("").await;
@@ -289,7 +316,10 @@ async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_forme
     }
     let own = line.split(';').next().unwrap();
     let former = own.strip_prefix("__Host-").expect("the prefix");
-    assert_eq!((owned(own).await, owned(former).await), (1, 0));
+    assert_eq!(
+        (owned_purchases(own).await, owned_purchases(former).await),
+        (1, 0)
+    );
 
     // As if it had been bought before.
     let app = shop.server.server().app();
@@ -298,12 +328,18 @@ async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_forme
         Ok::<_, svc::control::Error>(())
     });
     before.await.unwrap();
-    assert_eq!((owned(own).await, owned(former).await), (0, 1));
+    assert_eq!(
+        (owned_purchases(own).await, owned_purchases(former).await),
+        (0, 1)
+    );
     // A sibling may have set it, so that nothing new is seen by it.
     let fresh = bought(former).await;
     let fresh = fresh.split(';').next().unwrap();
     assert_ne!(fresh, own);
-    assert_eq!((owned(fresh).await, owned(former).await), (1, 1));
-    assert_eq!(owned(&format!("{fresh}; {former}")).await, 2);
-    assert_eq!(owned(&format!("{fresh}; {fresh}")).await, 0);
+    assert_eq!(
+        (owned_purchases(fresh).await, owned_purchases(former).await),
+        (1, 1)
+    );
+    assert_eq!(owned_purchases(&format!("{fresh}; {former}")).await, 2);
+    assert_eq!(owned_purchases(&format!("{fresh}; {fresh}")).await, 0);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use svc::outbound::Outbound;
 use svc::stripe::{NewCheckout, PlanCheckout, Purchase, Stripe};
 
-use super::provider::{Manner, Provider};
+use super::fake_stripe::{FakeAnswer, FakeStripe};
 
 fn checkout(recurring: bool) -> NewCheckout {
     let back = |outcome: &str| format!("http://localhost:8080/shop?checkout={outcome}");
@@ -27,10 +27,16 @@ fn checkout(recurring: bool) -> NewCheckout {
 
 #[tokio::test]
 async fn every_call_is_as_it_was_recorded() {
-    let provider = Provider::start().await;
+    let provider = FakeStripe::start().await;
     let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
-    stripe.create_checkout(&checkout(false), "once").await.unwrap();
-    stripe.create_checkout(&checkout(true), "monthly").await.unwrap();
+    stripe
+        .create_checkout(&checkout(false), "once")
+        .await
+        .unwrap();
+    stripe
+        .create_checkout(&checkout(true), "monthly")
+        .await
+        .unwrap();
     let plan = PlanCheckout {
         workspace: "01a1ff0b-0540-7000-8000-000000000002",
         price: "price_1Qpro",
@@ -62,11 +68,14 @@ async fn every_call_is_as_it_was_recorded() {
 
 #[tokio::test]
 async fn an_address_that_the_provider_does_not_take_is_left_to_the_visitor() {
-    let provider = Provider::start().await;
+    let provider = FakeStripe::start().await;
     let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
     let error = json!({ "error": { "type": "invalid_request_error", "code": "email_invalid", "param": "customer_email" } });
-    provider.next(Manner::Say(400, error));
-    stripe.create_checkout(&checkout(false), "once").await.unwrap();
+    provider.set_next_answer(FakeAnswer::Respond(400, error));
+    stripe
+        .create_checkout(&checkout(false), "once")
+        .await
+        .unwrap();
     let [with, without] = &provider.calls()[..] else {
         panic!("two calls")
     };

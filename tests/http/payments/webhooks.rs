@@ -2,18 +2,18 @@
 
 use http::header;
 use serde_json::{Value, json};
-use svc_tests::Ask;
+use svc_tests::ReadAnswer;
 
-use super::Shop;
-use super::provider::{charge, checkout, event};
-use crate::account::text;
+use super::PaymentsFixture;
+use super::fake_stripe::{charge, checkout, event};
+use crate::owner::text;
 
 #[tokio::test]
 async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
-    let first = shop.buy(&price).await;
-    assert_eq!(shop.owned(&first.cookie).await, [] as [Value; 0]);
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
+    let first = shop.begin_checkout(&price).await;
+    assert_eq!(shop.owned_purchases(&first.cookie).await, [] as [Value; 0]);
     // Coming back from the provider's page proves nothing.
     shop.server
         .get("/shop?checkout=success")
@@ -28,10 +28,10 @@ async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {
         &checkout(&first.checkout, "paid"),
     );
     shop.server.advance(5);
-    shop.tell(&paid).await;
-    shop.tell(&paid).await;
+    shop.send_accepted_event(&paid).await;
+    shop.send_accepted_event(&paid).await;
     assert_eq!(
-        shop.owned(&first.cookie).await,
+        shop.owned_purchases(&first.cookie).await,
         [json!({
             "price": price, "status": "paid", "amount": 900, "currency": "eur", "email": "Ada@Example.com",
             "created_at": "2026-11-20T12:00:00.000Z", "matched_by": "cookie",
@@ -42,14 +42,14 @@ async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {
     assert_eq!(session["updated_at"], "2026-11-20T12:00:05.000Z");
 
     // Another browser, another frontend's cookie, and a cookie that is too old say nothing.
-    assert_eq!(shop.owned("").await, [] as [Value; 0]);
+    assert_eq!(shop.owned_purchases("").await, [] as [Value; 0]);
     shop.owner
         .frontend(&shop.server, &shop.project, "annex")
         .await;
     let annex = shop.server.get("/annex/payments/status");
     let annex = annex.header(header::COOKIE, &first.cookie);
     assert_eq!(
-        svc_tests::Ask::answer(annex).await.json(),
+        svc_tests::ReadAnswer::answer(annex).await.json(),
         json!({ "payments": [] })
     );
     let app = shop.server.server().app();
@@ -58,22 +58,22 @@ async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {
     let renamed = shop.server.get("/annex/payments/status");
     let renamed = renamed.header(header::COOKIE, format!("svc_checkout_{annex}={value}"));
     assert_eq!(
-        svc_tests::Ask::answer(renamed).await.json(),
+        svc_tests::ReadAnswer::answer(renamed).await.json(),
         json!({ "payments": [] })
     );
 
     // A later purchase of the same is not touched by the first one's return.
     shop.server.advance(100);
-    let second = shop.buy_again(&price, &first.cookie).await;
-    shop.tell(&event(
+    let second = shop.begin_checkout_with_cookie(&price, &first.cookie).await;
+    shop.send_accepted_event(&event(
         "evt_2",
         "checkout.session.completed",
         20,
         &checkout(&second.checkout, "paid"),
     ))
     .await;
-    assert_eq!(shop.owned(&first.cookie).await.len(), 2);
-    shop.tell(&event(
+    assert_eq!(shop.owned_purchases(&first.cookie).await.len(), 2);
+    shop.send_accepted_event(&event(
         "evt_3",
         "charge.refunded",
         30,
@@ -81,11 +81,11 @@ async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {
     ))
     .await;
     assert_eq!(
-        shop.owned(&first.cookie).await.len(),
+        shop.owned_purchases(&first.cookie).await.len(),
         2,
         "a part is not all"
     );
-    shop.tell(&event(
+    shop.send_accepted_event(&event(
         "evt_4",
         "charge.dispute.created",
         31,
@@ -93,30 +93,30 @@ async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {
     ))
     .await;
     assert_eq!(
-        shop.owned(&first.cookie).await.len(),
+        shop.owned_purchases(&first.cookie).await.len(),
         2,
         "a dispute is not lost"
     );
-    shop.tell(&event(
+    shop.send_accepted_event(&event(
         "evt_5",
         "charge.refunded",
         32,
         &charge(&first.checkout, 900),
     ))
     .await;
-    assert_eq!(shop.owned(&first.cookie).await.len(), 1);
+    assert_eq!(shop.owned_purchases(&first.cookie).await.len(), 1);
     assert_eq!(shop.verdict(&first.session).await, "refunded");
     assert_eq!(shop.verdict(&second.session).await, "paid");
 
     // Thirty days after the last checkout the cookie is forgotten here, too.
     shop.server.advance(30 * 24 * 3600 + 1);
-    assert_eq!(shop.owned(&first.cookie).await, [] as [Value; 0]);
+    assert_eq!(shop.owned_purchases(&first.cookie).await, [] as [Value; 0]);
 }
 
 #[tokio::test]
 async fn every_kind_of_event_is_taken_in_and_counts_for_what_it_says() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
     for (kind, payment_status, expected) in [
         ("checkout.session.completed", "paid", "paid"),
         ("checkout.session.completed", "unpaid", "open"),
@@ -126,9 +126,9 @@ async fn every_kind_of_event_is_taken_in_and_counts_for_what_it_says() {
         ("checkout.session.expired", "unpaid", "canceled"),
         ("checkout.session.renamed", "paid", "open"),
     ] {
-        let bought = shop.buy(&price).await;
+        let bought = shop.begin_checkout(&price).await;
         let id = format!("evt_{}_{kind}", bought.checkout);
-        shop.tell(&event(
+        shop.send_accepted_event(&event(
             &id,
             kind,
             1,
@@ -142,17 +142,17 @@ async fn every_kind_of_event_is_taken_in_and_counts_for_what_it_says() {
         );
     }
     // Types that nothing depends on are answered, whatever they hold.
-    shop.tell(&event("evt_x", "balance.available", 1, &Value::Null))
+    shop.send_accepted_event(&event("evt_x", "balance.available", 1, &Value::Null))
         .await;
-    shop.tell(&event("evt_y", "customer.created", 1, &json!({ "id": 7 })))
+    shop.send_accepted_event(&event("evt_y", "customer.created", 1, &json!({ "id": 7 })))
         .await;
 }
 
 #[tokio::test]
 async fn a_subscription_lasts_until_it_ends() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({ "recurring": true })).await;
-    let bought = shop.buy(&price).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({ "recurring": true })).await;
+    let bought = shop.begin_checkout(&price).await;
     let mut paid = checkout(&bought.checkout, "paid");
     paid["payment_intent"] = Value::Null;
     paid["subscription"] = json!("sub_1");
@@ -224,7 +224,7 @@ async fn a_subscription_lasts_until_it_ends() {
         ("charge.refunded", 12, returned("pi_2"), "refunded"),
     ];
     for (number, (kind, at, object, expected)) in steps.into_iter().enumerate() {
-        shop.tell(&event(&format!("evt_{number}"), kind, at, &object))
+        shop.send_accepted_event(&event(&format!("evt_{number}"), kind, at, &object))
             .await;
         assert_eq!(
             shop.verdict(&bought.session).await,
@@ -233,7 +233,7 @@ async fn a_subscription_lasts_until_it_ends() {
         );
         let has = usize::from(expected == "paid");
         assert_eq!(
-            shop.owned(&bought.cookie).await.len(),
+            shop.owned_purchases(&bought.cookie).await.len(),
             has,
             "{number}: {kind}"
         );
@@ -242,41 +242,41 @@ async fn a_subscription_lasts_until_it_ends() {
 
 #[tokio::test]
 async fn what_comes_before_its_session_is_known_counts_later() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
     // The stand-in numbers its checkouts.
-    shop.tell(&event(
+    shop.send_accepted_event(&event(
         "evt_2",
         "charge.refunded",
         30,
         &charge("cs_test_1", 900),
     ))
     .await;
-    shop.tell(&event(
+    shop.send_accepted_event(&event(
         "evt_1",
         "checkout.session.completed",
         10,
         &checkout("cs_test_1", "paid"),
     ))
     .await;
-    let bought = shop.buy(&price).await;
+    let bought = shop.begin_checkout(&price).await;
     assert_eq!(bought.checkout, "cs_test_1");
     assert_eq!(shop.verdict(&bought.session).await, "refunded");
 }
 
 #[tokio::test]
 async fn events_of_nobody_are_forgotten_and_those_of_an_ended_project_too() {
-    let shop = Shop::open().await;
-    let price = shop.price(json!({})).await;
-    let bought = shop.buy(&price).await;
-    shop.tell(&event(
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
+    let bought = shop.begin_checkout(&price).await;
+    shop.send_accepted_event(&event(
         "evt_1",
         "checkout.session.completed",
         10,
         &checkout(&bought.checkout, "paid"),
     ))
     .await;
-    shop.tell(&event(
+    shop.send_accepted_event(&event(
         "evt_2",
         "charge.refunded",
         10,
@@ -301,6 +301,6 @@ async fn events_of_nobody_are_forgotten_and_those_of_an_ended_project_too() {
     let project = format!("/{}", shop.project);
     shop.owner.delete(&shop.server, &project).await.expect(204);
     let empty = async || (count().await == (0, 0)).then_some(());
-    svc_tests::until("nothing of the project to be left", empty).await;
+    svc_tests::wait_until("nothing of the project to be left", empty).await;
     assert_eq!(text(&json!(price)), price);
 }

@@ -4,7 +4,7 @@ use super::*;
 
 use svc_tests::browser::Browser;
 
-use crate::visitors::Place;
+use crate::visitors::GuestBook;
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -79,14 +79,14 @@ async fn a_label_rests_however_its_project_ends() {
 
 #[tokio::test]
 async fn a_label_with_visitors_rests_for_good() {
-    let place = Place::developing().await;
-    let (server, owner) = (&place.house.server, &place.house.owner);
-    let path = format!("/{}", place.house.project);
-    let mut browser: Browser = place.browser();
-    place
+    let guest_book = GuestBook::with_dev_provider().await;
+    let (server, owner) = (&guest_book.fixture.server, &guest_book.fixture.owner);
+    let path = format!("/{}", guest_book.fixture.project);
+    let mut browser: Browser = guest_book.browser();
+    guest_book
         .sign_in(&mut browser, "name=Ada&email=ada%40a.example", "")
         .await;
-    let user = place.user(&mut browser).await;
+    let user = guest_book.user(&mut browser).await;
     // Who was erased was there all the same.
     let visitor = format!("{path}/visitors/{}", text(&user["id"]));
     owner.delete(server, &visitor).await.expect(204);

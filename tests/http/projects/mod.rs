@@ -6,9 +6,9 @@ mod origins;
 use http::Method;
 use serde_json::{Value, json};
 use svc::workspaces::Plan;
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 #[tokio::test]
 async fn a_project_is_made_listed_changed_and_deleted() {
@@ -69,7 +69,7 @@ async fn a_project_is_made_listed_changed_and_deleted() {
             .expect(204);
         (slug == "room").then_some(())
     };
-    until("the slug to be free", free).await;
+    wait_until("the slug to be free", free).await;
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn host_labels_are_unique_and_usable() {
 async fn plans_have_their_limits() {
     let server = TestServer::start().await;
     for (name, plan, most) in [("small", Plan::Free, 1), ("large", Plan::Pro, 5)] {
-        let owner = Owner::on(&server, name, plan).await;
+        let owner = Owner::with_plan(&server, name, plan).await;
         let mut last = String::new();
         for number in 0..most {
             last = owner.project(&server, &format!("Number {number}")).await;
@@ -262,26 +262,26 @@ async fn a_project_ends_with_all_that_is_in_it() {
         let made = owner.frontend(&server, &other, "room").await;
         (text(&made["slug"]) == "room").then_some(())
     };
-    until("the slug to be free", free).await;
+    wait_until("the slug to be free", free).await;
 }
 
 #[tokio::test]
 async fn a_repeated_request_makes_one_project() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    let ask = |body: Value| {
+    let send_request = |body: Value| {
         let request = owner.request(&server, Method::POST, "/api/v1/projects");
         request.header("idempotency-key", "k").json(&body).answer()
     };
-    let first = ask(json!({ "name": "Once" })).await.expect(201);
-    let again = ask(json!({ "name": "Once" })).await.expect(201);
+    let first = send_request(json!({ "name": "Once" })).await.expect(201);
+    let again = send_request(json!({ "name": "Once" })).await.expect(201);
     assert_eq!(first.header("location"), first.json()["url"].as_str());
     assert_eq!(again.header("location"), first.header("location"));
     assert_eq!(
         (again.json(), again.header("idempotency-replayed")),
         (first.json(), Some("true"))
     );
-    ask(json!({ "name": "Twice" }))
+    send_request(json!({ "name": "Twice" }))
         .await
         .problem(409, "idempotency_conflict");
     assert_eq!(

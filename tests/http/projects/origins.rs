@@ -62,17 +62,17 @@ async fn a_projects_origin_leads_to_its_home_else_to_its_oldest_page() {
 async fn a_projects_origin_has_its_own_frontends_and_nothing_else() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    let (house, shop) = (
+    let (fixture, shop) = (
         owner.project(&server, "House").await,
         owner.project(&server, "Shop").await,
     );
     let port = server.address().port();
     let home = format!("house-acme.localhost:{port}");
     assert_eq!(server.get_raw(&home, "/").await.status, 404);
-    owner.frontend(&server, &house, "room").await;
+    owner.frontend(&server, &fixture, "room").await;
     owner.frontend(&server, &shop, "till").await;
     server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
 
     let root = server.get_raw(&home, "/").await.expect(302);
@@ -126,7 +126,7 @@ async fn a_projects_origin_has_its_own_frontends_and_nothing_else() {
         !share.text().contains("<script"),
         "a quick share has no runtime"
     );
-    owner.frontend(&server, &house, "hall").await;
+    owner.frontend(&server, &fixture, "hall").await;
     let root = server.get_raw(&home, "/").await.expect(302);
     assert_eq!(root.header("location"), Some("/room"), "the oldest stays");
 }
@@ -184,7 +184,7 @@ async fn five_thousand_members_end_while_pages_are_served() {
             .unwrap();
         (left == 0).then_some(())
     };
-    until("all members to be gone", ended).await;
+    wait_until("all members to be gone", ended).await;
     let again = owner.frontend(&server, &long, "member-4999").await;
     assert_eq!(again["slug"], "member-4999");
 }
@@ -198,24 +198,24 @@ async fn a_client_who_hangs_up_and_repeats_gets_one_project() {
     let rows = rusqlite::Connection::open(server.data().join("control.db")).unwrap();
     rows.execute_batch("BEGIN IMMEDIATE").unwrap();
     let body = json!({ "name": "Once" });
-    let ask = || {
+    let send_request = || {
         let request = owner.request(&server, Method::POST, "/api/v1/projects");
         request.header("idempotency-key", "k").json(&body).answer()
     };
     let running = || !server.server().app().idempotency.is_idle();
-    let begun = until("the first request to run", async || running().then_some(()));
+    let begun = wait_until("the first request to run", async || running().then_some(()));
     tokio::select! {
-        _ = ask() => panic!("it is answered before it is written"),
+        _ = send_request() => panic!("it is answered before it is written"),
         () = begun => {}
     }
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    ask().await.problem(409, "idempotency_conflict");
+    send_request().await.problem(409, "idempotency_conflict");
     rows.execute_batch("ROLLBACK").unwrap();
-    until("the first request to end", async || {
+    wait_until("the first request to end", async || {
         (!running()).then_some(())
     })
     .await;
-    let again = ask().await.expect(201);
+    let again = send_request().await.expect(201);
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     let listed = owner.get(&server, "").await.json();
     assert_eq!(listed["projects"].as_array().unwrap().len(), 1);

@@ -10,13 +10,15 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use http::header;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, http_client, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, http_client, wait_until};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use self::programs::{CADDY, Kind, NGINX, Place, Running, free_port, installed};
-use crate::account::{Owner, text};
+use self::programs::{
+    CADDY, NGINX, ProxyFolder, ProxyProgram, RunningProxy, find_program, free_port,
+};
+use crate::owner::{Owner, text};
 
 const HOST: &str = "share.example.com";
 const SITES: &str = "pages.example.com";
@@ -25,16 +27,16 @@ const SITES: &str = "pages.example.com";
 const PROJECT: &str = "house-acme.pages.example.com";
 
 /// A server, its owner's project, and a proxy in front.
-struct Site {
+struct ProxiedServer {
     server: TestServer,
     owner: Owner,
-    place: Place,
-    _proxy: Running,
+    folder: ProxyFolder,
+    _proxy: RunningProxy,
 }
 
-impl Site {
-    async fn start(kind: &Kind) -> Option<Self> {
-        let program = installed(kind.program)?;
+impl ProxiedServer {
+    async fn start(kind: &ProxyProgram) -> Option<Self> {
+        let program = find_program(kind.program)?;
         let (http, https) = (free_port(), free_port());
         let server = TestServer::builder().settings(|settings| {
             settings.base_url = Some(format!("https://{HOST}:{https}").parse().unwrap());
@@ -44,12 +46,12 @@ impl Site {
         });
         let server = server.start().await;
         let owner = Owner::new(&server, "acme").await;
-        let place = Place::new(server.address(), http, https);
-        let proxy = Running::start(kind, &program, &place);
+        let folder = ProxyFolder::new(server.address(), http, https);
+        let proxy = RunningProxy::start(kind, &program, &folder);
         let site = Self {
             server,
             owner,
-            place,
+            folder,
             _proxy: proxy,
         };
         let client = site.client(1);
@@ -57,17 +59,17 @@ impl Site {
             let answer = client.get(site.url(HOST, "/readyz")).send().await.ok()?;
             (answer.status() == 200).then_some(())
         };
-        until(&format!("{} to serve", kind.program), ready).await;
+        wait_until(&format!("{} to serve", kind.program), ready).await;
         Some(site)
     }
 
     /// A client at an address of its own: 127.0.0.`number`.
     fn client(&self, number: u8) -> Client {
-        self.building(number).build().unwrap()
+        self.client_builder(number).build().unwrap()
     }
 
-    fn building(&self, number: u8) -> reqwest::ClientBuilder {
-        let proxy = SocketAddr::from((Ipv4Addr::LOCALHOST, self.place.https));
+    fn client_builder(&self, number: u8) -> reqwest::ClientBuilder {
+        let proxy = SocketAddr::from((Ipv4Addr::LOCALHOST, self.folder.https));
         http_client()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -78,7 +80,7 @@ impl Site {
     }
 
     fn url(&self, host: &str, path: &str) -> String {
-        format!("https://{host}:{}{path}", self.place.https)
+        format!("https://{host}:{}{path}", self.folder.https)
     }
 
     async fn share(&self, client: &Client, claimed: &str) -> Answer {
@@ -88,7 +90,7 @@ impl Site {
     }
 
     /// A project with a page `room` whose backend has rooms and an action.
-    async fn furnish(&self) {
+    async fn populate(&self) {
         let project = self.owner.project(&self.server, "House").await;
         let backend = json!({ "ddl": "CREATE TABLE notes (text)", "realtime": true });
         let path = format!("/{project}/backend");
@@ -107,36 +109,36 @@ impl Site {
     }
 }
 
-async fn what_has_to_come_through_does(kind: Kind) {
-    let Some(site) = Site::start(&kind).await else {
+async fn check_everything_passes(kind: ProxyProgram) {
+    let Some(site) = ProxiedServer::start(&kind).await else {
         return;
     };
-    site.furnish().await;
-    pages(&site).await;
-    too_large(&site).await;
-    clients(&site).await;
-    events(&site).await;
-    sockets(&site).await;
+    site.populate().await;
+    check_pages(&site).await;
+    check_too_large_body(&site).await;
+    check_client_buckets(&site).await;
+    check_events(&site).await;
+    check_sockets(&site).await;
 }
 
 /// Pages of both hosts, as the server has compressed and tagged them, and the way from `http`.
-async fn pages(site: &Site) {
+async fn check_pages(site: &ProxiedServer) {
     let client = site.client(1);
     for url in [site.url(HOST, "/"), site.url(PROJECT, "/room")] {
-        let ask = || client.get(&url).header(header::ACCEPT_ENCODING, "br");
-        let page = ask().answer().await.expect(200);
+        let send_request = || client.get(&url).header(header::ACCEPT_ENCODING, "br");
+        let page = send_request().answer().await.expect(200);
         assert_eq!(page.header("content-encoding"), Some("br"), "{url}");
         let etag = page.header("etag").unwrap();
         assert!(etag.starts_with('"') && etag.ends_with("-br\""), "{etag}");
-        ask()
+        send_request()
             .header(header::IF_NONE_MATCH, etag)
             .answer()
             .await
             .expect(304);
     }
-    let plain = SocketAddr::from((Ipv4Addr::LOCALHOST, site.place.http));
-    let plain = site.building(1).resolve(HOST, plain).build().unwrap();
-    let url = format!("http://{HOST}:{}/room?a=1", site.place.http);
+    let plain = SocketAddr::from((Ipv4Addr::LOCALHOST, site.folder.http));
+    let plain = site.client_builder(1).resolve(HOST, plain).build().unwrap();
+    let url = format!("http://{HOST}:{}/room?a=1", site.folder.http);
     let answer = plain.get(url).answer().await.expect(308);
     let there = answer.header("location").unwrap().to_owned();
     assert!(there.starts_with(&format!("https://{HOST}")), "{there}");
@@ -147,7 +149,7 @@ async fn pages(site: &Site) {
 }
 
 /// A body that is too large is the server's to refuse.
-async fn too_large(site: &Site) {
+async fn check_too_large_body(site: &ProxiedServer) {
     let most = 1 << 20;
     let client = site.client(2);
     let send = async |bytes: usize| {
@@ -162,7 +164,7 @@ async fn too_large(site: &Site) {
 }
 
 /// Each client has its own bucket, whatever it says of itself.
-async fn clients(site: &Site) {
+async fn check_client_buckets(site: &ProxiedServer) {
     let (one, other) = (site.client(3), site.client(4));
     for number in 1..=3 {
         let shared = site.share(&one, &format!("9.9.9.{number}")).await;
@@ -174,14 +176,14 @@ async fn clients(site: &Site) {
     site.share(&other, "127.0.0.3").await.expect(201);
 }
 
-async fn write(site: &Site, client: &Client, note: &str) {
+async fn write(site: &ProxiedServer, client: &Client, note: &str) {
     let call = json!({ "action": "write", "params": { "text": note } });
     let url = site.url(PROJECT, "/room/api/op");
     client.post(url).json(&call).answer().await.expect(200);
 }
 
 /// Server-sent events come when they are sent, and not when the stream has ended.
-async fn events(site: &Site) {
+async fn check_events(site: &ProxiedServer) {
     let client = site.client(5);
     let url = site.url(PROJECT, "/room/api/live?action=all");
     let stream = client.get(url).header(header::ACCEPT, "text/event-stream");
@@ -201,7 +203,7 @@ async fn events(site: &Site) {
 }
 
 /// The next envelope that a member of a room hears.
-async fn hear<S>(socket: &mut WebSocketStream<S>) -> Value
+async fn next_envelope<S>(socket: &mut WebSocketStream<S>) -> Value
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
@@ -222,8 +224,8 @@ fn upgrade(request: RequestBuilder, origin: &str) -> RequestBuilder {
 }
 
 /// Two members of a room hear each other, and a page of another origin is refused.
-async fn sockets(site: &Site) {
-    let client = site.building(6).http1_only().build().unwrap();
+async fn check_sockets(site: &ProxiedServer) {
+    let client = site.client_builder(6).http1_only().build().unwrap();
     let url = site.url(PROJECT, "/room/ws?room=hall");
     let origin = site.url(PROJECT, "");
     let join = async || {
@@ -231,14 +233,14 @@ async fn sockets(site: &Site) {
         assert_eq!(answer.status(), 101);
         let stream = answer.upgrade().await.unwrap();
         let mut socket = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
-        assert_eq!(hear(&mut socket).await["type"], "svc:welcome");
+        assert_eq!(next_envelope(&mut socket).await["type"], "svc:welcome");
         socket
     };
     let (mut one, mut other) = (join().await, join().await);
     let message = json!({ "v": 1, "type": "say", "data": "hello" });
     one.send(Message::text(message.to_string())).await.unwrap();
     let heard = loop {
-        let heard = hear(&mut other).await;
+        let heard = next_envelope(&mut other).await;
         if heard["type"] == "say" {
             break heard;
         }
@@ -250,10 +252,10 @@ async fn sockets(site: &Site) {
 
 #[tokio::test]
 async fn caddy_hands_everything_on() {
-    what_has_to_come_through_does(CADDY).await;
+    check_everything_passes(CADDY).await;
 }
 
 #[tokio::test]
 async fn nginx_hands_everything_on() {
-    what_has_to_come_through_does(NGINX).await;
+    check_everything_passes(NGINX).await;
 }

@@ -9,15 +9,15 @@ use tempfile::TempDir;
 use super::{HOST, SITES};
 
 /// A proxy: its program, its file, and how both come to run on ports of ours.
-pub(super) struct Kind {
+pub(super) struct ProxyProgram {
     pub(super) program: &'static str,
-    settle: fn(&Place) -> String,
+    configure: fn(&ProxyFolder) -> String,
     arguments: fn(&Path) -> Vec<String>,
 }
 
-pub(super) const CADDY: Kind = Kind {
+pub(super) const CADDY: ProxyProgram = ProxyProgram {
     program: "caddy",
-    settle: caddyfile,
+    configure: caddyfile,
     arguments: |file| {
         let file = file.to_str().unwrap().to_owned();
         ["run", "--adapter", "caddyfile", "--config"]
@@ -28,9 +28,9 @@ pub(super) const CADDY: Kind = Kind {
     },
 };
 
-pub(super) const NGINX: Kind = Kind {
+pub(super) const NGINX: ProxyProgram = ProxyProgram {
     program: "nginx",
-    settle: nginx_conf,
+    configure: nginx_conf,
     arguments: |file| {
         let home = file.parent().unwrap().to_str().unwrap().to_owned();
         vec![
@@ -43,54 +43,54 @@ pub(super) const NGINX: Kind = Kind {
 };
 
 /// Where a proxy runs.
-pub(super) struct Place {
+pub(super) struct ProxyFolder {
     home: TempDir,
     server: SocketAddr,
     pub(super) http: u16,
     pub(super) https: u16,
 }
 
-impl Place {
+impl ProxyFolder {
     /// A place in front of a server, with a certificate for its names.
     pub(super) fn new(server: SocketAddr, http: u16, https: u16) -> Self {
-        let place = Self {
+        let folder = Self {
             home: TempDir::new().unwrap(),
             server,
             http,
             https,
         };
-        certify(&place);
-        place
+        write_certificate(&folder);
+        folder
     }
 
     /// A path in its folder.
-    fn at(&self, name: &str) -> String {
+    fn path_of(&self, name: &str) -> String {
         self.home.path().join(name).display().to_string()
     }
 
     /// A file of ours, which speaks to our server and has our certificate.
-    fn settled(&self, file: &str) -> String {
+    fn adapt_file(&self, file: &str) -> String {
         file.replace("127.0.0.1:8080", &self.server.to_string())
-            .replace("/etc/ssl/svc/", &self.at(""))
+            .replace("/etc/ssl/svc/", &self.path_of(""))
     }
 }
 
-fn caddyfile(place: &Place) -> String {
-    let (http, https) = (place.http, place.https);
+fn caddyfile(folder: &ProxyFolder) -> String {
+    let (http, https) = (folder.http, folder.https);
     format!(
         "{{\n\tadmin off\n\tlocal_certs\n\tskip_install_trust\n\tdefault_bind 127.0.0.1\n\thttp_port {http}\n\thttps_port {https}\n\tstorage file_system {}\n}}\n{}",
-        place.at("storage"),
-        place.settled(include_str!("../../../docs/proxy/Caddyfile"))
+        folder.path_of("storage"),
+        folder.adapt_file(include_str!("../../../docs/proxy/Caddyfile"))
     )
 }
 
-fn nginx_conf(place: &Place) -> String {
-    let (http, https) = (place.http, place.https);
+fn nginx_conf(folder: &ProxyFolder) -> String {
+    let (http, https) = (folder.http, folder.https);
     let file = include_str!("../../../docs/proxy/nginx.conf");
     let lines = file.lines().filter(|line| !line.contains("[::]"));
     let file = lines.collect::<Vec<_>>().join("\n");
-    let file = place
-        .settled(&file)
+    let file = folder
+        .adapt_file(&file)
         .replace("listen 80;", &format!("listen 127.0.0.1:{http};"))
         .replace("listen 443 ", &format!("listen 127.0.0.1:{https} "));
     assert!(file.contains(&format!(":{https} ssl http2;")), "{file}");
@@ -100,33 +100,33 @@ fn nginx_conf(place: &Place) -> String {
         ""
     };
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|name| format!("{name}_temp_path {};", place.at(name)));
+        .map(|name| format!("{name}_temp_path {};", folder.path_of(name)));
     format!(
         "daemon off; {user} pid {}; error_log stderr;\nevents {{}}\nhttp {{ access_log off; {}\n{file}\n}}\n",
-        place.at("pid"),
+        folder.path_of("pid"),
         temporary.concat()
     )
 }
 
 /// A proxy that runs. Dropping it ends it.
-pub(super) struct Running(Child);
+pub(super) struct RunningProxy(Child);
 
-impl Running {
-    pub(super) fn start(kind: &Kind, program: &Path, place: &Place) -> Self {
-        let file = place.home.path().join("proxy.conf");
-        std::fs::write(&file, (kind.settle)(place)).unwrap();
+impl RunningProxy {
+    pub(super) fn start(kind: &ProxyProgram, program: &Path, folder: &ProxyFolder) -> Self {
+        let file = folder.home.path().join("proxy.conf");
+        std::fs::write(&file, (kind.configure)(folder)).unwrap();
         let mut command = Command::new(program);
         command
             .args((kind.arguments)(&file))
-            .env("HOME", place.home.path())
+            .env("HOME", folder.home.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(place.at("log")).unwrap());
+            .stderr(std::fs::File::create(folder.path_of("log")).unwrap());
         Self(command.spawn().unwrap())
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProxy {
     fn drop(&mut self) {
         // nginx ends its workers when it is asked to end, and leaves them when it is killed.
         let id = rustix::process::Pid::from_child(&self.0);
@@ -140,7 +140,7 @@ pub(super) fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-pub(super) fn installed(program: &str) -> Option<PathBuf> {
+pub(super) fn find_program(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap();
     let mut folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     let found = folders.find_map(|folder| Some(folder.join(program)).filter(|file| file.is_file()));
@@ -150,15 +150,15 @@ pub(super) fn installed(program: &str) -> Option<PathBuf> {
 }
 
 /// A certificate that nobody trusts, for all names of the site.
-fn certify(place: &Place) {
+fn write_certificate(folder: &ProxyFolder) {
     let names = format!("subjectAltName=DNS:{HOST},DNS:*.{SITES}");
     let subject = format!("/CN={HOST}");
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt"])
         .args(["ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
         .args(["-subj", &subject, "-addext", &names])
-        .args(["-keyout", &place.at("privkey.pem")])
-        .args(["-out", &place.at("fullchain.pem")])
+        .args(["-keyout", &folder.path_of("privkey.pem")])
+        .args(["-out", &folder.path_of("fullchain.pem")])
         .stderr(Stdio::null())
         .status()
         .unwrap();

@@ -6,19 +6,19 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 
 /// A frontend with a history.
-struct History {
+struct RevisionsFixture {
     owner: Owner,
     /// Path below `/api/v1/projects`.
     path: String,
     slug: &'static str,
 }
 
-impl History {
+impl RevisionsFixture {
     async fn new(server: &TestServer) -> Self {
         let owner = Owner::new(server, "acme").await;
         let project = owner.project(server, "House").await;
@@ -86,7 +86,7 @@ impl History {
 #[tokio::test]
 async fn every_transition_is_as_the_table_says() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let frontend = history
         .owner
         .get(&server, &history.path)
@@ -204,7 +204,7 @@ async fn every_transition_is_as_the_table_says() {
 #[tokio::test]
 async fn a_release_shows_its_own_message_else_its_revisions() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let one = history.active(&server).await;
     let path = format!("{}/revisions", history.path);
     let draft = json!({ "base_revision_id": one, "content": "# Two", "message": "We open" });
@@ -240,7 +240,7 @@ async fn a_release_shows_its_own_message_else_its_revisions() {
 #[tokio::test]
 async fn drafts_deduplicate_by_content_and_title() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let base = history.active(&server).await;
     let path = format!("{}/revisions", history.path);
     let draft = async |content: &str, title: &str| {
@@ -270,7 +270,7 @@ async fn drafts_deduplicate_by_content_and_title() {
 #[tokio::test]
 async fn edits_say_what_did_not_fit() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let base = history.active(&server).await;
     let path = format!("{}/revisions", history.path);
     let edit = async |edits: Value| {
@@ -318,7 +318,7 @@ async fn edits_say_what_did_not_fit() {
 #[tokio::test]
 async fn promoting_a_draft_that_is_behind_says_what_it_drops() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let promote = async |revision: &str| {
         let active = history.active(&server).await;
         let body = json!({ "revision_id": revision, "expected_active_revision_id": active });

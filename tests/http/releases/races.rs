@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn of_many_promotes_with_one_expectation_one_wins() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let base = history.active(&server).await;
     let mut drafts = Vec::new();
     for number in 0..50 {
@@ -50,7 +50,7 @@ async fn of_many_frontends_with_one_wish_each_gets_a_slug() {
 #[tokio::test]
 async fn readers_see_one_revision_at_a_time() {
     let server = TestServer::start().await;
-    let history = History::new(&server).await;
+    let history = RevisionsFixture::new(&server).await;
     let one = history.active(&server).await;
     let two = history.draft(&server, "# Two").await;
     let page = format!("/{}", history.slug);

@@ -4,27 +4,30 @@ use super::*;
 
 #[tokio::test]
 async fn seven_days_are_kept_and_no_more() {
-    let house = with_guests(TestServer::start().await).await;
-    house.moments().await;
-    house.server.advance(6 * 24 * 3600);
-    house.arrive("Mary").await;
-    assert_eq!(house.moments().await.len(), 5);
-    house.restored(&at(0.0)).await;
-    house.server.advance(2 * 24 * 3600);
-    house.forget_old().await;
-    let moments = house.moments().await;
+    let fixture = with_guests(TestServer::start().await).await;
+    fixture.moments().await;
+    fixture.server.advance(6 * 24 * 3600);
+    fixture.add_guest("Mary").await;
+    assert_eq!(fixture.moments().await.len(), 5);
+    fixture.restore_ok(&time_at(0.0)).await;
+    fixture.server.advance(2 * 24 * 3600);
+    fixture.expire_history().await;
+    let moments = fixture.moments().await;
     assert_eq!(
         moments.len(),
         3,
         "what was there then, Mary, and the restore: {moments:?}"
     );
-    assert_eq!(moments[2], at(3.0), "it was so until Mary came");
-    house.restore(&at(2.0)).await.problem(404, "not_found");
-    house.server.advance(30 * 24 * 3600);
-    house.forget_old().await;
-    assert_eq!(house.moments().await.len(), 1);
+    assert_eq!(moments[2], time_at(3.0), "it was so until Mary came");
+    fixture
+        .restore(&time_at(2.0))
+        .await
+        .problem(404, "not_found");
+    fixture.server.advance(30 * 24 * 3600);
+    fixture.expire_history().await;
+    assert_eq!(fixture.moments().await.len(), 1);
     assert!(
-        house.guests().await.is_empty(),
+        fixture.guest_names().await.is_empty(),
         "what is there is never too old"
     );
 }
@@ -34,49 +37,52 @@ async fn nothing_is_kept_where_none_is_wanted_or_there_is_no_room() {
     let off = TestServer::builder().limits(|limits| limits.history_bytes = 0);
     let full = TestServer::builder().limits(|limits| limits.history_bytes = 1000);
     for builder in [off, full] {
-        let house = with_guests(builder.start().await).await;
-        let history = house.history("").await.expect(200).json();
+        let fixture = with_guests(builder.start().await).await;
+        let history = fixture.history("").await.expect(200).json();
         assert_eq!(
             history,
             json!({ "oldest": null, "newest": null, "bytes": 0, "moments": [], "next_before": null })
         );
-        house.restore(&at(1.0)).await.problem(404, "not_found");
-        assert_eq!(house.guests().await.len(), 3);
+        fixture
+            .restore(&time_at(1.0))
+            .await
+            .problem(404, "not_found");
+        assert_eq!(fixture.guest_names().await.len(), 3);
     }
     // Switched off, what there was goes; switched on, it begins anew.
-    let mut house = with_guests(TestServer::start().await).await;
-    house.server = house
+    let mut fixture = with_guests(TestServer::start().await).await;
+    fixture.server = fixture
         .server
         .restart_with(|s| s.limits.history_bytes = 0)
         .await;
-    house.arrive("Mary").await;
-    let id = text(&house.detail().await["id"]);
-    let files = disk::names(&house.server.data().join("backends").join(&id));
+    fixture.add_guest("Mary").await;
+    let id = text(&fixture.detail().await["id"]);
+    let files = disk::names(&fixture.server.data().join("backends").join(&id));
     assert!(
         !files.iter().any(|name| name.ends_with(".history")),
         "{files:?}"
     );
-    house.server = house
+    fixture.server = fixture
         .server
         .restart_with(|s| s.limits.history_bytes = 1 << 26)
         .await;
-    assert_eq!(house.moments().await, [at(4.0)]);
+    assert_eq!(fixture.moments().await, [time_at(4.0)]);
 }
 
 /// Visitors who read beside a restore see what was before or what is after, and what they write is in neither half.
 #[tokio::test]
 async fn visitors_beside_a_restore_see_one_state_or_the_other() {
-    let house = House::new("CREATE TABLE pairs (n INTEGER, half INTEGER)").await;
+    let fixture = ProjectFixture::new("CREATE TABLE pairs (n INTEGER, half INTEGER)").await;
     let add = "INSERT INTO pairs VALUES (:n, 1), (:n, 2)";
     let look = "SELECT count(*) AS n, sum(half = 1) AS first FROM pairs";
-    house.define(&[("add", add), ("look", look)]).await;
-    house.done("add", &json!({ "n": 0 })).await;
+    fixture.define(&[("add", add), ("look", look)]).await;
+    fixture.call_ok("add", &json!({ "n": 0 })).await;
     let mut visitors = tokio::task::JoinSet::new();
     let (stop, stopped) = tokio::sync::watch::channel(false);
     for visitor in 0..4 {
         let add = json!({ "action": "add", "params": { "n": visitor } });
-        let add = house.server.json("/room/api/op", &add);
-        let look = house
+        let add = fixture.server.json("/room/api/op", &add);
+        let look = fixture
             .server
             .json("/room/api/op", &json!({ "action": "look" }));
         let stopped = stopped.clone();
@@ -94,15 +100,15 @@ async fn visitors_beside_a_restore_see_one_state_or_the_other() {
         });
     }
     for _ in 0..10 {
-        house.server.advance(1);
-        let moments = house.moments().await;
-        let restored = house.restored(&moments[moments.len() / 2]).await;
-        house.restored(&text(&restored["previous"])).await;
+        fixture.server.advance(1);
+        let moments = fixture.moments().await;
+        let restored = fixture.restore_ok(&moments[moments.len() / 2]).await;
+        fixture.restore_ok(&text(&restored["previous"])).await;
     }
     stop.send(true).unwrap();
     let turns = visitors.join_all().await;
     assert!(turns.iter().all(|turns| *turns > 0), "{turns:?}");
-    let detail = house.detail().await;
+    let detail = fixture.detail().await;
     let ledger = detail["migrations"].as_array().unwrap();
     let versions: Vec<_> = ledger
         .iter()
@@ -134,7 +140,7 @@ async fn history_outlives_a_kill() {
     };
     let seed = async |site: &crate::crashes::Site<'_>, n: u64| {
         let sql = json!({ "ddl": format!("INSERT INTO t VALUES ({n})") });
-        let answer = site.ask(Method::PATCH, &backend, Some(sql)).await;
+        let answer = site.send_request(Method::PATCH, &backend, Some(sql)).await;
         assert_eq!(answer.expect("it answers").0, 200);
     };
     let history = format!("{backend}/history");
@@ -166,6 +172,6 @@ async fn history_outlives_a_kill() {
         assert_eq!(found["errors"], json!([]));
         (found["leftovers"] == json!([])).then_some(())
     };
-    until("nothing to be left over", sound).await;
+    wait_until("nothing to be left over", sound).await;
     site.process.kill().await;
 }

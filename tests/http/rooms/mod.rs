@@ -7,44 +7,44 @@ mod numbers;
 mod owner;
 mod presence;
 mod quotas;
+mod random_frames;
 mod relay;
-mod thrown;
 mod upgrade;
 
 use serde_json::{Value, json};
 use svc_tests::{Builder, Socket, TestServer};
 
-use crate::account::text;
-use crate::house::{GUESTS, House};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture};
 
-/// A house whose backend has rooms, with the frontend `room`.
-async fn house() -> House {
-    house_on(TestServer::builder()).await
+/// A fixture whose backend has rooms, with the frontend `room`.
+async fn start_fixture() -> ProjectFixture {
+    start_fixture_with(TestServer::builder()).await
 }
 
-/// Makes a house on a server of one's own.
-pub(crate) async fn house_on(builder: Builder) -> House {
-    let house = House::on(builder.start().await, GUESTS).await;
-    switch(&house, true).await;
-    house
+/// Creates a fixture on a given server.
+pub(crate) async fn start_fixture_with(builder: Builder) -> ProjectFixture {
+    let fixture = ProjectFixture::on_server(builder.start().await, GUESTS).await;
+    set_realtime(&fixture, true).await;
+    fixture
 }
 
-/// Opens or closes the rooms of a house.
-async fn switch(house: &House, realtime: bool) -> Value {
+/// Opens or closes the rooms of a fixture.
+async fn set_realtime(fixture: &ProjectFixture, realtime: bool) -> Value {
     let body = json!({ "realtime": realtime });
-    let answer = house.send(http::Method::PATCH, "", &body).await;
+    let answer = fixture.send(http::Method::PATCH, "", &body).await;
     answer.expect(200).json()
 }
 
 /// Joins a room through the page `room`; answers the socket and the client's id.
-pub(crate) async fn join(house: &House, room: &str) -> (Socket, String) {
-    join_by(house, "room", room).await
+pub(crate) async fn join(fixture: &ProjectFixture, room: &str) -> (Socket, String) {
+    join_page(fixture, "room", room).await
 }
 
 /// Joins through another page.
-async fn join_by(house: &House, slug: &str, room: &str) -> (Socket, String) {
+async fn join_page(fixture: &ProjectFixture, slug: &str, room: &str) -> (Socket, String) {
     let path = format!("/{slug}/ws?room={room}");
-    let mut socket = house.server.socket(&path, &[]).await.unwrap();
+    let mut socket = fixture.server.socket(&path, &[]).await.unwrap();
     let welcome = socket.envelope().await;
     assert_eq!(welcome["type"], "svc:welcome", "{welcome}");
     let id = text(&welcome["data"]["client_id"]);

@@ -1,35 +1,35 @@
 //! Numbers of rooms for operators.
 
 use serde_json::json;
-use svc_tests::{Hall, Socket, TestServer, until};
+use svc_tests::{RealtimeServer, Socket, TestServer, wait_until};
 
 use crate::svc;
 
 #[tokio::test]
 async fn what_happens_in_rooms_is_counted() {
     let _warm = TestServer::start().await.stop().await;
-    let hall = Hall::start(
+    let server = RealtimeServer::start(
         svc(),
         "outbound_queue = 8\nmessages_per_second = 100000\n",
         &[],
     )
     .await;
     let join = async || {
-        let address = hall.process.address();
+        let address = server.process.address();
         let mut socket = Socket::open(address, "/room/ws?room=a", &[]).await.unwrap();
-        socket.until("svc:welcome").await;
+        socket.wait_for_envelope("svc:welcome").await;
         socket
     };
     let (mut ada, mut bob, slow) = (join().await, join().await, join().await);
     for n in 0..5 {
-        ada.say("n", json!(n)).await;
-        bob.until("n").await;
+        ada.send_envelope("n", json!(n)).await;
+        bob.wait_for_envelope("n").await;
     }
-    ada.say("svc:forged", json!(1)).await;
-    ada.until("svc:error").await;
-    let counted = async |name: &str| hall.number(name).await;
+    ada.send_envelope("svc:forged", json!(1)).await;
+    ada.wait_for_envelope("svc:error").await;
+    let counted = async |name: &str| server.metric(name).await;
     let settled = async || (counted("svc_room_sockets").await == 3).then_some(());
-    until("the sockets to be counted", settled).await;
+    wait_until("the sockets to be counted", settled).await;
     for (name, number) in [
         ("svc_rooms", 1),
         ("svc_room_joins_total", 3),
@@ -43,19 +43,19 @@ async fn what_happens_in_rooms_is_counted() {
     // A client that reads nothing fills its queue, and what waits there is thrown away.
     let filling = "x".repeat(15_000);
     let listening = tokio::spawn(async move {
-        bob.until("svc:leave").await;
+        bob.wait_for_envelope("svc:leave").await;
         bob
     });
     let dropped = async || {
-        ada.say("n", json!(filling)).await;
+        ada.send_envelope("n", json!(filling)).await;
         (counted("svc_room_drops_total").await > 0).then_some(())
     };
-    until("the queue to be full", dropped).await;
+    wait_until("the queue to be full", dropped).await;
     // One that is on its way already is not thrown away.
     assert!((8..=9).contains(&counted("svc_room_drops_total").await));
     assert_eq!(counted("svc_room_queue_longest").await, 8);
     let _bob = listening.await.unwrap();
     drop(slow);
     let left = async || (counted("svc_room_sockets").await == 2).then_some(());
-    until("the slow one to be gone", left).await;
+    wait_until("the slow one to be gone", left).await;
 }

@@ -4,61 +4,61 @@ use std::collections::BTreeSet;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::Value;
-use svc_tests::{Heard, Socket, TestServer, until};
+use svc_tests::{Socket, SocketEvent, TestServer, wait_until};
 use tokio::task::JoinSet;
 
-use super::{house_on, join};
-use crate::account::text;
-use crate::house::House;
+use super::{join, start_fixture_with};
+use crate::owner::text;
+use crate::project_fixture::ProjectFixture;
 
 /// How many sit in the large room.
 const CROWD: usize = 80;
 
-/// A house for crowds of whom nobody listens all the time, so that nobody answers pings.
-async fn hall() -> House {
+/// A fixture for crowds of whom nobody listens all the time, so that nobody answers pings.
+async fn start_crowd_fixture() -> ProjectFixture {
     let limits = |limits: &mut svc::config::Limits| {
         limits.sockets_per_backend = 10_000;
         limits.ping_seconds = 10_000;
         limits.pong_seconds = 10_000;
     };
-    house_on(TestServer::builder().limits(limits)).await
+    start_fixture_with(TestServer::builder().limits(limits)).await
 }
 
-async fn crowded() -> (House, Vec<(Socket, String)>) {
-    let house = hall().await;
+async fn start_crowd() -> (ProjectFixture, Vec<(Socket, String)>) {
+    let fixture = start_crowd_fixture().await;
     let mut crowd = Vec::new();
     for _ in 0..CROWD {
         // Each is told at once, because the last telling was a while ago.
-        house.server.advance(1);
-        crowd.push(join(&house, "hall").await);
+        fixture.server.advance(1);
+        crowd.push(join(&fixture, "hall").await);
     }
-    house.server.advance(1);
-    (house, crowd)
+    fixture.server.advance(1);
+    (fixture, crowd)
 }
 
 /// Opens a socket that is not welcomed yet.
-async fn come(house: &House) -> Socket {
-    house
+async fn open_unwelcomed_socket(fixture: &ProjectFixture) -> Socket {
+    fixture
         .server
         .socket("/room/ws?room=hall", &[])
         .await
         .unwrap()
 }
 
-async fn counted(house: &House, sockets: usize) {
-    let seen = async || (house.detail().await["realtime"]["sockets"] == sockets).then_some(());
-    until("the sockets to be counted", seen).await;
+async fn wait_for_socket_count(fixture: &ProjectFixture, sockets: usize) {
+    let seen = async || (fixture.detail().await["realtime"]["sockets"] == sockets).then_some(());
+    wait_until("the sockets to be counted", seen).await;
 }
 
 #[tokio::test]
 async fn many_who_reload_at_once_are_told_in_one_piece() {
-    let (house, crowd) = crowded().await;
+    let (fixture, crowd) = start_crowd().await;
     // One stays to watch; it has heard of everybody who came so far.
     let mut crowd = crowd.into_iter();
     let (mut watcher, _) = crowd.next().unwrap();
-    watcher.all().await;
+    watcher.drain_envelopes().await;
     // The first change after a quiet while is told at once; all others wait, because the clock stands still.
-    let mut first = come(&house).await;
+    let mut first = open_unwelcomed_socket(&fixture).await;
     assert_eq!(first.envelope().await["type"], "svc:welcome");
     let left: BTreeSet<String> = crowd
         .map(|(socket, id)| {
@@ -66,20 +66,20 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
             id
         })
         .collect();
-    counted(&house, 2).await;
+    wait_for_socket_count(&fixture, 2).await;
     let mut back = Vec::new();
     for _ in 0..CROWD {
-        back.push(come(&house).await);
+        back.push(open_unwelcomed_socket(&fixture).await);
     }
-    counted(&house, 2 + CROWD).await;
-    let told = watcher.all().await;
+    wait_for_socket_count(&fixture, 2 + CROWD).await;
+    let told = watcher.drain_envelopes().await;
     assert_eq!(
         told.len(),
         2,
         "one join and one presence, not {}",
         told.len()
     );
-    house.server.advance(1);
+    fixture.server.advance(1);
     // Everybody who came back is welcomed as one of all, and is told nothing of the others who came with it.
     let mut frames = 0;
     let mut ids = BTreeSet::new();
@@ -88,7 +88,7 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
         assert_eq!(welcome["type"], "svc:welcome");
         assert_eq!(welcome["data"]["members"], 2 + CROWD);
         ids.insert(text(&welcome["data"]["client_id"]));
-        let rest = socket.all().await;
+        let rest = socket.drain_envelopes().await;
         assert_eq!(rest.len(), 1, "{rest:?}");
         assert_eq!(rest[0]["data"]["members"], 2 + CROWD);
         frames += 2;
@@ -99,7 +99,7 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
         2 * CROWD * CROWD
     );
     // Who stayed hears of each, and then how many there are.
-    let told = watcher.all().await;
+    let told = watcher.drain_envelopes().await;
     let of = |kind: &str| -> BTreeSet<String> {
         let events = told.iter().filter(|event| event["type"] == kind);
         events
@@ -114,17 +114,17 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
 
 #[tokio::test]
 async fn who_comes_and_goes_between_two_tellings_is_never_heard_of() {
-    let (house, mut crowd) = crowded().await;
+    let (fixture, mut crowd) = start_crowd().await;
     let mut watcher = crowd.pop().unwrap().0;
-    watcher.all().await;
-    let _first = come(&house).await;
-    counted(&house, CROWD + 1).await;
-    let brief = come(&house).await;
-    counted(&house, CROWD + 2).await;
+    watcher.drain_envelopes().await;
+    let _first = open_unwelcomed_socket(&fixture).await;
+    wait_for_socket_count(&fixture, CROWD + 1).await;
+    let brief = open_unwelcomed_socket(&fixture).await;
+    wait_for_socket_count(&fixture, CROWD + 2).await;
     drop(brief);
-    counted(&house, CROWD + 1).await;
-    house.server.advance(1);
-    let told = watcher.all().await;
+    wait_for_socket_count(&fixture, CROWD + 1).await;
+    fixture.server.advance(1);
+    let told = watcher.drain_envelopes().await;
     let kinds: Vec<&Value> = told.iter().map(|event| &event["type"]).collect();
     assert_eq!(kinds, ["svc:join", "svc:presence"], "only the first");
     assert_eq!(told[1]["data"]["members"], CROWD + 1);
@@ -132,18 +132,18 @@ async fn who_comes_and_goes_between_two_tellings_is_never_heard_of() {
 
 #[tokio::test]
 async fn who_speaks_before_it_is_told_of_is_heard_after() {
-    let (house, mut crowd) = crowded().await;
+    let (fixture, mut crowd) = start_crowd().await;
     let mut watcher = crowd.pop().unwrap().0;
-    let _first = come(&house).await;
-    let mut eager = come(&house).await;
-    eager.say("eager", serde_json::json!(1)).await;
-    eager.say("eager", serde_json::json!(2)).await;
-    counted(&house, CROWD + 2).await;
-    house.server.advance(1);
+    let _first = open_unwelcomed_socket(&fixture).await;
+    let mut eager = open_unwelcomed_socket(&fixture).await;
+    eager.send_envelope("eager", serde_json::json!(1)).await;
+    eager.send_envelope("eager", serde_json::json!(2)).await;
+    wait_for_socket_count(&fixture, CROWD + 2).await;
+    fixture.server.advance(1);
     let id = text(&eager.envelope().await["data"]["client_id"]);
     let mut seen = Vec::new();
     while seen.len() < 3 {
-        if let Heard::Text(event) = watcher.next().await
+        if let SocketEvent::Text(event) = watcher.next().await
             && (event["data"]["client_id"] == *id || event["sender"] == *id)
         {
             seen.push(text(&event["type"]));
@@ -154,21 +154,21 @@ async fn who_speaks_before_it_is_told_of_is_heard_after() {
 
 #[tokio::test]
 async fn messages_do_not_wait_for_presence() {
-    let (house, mut crowd) = crowded().await;
+    let (fixture, mut crowd) = start_crowd().await;
     let mut watcher = crowd.pop().unwrap().0;
     let mut speaker = crowd.pop().unwrap().0;
-    let _first = come(&house).await;
-    let _second = come(&house).await;
-    speaker.say("now", serde_json::json!(1)).await;
-    watcher.until("now").await;
+    let _first = open_unwelcomed_socket(&fixture).await;
+    let _second = open_unwelcomed_socket(&fixture).await;
+    speaker.send_envelope("now", serde_json::json!(1)).await;
+    watcher.wait_for_envelope("now").await;
 }
 
 /// How many reload at once.
 const THOUSAND: usize = 1_000;
 
 /// Opens so many sockets that are not welcomed yet.
-async fn come_many(house: &House, many: usize) -> Vec<Socket> {
-    let address = house.server.address();
+async fn open_unwelcomed_sockets(fixture: &ProjectFixture, many: usize) -> Vec<Socket> {
+    let address = fixture.server.address();
     let mut coming = JoinSet::new();
     for _ in 0..many {
         coming.spawn(async move {
@@ -185,23 +185,23 @@ async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
     setrlimit(Resource::Nofile, files).unwrap();
-    let house = hall().await;
-    let (mut watcher, _) = join(&house, "hall").await;
-    let crowd = come_many(&house, THOUSAND).await;
-    counted(&house, 1 + THOUSAND).await;
-    house.server.advance(1);
-    watcher.all().await;
+    let fixture = start_crowd_fixture().await;
+    let (mut watcher, _) = join(&fixture, "hall").await;
+    let crowd = open_unwelcomed_sockets(&fixture, THOUSAND).await;
+    wait_for_socket_count(&fixture, 1 + THOUSAND).await;
+    fixture.server.advance(1);
+    watcher.drain_envelopes().await;
     // They are gone, and then all are back, within a second of the server's.
     drop(crowd);
-    counted(&house, 1).await;
-    let back = come_many(&house, THOUSAND).await;
-    counted(&house, 1 + THOUSAND).await;
-    house.server.advance(1);
+    wait_for_socket_count(&fixture, 1).await;
+    let back = open_unwelcomed_sockets(&fixture, THOUSAND).await;
+    wait_for_socket_count(&fixture, 1 + THOUSAND).await;
+    fixture.server.advance(1);
     let mut hearing = JoinSet::new();
     for mut socket in back {
         hearing.spawn(async move {
             let first = socket.envelope().await;
-            (first, socket.all().await)
+            (first, socket.drain_envelopes().await)
         });
     }
     for (welcome, rest) in hearing.join_all().await {
@@ -211,7 +211,7 @@ async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
         assert_eq!(rest[0]["data"]["members"], 1 + THOUSAND);
     }
     // Who stayed hears of everybody once, and of how many there are.
-    let told = watcher.all().await;
+    let told = watcher.drain_envelopes().await;
     let count = |kind: &str| told.iter().filter(|event| event["type"] == kind).count();
     assert_eq!(
         (count("svc:leave"), count("svc:join")),

@@ -1,13 +1,13 @@
 //! How many sockets and rooms there may be: refused before the upgrade, and given back.
 
-use svc_tests::{Ask, TestServer, until};
+use svc_tests::{ReadAnswer, TestServer, wait_until};
 
-use super::{house_on, join};
-use crate::house::House;
+use super::{join, start_fixture_with};
+use crate::project_fixture::ProjectFixture;
 
 /// That one more is refused, with a problem that says when to come again.
-async fn full(house: &House, room: &str) {
-    let answer = house
+async fn assert_room_full(fixture: &ProjectFixture, room: &str) {
+    let answer = fixture
         .server
         .get(&format!("/room/ws?room={room}"))
         .header("connection", "Upgrade")
@@ -21,30 +21,31 @@ async fn full(house: &House, room: &str) {
 }
 
 /// That there is room again, once sockets that have gone are counted as gone.
-async fn free(house: &House, room: &str) {
+async fn wait_for_free_seat(fixture: &ProjectFixture, room: &str) {
     let path = format!("/room/ws?room={room}");
-    let joined = async || house.server.socket(&path, &[]).await.ok();
-    until("a place to be free", joined).await;
+    let joined = async || fixture.server.socket(&path, &[]).await.ok();
+    wait_until("a place to be free", joined).await;
 }
 
 #[tokio::test]
 async fn a_client_has_so_many_sockets() {
-    let house = house_on(TestServer::builder().service_limits()).await;
+    let fixture = start_fixture_with(TestServer::builder().service_limits()).await;
     let mut sockets = Vec::new();
     for n in 0..20 {
-        sockets.push(join(&house, &format!("r{}", n % 3)).await.0);
+        sockets.push(join(&fixture, &format!("r{}", n % 3)).await.0);
     }
-    full(&house, "r0").await;
-    full(&house, "other").await;
+    assert_room_full(&fixture, "r0").await;
+    assert_room_full(&fixture, "other").await;
     sockets.pop().unwrap().close().await;
-    free(&house, "r0").await;
+    wait_for_free_seat(&fixture, "r0").await;
 }
 
 #[tokio::test]
 async fn clients_behind_a_trusted_proxy_are_counted_apart() {
     let builder = TestServer::builder().limits(|limits| limits.sockets_per_ip = 1);
     let trusted = vec!["127.0.0.0/8".parse().unwrap()];
-    let house = house_on(builder.settings(|settings| settings.trusted_proxies = trusted)).await;
+    let fixture =
+        start_fixture_with(builder.settings(|settings| settings.trusted_proxies = trusted)).await;
     let path = "/room/ws?room=a";
     let mut open = Vec::new();
     for (client, expected) in [
@@ -55,7 +56,7 @@ async fn clients_behind_a_trusted_proxy_are_counted_apart() {
         ("2001:db8:1:2::2", false),
         ("2001:db8:1:3::1", true),
     ] {
-        let socket = house
+        let socket = fixture
             .server
             .socket(path, &[("x-forwarded-for", client)])
             .await;
@@ -67,37 +68,40 @@ async fn clients_behind_a_trusted_proxy_are_counted_apart() {
 
 #[tokio::test]
 async fn a_backend_has_so_many_sockets() {
-    let house = house_on(TestServer::builder()).await;
+    let fixture = start_fixture_with(TestServer::builder()).await;
     let mut sockets = Vec::new();
     for n in 0..100 {
-        sockets.push(join(&house, &format!("r{}", n % 7)).await.0);
+        sockets.push(join(&fixture, &format!("r{}", n % 7)).await.0);
     }
-    full(&house, "r0").await;
+    assert_room_full(&fixture, "r0").await;
     sockets.pop().unwrap().close().await;
-    free(&house, "r0").await;
+    wait_for_free_seat(&fixture, "r0").await;
 }
 
 #[tokio::test]
 async fn a_backend_has_so_many_rooms() {
-    let house = house_on(TestServer::builder().limits(|limits| limits.rooms_per_backend = 3)).await;
-    let (one, _) = join(&house, "one").await;
-    let (_two, _) = join(&house, "two").await;
-    let (_three, _) = join(&house, "three").await;
-    full(&house, "four").await;
+    let fixture =
+        start_fixture_with(TestServer::builder().limits(|limits| limits.rooms_per_backend = 3))
+            .await;
+    let (one, _) = join(&fixture, "one").await;
+    let (_two, _) = join(&fixture, "two").await;
+    let (_three, _) = join(&fixture, "three").await;
+    assert_room_full(&fixture, "four").await;
     // A room that is there may be joined, and one that has ended makes room.
-    join(&house, "three").await.0.close().await;
+    join(&fixture, "three").await.0.close().await;
     one.close().await;
-    free(&house, "four").await;
+    wait_for_free_seat(&fixture, "four").await;
 }
 
 #[tokio::test]
 async fn the_server_has_so_many_sockets() {
-    let house = house_on(TestServer::builder().limits(|limits| limits.sockets_total = 2)).await;
-    let (one, _) = join(&house, "one").await;
-    let (_two, _) = join(&house, "two").await;
-    full(&house, "one").await;
+    let fixture =
+        start_fixture_with(TestServer::builder().limits(|limits| limits.sockets_total = 2)).await;
+    let (one, _) = join(&fixture, "one").await;
+    let (_two, _) = join(&fixture, "two").await;
+    assert_room_full(&fixture, "one").await;
     one.close().await;
-    free(&house, "one").await;
+    wait_for_free_seat(&fixture, "one").await;
 }
 
 #[tokio::test]
@@ -108,7 +112,7 @@ async fn none_at_all_is_a_quota_too() {
         |limits| limits.sockets_per_ip = 0,
         |limits| limits.rooms_per_backend = 0,
     ] {
-        let house = house_on(TestServer::builder().limits(change)).await;
-        full(&house, "one").await;
+        let fixture = start_fixture_with(TestServer::builder().limits(change)).await;
+        assert_room_full(&fixture, "one").await;
     }
 }

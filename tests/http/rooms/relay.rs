@@ -2,20 +2,20 @@
 
 use serde_json::json;
 
-use super::{house, join, join_by};
-use crate::account::text;
+use super::{join, join_page, start_fixture};
+use crate::owner::text;
 
 #[tokio::test]
 async fn a_message_goes_to_every_other_member_in_the_servers_envelope() {
-    let house = house().await;
-    let (mut ada, ada_id) = join(&house, "lobby").await;
-    let (mut bob, bob_id) = join(&house, "lobby").await;
-    let (mut eve, _) = join(&house, "lobby").await;
+    let fixture = start_fixture().await;
+    let (mut ada, ada_id) = join(&fixture, "lobby").await;
+    let (mut bob, bob_id) = join(&fixture, "lobby").await;
+    let (mut eve, _) = join(&fixture, "lobby").await;
     assert_ne!(ada_id, bob_id);
     ada.send(r#"{"v":1,"type":"move","data":{"x": 1.50},"client_message_id":"m1","sender":"owner","room":"other","ts":"never","seq":99}"#).await;
     for socket in [&mut bob, &mut eve] {
         assert_eq!(
-            socket.until("move").await,
+            socket.wait_for_envelope("move").await,
             json!({
                 "v": 1, "type": "move", "data": { "x": 1.5 }, "sender": ada_id, "room": "lobby",
                 "ts": "2026-11-20T12:00:00.000Z", "seq": 1,
@@ -23,7 +23,7 @@ async fn a_message_goes_to_every_other_member_in_the_servers_envelope() {
         );
     }
     // Not to itself.
-    let own = ada.all().await;
+    let own = ada.drain_envelopes().await;
     assert!(
         own.iter().all(|envelope| envelope["type"] != "move"),
         "{own:?}"
@@ -32,8 +32,8 @@ async fn a_message_goes_to_every_other_member_in_the_servers_envelope() {
 
 #[tokio::test]
 async fn who_joins_is_welcomed_first_and_the_others_are_told() {
-    let house = house().await;
-    let mut ada = house
+    let fixture = start_fixture().await;
+    let mut ada = fixture
         .server
         .socket("/room/ws?room=lobby", &[])
         .await
@@ -48,7 +48,7 @@ async fn who_joins_is_welcomed_first_and_the_others_are_told() {
             "data": { "client_id": ada_id, "room": "lobby", "members": 1, "seq": 0 },
         })
     );
-    let mut bob = house
+    let mut bob = fixture
         .server
         .socket("/room/ws?room=lobby", &[])
         .await
@@ -57,59 +57,63 @@ async fn who_joins_is_welcomed_first_and_the_others_are_told() {
     let bob_id = text(&welcome["data"]["client_id"]);
     assert_eq!(welcome["data"]["members"], 2);
     assert_eq!(
-        ada.until("svc:join").await,
+        ada.wait_for_envelope("svc:join").await,
         json!({ "v": 1, "type": "svc:join", "room": "lobby", "ts": ts, "data": { "client_id": bob_id } })
     );
     let presence = json!({ "v": 1, "type": "svc:presence", "room": "lobby", "ts": ts, "data": { "members": 2 } });
-    assert_eq!(ada.until("svc:presence").await, presence);
-    assert_eq!(bob.until("svc:presence").await, presence);
+    assert_eq!(ada.wait_for_envelope("svc:presence").await, presence);
+    assert_eq!(bob.wait_for_envelope("svc:presence").await, presence);
     bob.close().await;
     assert_eq!(
-        ada.until("svc:leave").await,
+        ada.wait_for_envelope("svc:leave").await,
         json!({ "v": 1, "type": "svc:leave", "room": "lobby", "ts": ts, "data": { "client_id": bob_id } })
     );
-    assert_eq!(ada.until("svc:presence").await["data"]["members"], 1);
+    assert_eq!(
+        ada.wait_for_envelope("svc:presence").await["data"]["members"],
+        1
+    );
 }
 
 #[tokio::test]
 async fn messages_are_numbered_by_room_and_own_ones_count() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "lobby").await;
-    let (mut bob, _) = join(&house, "lobby").await;
-    let (mut eve, _) = join(&house, "garden").await;
-    ada.say("a", json!(1)).await;
-    assert_eq!(bob.until("a").await["seq"], 1);
-    bob.say("b", json!(2)).await;
-    assert_eq!(ada.until("b").await["seq"], 2);
-    ada.say("c", json!(3)).await;
-    assert_eq!(bob.until("c").await["seq"], 3);
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "lobby").await;
+    let (mut bob, _) = join(&fixture, "lobby").await;
+    let (mut eve, _) = join(&fixture, "garden").await;
+    ada.send_envelope("a", json!(1)).await;
+    assert_eq!(bob.wait_for_envelope("a").await["seq"], 1);
+    bob.send_envelope("b", json!(2)).await;
+    assert_eq!(ada.wait_for_envelope("b").await["seq"], 2);
+    ada.send_envelope("c", json!(3)).await;
+    assert_eq!(bob.wait_for_envelope("c").await["seq"], 3);
     // A frame that is refused takes no number.
-    ada.say("svc:join", json!({ "client_id": "x" })).await;
-    ada.until("svc:error").await;
-    let mut late = house
+    ada.send_envelope("svc:join", json!({ "client_id": "x" }))
+        .await;
+    ada.wait_for_envelope("svc:error").await;
+    let mut late = fixture
         .server
         .socket("/room/ws?room=lobby", &[])
         .await
         .unwrap();
     assert_eq!(late.envelope().await["data"]["seq"], 3);
     // Another room has numbers of its own, and hears nothing of this one.
-    let (mut dan, _) = join(&house, "garden").await;
-    dan.say("d", json!(4)).await;
-    assert_eq!(eve.until("d").await["seq"], 1);
-    let heard = eve.all().await;
+    let (mut dan, _) = join(&fixture, "garden").await;
+    dan.send_envelope("d", json!(4)).await;
+    assert_eq!(eve.wait_for_envelope("d").await["seq"], 1);
+    let heard = eve.drain_envelopes().await;
     assert!(heard.is_empty(), "{heard:?}");
 }
 
 #[tokio::test]
 async fn a_room_and_its_numbers_end_with_its_last_member() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "lobby").await;
-    ada.say("a", json!(1)).await;
-    ada.say("a", json!(2)).await;
-    let (bob, _) = join(&house, "lobby").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "lobby").await;
+    ada.send_envelope("a", json!(1)).await;
+    ada.send_envelope("a", json!(2)).await;
+    let (bob, _) = join(&fixture, "lobby").await;
     bob.close().await;
     ada.close().await;
-    let mut again = house
+    let mut again = fixture
         .server
         .socket("/room/ws?room=lobby", &[])
         .await
@@ -121,19 +125,19 @@ async fn a_room_and_its_numbers_end_with_its_last_member() {
 
 #[tokio::test]
 async fn sibling_frontends_share_the_rooms_of_their_backend() {
-    let house = house().await;
-    house.publish("annex").await;
-    let (mut ada, _) = join(&house, "lobby").await;
-    let (mut bob, _) = join_by(&house, "annex", "lobby").await;
-    ada.say("hi", json!(null)).await;
-    assert_eq!(bob.until("hi").await["data"], json!(null));
+    let fixture = start_fixture().await;
+    fixture.publish("annex").await;
+    let (mut ada, _) = join(&fixture, "lobby").await;
+    let (mut bob, _) = join_page(&fixture, "annex", "lobby").await;
+    ada.send_envelope("hi", json!(null)).await;
+    assert_eq!(bob.wait_for_envelope("hi").await["data"], json!(null));
 }
 
 #[tokio::test]
 async fn data_arrives_as_it_was_written() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "lobby").await;
-    let (mut bob, _) = join(&house, "lobby").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "lobby").await;
+    let (mut bob, _) = join(&fixture, "lobby").await;
     let long = "ä".repeat(8_000);
     for (n, data) in [
         json!(null),
@@ -146,8 +150,8 @@ async fn data_arrives_as_it_was_written() {
     .into_iter()
     .enumerate()
     {
-        ada.say("data", data.clone()).await;
-        let envelope = bob.until("data").await;
+        ada.send_envelope("data", data.clone()).await;
+        let envelope = bob.wait_for_envelope("data").await;
         assert_eq!(
             (&envelope["data"], &envelope["seq"]),
             (&data, &json!(n + 1))
@@ -157,9 +161,9 @@ async fn data_arrives_as_it_was_written() {
 
 #[tokio::test]
 async fn a_frame_that_breaks_a_rule_is_answered_and_dropped() {
-    let house = house().await;
-    let (mut ada, _) = join(&house, "lobby").await;
-    let (mut bob, _) = join(&house, "lobby").await;
+    let fixture = start_fixture().await;
+    let (mut ada, _) = join(&fixture, "lobby").await;
+    let (mut bob, _) = join(&fixture, "lobby").await;
     for (frame, code, id) in [
         ("not json", "invalid_json", json!(null)),
         ("[1]", "invalid_request", json!(null)),
@@ -180,15 +184,15 @@ async fn a_frame_that_breaks_a_rule_is_answered_and_dropped() {
         ),
     ] {
         ada.send(frame).await;
-        let error = ada.until("svc:error").await;
+        let error = ada.wait_for_envelope("svc:error").await;
         assert_eq!(error["v"], 1);
         assert_eq!(error["data"]["code"], code, "{frame}: {error}");
         assert!(!text(&error["data"]["detail"]).is_empty());
         assert_eq!(error["data"]["client_message_id"], id, "{frame}");
     }
     // The socket goes on, and nobody has heard of any of it.
-    ada.say("fine", json!(1)).await;
-    let heard = bob.all().await;
+    ada.send_envelope("fine", json!(1)).await;
+    let heard = bob.drain_envelopes().await;
     let kinds: Vec<_> = heard
         .iter()
         .map(|envelope| text(&envelope["type"]))

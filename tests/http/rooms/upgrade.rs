@@ -2,16 +2,16 @@
 
 use http::Method;
 use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use super::{house, house_on, join, switch};
-use crate::account::text;
-use crate::house::{GUESTS, House};
+use super::{join, set_realtime, start_fixture, start_fixture_with};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture};
 use crate::svc;
 
 /// A request for an upgrade, for those that are refused.
-fn asking(house: &House, path: &str) -> reqwest::RequestBuilder {
-    house
+fn upgrade_request(fixture: &ProjectFixture, path: &str) -> reqwest::RequestBuilder {
+    fixture
         .server
         .get(path)
         .header("connection", "Upgrade")
@@ -22,11 +22,11 @@ fn asking(house: &House, path: &str) -> reqwest::RequestBuilder {
 
 #[tokio::test]
 async fn a_room_has_a_name() {
-    let house = house().await;
+    let fixture = start_fixture().await;
     let longest = "x".repeat(64);
     for room in ["a", "Z9._~-", &longest, "%61bc"] {
         let path = format!("/room/ws?room={room}");
-        house.server.socket(&path, &[]).await.expect(room);
+        fixture.server.socket(&path, &[]).await.expect(room);
     }
     let longer = "x".repeat(65);
     for query in [
@@ -42,19 +42,21 @@ async fn a_room_has_a_name() {
         "?rooms=a",
         &format!("?room={longer}"),
     ] {
-        let answer = asking(&house, &format!("/room/ws{query}")).answer().await;
+        let answer = upgrade_request(&fixture, &format!("/room/ws{query}"))
+            .answer()
+            .await;
         answer.problem(400, "invalid_room");
     }
 }
 
 #[tokio::test]
 async fn a_browser_comes_from_the_page_itself() {
-    let house = house().await;
-    let port = house.server.address().port();
+    let fixture = start_fixture().await;
+    let port = fixture.server.address().port();
     let own = format!("http://127.0.0.1:{port}");
     let path = "/room/ws?room=a";
-    house.server.socket(path, &[]).await.unwrap();
-    house
+    fixture.server.socket(path, &[]).await.unwrap();
+    fixture
         .server
         .socket(path, &[("origin", &own)])
         .await
@@ -66,13 +68,13 @@ async fn a_browser_comes_from_the_page_itself() {
         &format!("https://127.0.0.1:{port}"),
         &format!("http://localhost:{port}"),
     ] {
-        let answer = asking(&house, path)
+        let answer = upgrade_request(&fixture, path)
             .header("origin", foreign)
             .answer()
             .await;
         answer.problem(403, "origin_refused");
     }
-    let twice = asking(&house, path)
+    let twice = upgrade_request(&fixture, path)
         .header("origin", &own)
         .header("origin", &own);
     twice.answer().await.problem(400, "invalid_request");
@@ -80,17 +82,17 @@ async fn a_browser_comes_from_the_page_itself() {
 
 #[tokio::test]
 async fn rooms_are_at_home_on_the_projects_origin_too() {
-    let house = house().await;
-    let detail = house
+    let fixture = start_fixture().await;
+    let detail = fixture
         .owner
-        .get(&house.server, &format!("/{}", house.project))
+        .get(&fixture.server, &format!("/{}", fixture.project))
         .await;
     let label = text(&detail.expect(200).json()["host_label"]);
-    let port = house.server.address().port();
+    let port = fixture.server.address().port();
     let host = format!("{label}.localhost:{port}");
     let origin = format!("http://{host}");
     let path = "/room/ws?room=a";
-    let mut socket = house
+    let mut socket = fixture
         .server
         .socket(path, &[("host", &host), ("origin", &origin)])
         .await
@@ -106,7 +108,7 @@ async fn rooms_are_at_home_on_the_projects_origin_too() {
             404,
         ),
     ] {
-        let refused = house
+        let refused = fixture
             .server
             .socket(path, &[("host", host), ("origin", origin)])
             .await;
@@ -116,12 +118,12 @@ async fn rooms_are_at_home_on_the_projects_origin_too() {
 
 #[tokio::test]
 async fn what_is_no_upgrade_is_told_so() {
-    let house = house().await;
+    let fixture = start_fixture().await;
     let path = "/room/ws?room=a";
-    let plain = house.server.get(path).answer().await;
+    let plain = fixture.server.get(path).answer().await;
     plain.problem(400, "invalid_request");
     assert_eq!(plain.header("upgrade"), Some("websocket"));
-    let old = house.server.get(path);
+    let old = fixture.server.get(path);
     let old = old
         .header("connection", "Upgrade")
         .header("upgrade", "websocket");
@@ -129,7 +131,7 @@ async fn what_is_no_upgrade_is_told_so() {
     answer.problem(400, "invalid_request");
     assert_eq!(answer.header("sec-websocket-version"), Some("13"));
     for key in ["", "short", "c2hvcnQ="] {
-        let asked = house
+        let asked = fixture
             .server
             .get(path)
             .header("connection", "keep-alive, Upgrade");
@@ -139,43 +141,43 @@ async fn what_is_no_upgrade_is_told_so() {
         let answer = asked.header("sec-websocket-key", key).answer().await;
         answer.problem(400, "invalid_request");
     }
-    let post = house.server.post(path).answer().await;
+    let post = fixture.server.post(path).answer().await;
     post.problem(405, "method_not_allowed");
-    let head = house.server.head(path).answer().await;
+    let head = fixture.server.head(path).answer().await;
     assert_eq!(head.status, 400);
 }
 
 #[tokio::test]
 async fn only_a_frontend_whose_backend_has_realtime_has_rooms() {
-    let house = House::on(TestServer::start().await, GUESTS).await;
+    let fixture = ProjectFixture::on_server(TestServer::start().await, GUESTS).await;
     let path = "/room/ws?room=a";
-    asking(&house, path)
+    upgrade_request(&fixture, path)
         .answer()
         .await
         .problem(404, "not_found");
     // Before the room and the origin are looked at.
-    let odd = asking(&house, "/room/ws?room=.").header("origin", "null");
+    let odd = upgrade_request(&fixture, "/room/ws?room=.").header("origin", "null");
     odd.answer().await.problem(404, "not_found");
-    let switched = switch(&house, true).await;
+    let switched = set_realtime(&fixture, true).await;
     assert_eq!(
         switched["realtime"],
         json!({ "enabled": true, "rooms": 0, "sockets": 0 })
     );
-    house.server.socket(path, &[]).await.unwrap();
-    switch(&house, false).await;
-    asking(&house, path)
+    fixture.server.socket(path, &[]).await.unwrap();
+    set_realtime(&fixture, false).await;
+    upgrade_request(&fixture, path)
         .answer()
         .await
         .problem(404, "not_found");
-    asking(&house, "/nowhere/ws?room=a")
+    upgrade_request(&fixture, "/nowhere/ws?room=a")
         .answer()
         .await
         .problem(404, "not_found");
-    house
+    fixture
         .server
-        .slug(&json!({ "content": "x", "name": "share" }))
+        .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;
-    asking(&house, "/share/ws?room=a")
+    upgrade_request(&fixture, "/share/ws?room=a")
         .answer()
         .await
         .problem(404, "not_found");
@@ -183,22 +185,22 @@ async fn only_a_frontend_whose_backend_has_realtime_has_rooms() {
 
 #[tokio::test]
 async fn a_backend_may_be_made_with_rooms() {
-    let house = House::empty(TestServer::start().await).await;
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     let body = json!({ "ddl": GUESTS, "realtime": true });
-    let made = house.send(Method::POST, "", &body).await.expect(201);
+    let made = fixture.send(Method::POST, "", &body).await.expect(201);
     assert_eq!(made.json()["realtime"]["enabled"], true);
-    house.publish("room").await;
-    join(&house, "a").await;
+    fixture.publish("room").await;
+    join(&fixture, "a").await;
 }
 
 #[tokio::test]
 async fn a_disabled_page_has_no_rooms() {
-    let house = house_on(TestServer::builder().system_clock()).await;
+    let fixture = start_fixture_with(TestServer::builder().system_clock()).await;
     let disable = ["deployment", "disable", "room"];
-    let (mut socket, _) = join(&house, "a").await;
-    assert!(house.server.command(&svc(), &disable).await.success);
-    assert_eq!(socket.closed().await, Some(1008));
-    asking(&house, "/room/ws?room=a")
+    let (mut socket, _) = join(&fixture, "a").await;
+    assert!(fixture.server.command(&svc(), &disable).await.success);
+    assert_eq!(socket.wait_for_close().await, Some(1008));
+    upgrade_request(&fixture, "/room/ws?room=a")
         .answer()
         .await
         .problem(403, "disabled");
@@ -206,13 +208,13 @@ async fn a_disabled_page_has_no_rooms() {
 
 #[tokio::test]
 async fn the_backends_detail_counts_rooms_and_sockets() {
-    let house = house().await;
-    let (ada, _) = join(&house, "lobby").await;
-    let (_bob, _) = join(&house, "lobby").await;
-    let (_eve, _) = join(&house, "garden").await;
+    let fixture = start_fixture().await;
+    let (ada, _) = join(&fixture, "lobby").await;
+    let (_bob, _) = join(&fixture, "lobby").await;
+    let (_eve, _) = join(&fixture, "garden").await;
     let counted = json!({ "enabled": true, "rooms": 2, "sockets": 3 });
-    assert_eq!(house.detail().await["realtime"], counted);
+    assert_eq!(fixture.detail().await["realtime"], counted);
     ada.close().await;
     let counted = json!({ "enabled": true, "rooms": 2, "sockets": 2 });
-    assert_eq!(house.detail().await["realtime"], counted);
+    assert_eq!(fixture.detail().await["realtime"], counted);
 }

@@ -8,7 +8,7 @@ use std::io::Read;
 use bytes::Bytes;
 use http::Method;
 use serde_json::json;
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer};
 
 const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
 
@@ -19,15 +19,15 @@ fn page() -> String {
     )
 }
 
-async fn with_page() -> TestServer {
+async fn start_with_page() -> TestServer {
     let server = TestServer::start().await;
     let body = json!({ "content": page(), "name": "page" });
-    assert_eq!(server.slug(&body).await, "page");
+    assert_eq!(server.publish_slug(&body).await, "page");
     server
 }
 
 #[track_caller]
-fn strangers(answer: &Answer) {
+fn assert_strangers_headers(answer: &Answer) {
     assert_eq!(answer.header("content-security-policy"), Some(SANDBOX));
     assert_eq!(answer.header("x-robots-tag"), Some("noindex"));
     assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
@@ -35,10 +35,10 @@ fn strangers(answer: &Answer) {
 
 #[tokio::test]
 async fn a_page_has_the_headers_of_a_strangers_page() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let answer = server.get("/page").answer().await.expect(200);
     assert_eq!(answer.html(), page());
-    strangers(&answer);
+    assert_strangers_headers(&answer);
     let cache = answer.header("cache-control");
     assert_eq!(cache, Some("public, max-age=0, must-revalidate"));
     assert_eq!(answer.header("vary"), Some("Accept-Encoding"));
@@ -55,7 +55,7 @@ async fn a_page_has_the_headers_of_a_strangers_page() {
 
 #[tokio::test]
 async fn each_encoding_decodes_to_the_page_and_has_its_own_etag() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let mut etags = HashSet::new();
     for (accept, encoding) in [
         (None, None),
@@ -76,7 +76,7 @@ async fn each_encoding_decodes_to_the_page_and_has_its_own_etag() {
         }
         let answer = request.answer().await.expect(200);
         assert_eq!(answer.header("content-encoding"), encoding, "{accept:?}");
-        assert_eq!(decoded(encoding, &answer.body), page(), "{accept:?}");
+        assert_eq!(decode_body(encoding, &answer.body), page(), "{accept:?}");
         if encoding.is_some() {
             assert!(answer.body.len() < page().len() / 4, "{accept:?}");
         }
@@ -85,7 +85,7 @@ async fn each_encoding_decodes_to_the_page_and_has_its_own_etag() {
     assert_eq!(etags.len(), 4, "{etags:?}");
 }
 
-pub(crate) fn decoded(encoding: Option<&str>, body: &Bytes) -> String {
+pub(crate) fn decode_body(encoding: Option<&str>, body: &Bytes) -> String {
     let mut text = String::new();
     let mut reader: Box<dyn Read> = match encoding {
         None => Box::new(&**body),
@@ -100,7 +100,7 @@ pub(crate) fn decoded(encoding: Option<&str>, body: &Bytes) -> String {
 
 #[tokio::test]
 async fn who_has_the_page_is_told_so() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let fresh = |encoding: &'static str| {
         let request = server.get("/page").header("accept-encoding", encoding);
         request.answer()
@@ -141,7 +141,7 @@ async fn who_has_the_page_is_told_so() {
 
 #[tokio::test]
 async fn head_is_get_without_its_body() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for path in ["/page", "/page/raw", "/nothing", "/page/", "/", "/healthz"] {
         let get = server.get(path).answer().await;
         let head = server.head(path).answer().await;
@@ -161,7 +161,7 @@ async fn head_is_get_without_its_body() {
 
 #[tokio::test]
 async fn ranges_are_parts_of_the_page() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let (whole, length) = (page(), page().len());
     let total = format!("/{length}");
     for (range, status, part, content_range) in [
@@ -219,7 +219,7 @@ async fn ranges_are_parts_of_the_page() {
 
 #[tokio::test]
 async fn a_range_of_another_version_is_the_whole() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let etag = server.get("/page").answer().await;
     let etag = etag.header("etag").unwrap().to_owned();
     for (held, status) in [(etag.as_str(), 206), ("\"old\"", 200), ("W/\"old\"", 200)] {
@@ -235,7 +235,7 @@ async fn a_range_of_another_version_is_the_whole() {
 
 #[tokio::test]
 async fn a_slash_at_the_end_is_redirected_away() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let answer = server.get("/page/").answer().await.expect(308);
     assert_eq!(answer.header("location"), Some("/page"));
     assert_eq!(answer.header("cache-control"), Some("no-store"));
@@ -258,7 +258,7 @@ async fn the_source_is_served_exactly_and_never_as_html() {
         ("csv", strange, "text/csv"),
     ] {
         let slug = server
-            .slug(&json!({ "content": content, "type": kind }))
+            .publish_slug(&json!({ "content": content, "type": kind }))
             .await;
         let path = format!("/{slug}/raw");
         let answer = server
@@ -270,7 +270,7 @@ async fn the_source_is_served_exactly_and_never_as_html() {
         assert_eq!(answer.text(), content, "{kind}");
         let found = answer.header("content-type").unwrap();
         assert_eq!(found.split(';').next(), Some(content_type), "{kind}");
-        strangers(&answer);
+        assert_strangers_headers(&answer);
         let etag = answer.header("etag").unwrap();
         let again = server
             .get(&path)
@@ -291,7 +291,7 @@ async fn a_page_as_heavy_as_is_allowed_stays_in_memory() {
         .start()
         .await;
     let heavy = json!({ "content": "x".repeat(1_040_000), "name": "heavy" });
-    server.slug(&heavy).await;
+    server.publish_slug(&heavy).await;
     let pages = server.server().app().serving.pages();
     for _ in 0..3 {
         server.get("/heavy").answer().await.expect(200);
@@ -302,7 +302,7 @@ async fn a_page_as_heavy_as_is_allowed_stays_in_memory() {
 /// Over HTTP/2 nobody but us keeps a body from being sent.
 #[tokio::test]
 async fn head_has_no_body_over_http_2_either() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let client = svc_tests::http_client()
         .http2_prior_knowledge()
         .no_proxy()

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn an_error_is_a_page_for_browsers_and_a_problem_for_others() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
     for (method, path, status, code) in [
         (Method::GET, "/nothing", 404, "not_found"),
@@ -35,7 +35,7 @@ async fn an_error_is_a_page_for_browsers_and_a_problem_for_others() {
 
 #[tokio::test]
 async fn what_exists_for_another_method_says_for_which() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     for (method, path, allowed) in [
         (Method::PUT, "/page", &["GET", "HEAD", "POST"][..]),
         (Method::POST, "/page", &["GET", "HEAD"]),
@@ -60,7 +60,7 @@ async fn probes_and_problem_pages_answer() {
     let server = TestServer::start().await;
     assert_eq!(server.get("/healthz").answer().await.status, 200);
     let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
-    svc_tests::until("readiness", ready).await;
+    svc_tests::wait_until("readiness", ready).await;
     for code in svc::http::problem::Code::ALL {
         let path = format!("/problems/{}", code.as_str());
         let page = server.get(&path).answer().await.expect(200);
@@ -77,7 +77,7 @@ async fn probes_and_problem_pages_answer() {
 
 #[tokio::test]
 async fn request_ids_are_everywhere_and_differ() {
-    let server = with_page().await;
+    let server = start_with_page().await;
     let mut ids = HashSet::new();
     for path in [
         "/page",
@@ -99,7 +99,7 @@ async fn operators_numbers_are_on_their_own_listener() {
         .start()
         .await;
     server
-        .slug(&json!({ "content": "x", "name": "page" }))
+        .publish_slug(&json!({ "content": "x", "name": "page" }))
         .await;
     server.get("/page").answer().await.expect(200);
     let ops = server.server().ops_address().unwrap();

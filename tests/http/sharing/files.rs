@@ -50,17 +50,21 @@ async fn a_file_is_published_as_its_name_says() {
 #[tokio::test]
 async fn a_file_takes_options_and_answers_json_to_who_names_it() {
     let server = TestServer::start().await;
-    let ask = async |path: &str, accept: &str| {
+    let send_request = async |path: &str, accept: &str| {
         let request = server.request(Method::PUT, &format!("{DEPLOY}/{path}"));
         let request = request.header("accept", accept);
         request.body("<b>x</b>".to_owned()).answer().await
     };
-    let answer = ask("my%20notes.md", "application/json").await.expect(201);
+    let answer = send_request("my%20notes.md", "application/json")
+        .await
+        .expect(201);
     let share = answer.json();
     assert_eq!(share["title"], "my notes.md");
     delete(&server, &share).await.expect(204);
     let path = "a.md?name=chosen&title=T&type=html&expires_in=60&one_time=true";
-    let share = ask(path, "text/html, application/json;q=0.9").await.json();
+    let share = send_request(path, "text/html, application/json;q=0.9")
+        .await
+        .json();
     assert_eq!(
         (&share["slug"], &share["title"]),
         (&json!("chosen"), &json!("T"))
@@ -76,7 +80,7 @@ async fn a_file_takes_options_and_answers_json_to_who_names_it() {
         ("password=p", "password"),
         ("name=a&name=b", "name"),
     ] {
-        let answer = ask(&format!("a.md?{query}"), "*/*").await;
+        let answer = send_request(&format!("a.md?{query}"), "*/*").await;
         let problem = answer.problem(400, "invalid_request");
         assert!(text(&problem["detail"]).contains(says), "{problem}");
     }
@@ -97,7 +101,7 @@ async fn a_file_draws_the_token_of_a_deploy_and_has_its_cap() {
         .await;
     let large = put(&server, "a.md", vec![b'a'; (1 << 20) + 1]).await;
     large.problem(413, "payload_too_large");
-    server.slug(&json!({ "content": "x" })).await;
+    server.publish_slug(&json!({ "content": "x" })).await;
     let share = server.deploy(&json!({ "content": "x" })).await;
     let refused = put(&server, "a.md", "x").await;
     refused.problem(429, "rate_limited");

@@ -4,9 +4,9 @@ mod files;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer, disk, until};
+use svc_tests::{Answer, ReadAnswer, TestServer, disk, wait_until};
 
-use crate::account::{Owner, text};
+use crate::owner::{Owner, text};
 use crate::svc;
 
 const DEPLOY: &str = "/api/v1/deploy";
@@ -34,7 +34,7 @@ async fn disable(server: &TestServer, slug: &str) {
     assert!(server.command(&svc(), &command).await.success);
     let path = format!("/{slug}");
     let refused = async || (server.get(&path).answer().await.status == 403).then_some(());
-    until("the page to be disabled", refused).await;
+    wait_until("the page to be disabled", refused).await;
 }
 
 #[tokio::test]

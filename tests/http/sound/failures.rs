@@ -3,7 +3,7 @@
 use super::*;
 
 /// Statements that SQLite takes, with values that make them fail as they run.
-fn failing() -> [(&'static str, Value, &'static str); 8] {
+fn failing_statements() -> [(&'static str, Value, &'static str); 8] {
     [
         (
             "SELECT json_extract(:v, '$.a') AS x",
@@ -42,18 +42,18 @@ fn failing() -> [(&'static str, Value, &'static str); 8] {
 
 #[tokio::test]
 async fn a_visitors_data_that_fails_is_told_from_a_statement_that_does() {
-    let house = House::new(&format!(
+    let fixture = ProjectFixture::new(&format!(
         "{GUESTS} INSERT INTO guests (name) VALUES ('Ada')"
     ))
     .await;
-    for (sql, value, says) in failing() {
-        house.define(&[("it", sql)]).await;
+    for (sql, value, says) in failing_statements() {
+        fixture.define(&[("it", sql)]).await;
         let params = json!({ "v": value });
         let batch = json!({ "ops": [{ "action": "it", "params": params }] });
         let answers = [
-            house.op("it", &params).await,
-            house.query(sql, &params).await,
-            house.call("room", &batch).await,
+            fixture.call_action("it", &params).await,
+            fixture.query(sql, &params).await,
+            fixture.call("room", &batch).await,
         ];
         for answer in answers {
             let problem = answer.problem(400, "statement_failed");
@@ -62,26 +62,29 @@ async fn a_visitors_data_that_fails_is_told_from_a_statement_that_does() {
             assert_eq!(problem.get("statement"), None, "{problem}");
         }
     }
-    assert_eq!(house.count("guests").await, 1);
+    assert_eq!(fixture.count("guests").await, 1);
     // The statement is to blame where a migration took its meaning.
-    house.migrate("CREATE TABLE notes (text)").await.expect(200);
-    house
+    fixture
+        .migrate("CREATE TABLE notes (text)")
+        .await
+        .expect(200);
+    fixture
         .define(&[("both", "SELECT name, text FROM guests, notes")])
         .await;
-    house.done("both", &json!({})).await;
-    house
+    fixture.call_ok("both", &json!({})).await;
+    fixture
         .migrate("ALTER TABLE notes ADD COLUMN name")
         .await
         .expect(200);
-    house
-        .op("both", &json!({}))
+    fixture
+        .call_action("both", &json!({}))
         .await
         .problem(400, "statement_refused");
 }
 
 #[tokio::test]
 async fn two_columns_of_one_name_are_refused_rows_or_not() {
-    let house = House::new("CREATE TABLE a (id); CREATE TABLE b (id)").await;
+    let fixture = ProjectFixture::new("CREATE TABLE a (id); CREATE TABLE b (id)").await;
     for (sql, offset) in [
         ("SELECT a.id, b.id FROM a, b", Some(15)),
         ("SELECT * FROM a, b", Some(7)),
@@ -96,7 +99,10 @@ async fn two_columns_of_one_name_are_refused_rows_or_not() {
         ),
     ] {
         let batch = json!([{ "name": "twice", "sql": sql }]);
-        for answer in [house.put(&batch).await, house.query(sql, &json!({})).await] {
+        for answer in [
+            fixture.put(&batch).await,
+            fixture.query(sql, &json!({})).await,
+        ] {
             let problem = answer.problem(400, "statement_refused");
             assert!(
                 text(&problem["reason"]).contains("two columns"),
@@ -111,25 +117,25 @@ async fn two_columns_of_one_name_are_refused_rows_or_not() {
         }
     }
     // An action that answered one of each name, until a migration.
-    house
+    fixture
         .migrate("CREATE TABLE c (n); CREATE TABLE d (m)")
         .await
         .expect(200);
-    house.define(&[("all", "SELECT * FROM c, d")]).await;
-    house.done("all", &json!({})).await;
-    house
+    fixture.define(&[("all", "SELECT * FROM c, d")]).await;
+    fixture.call_ok("all", &json!({})).await;
+    fixture
         .migrate("ALTER TABLE d ADD COLUMN n")
         .await
         .expect(200);
-    house
-        .op("all", &json!({}))
+    fixture
+        .call_action("all", &json!({}))
         .await
         .problem(400, "statement_refused");
 }
 
 #[tokio::test]
 async fn a_place_is_where_the_name_is_or_is_not_said() {
-    let house = House::new(GUESTS).await;
+    let fixture = ProjectFixture::new(GUESTS).await;
     for (sql, offset) in [
         ("SELECT count(*) AS n FROM nots", Some(26)),
         ("SELECT name\n FROM main.\"Nots\"", Some(23)),
@@ -139,8 +145,8 @@ async fn a_place_is_where_the_name_is_or_is_not_said() {
         ("SELECT name FROM guests ORDER BY 7", None),
     ] {
         for answer in [
-            house.query(sql, &json!({})).await,
-            house.put(&json!([{ "name": "it", "sql": sql }])).await,
+            fixture.query(sql, &json!({})).await,
+            fixture.put(&json!([{ "name": "it", "sql": sql }])).await,
         ] {
             let problem = answer.problem(400, "statement_refused");
             let place = problem.get("position").map(|place| place["offset"].clone());

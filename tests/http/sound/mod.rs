@@ -6,11 +6,11 @@ mod failures;
 use serde_json::{Value, json};
 use svc_tests::TestServer;
 
-use crate::account::text;
-use crate::house::{GUESTS, House, refused};
+use crate::owner::text;
+use crate::project_fixture::{GUESTS, ProjectFixture, assert_sql_refused};
 
 /// Scripts of which a part could never be used: what is said, and which statement is named.
-const SPOILT: &[(&str, &str, u64)] = &[
+const UNUSABLE_SCRIPTS: &[(&str, &str, u64)] = &[
     (
         "CREATE TABLE c (p INTEGER REFERENCES p (id))",
         "no table `p`",
@@ -118,58 +118,62 @@ const SPOILT: &[(&str, &str, u64)] = &[
 
 #[tokio::test]
 async fn what_could_never_be_used_is_refused_and_nothing_of_it_is_kept() {
-    let house = House::empty(TestServer::start().await).await;
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
     let check = |problem: &Value, says: &str, statement: u64| {
         assert!(text(&problem["reason"]).contains(says), "{says}: {problem}");
         assert_eq!(problem["statement"], statement, "{problem}");
     };
-    for (ddl, says, statement) in SPOILT {
-        let problem = refused(&house.create(ddl).await, "ddl_refused", ddl);
+    for (ddl, says, statement) in UNUSABLE_SCRIPTS {
+        let problem = assert_sql_refused(&fixture.create(ddl).await, "ddl_refused", ddl);
         check(&problem, says, *statement);
-        house.get().await.problem(404, "not_found");
+        fixture.get().await.problem(404, "not_found");
     }
-    house.create("CREATE TABLE first (z)").await.expect(201);
-    let before = house.detail().await["schema"].clone();
-    for (ddl, says, statement) in SPOILT {
+    fixture.create("CREATE TABLE first (z)").await.expect(201);
+    let before = fixture.detail().await["schema"].clone();
+    for (ddl, says, statement) in UNUSABLE_SCRIPTS {
         let body = json!({ "ddl": ddl });
-        let tried = house.send(http::Method::PATCH, "?dry_run=true", &body);
-        for answer in [tried.await, house.migrate(ddl).await] {
-            check(&refused(&answer, "ddl_refused", ddl), says, *statement);
+        let tried = fixture.send(http::Method::PATCH, "?dry_run=true", &body);
+        for answer in [tried.await, fixture.migrate(ddl).await] {
+            check(
+                &assert_sql_refused(&answer, "ddl_refused", ddl),
+                says,
+                *statement,
+            );
         }
     }
-    assert_eq!(house.detail().await["schema"], before);
+    assert_eq!(fixture.detail().await["schema"], before);
 }
 
 #[tokio::test]
 async fn references_that_hold_are_taken_in_any_order() {
-    let house = House::new(
+    let fixture = ProjectFixture::new(
         "CREATE TABLE c (p INTEGER REFERENCES P (ID), q REFERENCES q, FOREIGN KEY (p, q) REFERENCES q (x, y));
          CREATE TABLE p (id INTEGER PRIMARY KEY, boss REFERENCES p);
          CREATE TABLE q (a TEXT PRIMARY KEY, x, y, UNIQUE (y, x));
          CREATE VIEW w AS SELECT id FROM v; CREATE VIEW v AS SELECT id FROM p",
     )
     .await;
-    house
+    fixture
         .migrate("ALTER TABLE p ADD COLUMN c REFERENCES q (a); CREATE TABLE d (a REFERENCES e); CREATE TABLE e (i INTEGER PRIMARY KEY)")
         .await
         .expect(200);
-    house.query("DELETE FROM p", &json!({})).await.expect(200);
+    fixture.query("DELETE FROM p", &json!({})).await.expect(200);
 }
 
 #[tokio::test]
 async fn what_would_break_a_view_that_is_there_is_refused() {
-    let house = House::new(
+    let fixture = ProjectFixture::new(
         "CREATE TABLE a (x); CREATE TABLE b (y); CREATE VIEW v AS SELECT x, y FROM a, b",
     )
     .await;
     let ddl = "CREATE TABLE more (z); ALTER TABLE b ADD COLUMN x";
-    let problem = refused(&house.migrate(ddl).await, "ddl_refused", ddl);
+    let problem = assert_sql_refused(&fixture.migrate(ddl).await, "ddl_refused", ddl);
     assert!(text(&problem["reason"]).contains("ambiguous"), "{problem}");
     assert_eq!(problem["statement"], 2, "{problem}");
 }
 
 /// Columns that do not count up, and CHECKs that change: the code, and what must be said.
-const DOUBTFUL: &[(&str, &str, &str)] = &[
+const DOUBTFUL_COLUMNS: &[(&str, &str, &str)] = &[
     (
         "CREATE TABLE t (id SERIAL PRIMARY KEY, a)",
         "key_not_generated",
@@ -214,8 +218,8 @@ const DOUBTFUL: &[(&str, &str, &str)] = &[
 
 #[tokio::test]
 async fn what_is_probably_not_meant_is_named_in_every_answer() {
-    let house = House::empty(TestServer::start().await).await;
-    for (ddl, code, says) in DOUBTFUL {
+    let fixture = ProjectFixture::without_backend(TestServer::start().await).await;
+    for (ddl, code, says) in DOUBTFUL_COLUMNS {
         let check = |answer: &Value| {
             let warnings = answer["warnings"].as_array().unwrap();
             assert_eq!(warnings.len(), 1, "{ddl}: {answer}");
@@ -225,41 +229,41 @@ async fn what_is_probably_not_meant_is_named_in_every_answer() {
                 "{ddl}: {warnings:?}"
             );
         };
-        check(&house.create(ddl).await.expect(201).json());
-        check(&house.detail().await);
-        house.delete().await.expect(204);
-        house.create("CREATE TABLE first (z)").await.expect(201);
+        check(&fixture.create(ddl).await.expect(201).json());
+        check(&fixture.detail().await);
+        fixture.delete().await.expect(204);
+        fixture.create("CREATE TABLE first (z)").await.expect(201);
         let body = json!({ "ddl": ddl });
-        let tried = house.send(http::Method::PATCH, "?dry_run=true", &body);
+        let tried = fixture.send(http::Method::PATCH, "?dry_run=true", &body);
         check(&tried.await.expect(200).json());
-        check(&house.migrate(ddl).await.expect(200).json());
+        check(&fixture.migrate(ddl).await.expect(200).json());
         // What was said once is said in the detail alone.
-        let next = house
+        let next = fixture
             .migrate("CREATE TABLE next (a)")
             .await
             .expect(200)
             .json();
         assert_eq!(next.get("warnings"), None, "{next}");
-        check(&house.detail().await);
-        house.delete().await.expect(204);
+        check(&fixture.detail().await);
+        fixture.delete().await.expect(204);
     }
 }
 
 #[tokio::test]
 async fn what_is_meant_is_not_warned_of() {
-    let house = House::new(
+    let fixture = ProjectFixture::new(
         "CREATE TABLE a (id INTEGER PRIMARY KEY, n INT, at TEXT DEFAULT CURRENT_TIMESTAMP, CHECK (n > 0));
          CREATE TABLE b (id TEXT PRIMARY KEY DEFAULT (hex(randomblob(8))), serial_number TEXT);
          CREATE TABLE c (id INT PRIMARY KEY, v) WITHOUT ROWID; CREATE TABLE d (a INT, b INT, PRIMARY KEY (a, b));
          CREATE TABLE e (id INTEGER PRIMARY KEY AUTOINCREMENT); CREATE TABLE f (id INT PRIMARY KEY DEFAULT (random()))",
     )
     .await;
-    assert_eq!(house.detail().await["warnings"], json!([]));
+    assert_eq!(fixture.detail().await["warnings"], json!([]));
 }
 
 #[tokio::test]
 async fn what_no_column_can_be_added_with_says_how_to_go_on() {
-    let house = House::new(&format!(
+    let fixture = ProjectFixture::new(&format!(
         "{GUESTS} INSERT INTO guests (name) VALUES ('Ada')"
     ))
     .await;
@@ -276,7 +280,7 @@ async fn what_no_column_can_be_added_with_says_how_to_go_on() {
         ),
     ] {
         let ddl = format!("ALTER TABLE guests ADD COLUMN {column}");
-        let problem = refused(&house.migrate(&ddl).await, "ddl_refused", &ddl);
+        let problem = assert_sql_refused(&fixture.migrate(&ddl).await, "ddl_refused", &ddl);
         assert!(
             text(&problem["reason"]).contains(says),
             "{column}: {problem}"
@@ -288,24 +292,24 @@ async fn what_no_column_can_be_added_with_says_how_to_go_on() {
 async fn a_history_that_is_too_small_for_a_restore_says_so() {
     let server = TestServer::builder().limits(|limits| limits.history_bytes = 100_000);
     let server = server.start().await;
-    let house = House::on(server, "CREATE TABLE t (a)").await;
-    let first = house
+    let fixture = ProjectFixture::on_server(server, "CREATE TABLE t (a)").await;
+    let first = fixture
         .owner
         .get(
-            &house.server,
-            &format!("/{}/backend/history", house.project),
+            &fixture.server,
+            &format!("/{}/backend/history", fixture.project),
         )
         .await;
     let moments = first.expect(200).json()["moments"].take();
     let at = moments[moments.as_array().unwrap().len() - 1]["at"].clone();
-    house
+    fixture
         .query(
             "INSERT INTO t SELECT hex(randomblob(20000)) FROM json_each('[1,2,3]')",
             &json!({}),
         )
         .await
         .expect(200);
-    let answer = house
+    let answer = fixture
         .send(http::Method::POST, "/restore", &json!({ "at": at }))
         .await;
     let problem = answer.problem(503, "capacity_reached");

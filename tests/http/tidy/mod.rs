@@ -1,7 +1,7 @@
 //! The house rules that no compiler knows, by reading the sources.
 
+mod comments;
 mod sizes;
-mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -124,7 +124,7 @@ fn is_test(path: &str) -> bool {
 }
 
 #[track_caller]
-fn none(found: &[String], rule: &str) {
+fn assert_none(found: &[String], rule: &str) {
     assert!(found.is_empty(), "{rule}:\n  {}", found.join("\n  "));
 }
 
@@ -137,7 +137,7 @@ fn every_source_says_what_it_is_for() {
             .into_iter()
             .filter(|(_, text)| !text.starts_with(opening));
         let silent: Vec<_> = silent.map(|(path, _)| path).collect();
-        none(&silent, &format!("begin with a line `{opening}…`"));
+        assert_none(&silent, &format!("begin with a line `{opening}…`"));
     }
 }
 
@@ -149,7 +149,7 @@ fn a_module_with_a_folder_lies_in_it() {
         sources.iter().any(|(other, _)| other.starts_with(&folder))
     });
     let beside: Vec<_> = beside.map(|(path, _)| path.clone()).collect();
-    none(&beside, "a module with a folder is the folder's mod.rs");
+    assert_none(&beside, "a module with a folder is the folder's mod.rs");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn sql_is_for_stores_and_http_for_routes() {
             found.push(format!("{path} uses axum"));
         }
     }
-    none(&found, "rusqlite is for store.rs, axum for routes.rs");
+    assert_none(&found, "rusqlite is for store.rs, axum for routes.rs");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_domain_is_reached_through_its_front_door() {
             found.push(format!("{domain} shows its store"));
         }
     }
-    none(&found, "a store belongs to its domain");
+    assert_none(&found, "a store belongs to its domain");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn time_is_handed_in() {
             }
         }
     }
-    none(&found, "ask the Clock, or measure with a Stopwatch");
+    assert_none(&found, "ask the Clock, or measure with a Stopwatch");
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn no_test_is_left_out() {
         .into_iter()
         .filter(|(_, text)| text.contains(attribute));
     let ignored: Vec<_> = ignored.map(|(path, _)| path).collect();
-    none(&ignored, "no test is ignored");
+    assert_none(&ignored, "no test is ignored");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn every_path_that_a_document_names_exists() {
         }
     }
     assert!(seen > 10, "the documents name no paths?");
-    none(&found, "a document names what is not there");
+    assert_none(&found, "a document names what is not there");
 }
 
 /// Whether a piece of code in a document is meant as a path of the project.

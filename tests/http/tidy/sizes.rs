@@ -63,7 +63,7 @@ fn a_long_file_says_why_it_is_one() {
             found.push(format!("{path} is listed and is not there"));
         }
     }
-    none(
+    assert_none(
         &found,
         &format!(
             "a source of more than {LINES} lines is split where it is several things, or listed with the reason why it is one"
@@ -129,7 +129,7 @@ fn functions_are_short() {
             known.0, known.1
         ));
     }
-    none(
+    assert_none(
         &found,
         &format!("a function has {FUNCTION_LINES} lines at most, but for tables"),
     );

@@ -4,13 +4,13 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use serde_json::{Value, json};
 use svc_tests::browser::Browser;
 
-use super::place::{Place, provider};
-use super::stub::Stub;
+use super::guest_book::{GuestBook, provider_settings};
+use super::stub_issuer::StubIssuer;
 
 /// A place whose visitors come over https, through a proxy.
-async fn secure(stub: &Stub) -> Place {
-    let providers = vec![provider("acme", stub)];
-    Place::with(|settings| {
+async fn start_secure_guest_book(stub: &StubIssuer) -> GuestBook {
+    let providers = vec![provider_settings("acme", stub)];
+    GuestBook::with_settings(|settings| {
         settings.base_url = Some("https://svc.test".parse().unwrap());
         settings.sites_domain = Some("pages.test".to_owned());
         settings.providers = providers;
@@ -19,7 +19,7 @@ async fn secure(stub: &Stub) -> Place {
 }
 
 /// The one cookie of a browser whose name ends so.
-fn held(browser: &Browser, part: &str) -> (String, String, Vec<String>) {
+fn cookie_by_suffix(browser: &Browser, part: &str) -> (String, String, Vec<String>) {
     let mut found = browser.cookies.iter().filter(|one| one.name.contains(part));
     let (one, none) = (found.next().expect("a cookie"), found.next());
     assert_eq!(none, None, "{part}");
@@ -29,23 +29,34 @@ fn held(browser: &Browser, part: &str) -> (String, String, Vec<String>) {
 }
 
 /// Visitor who is signed in by a line of cookies.
-async fn user(place: &Place, cookies: &str) -> Value {
-    let mut browser = place.browser();
+async fn user_by_cookies(guest_book: &GuestBook, cookies: &str) -> Value {
+    let mut browser = guest_book.browser();
     let headers = HeaderMap::from_iter([(header::COOKIE, cookies.parse().unwrap())]);
-    let status = place.url("/auth/status");
-    let answer = browser.ask(Method::GET, &status, headers, None).await;
+    let status = guest_book.url("/auth/status");
+    let answer = browser
+        .send_request(Method::GET, &status, headers, None)
+        .await;
     answer.expect(200).json()["user"].clone()
 }
 
 #[tokio::test]
 async fn over_https_only_the_pages_own_host_sets_them() {
-    let stub = Stub::start().await;
-    let place = secure(&stub).await;
-    let mut ada = place.browser();
-    assert_eq!(place.walk(&mut ada, "acme").await, place.url(""));
-    let page = place.house.server.server().app().serving.page("room");
+    let stub = StubIssuer::start().await;
+    let guest_book = start_secure_guest_book(&stub).await;
+    let mut ada = guest_book.browser();
+    assert_eq!(
+        guest_book.sign_in_with_issuer(&mut ada, "acme").await,
+        guest_book.url("")
+    );
+    let page = guest_book
+        .fixture
+        .server
+        .server()
+        .app()
+        .serving
+        .page("room");
     let id = page.await.unwrap().id;
-    let (name, token, attributes) = held(&ada, "svc_session_");
+    let (name, token, attributes) = cookie_by_suffix(&ada, "svc_session_");
     assert_eq!(name, format!("__Host-svc_session_{id}"));
     assert_eq!(
         attributes,
@@ -57,10 +68,10 @@ async fn over_https_only_the_pages_own_host_sets_them() {
             "Secure"
         ]
     );
-    let (name, _, attributes) = held(&ada, "svc_sign_in");
+    let (name, _, attributes) = cookie_by_suffix(&ada, "svc_sign_in");
     assert_eq!(name, "__Host-svc_sign_in");
     assert!(attributes.contains(&"Secure".to_owned()), "{attributes:?}");
-    assert_ne!(place.user(&mut ada).await, Value::Null);
+    assert_ne!(guest_book.user(&mut ada).await, Value::Null);
 
     let other = "x".repeat(43);
     for (cookies, signed_in) in [
@@ -77,28 +88,28 @@ async fn over_https_only_the_pages_own_host_sets_them() {
             false,
         ),
     ] {
-        let found = user(&place, &cookies).await;
+        let found = user_by_cookies(&guest_book, &cookies).await;
         assert_eq!(found != Value::Null, signed_in, "{cookies}");
     }
     // Signed out, it is taken away where it was set.
-    let own = HeaderMap::from_iter([(header::ORIGIN, place.origin.parse().unwrap())]);
-    let logout = place.url("/auth/logout");
-    let out = ada.ask(Method::POST, &logout, own, None);
+    let own = HeaderMap::from_iter([(header::ORIGIN, guest_book.origin.parse().unwrap())]);
+    let logout = guest_book.url("/auth/logout");
+    let out = ada.send_request(Method::POST, &logout, own, None);
     let out = out.await.expect(204);
     let taken = out.header("set-cookie").unwrap();
     for attribute in ["Secure", "Path=/", "Max-Age=0"] {
         assert!(taken.split("; ").any(|one| one == attribute), "{taken}");
     }
-    assert_eq!(place.user(&mut ada).await, Value::Null);
+    assert_eq!(guest_book.user(&mut ada).await, Value::Null);
 }
 
 #[tokio::test]
 async fn of_several_cookies_of_one_name_none_counts() {
-    let place = Place::developing().await;
-    let mut ada = place.browser();
+    let guest_book = GuestBook::with_dev_provider().await;
+    let mut ada = guest_book.browser();
     let form = "name=Ada&email=ada%40example.com";
-    place.sign_in(&mut ada, form, "").await;
-    let (name, token, _) = held(&ada, "svc_session_");
+    guest_book.sign_in(&mut ada, form, "").await;
+    let (name, token, _) = cookie_by_suffix(&ada, "svc_session_");
     let other = "x".repeat(43);
     for (cookies, signed_in) in [
         (format!("{name}={token}"), true),
@@ -108,19 +119,24 @@ async fn of_several_cookies_of_one_name_none_counts() {
         (format!("{name}={token}; {name}={token}"), false),
         (format!("{name}={token}; {name}="), false),
     ] {
-        let found = user(&place, &cookies).await;
+        let found = user_by_cookies(&guest_book, &cookies).await;
         assert_eq!(found != Value::Null, signed_in, "{cookies}");
     }
     // What a browser is known by while it signs in is the same.
-    let begun = place.browser().get(&place.url("/auth/login")).await;
+    let begun = guest_book
+        .browser()
+        .get(&guest_book.url("/auth/login"))
+        .await;
     let cookie = begun.expect(302).header("set-cookie").unwrap().to_owned();
     let cookie = cookie.split(';').next().unwrap();
     let again = async |line: String| {
         let headers =
             HeaderMap::from_iter([(header::COOKIE, HeaderValue::try_from(line).unwrap())]);
-        let login = place.url("/auth/login");
-        let mut browser = place.browser();
-        let answer = browser.ask(Method::GET, &login, headers, None).await;
+        let login = guest_book.url("/auth/login");
+        let mut browser = guest_book.browser();
+        let answer = browser
+            .send_request(Method::GET, &login, headers, None)
+            .await;
         answer.expect(302).header("set-cookie").unwrap().to_owned()
     };
     assert!(again(cookie.to_owned()).await.starts_with(cookie));
@@ -133,9 +149,9 @@ async fn of_several_cookies_of_one_name_none_counts() {
 
 #[tokio::test]
 async fn with_https_every_answer_has_browsers_stay_there() {
-    let stub = Stub::start().await;
-    let place = secure(&stub).await;
-    let server = &place.house.server;
+    let stub = StubIssuer::start().await;
+    let guest_book = start_secure_guest_book(&stub).await;
+    let server = &guest_book.fixture.server;
     let share = json!({ "content": "x", "name": "share" });
     server.deploy(&share).await;
     for (method, host, path, status) in [
@@ -158,7 +174,7 @@ async fn with_https_every_answer_has_browsers_stay_there() {
         let header = answer.header("strict-transport-security");
         assert_eq!(header, Some("max-age=31536000"), "{method} {path}");
     }
-    let plain = Place::developing().await;
+    let plain = GuestBook::with_dev_provider().await;
     let answer = plain.browser().get(&plain.url("")).await.expect(200);
     assert_eq!(answer.header("strict-transport-security"), None);
 }

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 use svc_tests::browser::Browser;
-use svc_tests::{Answer, Ask};
+use svc_tests::{Answer, ReadAnswer};
 use tempfile::TempDir;
 
-use crate::account::text;
-use crate::crashes::{Site, deed_of, points};
+use crate::crashes::{OwnerProcess, fault_group, fault_points};
+use crate::owner::text;
 use crate::svc;
 
 /// Deeds that lead to the points here.
-pub(crate) const DEEDS: [&str; 1] = ["visitors"];
+pub(crate) const FAULT_GROUPS: [&str; 1] = ["visitors"];
 
 const ADA: &str = "name=Ada&email=ada%40example.com";
 const BOB: &str = "name=Bob&email=bob%40example.com";
@@ -29,7 +29,7 @@ async fn user(browser: &mut Browser, page: &str) -> Value {
 }
 
 /// The address of the page, which has the port that the server has now.
-async fn page(site: &Site<'_>, project: &str) -> String {
+async fn page(site: &OwnerProcess<'_>, project: &str) -> String {
     let (_, page) = site.get(&format!("/{project}/frontends/shop")).await;
     text(&page["url"])
 }
@@ -37,14 +37,17 @@ async fn page(site: &Site<'_>, project: &str) -> String {
 #[tokio::test]
 async fn whatever_the_point_of_death_who_was_signed_in_stays_so() {
     let mut seen = 0;
-    for point in points().into_iter().filter(|p| DEEDS.contains(&deed_of(p))) {
+    for point in fault_points()
+        .into_iter()
+        .filter(|p| FAULT_GROUPS.contains(&fault_group(p)))
+    {
         seen += 1;
         let data = TempDir::new().unwrap();
         let process = svc().serve(data.path(), &["--dev"]).await;
         let make = ["key", "create", "dev", "--json"];
         let made = svc().run(data.path(), &make).await.json();
         let credential = text(&made["credential"]);
-        let site = Site {
+        let site = OwnerProcess {
             process,
             credential: &credential,
         };
@@ -61,9 +64,9 @@ async fn whatever_the_point_of_death_who_was_signed_in_stays_so() {
         site.process.kill().await;
 
         let process = svc()
-            .serve_until(Some(&point), data.path(), &["--dev"])
+            .serve_to_fault(Some(&point), data.path(), &["--dev"])
             .await;
-        let dying = Site {
+        let dying = OwnerProcess {
             process,
             credential: &credential,
         };
@@ -71,10 +74,10 @@ async fn whatever_the_point_of_death_who_was_signed_in_stays_so() {
         let mut bob = Browser::new(dying.process.address());
         let walk = tokio::spawn(async move { sign_in(&mut bob, &url, BOB).await });
         assert!(walk.await.is_err(), "{point}: it answered");
-        let (status, _) = dying.process.ended().await;
+        let (status, _) = dying.process.wait_for_exit().await;
         assert!(!status.success(), "{point}: it did not die");
 
-        let site = Site {
+        let site = OwnerProcess {
             process: svc().serve(data.path(), &["--dev"]).await,
             credential: &credential,
         };

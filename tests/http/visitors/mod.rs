@@ -1,19 +1,19 @@
 //! Visitors who are somebody: sign-in, sessions, and actions that know who calls.
 
-mod allowed;
+mod allowed_providers;
 mod backups;
 mod cookies;
 pub(crate) mod crashes;
 mod developing;
-mod lies;
-mod others;
+mod dishonest_issuer;
+mod github;
+pub(crate) mod guest_book;
 mod owners;
-pub(crate) mod place;
 mod rooms;
 mod secrets;
 mod settings;
-pub(crate) mod stub;
+mod sign_ins;
+pub(crate) mod stub_issuer;
 mod tenants;
-mod walks;
 
-pub(crate) use place::Place;
+pub(crate) use guest_book::GuestBook;

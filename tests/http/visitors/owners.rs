@@ -2,26 +2,26 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, until};
+use svc_tests::{Answer, ReadAnswer, wait_until};
 
-use super::place::Place;
-use super::stub::Stub;
-use crate::account::{Owner, text};
+use super::guest_book::GuestBook;
+use super::stub_issuer::StubIssuer;
+use crate::owner::{Owner, text};
 
-fn rows(place: &Place, table: &str) -> i64 {
+fn count_rows(guest_book: &GuestBook, table: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM {table}");
-    let control = &place.house.server.server().app().control;
+    let control = &guest_book.fixture.server.server().app().control;
     control
         .read_blocking(|c| c.query_row(&sql, [], |row| row.get(0)))
         .unwrap()
 }
 
-async fn listed(place: &Place, query: &str) -> Value {
-    let path = format!("/{}/visitors{query}", place.house.project);
-    place
-        .house
+async fn list_visitors(guest_book: &GuestBook, query: &str) -> Value {
+    let path = format!("/{}/visitors{query}", guest_book.fixture.project);
+    guest_book
+        .fixture
         .owner
-        .get(&place.house.server, &path)
+        .get(&guest_book.fixture.server, &path)
         .await
         .expect(200)
         .json()
@@ -29,15 +29,15 @@ async fn listed(place: &Place, query: &str) -> Value {
 
 #[tokio::test]
 async fn visitors_are_listed_newest_first_and_forgotten() {
-    let place = Place::developing().await;
+    let guest_book = GuestBook::with_dev_provider().await;
     let mut browsers = Vec::new();
     for name in ["ada", "bob", "eve"] {
-        let mut browser = place.browser();
+        let mut browser = guest_book.browser();
         let form = format!("name={name}&email={name}%40example.com");
-        place.sign_in(&mut browser, &form, "").await;
+        guest_book.sign_in(&mut browser, &form, "").await;
         browsers.push(browser);
     }
-    let first = listed(&place, "?limit=2").await;
+    let first = list_visitors(&guest_book, "?limit=2").await;
     let names: Vec<_> = first["visitors"]
         .as_array()
         .unwrap()
@@ -46,14 +46,14 @@ async fn visitors_are_listed_newest_first_and_forgotten() {
         .collect();
     assert_eq!(names, ["eve", "bob"]);
     let cursor = text(&first["next_cursor"]);
-    let second = listed(&place, &format!("?limit=2&cursor={cursor}")).await;
+    let second = list_visitors(&guest_book, &format!("?limit=2&cursor={cursor}")).await;
     assert_eq!(second["next_cursor"], Value::Null);
     let ada = &second["visitors"][0];
     assert_eq!(ada["email"], "ada@example.com");
     assert_eq!(ada["provider"], "dev");
     assert_eq!(ada["created_at"], "2026-11-20T12:00:00.000Z");
     assert_eq!(ada["created_at"], ada["last_seen_at"]);
-    assert_eq!(ada["id"], place.user(&mut browsers[0]).await["id"]);
+    assert_eq!(ada["id"], guest_book.user(&mut browsers[0]).await["id"]);
     for wrong in [
         "?limit=0",
         "?limit=201",
@@ -61,16 +61,20 @@ async fn visitors_are_listed_newest_first_and_forgotten() {
         "?cursor=x",
         "?page=2",
     ] {
-        let path = format!("/{}/visitors{wrong}", place.house.project);
-        let answer = place.house.owner.get(&place.house.server, &path).await;
+        let path = format!("/{}/visitors{wrong}", guest_book.fixture.project);
+        let answer = guest_book
+            .fixture
+            .owner
+            .get(&guest_book.fixture.server, &path)
+            .await;
         answer.problem(400, "invalid_request");
     }
 
     let sign = json!({"action": "sign", "params": {"words": "Hi"}});
-    place.call(&mut browsers[0], &sign).await.expect(200);
+    guest_book.call(&mut browsers[0], &sign).await.expect(200);
     let id = text(&ada["id"]);
-    let path = format!("/{}/visitors/{id}", place.house.project);
-    let (owner, server) = (&place.house.owner, &place.house.server);
+    let path = format!("/{}/visitors/{id}", guest_book.fixture.project);
+    let (owner, server) = (&guest_book.fixture.owner, &guest_book.fixture.server);
     let stranger = Owner::new(server, "other").await;
     stranger
         .delete(server, &path)
@@ -84,43 +88,46 @@ async fn visitors_are_listed_newest_first_and_forgotten() {
     for _ in 0..2 {
         assert_eq!(owner.delete(server, &path).await.status, 204);
     }
-    assert_eq!(place.user(&mut browsers[0]).await, Value::Null);
-    place
+    assert_eq!(guest_book.user(&mut browsers[0]).await, Value::Null);
+    guest_book
         .call(&mut browsers[0], &sign)
         .await
         .problem(401, "identity_required");
     assert_eq!(
-        (rows(&place, "visitors"), rows(&place, "visitor_sessions")),
+        (
+            count_rows(&guest_book, "visitors"),
+            count_rows(&guest_book, "visitor_sessions")
+        ),
         (2, 2)
     );
     // Rows of the project's own tables are its owner's business; whoever comes again is somebody new.
-    let all = place
+    let all = guest_book
         .call(&mut browsers[1], &json!({"action": "all"}))
         .await
         .json();
     assert_eq!(all["rows"].as_array().unwrap().len(), 1);
-    place
+    guest_book
         .sign_in(&mut browsers[0], "name=ada&email=ada%40example.com", "")
         .await;
-    assert_ne!(place.user(&mut browsers[0]).await["id"], id);
+    assert_ne!(guest_book.user(&mut browsers[0]).await["id"], id);
 }
 
 #[tokio::test]
 async fn a_visitor_is_another_in_every_project_and_one_in_all_its_pages() {
-    let stub = Stub::start().await;
-    let place = Place::with_issuers(&[("acme", &stub)]).await;
-    place.house.publish("sibling").await;
-    let (owner, server) = (&place.house.owner, &place.house.server);
+    let stub = StubIssuer::start().await;
+    let guest_book = GuestBook::with_issuers(&[("acme", &stub)]).await;
+    guest_book.fixture.publish("sibling").await;
+    let (owner, server) = (&guest_book.fixture.owner, &guest_book.fixture.server);
     let other = owner.project(server, "Other").await;
     owner.frontend(server, &other, "elsewhere").await;
     let detail = owner.get(server, &format!("/{other}")).await.json();
     let mut ids = Vec::new();
     for (origin, slug) in [
-        (place.origin.clone(), "room"),
-        (place.origin.clone(), "sibling"),
+        (guest_book.origin.clone(), "room"),
+        (guest_book.origin.clone(), "sibling"),
         (text(&detail["url"]), "elsewhere"),
     ] {
-        let mut browser = place.browser();
+        let mut browser = guest_book.browser();
         let (_, page) = browser.open(&format!("{origin}/{slug}/auth/login")).await;
         assert_eq!(page.status, 400, "the stub has no page");
         let asked = {
@@ -133,7 +140,9 @@ async fn a_visitor_is_another_in_every_project_and_one_in_all_its_pages() {
                 .collect::<std::collections::HashMap<_, _>>()
         };
         let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
-        let complete = place.come_back(&mut browser, "acme", &query).await;
+        let complete = guest_book
+            .return_from_issuer(&mut browser, "acme", &query)
+            .await;
         browser.get(&complete).await.expect(302);
         let status = browser.get(&format!("{origin}/{slug}/auth/status")).await;
         ids.push(text(&status.json()["user"]["id"]));
@@ -144,40 +153,44 @@ async fn a_visitor_is_another_in_every_project_and_one_in_all_its_pages() {
 
 #[tokio::test]
 async fn sessions_end_with_their_frontend_and_visitors_with_their_project() {
-    let place = Place::developing().await;
-    let mut ada = place.browser();
-    place
+    let guest_book = GuestBook::with_dev_provider().await;
+    let mut ada = guest_book.browser();
+    guest_book
         .sign_in(&mut ada, "name=Ada&email=a%40example.com", "")
         .await;
-    let (owner, server) = (&place.house.owner, &place.house.server);
-    let path = format!("/{}/frontends/room", place.house.project);
+    let (owner, server) = (&guest_book.fixture.owner, &guest_book.fixture.server);
+    let path = format!("/{}/frontends/room", guest_book.fixture.project);
     owner.delete(server, &path).await.expect(204);
     server.server().app().visitors.sweep().await.unwrap();
     assert_eq!(
-        (rows(&place, "visitors"), rows(&place, "visitor_sessions")),
+        (
+            count_rows(&guest_book, "visitors"),
+            count_rows(&guest_book, "visitor_sessions")
+        ),
         (1, 0)
     );
     // A page of the same name is another page.
-    place.house.publish("room").await;
-    assert_eq!(place.user(&mut ada).await, Value::Null);
-    place
+    guest_book.fixture.publish("room").await;
+    assert_eq!(guest_book.user(&mut ada).await, Value::Null);
+    guest_book
         .sign_in(&mut ada, "name=Ada&email=a%40example.com", "")
         .await;
     owner
-        .delete(server, &format!("/{}", place.house.project))
+        .delete(server, &format!("/{}", guest_book.fixture.project))
         .await
         .expect(204);
     let gone = async || {
-        let left = rows(&place, "visitors") + rows(&place, "visitor_sessions");
+        let left =
+            count_rows(&guest_book, "visitors") + count_rows(&guest_book, "visitor_sessions");
         (left == 0).then_some(())
     };
-    until("the project's visitors to be erased", gone).await;
+    wait_until("the project's visitors to be erased", gone).await;
 }
 
 #[tokio::test]
 async fn an_owner_calls_as_a_visitor_of_their_choice() {
-    let place = Place::with(|_| {}).await;
-    let (house, server) = (&place.house, &place.house.server);
+    let guest_book = GuestBook::with_settings(|_| {}).await;
+    let (fixture, server) = (&guest_book.fixture, &guest_book.fixture.server);
     let by = json!({"user_id": "usr_test", "email": "test@example.com"});
     let sign = json!({"action": "sign", "params": {"words": "Hi"}, "as": by});
     let call = async |credential: Option<&str>, body: &Value| {
@@ -195,7 +208,7 @@ async fn an_owner_calls_as_a_visitor_of_their_choice() {
     call(Some(&stranger.credential), &sign)
         .await
         .problem(403, "forbidden");
-    let own = Some(house.owner.credential.as_str());
+    let own = Some(fixture.owner.credential.as_str());
     call(own, &sign).await.expect(200);
     let batch = json!({"ops": [{"action": "mine"}], "as": {"user_id": "usr_test"}});
     let results = call(own, &batch).await.expect(200).json();
@@ -228,8 +241,8 @@ async fn an_owner_calls_as_a_visitor_of_their_choice() {
 
 #[tokio::test]
 async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
-    let place = Place::with(|settings| settings.dev = true).await;
-    let (house, server) = (&place.house, &place.house.server);
+    let guest_book = GuestBook::with_settings(|settings| settings.dev = true).await;
+    let (fixture, server) = (&guest_book.fixture, &guest_book.fixture.server);
     let call = async |credential: Option<&str>, mut given: Value| {
         given["action"] = "batch".into();
         let params = json!({ "name": "manage_backend", "arguments": given });
@@ -242,12 +255,12 @@ async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
         }
     };
     let result = |answer: Answer| answer.expect(200).json()["result"].take();
-    let own = Some(house.owner.credential.as_str());
+    let own = Some(fixture.owner.credential.as_str());
     let ops = json!([
         { "action": "sign", "params": { "words": "Hi" } },
         { "action": "mine" },
     ]);
-    let project = &house.project;
+    let project = &fixture.project;
     let by = json!({ "user_id": "usr_test", "email": "test@example.com" });
     let as_one = json!({ "project_id": project, "ops": ops, "as": by });
     let done = result(call(own, as_one.clone()).await);
@@ -261,21 +274,21 @@ async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
     let refused = result(call(own, alone).await);
     assert_eq!(refused["structuredContent"]["code"], "identity_required");
     // A visitor of one project is a name like any other in another one, and finds nothing there.
-    let mut ada = place.browser();
-    place
+    let mut ada = guest_book.browser();
+    guest_book
         .sign_in(&mut ada, "name=Ada&email=ada%40example.com", "")
         .await;
-    place
+    guest_book
         .call(
             &mut ada,
             &json!({ "action": "sign", "params": { "words": "Secret" } }),
         )
         .await
         .expect(200);
-    let ada = text(&place.user(&mut ada).await["id"]);
+    let ada = text(&guest_book.user(&mut ada).await["id"]);
     let stranger = Owner::new(server, "other").await;
     let theirs = stranger.project(server, "Theirs").await;
-    let backend = json!({ "ddl": super::place::DDL });
+    let backend = json!({ "ddl": super::guest_book::DDL });
     let path = format!("/{theirs}/backend");
     let made = stranger.post(server, &path, &backend).await;
     made.expect(201);
@@ -314,15 +327,15 @@ async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
         assert_eq!(problem["code"], "invalid_request", "{wrong}");
         assert!(text(&problem["detail"]).contains(named), "{problem}");
     }
-    assert_eq!(house.count("entries").await, 2);
+    assert_eq!(fixture.count("entries").await, 2);
 }
 
 #[tokio::test]
 async fn a_credential_that_is_sent_twice_is_none() {
-    let place = Place::with(|_| {}).await;
-    let (house, server) = (&place.house, &place.house.server);
+    let guest_book = GuestBook::with_settings(|_| {}).await;
+    let (fixture, server) = (&guest_book.fixture, &guest_book.fixture.server);
     let body = json!({ "action": "mine", "as": { "user_id": "usr_test" } });
-    let own = format!("Bearer {}", house.owner.credential);
+    let own = format!("Bearer {}", fixture.owner.credential);
     let request = server.json("/room/api/op", &body);
     let request = request.header("authorization", &own);
     let twice = request.header("authorization", "Bearer nonsense");

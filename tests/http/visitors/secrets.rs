@@ -11,11 +11,11 @@ use svc_tests::browser::{Browser, location};
 use svc_tests::{Answer, Process};
 use tempfile::TempDir;
 
-use super::lies::LIES;
-use super::place::DDL;
-use super::stub::{Inner, Stub};
-use crate::account::text;
-use crate::crashes::Site;
+use super::dishonest_issuer::DISHONEST_ANSWERS;
+use super::guest_book::DDL;
+use super::stub_issuer::{IssuerState, StubIssuer};
+use crate::crashes::OwnerProcess;
+use crate::owner::text;
 use crate::svc;
 
 /// A page of a server that is a process, so that its whole log can be read.
@@ -28,7 +28,7 @@ struct Page {
 
 /// Record of one sign-in.
 #[derive(Default)]
-struct Walk {
+struct SignInRecord {
     /// Each answer with the step that it belongs to.
     answers: Vec<(&'static str, Answer)>,
     /// Secrets with their kinds.
@@ -40,7 +40,7 @@ struct Walk {
 }
 
 /// Secrets that an answer may hold for its own step: in the address of the next one, and in the cookie that it sets.
-const ALLOWED: [(&str, &str, &str); 6] = [
+const ALLOWED_SECRETS: [(&str, &str, &str); 6] = [
     ("login", "location", "state"),
     // Which the issuers of these tests give out as the code.
     ("login", "location", "code"),
@@ -50,8 +50,8 @@ const ALLOWED: [(&str, &str, &str); 6] = [
     ("again", "set-cookie", "browser"),
 ];
 
-impl Walk {
-    fn keep(&mut self, step: &'static str, answer: &Answer) {
+impl SignInRecord {
+    fn record_answer(&mut self, step: &'static str, answer: &Answer) {
         self.answers.push((step, answer.clone()));
         for line in answer.headers.get_all("set-cookie") {
             let line = line.to_str().unwrap();
@@ -67,13 +67,13 @@ impl Walk {
         }
     }
 
-    fn secret(&mut self, kind: &'static str, value: &str) {
+    fn record_secret(&mut self, kind: &'static str, value: &str) {
         self.secrets.insert((kind, value.to_owned()));
     }
 }
 
 /// Parameters of an address.
-fn asked(url: &str) -> HashMap<String, String> {
+fn query_parameters(url: &str) -> HashMap<String, String> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let pairs = url::form_urlencoded::parse(query.as_bytes());
     pairs.into_owned().collect()
@@ -81,61 +81,63 @@ fn asked(url: &str) -> HashMap<String, String> {
 
 impl Page {
     /// Signs in with a provider as far as that goes.
-    async fn walk(&self, browser: Browser, provider: &str) -> Walk {
-        let (mut walk, mut browser) = (Walk::default(), browser);
+    async fn sign_in_with_issuer(&self, browser: Browser, provider: &str) -> SignInRecord {
+        let (mut walk, mut browser) = (SignInRecord::default(), browser);
         let login = format!(
             "{}/auth/login?provider={provider}&return_to=/shop?at=home",
             self.url
         );
         let answer = browser.get(&login).await.expect(302);
-        walk.keep("login", &answer);
+        walk.record_answer("login", &answer);
         walk.end = location(&login, &answer);
         if walk.end.contains("/authorize?") {
-            let asked = asked(&walk.end);
-            walk.secret("state", &asked["state"]);
-            walk.secret("code", &asked["nonce"]);
+            let asked = query_parameters(&walk.end);
+            walk.record_secret("state", &asked["state"]);
+            walk.record_secret("code", &asked["nonce"]);
             let callback = format!(
                 "{}/_svc/auth/callback/{provider}?code={}&state={}",
                 self.sites, asked["nonce"], asked["state"]
             );
             let answer = browser.get(&callback).await.expect(302);
-            walk.keep("callback", &answer);
+            walk.record_answer("callback", &answer);
             walk.end = location(&callback, &answer);
             // Once more, as the back button does.
             let again = browser.get(&callback).await.expect(302);
-            walk.keep("again", &again);
+            walk.record_answer("again", &again);
         }
-        if let Some(ticket) = asked(&walk.end).get("ticket") {
-            walk.secret("ticket", ticket);
+        if let Some(ticket) = query_parameters(&walk.end).get("ticket") {
+            walk.record_secret("ticket", ticket);
             let complete = walk.end.clone();
             let answer = browser.get(&complete).await.expect(302);
-            walk.keep("complete", &answer);
+            walk.record_answer("complete", &answer);
             walk.end = location(&complete, &answer);
             let again = browser.get(&complete).await.expect(302);
-            walk.keep("again", &again);
+            walk.record_answer("again", &again);
         }
         for below in ["/auth/status", "/auth/providers", "/auth/complete?ticket=x"] {
             let answer = browser.get(&format!("{}{below}", self.url)).await;
-            walk.keep("page", &answer);
+            walk.record_answer("page", &answer);
         }
         walk.browser = Some(browser);
         walk
     }
 
     /// Calls an action as the page does, and signs out.
-    async fn use_and_leave(&self, walk: &mut Walk) {
+    async fn call_and_sign_out(&self, walk: &mut SignInRecord) {
         let mut browser = walk.browser.take().unwrap();
         let origin = self.url.strip_suffix("/shop").unwrap();
         let headers = HeaderMap::from_iter([("origin".parse().unwrap(), origin.parse().unwrap())]);
         let body = json!({ "action": "mine" }).to_string();
         let op = format!("{}/api/op", self.url);
-        let answer = browser.ask(Method::POST, &op, headers.clone(), Some(body));
+        let answer = browser.send_request(Method::POST, &op, headers.clone(), Some(body));
         let answer = answer.await;
         assert_eq!(answer.status, 200, "{}", answer.text());
-        walk.keep("page", &answer);
+        walk.record_answer("page", &answer);
         let logout = format!("{}/auth/logout", self.url);
-        let answer = browser.ask(Method::POST, &logout, headers, None).await;
-        walk.keep("page", &answer.expect(204));
+        let answer = browser
+            .send_request(Method::POST, &logout, headers, None)
+            .await;
+        walk.record_answer("page", &answer.expect(204));
     }
 }
 
@@ -145,7 +147,11 @@ fn now() -> i64 {
 }
 
 /// An installation with a page, and with these issuers as providers p0, p1, ….
-async fn open<'a>(root: &TempDir, stubs: &[Stub], credential: &'a mut String) -> (Site<'a>, Page) {
+async fn start_installation<'a>(
+    root: &TempDir,
+    stubs: &[StubIssuer],
+    credential: &'a mut String,
+) -> (OwnerProcess<'a>, Page) {
     let mut config = String::new();
     for (number, stub) in stubs.iter().enumerate() {
         write!(
@@ -164,8 +170,10 @@ async fn open<'a>(root: &TempDir, stubs: &[Stub], credential: &'a mut String) ->
     *credential = text(&svc().run(&data, &create).await.json()["credential"]);
     let arguments = ["--config", file.to_str().unwrap()];
     let talkative = [("SVC_LOG", "trace")];
-    let process = svc().serve_with(&talkative, &[], &data, &arguments).await;
-    let site = Site {
+    let process = svc()
+        .serve_with_environment(&talkative, &[], &data, &arguments)
+        .await;
+    let site = OwnerProcess {
         process,
         credential,
     };
@@ -176,7 +184,7 @@ async fn open<'a>(root: &TempDir, stubs: &[Stub], credential: &'a mut String) ->
     let mine = "SELECT words FROM entries WHERE user_id = :svc_user_id";
     let actions = json!({ "actions": [{ "name": "mine", "sql": mine }] });
     let path = format!("{backend}/actions");
-    let put = site.ask(Method::PUT, &path, Some(actions)).await;
+    let put = site.send_request(Method::PUT, &path, Some(actions)).await;
     assert_eq!(put.unwrap().0, 200);
     let shop = json!({ "type": "html", "content": "x", "requested_slug": "shop" });
     let (_, page) = site.post(&format!("/{project}/frontends"), shop).await;
@@ -188,14 +196,14 @@ async fn open<'a>(root: &TempDir, stubs: &[Stub], credential: &'a mut String) ->
 }
 
 /// Secrets that an issuer was told, or gave out.
-fn secrets_of(inner: &Inner) -> Vec<(&'static str, String)> {
+fn secrets_of(inner: &IssuerState) -> Vec<(&'static str, String)> {
     let mut found = vec![("token", "at-sesame".to_owned())];
-    for token in &inner.given {
+    for token in &inner.issued_tokens {
         let parts = token.split('.').filter(|part| part.len() > 8);
         // The header of a token says nothing but how it is signed.
         found.extend(parts.skip(1).map(|part| ("token", part.to_owned())));
     }
-    for (path, body, _) in &inner.asked {
+    for (path, body, _) in &inner.requests {
         if path == "/token" {
             let verifier = body
                 .split('&')
@@ -208,19 +216,19 @@ fn secrets_of(inner: &Inner) -> Vec<(&'static str, String)> {
 
 #[tokio::test]
 async fn neither_log_nor_answers_tell_what_a_sign_in_is_made_of() {
-    let mut stubs = vec![Stub::start().await];
-    for (_, change, _) in LIES {
-        let stub = Stub::start().await;
+    let mut stubs = vec![StubIssuer::start().await];
+    for (_, change, _) in DISHONEST_ANSWERS {
+        let stub = StubIssuer::start().await;
         stub.change(|inner| inner.now = now());
         stub.change(change);
         stubs.push(stub);
     }
     stubs[0].change(|inner| inner.now = now());
     let (root, mut credential) = (TempDir::new().unwrap(), String::new());
-    let (site, page) = open(&root, &stubs, &mut credential).await;
+    let (site, page) = start_installation(&root, &stubs, &mut credential).await;
     let address = site.process.address();
     let walks = (0..stubs.len()).map(async |number| {
-        page.walk(Browser::new(address), &format!("p{number}"))
+        page.sign_in_with_issuer(Browser::new(address), &format!("p{number}"))
             .await
     });
     let mut walks = join_all(walks).await;
@@ -229,8 +237,8 @@ async fn neither_log_nor_answers_tell_what_a_sign_in_is_made_of() {
         format!("{}?at=home", page.url),
         "one succeeds"
     );
-    page.use_and_leave(&mut walks[0]).await;
-    for (walk, (lie, ..)) in walks[1..].iter().zip(LIES) {
+    page.call_and_sign_out(&mut walks[0]).await;
+    for (walk, (lie, ..)) in walks[1..].iter().zip(DISHONEST_ANSWERS) {
         // By the machine's clock, what was yet to come may have come meanwhile.
         let failed = walk.end.contains("auth_error=") || ["iat", "nbf"].contains(&lie);
         assert!(failed, "{lie}: {}", walk.end);
@@ -266,7 +274,7 @@ async fn neither_log_nor_answers_tell_what_a_sign_in_is_made_of() {
     }
     for walk in &walks {
         for (step, answer) in &walk.answers {
-            told(step, answer, &secrets);
+            assert_discloses_nothing_else(step, answer, &secrets);
         }
         for (kind, secret) in &secrets {
             assert!(!walk.end.contains(secret), "the address tells a {kind}");
@@ -279,16 +287,16 @@ async fn whole_log(process: &Process) -> String {
     let last = process.get("/healthz").await;
     let id = last.header("x-request-id").unwrap().to_owned();
     let log = async || Some(process.stderr()).filter(|log| log.contains(&id));
-    svc_tests::until("the log to be written", log).await
+    svc_tests::wait_until("the log to be written", log).await
 }
 
 /// That an answer tells nothing but what its step needs.
-fn told(step: &str, answer: &Answer, secrets: &BTreeSet<(&str, String)>) {
+fn assert_discloses_nothing_else(step: &str, answer: &Answer, secrets: &BTreeSet<(&str, String)>) {
     let body = String::from_utf8_lossy(&answer.body);
     for (kind, secret) in secrets {
         assert!(!body.contains(secret), "the body of {step} tells a {kind}");
         for (name, value) in &answer.headers {
-            let allowed = ALLOWED.contains(&(step, name.as_str(), kind));
+            let allowed = ALLOWED_SECRETS.contains(&(step, name.as_str(), kind));
             let told = value.to_str().unwrap().contains(secret);
             assert!(allowed || !told, "`{name}` of {step} tells a {kind}");
         }
@@ -299,8 +307,8 @@ fn told(step: &str, answer: &Answer, secrets: &BTreeSet<(&str, String)>) {
 #[tokio::test]
 async fn what_is_made_up_is_not_repeated() {
     let (root, mut credential) = (TempDir::new().unwrap(), String::new());
-    let stub = Stub::start().await;
-    let (site, page) = open(&root, &[stub], &mut credential).await;
+    let stub = StubIssuer::start().await;
+    let (site, page) = start_installation(&root, &[stub], &mut credential).await;
     let secret = "made-up-secret-of-somebody";
     let callback = format!(
         "{}/_svc/auth/callback/p0?code={secret}&state={secret}&error={secret}&iss={secret}",
@@ -324,7 +332,10 @@ async fn what_is_made_up_is_not_repeated() {
     let asked = site.process.client();
     let asked = asked.get(site.process.url("/shop/auth/status"));
     let asked = asked.header("host", host).header("cookie", &cookie);
-    let status = svc_tests::Ask::answer(asked).await.expect(200).json();
+    let status = svc_tests::ReadAnswer::answer(asked)
+        .await
+        .expect(200)
+        .json();
     assert_eq!(status, json!({ "user": Value::Null }));
     let log = whole_log(&site.process).await;
     for secret in [secret, &"s".repeat(43)] {

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::process::{Child, Stdio};
 
-use svc_tests::until;
+use svc_tests::wait_until;
 use tempfile::TempDir;
 
 use crate::svc;
@@ -14,9 +14,9 @@ const OAUTH: &str = "[oauth]\nissuer = 'https://id.example'\naudience = 'https:/
 const STRIPE: &str = "[stripe]\nsecret_key = 'sk_test_1'\nwebhook_secret = 'whsec_1'\n";
 
 /// A server that should not have started. Dropping it ends it.
-struct Starting(Child);
+struct RefusedStart(Child);
 
-impl Drop for Starting {
+impl Drop for RefusedStart {
     fn drop(&mut self) {
         // One that has ended already is what we want.
         let _ = self.0.kill();
@@ -25,7 +25,7 @@ impl Drop for Starting {
 }
 
 /// Starts a server that cannot start; answers what it says on standard output and on standard error.
-async fn serve(config: &str) -> (String, String) {
+async fn run_refused_start(config: &str) -> (String, String) {
     let root = TempDir::new().unwrap();
     let file = root.path().join("svc.toml");
     std::fs::write(&file, config).unwrap();
@@ -35,9 +35,9 @@ async fn serve(config: &str) -> (String, String) {
     command.args(["serve", "--listen", "127.0.0.1:0", "--config"]);
     command.arg(&file).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut starting = Starting(command.spawn().unwrap());
+    let mut starting = RefusedStart(command.spawn().unwrap());
     let ended = format!("a start to fail with {config}");
-    let status = until(&ended, async || starting.0.try_wait().unwrap()).await;
+    let status = wait_until(&ended, async || starting.0.try_wait().unwrap()).await;
     assert!(!status.success(), "{config}");
     assert!(!data.exists(), "{config}: a start that fails makes nothing");
     let (mut said, mut wrong) = (String::new(), String::new());
@@ -118,7 +118,7 @@ async fn a_mistake_stops_the_start_and_is_named() {
         (format!("{STRIPE}price = 'x'"), "price"),
     ];
     let tried = wrong.into_iter().map(async |(config, named)| {
-        let (said, wrong) = serve(&config).await;
+        let (said, wrong) = run_refused_start(&config).await;
         assert_eq!(said, "", "{config}");
         assert!(wrong.contains(named), "{config}: {wrong}");
         for secret in ["sk_test_1", "whsec_1"] {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startSvc } from '../../browser/lib/svc.mjs';
 import { startIssuer, tokenOf } from '../issuer.mjs';
-import { library, limits } from '../library.mjs';
+import { startLibraryApp, limits } from '../library.mjs';
 
 const runner = fileURLToPath(new URL('node_modules/.bin/conformance', import.meta.url));
 const bin = fileURLToPath(new URL('node_modules/.bin', import.meta.url));
@@ -27,12 +27,12 @@ const notOurs = [
 const issuer = await startIssuer();
 const svc = await startSvc({ limits, tables: issuer.tables });
 const { credential } = await svc.operate('namespace', 'create', 'runner');
-const carriers = [await carrying(credential), await carrying(await tokenOf(issuer, `${svc.url}/mcp`, 'somebody'))];
+const carriers = [await proxyWithCredential(credential), await proxyWithCredential(await tokenOf(issuer, `${svc.url}/mcp`, 'somebody'))];
 const endpoints = {
   '/mcp': `${svc.url}/mcp`,
   '/mcp with a key': carriers[0].url,
   "/mcp with a user's token": carriers[1].url,
-  "an app's own": await library(svc),
+  "an app's own": await startLibraryApp(svc),
 };
 const directory = await mkdtemp(join(tmpdir(), 'svc-conformance-'));
 let failed = 0;
@@ -62,7 +62,7 @@ try {
 process.exitCode = failed > 0 ? 1 : 0;
 
 /** The tool endpoint with a credential on every request, since the runner sends none: what it sends is passed on as it is. */
-async function carrying(credential) {
+async function proxyWithCredential(credential) {
   const { hostname, port, host } = new URL(svc.url);
   const server = createServer((from, to) => {
     const own = from.headers.host === `localhost:${server.address().port}`;

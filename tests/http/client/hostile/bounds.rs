@@ -11,15 +11,15 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use serde_json::json;
 
-use super::names::Trap;
+use super::names::VictimFolder;
 use super::{ID, run};
-use crate::client::failures::stub;
+use crate::client::failures::serve_router;
 
 /// More than any command may read into memory.
-const FAR: u64 = 64 << 20;
+const READ_BOUND: u64 = 64 << 20;
 
 /// A body that goes on as long as somebody reads; counts its bytes.
-fn endless(count: Arc<AtomicU64>) -> Body {
+fn endless_body(count: Arc<AtomicU64>) -> Body {
     let part = Bytes::from(vec![b' '; 1 << 16]);
     let parts = std::iter::repeat_with(move || {
         count.fetch_add(part.len() as u64, Ordering::Relaxed);
@@ -30,15 +30,15 @@ fn endless(count: Arc<AtomicU64>) -> Body {
 
 #[tokio::test]
 async fn an_answer_without_end_is_given_up() {
-    let trap = Trap::new();
+    let trap = VictimFolder::new();
     for status in [200, 400, 500] {
         let count = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&count);
         let answer = async move || {
             let status = StatusCode::from_u16(status).unwrap();
-            (status, endless(counted))
+            (status, endless_body(counted))
         };
-        let server = stub(Router::new().fallback(any(answer))).await;
+        let server = serve_router(Router::new().fallback(any(answer))).await;
         for arguments in [
             &["project", "list"][..],
             &["backend", "export"],
@@ -46,19 +46,19 @@ async fn an_answer_without_end_is_given_up() {
             &["publish", "copy/page.md"],
             &["action", "call", "a", "--project", "Shop"],
         ] {
-            let before = trap.tree();
+            let before = trap.snapshot();
             count.store(0, Ordering::Relaxed);
             let output = run(&trap, server, arguments).await;
             assert_eq!(output.code, Some(6), "{arguments:?}: {output:?}");
             let read = count.load(Ordering::Relaxed);
-            assert!(read < FAR, "{arguments:?}: {read} bytes");
-            assert!(trap.tree() == before, "{arguments:?}");
+            assert!(read < READ_BOUND, "{arguments:?}: {read} bytes");
+            assert!(trap.snapshot() == before, "{arguments:?}");
         }
     }
 }
 
 /// A truthful server of a project, but for one answer.
-async fn but_for(
+async fn serve_truth_except(
     last: &'static str,
     lie: impl Fn() -> Response + Clone + Send + Sync + 'static,
 ) -> std::net::SocketAddr {
@@ -74,13 +74,13 @@ async fn but_for(
             _ => axum::Json(page).into_response(),
         }
     };
-    stub(Router::new().fallback(any(answer))).await
+    serve_router(Router::new().fallback(any(answer))).await
 }
 
 #[tokio::test]
 async fn a_source_a_database_and_rows_have_their_bounds() {
-    let trap = Trap::new();
-    let before = trap.tree();
+    let trap = VictimFolder::new();
+    let before = trap.snapshot();
     for (last, arguments) in [
         ("content", &["frontend", "content", "page"][..]),
         ("content", &["frontend", "content", "page", "-o", "new.md"]),
@@ -92,27 +92,30 @@ async fn a_source_a_database_and_rows_have_their_bounds() {
     ] {
         let count = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&count);
-        let server = but_for(last, move || endless(Arc::clone(&counted)).into_response()).await;
+        let server = serve_truth_except(last, move || {
+            endless_body(Arc::clone(&counted)).into_response()
+        })
+        .await;
         let output = run(&trap, server, arguments).await;
         assert_eq!(output.code, Some(6), "{arguments:?}: {output:?}");
         assert!(
             output.stderr.contains("too large"),
             "{arguments:?}: {output:?}"
         );
-        assert!(count.load(Ordering::Relaxed) < FAR, "{arguments:?}");
-        assert!(trap.tree() == before, "{arguments:?}");
+        assert!(count.load(Ordering::Relaxed) < READ_BOUND, "{arguments:?}");
+        assert!(trap.snapshot() == before, "{arguments:?}");
     }
 }
 
 /// A copy goes to the disk, so its bound is larger; what is announced beyond it is not begun.
 #[tokio::test]
 async fn a_copy_of_a_database_has_its_bound_and_leaves_nothing() {
-    let trap = Trap::new();
-    let before = trap.tree();
+    let trap = VictimFolder::new();
+    let before = trap.snapshot();
     let announced = || {
         let length = (500_u64 << 30).to_string();
         let none = Arc::new(AtomicU64::new(0));
-        ([(header::CONTENT_LENGTH, length)], endless(none)).into_response()
+        ([(header::CONTENT_LENGTH, length)], endless_body(none)).into_response()
     };
     let broken = || {
         // As much as leaves before the connection breaks.
@@ -123,22 +126,22 @@ async fn a_copy_of_a_database_has_its_bound_and_leaves_nothing() {
         ([(header::CONTENT_LENGTH, "100000000")], body).into_response()
     };
     let export = ["backend", "export"];
-    let server = but_for("export", announced).await;
+    let server = serve_truth_except("export", announced).await;
     let output = run(&trap, server, &export).await;
     assert_eq!(output.code, Some(6), "{output:?}");
     assert!(output.stderr.contains("more than 1024 MB"), "{output:?}");
-    assert!(trap.tree() == before, "{output:?}");
-    let server = but_for("export", broken).await;
+    assert!(trap.snapshot() == before, "{output:?}");
+    let server = serve_truth_except("export", broken).await;
     let output = run(&trap, server, &export).await;
     assert_eq!(output.code, Some(6), "{output:?}");
     assert!(output.stderr.contains("not whole"), "{output:?}");
-    assert!(trap.tree() == before, "{output:?}");
+    assert!(trap.snapshot() == before, "{output:?}");
 }
 
 /// A description of the API that has no end, or leads in circles, makes no error unclear that it was to make clearer.
 #[tokio::test]
 async fn a_description_without_end_is_left() {
-    let trap = Trap::new();
+    let trap = VictimFolder::new();
     let missing = || {
         let problem = json!({"title": "Not found", "detail": "Nothing.", "code": "not_found"});
         (StatusCode::NOT_FOUND, axum::Json(problem)).into_response()
@@ -150,29 +153,29 @@ async fn a_description_without_end_is_left() {
     for is_endless in [true, false] {
         let (circle, count) = (circle.clone(), Arc::clone(&count));
         let answer = async move |request: Request| match request.uri().path() {
-            "/api/v1/openapi.json" if is_endless => endless(count).into_response(),
+            "/api/v1/openapi.json" if is_endless => endless_body(count).into_response(),
             "/api/v1/openapi.json" => axum::Json(circle).into_response(),
             _ => missing(),
         };
-        let server = stub(Router::new().fallback(any(answer))).await;
+        let server = serve_router(Router::new().fallback(any(answer))).await;
         let output = run(&trap, server, &["project", "list"]).await;
         assert_eq!(output.code, Some(4), "{output:?}");
         assert!(output.stderr.contains("Nothing."), "{output:?}");
     }
-    assert!(count.load(Ordering::Relaxed) < FAR);
+    assert!(count.load(Ordering::Relaxed) < READ_BOUND);
 }
 
 /// Texts of a problem are a stranger's, too.
 #[tokio::test]
 async fn a_problem_steers_no_terminal() {
-    let trap = Trap::new();
+    let trap = VictimFolder::new();
     let hostile = "\u{1b}[2J\u{9b}31m\r\u{202e}\nerror: forged".repeat(1000);
     let problem = json!({
         "title": hostile, "detail": hostile, "code": hostile, "request_id": hostile, "reason": hostile, "position": {"line": hostile},
         "missing": [hostile, 5], "extra": {}, "errors": [{"name": hostile, "detail": hostile}, 5, {"name": 5}],
     });
     let answer = async move || (StatusCode::BAD_REQUEST, axum::Json(problem));
-    let server = stub(Router::new().fallback(any(answer))).await;
+    let server = serve_router(Router::new().fallback(any(answer))).await;
     for arguments in [&["project", "list"][..], &["project", "list", "--json"]] {
         // What it shows is looked at where it is run.
         let output = run(&trap, server, arguments).await;

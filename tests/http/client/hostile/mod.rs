@@ -15,17 +15,17 @@ use axum::http::Method;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use serde_json::{Value, json};
-use svc_tests::{Output, finish};
+use svc_tests::{Output, run_command};
 
-use self::names::{Trap, harmless};
-use super::failures::stub;
+use self::names::{VictimFolder, assert_terminal_safe};
+use super::failures::serve_router;
 use crate::svc;
 
 const ID: &str = "01a1fc28-c57b-71f4-90db-2871ff5bd43a";
 
 /// Member of an answer that is a lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Member {
+enum ForgedField {
     Slug,
     Action,
     Label,
@@ -35,31 +35,31 @@ enum Member {
 }
 
 /// Member that the server lies about, and its value.
-type Lie = Arc<Mutex<(Member, Value)>>;
+type SharedForgery = Arc<Mutex<(ForgedField, Value)>>;
 
 /// A server that has a project with a page and a database, and lies about one member.
-async fn liar(lie: Lie) -> SocketAddr {
-    stub(Router::new().fallback(any(answer)).with_state(lie)).await
+async fn serve_forgery(lie: SharedForgery) -> SocketAddr {
+    serve_router(Router::new().fallback(any(answer)).with_state(lie)).await
 }
 
-async fn answer(State(lie): State<Lie>, request: Request) -> Response {
+async fn answer(State(lie): State<SharedForgery>, request: Request) -> Response {
     let (member, value) = lie.lock().unwrap().clone();
-    let told = |which: Member, truth: &str| match which == member {
+    let told = |which: ForgedField, truth: &str| match which == member {
         true => value.clone(),
         false => Value::from(truth),
     };
     let digest = "0".repeat(64);
     let page = json!({
-        "id": ID, "slug": told(Member::Slug, "page"), "url": told(Member::Url, "http://shop-acme.localhost/page"), "type": "markdown",
+        "id": ID, "slug": told(ForgedField::Slug, "page"), "url": told(ForgedField::Url, "http://shop-acme.localhost/page"), "type": "markdown",
         "title": "Page", "state": "active", "visits": 0, "content_sha256": digest, "active_revision_id": ID,
     });
     let project = json!({
-        "id": told(Member::Id, ID), "name": told(Member::Project, "Shop"), "host_label": told(Member::Label, "shop-acme"),
+        "id": told(ForgedField::Id, ID), "name": told(ForgedField::Project, "Shop"), "host_label": told(ForgedField::Label, "shop-acme"),
         "description": null, "home": null, "url": "http://shop-acme.localhost", "backend": {"id": ID},
     });
     let backend = json!({
         "id": ID, "migrations": [{"version": 1, "checksum": digest, "sql": "CREATE TABLE theirs (id INTEGER);"}],
-        "actions": [{"name": told(Member::Action, "theirs"), "sql": "SELECT 'theirs'", "checksum": digest, "version": 1, "kind": "read"}],
+        "actions": [{"name": told(ForgedField::Action, "theirs"), "sql": "SELECT 'theirs'", "checksum": digest, "version": 1, "kind": "read"}],
         "realtime": {"enabled": false}, "agents": false,
     });
     let path = request.uri().path();
@@ -81,27 +81,27 @@ async fn answer(State(lie): State<Lie>, request: Request) -> Response {
 }
 
 /// Runs a command in the trap, as an owner without a terminal.
-async fn run(trap: &Trap, server: SocketAddr, arguments: &[&str]) -> Output {
+async fn run(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Output {
     let mut command: Command = svc().command();
     command
         .args(arguments)
         .current_dir(trap.work())
-        .env("XDG_CONFIG_HOME", trap.at("home"))
+        .env("XDG_CONFIG_HOME", trap.path_of("home"))
         .env("SVC_SERVER", format!("http://{server}"))
         .env("SVC_CREDENTIAL", "svc_wrongwro_0")
         .stdin(Stdio::null());
-    let output = finish(command).await;
-    harmless(&output.stdout, &format!("{arguments:?}"));
-    harmless(&output.stderr, &format!("{arguments:?}"));
+    let output = run_command(command).await;
+    assert_terminal_safe(&output.stdout, &format!("{arguments:?}"));
+    assert_terminal_safe(&output.stderr, &format!("{arguments:?}"));
     output
 }
 
 /// Tells a command every name in place of these members: each is refused, and everything is as it was.
-async fn is_refused(members: &[Member], arguments: &[&str]) {
-    let trap = Trap::new();
-    let lie: Lie = Arc::new(Mutex::new((members[0], Value::Null)));
-    let server = liar(Arc::clone(&lie)).await;
-    let before = trap.tree();
+async fn assert_names_refused(members: &[ForgedField], arguments: &[&str]) {
+    let trap = VictimFolder::new();
+    let lie: SharedForgery = Arc::new(Mutex::new((members[0], Value::Null)));
+    let server = serve_forgery(Arc::clone(&lie)).await;
+    let before = trap.snapshot();
     for member in members {
         let mut lies: Vec<Value> = trap.names().map(Value::from).collect();
         let longest = Value::from("a".repeat(100_000));
@@ -113,14 +113,14 @@ async fn is_refused(members: &[Member], arguments: &[&str]) {
             json!({"a": 1}),
         ]);
         // An identifier may be any word, and names no file.
-        lies.retain(|told| *member != Member::Id || (told != "CON"));
+        lies.retain(|told| *member != ForgedField::Id || (told != "CON"));
         for told in lies {
             *lie.lock().unwrap() = (*member, told.clone());
             let output = run(&trap, server, arguments).await;
             let case = format!("{arguments:?} {member:?} {told}: {output:?}");
             assert_eq!(output.code, Some(6), "{case}");
             assert!(output.stderr.len() < 1000, "{case}");
-            assert!(trap.tree() == before, "{case}");
+            assert!(trap.snapshot() == before, "{case}");
         }
     }
 }
@@ -128,13 +128,17 @@ async fn is_refused(members: &[Member], arguments: &[&str]) {
 #[tokio::test]
 async fn pull_takes_no_name_that_is_none() {
     let pull = ["pull", "copy", "--project", "Shop", "--yes"];
-    is_refused(&[Member::Slug, Member::Action, Member::Label], &pull).await;
+    assert_names_refused(
+        &[ForgedField::Slug, ForgedField::Action, ForgedField::Label],
+        &pull,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn export_takes_no_name_that_is_none() {
-    is_refused(&[Member::Label], &["backend", "export"]).await;
-    is_refused(&[Member::Id], &["backend", "export", "--force"]).await;
+    assert_names_refused(&[ForgedField::Label], &["backend", "export"]).await;
+    assert_names_refused(&[ForgedField::Id], &["backend", "export", "--force"]).await;
 }
 
 #[tokio::test]
@@ -147,23 +151,23 @@ async fn content_takes_no_name_that_is_none() {
         "copy/out.md",
         "--force",
     ];
-    is_refused(&[Member::Id, Member::Label], &content).await;
+    assert_names_refused(&[ForgedField::Id, ForgedField::Label], &content).await;
 }
 
 #[tokio::test]
 async fn apply_takes_no_name_that_is_none() {
-    let trap = Trap::new();
-    let lie: Lie = Arc::new(Mutex::new((Member::Slug, Value::from("page"))));
-    let server = liar(Arc::clone(&lie)).await;
+    let trap = VictimFolder::new();
+    let lie: SharedForgery = Arc::new(Mutex::new((ForgedField::Slug, Value::from("page"))));
+    let server = serve_forgery(Arc::clone(&lie)).await;
     let manifest = "project = 'Shop'\n[pages]\nmine = 'page.md'\n";
-    std::fs::write(trap.at("work/copy/svc.toml"), manifest).unwrap();
-    let before = trap.tree();
-    for member in [Member::Slug, Member::Action, Member::Url] {
+    std::fs::write(trap.path_of("work/copy/svc.toml"), manifest).unwrap();
+    let before = trap.snapshot();
+    for member in [ForgedField::Slug, ForgedField::Action, ForgedField::Url] {
         for told in trap.names() {
             *lie.lock().unwrap() = (member, Value::from(told.clone()));
             let output = run(&trap, server, &["apply", "copy", "--yes"]).await;
             assert_eq!(output.code, Some(6), "{member:?} {told:?}: {output:?}");
-            assert!(trap.tree() == before, "{member:?} {told:?}");
+            assert!(trap.snapshot() == before, "{member:?} {told:?}");
         }
     }
 }
@@ -171,15 +175,15 @@ async fn apply_takes_no_name_that_is_none() {
 /// Names that a folder of somebody else's gives its pages: nothing outside of it is read, and no server is started for it.
 #[tokio::test]
 async fn dev_and_apply_follow_no_manifest_out_of_its_folder() {
-    let trap = Trap::new();
-    let lie: Lie = Arc::new(Mutex::new((Member::Slug, Value::from("page"))));
-    let server = liar(Arc::clone(&lie)).await;
-    let manifest = trap.at("work/copy/svc.toml");
+    let trap = VictimFolder::new();
+    let lie: SharedForgery = Arc::new(Mutex::new((ForgedField::Slug, Value::from("page"))));
+    let server = serve_forgery(Arc::clone(&lie)).await;
+    let manifest = trap.path_of("work/copy/svc.toml");
     for name in trap.names() {
         // What JSON quotes, TOML reads.
         let text = format!("project = 'Shop'\n[pages]\nmine = {}\n", json!(name));
         std::fs::write(&manifest, text).unwrap();
-        let before = trap.tree();
+        let before = trap.snapshot();
         for command in [
             &["dev", "copy"][..],
             &["apply", "copy", "--yes"],
@@ -189,7 +193,7 @@ async fn dev_and_apply_follow_no_manifest_out_of_its_folder() {
             let case = format!("{command:?} {name:?}: {output:?}");
             assert!(!output.success, "{case}");
             assert!(!output.stdout.contains("mine"), "{case}");
-            assert!(trap.tree() == before, "{case}");
+            assert!(trap.snapshot() == before, "{case}");
         }
     }
 }
@@ -197,11 +201,11 @@ async fn dev_and_apply_follow_no_manifest_out_of_its_folder() {
 /// The server is truthful and still somebody else's: what is there stays, unless the user says otherwise.
 #[tokio::test]
 async fn nothing_is_replaced_unasked() {
-    let trap = Trap::new();
-    let lie: Lie = Arc::new(Mutex::new((Member::Slug, Value::from("page"))));
-    let server = liar(Arc::clone(&lie)).await;
-    std::fs::write(trap.at("work/shop-acme.db"), "mine").unwrap();
-    let before = trap.tree();
+    let trap = VictimFolder::new();
+    let lie: SharedForgery = Arc::new(Mutex::new((ForgedField::Slug, Value::from("page"))));
+    let server = serve_forgery(Arc::clone(&lie)).await;
+    std::fs::write(trap.path_of("work/shop-acme.db"), "mine").unwrap();
+    let before = trap.snapshot();
     for (arguments, number) in [
         (&["pull", "copy", "--project", "Shop"][..], 8),
         (&["backend", "export"], 1),
@@ -213,7 +217,7 @@ async fn nothing_is_replaced_unasked() {
     ] {
         let output = run(&trap, server, arguments).await;
         assert_eq!(output.code, Some(number), "{arguments:?}: {output:?}");
-        assert!(trap.tree() == before, "{arguments:?}: {output:?}");
+        assert!(trap.snapshot() == before, "{arguments:?}: {output:?}");
     }
     let forced = [
         "frontend",
@@ -225,33 +229,33 @@ async fn nothing_is_replaced_unasked() {
     ];
     let output = run(&trap, server, &forced).await;
     assert!(output.success, "{output:?}");
-    let written = std::fs::read_to_string(trap.at("work/copy/out.md")).unwrap();
+    let written = std::fs::read_to_string(trap.path_of("work/copy/out.md")).unwrap();
     assert_eq!(written, "# Theirs\n");
 }
 
 /// A project may have any name: it is shown as one line, and the manifest that `pull` writes says nothing else.
 #[tokio::test]
 async fn a_projects_name_is_data() {
-    let trap = Trap::new();
-    let lie: Lie = Arc::new(Mutex::new((Member::Project, Value::Null)));
-    let server = liar(Arc::clone(&lie)).await;
-    let outside = |trap: &Trap| {
-        let mut tree = trap.tree();
-        tree.retain(|path, _| !path.starts_with(trap.at("work/new")));
+    let trap = VictimFolder::new();
+    let lie: SharedForgery = Arc::new(Mutex::new((ForgedField::Project, Value::Null)));
+    let server = serve_forgery(Arc::clone(&lie)).await;
+    let outside = |trap: &VictimFolder| {
+        let mut tree = trap.snapshot();
+        tree.retain(|path, _| !path.starts_with(trap.path_of("work/new")));
         tree
     };
     let before = outside(&trap);
     for name in trap.names().filter(|name| !name.trim().is_empty()) {
-        *lie.lock().unwrap() = (Member::Project, Value::from(name.clone()));
+        *lie.lock().unwrap() = (ForgedField::Project, Value::from(name.clone()));
         let output = run(&trap, server, &["pull", "new", "--project", "shop-acme"]).await;
         assert!(output.success, "{name:?}: {output:?}");
-        let manifest = std::fs::read_to_string(trap.at("work/new/svc.toml")).unwrap();
+        let manifest = std::fs::read_to_string(trap.path_of("work/new/svc.toml")).unwrap();
         let manifest: toml::Table = toml::from_str(&manifest).unwrap();
         assert_eq!(manifest["project"].as_str(), Some(name.as_str()));
         assert_eq!(manifest["pages"].as_table().unwrap().len(), 1, "{name:?}");
         let shown = run(&trap, server, &["project", "list"]).await;
         assert_eq!(shown.stdout.lines().count(), 2, "{name:?}: {shown:?}");
-        std::fs::remove_dir_all(trap.at("work/new")).unwrap();
+        std::fs::remove_dir_all(trap.path_of("work/new")).unwrap();
         assert!(outside(&trap) == before, "{name:?}");
     }
 }
@@ -259,7 +263,7 @@ async fn a_projects_name_is_data() {
 /// Two things of one name would be one file.
 #[tokio::test]
 async fn a_name_that_comes_twice_is_refused() {
-    let trap = Trap::new();
+    let trap = VictimFolder::new();
     let digest = "0".repeat(64);
     let action = |sql: &str| json!({"name": "theirs", "sql": sql, "checksum": digest});
     let backend = json!({
@@ -274,17 +278,17 @@ async fn a_name_that_comes_twice_is_refused() {
             _ => backend,
         })
     };
-    let server = stub(Router::new().fallback(any(answer))).await;
+    let server = serve_router(Router::new().fallback(any(answer))).await;
     let output = run(&trap, server, &["pull", "new", "--project", "Shop"]).await;
     assert_eq!(output.code, Some(6), "{output:?}");
     assert!(output.stderr.contains("theirs.sql"), "{output:?}");
-    assert!(!trap.at("work/new/actions").exists());
+    assert!(!trap.path_of("work/new/actions").exists());
 }
 
 /// Parts of a path that would make it another path never reach a server: `delete ..` is not the deletion of what is above.
 #[tokio::test]
 async fn no_argument_leads_a_request_astray() {
-    let trap = Trap::new();
+    let trap = VictimFolder::new();
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = Arc::clone(&asked);
     let project = json!({"id": ID, "name": "Shop", "host_label": "shop-acme", "description": null, "home": null, "backend": null});
@@ -293,7 +297,7 @@ async fn no_argument_leads_a_request_astray() {
         heard.lock().unwrap().push(line);
         axum::Json(json!({ "projects": [project] }))
     };
-    let server = stub(Router::new().fallback(any(answer))).await;
+    let server = serve_router(Router::new().fallback(any(answer))).await;
     for part in ["..", ".", ""] {
         for arguments in [
             &["frontend", "delete", part, "--yes"][..],

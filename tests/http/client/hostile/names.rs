@@ -10,7 +10,7 @@ use tempfile::TempDir;
 const ROOT: &str = "ROOT";
 
 /// Names that are none: paths, options, commands, what steers a terminal, what other systems reserve, and what is no name at all.
-pub(super) const NAMES: [&str; 60] = [
+pub(super) const INVALID_NAMES: [&str; 60] = [
     "../settings",
     "../../victim/settings",
     "../../../victim/settings",
@@ -74,14 +74,14 @@ pub(super) const NAMES: [&str; 60] = [
 ];
 
 /// A folder to work in, with a folder of the user's files, beside what nobody may touch.
-pub(super) struct Trap {
+pub(super) struct VictimFolder {
     pub(super) root: TempDir,
 }
 
 /// Everything below a folder: what it is, its content, and when it was changed.
-type Tree = BTreeMap<PathBuf, (u32, Vec<u8>, i64, i64)>;
+type FolderSnapshot = BTreeMap<PathBuf, (u32, Vec<u8>, i64, i64)>;
 
-impl Trap {
+impl VictimFolder {
     pub(super) fn new() -> Self {
         let root = TempDir::new().unwrap();
         let trap = Self { root };
@@ -94,21 +94,21 @@ impl Trap {
         trap.write("work/copy/page.md", "# Mine\n");
         trap.write("work/copy/actions/keep.sql", "SELECT 'mine'\n");
         trap.write("work/copy/out.md", "mine");
-        std::os::unix::fs::symlink("../../victim", trap.at("work/copy/link")).unwrap();
-        std::os::unix::fs::symlink("../victim", trap.at("work/link")).unwrap();
+        std::os::unix::fs::symlink("../../victim", trap.path_of("work/copy/link")).unwrap();
+        std::os::unix::fs::symlink("../victim", trap.path_of("work/link")).unwrap();
         trap
     }
 
-    pub(super) fn at(&self, name: &str) -> PathBuf {
+    pub(super) fn path_of(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
     pub(super) fn work(&self) -> PathBuf {
-        self.at("work")
+        self.path_of("work")
     }
 
     fn write(&self, name: &str, text: &str) {
-        let path = self.at(name);
+        let path = self.path_of(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
@@ -116,7 +116,7 @@ impl Trap {
     /// The names, with the place of the victim in them.
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
         let root = self.root.path().to_str().unwrap().to_owned();
-        NAMES.iter().map(move |name| {
+        INVALID_NAMES.iter().map(move |name| {
             name.replace(ROOT, root.trim_start_matches('/')).replacen(
                 // One of them begins at the root of the file system.
                 root.trim_start_matches('/'),
@@ -127,14 +127,14 @@ impl Trap {
     }
 
     /// All that is there now.
-    pub(super) fn tree(&self) -> Tree {
+    pub(super) fn snapshot(&self) -> FolderSnapshot {
         let mut tree = BTreeMap::new();
-        walk(self.root.path(), &mut tree);
+        walk_folder(self.root.path(), &mut tree);
         tree
     }
 }
 
-fn walk(path: &Path, tree: &mut Tree) {
+fn walk_folder(path: &Path, tree: &mut FolderSnapshot) {
     let found = std::fs::symlink_metadata(path).unwrap();
     let content = match (found.is_file(), found.is_symlink()) {
         (true, _) => std::fs::read(path).unwrap(),
@@ -155,13 +155,13 @@ fn walk(path: &Path, tree: &mut Tree) {
     );
     if found.is_dir() {
         for entry in std::fs::read_dir(path).unwrap() {
-            walk(&entry.unwrap().path(), tree);
+            walk_folder(&entry.unwrap().path(), tree);
         }
     }
 }
 
 /// Refuses an output that steers a terminal.
-pub(super) fn harmless(text: &str, case: &str) {
+pub(super) fn assert_terminal_safe(text: &str, case: &str) {
     let steers = |c: char| {
         (c.is_control() && !matches!(c, '\n' | '\t')) || matches!(c, '\u{202a}'..='\u{202e}')
     };

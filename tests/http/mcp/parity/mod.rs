@@ -5,8 +5,8 @@
 //! argument that it does not take: in a place that is not there, in one that is another's, and in its own.
 
 mod calls;
-mod wire;
-mod world;
+mod rest_mapping;
+mod server_pair;
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use svc_tests::{Answer, TestServer};
 
 use self::calls::CALLS;
-use self::wire::{actions, arguments, differing};
-use self::world::World;
-use super::client::{Called, Client};
+use self::rest_mapping::{actions, arguments, differing_operations};
+use self::server_pair::ParityServer;
+use super::client::{Client, ToolResult};
 use super::listing::tools;
-use crate::account::Owner;
+use crate::owner::Owner;
 
 /// A call of the table.
 struct Call {
@@ -44,20 +44,20 @@ fn calls() -> impl Iterator<Item = Call> {
 }
 
 /// Two servers, of which one is asked by REST, the other by tools.
-struct Walk {
-    rest: World,
-    tools: World,
+struct ParityRun {
+    rest: ParityServer,
+    tools: ParityServer,
     /// Operations that were called.
-    walked: BTreeSet<&'static str>,
+    called_operations: BTreeSet<&'static str>,
     /// Operations whose tools have answered otherwise.
-    differed: BTreeSet<&'static str>,
+    differing_operations: BTreeSet<&'static str>,
 }
 
-impl Walk {
+impl ParityRun {
     /// Calls through both doors; the answers must be equal but for what is declared.
     async fn call(&mut self, call: &Call) {
         let Call { id, arguments, .. } = call;
-        let first = self.walked.insert(id);
+        let first = self.called_operations.insert(id);
         if first {
             assert!(call.status < 300, "{id}: its first call succeeds");
             self.probe(call).await;
@@ -65,34 +65,34 @@ impl Walk {
         let keyed = first && self.rest.routes[*id].keyed;
         let answer = self
             .rest
-            .rest_keyed(id, arguments, keyed.then_some(*id))
+            .call_rest_with_key(id, arguments, keyed.then_some(*id))
             .await;
-        let called = self.tools.tool(id, arguments).await;
+        let called = self.tools.call_tool(id, arguments).await;
         let name = format!("{id} {arguments}");
         assert_eq!(answer.status, call.status, "{name}: {}", answer.text());
         if keyed {
-            let again = self.rest.rest_keyed(id, arguments, Some(id)).await;
+            let again = self.rest.call_rest_with_key(id, arguments, Some(id)).await;
             assert_eq!(again.header("idempotency-replayed"), Some("true"), "{name}");
             assert_eq!((again.status, &again.body), (answer.status, &answer.body));
         }
-        let filled = self.rest.filled(arguments);
+        let filled = self.rest.substitute_values(arguments);
         let expected = self.rest.expected((id, &filled), &answer, &called.document);
         let expected = expected.await;
         if answer.status < 300
             && serde_json::from_slice(&answer.body).ok() != Some(expected.clone())
         {
-            self.differed.insert(id);
+            self.differing_operations.insert(id);
         }
         self.compare(&name, &answer, &expected, &called);
         for wanted in &call.keep {
-            self.rest.keep(wanted, &expected);
-            self.tools.keep(wanted, &called.document);
+            self.rest.remember_value(wanted, &expected);
+            self.tools.remember_value(wanted, &called.document);
         }
     }
 
-    fn compare(&mut self, name: &str, answer: &Answer, expected: &Value, called: &Called) {
-        let expected = self.rest.comparable(expected);
-        let document = self.tools.comparable(&called.document);
+    fn compare(&mut self, name: &str, answer: &Answer, expected: &Value, called: &ToolResult) {
+        let expected = self.rest.normalize(expected);
+        let document = self.tools.normalize(&called.document);
         assert_eq!(called.refused, answer.status >= 400, "{name}: {document}");
         assert_eq!(document, expected, "{name}");
     }
@@ -123,17 +123,17 @@ impl Walk {
         for (argument, value, status) in places {
             let mut elsewhere = arguments.clone();
             elsewhere[argument] = value.into();
-            let answer = self.rest.rest(id, &elsewhere).await;
-            let called = self.tools.tool(id, &elsewhere).await;
+            let answer = self.rest.call_rest(id, &elsewhere).await;
+            let called = self.tools.call_tool(id, &elsewhere).await;
             let name = format!("{id} {elsewhere}");
             assert_eq!(answer.status, status, "{name}: {}", answer.text());
-            let filled = self.rest.filled(&elsewhere);
+            let filled = self.rest.substitute_values(&elsewhere);
             let expected = self.rest.expected((id, &filled), &answer, &called.document);
             let expected = expected.await;
             self.compare(&name, &answer, &expected, &called);
         }
-        let answer = self.rest.rest(id, &arguments).await;
-        let called = self.tools.tool(id, &arguments).await;
+        let answer = self.rest.call_rest(id, &arguments).await;
+        let called = self.tools.call_tool(id, &arguments).await;
         for problem in [answer.problem(400, "invalid_request"), called.document] {
             assert_eq!(problem["code"], "invalid_request", "{id}: {problem}");
             let detail = problem["detail"].as_str().unwrap();
@@ -144,24 +144,28 @@ impl Walk {
 
 #[tokio::test]
 async fn every_operation_answers_alike_through_both_doors() {
-    let (rest, tools) = (World::new().await, World::new().await);
-    let mut walk = Walk {
+    let (rest, tools) = (ParityServer::new().await, ParityServer::new().await);
+    let mut walk = ParityRun {
         rest,
         tools,
-        walked: BTreeSet::new(),
-        differed: BTreeSet::new(),
+        called_operations: BTreeSet::new(),
+        differing_operations: BTreeSet::new(),
     };
     for call in calls() {
         walk.call(&call).await;
     }
     let all: BTreeSet<_> = actions().into_keys().collect();
-    assert_eq!(walk.walked, all, "each operation has its row");
-    assert_eq!(walk.differed, differing(), "each difference is there");
+    assert_eq!(walk.called_operations, all, "each operation has its row");
+    assert_eq!(
+        walk.differing_operations,
+        differing_operations(),
+        "each difference is there"
+    );
 }
 
 #[tokio::test]
 async fn tools_take_what_rest_takes() {
-    let world = World::new().await;
+    let world = ParityServer::new().await;
     let mut expected = arguments(&world.routes);
     for tool in tools(&Client::anonymous(&world.server)).await {
         let schema = tool["inputSchema"]["properties"].as_object().unwrap();
@@ -176,14 +180,14 @@ async fn tools_take_what_rest_takes() {
 async fn a_null_clears_the_list_of_providers_and_elsewhere_is_an_absence() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    let client = Client::of(&server, &owner.credential);
+    let client = Client::with_credential(&server, &owner.credential);
     let project = owner.project(&server, "House").await;
     let clear = json!({ "action": "update", "project_id": project, "allowed_providers": null });
-    let cleared = client.done("manage_project", clear).await;
+    let cleared = client.call_ok("manage_project", clear).await;
     assert_eq!(cleared["allowed_providers"], Value::Null);
     let nothing = json!({ "action": "update", "project_id": project, "name": null });
     client
-        .refused("manage_project", nothing, "nothing_to_update")
+        .call_refused("manage_project", nothing, "nothing_to_update")
         .await;
     let body = json!({ "allowed_providers": null });
     let answer = owner

@@ -3,20 +3,20 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::super::ALL;
-use super::super::roles::Place;
-use super::{PROJECTS, Things};
+use super::super::WORKSPACES_PATH;
+use super::super::roles::WorkspaceFixture;
+use super::{PROJECTS, ResourceIds};
 
 /// Requests at one's own address that name what is another's, each with what is answered to who may do such a thing.
-pub(super) fn attempts(
-    own: &Place,
-    of: &Things,
-    other: &Place,
-    theirs: &Things,
+pub(super) fn foreign_requests(
+    own: &WorkspaceFixture,
+    of: &ResourceIds,
+    other: &WorkspaceFixture,
+    theirs: &ResourceIds,
 ) -> Vec<(Method, String, Value, u16)> {
     let (get, post, patch) = (Method::GET, Method::POST, Method::PATCH);
     let project = format!("{PROJECTS}/{}", own.project);
-    let (workspace, none) = (format!("{ALL}/{}", own.workspace), Value::Null);
+    let (workspace, none) = (format!("{WORKSPACES_PATH}/{}", own.workspace), Value::Null);
     let mine = format!("{project}/frontends/{}", own.slug);
     let mut all = Vec::new();
     for target in [other.slug, &theirs.frontend] {
@@ -111,7 +111,11 @@ pub(super) fn attempts(
 }
 
 /// Calls of tools that ask for the same.
-pub(super) fn calls(own: &Place, other: &Place, theirs: &Things) -> Vec<(&'static str, Value)> {
+pub(super) fn foreign_tool_calls(
+    own: &WorkspaceFixture,
+    other: &WorkspaceFixture,
+    theirs: &ResourceIds,
+) -> Vec<(&'static str, Value)> {
     let at = |more: Value| {
         let mut given = json!({ "project_id": own.project });
         given

@@ -5,18 +5,18 @@ mod attempts;
 use http::Method;
 use serde_json::{Value, json};
 use svc::operations;
-use svc_tests::{Answer, Ask};
+use svc_tests::{Answer, ReadAnswer};
 
-use self::attempts::{attempts, calls};
-use super::roles::{PLACELESS, Place, at, everybody};
-use super::{ALL, House};
-use crate::account::{Owner, text};
+use self::attempts::{foreign_requests, foreign_tool_calls};
+use super::roles::{UNSCOPED_OPERATIONS, WorkspaceFixture, create_callers, fill_path};
+use super::{MembersFixture, WORKSPACES_PATH};
 use crate::openapi::{description, operations as described};
+use crate::owner::{Owner, text};
 
 const PROJECTS: &str = "/api/v1/projects";
 
 /// Ids of what is in a place.
-struct Things {
+struct ResourceIds {
     frontend: String,
     live: String,
     draft: String,
@@ -26,27 +26,39 @@ struct Things {
     member: String,
 }
 
-async fn ask(house: &House, who: &Owner, method: Method, path: &str, body: Value) -> Answer {
+async fn send_request(
+    fixture: &MembersFixture,
+    who: &Owner,
+    method: Method,
+    path: &str,
+    body: Value,
+) -> Answer {
     let body = (!body.is_null()).then_some(body);
-    who.ask(&house.server, method, path, body.as_ref()).await
+    who.send_request(&fixture.server, method, path, body.as_ref())
+        .await
 }
 
 /// Puts one of everything into a place, as its owner.
-async fn furnish(house: &House, owner: &Owner, place: &Place, member: &str) -> Things {
+async fn populate(
+    fixture: &MembersFixture,
+    owner: &Owner,
+    place: &WorkspaceFixture,
+    member: &str,
+) -> ResourceIds {
     let project = format!("{PROJECTS}/{}", place.project);
     let frontend = format!("{project}/frontends/{}", place.slug);
     let post = async |path: String, body: Value| {
-        let made = ask(house, owner, Method::POST, &path, body).await;
+        let made = send_request(fixture, owner, Method::POST, &path, body).await;
         made.expect(201).json()
     };
-    let shown = ask(house, owner, Method::GET, &frontend, Value::Null).await;
+    let shown = send_request(fixture, owner, Method::GET, &frontend, Value::Null).await;
     let id = text(&shown.expect(200).json()["id"]);
     let listed = format!("{frontend}/revisions");
-    let listed = ask(house, owner, Method::GET, &listed, Value::Null).await;
+    let listed = send_request(fixture, owner, Method::GET, &listed, Value::Null).await;
     let live = text(&listed.expect(200).json()["active_revision_id"]);
     let draft = json!({ "base_revision_id": live, "content": format!("# Two of {}", place.slug) });
-    let draft = ask(
-        house,
+    let draft = send_request(
+        fixture,
         owner,
         Method::POST,
         &format!("{frontend}/revisions"),
@@ -56,11 +68,11 @@ async fn furnish(house: &House, owner: &Owner, place: &Place, member: &str) -> T
     let draft = text(&draft.expect(200).json()["revision"]["revision_id"]);
     let price = json!({ "product_name": "Tea", "label": "Cup", "amount": 300, "currency": "eur" });
     let price = post(format!("{project}/payments/catalog"), price).await;
-    let keys = format!("{ALL}/{}/keys", place.workspace);
+    let keys = format!("{WORKSPACES_PATH}/{}/keys", place.workspace);
     let key = post(keys, json!({ "note": "kept" })).await;
     let visitor = format!("usr_visitor{}", place.slug);
     let (id_of_visitor, of) = (visitor.clone(), place.project.clone());
-    let control = &house.server.server().app().control;
+    let control = &fixture.server.server().app().control;
     let signed_in = control.write(move |tx| {
         tx.execute(
             "INSERT INTO visitors (id, project_id, issuer, subject, provider, created_at, last_seen_at)
@@ -70,7 +82,7 @@ async fn furnish(house: &House, owner: &Owner, place: &Place, member: &str) -> T
         Ok::<_, svc::control::Error>(())
     });
     signed_in.await.unwrap();
-    Things {
+    ResourceIds {
         frontend: id,
         live,
         draft,
@@ -82,11 +94,15 @@ async fn furnish(house: &House, owner: &Owner, place: &Place, member: &str) -> T
 }
 
 /// Everything that the owner of a place sees of it.
-async fn seen(house: &House, owner: &Owner, place: &Place) -> Vec<Value> {
+async fn owner_view(
+    fixture: &MembersFixture,
+    owner: &Owner,
+    place: &WorkspaceFixture,
+) -> Vec<Value> {
     let project = format!("{PROJECTS}/{}", place.project);
     let (frontend, workspace) = (
         format!("{project}/frontends/{}", place.slug),
-        format!("{ALL}/{}", place.workspace),
+        format!("{WORKSPACES_PATH}/{}", place.workspace),
     );
     let mut seen = Vec::new();
     for path in [
@@ -102,7 +118,7 @@ async fn seen(house: &House, owner: &Owner, place: &Place) -> Vec<Value> {
         format!("{workspace}/keys"),
         format!("{workspace}/audit"),
     ] {
-        let answer = ask(house, owner, Method::GET, &path, Value::Null).await;
+        let answer = send_request(fixture, owner, Method::GET, &path, Value::Null).await;
         let mut document = answer.expect(200).json();
         // When a key was last used is written down behind the request.
         for key in document["keys"].as_array_mut().into_iter().flatten() {
@@ -115,24 +131,24 @@ async fn seen(house: &House, owner: &Owner, place: &Place) -> Vec<Value> {
 
 #[tokio::test]
 async fn what_is_anothers_is_not_reached_through_ones_own() {
-    let house = House::new().await;
-    let (places, people) = everybody(&house).await;
+    let fixture = MembersFixture::new().await;
+    let (places, people) = create_callers(&fixture).await;
     let by = |name: &str| &people.iter().find(|one| one.name == name).unwrap().owner;
     let (alice, bob) = (by("alice").clone(), by("bob").clone());
     // In each workspace somebody whom the other one does not have.
     let mut things = Vec::new();
     for (owner, place, name) in [(&alice, &places[0], "erin"), (&bob, &places[1], "frank")] {
-        let member = house.user(name).await.id;
+        let member = fixture.user(name).await.id;
         let body = json!({ "user_id": member, "role": "viewer" });
-        let path = format!("{ALL}/{}/members", place.workspace);
-        ask(&house, owner, Method::POST, &path, body)
+        let path = format!("{WORKSPACES_PATH}/{}/members", place.workspace);
+        send_request(&fixture, owner, Method::POST, &path, body)
             .await
             .expect(201);
-        things.push(furnish(&house, owner, place, &member).await);
+        things.push(populate(&fixture, owner, place, &member).await);
     }
     let before = [
-        seen(&house, &alice, &places[0]).await,
-        seen(&house, &bob, &places[1]).await,
+        owner_view(&fixture, &alice, &places[0]).await,
+        owner_view(&fixture, &bob, &places[1]).await,
     ];
     for (name, own) in [
         ("alice", 0),
@@ -141,10 +157,10 @@ async fn what_is_anothers_is_not_reached_through_ones_own() {
         ("another machine", 1),
     ] {
         let (who, other) = (by(name), 1 - own);
-        let attempts = attempts(&places[own], &things[own], &places[other], &things[other]);
+        let attempts = foreign_requests(&places[own], &things[own], &places[other], &things[other]);
         for (method, path, body, status) in attempts {
-            let answer = ask(&house, who, method.clone(), &path, body).await;
-            let above = name.contains("machine") && path.starts_with(ALL);
+            let answer = send_request(&fixture, who, method.clone(), &path, body).await;
+            let above = name.contains("machine") && path.starts_with(WORKSPACES_PATH);
             let expected = if above { 403 } else { status };
             assert_eq!(
                 answer.status,
@@ -153,11 +169,11 @@ async fn what_is_anothers_is_not_reached_through_ones_own() {
                 answer.text()
             );
         }
-        for (tool, given) in calls(&places[own], &places[other], &things[other]) {
+        for (tool, given) in foreign_tool_calls(&places[own], &places[other], &things[other]) {
             let params = json!({ "name": tool, "arguments": given });
             let body =
                 json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-            let request = house
+            let request = fixture
                 .server
                 .json("/mcp", &body)
                 .bearer_auth(&who.credential);
@@ -176,20 +192,20 @@ async fn what_is_anothers_is_not_reached_through_ones_own() {
     }
     // Nothing of either has changed, not even by what is answered as if it were done.
     let after = [
-        seen(&house, &alice, &places[0]).await,
-        seen(&house, &bob, &places[1]).await,
+        owner_view(&fixture, &alice, &places[0]).await,
+        owner_view(&fixture, &bob, &places[1]).await,
     ];
     assert_eq!(after, before);
 }
 
 #[tokio::test]
 async fn a_kept_answer_is_its_callers_own() {
-    let house = House::new().await;
-    let (places, people) = everybody(&house).await;
+    let fixture = MembersFixture::new().await;
+    let (places, people) = create_callers(&fixture).await;
     let path = format!("{PROJECTS}/{}/frontends", places[0].project);
     let body = json!({ "type": "markdown", "content": "# Mine", "requested_slug": "mine" });
     let send = async |who: &Owner| {
-        let request = who.request(&house.server, Method::POST, &path);
+        let request = who.request(&fixture.server, Method::POST, &path);
         let request = request.header("idempotency-key", "one-key");
         request.json(&body).answer().await
     };
@@ -220,46 +236,46 @@ async fn a_kept_answer_is_its_callers_own() {
 
 #[tokio::test]
 async fn who_is_let_out_is_out_from_the_next_request_on() {
-    let house = House::new().await;
-    let (places, people) = everybody(&house).await;
+    let fixture = MembersFixture::new().await;
+    let (places, people) = create_callers(&fixture).await;
     let by = |name: &str| &people.iter().find(|one| one.name == name).unwrap().owner;
     let (alice, bob, carol) = (by("alice"), by("bob"), by("carol"));
     let (machine, reader) = (by("a machine"), by("a reader"));
     // Everybody is known, and remembered where anything is.
     for who in [carol, machine, reader] {
         let project = format!("/{}", places[0].project);
-        who.get(&house.server, &project).await.expect(200);
+        who.get(&fixture.server, &project).await.expect(200);
     }
-    let me = ask(&house, carol, Method::GET, "/api/v1/me", Value::Null).await;
+    let me = send_request(&fixture, carol, Method::GET, "/api/v1/me", Value::Null).await;
     let carol_id = text(&me.expect(200).json()["user_id"]);
     for (owner, place) in [(alice, &places[0]), (bob, &places[1])] {
-        let path = format!("{ALL}/{}/members/{carol_id}", place.workspace);
-        let gone = ask(&house, owner, Method::DELETE, &path, Value::Null).await;
+        let path = format!("{WORKSPACES_PATH}/{}/members/{carol_id}", place.workspace);
+        let gone = send_request(&fixture, owner, Method::DELETE, &path, Value::Null).await;
         gone.expect(204);
     }
     for key in [machine, reader] {
         let id = key.credential.split('_').nth(1).unwrap();
-        let path = format!("{ALL}/acme/keys/{id}");
-        let gone = ask(&house, alice, Method::DELETE, &path, Value::Null).await;
+        let path = format!("{WORKSPACES_PATH}/acme/keys/{id}");
+        let gone = send_request(&fixture, alice, Method::DELETE, &path, Value::Null).await;
         gone.expect(204);
     }
-    let before = house.server.stored();
-    let routes = described(&description(&house.server).await);
+    let before = fixture.server.snapshot();
+    let routes = described(&description(&fixture.server).await);
     for row in operations::all() {
         let found = routes
             .iter()
             .find(|(_, _, operation)| operation["operationId"] == row.id);
         let (path, method, _) = found.unwrap();
         for place in &places {
-            let path = at(path, place);
+            let path = fill_path(path, place);
             for key in [machine, reader] {
-                let answer = ask(&house, key, method.clone(), &path, json!({})).await;
+                let answer = send_request(&fixture, key, method.clone(), &path, json!({})).await;
                 answer.problem(401, "unauthorized");
             }
-            if PLACELESS.contains(&row.id) {
+            if UNSCOPED_OPERATIONS.contains(&row.id) {
                 continue;
             }
-            let answer = ask(&house, carol, method.clone(), &path, json!({})).await;
+            let answer = send_request(&fixture, carol, method.clone(), &path, json!({})).await;
             answer.problem(403, "forbidden");
         }
     }
@@ -272,7 +288,7 @@ async fn who_is_let_out_is_out_from_the_next_request_on() {
     ] {
         let path = format!("/acme/{path}");
         for who in [carol, machine] {
-            let answer = ask(&house, who, Method::POST, &path, body.clone()).await;
+            let answer = send_request(&fixture, who, Method::POST, &path, body.clone()).await;
             assert!(
                 matches!(answer.status, 401 | 403),
                 "{path}: {}",
@@ -280,7 +296,7 @@ async fn who_is_let_out_is_out_from_the_next_request_on() {
             );
         }
     }
-    let listed = carol.get(&house.server, "").await.expect(200).json();
+    let listed = carol.get(&fixture.server, "").await.expect(200).json();
     assert_eq!(listed, json!({ "projects": [] }));
-    assert_eq!(house.server.stored(), before, "nothing was done");
+    assert_eq!(fixture.server.snapshot(), before, "nothing was done");
 }

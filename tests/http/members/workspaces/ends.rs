@@ -4,13 +4,13 @@ use super::*;
 
 #[tokio::test]
 async fn the_plan_is_not_the_callers_to_choose() {
-    let house = House::new().await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let id = alice.workspace(&house, "acme").await;
-    alice.add(&house, &id, &bob, "admin").await;
-    let path = format!("{ALL}/{id}");
+    let fixture = MembersFixture::new().await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let id = alice.workspace(&fixture, "acme").await;
+    alice.add_member(&fixture, &id, &bob, "admin").await;
+    let path = format!("{WORKSPACES_PATH}/{id}");
     let patch = async |who: &crate::members::User, body: Value| {
-        who.send(&house, Method::PATCH, &path, body).await
+        who.send(&fixture, Method::PATCH, &path, body).await
     };
     let plan = |plan: &str| json!({ "plan": plan });
     patch(&alice, plan("pro")).await.problem(403, "plan_limit");
@@ -36,17 +36,17 @@ async fn the_plan_is_not_the_callers_to_choose() {
     );
     // The operator's word is another matter; back to free only with what that allows.
     let set = ["namespace", "plan", "acme", "pro"];
-    assert!(house.server.command(&svc(), &set).await.success);
+    assert!(fixture.server.command(&svc(), &set).await.success);
     for name in ["One", "Two"] {
-        alice.owner.project(&house.server, name).await;
+        alice.owner.project(&fixture.server, name).await;
     }
     patch(&alice, plan("pro")).await.problem(403, "plan_limit");
     patch(&alice, plan("free")).await.problem(403, "plan_limit");
-    let projects = alice.owner.get(&house.server, "").await.json();
+    let projects = alice.owner.get(&fixture.server, "").await.json();
     let last = text(&projects["projects"][1]["id"]);
     alice
         .owner
-        .delete(&house.server, &format!("/{last}"))
+        .delete(&fixture.server, &format!("/{last}"))
         .await
         .expect(204);
     let free = patch(&alice, plan("free")).await.expect(200).json();
@@ -56,63 +56,74 @@ async fn the_plan_is_not_the_callers_to_choose() {
     );
     let more = alice
         .owner
-        .post(&house.server, "", &json!({ "name": "Three" }))
+        .post(&fixture.server, "", &json!({ "name": "Three" }))
         .await;
     more.problem(403, "plan_limit");
 }
 
 #[tokio::test]
 async fn a_workspace_ends_with_all_that_it_owns() {
-    let house = House::new().await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let id = alice.workspace(&house, "acme").await;
-    alice.add(&house, &id, &bob, "admin").await;
-    let project = alice.owner.project(&house.server, "House").await;
-    let page = alice.owner.frontend(&house.server, &project, "room").await;
-    house.server.get("/room").answer().await.expect(200);
+    let fixture = MembersFixture::new().await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let id = alice.workspace(&fixture, "acme").await;
+    alice.add_member(&fixture, &id, &bob, "admin").await;
+    let project = alice.owner.project(&fixture.server, "House").await;
+    let page = alice
+        .owner
+        .frontend(&fixture.server, &project, "room")
+        .await;
+    fixture.server.get("/room").answer().await.expect(200);
     let body = json!({});
     let key = alice
-        .send(&house, Method::POST, &format!("{ALL}/acme/keys"), body)
+        .send(
+            &fixture,
+            Method::POST,
+            &format!("{WORKSPACES_PATH}/acme/keys"),
+            body,
+        )
         .await;
-    let key = Owner::with(&text(&key.expect(201).json()["credential"]));
-    let path = format!("{ALL}/{id}");
-    bob.delete(&house, &path).await.problem(403, "forbidden");
-    key.ask(&house.server, Method::DELETE, &path, None)
+    let key = Owner::with_credential(&text(&key.expect(201).json()["credential"]));
+    let path = format!("{WORKSPACES_PATH}/{id}");
+    bob.delete(&fixture, &path).await.problem(403, "forbidden");
+    key.send_request(&fixture.server, Method::DELETE, &path, None)
         .await
         .problem(403, "forbidden");
-    house.server.get("/room").answer().await.expect(200);
-    alice.delete(&house, &path).await.expect(204);
+    fixture.server.get("/room").answer().await.expect(200);
+    alice.delete(&fixture, &path).await.expect(204);
     // Before it was answered: the page is in memory no more.
-    house
+    fixture
         .server
         .get("/room")
         .answer()
         .await
         .problem(404, "not_found");
-    key.get(&house.server, "")
+    key.get(&fixture.server, "")
         .await
         .problem(401, "unauthorized");
     assert_eq!(
-        alice.get(&house, ALL).await.json(),
+        alice.get(&fixture, WORKSPACES_PATH).await.json(),
         json!({ "workspaces": [] })
     );
-    alice.get(&house, &path).await.problem(404, "not_found");
-    alice.delete(&house, &path).await.problem(404, "not_found");
+    alice.get(&fixture, &path).await.problem(404, "not_found");
+    alice
+        .delete(&fixture, &path)
+        .await
+        .problem(404, "not_found");
     alice
         .owner
-        .get(&house.server, &format!("/{project}"))
+        .get(&fixture.server, &format!("/{project}"))
         .await
         .problem(404, "not_found");
     // Its name is free at once.
-    bob.workspace(&house, "acme").await;
+    bob.workspace(&fixture, "acme").await;
     assert!(page["id"].is_string());
     let gone = async || {
-        let rows = house.server.rows();
+        let rows = fixture.server.rows();
         let left = rows.iter().filter(|(table, _)| table == "deployments");
         (left.map(|(_, rows)| rows).sum::<i64>() == 0).then_some(())
     };
-    svc_tests::until("the teardown", gone).await;
-    let checked = house
+    svc_tests::wait_until("the teardown", gone).await;
+    let checked = fixture
         .server
         .command(&svc(), &["check", "--json"])
         .await
@@ -123,69 +134,74 @@ async fn a_workspace_ends_with_all_that_it_owns() {
 #[tokio::test]
 async fn a_user_owns_some_workspaces_and_no_more() {
     let builder = TestServer::builder().limits(|limits| limits.workspaces_per_user = 2);
-    let house = House::with(builder, |_| ()).await;
-    let alice = house.user("alice").await;
+    let fixture = MembersFixture::with_settings(builder, |_| ()).await;
+    let alice = fixture.user("alice").await;
     for slug in ["one", "two"] {
-        alice.workspace(&house, slug).await;
+        alice.workspace(&fixture, slug).await;
     }
     let body = json!({ "display_name": "three" });
     alice
-        .send(&house, Method::POST, ALL, body.clone())
+        .send(&fixture, Method::POST, WORKSPACES_PATH, body.clone())
         .await
         .problem(403, "forbidden");
     alice
-        .delete(&house, &format!("{ALL}/one"))
+        .delete(&fixture, &format!("{WORKSPACES_PATH}/one"))
         .await
         .expect(204);
     alice
-        .send(&house, Method::POST, ALL, body)
+        .send(&fixture, Method::POST, WORKSPACES_PATH, body)
         .await
         .expect(201);
 }
 
 #[tokio::test]
 async fn a_backup_has_users_members_and_keys() {
-    let house = House::new().await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let id = alice.workspace(&house, "acme").await;
-    alice.add(&house, &id, &bob, "viewer").await;
+    let fixture = MembersFixture::new().await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let id = alice.workspace(&fixture, "acme").await;
+    alice.add_member(&fixture, &id, &bob, "viewer").await;
     let body = json!({ "role": "viewer", "note": "kept" });
     let key = alice
-        .send(&house, Method::POST, &format!("{ALL}/acme/keys"), body)
+        .send(
+            &fixture,
+            Method::POST,
+            &format!("{WORKSPACES_PATH}/acme/keys"),
+            body,
+        )
         .await;
-    let key = Owner::with(&text(&key.expect(201).json()["credential"]));
+    let key = Owner::with_credential(&text(&key.expect(201).json()["credential"]));
     let directory = tempfile::tempdir().unwrap();
     let backup = directory.path().join("backup");
     let backup = backup.to_str().unwrap().to_owned();
     assert!(
-        house
+        fixture
             .server
             .command(&svc(), &["backup", &backup])
             .await
             .success
     );
     alice
-        .delete(&house, &format!("{ALL}/{id}"))
+        .delete(&fixture, &format!("{WORKSPACES_PATH}/{id}"))
         .await
         .expect(204);
-    let House { server, issuer } = house;
+    let MembersFixture { server, issuer } = fixture;
     let server = server
-        .restart_after(async |data| {
+        .restart_after_change(async |data| {
             let put_back = svc().run(data, &["restore", &backup]).await;
             assert!(put_back.success, "{put_back:?}");
         })
         .await;
-    let house = House { server, issuer };
-    let again = house.user("alice").await;
+    let fixture = MembersFixture { server, issuer };
+    let again = fixture.user("alice").await;
     assert_eq!(again.id, alice.id);
     let detail = again
-        .get(&house, &format!("{ALL}/acme"))
+        .get(&fixture, &format!("{WORKSPACES_PATH}/acme"))
         .await
         .expect(200)
         .json();
     assert_eq!(detail["members"].as_array().unwrap().len(), 2);
     let me = key
-        .ask(&house.server, Method::GET, "/api/v1/me", None)
+        .send_request(&fixture.server, Method::GET, "/api/v1/me", None)
         .await
         .expect(200);
     assert_eq!(me.json()["memberships"][0]["role"], "viewer");

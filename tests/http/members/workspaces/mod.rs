@@ -4,19 +4,19 @@ mod ends;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::{ReadAnswer, TestServer};
 
-use super::{ALL, House};
-use crate::account::{Owner, text};
+use super::{MembersFixture, WORKSPACES_PATH};
+use crate::owner::{Owner, text};
 use crate::svc;
 
 #[tokio::test]
 async fn a_user_makes_a_workspace_and_owns_it() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
     let body = json!({ "display_name": "Acme Inc." });
     let made = alice
-        .send(&house, Method::POST, ALL, body)
+        .send(&fixture, Method::POST, WORKSPACES_PATH, body)
         .await
         .expect(201)
         .json();
@@ -26,12 +26,16 @@ async fn a_user_makes_a_workspace_and_owns_it() {
         "project_count": 0, "created_at": "2026-11-20T12:00:00.000Z",
     });
     assert_eq!(made, expected);
-    let listed = alice.get(&house, ALL).await.expect(200).json();
+    let listed = alice
+        .get(&fixture, WORKSPACES_PATH)
+        .await
+        .expect(200)
+        .json();
     assert_eq!(listed, json!({ "workspaces": [expected] }));
-    alice.owner.project(&house.server, "House").await;
+    alice.owner.project(&fixture.server, "House").await;
     for name in [id.as_str(), "acme-inc"] {
         let detail = alice
-            .get(&house, &format!("{ALL}/{name}"))
+            .get(&fixture, &format!("{WORKSPACES_PATH}/{name}"))
             .await
             .expect(200)
             .json();
@@ -44,25 +48,27 @@ async fn a_user_makes_a_workspace_and_owns_it() {
             }])
         );
     }
-    let me = alice.get(&house, "/api/v1/me").await.json();
+    let me = alice.get(&fixture, "/api/v1/me").await.json();
     let membership = json!({ "workspace": { "id": id, "slug": "acme-inc" }, "role": "owner" });
     assert_eq!(me["memberships"], json!([membership]));
     // One slug is made of one name as often as it is asked for; one that is asked for is taken or not.
     for expected in ["acme-inc-2", "acme-inc-3"] {
         let body = json!({ "display_name": "ACME, Inc!" });
         let made = alice
-            .send(&house, Method::POST, ALL, body)
+            .send(&fixture, Method::POST, WORKSPACES_PATH, body)
             .await
             .expect(201)
             .json();
         assert_eq!(made["slug"], expected);
     }
     let body = json!({ "display_name": "x", "slug": "acme-inc" });
-    let taken = alice.send(&house, Method::POST, ALL, body).await;
+    let taken = alice
+        .send(&fixture, Method::POST, WORKSPACES_PATH, body)
+        .await;
     taken.problem(409, "slug_conflict");
     let body = json!({ "display_name": "日本" });
     let made = alice
-        .send(&house, Method::POST, ALL, body)
+        .send(&fixture, Method::POST, WORKSPACES_PATH, body)
         .await
         .expect(201)
         .json();
@@ -71,8 +77,8 @@ async fn a_user_makes_a_workspace_and_owns_it() {
 
 #[tokio::test]
 async fn names_and_slugs_have_rules() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
     for body in [
         json!({}),
         json!({ "display_name": "" }),
@@ -84,24 +90,26 @@ async fn names_and_slugs_have_rules() {
         json!({ "display_name": "x", "slug": "01a1fc50-0000-7000-8000-000000000000" }),
         json!({ "display_name": "x", "plan": "pro" }),
     ] {
-        let answer = alice.send(&house, Method::POST, ALL, body).await;
+        let answer = alice
+            .send(&fixture, Method::POST, WORKSPACES_PATH, body)
+            .await;
         answer.problem(400, "invalid_request");
     }
-    let machine = Owner::new(&house.server, "machines").await;
+    let machine = Owner::new(&fixture.server, "machines").await;
     let body = json!({ "display_name": "x" });
     let answer = machine
-        .ask(&house.server, Method::POST, ALL, Some(&body))
+        .send_request(&fixture.server, Method::POST, WORKSPACES_PATH, Some(&body))
         .await;
     answer.problem(403, "forbidden");
 }
 
 #[tokio::test]
 async fn a_repeated_request_makes_one_workspace_and_one_member() {
-    let house = House::new().await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
+    let fixture = MembersFixture::new().await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
     let twice = async |path: &str, body: Value| {
         let send = async || {
-            let request = alice.owner.request(&house.server, Method::POST, path);
+            let request = alice.owner.request(&fixture.server, Method::POST, path);
             let request = request.header("idempotency-key", "once");
             request.json(&body).answer().await.expect(201)
         };
@@ -109,34 +117,34 @@ async fn a_repeated_request_makes_one_workspace_and_one_member() {
         assert_eq!(second.header("idempotency-replayed"), Some("true"));
         assert_eq!(first.json(), second.json());
     };
-    twice(ALL, json!({ "display_name": "Acme" })).await;
-    let listed = alice.get(&house, ALL).await.json();
+    twice(WORKSPACES_PATH, json!({ "display_name": "Acme" })).await;
+    let listed = alice.get(&fixture, WORKSPACES_PATH).await.json();
     assert_eq!(listed["workspaces"].as_array().unwrap().len(), 1);
     let body = json!({ "user_id": bob.id, "role": "viewer" });
-    twice(&format!("{ALL}/acme/members"), body).await;
+    twice(&format!("{WORKSPACES_PATH}/acme/members"), body).await;
 }
 
 #[tokio::test]
 async fn members_come_change_and_go_from_the_next_request_on() {
-    let house = House::new().await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let id = alice.workspace(&house, "acme").await;
-    let project = alice.owner.project(&house.server, "House").await;
-    let members = format!("{ALL}/{id}/members");
+    let fixture = MembersFixture::new().await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let id = alice.workspace(&fixture, "acme").await;
+    let project = alice.owner.project(&fixture.server, "House").await;
+    let members = format!("{WORKSPACES_PATH}/{id}/members");
     let path = format!("/{project}");
     bob.owner
-        .get(&house.server, &path)
+        .get(&fixture.server, &path)
         .await
         .problem(403, "forbidden");
-    bob.get(&house, &format!("{ALL}/acme"))
+    bob.get(&fixture, &format!("{WORKSPACES_PATH}/acme"))
         .await
         .problem(403, "forbidden");
-    bob.get(&house, &format!("{ALL}/nowhere"))
+    bob.get(&fixture, &format!("{WORKSPACES_PATH}/nowhere"))
         .await
         .problem(404, "not_found");
     let body = json!({ "user_id": bob.id, "role": "viewer" });
     let added = alice
-        .send(&house, Method::POST, &members, body)
+        .send(&fixture, Method::POST, &members, body)
         .await
         .expect(201)
         .json();
@@ -144,46 +152,46 @@ async fn members_come_change_and_go_from_the_next_request_on() {
         "user_id": bob.id, "email": "bob@example.org", "role": "viewer", "created_at": "2026-11-20T12:00:00.000Z",
     });
     assert_eq!(added, expected);
-    bob.owner.get(&house.server, &path).await.expect(200);
+    bob.owner.get(&fixture.server, &path).await.expect(200);
     let rename = json!({ "name": "Home" });
     let change = async || {
         bob.owner
-            .send(&house.server, Method::PATCH, &path, &rename)
+            .send(&fixture.server, Method::PATCH, &path, &rename)
             .await
     };
     change().await.problem(403, "forbidden");
     let one = format!("{members}/{}", bob.id);
     let role = json!({ "role": "editor" });
     let set = alice
-        .send(&house, Method::PATCH, &one, role)
+        .send(&fixture, Method::PATCH, &one, role)
         .await
         .expect(200)
         .json();
     assert_eq!(set["role"], "editor");
     change().await.expect(200);
-    let listed = alice.get(&house, &members).await.expect(200).json();
+    let listed = alice.get(&fixture, &members).await.expect(200).json();
     assert_eq!(listed["members"].as_array().unwrap().len(), 2);
-    alice.delete(&house, &one).await.expect(204);
+    alice.delete(&fixture, &one).await.expect(204);
     change().await.problem(403, "forbidden");
     assert_eq!(
-        bob.get(&house, ALL).await.json(),
+        bob.get(&fixture, WORKSPACES_PATH).await.json(),
         json!({ "workspaces": [] })
     );
-    alice.delete(&house, &one).await.problem(404, "not_found");
+    alice.delete(&fixture, &one).await.problem(404, "not_found");
     let gone = alice
-        .send(&house, Method::PATCH, &one, json!({ "role": "viewer" }))
+        .send(&fixture, Method::PATCH, &one, json!({ "role": "viewer" }))
         .await;
     gone.problem(404, "not_found");
 }
 
 #[tokio::test]
 async fn who_is_no_user_is_no_member() {
-    let house = House::new().await;
-    let alice = house.user("alice").await;
-    alice.workspace(&house, "acme").await;
-    let machine = Owner::new(&house.server, "machines").await;
+    let fixture = MembersFixture::new().await;
+    let alice = fixture.user("alice").await;
+    alice.workspace(&fixture, "acme").await;
+    let machine = Owner::new(&fixture.server, "machines").await;
     let key = machine.credential.split('_').nth(1).unwrap().to_owned();
-    let members = format!("{ALL}/acme/members");
+    let members = format!("{WORKSPACES_PATH}/acme/members");
     for (body, status, code) in [
         (
             json!({ "user_id": key, "role": "viewer" }),
@@ -224,84 +232,84 @@ async fn who_is_no_user_is_no_member() {
         ),
     ] {
         let answer = alice
-            .send(&house, Method::POST, &members, body.clone())
+            .send(&fixture, Method::POST, &members, body.clone())
             .await;
         answer.problem(status, code);
     }
     let (path, role) = (format!("{members}/{key}"), json!({ "role": "viewer" }));
-    let patch = alice.send(&house, Method::PATCH, &path, role).await;
+    let patch = alice.send(&fixture, Method::PATCH, &path, role).await;
     patch.problem(400, "invalid_request");
 }
 
 #[tokio::test]
 async fn nobody_gives_or_takes_a_role_above_their_own_and_an_owner_stays() {
-    let house = House::new().await;
+    let fixture = MembersFixture::new().await;
     let (alice, bob, carol) = (
-        house.user("alice").await,
-        house.user("bob").await,
-        house.user("carol").await,
+        fixture.user("alice").await,
+        fixture.user("bob").await,
+        fixture.user("carol").await,
     );
-    let id = alice.workspace(&house, "acme").await;
-    alice.add(&house, &id, &bob, "admin").await;
-    let members = format!("{ALL}/{id}/members");
+    let id = alice.workspace(&fixture, "acme").await;
+    alice.add_member(&fixture, &id, &bob, "admin").await;
+    let members = format!("{WORKSPACES_PATH}/{id}/members");
     let of = |user: &super::User| format!("{members}/{}", user.id);
     let role = |role: &str| json!({ "role": role });
     let owner = json!({ "user_id": carol.id, "role": "owner" });
-    bob.send(&house, Method::POST, &members, owner)
+    bob.send(&fixture, Method::POST, &members, owner)
         .await
         .problem(403, "forbidden");
     for (who, role_given) in [(&bob, "owner"), (&alice, "viewer")] {
         let answer = bob
-            .send(&house, Method::PATCH, &of(who), role(role_given))
+            .send(&fixture, Method::PATCH, &of(who), role(role_given))
             .await;
         answer.problem(403, "forbidden");
     }
     // Adding who is there is no way around it.
     let demote = json!({ "user_id": alice.id, "role": "viewer" });
-    bob.send(&house, Method::POST, &members, demote.clone())
+    bob.send(&fixture, Method::POST, &members, demote.clone())
         .await
         .problem(403, "forbidden");
-    bob.delete(&house, &of(&alice))
+    bob.delete(&fixture, &of(&alice))
         .await
         .problem(403, "forbidden");
     alice
-        .send(&house, Method::POST, &members, demote)
+        .send(&fixture, Method::POST, &members, demote)
         .await
         .problem(409, "last_owner");
     alice
-        .send(&house, Method::PATCH, &of(&alice), role("admin"))
+        .send(&fixture, Method::PATCH, &of(&alice), role("admin"))
         .await
         .problem(409, "last_owner");
     alice
-        .delete(&house, &of(&alice))
+        .delete(&fixture, &of(&alice))
         .await
         .problem(409, "last_owner");
-    bob.add(&house, &id, &carol, "admin").await;
-    bob.send(&house, Method::PATCH, &of(&carol), role("editor"))
+    bob.add_member(&fixture, &id, &carol, "admin").await;
+    bob.send(&fixture, Method::PATCH, &of(&carol), role("editor"))
         .await
         .expect(200);
     alice
-        .send(&house, Method::PATCH, &of(&bob), role("owner"))
+        .send(&fixture, Method::PATCH, &of(&bob), role("owner"))
         .await
         .expect(200);
-    alice.delete(&house, &of(&alice)).await.expect(204);
-    bob.delete(&house, &of(&bob))
+    alice.delete(&fixture, &of(&alice)).await.expect(204);
+    bob.delete(&fixture, &of(&bob))
         .await
         .problem(409, "last_owner");
 }
 
 #[tokio::test]
 async fn two_owners_who_remove_each_other_leave_one() {
-    let house = House::new().await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let id = alice.workspace(&house, "acme").await;
-    alice.add(&house, &id, &bob, "owner").await;
-    let members = format!("{ALL}/{id}/members");
+    let fixture = MembersFixture::new().await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let id = alice.workspace(&fixture, "acme").await;
+    alice.add_member(&fixture, &id, &bob, "owner").await;
+    let members = format!("{WORKSPACES_PATH}/{id}/members");
     let (one, other) = (
         format!("{members}/{}", alice.id),
         format!("{members}/{}", bob.id),
     );
-    let (first, second) = tokio::join!(alice.delete(&house, &other), bob.delete(&house, &one));
+    let (first, second) = tokio::join!(alice.delete(&fixture, &other), bob.delete(&fixture, &one));
     let mut statuses = [first.status, second.status];
     statuses.sort_unstable();
     // Whoever comes second is no member any more, wherever that is seen.
@@ -310,12 +318,12 @@ async fn two_owners_who_remove_each_other_leave_one() {
 
 #[tokio::test]
 async fn who_has_several_workspaces_names_one() {
-    let house = House::new().await;
-    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
-    let acme = alice.workspace(&house, "acme").await;
-    alice.owner.project(&house.server, "First").await;
-    alice.workspace(&house, "zeta").await;
-    let post = async |body: Value| alice.owner.post(&house.server, "", &body).await;
+    let fixture = MembersFixture::new().await;
+    let (alice, bob) = (fixture.user("alice").await, fixture.user("bob").await);
+    let acme = alice.workspace(&fixture, "acme").await;
+    alice.owner.project(&fixture.server, "First").await;
+    alice.workspace(&fixture, "zeta").await;
+    let post = async |body: Value| alice.owner.post(&fixture.server, "", &body).await;
     let detail = post(json!({ "name": "x" }))
         .await
         .problem(400, "invalid_request");
@@ -337,7 +345,7 @@ async fn who_has_several_workspaces_names_one() {
     let listed = async |query: &str| {
         let answer = alice
             .owner
-            .get(&house.server, query)
+            .get(&fixture.server, query)
             .await
             .expect(200)
             .json();
@@ -351,17 +359,17 @@ async fn who_has_several_workspaces_names_one() {
     assert_eq!(listed("?workspace=zeta").await, ["Second"]);
     assert_eq!(listed(&format!("?workspace={acme}")).await, ["First"]);
     bob.owner
-        .get(&house.server, "?workspace=zeta")
+        .get(&fixture.server, "?workspace=zeta")
         .await
         .problem(403, "forbidden");
     bob.owner
-        .get(&house.server, "?workspace=none")
+        .get(&fixture.server, "?workspace=none")
         .await
         .problem(404, "not_found");
-    alice.add(&house, "zeta", &bob, "viewer").await;
+    alice.add_member(&fixture, "zeta", &bob, "viewer").await;
     // A viewer's one workspace needs no name, and makes no projects.
     bob.owner
-        .post(&house.server, "", &json!({ "name": "x" }))
+        .post(&fixture.server, "", &json!({ "name": "x" }))
         .await
         .problem(403, "forbidden");
 }

@@ -117,7 +117,7 @@ fn a_record_that_leads_elsewhere_is_named_and_never_restored() {
 
 #[test]
 fn a_history_of_the_format_before_is_read_and_another_begins() {
-    let before = include_bytes!("../../../../../tests/http/before/0000000001.history");
+    let before = include_bytes!("../../../../../tests/http/earlier_installation/0000000001.history");
     let fixture = HistoryFixture::new(1 << 30);
     fs::write(fixture.directory.path().join("0000000001.history"), before).unwrap();
     let chain = Chain::open(&fixture.dir, 1).unwrap();
