@@ -3,12 +3,12 @@
 use sqlite3_parser::dialect::TokenType::*;
 
 use crate::hints;
-use crate::position::{Fault, quoted};
+use crate::position::{Fault, quote_excerpt};
 use crate::statement::Purpose;
 use crate::token::Token;
 
 /// Refuses what does not begin like an allowed statement.
-pub(crate) fn check(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(), Fault> {
+pub(crate) fn check_class(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(), Fault> {
     let Some(first) = tokens.first() else {
         return Ok(());
     };
@@ -33,15 +33,15 @@ pub(crate) fn check(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(),
                 first.start,
                 format!(
                     "{} is not allowed: {what} is one SELECT, INSERT, UPDATE or DELETE, with WITH before it if need be{elsewhere}.",
-                    quoted(&upper(first, sql)),
+                    quote_excerpt(&uppercase(first, sql)),
                 ),
             ))
         }
-        Purpose::Schema | Purpose::Migration => script(sql, tokens, first, purpose),
+        Purpose::Schema | Purpose::Migration => check_script(sql, tokens, first, purpose),
     }
 }
 
-fn script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) -> Result<(), Fault> {
+fn check_script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) -> Result<(), Fault> {
     if first.is(TK_INSERT) || first.is(TK_WITH) {
         return Ok(());
     }
@@ -58,14 +58,14 @@ fn script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) -> Resul
     let refused = |token: &Token, words: &str| {
         Err(Fault::new(
             token.start,
-            format!("{} is not allowed: {what} holds {instead}.", quoted(words)),
+            format!("{} is not allowed: {what} holds {instead}.", quote_excerpt(words)),
         ))
     };
     if first.is(TK_ALTER) && purpose == Purpose::Migration {
         return Ok(());
     }
     if !first.is(TK_CREATE) {
-        return refused(first, &upper(first, sql));
+        return refused(first, &uppercase(first, sql));
     }
     let Some(second) = tokens.get(1) else {
         return Ok(());
@@ -73,24 +73,24 @@ fn script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) -> Resul
     if second.is(TK_TABLE) || second.is(TK_INDEX) || second.is(TK_VIEW) || second.is(TK_UNIQUE) {
         return Ok(());
     }
-    let word = upper(second, sql);
+    let word = uppercase(second, sql);
     let what_made = match word.as_str() {
         // Nothing temporary is made; what matters is what comes next.
-        "TEMP" | "TEMPORARY" => tokens.get(2).map(|third| upper(third, sql)),
+        "TEMP" | "TEMPORARY" => tokens.get(2).map(|third| uppercase(third, sql)),
         _ => None,
     };
-    if let Some(instead) = hints::creation(what_made.as_ref().unwrap_or(&word)) {
+    if let Some(instead) = hints::creation_hint(what_made.as_ref().unwrap_or(&word)) {
         return Err(Fault::new(
             second.start,
             format!(
                 "{} is not allowed: {instead}.",
-                quoted(&format!("CREATE {word}"))
+                quote_excerpt(&format!("CREATE {word}"))
             ),
         ));
     }
     refused(second, &format!("CREATE {word}"))
 }
 
-fn upper(token: &Token, sql: &str) -> String {
+fn uppercase(token: &Token, sql: &str) -> String {
     token.text(sql).to_ascii_uppercase()
 }

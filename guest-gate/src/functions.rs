@@ -1,11 +1,11 @@
 //! The functions that SQL may call.
 
-/// The functions, in lower case and sorted: those of SQLite's build and [`ADDED`] that depend on nothing but their arguments, the clock and chance,
+/// The functions, in lower case and sorted: those of SQLite's build and [`ADDED_FUNCTIONS`] that depend on nothing but their arguments, the clock and chance,
 /// and that reach nothing outside the statement.
 ///
 /// Left out on purpose: `last_insert_rowid`, `changes` and `total_changes` (a shared writer would show another's),
 /// `load_extension`, `fts3_tokenizer`, `subtype`, all of `sqlite_…`, and what only the full-text and R-tree tables use.
-pub const ALLOWED: &[&str] = &[
+pub const ALLOWED_FUNCTIONS: &[&str] = &[
     "abs",
     "acos",
     "acosh",
@@ -138,7 +138,7 @@ pub const ALLOWED: &[&str] = &[
 ];
 
 /// The functions that the host adds to those of SQLite's build, sorted.
-pub const ADDED: &[&str] = &[
+pub const ADDED_FUNCTIONS: &[&str] = &[
     "acos",
     "acosh",
     "asin",
@@ -177,7 +177,7 @@ pub const ADDED: &[&str] = &[
 
 /// Functions that SQLite calls on its own for operators and keywords: an authorizer meets these names, a statement
 /// cannot spell them as calls.
-pub const IMPLIED: &[&str] = &[
+pub const IMPLICIT_FUNCTIONS: &[&str] = &[
     "->",
     "->>",
     "current_date",
@@ -186,14 +186,14 @@ pub const IMPLIED: &[&str] = &[
 ];
 
 /// The table-valued functions, sorted: they stand in a FROM clause, with arguments or without.
-pub const TABLE_VALUED: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
+pub const TABLE_VALUED_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
 
 /// Describes the fault in calling the function of this name, in lower case.
-pub(crate) fn fault(name: &str) -> Option<String> {
-    if ALLOWED.binary_search(&name).is_ok() {
+pub(crate) fn function_fault(name: &str) -> Option<String> {
+    if ALLOWED_FUNCTIONS.binary_search(&name).is_ok() {
         return None;
     }
-    let shown = crate::position::quoted(name);
+    let shown = crate::position::quote_excerpt(name);
     Some(match name {
         "last_insert_rowid" => format!(
             "The function {shown} is not available, as the database is shared: write INSERT … RETURNING with the key's column."
@@ -201,10 +201,10 @@ pub(crate) fn fault(name: &str) -> Option<String> {
         "changes" | "total_changes" => format!(
             "The function {shown} is not available, as the database is shared: read rows_affected in the answer."
         ),
-        _ if TABLE_VALUED.binary_search(&name).is_ok() => {
+        _ if TABLE_VALUED_FUNCTIONS.binary_search(&name).is_ok() => {
             format!("The function {shown} makes a table: write it behind FROM.")
         }
-        _ => match crate::hints::function(name) {
+        _ => match crate::hints::function_hint(name) {
             Some(instead) => format!("The function {shown} is not available here: {instead}."),
             None => format!(
                 "The function {shown} is not available here: /llms.txt lists those that are."
@@ -219,10 +219,10 @@ mod tests {
 
     #[test]
     fn the_lists_are_sorted_and_in_lower_case() {
-        for list in [ALLOWED, ADDED, IMPLIED, TABLE_VALUED] {
+        for list in [ALLOWED_FUNCTIONS, ADDED_FUNCTIONS, IMPLICIT_FUNCTIONS, TABLE_VALUED_FUNCTIONS] {
             assert!(list.is_sorted());
             assert!(list.iter().all(|name| *name == name.to_lowercase()));
         }
-        assert!(ADDED.iter().all(|name| ALLOWED.contains(name)));
+        assert!(ADDED_FUNCTIONS.iter().all(|name| ALLOWED_FUNCTIONS.contains(name)));
     }
 }

@@ -1,10 +1,10 @@
 //! How to go on: what SQLite has for the functions and words of other databases.
 
-use crate::position::quoted;
+use crate::position::quote_excerpt;
 use crate::token::Token;
 
 /// Functions of other databases, in lower case, with what to write instead.
-const FUNCTIONS: &[(&[&str], &str)] = &[
+const FUNCTION_HINTS: &[(&[&str], &str)] = &[
     (
         &[
             "now",
@@ -194,13 +194,13 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
 ];
 
 /// Names what replaces a function that SQL here has not got.
-pub(crate) fn function(name: &str) -> Option<&'static str> {
-    let known = FUNCTIONS.iter().find(|(names, _)| names.contains(&name));
+pub(crate) fn function_hint(name: &str) -> Option<&'static str> {
+    let known = FUNCTION_HINTS.iter().find(|(names, _)| names.contains(&name));
     known.map(|(_, instead)| *instead)
 }
 
 /// Names what replaces words of other databases, where the grammar stumbles over them at `near`.
-pub(crate) fn words(sql: &str, tokens: &[Token], near: usize) -> Option<(usize, String)> {
+pub(crate) fn syntax_hint(sql: &str, tokens: &[Token], near: usize) -> Option<(usize, String)> {
     // The grammar may take the first word for an alias and stumble over the next.
     let is = |index: usize, word: &str| {
         tokens
@@ -239,14 +239,14 @@ pub(crate) fn words(sql: &str, tokens: &[Token], near: usize) -> Option<(usize, 
         let token = tokens.get(index)?;
         return Some((
             token.start,
-            format!("{} is not SQLite's: {hint}.", quoted(token.text(sql))),
+            format!("{} is not SQLite's: {hint}.", quote_excerpt(token.text(sql))),
         ));
     }
     None
 }
 
 /// How to go on without a kind of thing that no script makes; `what` is the word behind CREATE.
-pub(crate) fn creation(what: &str) -> Option<&'static str> {
+pub(crate) fn creation_hint(what: &str) -> Option<&'static str> {
     Some(match what {
         "TRIGGER" => {
             "there are no triggers: send actions together as one batch, which is one transaction, or use DEFAULT, CHECK, a generated column or ON DELETE CASCADE"
@@ -272,9 +272,9 @@ mod tests {
 
     #[test]
     fn no_function_that_is_there_has_a_hint() {
-        for (names, _) in FUNCTIONS {
+        for (names, _) in FUNCTION_HINTS {
             for name in *names {
-                assert!(!crate::functions::ALLOWED.contains(name), "{name}");
+                assert!(!crate::functions::ALLOWED_FUNCTIONS.contains(name), "{name}");
                 assert_eq!(*name, name.to_lowercase());
             }
         }

@@ -47,9 +47,9 @@ mod component {
     fn allowed(statement: statement::Statement) -> Statement {
         Statement {
             kind: match statement.kind {
-                statement::Kind::Read => Kind::Read,
-                statement::Kind::Write => Kind::Write,
-                statement::Kind::Migration => Kind::Migration,
+                statement::StatementKind::Read => Kind::Read,
+                statement::StatementKind::Write => Kind::Write,
+                statement::StatementKind::Migration => Kind::Migration,
             },
             binds: statement.binds,
             returns_rows: statement.returns_rows,

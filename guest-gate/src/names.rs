@@ -1,13 +1,13 @@
 //! The names of tables, views, indexes and schemas: which may be named, and for what.
 
-use crate::functions::TABLE_VALUED;
-use crate::position::quoted;
+use crate::functions::TABLE_VALUED_FUNCTIONS;
+use crate::position::quote_excerpt;
 
 /// The one table of the server's that may be read.
-pub const READABLE: &str = "svc_payments";
+pub const READABLE_TABLE: &str = "svc_payments";
 
 /// The modules of SQLite's build whose names are, or could become, tables without being made.
-pub const MODULES: &[&str] = &[
+pub const SQLITE_MODULES: &[&str] = &[
     "bytecode",
     "dbstat",
     "fts3",
@@ -23,33 +23,33 @@ pub const MODULES: &[&str] = &[
 
 /// Purpose for which a name is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Use {
+pub(crate) enum NameUse {
     /// Rows are read.
     Read,
     /// Rows are written.
     Write,
     /// A table, a view or an index is made; a common table expression gets its name.
-    Make,
+    Create,
     /// A table gets a column or an index, or a foreign key refers to it.
-    Build,
+    Extend,
     /// An index is chosen.
     Index,
 }
 
 /// Describes the fault in naming a table, a view or an index this, in lower case.
-pub(crate) fn fault(name: &str, used: Use) -> Option<String> {
-    let shown = quoted(name);
-    if name == READABLE && used == Use::Read {
+pub(crate) fn name_fault(name: &str, used: NameUse) -> Option<String> {
+    let shown = quote_excerpt(name);
+    if name == READABLE_TABLE && used == NameUse::Read {
         return None;
     }
-    if name == READABLE && matches!(used, Use::Write | Use::Build) {
+    if name == READABLE_TABLE && matches!(used, NameUse::Write | NameUse::Extend) {
         return Some(format!(
             "{shown} is kept by the server: it can be read, and nothing else."
         ));
     }
     if name.starts_with("svc_") {
         return Some(match used {
-            Use::Make => {
+            NameUse::Create => {
                 format!("{shown} begins with `svc_`, which is reserved: choose another name.")
             }
             _ => format!("{shown} is internal to the server: `svc_` is a reserved prefix."),
@@ -60,12 +60,12 @@ pub(crate) fn fault(name: &str, used: Use) -> Option<String> {
             "{shown} is SQLite's own and cannot be used: the schema can be read through GET …/api/schema."
         ));
     }
-    if name.starts_with("pragma_") || MODULES.binary_search(&name).is_ok() {
+    if name.starts_with("pragma_") || SQLITE_MODULES.binary_search(&name).is_ok() {
         return Some(format!(
             "{shown} is a name of SQLite's own and cannot be used here."
         ));
     }
-    if TABLE_VALUED.binary_search(&name).is_ok() && used != Use::Read {
+    if TABLE_VALUED_FUNCTIONS.binary_search(&name).is_ok() && used != NameUse::Read {
         return Some(format!(
             "{shown} is a table-valued function: it can be read, and nothing else."
         ));
@@ -74,14 +74,14 @@ pub(crate) fn fault(name: &str, used: Use) -> Option<String> {
 }
 
 /// Describes the fault in calling a table-valued function of this name, in lower case.
-pub(crate) fn call_fault(name: &str) -> Option<String> {
-    if TABLE_VALUED.binary_search(&name).is_ok() {
+pub(crate) fn table_function_fault(name: &str) -> Option<String> {
+    if TABLE_VALUED_FUNCTIONS.binary_search(&name).is_ok() {
         return None;
     }
-    fault(name, Use::Read).or_else(|| {
+    name_fault(name, NameUse::Read).or_else(|| {
         Some(format!(
             "{} is not a table-valued function: `json_each` and `json_tree` are.",
-            quoted(name)
+            quote_excerpt(name)
         ))
     })
 }
@@ -91,7 +91,7 @@ pub(crate) fn schema_fault(name: &str) -> Option<String> {
     (name != "main").then(|| {
         format!(
             "The schema {} cannot be named: there is `main` alone, and it goes without saying.",
-            quoted(name)
+            quote_excerpt(name)
         )
     })
 }

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use crate::position::{Fault, quoted};
+use crate::position::{Fault, quote_excerpt};
 use crate::statement::Purpose;
-use crate::token::{Kind, Token};
+use crate::token::{TokenKind, Token};
 
 /// Binds that the server itself fills in: who is signed in.
-pub const RESERVED: [&str; 2] = ["svc_user_id", "svc_user_email"];
+pub const RESERVED_BINDS: [&str; 2] = ["svc_user_id", "svc_user_email"];
 
 /// The longest name of a bind.
-const LONGEST: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// The binds' names in order of first appearance, or the first that is not allowed.
-pub(crate) fn check(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<Vec<String>, Fault> {
+pub(crate) fn check_binds(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<Vec<String>, Fault> {
     let mut binds = Vec::new();
     let mut known = BTreeSet::new();
-    for token in tokens.iter().filter(|token| token.kind == Kind::Bind) {
+    for token in tokens.iter().filter(|token| token.kind == TokenKind::Bind) {
         let text = token.text(sql);
-        if let Some(reason) = fault(text, purpose) {
+        if let Some(reason) = bind_fault(text, purpose) {
             return Err(Fault::new(token.start, reason));
         }
         let name = text.trim_start_matches(':');
@@ -29,8 +29,8 @@ pub(crate) fn check(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<Vec
     Ok(binds)
 }
 
-fn fault(text: &str, purpose: Purpose) -> Option<String> {
-    let shown = quoted(text);
+fn bind_fault(text: &str, purpose: Purpose) -> Option<String> {
+    let shown = quote_excerpt(text);
     if matches!(purpose, Purpose::Schema | Purpose::Migration) {
         return Some(format!(
             "The bind {shown} cannot be filled in a script: write the value itself."
@@ -51,9 +51,9 @@ fn fault(text: &str, purpose: Purpose) -> Option<String> {
             "The bind {shown} is not a name of ASCII letters, digits and _, with no digit first."
         ));
     }
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_LENGTH {
         return Some(format!(
-            "The bind {shown} is longer than {LONGEST} characters."
+            "The bind {shown} is longer than {MAX_NAME_LENGTH} characters."
         ));
     }
     let reserved = name
@@ -67,7 +67,7 @@ fn fault(text: &str, purpose: Purpose) -> Option<String> {
             "The bind {shown} is reserved: a query has no visitor, so name the bind otherwise."
         ));
     }
-    (!RESERVED.contains(&name)).then(|| {
+    (!RESERVED_BINDS.contains(&name)).then(|| {
         format!("The bind {shown} is reserved: only `:svc_user_id` and `:svc_user_email` begin so.")
     })
 }

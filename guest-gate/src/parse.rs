@@ -12,20 +12,20 @@ use sqlite3_parser::lexer::sql::{Error, Parser, ParserError};
 use sqlite3_parser::{Bump, FallibleIterator as _};
 
 use crate::hints;
-use crate::position::{Fault, quoted};
-use crate::token::{Kind, Token};
+use crate::position::{Fault, quote_excerpt};
+use crate::token::{TokenKind, Token};
 
 /// How deep parentheses and CASE may be nested.
-pub const NESTING: usize = 250;
+pub const MAX_NESTING: usize = 250;
 
 /// How many signs and NOTs may stand before one value.
-const PREFIXES: usize = 250;
+const MAX_PREFIXES: usize = 250;
 
 /// How many names may stand side by side: more than the words of any type. The parser's work for them grows by their square.
-const NAMES_IN_A_ROW: usize = 32;
+const MAX_ADJACENT_NAMES: usize = 32;
 
 /// How many names a list in parentheses may begin its elements with: SQLite's bound of columns. The parser compares each with each.
-const NAMES_IN_A_LIST: usize = 2_000;
+const MAX_NAMED_ELEMENTS: usize = 2_000;
 
 /// The statement's tree, in the arena.
 pub(crate) fn parse<'b>(
@@ -33,8 +33,8 @@ pub(crate) fn parse<'b>(
     sql: &str,
     tokens: &[Token],
 ) -> Result<&'b Stmt<'b>, Fault> {
-    bounded(sql, tokens)?;
-    let (spelling, starts) = spelling(sql, tokens);
+    check_bounds(sql, tokens)?;
+    let (spelling, starts) = rewrite_tokens(sql, tokens);
     let spelling = arena.alloc_str(&spelling);
     let mut parser = Parser::new(arena, spelling.as_bytes());
     let first = tokens.first().map_or(0, |token| token.start);
@@ -49,25 +49,25 @@ pub(crate) fn parse<'b>(
 }
 
 /// Spells a text as the parser reads it, and lists where in it each token begins, the closing semicolon included.
-fn spelling(sql: &str, tokens: &[Token]) -> (String, Vec<usize>) {
+fn rewrite_tokens(sql: &str, tokens: &[Token]) -> (String, Vec<usize>) {
     let mut spelling = String::with_capacity(tokens.len() * 8);
     let mut starts = Vec::with_capacity(tokens.len());
     for (index, token) in tokens.iter().enumerate() {
         starts.push(spelling.len());
         // A String takes whatever is written to it.
         let _ = match token.kind {
-            _ if is_option(token, sql) => write!(spelling, "{} ", token.text(sql)),
-            Kind::Word | Kind::Quoted => write!(spelling, "_{index} "),
-            Kind::Text => write!(spelling, "'{index}' "),
-            Kind::Bind => write!(spelling, ":_{index} "),
-            Kind::Number => write!(spelling, "1 "),
-            Kind::Blob => write!(spelling, "x'' "),
-            Kind::Keyword(_)
-            | Kind::Open
-            | Kind::Close
-            | Kind::Semicolon
-            | Kind::Sign
-            | Kind::Illegal(_) => write!(spelling, "{} ", token.text(sql)),
+            _ if is_soft_keyword(token, sql) => write!(spelling, "{} ", token.text(sql)),
+            TokenKind::Word | TokenKind::Quoted => write!(spelling, "_{index} "),
+            TokenKind::Text => write!(spelling, "'{index}' "),
+            TokenKind::Bind => write!(spelling, ":_{index} "),
+            TokenKind::Number => write!(spelling, "1 "),
+            TokenKind::Blob => write!(spelling, "x'' "),
+            TokenKind::Keyword(_)
+            | TokenKind::Open
+            | TokenKind::Close
+            | TokenKind::Semicolon
+            | TokenKind::Sign
+            | TokenKind::Illegal(_) => write!(spelling, "{} ", token.text(sql)),
         };
     }
     starts.push(spelling.len());
@@ -76,8 +76,8 @@ fn spelling(sql: &str, tokens: &[Token]) -> (String, Vec<usize>) {
 }
 
 /// The words that the grammar knows and that are no keywords: they stay as they are.
-fn is_option(token: &Token, sql: &str) -> bool {
-    token.kind == Kind::Word
+fn is_soft_keyword(token: &Token, sql: &str) -> bool {
+    token.kind == TokenKind::Word
         && ["rowid", "strict", "stored"]
             .iter()
             .any(|option| token.text(sql).eq_ignore_ascii_case(option))
@@ -87,12 +87,12 @@ fn is_option(token: &Token, sql: &str) -> bool {
 pub(crate) fn has_placeholder(token: &Token, sql: &str) -> bool {
     matches!(
         token.kind,
-        Kind::Word | Kind::Quoted | Kind::Text | Kind::Bind
-    ) && !is_option(token, sql)
+        TokenKind::Word | TokenKind::Quoted | TokenKind::Text | TokenKind::Bind
+    ) && !is_soft_keyword(token, sql)
 }
 
 /// Which token a name, a text or a bind of the tree was; `None` for a keyword that serves as a name.
-pub(crate) fn token_of(name: &str) -> Option<usize> {
+pub(crate) fn token_index(name: &str) -> Option<usize> {
     name.trim_start_matches(':')
         .strip_prefix('_')
         .or_else(|| name.strip_prefix('\'')?.strip_suffix('\''))
@@ -110,7 +110,7 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
     let index = starts
         .partition_point(|start| *start <= column)
         .saturating_sub(1);
-    if let Some((start, reason)) = hints::words(sql, tokens, index) {
+    if let Some((start, reason)) = hints::syntax_hint(sql, tokens, index) {
         return Fault::new(start, reason);
     }
     match (error, tokens.get(index)) {
@@ -118,7 +118,7 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
             // The parser objects to a clause when it meets what follows it.
             let last = tokens.get(index.saturating_sub(1)).or(tokens.last());
             let (start, shown) = last.map_or((0, String::new()), |last| {
-                (last.start, quoted(last.text(sql)))
+                (last.start, quote_excerpt(last.text(sql)))
             });
             // A message with a placeholder in it says nothing to an author.
             let why = if message.contains('_') {
@@ -133,7 +133,7 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
         }
         (Some(ParserError::SyntaxError(_)) | None, Some(near)) => Fault::new(
             near.start,
-            format!("Syntax error near {}.", quoted(near.text(sql))),
+            format!("Syntax error near {}.", quote_excerpt(near.text(sql))),
         ),
         (Some(ParserError::SyntaxError(_) | ParserError::UnexpectedEof) | None, _) => {
             let end = tokens.last().map_or(0, |token| token.end);
@@ -143,7 +143,7 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
 }
 
 /// Refuses, before the parser reads it, what would cost more than it is worth.
-fn bounded(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
+fn check_bounds(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
     let mut nested: Vec<usize> = vec![0];
     let mut cases = 0_usize;
     let mut prefixes = 0;
@@ -153,14 +153,14 @@ fn bounded(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
         let text = token.text(sql);
         let is_name = is_name(token);
         match token.kind {
-            Kind::Open => nested.push(0),
-            Kind::Close if nested.len() > 1 => drop(nested.pop()),
-            Kind::Keyword(TokenType::TK_CASE) => cases += 1,
-            Kind::Keyword(TokenType::TK_END) => cases = cases.saturating_sub(1),
+            TokenKind::Open => nested.push(0),
+            TokenKind::Close if nested.len() > 1 => drop(nested.pop()),
+            TokenKind::Keyword(TokenType::TK_CASE) => cases += 1,
+            TokenKind::Keyword(TokenType::TK_END) => cases = cases.saturating_sub(1),
             _ => {}
         }
-        if nested.len() + cases > NESTING + 1 {
-            let reason = format!("This is nested deeper than {NESTING} levels: simplify it.");
+        if nested.len() + cases > MAX_NESTING + 1 {
+            let reason = format!("This is nested deeper than {MAX_NESTING} levels: simplify it.");
             return Err(Fault::new(token.start, reason));
         }
         let is_prefix = token.is(TokenType::TK_NOT) || matches!(text, "-" | "+" | "~");
@@ -174,11 +174,11 @@ fn bounded(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
             *list += 1;
         }
         let list = nested.last().copied().unwrap_or(0);
-        if prefixes > PREFIXES || names > NAMES_IN_A_ROW || list > NAMES_IN_A_LIST {
-            let reason = format!("There is too much of the same before {}.", quoted(text));
+        if prefixes > MAX_PREFIXES || names > MAX_ADJACENT_NAMES || list > MAX_NAMED_ELEMENTS {
+            let reason = format!("There is too much of the same before {}.", quote_excerpt(text));
             return Err(Fault::new(token.start, reason));
         }
-        element_begins = token.kind == Kind::Open || text == ",";
+        element_begins = token.kind == TokenKind::Open || text == ",";
     }
     Ok(())
 }
@@ -187,8 +187,8 @@ fn bounded(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
 fn is_name(token: &Token) -> bool {
     use TokenType::*;
     match token.kind {
-        Kind::Word | Kind::Quoted | Kind::Text => true,
-        Kind::Keyword(keyword) => matches!(
+        TokenKind::Word | TokenKind::Quoted | TokenKind::Text => true,
+        TokenKind::Keyword(keyword) => matches!(
             keyword,
             TK_ABORT
                 | TK_ACTION
@@ -269,38 +269,38 @@ fn is_name(token: &Token) -> bool {
                 | TK_INDEXED
                 | TK_JOIN_KW
         ),
-        Kind::Number
-        | Kind::Blob
-        | Kind::Bind
-        | Kind::Open
-        | Kind::Close
-        | Kind::Semicolon
-        | Kind::Sign
-        | Kind::Illegal(_) => false,
+        TokenKind::Number
+        | TokenKind::Blob
+        | TokenKind::Bind
+        | TokenKind::Open
+        | TokenKind::Close
+        | TokenKind::Semicolon
+        | TokenKind::Sign
+        | TokenKind::Illegal(_) => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::cut;
+    use crate::token::tokenize;
 
     fn fault(sql: &str) -> Fault {
-        parse(&Bump::new(), sql, &cut(sql)).unwrap_err()
+        parse(&Bump::new(), sql, &tokenize(sql)).unwrap_err()
     }
 
     #[test]
     fn the_parser_reads_placeholders() {
         let sql = "SELECT \"a b\", 'x;y', :c, 1e3, x'00' FROM [t] -- end";
-        let tokens = cut(sql);
-        let (spelling, starts) = spelling(sql, &tokens);
+        let tokens = tokenize(sql);
+        let (spelling, starts) = rewrite_tokens(sql, &tokens);
         assert_eq!(spelling, "SELECT _1 , '3' , :_5 , 1 , x'' FROM _11 ;");
         assert_eq!(starts.len(), tokens.len() + 1);
         for (name, token) in [("_1", 1), ("'3'", 3), (":_5", 5)] {
-            assert_eq!(token_of(name), Some(token));
+            assert_eq!(token_index(name), Some(token));
         }
         for keyword in ["key", "rowid", "replace"] {
-            assert_eq!(token_of(keyword), None);
+            assert_eq!(token_index(keyword), None);
         }
     }
 

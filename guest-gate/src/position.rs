@@ -13,19 +13,19 @@ pub struct Position {
 
 impl Position {
     /// Returns the position of a byte, which is the first of a character or the end of the text.
-    pub(crate) fn of(sql: &str, offset: usize) -> Self {
+    pub(crate) fn at_offset(sql: &str, offset: usize) -> Self {
         let before = sql.get(..offset).unwrap_or(sql);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Self {
-            line: count(before.matches('\n').count()).saturating_add(1),
-            column: count(before[line_start..].chars().count()).saturating_add(1),
-            offset: count(offset),
+            line: to_u32(before.matches('\n').count()).saturating_add(1),
+            column: to_u32(before[line_start..].chars().count()).saturating_add(1),
+            offset: to_u32(offset),
         }
     }
 }
 
 /// A count as it crosses to the host; SQL is far shorter than 4 GiB.
-pub(crate) fn count(number: usize) -> u32 {
+pub(crate) fn to_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
@@ -46,7 +46,7 @@ impl Fault {
 }
 
 /// A piece of somebody's SQL as a reason quotes it: one line, not long.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn quote_excerpt(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut shown: String = text
         .chars()
@@ -67,15 +67,15 @@ mod tests {
     fn columns_count_characters_and_offsets_bytes() {
         let sql = "é\nßx";
         for (offset, line, column) in [(0, 1, 1), (2, 1, 2), (3, 2, 1), (5, 2, 2), (6, 2, 3)] {
-            let position = Position::of(sql, offset);
+            let position = Position::at_offset(sql, offset);
             assert_eq!((position.line, position.column), (line, column), "{offset}");
-            assert_eq!(position.offset, count(offset));
+            assert_eq!(position.offset, to_u32(offset));
         }
     }
 
     #[test]
     fn a_quotation_is_one_short_line() {
-        assert_eq!(quoted("a\nb"), "`a b`");
-        assert_eq!(quoted(&"x".repeat(100)).chars().count(), 63);
+        assert_eq!(quote_excerpt("a\nb"), "`a b`");
+        assert_eq!(quote_excerpt(&"x".repeat(100)).chars().count(), 63);
     }
 }

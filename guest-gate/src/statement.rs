@@ -2,7 +2,7 @@
 
 use sqlite3_parser::Bump;
 
-use crate::position::{Fault, Position, count};
+use crate::position::{Fault, Position, to_u32};
 use crate::token::{self, Token};
 use crate::{class, params, parse, walk};
 
@@ -21,7 +21,7 @@ pub enum Purpose {
 
 /// Effect of a statement.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum StatementKind {
     /// Answers rows and changes nothing.
     Read,
     /// Changes rows.
@@ -43,7 +43,7 @@ pub struct Table {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Statement {
     /// Effect of the statement.
-    pub kind: Kind,
+    pub kind: StatementKind,
     /// Named binds in order of first appearance, without the colon, each once.
     pub binds: Vec<String>,
     /// Whether running it answers rows.
@@ -78,15 +78,15 @@ pub struct Refusal {
 ///
 /// The first thing that the purpose does not allow, with its position.
 pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
-    let tokens = token::cut(sql);
+    let tokens = token::tokenize(sql);
     let pieces: Vec<&[Token]> = tokens
-        .split(|token| token.kind == token::Kind::Semicolon)
+        .split(|token| token.kind == token::TokenKind::Semicolon)
         .filter(|piece| !piece.is_empty())
         .collect();
     let refusal = |statement: usize, fault: Fault| Refusal {
         reason: fault.reason,
-        statement: count(statement + 1),
-        position: Position::of(sql, fault.offset),
+        statement: to_u32(statement + 1),
+        position: Position::at_offset(sql, fault.offset),
     };
     if let Some(offset) = sql.find('\0') {
         let before =
@@ -107,7 +107,7 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
             );
         }
         let (statement, table) =
-            judge(sql, piece, purpose).map_err(|fault| refusal(index, fault))?;
+            judge_statement(sql, piece, purpose).map_err(|fault| refusal(index, fault))?;
         makes_table |= table;
         statements.push(statement);
     }
@@ -123,17 +123,17 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
 }
 
 /// One statement, and whether it makes a table.
-fn judge(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bool), Fault> {
-    class::check(sql, tokens, purpose)?;
+fn judge_statement(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bool), Fault> {
+    class::check_class(sql, tokens, purpose)?;
     if let Some(Token {
-        kind: token::Kind::Illegal(reason),
+        kind: token::TokenKind::Illegal(reason),
         start,
         ..
     }) = tokens.last()
     {
         return Err(Fault::new(*start, *reason));
     }
-    let binds = params::check(sql, tokens, purpose)?;
+    let binds = params::check_binds(sql, tokens, purpose)?;
     let arena = Bump::new();
     let tree = parse::parse(&arena, sql, tokens)?;
     let found = walk::walk(sql, tokens, purpose, tree)?;
@@ -144,8 +144,8 @@ fn judge(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bo
         tables: found.tables,
         view: found.view,
         parts: found.parts,
-        start: count(tokens.first().map_or(0, |token| token.start)),
-        end: count(tokens.last().map_or(0, |token| token.end)),
+        start: to_u32(tokens.first().map_or(0, |token| token.start)),
+        end: to_u32(tokens.last().map_or(0, |token| token.end)),
     };
     Ok((statement, found.makes_table))
 }
@@ -168,20 +168,20 @@ mod tests {
     #[test]
     fn the_kind_and_whether_rows_come_back() {
         for (sql, kind, returns_rows) in [
-            ("SELECT 1", Kind::Read, true),
-            ("VALUES (1)", Kind::Read, true),
-            ("WITH a AS (SELECT 1) SELECT * FROM a", Kind::Read, true),
-            ("INSERT INTO t VALUES (1)", Kind::Write, false),
+            ("SELECT 1", StatementKind::Read, true),
+            ("VALUES (1)", StatementKind::Read, true),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", StatementKind::Read, true),
+            ("INSERT INTO t VALUES (1)", StatementKind::Write, false),
             (
                 "INSERT INTO t DEFAULT VALUES RETURNING *",
-                Kind::Write,
+                StatementKind::Write,
                 true,
             ),
-            ("REPLACE INTO t VALUES (1) RETURNING a", Kind::Write, true),
-            ("UPDATE t SET a = 1", Kind::Write, false),
-            ("UPDATE t SET a = 1 RETURNING a", Kind::Write, true),
-            ("WITH a AS (SELECT 1) DELETE FROM t", Kind::Write, false),
-            ("DELETE FROM t RETURNING a", Kind::Write, true),
+            ("REPLACE INTO t VALUES (1) RETURNING a", StatementKind::Write, true),
+            ("UPDATE t SET a = 1", StatementKind::Write, false),
+            ("UPDATE t SET a = 1 RETURNING a", StatementKind::Write, true),
+            ("WITH a AS (SELECT 1) DELETE FROM t", StatementKind::Write, false),
+            ("DELETE FROM t RETURNING a", StatementKind::Write, true),
         ] {
             let statement = one(sql);
             assert_eq!(
@@ -261,8 +261,8 @@ mod tests {
     fn a_script_is_judged_statement_by_statement() {
         let sql = "CREATE TABLE a (b); -- one\nINSERT INTO a VALUES (';');\nCREATE VIEW v AS SELECT * FROM a;";
         let statements = check(sql, Purpose::Schema).unwrap();
-        let kinds: Vec<Kind> = statements.iter().map(|statement| statement.kind).collect();
-        assert_eq!(kinds, [Kind::Migration, Kind::Write, Kind::Migration]);
+        let kinds: Vec<StatementKind> = statements.iter().map(|statement| statement.kind).collect();
+        assert_eq!(kinds, [StatementKind::Migration, StatementKind::Write, StatementKind::Migration]);
         assert_eq!(names(&statements[2]), ["v", "a"]);
         assert_eq!(statements[2].view.as_deref(), Some("v"));
         assert_eq!(statements[0].view, None);

@@ -8,7 +8,7 @@ use sqlite3_parser::dialect::{TokenType, keyword_token};
 
 /// Kind of a token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     /// A bare word that is a keyword of SQLite's.
     Keyword(TokenType),
     /// A bare word that is none.
@@ -38,7 +38,7 @@ pub(crate) enum Kind {
 /// A token: its kind, and where it stands in bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Token {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
@@ -49,7 +49,7 @@ impl Token {
     }
 
     pub(crate) fn is(&self, keyword: TokenType) -> bool {
-        self.kind == Kind::Keyword(keyword)
+        self.kind == TokenKind::Keyword(keyword)
     }
 }
 
@@ -57,21 +57,21 @@ impl Token {
 const KEYWORD_LENGTHS: std::ops::RangeInclusive<usize> = 2..=17;
 
 /// The tokens, without space and comments; an illegal one is the last.
-pub(crate) fn cut(sql: &str) -> Vec<Token> {
+pub(crate) fn tokenize(sql: &str) -> Vec<Token> {
     let bytes = Bytes(sql.as_bytes());
     let mut tokens = Vec::with_capacity(sql.len() / 4);
     let mut start = 0;
     while start < sql.len() {
-        let (kind, end) = next(bytes, start);
+        let (kind, end) = next_token(bytes, start);
         if let Some(mut kind) = kind {
-            if kind == Kind::Word
+            if kind == TokenKind::Word
                 && KEYWORD_LENGTHS.contains(&(end - start))
                 && let Some(keyword) = keyword_token(&sql.as_bytes()[start..end])
             {
-                kind = Kind::Keyword(keyword);
+                kind = TokenKind::Keyword(keyword);
             }
             tokens.push(Token { kind, start, end });
-            if matches!(kind, Kind::Illegal(_)) {
+            if matches!(kind, TokenKind::Illegal(_)) {
                 break;
             }
         }
@@ -85,13 +85,13 @@ pub(crate) fn cut(sql: &str) -> Vec<Token> {
 struct Bytes<'s>(&'s [u8]);
 
 impl Bytes<'_> {
-    fn at(self, place: usize) -> u8 {
+    fn byte_at(self, place: usize) -> u8 {
         self.0.get(place).copied().unwrap_or(0)
     }
 
     /// Where the run of bytes that satisfy `of` ends; none of them may be a zero.
-    fn run(self, mut place: usize, of: impl Fn(u8) -> bool) -> usize {
-        while place < self.0.len() && of(self.at(place)) {
+    fn run_end(self, mut place: usize, of: impl Fn(u8) -> bool) -> usize {
+        while place < self.0.len() && of(self.byte_at(place)) {
             place += 1;
         }
         place
@@ -108,18 +108,18 @@ fn is_word(byte: u8) -> bool {
 }
 
 /// The token at `start`, `None` for space and comments, and where it ends.
-fn next(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
-    let second = sql.at(start + 1);
-    let sign = |length: usize| (Some(Kind::Sign), start + length);
-    match sql.at(start) {
+fn next_token(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
+    let second = sql.byte_at(start + 1);
+    let sign = |length: usize| (Some(TokenKind::Sign), start + length);
+    match sql.byte_at(start) {
         // A vertical tab is space behind other space only.
-        b' ' | b'\t' | b'\n' | 0x0c | b'\r' => (None, sql.run(start + 1, is_space)),
-        b'-' if second == b'-' => (None, sql.run(start + 2, |byte| byte != b'\n')),
-        b'-' if second == b'>' => sign(2 + usize::from(sql.at(start + 2) == b'>')),
+        b' ' | b'\t' | b'\n' | 0x0c | b'\r' => (None, sql.run_end(start + 1, is_space)),
+        b'-' if second == b'-' => (None, sql.run_end(start + 2, |byte| byte != b'\n')),
+        b'-' if second == b'>' => sign(2 + usize::from(sql.byte_at(start + 2) == b'>')),
         b'/' if second == b'*' && start + 2 < sql.0.len() => (None, comment_end(sql, start)),
-        b'(' => (Some(Kind::Open), start + 1),
-        b')' => (Some(Kind::Close), start + 1),
-        b';' => (Some(Kind::Semicolon), start + 1),
+        b'(' => (Some(TokenKind::Open), start + 1),
+        b')' => (Some(TokenKind::Close), start + 1),
+        b';' => (Some(TokenKind::Semicolon), start + 1),
         b'=' => sign(1 + usize::from(second == b'=')),
         b'<' => sign(1 + usize::from(matches!(second, b'=' | b'>' | b'<'))),
         b'>' => sign(1 + usize::from(matches!(second, b'=' | b'>'))),
@@ -130,28 +130,28 @@ fn next(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
         b'0'..=b'9' => number(sql, start),
         quote @ (b'\'' | b'"' | b'`') => quoted(sql, start, quote),
         b'[' => {
-            let end = sql.run(start + 1, |byte| byte != b']');
+            let end = sql.run_end(start + 1, |byte| byte != b']');
             if end == sql.0.len() {
-                (Some(Kind::Illegal("The name in [ ] has no end.")), end)
+                (Some(TokenKind::Illegal("The name in [ ] has no end.")), end)
             } else {
-                (Some(Kind::Quoted), end + 1)
+                (Some(TokenKind::Quoted), end + 1)
             }
         }
         b'?' => (
-            Some(Kind::Bind),
-            sql.run(start + 1, |byte| byte.is_ascii_digit()),
+            Some(TokenKind::Bind),
+            sql.run_end(start + 1, |byte| byte.is_ascii_digit()),
         ),
         b'$' | b'@' | b'#' | b':' => bind(sql, start),
         b'x' | b'X' if second == b'\'' => blob(sql, start),
-        0xef if second == 0xbb && sql.at(start + 2) == 0xbf => (None, start + 3),
-        first if is_word(first) => (Some(Kind::Word), sql.run(start + 1, is_word)),
+        0xef if second == 0xbb && sql.byte_at(start + 2) == 0xbf => (None, start + 3),
+        first if is_word(first) => (Some(TokenKind::Word), sql.run_end(start + 1, is_word)),
         0 => (
-            Some(Kind::Illegal(
+            Some(TokenKind::Illegal(
                 "The SQL holds a NUL byte, where SQLite would stop reading.",
             )),
             start + 1,
         ),
-        _ => (Some(Kind::Illegal("SQLite knows no such sign.")), start + 1),
+        _ => (Some(TokenKind::Illegal("SQLite knows no such sign.")), start + 1),
     }
 }
 
@@ -159,7 +159,7 @@ fn next(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
 fn comment_end(sql: Bytes<'_>, start: usize) -> usize {
     let mut place = start + 3;
     while place < sql.0.len() {
-        if sql.at(place - 1) == b'*' && sql.at(place) == b'/' {
+        if sql.byte_at(place - 1) == b'*' && sql.byte_at(place) == b'/' {
             return place + 1;
         }
         place += 1;
@@ -167,14 +167,14 @@ fn comment_end(sql: Bytes<'_>, start: usize) -> usize {
     sql.0.len()
 }
 
-fn quoted(sql: Bytes<'_>, start: usize, quote: u8) -> (Option<Kind>, usize) {
+fn quoted(sql: Bytes<'_>, start: usize, quote: u8) -> (Option<TokenKind>, usize) {
     let mut place = start + 1;
     while place < sql.0.len() {
-        if sql.at(place) == quote {
-            if sql.at(place + 1) != quote {
+        if sql.byte_at(place) == quote {
+            if sql.byte_at(place + 1) != quote {
                 let kind = match quote {
-                    b'\'' => Kind::Text,
-                    _ => Kind::Quoted,
+                    b'\'' => TokenKind::Text,
+                    _ => TokenKind::Quoted,
                 };
                 return (Some(kind), place + 1);
             }
@@ -186,24 +186,24 @@ fn quoted(sql: Bytes<'_>, start: usize, quote: u8) -> (Option<Kind>, usize) {
         b'\'' => "The text that begins with ' has no end.",
         _ => "The quoted name has no end.",
     };
-    (Some(Kind::Illegal(reason)), sql.0.len())
+    (Some(TokenKind::Illegal(reason)), sql.0.len())
 }
 
-fn number(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
-    let digits = |place| sql.run(place, |byte| byte.is_ascii_digit() || byte == b'_');
+fn number(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
+    let digits = |place| sql.run_end(place, |byte| byte.is_ascii_digit() || byte == b'_');
     let mut end;
-    if sql.at(start) == b'0'
-        && matches!(sql.at(start + 1), b'x' | b'X')
-        && sql.at(start + 2).is_ascii_hexdigit()
+    if sql.byte_at(start) == b'0'
+        && matches!(sql.byte_at(start + 1), b'x' | b'X')
+        && sql.byte_at(start + 2).is_ascii_hexdigit()
     {
-        end = sql.run(start + 3, |byte| byte.is_ascii_hexdigit() || byte == b'_');
+        end = sql.run_end(start + 3, |byte| byte.is_ascii_hexdigit() || byte == b'_');
     } else {
         end = digits(start);
-        if sql.at(end) == b'.' {
+        if sql.byte_at(end) == b'.' {
             end = digits(end + 1);
         }
-        let signed = usize::from(matches!(sql.at(end + 1), b'+' | b'-'));
-        if matches!(sql.at(end), b'e' | b'E') && sql.at(end + 1 + signed).is_ascii_digit() {
+        let signed = usize::from(matches!(sql.byte_at(end + 1), b'+' | b'-'));
+        if matches!(sql.byte_at(end), b'e' | b'E') && sql.byte_at(end + 1 + signed).is_ascii_digit() {
             end = digits(end + 2);
         }
     }
@@ -218,52 +218,52 @@ fn number(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
             || (is_digit(place.checked_sub(1).and_then(|before| text.get(before)))
                 && is_digit(text.get(place + 1)))
     });
-    if is_word(sql.at(end)) || !separated {
+    if is_word(sql.byte_at(end)) || !separated {
         return (
-            Some(Kind::Illegal("This is neither a number nor a name.")),
-            sql.run(end, is_word),
+            Some(TokenKind::Illegal("This is neither a number nor a name.")),
+            sql.run_end(end, is_word),
         );
     }
-    (Some(Kind::Number), end)
+    (Some(TokenKind::Number), end)
 }
 
-fn bind(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
-    const NAMELESS: Kind = Kind::Illegal("A bind has a name behind its colon, as in `:name`.");
+fn bind(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
+    const NAMELESS: TokenKind = TokenKind::Illegal("A bind has a name behind its colon, as in `:name`.");
     let mut end = start + 1;
     let mut named = false;
     while end < sql.0.len() {
-        match sql.at(end) {
+        match sql.byte_at(end) {
             byte if is_word(byte) => named = true,
             b'(' if named => {
-                end = sql.run(end + 1, |byte| !is_space(byte) && byte != b')');
-                if sql.at(end) != b')' {
+                end = sql.run_end(end + 1, |byte| !is_space(byte) && byte != b')');
+                if sql.byte_at(end) != b')' {
                     return (Some(NAMELESS), end);
                 }
-                return (Some(Kind::Bind), end + 1);
+                return (Some(TokenKind::Bind), end + 1);
             }
-            b':' if sql.at(end + 1) == b':' => end += 1,
+            b':' if sql.byte_at(end + 1) == b':' => end += 1,
             _ => break,
         }
         end += 1;
     }
-    (Some(if named { Kind::Bind } else { NAMELESS }), end)
+    (Some(if named { TokenKind::Bind } else { NAMELESS }), end)
 }
 
-fn blob(sql: Bytes<'_>, start: usize) -> (Option<Kind>, usize) {
-    let end = sql.run(start + 2, |byte| byte.is_ascii_hexdigit());
-    if sql.at(end) != b'\'' || !(end - start).is_multiple_of(2) {
+fn blob(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
+    let end = sql.run_end(start + 2, |byte| byte.is_ascii_hexdigit());
+    if sql.byte_at(end) != b'\'' || !(end - start).is_multiple_of(2) {
         let reason = "A blob is an even number of hexadecimal digits, as in `x'C0FFEE'`.";
-        let end = sql.run(end, |byte| byte != b'\'');
+        let end = sql.run_end(end, |byte| byte != b'\'');
         return (
-            Some(Kind::Illegal(reason)),
+            Some(TokenKind::Illegal(reason)),
             end + usize::from(end < sql.0.len()),
         );
     }
-    (Some(Kind::Blob), end + 1)
+    (Some(TokenKind::Blob), end + 1)
 }
 
 /// The name that a token means, without its quotes.
-pub(crate) fn unquoted(text: &str) -> String {
+pub(crate) fn unquote(text: &str) -> String {
     let inner = |quote: char| {
         text.strip_prefix(quote)
             .and_then(|rest| rest.strip_suffix(quote))
@@ -286,10 +286,10 @@ mod tests {
     /// The tokens' texts, with `!` before an illegal one.
     fn texts(sql: &str) -> Vec<String> {
         let text = |token: &Token| match token.kind {
-            Kind::Illegal(_) => format!("!{}", token.text(sql)),
+            TokenKind::Illegal(_) => format!("!{}", token.text(sql)),
             _ => token.text(sql).to_owned(),
         };
-        cut(sql).iter().map(text).collect()
+        tokenize(sql).iter().map(text).collect()
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
             ("[a\"b]", "a\"b"),
             ("\"\"", ""),
         ] {
-            assert_eq!(unquoted(text), name);
+            assert_eq!(unquote(text), name);
         }
     }
 }

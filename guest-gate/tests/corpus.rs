@@ -4,7 +4,7 @@
 
 mod support;
 
-use guest_gate::statement::{Kind, Purpose, Statement, check};
+use guest_gate::statement::{Purpose, StatementKind, Statement, check};
 use rusqlite::Connection;
 use sqlite3_parser::FallibleIterator as _;
 use support::{Piece, empty, example, pieces, text};
@@ -29,7 +29,7 @@ fn agrees_with_sqlite(database: &Connection, sql: &str, statement: &Statement) {
     let prepared = database.prepare(text(sql, statement)).unwrap();
     assert_eq!(
         prepared.readonly(),
-        statement.kind == Kind::Read,
+        statement.kind == StatementKind::Read,
         "{sql}: readonly"
     );
     assert_eq!(
@@ -69,7 +69,7 @@ fn what_an_author_may_write_is_accepted() {
             }
             Ok(statements) => {
                 for statement in &statements {
-                    assert_ne!(statement.kind, Kind::Read, "{}", piece.sql);
+                    assert_ne!(statement.kind, StatementKind::Read, "{}", piece.sql);
                     assert!(!statement.returns_rows, "{}", piece.sql);
                     assert!(statement.binds.is_empty(), "{}", piece.sql);
                 }

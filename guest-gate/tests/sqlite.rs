@@ -4,8 +4,8 @@
 
 mod support;
 
-use guest_gate::functions::{ADDED, ALLOWED, IMPLIED, TABLE_VALUED};
-use guest_gate::names::MODULES;
+use guest_gate::functions::{ADDED_FUNCTIONS, ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS, TABLE_VALUED_FUNCTIONS};
+use guest_gate::names::SQLITE_MODULES;
 use guest_gate::statement::{Purpose, check};
 use rusqlite::Connection;
 
@@ -21,9 +21,9 @@ fn every_allowed_function_is_in_the_build_or_added_to_it() {
         &support::empty(),
         "SELECT DISTINCT name FROM pragma_function_list",
     );
-    for name in ALLOWED.iter().chain(IMPLIED) {
+    for name in ALLOWED_FUNCTIONS.iter().chain(IMPLICIT_FUNCTIONS) {
         let is_built_in = functions.iter().any(|known| known == name);
-        assert!(is_built_in != ADDED.contains(name), "{name}");
+        assert!(is_built_in != ADDED_FUNCTIONS.contains(name), "{name}");
     }
 }
 
@@ -35,7 +35,7 @@ fn every_function_that_is_not_allowed_is_refused_in_any_quoting() {
     );
     let mut refused = 0;
     for name in &functions {
-        let is_allowed = ALLOWED.contains(&name.as_str());
+        let is_allowed = ALLOWED_FUNCTIONS.contains(&name.as_str());
         for call in [
             format!("\"{name}\"(1)"),
             format!("[{name}] (1)"),
@@ -58,9 +58,9 @@ fn every_module_but_those_of_json_is_refused_as_a_table() {
     for name in modules
         .iter()
         .map(String::as_str)
-        .chain(MODULES.iter().copied())
+        .chain(SQLITE_MODULES.iter().copied())
     {
-        let is_json = TABLE_VALUED.contains(&name);
+        let is_json = TABLE_VALUED_FUNCTIONS.contains(&name);
         for sql in [
             format!("SELECT * FROM {name}"),
             format!("SELECT * FROM [{name}]('x')"),

@@ -25,7 +25,7 @@ pub(crate) fn markup(foot: &Foot) -> Markup {
         footer.foot lang="en" dir="ltr" {
             @if let Some(raw) = &foot.raw { a href=(raw) { "Source" } " " }
             @if let Some(end) = &foot.expires_at {
-                span { "Expires " time datetime=(end) { (day(end).unwrap_or_else(|| end.clone())) } } " "
+                span { "Expires " time datetime=(end) { (format_day(end).unwrap_or_else(|| end.clone())) } } " "
             }
             @if let Some(report) = &foot.report { a href=(report) rel="nofollow" { "Report" } }
         }
@@ -33,7 +33,7 @@ pub(crate) fn markup(foot: &Foot) -> Markup {
 }
 
 /// The day of a moment in RFC 3339, as people write it.
-fn day(moment: &str) -> Option<String> {
+fn format_day(moment: &str) -> Option<String> {
     let mut parts = moment.get(..10)?.split('-');
     let year = parts.next()?;
     let month = MONTHS.get(parts.next()?.parse::<usize>().ok()?.checked_sub(1)?)?;
@@ -64,7 +64,7 @@ mod tests {
             "2026-00-01",
             "2026-01-xx",
         ] {
-            assert_eq!(day(odd), None, "{odd}");
+            assert_eq!(format_day(odd), None, "{odd}");
         }
     }
 }

@@ -11,9 +11,9 @@ mod json;
 mod language;
 mod markdown;
 mod mermaid;
-mod out;
+mod page_writer;
 mod page;
-mod place;
+mod position;
 
 /// Bindings that `wit-bindgen` makes of the contract between host and guest.
 #[allow(
@@ -35,10 +35,10 @@ pub use bindings::svc::render::types::{
 };
 
 /// Function that makes the pages of one type of content.
-type Make = fn(&Source) -> Result<Page, RenderError>;
+type RenderFunction = fn(&Source) -> Result<Page, RenderError>;
 
 /// The types of content that this guest knows, by their names. A further one is a further line.
-pub const TYPES: [(&str, Make); 5] = [
+pub const RENDERERS: [(&str, RenderFunction); 5] = [
     ("html", html::render),
     ("markdown", markdown::render),
     ("mermaid", mermaid::render),
@@ -48,7 +48,7 @@ pub const TYPES: [(&str, Make); 5] = [
 
 /// Renders a page.
 pub fn render(source: &Source) -> Result<Page, RenderError> {
-    let known = TYPES.iter().find(|(name, _)| *name == source.content_type);
+    let known = RENDERERS.iter().find(|(name, _)| *name == source.content_type);
     known.map_or(Err(RenderError::Unsupported), |(_, make)| make(source))
 }
 

@@ -4,21 +4,21 @@ use std::cell::{Cell, RefCell};
 
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 
-use crate::out::Out;
+use crate::page_writer::PageWriter;
 use crate::{Page, RenderError, RuntimeScript, Source, foot};
 
 /// The colours and typefaces of every page; the host's own pages have them, too.
-const TOKENS: &str = include_str!("../assets/tokens.css");
+const TOKEN_STYLES: &str = include_str!("../assets/tokens.css");
 /// The elements that all pages share.
-const BASE: &str = include_str!("../assets/base.css");
+const BASE_STYLES: &str = include_str!("../assets/base.css");
 
 /// The longest title that is taken from a content, in characters: as long as one that is given may be.
-const TITLE_CHARS: usize = 200;
+const MAX_TITLE_CHARS: usize = 200;
 /// The longest description, in characters: what previews of links show.
-const DESCRIPTION_CHARS: usize = 200;
+const MAX_DESCRIPTION_CHARS: usize = 200;
 
 /// Parts in which the pages of different types differ.
-pub(crate) struct Shell<'a> {
+pub(crate) struct PageShell<'a> {
     /// The source that becomes the page.
     pub(crate) source: &'a Source,
     /// The class of the body, which the styles of the type hang on.
@@ -28,12 +28,12 @@ pub(crate) struct Shell<'a> {
     /// Styles that depend on the source. Made of the guest's own words and numbers only.
     pub(crate) own_styles: String,
     /// Facts that the content states about itself.
-    pub(crate) about: About,
+    pub(crate) metadata: PageMetadata,
 }
 
 /// Facts that a content states about itself, as plain text.
 #[derive(Default)]
-pub(crate) struct About {
+pub(crate) struct PageMetadata {
     /// Title of its own.
     pub(crate) title: Option<String>,
     /// Subject, in a sentence or two.
@@ -43,21 +43,21 @@ pub(crate) struct About {
 }
 
 /// Chooses the title of a page: as it was told, else by its content, else by the name that was wished for.
-pub(crate) fn title(source: &Source, own: Option<&str>) -> Option<String> {
-    let given = |text: &Option<String>| text.as_deref().and_then(shown).map(str::to_owned);
+pub(crate) fn choose_title(source: &Source, own: Option<&str>) -> Option<String> {
+    let given = |text: &Option<String>| text.as_deref().and_then(non_blank).map(str::to_owned);
     given(&source.title)
-        .or_else(|| own.and_then(shown).map(|own| cut(own, TITLE_CHARS)))
+        .or_else(|| own.and_then(non_blank).map(|own| truncate(own, MAX_TITLE_CHARS)))
         .or_else(|| given(&source.name))
 }
 
 /// A text without the white space around it, if that leaves anything.
-fn shown(text: &str) -> Option<&str> {
+fn non_blank(text: &str) -> Option<&str> {
     let text = text.trim();
     (!text.is_empty()).then_some(text)
 }
 
 /// A text in one line, with an ellipsis where it is cut.
-pub(crate) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn truncate(text: &str, most: usize) -> String {
     let mut line = String::with_capacity(text.len().min(most * 4));
     let mut count = 0;
     for word in text.split_whitespace() {
@@ -81,32 +81,32 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 /// Builds a page around what `body` writes between `<main>` and `</main>`.
 ///
 /// The body goes straight into the page, so that positions in it are positions in the page.
-pub(crate) fn build<B>(shell: &Shell<'_>, body: B) -> Result<Page, RenderError>
+pub(crate) fn build_page<B>(shell: &PageShell<'_>, body: B) -> Result<Page, RenderError>
 where
-    B: FnOnce(&mut Out<'_>) -> Result<(), RenderError>,
+    B: FnOnce(&mut PageWriter<'_>) -> Result<(), RenderError>,
 {
     let limit = usize::try_from(shell.source.page_bytes).unwrap_or(usize::MAX);
-    let title = title(shell.source, shell.about.title.as_deref());
+    let title = choose_title(shell.source, shell.metadata.title.as_deref());
     let shown_title = title
         .as_deref()
         .unwrap_or("Untitled")
         .replace('\0', "\u{fffd}");
-    let body = Body {
+    let body = BodyRenderer {
         write: Cell::new(Some(body)),
         limit,
         outcome: RefCell::new(Ok(())),
     };
     let page = html! {
         (DOCTYPE)
-        html lang=(shell.about.language.as_deref().unwrap_or("en")) {
+        html lang=(shell.metadata.language.as_deref().unwrap_or("en")) {
             head {
                 @if let Some(runtime) = &shell.source.runtime { (runtime_script(runtime)) }
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (shown_title) }
-                (previews(shell, &shown_title))
-                style { (PreEscaped(TOKENS)) (PreEscaped(BASE)) @for styles in shell.styles { (PreEscaped(styles)) } (PreEscaped(&shell.own_styles)) }
+                (preview_tags(shell, &shown_title))
+                style { (PreEscaped(TOKEN_STYLES)) (PreEscaped(BASE_STYLES)) @for styles in shell.styles { (PreEscaped(styles)) } (PreEscaped(&shell.own_styles)) }
             }
             body class=(shell.kind) {
                 main { (body) }
@@ -126,8 +126,8 @@ where
 }
 
 /// Writes the tags for those who show a link to the page. A page for few says nothing of itself.
-fn previews(shell: &Shell<'_>, title: &str) -> Markup {
-    let description = cut(&shell.about.description, DESCRIPTION_CHARS);
+fn preview_tags(shell: &PageShell<'_>, title: &str) -> Markup {
+    let description = truncate(&shell.metadata.description, MAX_DESCRIPTION_CHARS);
     let (title, description) = if shell.source.is_private {
         (
             "A private page",
@@ -148,8 +148,8 @@ fn previews(shell: &Shell<'_>, title: &str) -> Markup {
 
 /// Returns the heading of a page whose content has none of its own. Only a title or a name that was given is shown; else readers of
 /// screens are told what the page is, in the guest's own words.
-pub(crate) fn heading(source: &Source, what: &str) -> String {
-    let heading = match title(source, None) {
+pub(crate) fn fallback_heading(source: &Source, what: &str) -> String {
+    let heading = match choose_title(source, None) {
         Some(title) => html! { header { h1 dir="auto" { (title.replace('\0', "\u{fffd}")) } } },
         None => html! { p.unseen lang="en" role="heading" aria-level="1" { (what) } },
     };
@@ -162,19 +162,19 @@ pub(crate) fn runtime_script(runtime: &RuntimeScript) -> Markup {
 }
 
 /// A body that is written where the template has it.
-struct Body<B> {
+struct BodyRenderer<B> {
     write: Cell<Option<B>>,
     limit: usize,
     outcome: RefCell<Result<(), RenderError>>,
 }
 
-impl<B> Render for Body<B>
+impl<B> Render for BodyRenderer<B>
 where
-    B: FnOnce(&mut Out<'_>) -> Result<(), RenderError>,
+    B: FnOnce(&mut PageWriter<'_>) -> Result<(), RenderError>,
 {
     fn render_to(&self, buffer: &mut String) {
         if let Some(write) = self.write.take() {
-            *self.outcome.borrow_mut() = write(&mut Out::new(buffer, self.limit));
+            *self.outcome.borrow_mut() = write(&mut PageWriter::new(buffer, self.limit));
         }
     }
 }

@@ -48,9 +48,9 @@ impl DataLock {
         create_private_dir(data)
             .with_context(|| format!("making the data directory {}", data.display()))?;
         let path = data.join(FILE);
-        let file = FileLock::file(&path).with_context(|| format!("opening {}", path.display()))?;
+        let file = FileLock::open_file(&path).with_context(|| format!("opening {}", path.display()))?;
         let locked =
-            FileLock::alone(file).with_context(|| format!("locking {}", path.display()))?;
+            FileLock::try_exclusive(file).with_context(|| format!("locking {}", path.display()))?;
         if let Some(locked) = locked {
             // What the last holder said of itself does not hold for this one.
             locked
@@ -130,7 +130,7 @@ pub fn check_not_restoring(data: &Path) -> anyhow::Result<()> {
     file.read_to_string(&mut holder)
         .with_context(|| format!("reading {}", path.display()))?;
     // The words of one that has ended stay; only then is the lock free for this moment.
-    if holder.starts_with(RESTORE_HOLDER) && matches!(FileLock::shared(file), Ok(None)) {
+    if holder.starts_with(RESTORE_HOLDER) && matches!(FileLock::try_shared(file), Ok(None)) {
         bail!(
             "{} has the data directory {}: run this again when it is done",
             holder.trim(),

@@ -107,7 +107,7 @@ impl Gauges {
         set(&self.namespaces, counts.namespaces);
         set(&self.reports, counts.open_reports);
         set(&self.reserved, limits.free_disk_bytes);
-        set(&self.free, disk::free(&config.data)?);
+        set(&self.free, disk::free_bytes(&config.data)?);
         Ok(())
     }
 }

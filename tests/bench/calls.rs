@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use svc_sandbox::{Calls, ContentType, Cost, Purpose, Source};
+use svc_sandbox::{CallCost, ContentType, DirectCalls, Purpose, Source};
 
 use super::report::{Goals, print_line, print_title, quantile};
 use super::server::Bench;
@@ -26,7 +26,7 @@ const SHORT_STATEMENT: &str = "SELECT o.id, o.total, c.name AS customer, c.city 
 struct Case {
     name: &'static str,
     calls: usize,
-    sandboxed: Box<dyn Fn() -> anyhow::Result<Cost>>,
+    sandboxed: Box<dyn Fn() -> anyhow::Result<CallCost>>,
     /// Native form of the call; drawing has none, because it is compiled for the sandbox alone.
     native: Option<Box<dyn Fn() -> bool>>,
     /// The most that it may take, as a multiple of the native time.
@@ -54,8 +54,8 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     ))?;
     let cache = bench.directory("cache");
     let nothing = wat::parse_str(EMPTY_GATE)?;
-    let nothing: &'static Calls = Box::leak(Box::new(Calls::new(cache.clone(), Some(&nothing))?));
-    let guests: &'static Calls = Box::leak(Box::new(Calls::new(cache, None)?));
+    let nothing: &'static DirectCalls = Box::leak(Box::new(DirectCalls::new(cache.clone(), Some(&nothing))?));
+    let guests: &'static DirectCalls = Box::leak(Box::new(DirectCalls::new(cache, None)?));
     let empty = Case {
         name: "nothing",
         calls: CALLS,

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use svc::guests::check::{Bench, check, questioned};
+use svc::guests::check::{GuestTester, check_component, run_corpus};
 use svc_sandbox::{
-    FirstCode, GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, World, built_in,
+    StartupCode, GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, World, built_in,
 };
 
 use crate::svc;
 
-fn bench() -> Bench {
+fn bench() -> GuestTester {
     let wall = Duration::from_secs(60);
-    Bench {
+    GuestTester {
         cache: svc_tests::guest_cache_dir(),
         limits: GuestLimits {
             render: Limits {
@@ -51,7 +51,7 @@ async fn the_guests_that_are_built_in_pass() {
         let file = directory.path().join(world.as_str());
         let bytes = built_in(world).to_vec();
         std::fs::write(&file, &bytes).unwrap();
-        let checked = check(&bench(), &file, Arc::new(bytes), &|_, _| {})
+        let checked = check_component(&bench(), &file, Arc::new(bytes), &|_, _| {})
             .await
             .unwrap();
         assert!(checked.passed(), "{checked:#?}");
@@ -70,12 +70,12 @@ async fn the_guests_that_are_built_in_pass_with_baseline_code() {
     let bench = bench();
     let baseline = Sandbox::start(SandboxConfig {
         limits: bench.limits,
-        first_code: FirstCode::BaselineOnly,
+        startup_code: StartupCode::BaselineOnly,
         ..SandboxConfig::new(bench.cache.clone())
     });
     let baseline = baseline.unwrap();
     for world in World::ALL {
-        let stood = questioned(&bench, &baseline, world, &|_, _| {})
+        let stood = run_corpus(&bench, &baseline, world, &|_, _| {})
             .await
             .unwrap();
         assert_eq!(stood.failed, 0, "{stood:#?}");

@@ -7,13 +7,13 @@ use sqlite3_parser::ast::{
 use sqlite3_parser::dialect::TokenType;
 
 use super::Walk;
-use crate::names::Use;
+use crate::names::NameUse;
 
 /// The depth of what stands in no expression.
-const TOP: usize = 1;
+const TOP_DEPTH: usize = 1;
 
 impl<'b> Walk<'_, 'b> {
-    pub(super) fn table_body(&mut self, body: &'b CreateTableBody<'b>) {
+    pub(super) fn walk_table_body(&mut self, body: &'b CreateTableBody<'b>) {
         match body {
             CreateTableBody::ColumnsAndConstraints {
                 columns,
@@ -21,14 +21,14 @@ impl<'b> Walk<'_, 'b> {
                 flags: _,
             } => {
                 for column in columns {
-                    self.column(column);
+                    self.walk_column(column);
                 }
                 for constraint in constraints.iter().copied().flatten() {
-                    self.table_constraint(constraint);
+                    self.walk_table_constraint(constraint);
                 }
             }
             CreateTableBody::AsSelect(select) => {
-                self.later(select, TOP);
+                self.push_select(select, TOP_DEPTH);
                 self.refuse_where(
                     |tokens, index| tokens[index].is(TokenType::TK_AS),
                     "CREATE TABLE … AS SELECT is not allowed: name the columns, and fill them with INSERT … SELECT.",
@@ -37,29 +37,29 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    pub(super) fn column(&mut self, column: &'b ColumnDefinition<'b>) {
+    pub(super) fn walk_column(&mut self, column: &'b ColumnDefinition<'b>) {
         let ColumnDefinition {
             col_name,
             col_type,
             constraints,
             flags: _,
         } = column;
-        self.harmless(col_name.0);
-        self.type_name(col_type.as_ref(), TOP);
+        self.mark_seen(col_name.0);
+        self.walk_type_name(col_type.as_ref(), TOP_DEPTH);
         for NamedColumnConstraint { name, constraint } in *constraints {
-            self.harmless_all(name);
+            self.mark_all_seen(name);
             match constraint {
-                ColumnConstraint::Check(expr) => self.stored(expr, TOP),
-                ColumnConstraint::Default(expr) => self.expr(expr, TOP),
-                ColumnConstraint::Collate { collation_name } => self.harmless(collation_name.0),
+                ColumnConstraint::Check(expr) => self.walk_stored(expr, TOP_DEPTH),
+                ColumnConstraint::Default(expr) => self.push_expression(expr, TOP_DEPTH),
+                ColumnConstraint::Collate { collation_name } => self.mark_seen(collation_name.0),
                 ColumnConstraint::ForeignKey {
                     clause,
                     defer_clause: _,
-                } => self.foreign_key(clause),
+                } => self.walk_foreign_key(clause),
                 ColumnConstraint::Generated { expr, typ } => {
-                    self.stored(expr, TOP);
+                    self.walk_stored(expr, TOP_DEPTH);
                     if let Some(kind) = typ {
-                        self.harmless(kind.0);
+                        self.mark_seen(kind.0);
                     }
                 }
                 ColumnConstraint::PrimaryKey { .. }
@@ -70,9 +70,9 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    fn table_constraint(&mut self, constraint: &'b NamedTableConstraint<'b>) {
+    fn walk_table_constraint(&mut self, constraint: &'b NamedTableConstraint<'b>) {
         let NamedTableConstraint { name, constraint } = constraint;
-        self.harmless_all(name);
+        self.mark_all_seen(name);
         match constraint {
             TableConstraint::PrimaryKey {
                 columns,
@@ -82,30 +82,30 @@ impl<'b> Walk<'_, 'b> {
             | TableConstraint::Unique {
                 columns,
                 conflict_clause: _,
-            } => self.sorted(columns, TOP),
-            TableConstraint::Check(expr, _) => self.stored(expr, TOP),
+            } => self.walk_sorted_columns(columns, TOP_DEPTH),
+            TableConstraint::Check(expr, _) => self.walk_stored(expr, TOP_DEPTH),
             TableConstraint::ForeignKey {
                 columns,
                 clause,
                 defer_clause: _,
             } => {
-                self.columns(columns);
-                self.foreign_key(clause);
+                self.mark_columns(columns);
+                self.walk_foreign_key(clause);
             }
         }
     }
 
-    fn foreign_key(&mut self, clause: &'b ForeignKeyClause<'b>) {
+    fn walk_foreign_key(&mut self, clause: &'b ForeignKeyClause<'b>) {
         let ForeignKeyClause {
             tbl_name,
             columns,
             args,
         } = clause;
-        self.plain_table(tbl_name, Use::Build);
-        self.columns(columns.unwrap_or_default());
+        self.check_plain_table(tbl_name, NameUse::Extend);
+        self.mark_columns(columns.unwrap_or_default());
         for arg in *args {
             match arg {
-                RefArg::Match(name) => self.harmless(name.0),
+                RefArg::Match(name) => self.mark_seen(name.0),
                 RefArg::OnDelete(_) | RefArg::OnInsert(_) | RefArg::OnUpdate(_) => {}
             }
         }

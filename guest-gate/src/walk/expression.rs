@@ -8,10 +8,10 @@ use sqlite3_parser::dialect::TokenType;
 
 use super::Walk;
 use crate::functions;
-use crate::names::{self, Use};
+use crate::names::{self, NameUse};
 
 impl<'b> Walk<'_, 'b> {
-    pub(super) fn expression(&mut self, expr: &'b Expr<'b>, depth: usize) {
+    pub(super) fn walk_expression(&mut self, expr: &'b Expr<'b>, depth: usize) {
         let below = depth + 1;
         match expr {
             Expr::Between {
@@ -19,31 +19,31 @@ impl<'b> Walk<'_, 'b> {
                 not: _,
                 start,
                 end,
-            } => self.exprs([*lhs, *start, *end], below),
-            Expr::Binary(left, _, right) => self.exprs([*left, *right], below),
+            } => self.push_expressions([*lhs, *start, *end], below),
+            Expr::Binary(left, _, right) => self.push_expressions([*left, *right], below),
             Expr::Case {
                 base,
                 when_then_pairs,
                 else_expr,
             } => {
-                self.exprs(base.iter().chain(else_expr.iter()).copied(), below);
+                self.push_expressions(base.iter().chain(else_expr.iter()).copied(), below);
                 for (when, then) in *when_then_pairs {
-                    self.exprs([when, then], below);
+                    self.push_expressions([when, then], below);
                 }
             }
             Expr::Cast { expr, type_name } => {
-                self.expr(expr, below);
-                self.type_name(type_name.as_ref(), below);
+                self.push_expression(expr, below);
+                self.walk_type_name(type_name.as_ref(), below);
             }
             Expr::Collate(expr, collation) => {
-                self.expr(expr, below);
-                self.harmless(collation);
+                self.push_expression(expr, below);
+                self.mark_seen(collation);
             }
             Expr::DoublyQualified(schema, table, column) => {
-                self.schema(schema);
-                self.harmless_all([table, column]);
+                self.check_schema(schema);
+                self.mark_all_seen([table, column]);
             }
-            Expr::Exists(select) | Expr::Subquery(select) => self.later(select, below),
+            Expr::Exists(select) | Expr::Subquery(select) => self.push_select(select, below),
             Expr::FunctionCall {
                 name,
                 distinctness: _,
@@ -51,28 +51,28 @@ impl<'b> Walk<'_, 'b> {
                 order_by,
                 filter_over,
             } => {
-                self.function(name.0);
+                self.check_function(name.0);
                 if self.stored {
-                    self.stored_call(name.0, args.unwrap_or_default());
+                    self.check_stored_call(name.0, args.unwrap_or_default());
                 }
-                self.exprs(args.iter().copied().flatten(), below);
+                self.push_expressions(args.iter().copied().flatten(), below);
                 if let Some(FunctionCallOrder::SortList(columns)) = order_by {
-                    self.sorted(columns, below);
+                    self.walk_sorted_columns(columns, below);
                 }
-                self.tail(filter_over.as_ref(), below);
+                self.walk_function_tail(filter_over.as_ref(), below);
             }
             Expr::FunctionCallStar { name, filter_over } => {
-                self.function(name.0);
-                self.tail(filter_over.as_ref(), below);
+                self.check_function(name.0);
+                self.walk_function_tail(filter_over.as_ref(), below);
             }
-            Expr::Id(id) => self.harmless(id.0),
+            Expr::Id(id) => self.mark_seen(id.0),
             Expr::InList { lhs, not: _, rhs } => {
-                self.expr(lhs, below);
-                self.exprs(rhs.iter().copied().flatten(), below);
+                self.push_expression(lhs, below);
+                self.push_expressions(rhs.iter().copied().flatten(), below);
             }
             Expr::InSelect { lhs, not: _, rhs } => {
-                self.expr(lhs, below);
-                self.later(rhs, below);
+                self.push_expression(lhs, below);
+                self.push_select(rhs, below);
             }
             Expr::InTable {
                 lhs,
@@ -80,17 +80,17 @@ impl<'b> Walk<'_, 'b> {
                 rhs,
                 args,
             } => {
-                self.expr(lhs, below);
+                self.push_expression(lhs, below);
                 match args {
                     Some(args) => {
-                        self.call(rhs);
-                        self.exprs(*args, below);
+                        self.check_table_call(rhs);
+                        self.push_expressions(*args, below);
                     }
-                    None => self.read(rhs),
+                    None => self.check_read(rhs),
                 }
             }
             Expr::IsNull(expr) | Expr::NotNull(expr) | Expr::Unary(_, expr) => {
-                self.expr(expr, below);
+                self.push_expression(expr, below);
             }
             Expr::Like {
                 lhs,
@@ -99,45 +99,45 @@ impl<'b> Walk<'_, 'b> {
                 rhs,
                 escape,
             } => {
-                self.like(*op);
-                self.exprs([*lhs, *rhs], below);
-                self.exprs(escape.iter().copied(), below);
+                self.check_like(*op);
+                self.push_expressions([*lhs, *rhs], below);
+                self.push_expressions(escape.iter().copied(), below);
             }
-            Expr::Literal(literal) => self.literal(literal),
-            Expr::Name(name) => self.harmless(name.0),
+            Expr::Literal(literal) => self.mark_literal(literal),
+            Expr::Name(name) => self.mark_seen(name.0),
             // SQLite's tree has no node for parentheses around one expression.
             Expr::Parenthesized(exprs) => {
-                self.exprs(exprs, if exprs.len() == 1 { depth } else { below });
+                self.push_expressions(exprs, if exprs.len() == 1 { depth } else { below });
             }
-            Expr::Qualified(table, column) => self.harmless_all([table, column]),
+            Expr::Qualified(table, column) => self.mark_all_seen([table, column]),
             Expr::Raise(_, message) => {
-                self.exprs(message.iter().copied(), below);
+                self.push_expressions(message.iter().copied(), below);
                 self.refuse_where(
                     |tokens, index| tokens[index].is(TokenType::TK_RAISE),
                     "RAISE is for triggers, which are not allowed.",
                 );
             }
-            Expr::Variable(name) => self.harmless(name),
+            Expr::Variable(name) => self.mark_seen(name),
         }
     }
 
-    fn function(&mut self, name: &str) {
-        let function = self.named(name);
-        if let Some(reason) = functions::fault(&function.name) {
+    fn check_function(&mut self, name: &str) {
+        let function = self.resolve_name(name);
+        if let Some(reason) = functions::function_fault(&function.name) {
             self.refuse(function.token, reason);
         }
     }
 
     /// A call of a table-valued function.
-    pub(super) fn call(&mut self, name: &'b sqlite3_parser::ast::QualifiedName<'b>) {
-        self.reads.function();
-        let function = self.object(name, Use::Read);
-        if let Some(reason) = names::call_fault(&function.name) {
+    pub(super) fn check_table_call(&mut self, name: &'b sqlite3_parser::ast::QualifiedName<'b>) {
+        self.reads.add_function();
+        let function = self.check_object(name, NameUse::Read);
+        if let Some(reason) = names::table_function_fault(&function.name) {
             self.refuse(function.token, reason);
         }
     }
 
-    fn like(&mut self, operator: LikeOperator) {
+    fn check_like(&mut self, operator: LikeOperator) {
         match operator {
             LikeOperator::Glob | LikeOperator::Like => {}
             LikeOperator::Match => self.refuse_where(
@@ -154,9 +154,9 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    fn literal(&mut self, literal: &Literal<'b>) {
+    fn mark_literal(&mut self, literal: &Literal<'b>) {
         match literal {
-            Literal::String(text) | Literal::Keyword(text) => self.harmless(text),
+            Literal::String(text) | Literal::Keyword(text) => self.mark_seen(text),
             Literal::Numeric(_)
             | Literal::Blob(_)
             | Literal::Null
@@ -166,23 +166,23 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    pub(super) fn type_name(&mut self, name: Option<&'b Type<'b>>, depth: usize) {
+    pub(super) fn walk_type_name(&mut self, name: Option<&'b Type<'b>>, depth: usize) {
         let Some(Type { name, size }) = name else {
             return;
         };
-        self.harmless(name);
+        self.mark_seen(name);
         match size {
-            Some(TypeSize::MaxSize(one)) => self.expr(one, depth),
-            Some(TypeSize::TypeSize(one, two)) => self.exprs([*one, *two], depth),
+            Some(TypeSize::MaxSize(one)) => self.push_expression(one, depth),
+            Some(TypeSize::TypeSize(one, two)) => self.push_expressions([*one, *two], depth),
             None => {}
         }
     }
 
-    pub(super) fn sorted(&mut self, columns: &'b [SortedColumn<'b>], depth: usize) {
-        self.exprs(columns.iter().map(|column| &column.expr), depth);
+    pub(super) fn walk_sorted_columns(&mut self, columns: &'b [SortedColumn<'b>], depth: usize) {
+        self.push_expressions(columns.iter().map(|column| &column.expr), depth);
     }
 
-    fn tail(&mut self, tail: Option<&FunctionTail<'b>>, depth: usize) {
+    fn walk_function_tail(&mut self, tail: Option<&FunctionTail<'b>>, depth: usize) {
         let Some(FunctionTail {
             filter_clause,
             over_clause,
@@ -190,24 +190,24 @@ impl<'b> Walk<'_, 'b> {
         else {
             return;
         };
-        self.exprs(filter_clause.iter().copied(), depth);
+        self.push_expressions(filter_clause.iter().copied(), depth);
         match over_clause {
-            Some(Over::Window(window)) => self.window(window, depth),
-            Some(Over::Name(name)) => self.harmless(name.0),
+            Some(Over::Window(window)) => self.walk_window(window, depth),
+            Some(Over::Name(name)) => self.mark_seen(name.0),
             None => {}
         }
     }
 
-    pub(super) fn window(&mut self, window: &'b Window<'b>, depth: usize) {
+    pub(super) fn walk_window(&mut self, window: &'b Window<'b>, depth: usize) {
         let Window {
             base,
             partition_by,
             order_by,
             frame_clause,
         } = window;
-        self.harmless_all(base);
-        self.exprs(partition_by.iter().copied().flatten(), depth);
-        self.sorted(order_by.unwrap_or_default(), depth);
+        self.mark_all_seen(base);
+        self.push_expressions(partition_by.iter().copied().flatten(), depth);
+        self.walk_sorted_columns(order_by.unwrap_or_default(), depth);
         if let Some(FrameClause {
             mode: _,
             start,
@@ -218,7 +218,7 @@ impl<'b> Walk<'_, 'b> {
             for bound in [Some(start), end.as_ref()].into_iter().flatten() {
                 match bound {
                     FrameBound::Following(expr) | FrameBound::Preceding(expr) => {
-                        self.expr(expr, depth);
+                        self.push_expression(expr, depth);
                     }
                     FrameBound::CurrentRow
                     | FrameBound::UnboundedFollowing

@@ -13,20 +13,20 @@ mod stored;
 use sqlite3_parser::ast::{Expr, Name, QualifiedName, Select, Stmt};
 use sqlite3_parser::dialect::TokenType;
 
-use crate::names::{self, Use};
-use crate::parse::{has_placeholder, token_of};
+use crate::names::{self, NameUse};
+use crate::parse::{has_placeholder, token_index};
 use crate::position::Fault;
 use crate::statement::Purpose;
-use crate::token::{Kind, Token, unquoted};
+use crate::token::{Token, TokenKind, unquote};
 use reads::{Body, Reads};
 
 /// SQLite's bound of an expression's depth.
-const DEPTH: usize = 1_000;
+const MAX_EXPRESSION_DEPTH: usize = 1_000;
 
 /// Findings of a walk.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) kind: crate::statement::Kind,
+pub(crate) struct WalkResult {
+    pub(crate) kind: crate::statement::StatementKind,
     pub(crate) returns_rows: bool,
     pub(crate) makes_table: bool,
     /// In order of first appearance, each once.
@@ -42,11 +42,11 @@ enum Task<'b> {
     Expr(&'b Expr<'b>, usize),
     Select(&'b Select<'b>, usize),
     /// The names of the innermost WITH are out of scope from here on.
-    Leave,
+    LeaveScope,
     /// Enters this body: the tasks that follow belong to it.
-    Within(Body),
+    EnterBody(Body),
     /// From here on an expression is one that a table or an index keeps, or no longer is.
-    Stored(bool),
+    SetStored(bool),
 }
 
 struct Walk<'s, 'b> {
@@ -66,7 +66,7 @@ struct Walk<'s, 'b> {
 }
 
 /// A name of the tree: which token it was, and what it means.
-struct Named {
+struct ResolvedName {
     token: usize,
     name: String,
 }
@@ -77,7 +77,7 @@ pub(crate) fn walk<'b>(
     tokens: &[Token],
     purpose: Purpose,
     statement: &'b Stmt<'b>,
-) -> Result<Found, Fault> {
+) -> Result<WalkResult, Fault> {
     let mut walk = Walk {
         sql,
         tokens,
@@ -89,8 +89,8 @@ pub(crate) fn walk<'b>(
         stored: false,
         fault: None,
     };
-    let mut found = walk.statement(statement);
-    walk.work();
+    let mut found = walk.walk_statement(statement);
+    walk.run_tasks();
     if let Some(fault) = walk.fault {
         return Err(fault);
     }
@@ -108,47 +108,47 @@ pub(crate) fn walk<'b>(
     let start = tokens.first().map_or(0, |token| token.start);
     (found.tables, found.parts) = walk
         .reads
-        .tables()
+        .finish()
         .map_err(|reason| Fault::new(start, reason))?;
     Ok(found)
 }
 
 impl<'b> Walk<'_, 'b> {
-    fn work(&mut self) {
+    fn run_tasks(&mut self) {
         while let Some(task) = self.tasks.pop() {
             match task {
                 Task::Expr(expr, depth) => {
-                    if depth > DEPTH {
+                    if depth > MAX_EXPRESSION_DEPTH {
                         let reason = format!(
-                            "An expression of this statement is deeper than {DEPTH} levels: shorten its chains of operators."
+                            "An expression of this statement is deeper than {MAX_EXPRESSION_DEPTH} levels: shorten its chains of operators."
                         );
                         self.refuse(0, reason);
                         return;
                     }
-                    self.reads.part();
-                    self.expression(expr, depth);
+                    self.reads.add_part();
+                    self.walk_expression(expr, depth);
                 }
                 Task::Select(select, depth) => {
-                    self.reads.part();
-                    self.select(select, depth);
+                    self.reads.add_part();
+                    self.walk_select(select, depth);
                 }
-                Task::Leave => drop(self.scopes.pop()),
-                Task::Within(body) => self.reads.enter(body),
-                Task::Stored(stored) => self.stored = stored,
+                Task::LeaveScope => drop(self.scopes.pop()),
+                Task::EnterBody(body) => self.reads.enter(body),
+                Task::SetStored(stored) => self.stored = stored,
             }
         }
     }
 
-    fn expr(&mut self, expr: &'b Expr<'b>, depth: usize) {
+    fn push_expression(&mut self, expr: &'b Expr<'b>, depth: usize) {
         self.tasks.push(Task::Expr(expr, depth));
     }
 
-    fn exprs(&mut self, exprs: impl IntoIterator<Item = &'b Expr<'b>>, depth: usize) {
+    fn push_expressions(&mut self, exprs: impl IntoIterator<Item = &'b Expr<'b>>, depth: usize) {
         self.tasks
             .extend(exprs.into_iter().map(|expr| Task::Expr(expr, depth)));
     }
 
-    fn later(&mut self, select: &'b Select<'b>, depth: usize) {
+    fn push_select(&mut self, select: &'b Select<'b>, depth: usize) {
         self.tasks.push(Task::Select(select, depth));
     }
 
@@ -179,8 +179,8 @@ impl<'b> Walk<'_, 'b> {
         let mut open = 0_usize;
         let token = self.tokens.iter().position(|token| {
             match token.kind {
-                Kind::Open => open += 1,
-                Kind::Close => open = open.saturating_sub(1),
+                TokenKind::Open => open += 1,
+                TokenKind::Close => open = open.saturating_sub(1),
                 _ => {}
             }
             open == 0 && right(token)
@@ -189,8 +189,8 @@ impl<'b> Walk<'_, 'b> {
     }
 
     /// Marks what the name came from, and says what it means.
-    fn named(&mut self, raw: &str) -> Named {
-        let found = match token_of(raw) {
+    fn resolve_name(&mut self, raw: &str) -> ResolvedName {
+        let found = match token_index(raw) {
             Some(token) => Some(token),
             None => self
                 .tokens
@@ -204,84 +204,84 @@ impl<'b> Walk<'_, 'b> {
         if let Some(seen) = self.seen.get_mut(token) {
             *seen = true;
         }
-        Named {
+        ResolvedName {
             token,
-            name: unquoted(text).to_ascii_lowercase(),
+            name: unquote(text).to_ascii_lowercase(),
         }
     }
 
     /// A name that stands for nothing of ours: a column, an alias, a window, a constraint.
-    fn harmless(&mut self, raw: &str) {
+    fn mark_seen(&mut self, raw: &str) {
         for word in raw.split_ascii_whitespace() {
-            if let Some(seen) = token_of(word).and_then(|token| self.seen.get_mut(token)) {
+            if let Some(seen) = token_index(word).and_then(|token| self.seen.get_mut(token)) {
                 *seen = true;
             }
         }
     }
 
-    fn harmless_all(&mut self, names: impl IntoIterator<Item = &'b Name<'b>>) {
+    fn mark_all_seen(&mut self, names: impl IntoIterator<Item = &'b Name<'b>>) {
         for name in names {
-            self.harmless(name.0);
+            self.mark_seen(name.0);
         }
     }
 
-    fn schema(&mut self, name: &Name<'b>) {
-        let schema = self.named(name.0);
+    fn check_schema(&mut self, name: &Name<'b>) {
+        let schema = self.resolve_name(name.0);
         if let Some(reason) = names::schema_fault(&schema.name) {
             self.refuse(schema.token, reason);
         }
     }
 
     /// An object that may have a schema before its name, and an alias behind it.
-    fn object(&mut self, name: &QualifiedName<'b>, used: Use) -> Named {
+    fn check_object(&mut self, name: &QualifiedName<'b>, used: NameUse) -> ResolvedName {
         let QualifiedName {
             db_name,
             name,
             alias,
         } = name;
         if let Some(schema) = db_name {
-            self.schema(schema);
+            self.check_schema(schema);
         }
         if let Some(alias) = alias {
-            self.harmless(alias.0);
+            self.mark_seen(alias.0);
         }
-        self.plain_object(name, used)
+        self.check_plain_object(name, used)
     }
 
-    fn plain_object(&mut self, name: &Name<'b>, used: Use) -> Named {
-        let named = self.named(name.0);
-        if let Some(reason) = names::fault(&named.name, used) {
+    fn check_plain_object(&mut self, name: &Name<'b>, used: NameUse) -> ResolvedName {
+        let named = self.resolve_name(name.0);
+        if let Some(reason) = names::name_fault(&named.name, used) {
             self.refuse(named.token, reason);
         }
         named
     }
 
     /// A table that is written, made or built on.
-    fn table(&mut self, name: &QualifiedName<'b>, used: Use) -> String {
-        let named = self.object(name, used);
-        self.reads.table(named.token, named.name.clone());
+    fn check_table(&mut self, name: &QualifiedName<'b>, used: NameUse) -> String {
+        let named = self.check_object(name, used);
+        self.reads.add_table(named.token, named.name.clone());
         named.name
     }
 
-    fn plain_table(&mut self, name: &Name<'b>, used: Use) {
-        let named = self.plain_object(name, used);
-        self.reads.table(named.token, named.name);
+    fn check_plain_table(&mut self, name: &Name<'b>, used: NameUse) {
+        let named = self.check_plain_object(name, used);
+        self.reads.add_table(named.token, named.name);
     }
 
     /// A table, a view, a common table expression or a table-valued function that is read.
-    fn read(&mut self, name: &QualifiedName<'b>) {
-        let named = self.object(name, Use::Read);
+    fn check_read(&mut self, name: &QualifiedName<'b>) {
+        let named = self.check_object(name, NameUse::Read);
         let mut commons = self.scopes.iter().rev().flatten();
         let common = match name.db_name {
             Some(_) => None,
             None => commons.find(|(common, _)| *common == named.name),
         };
         if let Some((_, body)) = common {
-            self.reads.common(*body);
-        } else if crate::functions::TABLE_VALUED.contains(&named.name.as_str()) {
-            self.reads.function();
+            self.reads.add_common(*body);
+        } else if crate::functions::TABLE_VALUED_FUNCTIONS.contains(&named.name.as_str()) {
+            self.reads.add_function();
         } else {
-            self.reads.table(named.token, named.name);
+            self.reads.add_table(named.token, named.name);
         }
     }
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use crate::statement::Table;
 
 /// The most tables that a statement may read, common table expressions standing wherever they are named.
-const MOST: u64 = 100;
+const MAX_TABLES: u64 = 100;
 /// The most expressions, selects and tables that it may be of, counted likewise.
-const PARTS: u64 = 100_000;
+const MAX_PARTS: u64 = 100_000;
 
 /// The statement itself, or one of its common table expressions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -20,13 +20,13 @@ pub(super) struct Body(usize);
 pub(super) struct Reads {
     within: Body,
     /// Reads of each common table expression; the statement's own is first, once there is anything.
-    bodies: Vec<Reading>,
+    bodies: Vec<BodyReads>,
     /// How many bodies there are besides the statement.
     commons: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Reading {
+struct BodyReads {
     /// Each with its token.
     tables: Vec<(usize, String)>,
     functions: u64,
@@ -37,13 +37,13 @@ struct Reading {
 
 impl Reads {
     /// A body for another common table expression.
-    pub(super) fn body(&mut self) -> Body {
+    pub(super) fn add_body(&mut self) -> Body {
         self.commons += 1;
         Body(self.commons)
     }
 
     /// Returns the body whose reads come now.
-    pub(super) fn within(&self) -> Body {
+    pub(super) fn current_body(&self) -> Body {
         self.within
     }
 
@@ -53,39 +53,39 @@ impl Reads {
     }
 
     /// A table or view is named.
-    pub(super) fn table(&mut self, token: usize, name: String) {
-        self.reading().tables.push((token, name));
+    pub(super) fn add_table(&mut self, token: usize, name: String) {
+        self.current_reads().tables.push((token, name));
     }
 
     /// A table-valued function is named.
-    pub(super) fn function(&mut self) {
-        self.reading().functions += 1;
+    pub(super) fn add_function(&mut self) {
+        self.current_reads().functions += 1;
     }
 
     /// An expression or a select.
-    pub(super) fn part(&mut self) {
-        self.reading().parts += 1;
+    pub(super) fn add_part(&mut self) {
+        self.current_reads().parts += 1;
     }
 
     /// A common table expression is named.
-    pub(super) fn common(&mut self, body: Body) {
-        self.reading().commons.push(body);
+    pub(super) fn add_common(&mut self, body: Body) {
+        self.current_reads().commons.push(body);
     }
 
-    fn reading(&mut self) -> &mut Reading {
+    fn current_reads(&mut self) -> &mut BodyReads {
         let Body(index) = self.within;
         if self.bodies.len() <= index {
-            self.bodies.resize(index + 1, Reading::default());
+            self.bodies.resize(index + 1, BodyReads::default());
         }
         &mut self.bodies[index]
     }
 
     /// The tables in order of first appearance, and how much the statement stands for; or why that is too much.
-    pub(super) fn tables(mut self) -> Result<(Vec<Table>, u32), String> {
-        self.bodies.resize(self.commons + 1, Reading::default());
+    pub(super) fn finish(mut self) -> Result<(Vec<Table>, u32), String> {
+        self.bodies.resize(self.commons + 1, BodyReads::default());
         let (mut read, mut parts) = (0_u64, 0_u64);
         let mut tables: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
-        for (body, times) in self.bodies.iter().zip(self.times()) {
+        for (body, times) in self.bodies.iter().zip(self.expansion_counts()) {
             let named = body.tables.len() + body.commons.len();
             let once = u64::try_from(named).unwrap_or(u64::MAX) + body.functions;
             read = read.saturating_add(once.saturating_mul(times));
@@ -96,14 +96,14 @@ impl Reads {
                 *count = count.saturating_add(times);
             }
         }
-        if read > MOST {
+        if read > MAX_TABLES {
             return Err(format!(
-                "This statement reads more than {MOST} tables, each common table expression counted wherever it is named: split it."
+                "This statement reads more than {MAX_TABLES} tables, each common table expression counted wherever it is named: split it."
             ));
         }
-        if parts > PARTS {
+        if parts > MAX_PARTS {
             return Err(format!(
-                "This statement is of more than {PARTS} parts, each common table expression counted wherever it is named: make it shorter."
+                "This statement is of more than {MAX_PARTS} parts, each common table expression counted wherever it is named: make it shorter."
             ));
         }
         let mut tables: Vec<_> = tables.into_iter().collect();
@@ -116,8 +116,8 @@ impl Reads {
     }
 
     /// How often each body stands in the statement. One that nobody names stands in it once, as its text does.
-    fn times(&self) -> Vec<u64> {
-        let finished = self.finished();
+    fn expansion_counts(&self) -> Vec<u64> {
+        let finished = self.dependency_order();
         let mut place = vec![0; self.bodies.len()];
         for (index, body) in finished.iter().enumerate() {
             place[*body] = index;
@@ -137,7 +137,7 @@ impl Reads {
     }
 
     /// The bodies, each after those that it names.
-    fn finished(&self) -> Vec<usize> {
+    fn dependency_order(&self) -> Vec<usize> {
         let mut begun = vec![false; self.bodies.len()];
         let mut finished = Vec::with_capacity(self.bodies.len());
         for first in (0..self.bodies.len()).rev() {

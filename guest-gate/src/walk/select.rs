@@ -6,31 +6,31 @@ use sqlite3_parser::ast::{
 };
 
 use super::{Task, Walk};
-use crate::names::Use;
+use crate::names::NameUse;
 
 impl<'b> Walk<'_, 'b> {
-    pub(super) fn select(&mut self, select: &'b Select<'b>, depth: usize) {
+    pub(super) fn walk_select(&mut self, select: &'b Select<'b>, depth: usize) {
         let Select {
             with,
             body: SelectBody { select, compounds },
             order_by,
             limit,
         } = select;
-        self.with(with.as_ref(), depth);
-        self.one_select(select, depth);
+        self.walk_with(with.as_ref(), depth);
+        self.walk_one_select(select, depth);
         for compound in compounds.iter().flatten() {
-            self.one_select(&compound.select, depth);
+            self.walk_one_select(&compound.select, depth);
         }
-        self.sorted(order_by.unwrap_or_default(), depth);
-        self.limit(*limit, depth);
+        self.walk_sorted_columns(order_by.unwrap_or_default(), depth);
+        self.walk_limit(*limit, depth);
     }
 
     /// Opens the scope of a WITH. It closes when everything that waits from here on has been looked at.
-    pub(super) fn with(&mut self, with: Option<&'b With<'b>>, depth: usize) {
+    pub(super) fn walk_with(&mut self, with: Option<&'b With<'b>>, depth: usize) {
         let Some(With { recursive: _, ctes }) = with else {
             return;
         };
-        self.tasks.push(Task::Leave);
+        self.tasks.push(Task::LeaveScope);
         let mut names = Vec::with_capacity(ctes.len());
         for CommonTableExpr {
             tbl_name,
@@ -39,18 +39,18 @@ impl<'b> Walk<'_, 'b> {
             select,
         } in *ctes
         {
-            let (within, body) = (self.reads.within(), self.reads.body());
-            names.push((self.plain_object(tbl_name, Use::Make).name, body));
-            self.columns(columns.unwrap_or_default());
+            let (within, body) = (self.reads.current_body(), self.reads.add_body());
+            names.push((self.check_plain_object(tbl_name, NameUse::Create).name, body));
+            self.mark_columns(columns.unwrap_or_default());
             // The last that is pushed comes first.
-            self.tasks.push(Task::Within(within));
-            self.later(select, depth);
-            self.tasks.push(Task::Within(body));
+            self.tasks.push(Task::EnterBody(within));
+            self.push_select(select, depth);
+            self.tasks.push(Task::EnterBody(body));
         }
         self.scopes.push(names);
     }
 
-    fn one_select(&mut self, select: &'b OneSelect<'b>, depth: usize) {
+    fn walk_one_select(&mut self, select: &'b OneSelect<'b>, depth: usize) {
         match select {
             OneSelect::Select {
                 distinctness: _,
@@ -61,50 +61,50 @@ impl<'b> Walk<'_, 'b> {
                 having,
                 window_clause,
             } => {
-                self.results(columns, depth);
-                self.from(from.as_ref(), depth);
-                self.exprs(where_clause.iter().chain(having.iter()).copied(), depth);
-                self.exprs(group_by.iter().copied().flatten(), depth);
+                self.walk_results(columns, depth);
+                self.walk_from(from.as_ref(), depth);
+                self.push_expressions(where_clause.iter().chain(having.iter()).copied(), depth);
+                self.push_expressions(group_by.iter().copied().flatten(), depth);
                 for window in window_clause.iter().copied().flatten() {
-                    self.harmless(window.name.0);
-                    self.window(&window.window, depth);
+                    self.mark_seen(window.name.0);
+                    self.walk_window(&window.window, depth);
                 }
             }
             OneSelect::Values(rows) => {
                 for row in rows {
-                    self.exprs(row, depth);
+                    self.push_expressions(row, depth);
                 }
             }
         }
     }
 
-    pub(super) fn results(&mut self, columns: &'b [ResultColumn<'b>], depth: usize) {
+    pub(super) fn walk_results(&mut self, columns: &'b [ResultColumn<'b>], depth: usize) {
         for column in columns {
             match column {
                 ResultColumn::Expr(expr, alias) => {
-                    self.expr(expr, depth);
-                    self.alias(alias.as_ref());
+                    self.push_expression(expr, depth);
+                    self.mark_alias(alias.as_ref());
                 }
                 ResultColumn::Star => {}
-                ResultColumn::TableStar(table) => self.harmless(table.0),
+                ResultColumn::TableStar(table) => self.mark_seen(table.0),
             }
         }
     }
 
-    fn alias(&mut self, alias: Option<&'b As<'b>>) {
+    fn mark_alias(&mut self, alias: Option<&'b As<'b>>) {
         match alias {
-            Some(As::As(name) | As::Elided(name)) => self.harmless(name.0),
+            Some(As::As(name) | As::Elided(name)) => self.mark_seen(name.0),
             None => {}
         }
     }
 
     /// Recursion goes as deep as parentheses may.
-    pub(super) fn from(&mut self, from: Option<&'b FromClause<'b>>, depth: usize) {
+    pub(super) fn walk_from(&mut self, from: Option<&'b FromClause<'b>>, depth: usize) {
         let Some(from) = from else {
             return;
         };
         if let Some(table) = from.select {
-            self.source(table, depth);
+            self.walk_source(table, depth);
         }
         for JoinedSelectTable {
             operator: _,
@@ -112,61 +112,61 @@ impl<'b> Walk<'_, 'b> {
             constraint,
         } in from.joins.iter().flatten()
         {
-            self.source(table, depth);
+            self.walk_source(table, depth);
             match constraint {
-                Some(JoinConstraint::On(expr)) => self.expr(expr, depth),
-                Some(JoinConstraint::Using(columns)) => self.harmless_all(columns.iter()),
+                Some(JoinConstraint::On(expr)) => self.push_expression(expr, depth),
+                Some(JoinConstraint::Using(columns)) => self.mark_all_seen(columns.iter()),
                 None => {}
             }
         }
     }
 
-    fn source(&mut self, table: &'b SelectTable<'b>, depth: usize) {
+    fn walk_source(&mut self, table: &'b SelectTable<'b>, depth: usize) {
         match table {
             SelectTable::Table(name, alias, indexed) => {
-                self.read(name);
-                self.alias(alias.as_ref());
-                self.indexed(indexed.as_ref());
+                self.check_read(name);
+                self.mark_alias(alias.as_ref());
+                self.check_indexed(indexed.as_ref());
             }
             SelectTable::TableCall(name, args, alias) => {
-                self.call(name);
-                self.exprs(args.iter().copied().flatten(), depth);
-                self.alias(alias.as_ref());
+                self.check_table_call(name);
+                self.push_expressions(args.iter().copied().flatten(), depth);
+                self.mark_alias(alias.as_ref());
             }
             SelectTable::Select(select, alias) => {
-                self.later(select, depth);
-                self.alias(alias.as_ref());
+                self.push_select(select, depth);
+                self.mark_alias(alias.as_ref());
             }
             SelectTable::Sub(from, alias) => {
-                self.from(Some(from), depth);
-                self.alias(alias.as_ref());
+                self.walk_from(Some(from), depth);
+                self.mark_alias(alias.as_ref());
             }
         }
     }
 
-    pub(super) fn indexed(&mut self, indexed: Option<&'b Indexed<'b>>) {
+    pub(super) fn check_indexed(&mut self, indexed: Option<&'b Indexed<'b>>) {
         match indexed {
-            Some(Indexed::IndexedBy(index)) => drop(self.plain_object(index, Use::Index)),
+            Some(Indexed::IndexedBy(index)) => drop(self.check_plain_object(index, NameUse::Index)),
             Some(Indexed::NotIndexed) | None => {}
         }
     }
 
-    pub(super) fn columns(&mut self, columns: &'b [IndexedColumn<'b>]) {
+    pub(super) fn mark_columns(&mut self, columns: &'b [IndexedColumn<'b>]) {
         for IndexedColumn {
             col_name,
             collation_name,
             order: _,
         } in columns
         {
-            self.harmless(col_name.0);
-            self.harmless_all(collation_name);
+            self.mark_seen(col_name.0);
+            self.mark_all_seen(collation_name);
         }
     }
 
-    fn limit(&mut self, limit: Option<&'b Limit<'b>>, depth: usize) {
+    fn walk_limit(&mut self, limit: Option<&'b Limit<'b>>, depth: usize) {
         if let Some(Limit { expr, offset }) = limit {
-            self.expr(expr, depth);
-            self.exprs(offset, depth);
+            self.push_expression(expr, depth);
+            self.push_expressions(offset, depth);
         }
     }
 }

@@ -6,17 +6,17 @@ use sqlite3_parser::ast::{
 };
 use sqlite3_parser::dialect::TokenType::{self, *};
 
-use super::{Found, Walk};
-use crate::names::Use;
-use crate::statement::{Kind, Purpose};
+use super::{WalkResult, Walk};
+use crate::names::NameUse;
+use crate::statement::{StatementKind, Purpose};
 
 /// The depth of what stands in no expression.
-const TOP: usize = 1;
+const TOP_DEPTH: usize = 1;
 
 impl<'b> Walk<'_, 'b> {
-    pub(super) fn statement(&mut self, statement: &'b Stmt<'b>) -> Found {
-        let mut found = Found {
-            kind: Kind::Read,
+    pub(super) fn walk_statement(&mut self, statement: &'b Stmt<'b>) -> WalkResult {
+        let mut found = WalkResult {
+            kind: StatementKind::Read,
             returns_rows: false,
             makes_table: false,
             tables: Vec::new(),
@@ -25,23 +25,23 @@ impl<'b> Walk<'_, 'b> {
         };
         match statement {
             Stmt::Select(select) => {
-                self.only_in_calls("SELECT");
-                self.later(select, TOP);
+                self.refuse_in_script("SELECT");
+                self.push_select(select, TOP_DEPTH);
                 found.returns_rows = true;
             }
             Stmt::Insert { .. } => {
-                found.kind = Kind::Write;
-                found.returns_rows = self.insert(statement);
+                found.kind = StatementKind::Write;
+                found.returns_rows = self.walk_insert(statement);
             }
             Stmt::Update { .. } => {
-                self.only_in_calls("UPDATE");
-                found.kind = Kind::Write;
-                found.returns_rows = self.update(statement);
+                self.refuse_in_script("UPDATE");
+                found.kind = StatementKind::Write;
+                found.returns_rows = self.walk_update(statement);
             }
             Stmt::Delete { .. } => {
-                self.only_in_calls("DELETE");
-                found.kind = Kind::Write;
-                found.returns_rows = self.delete(statement);
+                self.refuse_in_script("DELETE");
+                found.kind = StatementKind::Write;
+                found.returns_rows = self.walk_delete(statement);
             }
             Stmt::CreateTable {
                 temporary,
@@ -49,10 +49,10 @@ impl<'b> Walk<'_, 'b> {
                 tbl_name,
                 body,
             } => {
-                self.definition(&mut found, *temporary);
+                self.check_definition(&mut found, *temporary);
                 found.makes_table = true;
-                self.table(tbl_name, Use::Make);
-                self.table_body(body);
+                self.check_table(tbl_name, NameUse::Create);
+                self.walk_table_body(body);
             }
             Stmt::CreateIndex {
                 unique: _,
@@ -62,12 +62,12 @@ impl<'b> Walk<'_, 'b> {
                 columns,
                 where_clause,
             } => {
-                self.definition(&mut found, false);
-                self.object(idx_name, Use::Make);
-                self.plain_table(tbl_name, Use::Build);
+                self.check_definition(&mut found, false);
+                self.check_object(idx_name, NameUse::Create);
+                self.check_plain_table(tbl_name, NameUse::Extend);
                 let columns = columns.iter().map(|column| &column.expr);
                 for expr in columns.chain(where_clause.iter()) {
-                    self.stored(expr, TOP);
+                    self.walk_stored(expr, TOP_DEPTH);
                 }
             }
             Stmt::CreateView {
@@ -77,15 +77,15 @@ impl<'b> Walk<'_, 'b> {
                 columns,
                 select,
             } => {
-                self.definition(&mut found, *temporary);
-                found.view = Some(self.table(view_name, Use::Make));
-                self.columns(columns.unwrap_or_default());
-                self.later(select, TOP);
+                self.check_definition(&mut found, *temporary);
+                found.view = Some(self.check_table(view_name, NameUse::Create));
+                self.mark_columns(columns.unwrap_or_default());
+                self.push_select(select, TOP_DEPTH);
             }
             Stmt::AlterTable(table, body) => {
-                self.definition(&mut found, false);
-                self.table(table, Use::Build);
-                self.alter(body);
+                self.check_definition(&mut found, false);
+                self.check_table(table, NameUse::Extend);
+                self.walk_alter(body);
             }
             Stmt::Analyze(_)
             | Stmt::Attach { .. }
@@ -108,13 +108,13 @@ impl<'b> Walk<'_, 'b> {
         found
     }
 
-    fn in_script(&self) -> bool {
+    fn is_script(&self) -> bool {
         matches!(self.purpose, Purpose::Schema | Purpose::Migration)
     }
 
     /// Refuses, in a script, a statement that is no seed; its verb may stand behind a WITH.
-    fn only_in_calls(&mut self, verb: &str) {
-        if self.in_script() {
+    fn refuse_in_script(&mut self, verb: &str) {
+        if self.is_script() {
             let sql = self.sql;
             self.refuse_outside(
                 |token| token.text(sql).eq_ignore_ascii_case(verb),
@@ -125,7 +125,7 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    fn insert(&mut self, statement: &'b Stmt<'b>) -> bool {
+    fn walk_insert(&mut self, statement: &'b Stmt<'b>) -> bool {
         let Stmt::Insert {
             with,
             or_conflict,
@@ -137,19 +137,19 @@ impl<'b> Walk<'_, 'b> {
         else {
             return false;
         };
-        self.with(with.as_ref(), TOP);
-        self.table(tbl_name, Use::Write);
+        self.walk_with(with.as_ref(), TOP_DEPTH);
+        self.check_table(tbl_name, NameUse::Write);
         if let Some(columns) = columns {
-            self.harmless_all(columns.iter());
+            self.mark_all_seen(columns.iter());
         }
         match body {
             InsertBody::Select(select, upsert) => {
-                self.later(select, TOP);
-                self.upsert(*upsert);
+                self.push_select(select, TOP_DEPTH);
+                self.walk_upsert(*upsert);
             }
             InsertBody::DefaultValues => {}
         }
-        if self.in_script() {
+        if self.is_script() {
             if *or_conflict == Some(ResolveType::Replace) {
                 self.refuse_where(
                     |tokens, index| tokens[index].is(TK_REPLACE),
@@ -163,10 +163,10 @@ impl<'b> Walk<'_, 'b> {
                 );
             }
         }
-        self.returning(*returning)
+        self.walk_returning(*returning)
     }
 
-    fn upsert(&mut self, mut upsert: Option<&'b Upsert<'b>>) {
+    fn walk_upsert(&mut self, mut upsert: Option<&'b Upsert<'b>>) {
         while let Some(Upsert {
             index,
             do_clause,
@@ -178,14 +178,14 @@ impl<'b> Walk<'_, 'b> {
                 where_clause,
             }) = index
             {
-                self.sorted(targets, TOP);
-                self.exprs(where_clause, TOP);
+                self.walk_sorted_columns(targets, TOP_DEPTH);
+                self.push_expressions(where_clause, TOP_DEPTH);
             }
             match do_clause {
                 UpsertDo::Set { sets, where_clause } => {
-                    self.sets(sets);
-                    self.exprs(where_clause, TOP);
-                    if self.in_script() {
+                    self.walk_assignments(sets);
+                    self.push_expressions(where_clause, TOP_DEPTH);
+                    if self.is_script() {
                         self.refuse_where(
                             |tokens, index| {
                                 tokens[index].is(TK_UPDATE) && index > 0 && tokens[index - 1].is(TK_DO)
@@ -200,7 +200,7 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    fn update(&mut self, statement: &'b Stmt<'b>) -> bool {
+    fn walk_update(&mut self, statement: &'b Stmt<'b>) -> bool {
         let Stmt::Update {
             with,
             or_conflict: _,
@@ -216,17 +216,17 @@ impl<'b> Walk<'_, 'b> {
         else {
             return false;
         };
-        self.with(with.as_ref(), TOP);
-        self.table(tbl_name, Use::Write);
-        self.indexed(indexed.as_ref());
-        self.sets(sets);
-        self.from(from.as_ref(), TOP);
-        self.exprs(where_clause, TOP);
-        self.some_rows("UPDATE", *order_by, limit.is_some());
-        self.returning(*returning)
+        self.walk_with(with.as_ref(), TOP_DEPTH);
+        self.check_table(tbl_name, NameUse::Write);
+        self.check_indexed(indexed.as_ref());
+        self.walk_assignments(sets);
+        self.walk_from(from.as_ref(), TOP_DEPTH);
+        self.push_expressions(where_clause, TOP_DEPTH);
+        self.refuse_row_limits("UPDATE", *order_by, limit.is_some());
+        self.walk_returning(*returning)
     }
 
-    fn delete(&mut self, statement: &'b Stmt<'b>) -> bool {
+    fn walk_delete(&mut self, statement: &'b Stmt<'b>) -> bool {
         let Stmt::Delete {
             with,
             tbl_name,
@@ -239,16 +239,16 @@ impl<'b> Walk<'_, 'b> {
         else {
             return false;
         };
-        self.with(with.as_ref(), TOP);
-        self.table(tbl_name, Use::Write);
-        self.indexed(indexed.as_ref());
-        self.exprs(where_clause, TOP);
-        self.some_rows("DELETE", *order_by, limit.is_some());
-        self.returning(*returning)
+        self.walk_with(with.as_ref(), TOP_DEPTH);
+        self.check_table(tbl_name, NameUse::Write);
+        self.check_indexed(indexed.as_ref());
+        self.push_expressions(where_clause, TOP_DEPTH);
+        self.refuse_row_limits("DELETE", *order_by, limit.is_some());
+        self.walk_returning(*returning)
     }
 
     /// The parser takes these clauses, which SQLite takes only when it is built with them.
-    fn some_rows(&mut self, verb: &str, order: Option<&'b [SortedColumn<'b>]>, limit: bool) {
+    fn refuse_row_limits(&mut self, verb: &str, order: Option<&'b [SortedColumn<'b>]>, limit: bool) {
         if order.is_some() || limit {
             let reason = format!(
                 "{verb} takes neither ORDER BY nor LIMIT: choose the rows with WHERE rowid IN (SELECT … LIMIT …)."
@@ -257,22 +257,22 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    fn sets(&mut self, sets: &'b [Set<'b>]) {
+    fn walk_assignments(&mut self, sets: &'b [Set<'b>]) {
         for Set { col_names, expr } in sets {
-            self.harmless_all(col_names.iter());
-            self.expr(expr, TOP);
+            self.mark_all_seen(col_names.iter());
+            self.push_expression(expr, TOP_DEPTH);
         }
     }
 
-    fn returning(&mut self, columns: Option<&'b [ResultColumn<'b>]>) -> bool {
-        self.results(columns.unwrap_or_default(), TOP);
+    fn walk_returning(&mut self, columns: Option<&'b [ResultColumn<'b>]>) -> bool {
+        self.walk_results(columns.unwrap_or_default(), TOP_DEPTH);
         columns.is_some()
     }
 
     /// Checks what all definitions share.
-    fn definition(&mut self, found: &mut Found, temporary: bool) {
-        found.kind = Kind::Migration;
-        if !self.in_script() {
+    fn check_definition(&mut self, found: &mut WalkResult, temporary: bool) {
+        found.kind = StatementKind::Migration;
+        if !self.is_script() {
             self.refuse(0, "A schema is changed by a migration alone.");
         }
         if temporary {
@@ -283,13 +283,13 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    fn alter(&mut self, body: &'b AlterTableBody<'b>) {
+    fn walk_alter(&mut self, body: &'b AlterTableBody<'b>) {
         match body {
             AlterTableBody::AddColumn(column) => {
                 if self.purpose == Purpose::Schema {
                     self.refuse(0, "A schema makes its tables whole: leave ALTER TABLE out.");
                 }
-                self.column(column);
+                self.walk_column(column);
             }
             AlterTableBody::RenameTo(_)
             | AlterTableBody::DropColumnNotNull(_)

@@ -6,12 +6,12 @@
 use sqlite3_parser::ast::{Expr, Literal};
 
 use super::{Task, Walk};
-use crate::parse::token_of;
-use crate::position::quoted;
-use crate::token::unquoted;
+use crate::parse::token_index;
+use crate::position::quote_excerpt;
+use crate::token::unquote;
 
 /// The functions that read the clock where they are told to, or are told no time.
-const DATES: &[&str] = &[
+const DATE_FUNCTIONS: &[&str] = &[
     "date",
     "datetime",
     "julianday",
@@ -23,17 +23,17 @@ const DATES: &[&str] = &[
 
 impl<'b> Walk<'_, 'b> {
     /// An expression that is kept.
-    pub(super) fn stored(&mut self, expr: &'b Expr<'b>, depth: usize) {
+    pub(super) fn walk_stored(&mut self, expr: &'b Expr<'b>, depth: usize) {
         // The last to come is the first to be looked at.
-        self.tasks.push(Task::Stored(false));
-        self.expr(expr, depth);
-        self.tasks.push(Task::Stored(true));
+        self.tasks.push(Task::SetStored(false));
+        self.push_expression(expr, depth);
+        self.tasks.push(Task::SetStored(true));
     }
 
     /// Refuses a call that answers something else at another time.
-    pub(super) fn stored_call(&mut self, name: &str, args: &[Expr<'b>]) {
-        let function = self.named(name);
-        if !DATES.contains(&function.name.as_str()) {
+    pub(super) fn check_stored_call(&mut self, name: &str, args: &[Expr<'b>]) {
+        let function = self.resolve_name(name);
+        if !DATE_FUNCTIONS.contains(&function.name.as_str()) {
             return;
         }
         // A format comes before the time.
@@ -41,7 +41,7 @@ impl<'b> Walk<'_, 'b> {
         let times: Vec<Option<String>> = times
             .unwrap_or_default()
             .iter()
-            .map(|arg| self.text(arg))
+            .map(|arg| self.literal_text(arg))
             .collect();
         let first = times.first();
         let is_now = match first {
@@ -54,7 +54,7 @@ impl<'b> Walk<'_, 'b> {
             .flatten()
             .any(|text| matches!(text.as_str(), "now" | "localtime" | "utc"));
         if is_now || reads_clock {
-            let shown = quoted(&function.name);
+            let shown = quote_excerpt(&function.name);
             let reason = format!(
                 "Here {shown} depends on the clock or its zone, and SQLite would refuse every row: compare when a row is written, in the INSERT, or give the column DEFAULT CURRENT_TIMESTAMP."
             );
@@ -63,11 +63,11 @@ impl<'b> Walk<'_, 'b> {
     }
 
     /// A text as it is written in the SQL, in lower case.
-    fn text(&self, expr: &Expr<'b>) -> Option<String> {
+    fn literal_text(&self, expr: &Expr<'b>) -> Option<String> {
         let Expr::Literal(Literal::String(placeholder)) = expr else {
             return None;
         };
-        let token = self.tokens.get(token_of(placeholder)?)?;
-        Some(unquoted(token.text(self.sql)).to_ascii_lowercase())
+        let token = self.tokens.get(token_index(placeholder)?)?;
+        Some(unquote(token.text(self.sql)).to_ascii_lowercase())
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use guest_gate::functions::{ADDED, ALLOWED, IMPLIED, TABLE_VALUED};
-use guest_gate::statement::{Kind, Purpose, check};
+use guest_gate::functions::{ADDED_FUNCTIONS, ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS, TABLE_VALUED_FUNCTIONS};
+use guest_gate::statement::{Purpose, StatementKind, check};
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -86,7 +86,7 @@ impl Watched {
             // What the gate does not know: tables, columns, numbers of arguments.
             Err(_) => return Ok(()),
         };
-        let reads = statement.kind == Kind::Read;
+        let reads = statement.kind == StatementKind::Read;
         claim(prepared.readonly() == reads, || {
             format!("{:?}: {sql:?}", statement.kind)
         })?;
@@ -121,7 +121,7 @@ impl Watched {
 
 /// Has SQLite know the functions that the host adds, by name.
 pub(crate) fn add_functions(database: &Connection) {
-    for name in ADDED {
+    for name in ADDED_FUNCTIONS {
         let flags = FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
         let added = database.create_scalar_function(*name, -1, flags, |_| Ok(1));
         added.unwrap();
@@ -145,12 +145,12 @@ fn is_forbidden(action: &AuthAction<'_>) -> bool {
         AuthAction::Insert { table_name }
         | AuthAction::Delete { table_name }
         | AuthAction::Update { table_name, .. } => {
-            internal(table_name) || TABLE_VALUED.contains(table_name)
+            internal(table_name) || TABLE_VALUED_FUNCTIONS.contains(table_name)
         }
         AuthAction::Function { function_name } => {
             // SQLite gives the names of keywords as they are written.
             let name = function_name.to_ascii_lowercase();
-            !ALLOWED.contains(&name.as_str()) && !IMPLIED.contains(&name.as_str())
+            !ALLOWED_FUNCTIONS.contains(&name.as_str()) && !IMPLICIT_FUNCTIONS.contains(&name.as_str())
         }
         _ => true,
     }

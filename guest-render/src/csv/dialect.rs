@@ -10,7 +10,7 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     /// A comma, unless the first line says another (`sep=;`, as spreadsheets write it), or has semicolons or tabs and no
     /// comma. What stands in quotes does not count.
-    pub(super) fn of(source: &'a str) -> Self {
+    pub(super) fn detect(source: &'a str) -> Self {
         let text = source.strip_prefix('\u{feff}').unwrap_or(source);
         let line_end = text.find(['\n', '\r']).unwrap_or(text.len());
         let (first, rest) = text.split_at(line_end);

@@ -12,9 +12,9 @@ use csv::{ReaderBuilder, StringRecord};
 use maud::html;
 
 use crate::language;
-use crate::out::{Out, escaped_len};
-use crate::page::{self, About, Shell};
-use crate::place::malformed;
+use crate::page_writer::{PageWriter, escaped_len};
+use crate::page::{self, PageMetadata, PageShell};
+use crate::position::malformed;
 use crate::{Page, RenderError, Source};
 use dialect::Table;
 pub(crate) use numbers::is_number;
@@ -23,57 +23,57 @@ pub(crate) use numbers::is_number;
 const STYLED_COLUMNS: usize = 64;
 
 /// A table of more columns than this does not fit on paper as it is.
-const PAPER_COLUMNS: usize = 8;
+const MAX_PRINTED_COLUMNS: usize = 8;
 /// How many cells of such a table stand beside one another.
-const PAPER_LINE: f32 = 8.0;
+const PRINTED_CELLS_PER_LINE: f32 = 8.0;
 
 /// Tables of more rows than this scroll in a box of their own, below a head that stays; others are shown as a whole.
-const WHOLE_ROWS: u64 = 200;
+const MAX_UNSCROLLED_ROWS: u64 = 200;
 
 /// Room for what the page's runtime offers above a table, so that nothing moves when it comes.
-const TOOLS: &str = "<div class=\"tools\"></div>\n";
+const TOOLBAR_SPACE: &str = "<div class=\"tools\"></div>\n";
 
 /// Renders a CSV source.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
-    let table = Table::of(&source.text);
+    let table = Table::detect(&source.text);
     check_quotes(&table, &source.text)?;
-    let layout = Layout::of(table)?;
-    let shell = Shell {
+    let layout = Layout::measure(table)?;
+    let shell = PageShell {
         source,
         kind: "csv",
         styles: &[include_str!("../../assets/csv.css")],
         own_styles: layout.own_styles(),
-        about: About {
+        metadata: PageMetadata {
             title: None,
             description: layout.description.clone(),
             language: language::detect(sample(table.text)).map(str::to_owned),
         },
     };
-    page::build(&shell, |out| {
+    page::build_page(&shell, |out| {
         let what = format!("Table of {}", layout.caption());
-        out.markup(&page::heading(source, &what))?;
+        out.markup(&page::fallback_heading(source, &what))?;
         if source.runtime.is_some() && layout.rows > 0 {
-            out.markup(TOOLS)?;
+            out.markup(TOOLBAR_SPACE)?;
         }
         write_table(out, table, &layout)
     })
 }
 
 /// How much of a table tells its language, in bytes.
-const SAMPLE: usize = 1_500;
+const SAMPLE_BYTES: usize = 1_500;
 
 fn sample(text: &str) -> &str {
-    &text[..text.floor_char_boundary(SAMPLE)]
+    &text[..text.floor_char_boundary(SAMPLE_BYTES)]
 }
 
-fn write_table(out: &mut Out<'_>, table: Table<'_>, layout: &Layout) -> Result<(), RenderError> {
+fn write_table(out: &mut PageWriter<'_>, table: Table<'_>, layout: &Layout) -> Result<(), RenderError> {
     if layout.rows == 0 {
         return out.markup("<p>This file has no rows.</p>");
     }
     if layout.bytes() > u64::try_from(out.room()).unwrap_or(u64::MAX) {
         return Err(RenderError::TooLarge);
     }
-    out.markup(if layout.rows > WHOLE_ROWS {
+    out.markup(if layout.rows > MAX_UNSCROLLED_ROWS {
         "<div class=\"scroll tall\" role=\"region\" tabindex=\"0\" aria-label=\"Table\">\n<table>\n"
     } else {
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table\">\n<table>\n"
@@ -95,34 +95,34 @@ fn write_table(out: &mut Out<'_>, table: Table<'_>, layout: &Layout) -> Result<(
 }
 
 /// The markup around the text of a cell.
-struct Cell {
+struct CellMarkup {
     open: &'static str,
     /// Around words, which have a direction.
     open_words: &'static str,
     close: &'static str,
 }
 
-const HEADER_CELL: Cell = Cell {
+const HEADER_CELL: CellMarkup = CellMarkup {
     open: "<th scope=\"col\">",
     open_words: "<th scope=\"col\" dir=\"auto\">",
     close: "</th>",
 };
-const CELL: Cell = Cell {
+const CELL: CellMarkup = CellMarkup {
     open: "<td>",
     open_words: "<td dir=\"auto\">",
     close: "</td>",
 };
-const ROW: Cell = Cell {
+const ROW: CellMarkup = CellMarkup {
     open: "<tr>",
     open_words: "<tr>",
     close: "</tr>\n",
 };
 
 fn write_row(
-    out: &mut Out<'_>,
+    out: &mut PageWriter<'_>,
     row: &StringRecord,
     columns: usize,
-    cell: &Cell,
+    cell: &CellMarkup,
 ) -> Result<(), RenderError> {
     out.markup(ROW.open)?;
     for column in 0..columns {
@@ -154,23 +154,23 @@ struct Layout {
     /// The text of all cells, as it stands in a page.
     text_bytes: u64,
     /// How many cells have words.
-    worded: u64,
+    cells_with_words: u64,
     /// The table in a sentence.
     description: String,
     /// For each of the first columns, what its cells hold.
-    contents: Vec<Contents>,
+    contents: Vec<ColumnContent>,
 }
 
 /// Contents of a column's cells, its header aside.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Contents {
+enum ColumnContent {
     Nothing,
     Numbers,
     Text,
 }
 
 impl Layout {
-    fn of(table: Table<'_>) -> Result<Self, RenderError> {
+    fn measure(table: Table<'_>) -> Result<Self, RenderError> {
         let mut layout = Self::default();
         let mut names = String::new();
         each_row(table, |row| {
@@ -193,19 +193,19 @@ impl Layout {
 
     fn add(&mut self, row: &StringRecord) {
         let wide = row.len().min(STYLED_COLUMNS).max(self.contents.len());
-        self.contents.resize(wide, Contents::Nothing);
+        self.contents.resize(wide, ColumnContent::Nothing);
         for (cell, contents) in row.iter().zip(&mut self.contents) {
-            if self.rows > 0 && !cell.trim().is_empty() && *contents != Contents::Text {
+            if self.rows > 0 && !cell.trim().is_empty() && *contents != ColumnContent::Text {
                 *contents = if is_number(cell.trim()) {
-                    Contents::Numbers
+                    ColumnContent::Numbers
                 } else {
-                    Contents::Text
+                    ColumnContent::Text
                 };
             }
         }
         self.columns = self.columns.max(row.len());
         self.rows += 1;
-        self.worded += row.iter().filter(|cell| has_words(cell)).count() as u64;
+        self.cells_with_words += row.iter().filter(|cell| has_words(cell)).count() as u64;
         self.text_bytes += row.iter().map(|cell| escaped_len(cell) as u64).sum::<u64>();
     }
 
@@ -220,7 +220,7 @@ impl Layout {
         let direction = (CELL.open_words.len() - CELL.open.len()) as u64;
         cells
             .saturating_add(self.rows * row)
-            .saturating_add(self.worded * direction)
+            .saturating_add(self.cells_with_words * direction)
             .saturating_add(self.text_bytes)
     }
 
@@ -235,7 +235,7 @@ impl Layout {
     fn own_styles(&self) -> String {
         let mut styles = String::new();
         for (column, contents) in self.contents.iter().enumerate() {
-            if *contents == Contents::Numbers {
+            if *contents == ColumnContent::Numbers {
                 // Writing to a string cannot fail.
                 let _ = write!(
                     styles,
@@ -244,12 +244,12 @@ impl Layout {
                 );
             }
         }
-        if self.columns > PAPER_COLUMNS {
+        if self.columns > MAX_PRINTED_COLUMNS {
             let _ = write!(
                 styles,
                 "@page{{size:landscape}}@media print{{tr{{display:flex;flex-wrap:wrap;border-bottom:1px solid var(--line)}}th,td{{border:0!important;flex:0 0 {}%;min-width:0!important;\
                  max-width:none!important;white-space:pre-wrap!important}}}}",
-                100.0 / PAPER_LINE
+                100.0 / PRINTED_CELLS_PER_LINE
             );
         }
         styles

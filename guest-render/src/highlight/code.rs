@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::languages::{Flag, Language};
-use super::{Kind, Pieces};
+use super::languages::{LanguageFlag, Language};
+use super::{TokenClass, SpanWriter};
 
 /// A regular expression longer than this is not taken for one.
-const MAX_REGEX: usize = 200;
+const MAX_REGEX_BYTES: usize = 200;
 
 /// Takes a whole block. Every step takes at least one character and looks ahead a bounded way past what it takes.
-pub(super) fn scan(language: &Language, pieces: &mut Pieces<'_>) -> fmt::Result {
+pub(super) fn scan(language: &Language, pieces: &mut SpanWriter<'_>) -> fmt::Result {
     let mut scanner = Scanner {
         language,
-        words: words(language),
+        words: word_classes(language),
         code: pieces.code,
         at: 0,
         before: b'\n',
@@ -21,16 +21,16 @@ pub(super) fn scan(language: &Language, pieces: &mut Pieces<'_>) -> fmt::Result 
     };
     while scanner.at < scanner.code.len() {
         let start = scanner.at;
-        let (end, kind) = scanner.next();
+        let (end, kind) = scanner.next_token();
         pieces.take(end, kind)?;
         let taken = &scanner.code[start..end];
         let last = taken.bytes().rev().find(|byte| !byte.is_ascii_whitespace());
-        if let Some(last) = last.filter(|_| kind != Kind::Comment) {
+        if let Some(last) = last.filter(|_| kind != TokenClass::Comment) {
             scanner.before = last;
             scanner.starts_line = false;
         }
         // What opens a line may follow a list's dash in YAML.
-        if taken.ends_with('\n') || (taken == "-" && language.has(Flag::ColonKeys)) {
+        if taken.ends_with('\n') || (taken == "-" && language.has(LanguageFlag::ColonKeys)) {
             scanner.starts_line = true;
         }
         scanner.at = end;
@@ -39,11 +39,11 @@ pub(super) fn scan(language: &Language, pieces: &mut Pieces<'_>) -> fmt::Result 
 }
 
 /// The words of a language that mean something.
-fn words(language: &Language) -> HashMap<&'static str, Kind> {
+fn word_classes(language: &Language) -> HashMap<&'static str, TokenClass> {
     let kinds = [
-        (language.types, Kind::Type),
-        (language.literals, Kind::Literal),
-        (language.keywords, Kind::Keyword),
+        (language.types, TokenClass::Type),
+        (language.literals, TokenClass::Literal),
+        (language.keywords, TokenClass::Keyword),
     ];
     kinds
         .into_iter()
@@ -53,7 +53,7 @@ fn words(language: &Language) -> HashMap<&'static str, Kind> {
 
 struct Scanner<'a> {
     language: &'a Language,
-    words: HashMap<&'static str, Kind>,
+    words: HashMap<&'static str, TokenClass>,
     code: &'a str,
     at: usize,
     /// The last byte taken that is not white space.
@@ -68,7 +68,7 @@ impl Scanner<'_> {
     }
 
     /// Where the next piece ends, and what it is.
-    fn next(&self) -> (usize, Kind) {
+    fn next_token(&self) -> (usize, TokenClass) {
         let first = self.code.as_bytes()[self.at];
         if first.is_ascii_whitespace() {
             let space = self
@@ -76,7 +76,7 @@ impl Scanner<'_> {
                 .bytes()
                 .take_while(u8::is_ascii_whitespace)
                 .count();
-            return (self.end_of_space(space), Kind::Plain);
+            return (self.end_of_space(space), TokenClass::Plain);
         }
         self.comment()
             .or_else(|| self.meta(first))
@@ -86,13 +86,13 @@ impl Scanner<'_> {
             .or_else(|| {
                 first
                     .is_ascii_digit()
-                    .then(|| (self.number_end(), Kind::Number))
+                    .then(|| (self.number_end(), TokenClass::Number))
             })
             .or_else(|| self.word())
             .unwrap_or_else(|| {
                 (
                     self.at + self.rest().chars().next().map_or(1, char::len_utf8),
-                    Kind::Plain,
+                    TokenClass::Plain,
                 )
             })
     }
@@ -106,11 +106,11 @@ impl Scanner<'_> {
         }
     }
 
-    fn comment(&self) -> Option<(usize, Kind)> {
+    fn comment(&self) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
         for (open, close) in self.language.block_comments {
             if rest.starts_with(open) {
-                return Some((self.block_end(open, close), Kind::Comment));
+                return Some((self.block_end(open, close), TokenClass::Comment));
             }
         }
         let before = self.code[..self.at].chars().next_back();
@@ -119,18 +119,18 @@ impl Scanner<'_> {
                 && match *mark {
                     // In a shell, `#` is a comment where a word could begin: `a#b` and `$#` are not.
                     "#" => {
-                        self.language.has(Flag::FreeHash) || before.is_none_or(char::is_whitespace)
+                        self.language.has(LanguageFlag::HashCommentsAnywhere) || before.is_none_or(char::is_whitespace)
                     }
                     // An address is not.
                     "//" => before != Some(':'),
                     _ => true,
                 }
         });
-        is_comment.then(|| (self.line_end(), Kind::Comment))
+        is_comment.then(|| (self.line_end(), TokenClass::Comment))
     }
 
     fn block_end(&self, open: &str, close: &str) -> usize {
-        let nests = self.language.has(Flag::NestedComments);
+        let nests = self.language.has(LanguageFlag::NestedComments);
         let mut depth = 0_usize;
         let mut at = self.at;
         while at < self.code.len() {
@@ -155,38 +155,38 @@ impl Scanner<'_> {
         self.at + self.rest().find('\n').unwrap_or(self.rest().len())
     }
 
-    fn meta(&self, first: u8) -> Option<(usize, Kind)> {
+    fn meta(&self, first: u8) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
-        let is_line = self.starts_line && first == b'#' && self.language.has(Flag::Preprocessor);
+        let is_line = self.starts_line && first == b'#' && self.language.has(LanguageFlag::Preprocessor);
         if is_line {
-            return Some((self.line_end(), Kind::Meta));
+            return Some((self.line_end(), TokenClass::Meta));
         }
-        if self.language.has(Flag::HashAttributes)
+        if self.language.has(LanguageFlag::HashAttributes)
             && (rest.starts_with("#[") || rest.starts_with("#!["))
         {
             let line = &self.code[self.at..self.line_end()];
             let end = line.find(']').map_or(line.len(), |bracket| bracket + 1);
-            return Some((self.at + end, Kind::Meta));
+            return Some((self.at + end, TokenClass::Meta));
         }
-        if first == b'\\' && self.language.has(Flag::Backslashes) {
+        if first == b'\\' && self.language.has(LanguageFlag::BackslashCommands) {
             let name = name_len(&rest[1..], &['@', '*']);
             // A sign that is escaped is itself, and opens no comment.
             let sign = rest[1..].chars().next().map_or(0, char::len_utf8);
             return Some(match name {
-                0 => (self.at + 1 + sign, Kind::Plain),
-                name => (self.at + 1 + name, Kind::Keyword),
+                0 => (self.at + 1 + sign, TokenClass::Plain),
+                name => (self.at + 1 + name, TokenClass::Keyword),
             });
         }
-        if first == b'@' && self.language.has(Flag::AtAttributes) {
+        if first == b'@' && self.language.has(LanguageFlag::AtAttributes) {
             let name = name_len(&rest[1..], &['.', '-']);
-            return (name > 0).then_some((self.at + 1 + name, Kind::Meta));
+            return (name > 0).then_some((self.at + 1 + name, TokenClass::Meta));
         }
         None
     }
 
-    fn string(&self, first: u8) -> Option<(usize, Kind)> {
+    fn string(&self, first: u8) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
-        if self.language.has(Flag::RawStrings) && matches!(first, b'r' | b'b') {
+        if self.language.has(LanguageFlag::RawStrings) && matches!(first, b'r' | b'b') {
             let prefix = if rest.starts_with("br") { 2 } else { 1 };
             let hashes = rest[prefix..]
                 .bytes()
@@ -199,10 +199,10 @@ impl Scanner<'_> {
                 let end = rest[open..]
                     .find(&close)
                     .map_or(rest.len(), |at| open + at + close.len());
-                return Some((self.at + end, Kind::String));
+                return Some((self.at + end, TokenClass::String));
             }
         }
-        if first == b'\'' && self.language.has(Flag::Lifetimes) && !is_char_literal(rest) {
+        if first == b'\'' && self.language.has(LanguageFlag::Lifetimes) && !is_char_literal(rest) {
             return None;
         }
         let quote = self
@@ -212,8 +212,8 @@ impl Scanner<'_> {
             .find(|quote| rest.starts_with(quote.mark))?;
         let end = self.string_end(quote.mark, quote.escapes, quote.lines);
         let is_key =
-            self.language.has(Flag::StringKeys) && self.code[end..].trim_start().starts_with(':');
-        Some((end, if is_key { Kind::Name } else { Kind::String }))
+            self.language.has(LanguageFlag::StringKeys) && self.code[end..].trim_start().starts_with(':');
+        Some((end, if is_key { TokenClass::Name } else { TokenClass::String }))
     }
 
     fn string_end(&self, mark: &str, escapes: bool, lines: bool) -> usize {
@@ -233,16 +233,16 @@ impl Scanner<'_> {
     }
 
     /// A slash opens a regular expression where no value stands before it that could be divided.
-    fn regex(&self, first: u8) -> Option<(usize, Kind)> {
+    fn regex(&self, first: u8) -> Option<(usize, TokenClass)> {
         if first != b'/'
-            || !self.language.has(Flag::Regexes)
+            || !self.language.has(LanguageFlag::Regexes)
             || !b"\n(,=:[!&|?{};+~".contains(&self.before)
         {
             return None;
         }
         let mut in_class = false;
         let mut is_escaped = false;
-        for (offset, byte) in self.rest().bytes().enumerate().take(MAX_REGEX).skip(1) {
+        for (offset, byte) in self.rest().bytes().enumerate().take(MAX_REGEX_BYTES).skip(1) {
             match byte {
                 b'\n' => return None,
                 _ if is_escaped => is_escaped = false,
@@ -254,7 +254,7 @@ impl Scanner<'_> {
                         .bytes()
                         .take_while(u8::is_ascii_lowercase)
                         .count();
-                    return Some((self.at + offset + 1 + flags, Kind::String));
+                    return Some((self.at + offset + 1 + flags, TokenClass::String));
                 }
                 _ => {}
             }
@@ -262,19 +262,19 @@ impl Scanner<'_> {
         None
     }
 
-    fn variable(&self, first: u8) -> Option<(usize, Kind)> {
-        if first != b'$' || !self.language.has(Flag::Dollars) {
+    fn variable(&self, first: u8) -> Option<(usize, TokenClass)> {
+        if first != b'$' || !self.language.has(LanguageFlag::DollarVariables) {
             return None;
         }
         let rest = &self.rest()[1..];
         let name = if rest.starts_with('{') {
-            rest[..rest.floor_char_boundary(MAX_REGEX)]
+            rest[..rest.floor_char_boundary(MAX_REGEX_BYTES)]
                 .find(['}', '\n'])
                 .map_or(0, |end| end + 1)
         } else {
             name_len(rest, &[])
         };
-        Some((self.at + 1 + name, Kind::Name))
+        Some((self.at + 1 + name, TokenClass::Name))
     }
 
     fn number_end(&self) -> usize {
@@ -294,9 +294,9 @@ impl Scanner<'_> {
         self.at + end
     }
 
-    fn word(&self) -> Option<(usize, Kind)> {
+    fn word(&self) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
-        let joins: &[char] = if self.language.has(Flag::Hyphens) {
+        let joins: &[char] = if self.language.has(LanguageFlag::HyphenatedNames) {
             &['-']
         } else {
             &[]
@@ -309,34 +309,34 @@ impl Scanner<'_> {
         Some((self.at + len, self.word_kind(word, after)))
     }
 
-    fn word_kind(&self, word: &str, after: &str) -> Kind {
+    fn word_kind(&self, word: &str, after: &str) -> TokenClass {
         let language = self.language;
-        let known = if language.has(Flag::Caseless) {
+        let known = if language.has(LanguageFlag::CaseInsensitive) {
             self.words.get(word.to_ascii_lowercase().as_str())
         } else {
             self.words.get(word)
         };
         let after_spaces = after.trim_start_matches(' ');
-        let is_key = (self.starts_line && language.has(Flag::ColonKeys) && after.starts_with(':'))
-            || (language.has(Flag::EqualsKeys)
+        let is_key = (self.starts_line && language.has(LanguageFlag::ColonKeys) && after.starts_with(':'))
+            || (language.has(LanguageFlag::EqualsKeys)
                 && ((self.starts_line && after_spaces.starts_with('='))
                     || (self.before == b'[' && after.starts_with(['.', ']']))))
-            || (language.has(Flag::Properties)
+            || (language.has(LanguageFlag::ColonProperties)
                 && after.starts_with(':')
                 && !after.starts_with("::")
                 && !after.starts_with("://"));
         if is_key {
-            Kind::Name
+            TokenClass::Name
         } else if let Some(kind) = known.filter(|_| self.before != b'.') {
             *kind
         } else if after.starts_with('(')
-            || (after.starts_with("!(") && language.has(Flag::HashAttributes))
+            || (after.starts_with("!(") && language.has(LanguageFlag::HashAttributes))
         {
-            Kind::Function
-        } else if language.has(Flag::Capitals) && word.starts_with(char::is_uppercase) {
-            Kind::Type
+            TokenClass::Function
+        } else if language.has(LanguageFlag::CapitalizedTypes) && word.starts_with(char::is_uppercase) {
+            TokenClass::Type
         } else {
-            Kind::Plain
+            TokenClass::Plain
         }
     }
 

@@ -1,6 +1,6 @@
 //! Description of a language for the scanner.
 
-use super::{more, table};
+use super::{common_languages, rare_languages};
 
 /// A language, or several that share their words.
 pub(super) struct Language {
@@ -13,7 +13,7 @@ pub(super) struct Language {
     pub(super) block_comments: &'static [(&'static str, &'static str)],
     /// The longer of two that begin alike comes first.
     pub(super) quotes: &'static [Quote],
-    pub(super) flags: &'static [Flag],
+    pub(super) flags: &'static [LanguageFlag],
 }
 
 /// A kind of string.
@@ -28,27 +28,27 @@ pub(super) struct Quote {
 
 /// Feature of a language beyond words, comments and strings.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flag {
+pub(super) enum LanguageFlag {
     /// `@name` is an attribute, a decorator or a rule.
     AtAttributes,
     /// `\name` is a command.
-    Backslashes,
+    BackslashCommands,
     /// A word that begins with a capital is a type.
-    Capitals,
+    CapitalizedTypes,
     /// Words mean the same in capitals.
-    Caseless,
+    CaseInsensitive,
     /// `name:` at the start of a line is a key.
     ColonKeys,
     /// `$name` is a variable.
-    Dollars,
+    DollarVariables,
     /// `name =` at the start of a line is a key, `[name]` a heading.
     EqualsKeys,
     /// `#` opens a comment wherever it stands.
-    FreeHash,
+    HashCommentsAnywhere,
     /// `#[…]` is an attribute, `name!(…)` a call.
     HashAttributes,
     /// Names may have hyphens.
-    Hyphens,
+    HyphenatedNames,
     /// `'name` without a closing quote is a lifetime.
     Lifetimes,
     /// Block comments nest.
@@ -56,7 +56,7 @@ pub(super) enum Flag {
     /// A line that begins with `#` speaks to the compiler.
     Preprocessor,
     /// `name:` is a property anywhere.
-    Properties,
+    ColonProperties,
     /// `r#"…"#` is a string.
     RawStrings,
     /// `/…/` is a regular expression where a value may begin.
@@ -66,15 +66,15 @@ pub(super) enum Flag {
 }
 
 impl Language {
-    pub(super) fn has(&self, flag: Flag) -> bool {
+    pub(super) fn has(&self, flag: LanguageFlag) -> bool {
         self.flags.contains(&flag)
     }
 }
 
 /// The language that a fence names.
-pub(super) fn find(name: &str) -> Option<&'static Language> {
-    table::LANGUAGES
+pub(super) fn find_language(name: &str) -> Option<&'static Language> {
+    common_languages::LANGUAGES
         .iter()
-        .chain(more::LANGUAGES)
+        .chain(rare_languages::LANGUAGES)
         .find(|language| language.names.split(' ').any(|known| known == name))
 }

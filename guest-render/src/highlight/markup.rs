@@ -2,36 +2,36 @@
 
 use std::fmt;
 
-use super::{Kind, Pieces};
+use super::{TokenClass, SpanWriter};
 
 /// Takes a whole block.
-pub(super) fn scan(pieces: &mut Pieces<'_>) -> fmt::Result {
+pub(super) fn scan(pieces: &mut SpanWriter<'_>) -> fmt::Result {
     let code = pieces.code;
     let mut at = 0;
     while let Some(found) = code[at..].find(['<', '&']) {
         at += found;
-        pieces.take(at, Kind::Plain)?;
+        pieces.take(at, TokenClass::Plain)?;
         let rest = &code[at..];
         let (end, kind) = if rest.starts_with("<!--") {
-            (through(code, at, "-->"), Kind::Comment)
+            (end_after(code, at, "-->"), TokenClass::Comment)
         } else if rest.starts_with("<![CDATA[") {
-            (through(code, at, "]]>"), Kind::String)
+            (end_after(code, at, "]]>"), TokenClass::String)
         } else if rest.starts_with("<!") || rest.starts_with("<?") {
-            (through(code, at, ">"), Kind::Meta)
+            (end_after(code, at, ">"), TokenClass::Meta)
         } else if let Some(reference) = rest.strip_prefix('&') {
             let name = reference
                 .bytes()
                 .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'#')
                 .count();
             match rest.as_bytes().get(1 + name) {
-                Some(b';') if name > 0 => (at + name + 2, Kind::Literal),
-                _ => (at + 1 + name, Kind::Plain),
+                Some(b';') if name > 0 => (at + name + 2, TokenClass::Literal),
+                _ => (at + 1 + name, TokenClass::Plain),
             }
         } else if rest[1..].starts_with(|next: char| next == '/' || next.is_ascii_alphabetic()) {
-            at = tag(pieces, at)?;
+            at = take_tag(pieces, at)?;
             continue;
         } else {
-            (at + 1, Kind::Plain)
+            (at + 1, TokenClass::Plain)
         };
         pieces.take(end, kind)?;
         at = end;
@@ -40,7 +40,7 @@ pub(super) fn scan(pieces: &mut Pieces<'_>) -> fmt::Result {
 }
 
 /// Takes a tag and answers where it ends.
-fn tag(pieces: &mut Pieces<'_>, start: usize) -> Result<usize, fmt::Error> {
+fn take_tag(pieces: &mut SpanWriter<'_>, start: usize) -> Result<usize, fmt::Error> {
     let code = pieces.code;
     let bytes = code.as_bytes();
     let mut at = start
@@ -49,25 +49,25 @@ fn tag(pieces: &mut Pieces<'_>, start: usize) -> Result<usize, fmt::Error> {
             .iter()
             .take_while(|byte| is_name(**byte))
             .count();
-    pieces.take(at, Kind::Meta)?;
+    pieces.take(at, TokenClass::Meta)?;
     while let Some(byte) = bytes.get(at) {
         let (end, kind) = match byte {
             b'>' => {
-                pieces.take(at + 1, Kind::Meta)?;
+                pieces.take(at + 1, TokenClass::Meta)?;
                 return Ok(at + 1);
             }
-            b'/' => (at + 1, Kind::Meta),
-            b'"' => (through(code, at + 1, "\""), Kind::String),
-            b'\'' => (through(code, at + 1, "'"), Kind::String),
+            b'/' => (at + 1, TokenClass::Meta),
+            b'"' => (end_after(code, at + 1, "\""), TokenClass::String),
+            b'\'' => (end_after(code, at + 1, "'"), TokenClass::String),
             b'<' => return Ok(at),
             byte if is_name(*byte) => (
                 at + bytes[at..]
                     .iter()
                     .take_while(|byte| is_name(**byte))
                     .count(),
-                Kind::Name,
+                TokenClass::Name,
             ),
-            _ => (at + 1, Kind::Plain),
+            _ => (at + 1, TokenClass::Plain),
         };
         pieces.take(end, kind)?;
         at = end;
@@ -83,7 +83,7 @@ fn is_name(byte: u8) -> bool {
 }
 
 /// Where the next `end` from `at` ends, or the code.
-fn through(code: &str, at: usize, end: &str) -> usize {
+fn end_after(code: &str, at: usize, end: &str) -> usize {
     code[at..]
         .find(end)
         .map_or(code.len(), |found| at + found + end.len())

@@ -10,17 +10,17 @@
 mod code;
 mod languages;
 mod markup;
-mod more;
-mod table;
+mod rare_languages;
+mod common_languages;
 
 use std::fmt;
 
 /// A larger block is shown plain: nobody reads it for its colours.
-pub(crate) const MAX_BLOCK: usize = 64 * 1024;
+pub(crate) const MAX_BLOCK_BYTES: usize = 64 * 1024;
 
 /// Kind of a piece of code. Each kind has a colour in the styles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenClass {
     Plain,
     Keyword,
     /// `true`, `nil` and their like.
@@ -38,7 +38,7 @@ enum Kind {
     Deleted,
 }
 
-impl Kind {
+impl TokenClass {
     /// The class that the styles know it by.
     fn class(self) -> &'static str {
         match self {
@@ -59,23 +59,23 @@ impl Kind {
 }
 
 /// Writes a block of code, highlighted where the language is known.
-pub(crate) fn write(out: &mut dyn fmt::Write, language: &str, code: &str) -> fmt::Result {
-    let mut pieces = Pieces {
+pub(crate) fn write_highlighted(out: &mut dyn fmt::Write, language: &str, code: &str) -> fmt::Result {
+    let mut pieces = SpanWriter {
         out,
         code,
         written: 0,
-        pending: Kind::Plain,
+        pending: TokenClass::Plain,
         pending_from: 0,
     };
-    if code.len() <= MAX_BLOCK {
+    if code.len() <= MAX_BLOCK_BYTES {
         let language = language.to_ascii_lowercase();
         match language.as_str() {
-            "diff" | "patch" => diff(&mut pieces)?,
+            "diff" | "patch" => highlight_diff(&mut pieces)?,
             "html" | "htm" | "xml" | "svg" | "xhtml" | "vue" | "svelte" | "astro" | "rss" => {
                 markup::scan(&mut pieces)?;
             }
             name => {
-                if let Some(language) = languages::find(name) {
+                if let Some(language) = languages::find_language(name) {
                     code::scan(language, &mut pieces)?;
                 }
             }
@@ -85,17 +85,17 @@ pub(crate) fn write(out: &mut dyn fmt::Write, language: &str, code: &str) -> fmt
 }
 
 /// Takes the code in order, piece by piece, and writes neighbours of one kind as one.
-struct Pieces<'a> {
+struct SpanWriter<'a> {
     out: &'a mut dyn fmt::Write,
     code: &'a str,
     written: usize,
-    pending: Kind,
+    pending: TokenClass,
     pending_from: usize,
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> SpanWriter<'a> {
     /// Everything up to `end` that was not taken yet is of this kind.
-    fn take(&mut self, end: usize, kind: Kind) -> fmt::Result {
+    fn take(&mut self, end: usize, kind: TokenClass) -> fmt::Result {
         if kind != self.pending {
             self.flush(self.written)?;
             self.pending = kind;
@@ -110,7 +110,7 @@ impl<'a> Pieces<'a> {
         if piece.is_empty() {
             return Ok(());
         }
-        if self.pending == Kind::Plain {
+        if self.pending == TokenClass::Plain {
             return comrak::html::escape(self.out, piece);
         }
         self.out.write_str("<span class=\"")?;
@@ -122,24 +122,24 @@ impl<'a> Pieces<'a> {
 
     /// Writes what is left, the rest of the code plain.
     fn finish(mut self) -> fmt::Result {
-        self.take(self.code.len(), Kind::Plain)?;
+        self.take(self.code.len(), TokenClass::Plain)?;
         self.flush(self.code.len())
     }
 }
 
 /// Changes, line by line.
-fn diff(pieces: &mut Pieces<'_>) -> fmt::Result {
+fn highlight_diff(pieces: &mut SpanWriter<'_>) -> fmt::Result {
     let mut end = 0;
     for line in pieces.code.split_inclusive('\n') {
         end += line.len();
         let kind = match line.as_bytes() {
             [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..] => {
-                Kind::Comment
+                TokenClass::Comment
             }
-            [b'@', ..] => Kind::Meta,
-            [b'+', ..] => Kind::Inserted,
-            [b'-', ..] => Kind::Deleted,
-            _ => Kind::Plain,
+            [b'@', ..] => TokenClass::Meta,
+            [b'+', ..] => TokenClass::Inserted,
+            [b'-', ..] => TokenClass::Deleted,
+            _ => TokenClass::Plain,
         };
         pieces.take(end, kind)?;
     }
@@ -153,7 +153,7 @@ mod tests {
     /// Shows pieces as `kind:text` so that expectations can be read.
     fn pieces(language: &str, code: &str) -> String {
         let mut html = String::new();
-        write(&mut html, language, code).unwrap();
+        write_highlighted(&mut html, language, code).unwrap();
         let mut shown = String::new();
         for piece in html.split("<span class=\"h") {
             match piece.split_once("\">") {
@@ -298,9 +298,9 @@ mod tests {
             "<<EOF",
             "\r\n",
         ];
-        for name in table::LANGUAGES
+        for name in common_languages::LANGUAGES
             .iter()
-            .chain(more::LANGUAGES)
+            .chain(rare_languages::LANGUAGES)
             .flat_map(|language| language.names.split(' '))
             .chain(["html", "diff"])
         {
@@ -312,7 +312,7 @@ mod tests {
                     code.repeat(50),
                 ] {
                     let mut html = String::new();
-                    write(&mut html, name, &code).unwrap();
+                    write_highlighted(&mut html, name, &code).unwrap();
                     let mut expected = String::new();
                     comrak::html::escape(&mut expected, &code).unwrap();
                     let mut plain = html.replace("</span>", "");
@@ -327,9 +327,9 @@ mod tests {
 
     #[test]
     fn large_blocks_are_plain() {
-        let code = "fn ".repeat(MAX_BLOCK / 3 + 1);
+        let code = "fn ".repeat(MAX_BLOCK_BYTES / 3 + 1);
         let mut html = String::new();
-        write(&mut html, "rust", &code).unwrap();
+        write_highlighted(&mut html, "rust", &code).unwrap();
         assert_eq!(html, code);
     }
 }

@@ -28,27 +28,27 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     Ok(Page {
         html,
         diagrams: Vec::new(),
-        title: page::title(source, own_title(&source.text).as_deref()),
+        title: page::choose_title(source, find_title(&source.text).as_deref()),
     })
 }
 
 /// Cuts a text into the tokens of HTML; `switches` has it know the elements whose text is no markup.
 ///
 /// With spans whether they are looked at or not: a tokenizer for each kind of them would be a hundredth of the component.
-pub(crate) fn tokens(text: &str, switches: bool) -> impl Iterator<Item = Token<usize>> {
+pub(crate) fn tokenize(text: &str, switches: bool) -> impl Iterator<Item = Token<usize>> {
     let mut emitter = DefaultEmitter::<usize>::new_with_span();
     emitter.naively_switch_states(switches);
     Tokenizer::new_with_emitter(text, emitter).flatten()
 }
 
 /// How much of a document is searched for its title, in bytes.
-const TITLE_WITHIN: usize = 64 << 10;
+const TITLE_SEARCH_BYTES: usize = 64 << 10;
 
 /// Returns a document's first `<title>`, which a browser shows, unless that is a drawing's.
-fn own_title(text: &str) -> Option<String> {
-    let head = &text[..text.floor_char_boundary(TITLE_WITHIN)];
+fn find_title(text: &str) -> Option<String> {
+    let head = &text[..text.floor_char_boundary(TITLE_SEARCH_BYTES)];
     let mut title: Option<String> = None;
-    for token in tokens(head, true) {
+    for token in tokenize(head, true) {
         match (token, &mut title) {
             (Token::StartTag(tag), None) if **tag.name == *b"title" => title = Some(String::new()),
             (Token::StartTag(tag), None) if **tag.name == *b"svg" => return None,
@@ -69,16 +69,16 @@ fn script_position(text: &str) -> usize {
     const BOM: &str = "\u{feff}";
     let start = if text.starts_with(BOM) { BOM.len() } else { 0 };
     let document = &text[start..];
-    let mut found = Found::Nothing;
+    let mut found = InsertionPoint::Nothing;
     let mut position = 0;
-    for token in tokens(document, false) {
+    for token in tokenize(document, false) {
         let (what, end) = match token {
             Token::Error(_) | Token::Comment(_) => continue,
             Token::String(text) if text.iter().all(u8::is_ascii_whitespace) => continue,
-            Token::Doctype(doctype) => (Found::Doctype, doctype.span.end),
-            Token::StartTag(tag) if **tag.name == *b"html" => (Found::Html, tag.span.end),
-            Token::StartTag(tag) if **tag.name == *b"head" => (Found::Head, tag.span.end),
-            Token::EndTag(tag) if found != Found::Nothing && !ends_the_prologue(&tag.name) => {
+            Token::Doctype(doctype) => (InsertionPoint::Doctype, doctype.span.end),
+            Token::StartTag(tag) if **tag.name == *b"html" => (InsertionPoint::Html, tag.span.end),
+            Token::StartTag(tag) if **tag.name == *b"head" => (InsertionPoint::Head, tag.span.end),
+            Token::EndTag(tag) if found != InsertionPoint::Nothing && !opens_head_or_body(&tag.name) => {
                 continue;
             }
             _ => break,
@@ -88,7 +88,7 @@ fn script_position(text: &str) -> usize {
             found = what;
             position = end;
         }
-        if found == Found::Head {
+        if found == InsertionPoint::Head {
             break;
         }
     }
@@ -97,7 +97,7 @@ fn script_position(text: &str) -> usize {
 
 /// The best place found so far, in rising order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
+enum InsertionPoint {
     Nothing,
     Doctype,
     Html,
@@ -105,7 +105,7 @@ enum Found {
 }
 
 /// Whether an end tag makes a browser open the head and the body: all others are dropped at this point.
-fn ends_the_prologue(name: &[u8]) -> bool {
+fn opens_head_or_body(name: &[u8]) -> bool {
     matches!(name, b"head" | b"body" | b"html" | b"br")
 }
 

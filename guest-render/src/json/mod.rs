@@ -7,58 +7,58 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::language;
-use crate::out::Out;
-use crate::page::{self, About, Shell};
-use crate::place::malformed;
+use crate::page_writer::PageWriter;
+use crate::page::{self, PageMetadata, PageShell};
+use crate::position::malformed;
 use crate::{Page, RenderError, Source};
 
 /// Deeper containers are shown as plain source: readers of HTML give up nesting at a few hundred elements.
 const MAX_DEPTH: usize = 100;
 /// Containers this deep begin folded.
-const OPEN_DEPTH: usize = 4;
+const MAX_OPEN_DEPTH: usize = 4;
 /// Containers with more entries than this begin folded.
-const OPEN_ENTRIES: u32 = 100;
+const MAX_OPEN_CONTAINER_ENTRIES: u32 = 100;
 /// Once this many entries are open to the eye, further containers begin folded.
-const OPEN_TOTAL: u32 = 600;
+const MAX_OPEN_ENTRIES: u32 = 600;
 
 /// The entries of containers with more than this many stand in groups of it, which browsers lay out as they come into
 /// view: an array of 140,000 numbers takes them a quarter of the time.
-const GROUP: u32 = 100;
+const GROUP_SIZE: u32 = 100;
 
 /// Renders a JSON source.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
-    check(text)?;
+    check_grammar(text)?;
     let description = description(text);
-    let shell = Shell {
+    let shell = PageShell {
         source,
         kind: "json",
         styles: &[include_str!("../../assets/json.css")],
         own_styles: String::new(),
-        about: About {
+        metadata: PageMetadata {
             title: None,
             description: description.clone(),
             language: language::detect(sample(text)).map(str::to_owned),
         },
     };
-    page::build(&shell, |out| {
-        out.markup(&page::heading(source, &description))?;
+    page::build_page(&shell, |out| {
+        out.markup(&page::fallback_heading(source, &description))?;
         out.markup("<div class=\"tree\" role=\"region\" tabindex=\"0\" aria-label=\"JSON\">\n")?;
-        Tree::new(out, text).write()?;
+        TreeWriter::new(out, text).write()?;
         out.markup("</div>")
     })
 }
 
 /// How much of a text tells its language, in bytes.
-const SAMPLE: usize = 1_500;
+const SAMPLE_BYTES: usize = 1_500;
 
 fn sample(text: &str) -> &str {
-    &text[..text.floor_char_boundary(SAMPLE)]
+    &text[..text.floor_char_boundary(SAMPLE_BYTES)]
 }
 
 /// A value in a sentence.
 fn description(text: &str) -> String {
-    let outermost = containers(text).first().copied();
+    let outermost = index_containers(text).first().copied();
     let bytes = text.as_bytes();
     match (outermost, bytes.get(skip_space(bytes, 0))) {
         (Some(container), Some(b'[')) => {
@@ -82,7 +82,7 @@ fn description(text: &str) -> String {
 }
 
 /// Checks the grammar. Ignoring a value keeps its open brackets on a heap, so no nesting overflows the stack.
-fn check(text: &str) -> Result<(), RenderError> {
+fn check_grammar(text: &str) -> Result<(), RenderError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let outcome = IgnoredAny::deserialize(&mut reader).and_then(|_| reader.end());
     outcome.map_err(|error| {
@@ -126,7 +126,7 @@ struct Container {
 }
 
 /// All containers in the order in which they open.
-fn containers(text: &str) -> Vec<Container> {
+fn index_containers(text: &str) -> Vec<Container> {
     let bytes = text.as_bytes();
     let mut containers: Vec<Container> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
@@ -168,35 +168,35 @@ fn containers(text: &str) -> Vec<Container> {
 }
 
 /// Progress in writing a container.
-struct Entries {
+struct OpenContainer {
     is_grouped: bool,
     written: u32,
 }
 
 /// Writes the tree of a valid text.
-struct Tree<'out, 'page, 'text> {
-    out: &'out mut Out<'page>,
+struct TreeWriter<'out, 'page, 'text> {
+    out: &'out mut PageWriter<'page>,
     text: &'text str,
     at: usize,
     containers: Vec<Container>,
     next_container: usize,
     /// The containers around what is written next.
-    around: Vec<Entries>,
+    open_containers: Vec<OpenContainer>,
     open_entries: u32,
     /// The key that waits for its value.
     key: Option<&'text str>,
 }
 
-impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
-    fn new(out: &'out mut Out<'page>, text: &'text str) -> Self {
-        let containers = containers(text);
+impl<'out, 'page, 'text> TreeWriter<'out, 'page, 'text> {
+    fn new(out: &'out mut PageWriter<'page>, text: &'text str) -> Self {
+        let containers = index_containers(text);
         Self {
             out,
             text,
             at: 0,
             containers,
             next_container: 0,
-            around: Vec::new(),
+            open_containers: Vec::new(),
             open_entries: 0,
             key: None,
         }
@@ -211,15 +211,15 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
             };
             match first {
                 b':' | b',' => self.at += 1,
-                b'[' | b'{' => self.container(*first)?,
+                b'[' | b'{' => self.open_container(*first)?,
                 b']' | b'}' => {
                     let bracket = self.take(self.at + 1);
-                    if self.around.pop().is_some_and(|entries| entries.is_grouped) {
+                    if self.open_containers.pop().is_some_and(|entries| entries.is_grouped) {
                         self.out.markup("</div>")?;
                     }
                     self.out.markup("</div><div>")?;
                     self.out.text(bracket)?;
-                    self.comma()?;
+                    self.write_comma()?;
                     self.out.markup("</div></details>\n")?;
                 }
                 b'"' => {
@@ -227,16 +227,16 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
                     if bytes.get(skip_space(bytes, self.at)) == Some(&b':') {
                         self.key = Some(string);
                     } else {
-                        self.leaf("s", string)?;
+                        self.write_leaf("s", string)?;
                     }
                 }
                 b't' | b'f' | b'n' => {
                     let word = self.take(word_end(bytes, self.at));
-                    self.leaf("w", word)?;
+                    self.write_leaf("w", word)?;
                 }
                 _ => {
                     let number = self.take(word_end(bytes, self.at));
-                    self.leaf("n", number)?;
+                    self.write_leaf("n", number)?;
                 }
             }
         }
@@ -250,24 +250,24 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
     }
 
     /// A container opens, or stands as a whole where it is empty or too deep.
-    fn container(&mut self, bracket: u8) -> Result<(), RenderError> {
+    fn open_container(&mut self, bracket: u8) -> Result<(), RenderError> {
         let container = self
             .containers
             .get(self.next_container)
             .copied()
             .unwrap_or_default();
-        let depth = self.around.len();
+        let depth = self.open_containers.len();
         if container.entries == 0 || depth >= MAX_DEPTH {
             self.next_container = container.next;
             let source = self.take(container.end);
-            return self.leaf("r", source);
+            return self.write_leaf("r", source);
         }
         self.next_container += 1;
-        self.entry()?;
+        self.begin_entry()?;
         let is_open = depth == 0
-            || (depth < OPEN_DEPTH
-                && container.entries <= OPEN_ENTRIES
-                && self.open_entries.saturating_add(container.entries) <= OPEN_TOTAL);
+            || (depth < MAX_OPEN_DEPTH
+                && container.entries <= MAX_OPEN_CONTAINER_ENTRIES
+                && self.open_entries.saturating_add(container.entries) <= MAX_OPEN_ENTRIES);
         if is_open {
             self.open_entries = self.open_entries.saturating_add(container.entries);
         }
@@ -284,7 +284,7 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         } else {
             "\"><summary>"
         })?;
-        self.key()?;
+        self.write_key()?;
         let bracket = self.take(self.at + 1);
         self.out.text(bracket)?;
         // The closing bracket stands here as well, to be seen and copied while the container is folded.
@@ -298,19 +298,19 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         })?;
         self.out.markup(&format!("{} {noun}", container.entries))?;
         self.out.markup("</i></summary><div>\n")?;
-        self.around.push(Entries {
-            is_grouped: container.entries > GROUP,
+        self.open_containers.push(OpenContainer {
+            is_grouped: container.entries > GROUP_SIZE,
             written: 0,
         });
         Ok(())
     }
 
     /// The next entry of the container around it begins.
-    fn entry(&mut self) -> Result<(), RenderError> {
-        let Some(entries) = self.around.last_mut() else {
+    fn begin_entry(&mut self) -> Result<(), RenderError> {
+        let Some(entries) = self.open_containers.last_mut() else {
             return Ok(());
         };
-        let begins_group = entries.is_grouped && entries.written.is_multiple_of(GROUP);
+        let begins_group = entries.is_grouped && entries.written.is_multiple_of(GROUP_SIZE);
         let is_first = entries.written == 0;
         entries.written += 1;
         match (begins_group, is_first) {
@@ -321,10 +321,10 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
     }
 
     /// A value without a fold.
-    fn leaf(&mut self, class: &str, source: &str) -> Result<(), RenderError> {
-        self.entry()?;
+    fn write_leaf(&mut self, class: &str, source: &str) -> Result<(), RenderError> {
+        self.begin_entry()?;
         self.out.markup("<div>")?;
-        self.key()?;
+        self.write_key()?;
         self.out.markup("<span class=\"")?;
         self.out.markup(class)?;
         self.out.markup(if class == "s" {
@@ -334,11 +334,11 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         })?;
         self.out.text(source)?;
         self.out.markup("</span>")?;
-        self.comma()?;
+        self.write_comma()?;
         self.out.markup("</div>\n")
     }
 
-    fn key(&mut self) -> Result<(), RenderError> {
+    fn write_key(&mut self) -> Result<(), RenderError> {
         if let Some(key) = self.key.take() {
             self.out.markup(if key.is_ascii() {
                 "<b>"
@@ -352,7 +352,7 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
     }
 
     /// The comma after a value, where there is one, so that what is copied from the page is JSON.
-    fn comma(&mut self) -> Result<(), RenderError> {
+    fn write_comma(&mut self) -> Result<(), RenderError> {
         let bytes = self.text.as_bytes();
         if bytes.get(skip_space(bytes, self.at)) == Some(&b',') {
             self.out.markup(",")?;

@@ -4,16 +4,16 @@
 //! page needs less: a screen reader's voice, a browser's hyphens and quotes. A wrong one is worse than English for all of these, so
 //! what is not sure is nothing.
 
-mod words;
+mod common_words;
 
-use words::{LANGUAGES, WORDS};
+use common_words::{LANGUAGES, WORDS};
 
 /// How many letters are looked at.
-const LETTERS: usize = 1000;
+const MAX_LETTERS: usize = 1000;
 /// How many words are looked up.
-const LOOKED_UP: usize = 120;
+const MAX_WORDS: usize = 120;
 /// Longer words are no common ones, in bytes.
-const LONGEST: usize = 16;
+const MAX_WORD_BYTES: usize = 16;
 
 /// The script that a letter belongs to, as far as it tells languages apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Script {
 pub(crate) fn detect(text: &str) -> Option<&'static str> {
     let mut counts = [0_usize; Script::COUNT];
     let mut total = 0;
-    for script in text.chars().filter_map(Script::of).take(LETTERS) {
+    for script in text.chars().filter_map(Script::of).take(MAX_LETTERS) {
         counts[script as usize] += 1;
         total += 1;
     }
@@ -96,53 +96,53 @@ pub(crate) fn detect(text: &str) -> Option<&'static str> {
         }
     }
     if prevails(of(Script::Arabic)) {
-        return Some(arabic(text));
+        return Some(detect_arabic(text));
     }
     if prevails(of(Script::Cyrillic)) {
-        return cyrillic(text);
+        return detect_cyrillic(text);
     }
     if prevails(of(Script::Devanagari)) {
-        return devanagari(text);
+        return detect_devanagari(text);
     }
     if prevails(of(Script::Latin)) {
-        latin(text)
+        detect_latin(text)
     } else {
         None
     }
 }
 
 /// Whether a text has letters of a language's own, a hundredth of its length at least.
-fn has(text: &str, letters: &[char]) -> bool {
-    let text = || text.chars().take(LETTERS);
+fn has_letters(text: &str, letters: &[char]) -> bool {
+    let text = || text.chars().take(MAX_LETTERS);
     text().filter(|char| letters.contains(char)).count() * 100 > text().count()
 }
 
-fn arabic(text: &str) -> &'static str {
-    if has(text, &['ٹ', 'ڈ', 'ڑ', 'ے', 'ں']) {
+fn detect_arabic(text: &str) -> &'static str {
+    if has_letters(text, &['ٹ', 'ڈ', 'ڑ', 'ے', 'ں']) {
         "ur"
-    } else if has(text, &['پ', 'چ', 'ژ', 'گ', 'ک', 'ی']) {
+    } else if has_letters(text, &['پ', 'چ', 'ژ', 'گ', 'ک', 'ی']) {
         "fa"
     } else {
         "ar"
     }
 }
 
-fn cyrillic(text: &str) -> Option<&'static str> {
-    if has(text, &['і', 'ї', 'є', 'ґ']) {
-        return Some(if has(text, &['ў', 'ы']) { "be" } else { "uk" });
+fn detect_cyrillic(text: &str) -> Option<&'static str> {
+    if has_letters(text, &['і', 'ї', 'є', 'ґ']) {
+        return Some(if has_letters(text, &['ў', 'ы']) { "be" } else { "uk" });
     }
-    if has(text, &['ј', 'љ', 'њ', 'ћ', 'ђ']) {
+    if has_letters(text, &['ј', 'љ', 'њ', 'ћ', 'ђ']) {
         return Some("sr");
     }
-    if has(text, &['ы', 'э', 'ё']) {
+    if has_letters(text, &['ы', 'э', 'ё']) {
         // Other languages in these letters have letters that Russian lacks.
-        let is_other = has(text, &['ң', 'ө', 'ү', 'қ', 'ғ', 'һ', 'ә']);
+        let is_other = has_letters(text, &['ң', 'ө', 'ү', 'қ', 'ғ', 'һ', 'ә']);
         return (!is_other).then_some("ru");
     }
-    has(text, &['ъ', 'щ']).then_some("bg")
+    has_letters(text, &['ъ', 'щ']).then_some("bg")
 }
 
-fn devanagari(text: &str) -> Option<&'static str> {
+fn detect_devanagari(text: &str) -> Option<&'static str> {
     let count = |word: &str| text.matches(word).count();
     let hindi = count("है") + count("और") + count("में") + count("के ");
     let marathi = count("आहे") + count("आणि") + count("ळ");
@@ -154,14 +154,14 @@ fn devanagari(text: &str) -> Option<&'static str> {
 }
 
 /// By common words: the language that most of them belong to, if no other is near.
-fn latin(text: &str) -> Option<&'static str> {
+fn detect_latin(text: &str) -> Option<&'static str> {
     let mut hits = [0_u32; LANGUAGES.len()];
     let (mut seen, mut distinct) = (0_u32, Vec::new());
     let words = text.split(|char: char| !char.is_alphabetic() && char != '\'');
     let mut lower = String::new();
-    for word in words.filter(|word| !word.is_empty()).take(LOOKED_UP) {
+    for word in words.filter(|word| !word.is_empty()).take(MAX_WORDS) {
         seen += 1;
-        if word.len() > LONGEST {
+        if word.len() > MAX_WORD_BYTES {
             continue;
         }
         lower.clear();

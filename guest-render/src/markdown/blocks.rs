@@ -12,19 +12,19 @@ use maud::html;
 
 use super::images;
 use super::math::Formulas;
-use crate::place::number;
+use crate::position::to_u32;
 use crate::{Diagram, csv, emoji, highlight, mermaid};
 
 /// Code past this many bytes of a page is not highlighted.
-const MAX_HIGHLIGHTED: usize = 512 * 1024;
+const MAX_HIGHLIGHTED_BYTES: usize = 512 * 1024;
 
 /// State of the formatter from block to block.
-pub(super) struct Blocks<'a> {
+pub(super) struct BlockFormatter<'a> {
     position: &'a Cell<usize>,
     /// The diagrams met so far.
     pub(super) diagrams: Vec<Diagram>,
     tables: u32,
-    row: Row,
+    row: TableRow,
     code_blocks: u32,
     figures: u32,
     /// How many lines of the source come before what was parsed.
@@ -36,21 +36,21 @@ pub(super) struct Blocks<'a> {
 
 /// The row of a table that is being written. Tables never stand in tables.
 #[derive(Default)]
-struct Row {
+struct TableRow {
     alignments: Vec<TableAlignment>,
     is_header: bool,
     column: usize,
 }
 
-impl<'a> Blocks<'a> {
+impl<'a> BlockFormatter<'a> {
     /// `position` is where in the page the formatter stands.
     pub(super) fn new(position: &'a Cell<usize>, lines_before: u32, is_highlighted: bool) -> Self {
-        let highlightable = if is_highlighted { MAX_HIGHLIGHTED } else { 0 };
+        let highlightable = if is_highlighted { MAX_HIGHLIGHTED_BYTES } else { 0 };
         Self {
             position,
             diagrams: Vec::new(),
             tables: 0,
-            row: Row::default(),
+            row: TableRow::default(),
             code_blocks: 0,
             figures: 0,
             lines_before,
@@ -60,20 +60,20 @@ impl<'a> Blocks<'a> {
     }
 }
 
-type Output<'a, 'o, 'c> = Context<'o, 'c, Blocks<'a>>;
+type FormatterContext<'a, 'o, 'c> = Context<'o, 'c, BlockFormatter<'a>>;
 
 /// Formats a node, by the plain formatter unless it is one of ours.
 pub(super) fn format_node(
-    out: &mut Output<'_, '_, '_>,
+    out: &mut FormatterContext<'_, '_, '_>,
     node: Node<'_>,
     entering: bool,
 ) -> Result<ChildRendering, fmt::Error> {
     match &node.data().value {
-        NodeValue::Paragraph if entering && is_apart(node) => {
+        NodeValue::Paragraph if entering && has_own_direction(node) => {
             out.cr()?;
             out.write_str("<p dir=\"auto\">")?;
         }
-        NodeValue::Text(text) if entering && text.contains(':') => emoji::write(out, text)?,
+        NodeValue::Text(text) if entering && text.contains(':') => emoji::write_escaped(out, text)?,
         NodeValue::BlockQuote if entering => {
             out.cr()?;
             out.write_str("<blockquote dir=\"auto\">\n")?;
@@ -87,10 +87,10 @@ pub(super) fn format_node(
             written?;
         }
         NodeValue::Image(link) if entering => {
-            images::open(out, link)?;
+            images::open_image(out, link)?;
             return Ok(ChildRendering::Plain);
         }
-        NodeValue::Image(link) => images::close(out, link)?,
+        NodeValue::Image(link) => images::close_image(out, link)?,
         NodeValue::HtmlBlock(block) if entering => {
             out.cr()?;
             images::write_html(out, &block.literal)?;
@@ -117,7 +117,7 @@ pub(super) fn format_node(
 
 /// Whether a paragraph finds its direction by itself. In lists, quotes and alerts the whole does, so that markers and bars stand on
 /// its side.
-fn is_apart(node: Node<'_>) -> bool {
+fn has_own_direction(node: Node<'_>) -> bool {
     !node.parent().is_some_and(|parent| {
         matches!(
             parent.data().value,
@@ -130,7 +130,7 @@ fn is_apart(node: Node<'_>) -> bool {
 }
 
 /// A list finds its direction as a whole, so that its markers stand where its text begins.
-fn open_list(out: &mut Output<'_, '_, '_>, list: &NodeList) -> fmt::Result {
+fn open_list(out: &mut FormatterContext<'_, '_, '_>, list: &NodeList) -> fmt::Result {
     out.cr()?;
     match (list.list_type, list.start) {
         (ListType::Bullet, _) => out.write_str("<ul dir=\"auto\">\n"),
@@ -140,7 +140,7 @@ fn open_list(out: &mut Output<'_, '_, '_>, list: &NodeList) -> fmt::Result {
 }
 
 /// A quote that says how it is meant: GitHub's five kinds, under the names of its classes.
-fn format_alert(out: &mut Output<'_, '_, '_>, alert: &NodeAlert, entering: bool) -> fmt::Result {
+fn format_alert(out: &mut FormatterContext<'_, '_, '_>, alert: &NodeAlert, entering: bool) -> fmt::Result {
     out.cr()?;
     if !entering {
         return out.write_str("</div>\n");
@@ -157,13 +157,13 @@ fn format_alert(out: &mut Output<'_, '_, '_>, alert: &NodeAlert, entering: bool)
         out,
         "<div class=\"markdown-alert markdown-alert-{kind}\" role=\"note\" dir=\"auto\">\n<p class=\"markdown-alert-title\" dir=\"auto\">"
     )?;
-    emoji::write(out, alert.title.as_deref().unwrap_or(title))?;
+    emoji::write_escaped(out, alert.title.as_deref().unwrap_or(title))?;
     out.write_str("</p>\n")
 }
 
 /// A heading with a link to itself. The mark of the link comes from the styles, so that it is no part of the text.
 fn format_heading(
-    out: &mut Output<'_, '_, '_>,
+    out: &mut FormatterContext<'_, '_, '_>,
     node: Node<'_>,
     heading: &NodeHeading,
     entering: bool,
@@ -189,7 +189,7 @@ fn format_heading(
     writeln!(out, "</h{level}>")
 }
 
-fn format_task(out: &mut Output<'_, '_, '_>, task: &NodeTaskItem, entering: bool) -> fmt::Result {
+fn format_task(out: &mut FormatterContext<'_, '_, '_>, task: &NodeTaskItem, entering: bool) -> fmt::Result {
     if !entering {
         return out.write_str("</li>\n");
     }
@@ -204,7 +204,7 @@ fn format_task(out: &mut Output<'_, '_, '_>, task: &NodeTaskItem, entering: bool
 
 /// A table scrolls in a region of its own, which a keyboard can reach.
 fn format_table(
-    out: &mut Output<'_, '_, '_>,
+    out: &mut FormatterContext<'_, '_, '_>,
     node: Node<'_>,
     table: &NodeTable,
     entering: bool,
@@ -223,7 +223,7 @@ fn format_table(
 }
 
 /// A cell. Its column's alignment is a style, because the attribute that the plain formatter writes is not HTML any more.
-fn format_cell(out: &mut Output<'_, '_, '_>, node: Node<'_>, entering: bool) -> fmt::Result {
+fn format_cell(out: &mut FormatterContext<'_, '_, '_>, node: Node<'_>, entering: bool) -> fmt::Result {
     let tag = if out.user.row.is_header { "th" } else { "td" };
     if !entering {
         return write!(out, "</{tag}>");
@@ -247,14 +247,14 @@ fn format_cell(out: &mut Output<'_, '_, '_>, node: Node<'_>, entering: bool) -> 
     write!(out, "<{tag}{class}{alignment}>")
 }
 
-fn open_region(out: &mut Output<'_, '_, '_>, class: &str, label: &str) -> fmt::Result {
+fn open_region(out: &mut FormatterContext<'_, '_, '_>, class: &str, label: &str) -> fmt::Result {
     writeln!(
         out,
         "<div class=\"{class}\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\">"
     )
 }
 
-fn format_code(out: &mut Output<'_, '_, '_>, block: &NodeCodeBlock, line: usize) -> fmt::Result {
+fn format_code(out: &mut FormatterContext<'_, '_, '_>, block: &NodeCodeBlock, line: usize) -> fmt::Result {
     // A fence may say more than the language: `rust,ignore`, `js {1-3}`, `py title="x"`.
     let language = block
         .info
@@ -267,8 +267,8 @@ fn format_code(out: &mut Output<'_, '_, '_>, block: &NodeCodeBlock, line: usize)
         let label = format!("Diagram {}", out.user.figures);
         let position = out.user.position;
         // The diagram begins in the line below its fence.
-        let first = number(line).saturating_add(out.user.lines_before) + 1;
-        let diagram = mermaid::figure(out, position, &block.literal, &label, first)?;
+        let first = to_u32(line).saturating_add(out.user.lines_before) + 1;
+        let diagram = mermaid::write_figure(out, position, &block.literal, &label, first)?;
         out.user.diagrams.push(diagram);
         return out.write_str("\n");
     }
@@ -292,7 +292,7 @@ fn format_code(out: &mut Output<'_, '_, '_>, block: &NodeCodeBlock, line: usize)
     }
     if block.literal.len() <= out.user.highlightable {
         out.user.highlightable -= block.literal.len();
-        highlight::write(out, language, &block.literal)?;
+        highlight::write_highlighted(out, language, &block.literal)?;
     } else {
         out.escape(&block.literal)?;
     }

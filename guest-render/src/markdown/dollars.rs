@@ -6,24 +6,24 @@ use comrak::nodes::{Node, NodeValue};
 use comrak::{Arena, Options, parse_document};
 
 /// How often a text is read anew. Each reading may show formulas that others hid.
-const READINGS: usize = 4;
+const MAX_PARSES: usize = 4;
 
 /// Parses a text, as often as its dollars ask for it: a text without mistaken ones is parsed once.
 pub(super) fn parse<'a>(arena: &'a Arena<'a>, text: &str, options: &Options<'_>) -> Node<'a> {
     let mut text = Cow::Borrowed(text);
-    for _ in 1..READINGS {
+    for _ in 1..MAX_PARSES {
         let document = parse_document(arena, &text, options);
-        let mistaken = mistaken(document, &text);
+        let mistaken = mistaken_dollars(document, &text);
         if mistaken.is_empty() {
             return document;
         }
-        text = Cow::Owned(escaped(&text, &mistaken));
+        text = Cow::Owned(escape_dollars(&text, &mistaken));
     }
     parse_document(arena, &text, options)
 }
 
 /// Where the dollars stand that begin what is no formula, ascending.
-fn mistaken(document: Node<'_>, text: &str) -> Vec<usize> {
+fn mistaken_dollars(document: Node<'_>, text: &str) -> Vec<usize> {
     if text.bytes().filter(|byte| *byte == b'$').nth(1).is_none() {
         return Vec::new();
     }
@@ -50,7 +50,7 @@ fn mistaken(document: Node<'_>, text: &str) -> Vec<usize> {
             .and_then(|rest| rest.strip_prefix(math.literal.as_str()))
             .and_then(|rest| rest.strip_prefix('$'));
         if let Some(after) = after
-            && is_no_formula(&text[..at], &math.literal, after)
+            && is_plain_text(&text[..at], &math.literal, after)
         {
             found.push(at);
         }
@@ -61,13 +61,13 @@ fn mistaken(document: Node<'_>, text: &str) -> Vec<usize> {
 
 /// Whether what stands between two dollars is text: an amount in dollars of somewhere, the beginning of some code, or what goes on
 /// as a word.
-fn is_no_formula(before: &str, inside: &str, after: &str) -> bool {
+fn is_plain_text(before: &str, inside: &str, after: &str) -> bool {
     let follows_word = before.ends_with(char::is_alphabetic);
     let is_amount = inside.starts_with(|first: char| first.is_ascii_digit());
     inside.contains('`') || after.starts_with(char::is_alphanumeric) || follows_word && is_amount
 }
 
-fn escaped(text: &str, dollars: &[usize]) -> String {
+fn escape_dollars(text: &str, dollars: &[usize]) -> String {
     let mut escaped = String::with_capacity(text.len() + dollars.len());
     let mut written = 0;
     for at in dollars {

@@ -5,14 +5,14 @@ use std::fmt;
 use comrak::nodes::NodeLink;
 
 /// Writes the beginning of an image, up to where its words stand in an attribute.
-pub(super) fn open(out: &mut dyn fmt::Write, link: &NodeLink) -> fmt::Result {
+pub(super) fn open_image(out: &mut dyn fmt::Write, link: &NodeLink) -> fmt::Result {
     out.write_str("<img src=\"")?;
     comrak::html::escape_href(out, &link.url, false)?;
     out.write_str("\" referrerpolicy=\"no-referrer\" loading=\"lazy\" alt=\"")
 }
 
 /// Writes the end of an image.
-pub(super) fn close(out: &mut dyn fmt::Write, link: &NodeLink) -> fmt::Result {
+pub(super) fn close_image(out: &mut dyn fmt::Write, link: &NodeLink) -> fmt::Result {
     if !link.title.is_empty() {
         out.write_str("\" title=\"")?;
         comrak::html::escape(out, &link.title)?;

@@ -7,14 +7,14 @@ use math_core::{LatexToMathML, MathCoreConfig, MathDisplay};
 use maud::html;
 
 /// The longest formula that is drawn, in bytes.
-const MAX_BYTES: usize = 8 << 10;
+const MAX_FORMULA_BYTES: usize = 8 << 10;
 /// How deep groups may nest in a formula that is drawn.
 const MAX_DEPTH: usize = 60;
 /// Further formulas of a page show their source.
 const MAX_FORMULAS: usize = 4_000;
 
 /// Commands that the library lacks and authors use, and what is written in the place of them and their braces.
-const COMMANDS: [(&str, &str, &str); 5] = [
+const COMMAND_REPLACEMENTS: [(&str, &str, &str); 5] = [
     (
         r"\boxed{",
         r"\begin{array}{|c|}\hline\displaystyle ",
@@ -27,7 +27,7 @@ const COMMANDS: [(&str, &str, &str); 5] = [
 ];
 
 /// The elements that a formula is made of.
-const ELEMENTS: [&str; 28] = [
+const MATHML_ELEMENTS: [&str; 28] = [
     "b",
     "i",
     "math",
@@ -62,14 +62,14 @@ const ELEMENTS: [&str; 28] = [
 pub(super) struct Formulas {
     /// Made for the first formula: pages without any do not pay for it.
     reader: Option<LatexToMathML>,
-    left: usize,
+    remaining: usize,
 }
 
 impl Formulas {
     pub(super) fn new() -> Self {
         Self {
             reader: None,
-            left: MAX_FORMULAS,
+            remaining: MAX_FORMULAS,
         }
     }
 
@@ -80,7 +80,7 @@ impl Formulas {
         latex: &str,
         is_display: bool,
     ) -> fmt::Result {
-        match self.drawn(latex, is_display) {
+        match self.to_mathml(latex, is_display) {
             Ok(math) => out.write_str(&math),
             Err(reason) => {
                 let source = html! {
@@ -91,14 +91,14 @@ impl Formulas {
         }
     }
 
-    fn drawn(&mut self, latex: &str, is_display: bool) -> Result<String, String> {
-        if latex.len() > MAX_BYTES || depth(latex) > MAX_DEPTH {
+    fn to_mathml(&mut self, latex: &str, is_display: bool) -> Result<String, String> {
+        if latex.len() > MAX_FORMULA_BYTES || nesting_depth(latex) > MAX_DEPTH {
             return Err("it is too long or nests too deep".to_owned());
         }
-        let Some(left) = self.left.checked_sub(1) else {
+        let Some(left) = self.remaining.checked_sub(1) else {
             return Err(format!("a page has at most {MAX_FORMULAS}"));
         };
-        self.left = left;
+        self.remaining = left;
         let display = if is_display {
             MathDisplay::Block
         } else {
@@ -106,12 +106,12 @@ impl Formulas {
         };
         let reader = match self.reader.take() {
             Some(reader) => reader,
-            None => reader()?,
+            None => new_converter()?,
         };
-        let read = reader.convert_with_local_state(&with_known_commands(latex), display);
+        let read = reader.convert_with_local_state(&replace_commands(latex), display);
         self.reader = Some(reader);
         let math = read.map_err(|error| error.to_string())?.mathml;
-        if !is_math(&math) {
+        if !is_safe_mathml(&math) {
             return Err("it holds what is no formula".to_owned());
         }
         Ok(if is_display {
@@ -123,19 +123,19 @@ impl Formulas {
     }
 }
 
-fn reader() -> Result<LatexToMathML, String> {
+fn new_converter() -> Result<LatexToMathML, String> {
     let reader = LatexToMathML::new(MathCoreConfig::default());
     reader.map_err(|_| "the reader of formulas is broken".to_owned())
 }
 
 /// A formula with what the library has in the place of commands that the library lacks.
-fn with_known_commands(latex: &str) -> Cow<'_, str> {
-    let mut latex = without_gaps(latex);
-    for (command, open, close) in COMMANDS {
+fn replace_commands(latex: &str) -> Cow<'_, str> {
+    let mut latex = remove_row_gaps(latex);
+    for (command, open, close) in COMMAND_REPLACEMENTS {
         // Each turn takes one command away, and adds none.
         while let Some(at) = latex.find(command) {
             let from = at + command.len();
-            let Some(length) = group(&latex[from..]) else {
+            let Some(length) = group_length(&latex[from..]) else {
                 break;
             };
             let (inside, after) = (&latex[from..from + length], &latex[from + length + 1..]);
@@ -146,7 +146,7 @@ fn with_known_commands(latex: &str) -> Cow<'_, str> {
 }
 
 /// A formula whose rows do not say how far below them the next one stands: `\\[4pt]`, which the library would show.
-fn without_gaps(latex: &str) -> Cow<'_, str> {
+fn remove_row_gaps(latex: &str) -> Cow<'_, str> {
     const BREAK: &str = r"\\[";
     if !latex.contains(BREAK) {
         return Cow::Borrowed(latex);
@@ -170,7 +170,7 @@ fn is_length(text: &str) -> bool {
 }
 
 /// How many bytes the group has that `text` stands in, up to the brace that closes it.
-fn group(text: &str) -> Option<usize> {
+fn group_length(text: &str) -> Option<usize> {
     let (mut depth, mut is_escaped) = (0_usize, false);
     for (at, byte) in text.bytes().enumerate() {
         match byte {
@@ -186,7 +186,7 @@ fn group(text: &str) -> Option<usize> {
 }
 
 /// How deep groups, fences and environments nest, at most.
-fn depth(latex: &str) -> usize {
+fn nesting_depth(latex: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut rest = latex;
     while let Some(at) = rest.find(['{', '}', '\\', '^', '_']) {
@@ -206,11 +206,11 @@ fn depth(latex: &str) -> usize {
         deepest = deepest.max(depth);
         rest = &from[length..];
     }
-    deepest + unbraced(latex)
+    deepest + longest_unbraced_run(latex)
 }
 
 /// How many commands follow each other without a brace, which each may take the next as its argument.
-fn unbraced(latex: &str) -> usize {
+fn longest_unbraced_run(latex: &str) -> usize {
     let (mut run, mut longest) = (0_usize, 0);
     for byte in latex.bytes() {
         match byte {
@@ -225,14 +225,14 @@ fn unbraced(latex: &str) -> usize {
 
 /// Whether what the library wrote is of known elements, without handlers, links and addresses. It escapes what authors
 /// write; this is the second wall.
-fn is_math(math: &str) -> bool {
+fn is_safe_mathml(math: &str) -> bool {
     math.split('<').skip(1).all(|part| {
         let Some((tag, text)) = part.split_once('>') else {
             return false;
         };
         let name = tag.trim_start_matches('/').split([' ', '/']).next();
         let attributes = tag.split_once(' ').map_or("", |(_, attributes)| attributes);
-        let is_known = name.is_some_and(|name| ELEMENTS.contains(&name));
+        let is_known = name.is_some_and(|name| MATHML_ELEMENTS.contains(&name));
         let mut names = attributes.split('"').step_by(2).map(str::trim);
         let is_harmless = names.all(|name| {
             let name = name.trim_end_matches('=');
@@ -298,7 +298,7 @@ mod tests {
             &"{".repeat(500),
             &r"\sqrt".repeat(1000),
             &"x^".repeat(500),
-            &"x".repeat(MAX_BYTES + 1),
+            &"x".repeat(MAX_FORMULA_BYTES + 1),
         ] {
             let shown = shown(latex);
             assert!(
@@ -334,7 +334,7 @@ mod tests {
             "<math><mi>x</mi></math>",
             "<math display=\"block\"><mspace width=\"1em\"/></math>",
         ] {
-            assert!(is_math(good), "{good}");
+            assert!(is_safe_mathml(good), "{good}");
         }
         for bad in [
             "<math><script>",
@@ -345,7 +345,7 @@ mod tests {
             "<math",
             "<math>a>b</math>",
         ] {
-            assert!(!is_math(bad), "{bad}");
+            assert!(!is_safe_mathml(bad), "{bad}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Markdown pages: CommonMark and the GFM extensions, with raw HTML passed through.
 
-mod about;
+mod metadata;
 mod blocks;
 mod dollars;
-mod front;
+mod front_matter;
 mod images;
 mod math;
 
@@ -15,11 +15,11 @@ use comrak::nodes::Node;
 use comrak::options::Plugins;
 use comrak::{Arena, Options};
 
-use crate::out::Positioned;
-use crate::page::{self, Shell};
-use crate::place::number;
+use crate::page_writer::PositionTracker;
+use crate::page::{self, PageShell};
+use crate::position::to_u32;
 use crate::{Page, RenderError, Source, mermaid};
-use blocks::{Blocks, format_node};
+use blocks::{BlockFormatter, format_node};
 
 /// Tables that are given more cells than this are refused. They would show nothing but their own emptiness.
 const MAX_PADDED_CELLS: u64 = 100_000;
@@ -29,20 +29,20 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     if padded_cells(&source.text) > MAX_PADDED_CELLS {
         return Err(RenderError::TooLarge);
     }
-    let (front, start) = front::take(&source.text).unwrap_or_default();
+    let (front, start) = front_matter::split(&source.text).unwrap_or_default();
     let (matter, text) = source.text.split_at(start);
-    let lines_before = number(matter.bytes().filter(|byte| *byte == b'\n').count());
+    let lines_before = to_u32(matter.bytes().filter(|byte| *byte == b'\n').count());
     let options = options();
     let arena = Arena::new();
     let document = dollars::parse(&arena, text, &options);
-    let about = about::of(front, document);
+    let metadata = metadata::collect(front, document);
     // Colours take room. A page that would fit without them goes without.
-    let shell = Shell {
+    let shell = PageShell {
         source,
         kind: "markdown",
         styles: &[include_str!("../../assets/markdown.css"), mermaid::STYLES],
         own_styles: String::new(),
-        about,
+        metadata,
     };
     match build(&shell, document, &options, lines_before, true) {
         Err(RenderError::TooLarge) => build(&shell, document, &options, lines_before, false),
@@ -65,18 +65,18 @@ fn options() -> Options<'static> {
 }
 
 fn build(
-    shell: &Shell<'_>,
+    shell: &PageShell<'_>,
     document: Node<'_>,
     options: &Options<'_>,
     lines_before: u32,
     is_highlighted: bool,
 ) -> Result<Page, RenderError> {
     let mut diagrams = Vec::new();
-    let page = page::build(shell, |out| {
+    let page = page::build_page(shell, |out| {
         let position = Cell::new(out.position());
-        let mut output = Positioned::new(out, &position);
+        let mut output = PositionTracker::new(out, &position);
         let plugins = Plugins::default();
-        let blocks = Blocks::new(&position, lines_before, is_highlighted);
+        let blocks = BlockFormatter::new(&position, lines_before, is_highlighted);
         // The writer is the only part that can fail, and only because the page is full.
         format_document_with_formatter(
             document,

@@ -10,9 +10,9 @@ pub(crate) use drawing::draw;
 use std::cell::Cell;
 use std::fmt;
 
-use crate::out::Positioned;
-use crate::page::{self, About, Shell};
-use crate::place::number;
+use crate::page_writer::PositionTracker;
+use crate::page::{self, PageMetadata, PageShell};
+use crate::position::to_u32;
 use crate::{Diagram, Page, RenderError, Source};
 
 /// How a diagram stands in a page.
@@ -20,24 +20,24 @@ pub(crate) const STYLES: &str = include_str!("../../assets/mermaid.css");
 
 /// Renders a page of one diagram.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
-    let shell = Shell {
+    let shell = PageShell {
         source,
         kind: "mermaid",
         styles: &[STYLES],
         own_styles: String::new(),
-        about: About {
+        metadata: PageMetadata {
             title: None,
             description: format!("A diagram: {}", kind(&source.text)),
             language: None,
         },
     };
     let mut diagram = None;
-    let page = page::build(&shell, |out| {
-        out.markup(&page::heading(source, "Diagram"))?;
+    let page = page::build_page(&shell, |out| {
+        out.markup(&page::fallback_heading(source, "Diagram"))?;
         let position = Cell::new(out.position());
-        let mut output = Positioned::new(out, &position);
+        let mut output = PositionTracker::new(out, &position);
         // Nothing but a full page stops the writer.
-        diagram = figure(&mut output, &position, &source.text, "Diagram", 1)
+        diagram = write_figure(&mut output, &position, &source.text, "Diagram", 1)
             .map_err(|fmt::Error| RenderError::TooLarge)
             .map(Some)?;
         Ok(())
@@ -65,14 +65,14 @@ fn kind(text: &str) -> &str {
 }
 
 /// A switch for narrow screens: a drawing fits them, or has the size that it was drawn in.
-const ZOOM: &str = "<label class=\"zoom\"><input type=\"checkbox\"> Full size</label>";
+const ZOOM_SWITCH: &str = "<label class=\"zoom\"><input type=\"checkbox\"> Full size</label>";
 
 /// Writes a diagram's source as text, and names its place for a drawing to take.
 ///
 /// It has the source once more below it, folded: the styles show it only once a drawing has taken the place of
 /// the text. The place is where the writer stood, so no text that an author writes can pass for one. The
 /// label is the guest's own words.
-pub(crate) fn figure(
+pub(crate) fn write_figure(
     out: &mut dyn fmt::Write,
     position: &Cell<usize>,
     text: &str,
@@ -84,12 +84,12 @@ pub(crate) fn figure(
         "<figure class=\"diagram\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\">"
     )?;
     // Before the place of the drawing, so that the styles know it for one that was drawn.
-    out.write_str(ZOOM)?;
-    let start = number(position.get());
+    out.write_str(ZOOM_SWITCH)?;
+    let start = to_u32(position.get());
     out.write_str("<pre class=\"mermaid-source\"><code>")?;
     comrak::html::escape(out, text)?;
     out.write_str("</code></pre>")?;
-    let end = number(position.get());
+    let end = to_u32(position.get());
     out.write_str("<details><summary>Source</summary><pre><code>")?;
     comrak::html::escape(out, text)?;
     out.write_str("</code></pre></details></figure>")?;

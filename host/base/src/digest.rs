@@ -19,7 +19,7 @@ impl Digest {
     }
 
     /// The two names under which its object is stored, a directory's and the file's in it: no directory grows without bound.
-    pub fn names(&self) -> (String, String) {
+    pub fn storage_path(&self) -> (String, String) {
         let mut shard = self.to_string();
         let rest = shard.split_off(2);
         (shard, rest)
@@ -29,7 +29,7 @@ impl Digest {
     ///
     /// # Errors
     /// The reader's or the writer's.
-    pub fn of_copied(mut from: impl Read, mut to: impl Write) -> io::Result<(Self, u64)> {
+    pub fn copy_and_digest(mut from: impl Read, mut to: impl Write) -> io::Result<(Self, u64)> {
         let mut context = ring::digest::Context::new(&ring::digest::SHA256);
         let (mut buffer, mut length) = (vec![0; 128 << 10], 0);
         loop {

@@ -10,12 +10,12 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt};
 
 /// Opens a directory that is there.
-pub fn open(directory: &Path) -> io::Result<Dir> {
+pub fn open_directory(directory: &Path) -> io::Result<Dir> {
     Dir::open_ambient_dir(directory, ambient_authority())
 }
 
 /// Opens a directory below another, made where it is missing.
-pub fn subdirectory(dir: &Dir, name: &str) -> io::Result<Dir> {
+pub fn ensure_subdirectory(dir: &Dir, name: &str) -> io::Result<Dir> {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
     match dir.create_dir_with(name, &builder) {
@@ -25,12 +25,12 @@ pub fn subdirectory(dir: &Dir, name: &str) -> io::Result<Dir> {
 }
 
 /// The mode of a file that nobody else may read.
-const MODE: u32 = 0o600;
+const PRIVATE_MODE: u32 = 0o600;
 
 /// How to make a new file, which nobody else may read.
-pub fn new_file() -> OpenOptions {
+pub fn private_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(MODE);
+    options.write(true).create_new(true).mode(PRIVATE_MODE);
     options
 }
 
@@ -38,56 +38,56 @@ pub fn new_file() -> OpenOptions {
 ///
 /// # Errors
 /// The disk's; a file that is there.
-pub fn make(path: &Path) -> io::Result<()> {
+pub fn create_private_file(path: &Path) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true).mode(MODE).open(path)?;
+    options.write(true).create_new(true).mode(PRIVATE_MODE).open(path)?;
     Ok(())
 }
 
 /// Makes the names in a directory durable.
-pub fn sync(dir: &Dir) -> io::Result<()> {
+pub fn sync_directory(dir: &Dir) -> io::Result<()> {
     // A directory that is opened to look into it is synced through a name of its own.
     dir.open(".")?.sync_all()
 }
 
 /// Makes a directory durable with everything below it.
-pub fn sync_all(dir: &Dir) -> io::Result<()> {
+pub fn sync_tree(dir: &Dir) -> io::Result<()> {
     for entry in dir.entries()? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            sync_all(&entry.open_dir()?)?;
+            sync_tree(&entry.open_dir()?)?;
         } else {
             entry.open()?.sync_all()?;
         }
     }
-    sync(dir)
+    sync_directory(dir)
 }
 
 /// Writes a file, durably: a reader finds the old one or the new one.
 ///
 /// # Errors
 /// The disk's; the old one is there then.
-pub fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+pub fn replace_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     let new = format!(".{name}.new");
     remove_file(dir, &new)?;
-    let mut file = dir.open_with(&new, &new_file())?;
+    let mut file = dir.open_with(&new, &private_file_options())?;
     file.write_all(bytes)?;
     file.sync_all()?;
     dir.rename(&new, dir, name)?;
-    sync(dir)
+    sync_directory(dir)
 }
 
 /// Writes a file that nobody relies on after a power cut, so it is not synced; a reader finds the old one or the new one.
 ///
 /// # Errors
 /// The disk's; the old one is there then.
-pub fn refresh(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+pub fn replace_file_unsynced(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let new = directory.join(format!(".{name}.new"));
     let mut options = fs::OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true).mode(MODE);
+    let options = options.write(true).create(true).truncate(true).mode(PRIVATE_MODE);
     let mut file = options.open(&new)?;
     // One that was left behind keeps its mode when it is opened.
-    file.set_permissions(Permissions::from_mode(MODE))?;
+    file.set_permissions(Permissions::from_mode(PRIVATE_MODE))?;
     file.write_all(bytes)?;
     fs::rename(&new, directory.join(name))
 }
@@ -96,21 +96,21 @@ pub fn refresh(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// The disk's.
-pub fn free(directory: &Path) -> io::Result<u64> {
-    free_in(fs::File::open(directory)?)
+pub fn free_bytes(directory: &Path) -> io::Result<u64> {
+    free_bytes_in(fs::File::open(directory)?)
 }
 
 /// Returns the free bytes where an open directory is.
 ///
 /// # Errors
 /// The disk's.
-pub fn free_in(directory: impl AsFd) -> io::Result<u64> {
+pub fn free_bytes_in(directory: impl AsFd) -> io::Result<u64> {
     let disk = rustix::fs::fstatvfs(directory)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Whether a directory has something of this name, wherever it leads.
-pub fn has(dir: &Dir, name: &str) -> bool {
+pub fn has_entry(dir: &Dir, name: &str) -> bool {
     dir.symlink_metadata(name).is_ok()
 }
 
@@ -118,7 +118,7 @@ pub fn has(dir: &Dir, name: &str) -> bool {
 ///
 /// # Errors
 /// An empty name, or a current directory that is gone.
-pub fn resolved(path: &Path) -> io::Result<PathBuf> {
+pub fn resolve_path(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     for (depth, there) in path.ancestors().enumerate() {
         if let Ok(resolved) = there.canonicalize() {

@@ -12,23 +12,23 @@ pub struct FileLock(File);
 
 impl FileLock {
     /// Opens a file to be locked; one that is missing is made, for its owner alone.
-    pub fn file(path: &Path) -> io::Result<File> {
+    pub fn open_file(path: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
         options.mode(0o600).open(path)
     }
 
     /// Takes the lock alone; `None` while somebody else has it.
-    pub fn alone(file: File) -> io::Result<Option<Self>> {
-        Self::taken(file.try_lock(), file)
+    pub fn try_exclusive(file: File) -> io::Result<Option<Self>> {
+        Self::from_attempt(file.try_lock(), file)
     }
 
     /// Takes the lock together with others that share it; `None` while another process has it alone.
-    pub fn shared(file: File) -> io::Result<Option<Self>> {
-        Self::taken(file.try_lock_shared(), file)
+    pub fn try_shared(file: File) -> io::Result<Option<Self>> {
+        Self::from_attempt(file.try_lock_shared(), file)
     }
 
-    fn taken(tried: Result<(), TryLockError>, file: File) -> io::Result<Option<Self>> {
+    fn from_attempt(tried: Result<(), TryLockError>, file: File) -> io::Result<Option<Self>> {
         match tried {
             Ok(()) => Ok(Some(Self(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -60,17 +60,17 @@ mod tests {
     fn a_lock_ends_with_its_holder_though_somebody_else_has_the_file_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let file = || FileLock::file(&path).unwrap();
-        let alone = FileLock::alone(file()).unwrap().unwrap();
+        let file = || FileLock::open_file(&path).unwrap();
+        let alone = FileLock::try_exclusive(file()).unwrap().unwrap();
         // As a process has it that was just forked.
         let inherited = alone.try_clone().unwrap();
-        assert!(FileLock::alone(file()).unwrap().is_none());
-        assert!(FileLock::shared(file()).unwrap().is_none());
+        assert!(FileLock::try_exclusive(file()).unwrap().is_none());
+        assert!(FileLock::try_shared(file()).unwrap().is_none());
         drop(alone);
-        let shared = [file(), file()].map(|file| FileLock::shared(file).unwrap().unwrap());
-        assert!(FileLock::alone(file()).unwrap().is_none());
+        let shared = [file(), file()].map(|file| FileLock::try_shared(file).unwrap().unwrap());
+        assert!(FileLock::try_exclusive(file()).unwrap().is_none());
         drop(shared);
-        assert!(FileLock::alone(file()).unwrap().is_some());
+        assert!(FileLock::try_exclusive(file()).unwrap().is_some());
         drop(inherited);
     }
 }

@@ -78,7 +78,7 @@ ids! {
 
 impl ProjectId {
     /// The project that every quick share belongs to: it is nobody's.
-    pub const FREE: Self = Self(Uuid::from_u128(0x0000_0000_0000_7000_8000_0000_0000_0000));
+    pub const QUICK_SHARES: Self = Self(Uuid::from_u128(0x0000_0000_0000_7000_8000_0000_0000_0000));
 }
 
 /// Makes a UUID of version 7: ordered by time, unguessable in its last 74 bits.

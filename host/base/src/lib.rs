@@ -7,7 +7,7 @@
 #![warn(missing_docs)]
 
 pub mod clock;
-mod counted;
+mod pluralize;
 pub mod digest;
 pub mod disk;
 pub mod fault;
@@ -24,8 +24,8 @@ mod stopwatch;
 pub mod sync;
 pub mod terminal;
 pub mod threads;
-pub mod turns;
+pub mod work_state;
 
-pub use counted::counted;
+pub use pluralize::pluralize;
 pub use processor::ProcessorStopwatch;
 pub use stopwatch::Stopwatch;

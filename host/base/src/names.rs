@@ -1,19 +1,19 @@
 //! Names: which texts are slugs, names of actions and names of projects, and which slugs are tried where one is taken.
 
 /// The longest slug, and the longest label of a host name (RFC 1035, section 2.3.4), in characters.
-pub const LENGTH: usize = 63;
+pub const SLUG_LENGTH: usize = 63;
 /// The longest name of an action, in characters.
-const ACTION: usize = 64;
+const ACTION_NAME_LENGTH: usize = 64;
 /// The longest name of a project, in characters.
-pub const PROJECT: usize = 100;
+pub const PROJECT_NAME_LENGTH: usize = 100;
 /// How many names are tried with a number before those with a random suffix.
-const NUMBERED: u32 = 9;
+const LAST_NUMBER: u32 = 9;
 
 /// Whether `text` can be a slug: `^[a-z0-9]([a-z0-9\-]*[a-z0-9])?$`, 63 characters at most.
 pub fn is_slug(text: &str) -> bool {
     let bytes = text.as_bytes();
     let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    bytes.len() <= LENGTH
+    bytes.len() <= SLUG_LENGTH
         && bytes.first().is_some_and(alphanumeric)
         && bytes.last().is_some_and(alphanumeric)
         && bytes.iter().all(|b| alphanumeric(b) || *b == b'-')
@@ -27,7 +27,7 @@ pub fn is_uuid(text: &str) -> bool {
 
 /// Whether `name` can be an action's: `^[a-z][a-z0-9_]{0,63}$`.
 pub fn is_action_name(name: &str) -> bool {
-    name.len() <= ACTION
+    name.len() <= ACTION_NAME_LENGTH
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && name
             .bytes()
@@ -36,12 +36,12 @@ pub fn is_action_name(name: &str) -> bool {
 
 /// Whether `name` can be a project's: not blank, and 100 characters at most.
 pub fn is_project_name(name: &str) -> bool {
-    !name.trim().is_empty() && name.chars().count() <= PROJECT
+    !name.trim().is_empty() && name.chars().count() <= PROJECT_NAME_LENGTH
 }
 
 /// `name` with a suffix, cut so that both fit.
 pub fn with_suffix(name: &str, suffix: &str) -> String {
-    let room = LENGTH - suffix.len() - 1;
+    let room = SLUG_LENGTH - suffix.len() - 1;
     let stem = name
         .get(..room.min(name.len()))
         .unwrap_or(name)
@@ -50,13 +50,13 @@ pub fn with_suffix(name: &str, suffix: &str) -> String {
 }
 
 /// The numbered names that are tried where `name` is taken: `name-2` to `name-9`.
-pub fn numbered(name: &str) -> impl Iterator<Item = String> {
-    (2..=NUMBERED).map(move |number| with_suffix(name, &number.to_string()))
+pub fn numbered_slugs(name: &str) -> impl Iterator<Item = String> {
+    (2..=LAST_NUMBER).map(move |number| with_suffix(name, &number.to_string()))
 }
 
 /// Makes a slug of a text: its ASCII letters and digits in lower case, with one hyphen for whatever is between them.
-pub fn slugified(text: &str) -> String {
-    let mut slug = String::with_capacity(text.len().min(LENGTH));
+pub fn slugify(text: &str) -> String {
+    let mut slug = String::with_capacity(text.len().min(SLUG_LENGTH));
     for c in text.chars() {
         if c.is_ascii_alphanumeric() {
             slug.push(c.to_ascii_lowercase());
@@ -64,7 +64,7 @@ pub fn slugified(text: &str) -> String {
             slug.push('-');
         }
     }
-    slug.truncate(LENGTH);
+    slug.truncate(SLUG_LENGTH);
     slug.truncate(slug.trim_end_matches('-').len());
     slug
 }
@@ -134,7 +134,7 @@ mod tests {
             &format!("{}-b", "a".repeat(59)),
             "23"
         )));
-        let tried: Vec<String> = numbered("notes").collect();
+        let tried: Vec<String> = numbered_slugs("notes").collect();
         assert_eq!(tried.len(), 8);
         assert_eq!(tried[7], "notes-9");
     }

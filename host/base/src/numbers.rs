@@ -6,15 +6,15 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 /// Above this a double no longer tells whole numbers apart.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A whole number from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whole(pub u64);
+pub struct WholeNumber(pub u64);
 
-impl<'de> Deserialize<'de> for Whole {
+impl<'de> Deserialize<'de> for WholeNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_u64(Reader).map(Self)
+        deserializer.deserialize_u64(WholeNumberVisitor).map(Self)
     }
 }
 
@@ -22,14 +22,14 @@ impl<'de> Deserialize<'de> for Whole {
 ///
 /// # Errors
 /// That of the reader, for anything else.
-pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let number = Option::<Whole>::deserialize(deserializer)?;
+pub fn optional_whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let number = Option::<WholeNumber>::deserialize(deserializer)?;
     Ok(number.map(|number| number.0))
 }
 
-struct Reader;
+struct WholeNumberVisitor;
 
-impl Visitor<'_> for Reader {
+impl Visitor<'_> for WholeNumberVisitor {
     type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +41,7 @@ impl Visitor<'_> for Reader {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        if number.fract() != 0.0 || !(0.0..=EXACT).contains(&number) {
+        if number.fract() != 0.0 || !(0.0..=LARGEST_EXACT).contains(&number) {
             return Err(E::invalid_value(Unexpected::Float(number), &self));
         }
         // It is whole and within the bounds of both; zero has no sign here.
@@ -57,7 +57,7 @@ mod tests {
 
     #[derive(Deserialize)]
     struct Example {
-        #[serde(default, deserialize_with = "whole")]
+        #[serde(default, deserialize_with = "optional_whole_number")]
         count: Option<u64>,
     }
 

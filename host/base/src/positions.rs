@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 /// Number of a database's last commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position(pub u64);
+pub struct CommitPosition(pub u64);
 
-impl Position {
+impl CommitPosition {
     /// Returns the position after one more commit.
     #[must_use]
     pub fn next(self) -> Self {
@@ -19,22 +19,22 @@ impl Position {
 
 /// Consequences of commits that are made and not acknowledged yet.
 #[derive(Debug)]
-pub struct Unacknowledged<T>(VecDeque<(Position, T)>);
+pub struct UnacknowledgedCommits<T>(VecDeque<(CommitPosition, T)>);
 
-impl<T> Default for Unacknowledged<T> {
+impl<T> Default for UnacknowledgedCommits<T> {
     fn default() -> Self {
         Self(VecDeque::new())
     }
 }
 
-impl<T> Unacknowledged<T> {
+impl<T> UnacknowledgedCommits<T> {
     /// Keeps what follows a commit that led to `position`; or an attempt that changed nothing, and has seen all up to there.
-    pub fn committed(&mut self, position: Position, follows: T) {
+    pub fn push(&mut self, position: CommitPosition, follows: T) {
         self.0.push_back((position, follows));
     }
 
     /// Takes out what waits for positions up to `position`, in the order of the commits.
-    pub fn acknowledged(&mut self, position: Position) -> impl Iterator<Item = T> {
+    pub fn take_acknowledged(&mut self, position: CommitPosition) -> impl Iterator<Item = T> {
         std::iter::from_fn(move || {
             let next = self.0.pop_front_if(|(waits_for, _)| *waits_for <= position);
             next.map(|(_, follows)| follows)
@@ -48,14 +48,14 @@ mod tests {
 
     #[test]
     fn what_follows_a_commit_waits_for_its_position_and_keeps_its_order() {
-        let mut waiting = Unacknowledged::default();
-        let one = Position::default().next();
+        let mut waiting = UnacknowledgedCommits::default();
+        let one = CommitPosition::default().next();
         for (position, name) in [(one, "a"), (one, "b"), (one.next(), "c")] {
-            waiting.committed(position, name);
+            waiting.push(position, name);
         }
-        assert_eq!(waiting.acknowledged(Position::default()).count(), 0);
-        assert!(waiting.acknowledged(one).eq(["a", "b"]));
-        assert_eq!(waiting.acknowledged(one).count(), 0);
-        assert!(waiting.acknowledged(Position(9)).eq(["c"]));
+        assert_eq!(waiting.take_acknowledged(CommitPosition::default()).count(), 0);
+        assert!(waiting.take_acknowledged(one).eq(["a", "b"]));
+        assert_eq!(waiting.take_acknowledged(one).count(), 0);
+        assert!(waiting.take_acknowledged(CommitPosition(9)).eq(["c"]));
     }
 }

@@ -12,18 +12,18 @@ impl ProcessorStopwatch {
     /// Starts one for the calling thread.
     #[must_use]
     pub fn start() -> Self {
-        Self(spent())
+        Self(thread_cpu_time())
     }
 
     /// Returns what the calling thread has spent since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        spent().saturating_sub(self.0)
+        thread_cpu_time().saturating_sub(self.0)
     }
 }
 
 /// Returns the processor time of the calling thread since it began.
-fn spent() -> Duration {
+fn thread_cpu_time() -> Duration {
     let spent = clock_gettime(ClockId::ThreadCPUTime);
     let nanoseconds = u32::try_from(spent.tv_nsec).unwrap_or(0);
     Duration::new(spent.tv_sec.unsigned_abs(), nanoseconds)

@@ -10,7 +10,7 @@ use crate::disk;
 
 /// Failure that no statement is to blame for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum StorageFailure {
     /// The database may not grow, or the disk has no room for it.
     Full,
     /// The disk has no room.
@@ -20,22 +20,22 @@ pub enum Trouble {
 }
 
 /// Tells which trouble an error is, if it is one.
-pub fn trouble(error: &rusqlite::Error) -> Option<Trouble> {
+pub fn storage_failure(error: &rusqlite::Error) -> Option<StorageFailure> {
     let (rusqlite::Error::SqliteFailure(error, _) | rusqlite::Error::SqlInputError { error, .. }) =
         error
     else {
         return None;
     };
     match error.code {
-        ErrorCode::DiskFull => Some(Trouble::Full),
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Some(Trouble::Busy),
-        ErrorCode::SystemIoFailure if is_disk(error.extended_code) => Some(Trouble::DiskFull),
+        ErrorCode::DiskFull => Some(StorageFailure::Full),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Some(StorageFailure::Busy),
+        ErrorCode::SystemIoFailure if is_disk_full(error.extended_code) => Some(StorageFailure::DiskFull),
         _ => None,
     }
 }
 
 /// Failures to make room for, or to keep, what is written: on a full disk SQLite reports some of them so.
-fn is_disk(extended: i32) -> bool {
+fn is_disk_full(extended: i32) -> bool {
     matches!(
         extended,
         ffi::SQLITE_IOERR_WRITE
@@ -52,8 +52,8 @@ fn is_disk(extended: i32) -> bool {
 ///
 /// # Errors
 /// The databases'.
-pub fn copy(from: &Connection, to: &Path) -> rusqlite::Result<()> {
-    disk::make(to).map_err(|error| {
+pub fn copy_database(from: &Connection, to: &Path) -> rusqlite::Result<()> {
+    disk::create_private_file(to).map_err(|error| {
         let code = ffi::Error::new(ffi::SQLITE_CANTOPEN);
         rusqlite::Error::SqliteFailure(code, Some(error.to_string()))
     })?;
@@ -62,7 +62,7 @@ pub fn copy(from: &Connection, to: &Path) -> rusqlite::Result<()> {
     to.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     to.pragma_update(None, "synchronous", "OFF")?;
     copy_pages(from, &mut to)?;
-    without_log(&to)
+    leave_wal_mode(&to)
 }
 
 /// Copies every page of one database over another.
@@ -72,21 +72,21 @@ pub fn copy(from: &Connection, to: &Path) -> rusqlite::Result<()> {
 pub fn copy_pages(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
     match Backup::new(from, to)?.step(-1)? {
         StepResult::Done => Ok(()),
-        _ => Err(busy()),
+        _ => Err(busy_error()),
     }
 }
 
 /// Brings everything of a database into its one file. Nobody else may have it open.
-pub fn without_log(connection: &Connection) -> rusqlite::Result<()> {
+pub fn leave_wal_mode(connection: &Connection) -> rusqlite::Result<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0))?;
     if mode.eq_ignore_ascii_case("delete") {
         return Ok(());
     }
-    Err(busy())
+    Err(busy_error())
 }
 
-fn busy() -> rusqlite::Error {
+fn busy_error() -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
     rusqlite::Error::SqliteFailure(code, None)
 }
@@ -99,18 +99,18 @@ mod tests {
     fn troubles_are_told_from_what_a_statement_does() {
         let error = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
         for (code, expected) in [
-            (ffi::SQLITE_FULL, Some(Trouble::Full)),
-            (ffi::SQLITE_BUSY, Some(Trouble::Busy)),
-            (ffi::SQLITE_BUSY_SNAPSHOT, Some(Trouble::Busy)),
-            (ffi::SQLITE_LOCKED, Some(Trouble::Busy)),
-            (ffi::SQLITE_IOERR_WRITE, Some(Trouble::DiskFull)),
-            (ffi::SQLITE_IOERR_SHMSIZE, Some(Trouble::DiskFull)),
+            (ffi::SQLITE_FULL, Some(StorageFailure::Full)),
+            (ffi::SQLITE_BUSY, Some(StorageFailure::Busy)),
+            (ffi::SQLITE_BUSY_SNAPSHOT, Some(StorageFailure::Busy)),
+            (ffi::SQLITE_LOCKED, Some(StorageFailure::Busy)),
+            (ffi::SQLITE_IOERR_WRITE, Some(StorageFailure::DiskFull)),
+            (ffi::SQLITE_IOERR_SHMSIZE, Some(StorageFailure::DiskFull)),
             (ffi::SQLITE_IOERR_READ, None),
             (ffi::SQLITE_CONSTRAINT_UNIQUE, None),
             (ffi::SQLITE_INTERRUPT, None),
         ] {
-            assert_eq!(trouble(&error(code)), expected, "{code}");
+            assert_eq!(storage_failure(&error(code)), expected, "{code}");
         }
-        assert_eq!(trouble(&rusqlite::Error::QueryReturnedNoRows), None);
+        assert_eq!(storage_failure(&rusqlite::Error::QueryReturnedNoRows), None);
     }
 }

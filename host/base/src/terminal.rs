@@ -3,40 +3,40 @@
 use std::borrow::Cow;
 
 /// The widest column of a table that is filled up with spaces; a longer cell moves what follows it.
-const WIDTH: usize = 60;
+const MAX_COLUMN_WIDTH: usize = 60;
 
 /// Escapes what would steer a terminal: control characters, and marks that change the direction of writing. Lines and tabs stay.
 #[must_use]
-pub fn plain(text: &str) -> String {
-    escaped(text, |c| steers(c) && !matches!(c, '\n' | '\t'))
+pub fn escape_text(text: &str) -> String {
+    escape_where(text, |c| is_terminal_control(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Escapes a text as [`plain`] does, and its ends of lines and tabs too, so that it cannot pass for several lines.
+/// Escapes a text as [`escape_text`] does, and its ends of lines and tabs too, so that it cannot pass for several lines.
 #[must_use]
-pub fn line(text: &str) -> String {
-    escaped(text, steers)
+pub fn escape_line(text: &str) -> String {
+    escape_where(text, is_terminal_control)
 }
 
 /// Cuts a text for a sentence: one line of at most so many characters.
 #[must_use]
-pub fn short(text: &str, most: usize) -> String {
+pub fn escape_excerpt(text: &str, most: usize) -> String {
     let mut cut: String = text.chars().take(most).collect();
     if cut.len() < text.len() {
         cut.push('…');
     }
-    line(&cut)
+    escape_line(&cut)
 }
 
 /// Escapes a document of JSON that is written to a terminal; every reader of JSON reads the same document.
 #[must_use]
-pub fn json(document: &str) -> Cow<'_, str> {
+pub fn escape_json(document: &str) -> Cow<'_, str> {
     // What is left to escape stands in strings alone: the writer of JSON has escaped what is below a space.
-    if !document.chars().any(steers) {
+    if !document.chars().any(is_terminal_control) {
         return Cow::Borrowed(document);
     }
     let mut escaped = String::with_capacity(document.len() + 16);
     for c in document.chars() {
-        match steers(c) {
+        match is_terminal_control(c) {
             true => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
             false => escaped.push(c),
         }
@@ -46,9 +46,9 @@ pub fn json(document: &str) -> Cow<'_, str> {
 
 /// Writes a text as one word of a POSIX shell, for commands that somebody copies.
 #[must_use]
-pub fn shell_word(text: &str) -> String {
+pub fn quote_shell_word(text: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.:/=@%+,".contains(c);
-    let text = line(text);
+    let text = escape_line(text);
     match !text.is_empty() && text.chars().all(is_safe) {
         true => text,
         false => format!("'{}'", text.replace('\'', "'\\''")),
@@ -56,12 +56,12 @@ pub fn shell_word(text: &str) -> String {
 }
 
 /// Whether a character steers a terminal or changes the direction of writing (UAX #9). All of them have four hexadecimal digits.
-fn steers(c: char) -> bool {
+fn is_terminal_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+fn escape_where(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
         match is_escaped(c) {
@@ -78,15 +78,15 @@ pub fn grid(head: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut lines = vec![head.iter().map(|name| line(name)).collect::<Vec<_>>()];
+    let mut lines = vec![head.iter().map(|name| escape_line(name)).collect::<Vec<_>>()];
     lines.extend(
         rows.iter()
-            .map(|row| row.iter().map(|text| line(text)).collect()),
+            .map(|row| row.iter().map(|text| escape_line(text)).collect()),
     );
     let width = |column: usize| {
         let cells = lines.iter().filter_map(|line| line.get(column));
         let longest = cells.map(|cell| cell.chars().count()).max();
-        longest.unwrap_or(0).min(WIDTH)
+        longest.unwrap_or(0).min(MAX_COLUMN_WIDTH)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let shown = lines.iter().map(|line| {
@@ -134,16 +134,16 @@ mod tests {
     fn a_strangers_text_is_harmless_in_every_form() {
         let text = "a\u{1b}[2J\u{9b}2J\u{7}\r\n\t\u{202e}b\u{200f}\u{2028}";
         assert_eq!(
-            plain(text),
+            escape_text(text),
             "a\\u{1b}[2J\\u{9b}2J\\u{7}\\r\n\t\\u{202e}b\\u{200f}\\u{2028}"
         );
-        assert_eq!(line("a\nb\tc"), "a\\nb\\tc");
-        assert_eq!(short("ab\ncd", 4), "ab\\nc…");
-        assert_eq!(short("abcd", 4), "abcd");
+        assert_eq!(escape_line("a\nb\tc"), "a\\nb\\tc");
+        assert_eq!(escape_excerpt("ab\ncd", 4), "ab\\nc…");
+        assert_eq!(escape_excerpt("abcd", 4), "abcd");
         let document = serde_json::json!({ "a": text });
         let written = document.to_string();
-        let harmless = json(&written);
-        assert!(!harmless.chars().any(steers), "{harmless}");
+        let harmless = escape_json(&written);
+        assert!(!harmless.chars().any(is_terminal_control), "{harmless}");
         let read: serde_json::Value = serde_json::from_str(&harmless).unwrap();
         assert_eq!(read, document);
         for (word, shown) in [
@@ -154,7 +154,7 @@ mod tests {
             ("a\nb", "'a\\nb'"),
             ("", "''"),
         ] {
-            assert_eq!(shell_word(word), shown);
+            assert_eq!(quote_shell_word(word), shown);
         }
     }
 

@@ -16,7 +16,7 @@ use super::json_requested;
 use super::output::print_error;
 use super::profile::{Remote, ServerTarget};
 use svc_base::random::Random;
-use svc_outbound::NO_AUTHORITIES;
+use svc_outbound::NO_ROOT_CERTIFICATES;
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -81,11 +81,11 @@ impl Api {
                 .read_timeout(READ_TIMEOUT)
                 .redirect(Policy::none())
         };
-        let (client, has_authorities) = svc_outbound::build(settings)
+        let (client, has_authorities) = svc_outbound::build_client(settings)
             .map_err(|error| Failure::local(format!("No client of HTTP: {error}.")))?;
         if !has_authorities && target.server.scheme() == "https" {
             let server = target.server.as_str();
-            let detail = format!("{server} cannot be reached: {NO_AUTHORITIES}.");
+            let detail = format!("{server} cannot be reached: {NO_ROOT_CERTIFICATES}.");
             return Err(Failure::new(FailureCode::NoAnswer, "No connection", detail));
         }
         Ok(Self {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use super::output::plain;
+use super::output::escape_text;
 
 /// Lines around a change.
 const CONTEXT_LINES: usize = 3;
@@ -41,7 +41,7 @@ impl Difference {
             .header(old.0, new.0)
             .to_string();
         Self {
-            text: plain(text.trim_end()),
+            text: escape_text(text.trim_end()),
             added,
             removed,
         }

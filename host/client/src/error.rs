@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::output::{line, plain, short};
+use super::output::{escape_line, escape_text, escape_excerpt};
 
 /// How many characters of a title, of a name and of a detail are shown, and how many entries of a list.
 const MAX_TITLE: usize = 200;
@@ -151,7 +151,7 @@ impl Failure {
 
     /// Every line that a person is told. Nothing is told twice, and what a server wrote does not steer the terminal.
     pub(super) fn to_text(&self) -> String {
-        let title = short(&self.title, MAX_TITLE);
+        let title = escape_excerpt(&self.title, MAX_TITLE);
         let problem = self.problem.as_ref();
         let position = problem.and_then(|problem| parse_position_member(problem.get("position")?));
         let entries = self.entries();
@@ -190,7 +190,7 @@ impl Failure {
             let names: Vec<_> = names
                 .into_iter()
                 .flatten()
-                .filter_map(|name| Some(short(name.as_str()?, MAX_NAME)))
+                .filter_map(|name| Some(escape_excerpt(name.as_str()?, MAX_NAME)))
                 .take(MAX_LISTED)
                 .collect();
             if !names.is_empty() {
@@ -199,9 +199,9 @@ impl Failure {
         }
         let id = self.problem_text("request_id");
         if !id.is_empty() {
-            lines.push(format!("  request id: {}", short(id, MAX_NAME)));
+            lines.push(format!("  request id: {}", escape_excerpt(id, MAX_NAME)));
         }
-        plain(&lines.join("\n"))
+        escape_text(&lines.join("\n"))
     }
 
     /// The line that says what is wrong, and where.
@@ -233,7 +233,7 @@ impl Failure {
                 let (position, reason) = parse_position(detail);
                 format!("  {}: {}", location(file, position), indent_paragraph(reason))
             }
-            None => format!("  {}: {}", short(name, MAX_NAME), indent_paragraph(detail)),
+            None => format!("  {}: {}", escape_excerpt(name, MAX_NAME), indent_paragraph(detail)),
         }
     }
 
@@ -289,7 +289,7 @@ fn parse_position(detail: &str) -> (Option<Position>, &str) {
 
 /// A place in a file as editors and compilers write it.
 fn location(file: &Path, position: Option<Position>) -> String {
-    let file = line(&file.display().to_string());
+    let file = escape_line(&file.display().to_string());
     match position {
         Some(Position { line, column }) => format!("{file}:{line}:{column}"),
         None => file,

@@ -168,7 +168,7 @@ fn exit_code(json: bool, done: Result<()>) -> ExitCode {
 /// Tells a person or a program why something failed.
 fn report_failure(json: bool, failure: &Failure) {
     match json {
-        true => print_error(&terminal::json(&failure.to_json().to_string())),
+        true => print_error(&terminal::escape_json(&failure.to_json().to_string())),
         false => print_error(&failure.to_text()),
     }
 }
@@ -191,7 +191,7 @@ fn confirm(out: Output, yes: bool, api: &Api, what: &str) -> Result<()> {
 /// Asks the person at the terminal; anything but a yes is a no.
 fn ask_yes_no(question: &str) -> bool {
     let mut terminal = std::io::stderr();
-    let shown = write!(terminal, "{} [y/N] ", output::line(question));
+    let shown = write!(terminal, "{} [y/N] ", output::escape_line(question));
     let mut answer = String::new();
     let read = shown
         .and_then(|()| terminal.flush())

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::error::{Failure, Result};
 use svc_base::terminal;
-pub(super) use svc_base::terminal::{grid, line, plain, shell_word, short};
+pub(super) use svc_base::terminal::{grid, escape_line, escape_text, quote_shell_word, escape_excerpt};
 
 /// Where answers go.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +19,8 @@ impl Output {
     /// Prints an answer on standard output: the document for programs, else the text.
     pub(super) fn print_answer(self, document: &Value, text: &str) -> Result<()> {
         let out = match self.json {
-            true => terminal::json(&document.to_string()).into_owned(),
-            false => plain(text.trim_end()),
+            true => terminal::escape_json(&document.to_string()).into_owned(),
+            false => escape_text(text.trim_end()),
         };
         if out.is_empty() {
             return Ok(());
@@ -31,7 +31,7 @@ impl Output {
     /// Tells a person something beside the answer; programs have it in the document.
     pub(super) fn print_note(self, text: &str) {
         if !self.json && !text.is_empty() {
-            print_error(&plain(text));
+            print_error(&escape_text(text));
         }
     }
 
@@ -64,7 +64,7 @@ pub(super) fn is_terminal() -> bool {
 /// Writes a text that somebody else wrote to standard output: its exact bytes to a file or a program, and harmless to a terminal.
 pub(super) fn print_source(text: &str) -> Result<()> {
     match is_terminal() {
-        true => print_bytes(plain(text).as_bytes(), !text.ends_with('\n')),
+        true => print_bytes(escape_text(text).as_bytes(), !text.ends_with('\n')),
         false => print_bytes(text.as_bytes(), false),
     }
 }
@@ -81,7 +81,7 @@ pub(super) fn key_values(lines: &[(&str, String)]) -> String {
     let width = longest.unwrap_or_default().max(10);
     let shown = lines
         .iter()
-        .map(|(name, value)| format!("{name:width$}  {}", line(value)));
+        .map(|(name, value)| format!("{name:width$}  {}", escape_line(value)));
     shown.collect::<Vec<_>>().join("\n")
 }
 
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn nobody_steers_the_terminal() {
-        assert_eq!(plain("a\u{1b}[2J\nb\u{202e}"), "a\\u{1b}[2J\nb\\u{202e}");
+        assert_eq!(escape_text("a\u{1b}[2J\nb\u{202e}"), "a\\u{1b}[2J\nb\\u{202e}");
         let rows = json!([{"slug": "lönger", "n": 1}, {"slug": "a\nb\r", "n": null}]);
         assert_eq!(
             table_of(&rows, &["slug", "n"]),

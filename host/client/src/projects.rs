@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::error::{FailureCode, Failure, Result};
 use super::manifest::Manifest;
-use super::output::{key_values, line, member_text, table_of};
+use super::output::{key_values, escape_line, member_text, table_of};
 use super::profile::Remote;
 use super::{CommonArgs, endpoints, confirm};
 
@@ -242,7 +242,7 @@ fn single_project(mut found: Vec<Project>) -> Result<Project> {
 fn labels_sentence(found: &[Project]) -> String {
     let named = found.iter().take(MAX_NAMED_PROJECTS);
     let mut labels: Vec<_> = named
-        .map(|one| format!("`{}` ({})", one.host_label, line(&one.name)))
+        .map(|one| format!("`{}` ({})", one.host_label, escape_line(&one.name)))
         .collect();
     if found.len() > MAX_NAMED_PROJECTS {
         labels.push(format!("{} more", found.len() - MAX_NAMED_PROJECTS));

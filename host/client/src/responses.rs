@@ -3,7 +3,7 @@
 use http::header;
 use serde_json::Value;
 
-use super::output::short;
+use super::output::escape_excerpt;
 use svc_base::names::{is_action_name, is_project_name, is_slug};
 
 /// Bytes of an answer about one thing.
@@ -242,7 +242,7 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
                 let text = value
                     .as_str()
                     .map_or_else(|| value.to_string(), str::to_owned);
-                Some(((*name).to_owned(), short(&text, MAX_QUOTED_CHARACTERS)))
+                Some(((*name).to_owned(), escape_excerpt(&text, MAX_QUOTED_CHARACTERS)))
             }
         }
     })

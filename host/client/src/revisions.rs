@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::difference::Difference;
 use super::error::Result;
 use super::frontends::{FrontendArgs, FrontendHandle};
-use super::output::{key_values, member_text, shell_word, table_of};
+use super::output::{key_values, member_text, quote_shell_word, table_of};
 use super::{CommonArgs, endpoints};
 
 /// How many revisions are listed unless the command says.
@@ -141,7 +141,7 @@ async fn list(
     let list = asked.send().await?;
     let members = ["revision_id", "state", "kind", "created_at", "message"];
     if let Some(next) = list["next_cursor"].as_str() {
-        let note = format!("There are more: --cursor {}", shell_word(next));
+        let note = format!("There are more: --cursor {}", quote_shell_word(next));
         common.output().print_note(&note);
     }
     let text = table_of(&list["revisions"], &members);

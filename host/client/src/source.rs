@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::error::{Failure, Result};
-use svc_base::names::slugified;
+use svc_base::names::slugify;
 use svc_sources::ContentType;
 use svc_sources::files;
 
@@ -43,14 +43,14 @@ impl Source {
     /// When they are no text.
     pub(super) fn from_bytes(path: &Path, bytes: &[u8], wanted: Option<ContentType>) -> Result<Self> {
         let shown = path.display();
-        let text = files::text(bytes);
+        let text = files::decode_text(bytes);
         let text = text.map_err(|error| Failure::local(format!("{shown}: {error}")))?;
         let (name, wanted) = match path.as_os_str() == STDIN {
             // What comes without a name is most often a text that somebody wrote.
             true => (String::new(), wanted.or(Some(ContentType::Markdown))),
             false => (file_name(path), wanted),
         };
-        let (content_type, content) = files::source(&name, wanted, text);
+        let (content_type, content) = files::source_from_file(&name, wanted, text);
         // HTML and Markdown have titles of their own; code in a block, data and drawings do not.
         let own = content_type == ContentType::Html
             || (content_type == ContentType::Markdown && content == text);
@@ -70,7 +70,7 @@ impl Source {
 
 /// The slug that a file's name makes without its extension.
 pub(super) fn slug_of(path: &Path) -> Option<String> {
-    let slug = slugified(path.file_stem()?.to_str()?);
+    let slug = slugify(path.file_stem()?.to_str()?);
     (!slug.is_empty()).then_some(slug)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use svc_base::clock::Timestamp;
-use svc_base::positions::Position;
+use svc_base::positions::CommitPosition;
 
 /// Count of the commits of a writer, which goes on from what the history had; and when the last one was.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl CommitCounter {
     }
 
     /// Returns the number of the last one: that of history, while history has no gap.
-    pub(super) fn position(&self) -> Position {
-        Position(self.count.load(Ordering::Relaxed))
+    pub(super) fn position(&self) -> CommitPosition {
+        CommitPosition(self.count.load(Ordering::Relaxed))
     }
 }

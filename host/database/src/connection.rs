@@ -103,7 +103,7 @@ impl OpenSettings {
 
     fn disk_is_full(&self) -> bool {
         let directory = self.path.parent().unwrap_or(&self.path);
-        disk::free(directory).is_ok_and(|free| free < DISK_FULL_BELOW_BYTES)
+        disk::free_bytes(directory).is_ok_and(|free| free < DISK_FULL_BELOW_BYTES)
     }
 }
 

@@ -33,7 +33,7 @@ impl BackupSource {
     /// # Errors
     /// The databases'.
     pub fn copy_to(&self, files: &DatabaseFiles, id: &BackendId) -> Result<(), RunError> {
-        sqlite::copy(&self.0.connection, &files.path(id)).map_err(internal)
+        sqlite::copy_database(&self.0.connection, &files.path(id)).map_err(internal)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use guest_gate::statement::{Kind, Purpose, check};
+use guest_gate::statement::{Purpose, StatementKind, check};
 
 use super::error::internal;
 use super::connection::{TenantConnection, OpenSettings};
@@ -99,7 +99,7 @@ fn what_an_author_may_write_passes_the_second_wall() {
             Purpose::Action | Purpose::Query => {
                 let verdict = check(&piece.sql, piece.purpose).unwrap().remove(0);
                 let sql = &piece.sql[verdict.start as usize..verdict.end as usize];
-                let prepared = prepare(&shared, sql, verdict.kind != Kind::Read, BUDGET);
+                let prepared = prepare(&shared, sql, verdict.kind != StatementKind::Read, BUDGET);
                 match prepared {
                     // The gate knows no schema, so that this is the host's to say.
                     Err(RunError::Refused { reason, .. }) if reason.starts_with("two columns") => {

@@ -21,7 +21,7 @@ use super::pending_write::PendingWrite;
 use super::writer::{Writer, WriterRegistry};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
-use svc_base::turns::{self, Turn};
+use svc_base::work_state::{self, WorkState};
 
 /// How many writes of a database may wait.
 const MAX_WAITING: usize = 1024;
@@ -108,11 +108,11 @@ impl Database {
         timing: Arc<StatementTiming>,
     ) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
+        let work_state = WorkState::new();
         let write = PendingWrite {
             request: work,
             timing,
-            turn: Arc::clone(&turn),
+            work_state: Arc::clone(&work_state),
             answer,
         };
         let long = write.timing.lane() == Lane::Long;
@@ -121,7 +121,7 @@ impl Database {
         } else {
             QueuedWork::Write(write)
         })?;
-        await_answer(answered, &turn).await
+        await_answer(answered, &work_state).await
     }
 
     fn exclusive_job(&self, write: PendingWrite) -> QueuedWork {
@@ -318,9 +318,9 @@ impl Drop for WriterGuard<'_> {
 /// Waits for an answer; for its beginning, only so long.
 pub(super) async fn await_answer<T, E: From<RunError>>(
     answered: oneshot::Receiver<Result<T, E>>,
-    turn: &Turn,
+    work_state: &WorkState,
 ) -> Result<T, E> {
-    let answer = turns::answer_of(answered, turn, QUEUE_TIMEOUT).await;
+    let answer = work_state::wait_for_result(answered, work_state, QUEUE_TIMEOUT).await;
     // What was dropped was refused, or failed in a way that the log tells: nothing was done.
     answer.unwrap_or(Err(RunError::Busy.into()))
 }

@@ -4,7 +4,7 @@ use rusqlite::ErrorCode;
 
 use super::meter::ExceededLimit;
 use super::sql_tokens;
-use svc_base::sqlite::{Trouble, trouble};
+use svc_base::sqlite::{StorageFailure, storage_failure};
 
 /// Why a statement did nothing.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -58,10 +58,10 @@ pub enum RunError {
 impl RunError {
     /// Tells an error of SQLite apart. `exceeded` is what the meter stopped the statement for, if it did.
     pub(super) fn from_sqlite(error: rusqlite::Error, exceeded: Option<ExceededLimit>) -> Self {
-        match trouble(&error) {
-            Some(Trouble::Full) => return Self::DatabaseFull,
-            Some(Trouble::DiskFull) => return Self::DiskFull,
-            Some(Trouble::Busy) => return Self::Busy,
+        match storage_failure(&error) {
+            Some(StorageFailure::Full) => return Self::DatabaseFull,
+            Some(StorageFailure::DiskFull) => return Self::DiskFull,
+            Some(StorageFailure::Busy) => return Self::Busy,
             None => {}
         }
         let (code, message, offset) = match error {

@@ -11,7 +11,7 @@ use super::database::{Database, QueuedWork, await_answer};
 use super::schema;
 use super::changed_tables::ChangedTables;
 use super::writer::Writer;
-use svc_base::turns::Turn;
+use svc_base::work_state::WorkState;
 
 impl Database {
     /// Runs `work` with the writer for itself, in the order of the queue. Followers are told that anything may have changed.
@@ -42,11 +42,11 @@ impl Database {
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
-        let begun = Arc::clone(&turn);
+        let work_state = WorkState::new();
+        let begun = Arc::clone(&work_state);
         let me = self.upgrade_self()?;
         self.enqueue(QueuedWork::Exclusive(Box::new(move |writer| {
-            if begun.begin() {
+            if begun.start() {
                 let result = work(writer);
                 me.settings.schema_changed();
                 match schema::has_deferred_keys(&writer.handle.connection) {
@@ -61,6 +61,6 @@ impl Database {
                 writer.add_pending_commit(touches, answer);
             }
         })))?;
-        await_answer(answered, &turn).await
+        await_answer(answered, &work_state).await
     }
 }

@@ -15,7 +15,7 @@ use super::meter::WatchMode;
 use super::database::await_answer;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
-use svc_base::turns::Turn;
+use svc_base::work_state::WorkState;
 
 /// The tables that only the platform has a use for.
 const INTERNAL_TABLES_SQL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
@@ -32,10 +32,10 @@ impl Databases {
         let owner = database.owner;
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
-        let begun = Arc::clone(&turn);
+        let work_state = WorkState::new();
+        let begun = Arc::clone(&work_state);
         let job = Box::new(move || {
-            if begun.begin() {
+            if begun.start() {
                 let source = TenantConnection::reader(&database.settings);
                 let file = source.and_then(|source| export(&source, &database.settings, budget));
                 // A caller that has gone away does not want it.
@@ -45,7 +45,7 @@ impl Databases {
         if !self.lanes.queue_long(owner, job) {
             return Err(RunError::Busy);
         }
-        await_answer(answered, &turn).await
+        await_answer(answered, &work_state).await
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn run_group(
     limits: &ResultLimits,
 ) -> UnfinishedWrites {
     let mut unfinished = UnfinishedWrites::default();
-    let mut waiting: Vec<PendingWrite> = writes.into_iter().filter(|w| w.turn.begin()).collect();
+    let mut waiting: Vec<PendingWrite> = writes.into_iter().filter(|w| w.work_state.start()).collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
     let mut with_savepoints = false;
     let watch = Stopwatch::start();
@@ -87,14 +87,14 @@ pub(super) fn run_group(
         }
     }
     // A rollback took the changes of these back, so they run again. Callers that gave up see their channel close.
-    unfinished.long.retain(|write| write.turn.wait_again(QUEUE_TIMEOUT));
-    unfinished.deferred.retain(|write| write.turn.wait_again(QUEUE_TIMEOUT));
+    unfinished.long.retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
+    unfinished.deferred.retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
     unfinished
 }
 
 /// Runs a write alone, for as long as a statement may take, and commits it: the first step, as of a group.
 pub(super) fn run_single_write(writer: &mut Writer, write: PendingWrite, limits: &ResultLimits) {
-    if !write.turn.begin() {
+    if !write.work_state.start() {
         return;
     }
     let handle = &writer.handle;

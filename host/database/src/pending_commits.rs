@@ -6,14 +6,14 @@ use super::changed_tables::{CommitListener, ChangedTables};
 use super::pending_write::PendingWrite;
 use svc_base::fault;
 use svc_base::ids::BackendId;
-use svc_base::positions::{Position, Unacknowledged};
+use svc_base::positions::{CommitPosition, UnacknowledgedCommits};
 
 /// Commits of a writer that are made and not acknowledged, with their consequences.
 #[derive(Debug)]
 pub(super) struct PendingCommits {
     id: BackendId,
     listener: CommitListener,
-    waiting: Unacknowledged<(ChangedTables, Replies)>,
+    waiting: UnacknowledgedCommits<(ChangedTables, Replies)>,
 }
 
 /// The callers of a commit, with what they are answered.
@@ -39,19 +39,19 @@ impl PendingCommits {
         Self {
             id,
             listener,
-            waiting: Unacknowledged::default(),
+            waiting: UnacknowledgedCommits::default(),
         }
     }
 
     /// Takes the first step of a commit: the database has come to `position`, synced.
-    pub(super) fn add(&mut self, position: Position, touched: ChangedTables, replies: Replies) {
-        self.waiting.committed(position, (touched, replies));
+    pub(super) fn add(&mut self, position: CommitPosition, touched: ChangedTables, replies: Replies) {
+        self.waiting.push(position, (touched, replies));
     }
 
     /// Takes the second step of the commits up to `position`, which are as durable as they have to be. The follower is told of each,
     /// and then its callers are answered.
-    pub(super) fn acknowledge(&mut self, position: Position) {
-        for (touched, replies) in self.waiting.acknowledged(position) {
+    pub(super) fn acknowledge(&mut self, position: CommitPosition) {
+        for (touched, replies) in self.waiting.take_acknowledged(position) {
             self.listener.notify(self.id, touched);
             match replies {
                 Replies::Writes(writes, results) => {

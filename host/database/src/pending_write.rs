@@ -7,14 +7,14 @@ use tokio::sync::oneshot;
 use super::batch::{BatchError, WriteRequest};
 use super::timing::StatementTiming;
 use super::run::ResultJson;
-use svc_base::turns::Turn;
+use svc_base::work_state::WorkState;
 
 /// A write that waits.
 #[derive(Debug)]
 pub(super) struct PendingWrite {
     pub(super) request: WriteRequest,
     pub(super) timing: Arc<StatementTiming>,
-    pub(super) turn: Arc<Turn>,
+    pub(super) work_state: Arc<WorkState>,
     pub(super) answer: oneshot::Sender<Result<ResultJson, BatchError>>,
 }
 

@@ -13,7 +13,7 @@ use super::timing::{DELAYED_BUDGET, INLINE_BUDGET, Lane, StatementTiming, SHORT_
 use super::run::{StatementCall, ResultJson, prepare, run, run_inline};
 use super::changed_tables::StatementTables;
 use svc_base::Stopwatch;
-use svc_base::turns::Turn;
+use svc_base::work_state::WorkState;
 
 impl Database {
     pub(super) async fn read(&self, call: StatementCall, timing: &Arc<StatementTiming>) -> Result<ResultJson, RunError> {
@@ -146,10 +146,10 @@ impl Database {
         work: impl FnOnce(&TenantConnection) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Turn::new();
-        let (me, begun) = (self.upgrade_self()?, Arc::clone(&turn));
+        let work_state = WorkState::new();
+        let (me, begun) = (self.upgrade_self()?, Arc::clone(&work_state));
         let job = Box::new(move || {
-            if begun.begin() {
+            if begun.start() {
                 let result = me.readers.acquire(&me.settings).and_then(|reader| {
                     let result = work(&reader);
                     me.readers.release(reader);
@@ -167,6 +167,6 @@ impl Database {
         if !queued {
             return Err(RunError::Busy);
         }
-        await_answer(answered, &turn).await
+        await_answer(answered, &work_state).await
     }
 }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use guest_gate::functions::{ALLOWED, IMPLIED};
+use guest_gate::functions::{ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS};
 
 use super::connection::{TenantConnection, OpenSettings};
 use super::timing::INLINE_BUDGET;
@@ -278,10 +278,10 @@ fn in_schemas(call: &str) -> [(&'static str, String, &'static str); 4] {
 fn check_all_times(all: bool) {
     let mut bench = Bench::new();
     let mut report = Vec::new();
-    let calls = ALLOWED.iter().chain(IMPLIED).flat_map(|name| {
+    let calls = ALLOWED_FUNCTIONS.iter().chain(IMPLICIT_FUNCTIONS).flat_map(|name| {
         let mut forms = bench.forms(name);
         assert!(
-            !forms.is_empty() || IMPLIED.contains(name),
+            !forms.is_empty() || IMPLICIT_FUNCTIONS.contains(name),
             "{name} cannot be called"
         );
         if !all {

@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use svc_base::numbers::Whole;
+use svc_base::numbers::WholeNumber;
 
 /// A value that a parameter is bound to.
 pub use rusqlite::types::Value;
@@ -63,7 +63,7 @@ pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RowReference {
-    from: (Whole, String),
+    from: (WholeNumber, String),
 }
 
 /// Reads a parameter of a batch: what [`parse`] reads, or `{"from": [op, "column"]}`.
@@ -73,7 +73,7 @@ struct RowReference {
 pub fn parse_step_param(json: &RawValue) -> Result<StepParam, &'static str> {
     match serde_json::from_str::<RowReference>(json.get()) {
         Ok(RowReference {
-            from: (Whole(step), column),
+            from: (WholeNumber(step), column),
         }) => usize::try_from(step)
             .map(|step| StepParam::From { step, column })
             .map_err(|_| "is from an op that cannot be"),

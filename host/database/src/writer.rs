@@ -308,7 +308,7 @@ mod tests {
     use crate::limits::PAGE_BYTES;
     use std::sync::atomic::{AtomicBool, Ordering};
     use svc_base::clock::Clock;
-    use svc_base::positions::Position;
+    use svc_base::positions::CommitPosition;
     use svc_base::random::Random;
 
     /// A database that is yet to be made, whose history may take so many bytes.
@@ -347,7 +347,7 @@ mod tests {
             }
             let position = writer.commits.position();
             writer.record_log().unwrap();
-            assert_eq!(position, Position(writer.history.last_commit_number()));
+            assert_eq!(position, CommitPosition(writer.history.last_commit_number()));
             writer.close();
         }
     }

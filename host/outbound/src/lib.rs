@@ -16,9 +16,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, ClientBuilder};
 
 /// How long a connection may take to be made.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most bytes of an answer's body, unless a caller says otherwise.
-const BODY_BYTES: usize = 1 << 20;
+const MAX_BODY_BYTES: usize = 1 << 20;
 
 /// This machine's own addresses; a port of 0 stands for that of the URL.
 const LOOPBACK: [SocketAddr; 2] = [
@@ -27,13 +27,13 @@ const LOOPBACK: [SocketAddr; 2] = [
 ];
 
 /// The error of HTTPS on a machine that believes nobody.
-pub const NO_AUTHORITIES: &str = "this machine has no certificates of authorities, so HTTPS cannot be spoken: install them (the package `ca-certificates`), or name a file of them by SSL_CERT_FILE, and start the program again";
+pub const NO_ROOT_CERTIFICATES: &str = "this machine has no certificates of authorities, so HTTPS cannot be spoken: install them (the package `ca-certificates`), or name a file of them by SSL_CERT_FILE, and start the program again";
 
 /// The client; clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Outbound {
     client: reqwest::Client,
-    is_believing: bool,
+    has_root_certificates: bool,
 }
 
 /// An answer, read to its end.
@@ -77,7 +77,7 @@ impl From<reqwest::Error> for OutboundError {
 }
 
 /// A client to be, with the one provider of cryptography.
-pub fn builder() -> ClientBuilder {
+pub fn client_builder() -> ClientBuilder {
     // The first to ask sets the provider for the process; a later one finds it set.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // This machine (RFC 6761, section 6.3), where no file of hosts and no resolver says so, too.
@@ -88,7 +88,7 @@ pub fn builder() -> ClientBuilder {
 ///
 /// # Errors
 /// When there is no client even so.
-pub fn build(settings: impl Fn() -> ClientBuilder) -> reqwest::Result<(reqwest::Client, bool)> {
+pub fn build_client(settings: impl Fn() -> ClientBuilder) -> reqwest::Result<(reqwest::Client, bool)> {
     match settings().build() {
         Ok(client) => Ok((client, true)),
         // Other errors recur without root certificates.
@@ -96,9 +96,9 @@ pub fn build(settings: impl Fn() -> ClientBuilder) -> reqwest::Result<(reqwest::
     }
 }
 
-fn settings() -> ClientBuilder {
-    builder()
-        .connect_timeout(CONNECT_TIME)
+fn bounded_builder() -> ClientBuilder {
+    client_builder()
+        .connect_timeout(CONNECT_TIMEOUT)
         .redirect(Policy::none())
 }
 
@@ -108,23 +108,23 @@ impl Outbound {
     /// # Errors
     /// When there is no client.
     pub fn new() -> anyhow::Result<Self> {
-        let (client, is_believing) = build(settings)?;
+        let (client, has_root_certificates) = build_client(bounded_builder)?;
         Ok(Self {
             client,
-            is_believing,
+            has_root_certificates,
         })
     }
 
-    /// Whether any authority is believed; without, every call by HTTPS fails with [`NO_AUTHORITIES`].
-    pub fn is_believing(&self) -> bool {
-        self.is_believing
+    /// Whether any authority is believed; without, every call by HTTPS fails with [`NO_ROOT_CERTIFICATES`].
+    pub fn has_root_certificates(&self) -> bool {
+        self.has_root_certificates
     }
 
     /// A client that believes the certificates of a file, and no others.
     ///
     /// # Errors
     /// When the file cannot be read, or holds none.
-    pub fn believing(roots: &Path) -> anyhow::Result<Self> {
+    pub fn with_roots_from(roots: &Path) -> anyhow::Result<Self> {
         let shown = roots.display();
         let text = std::fs::read(roots).with_context(|| format!("reading {shown}"))?;
         let roots = Certificate::from_pem_bundle(&text);
@@ -133,8 +133,8 @@ impl Outbound {
             bail!("{shown} holds no certificates in PEM");
         }
         Ok(Self {
-            client: settings().tls_certs_only(roots).build()?,
-            is_believing: true,
+            client: bounded_builder().tls_certs_only(roots).build()?,
+            has_root_certificates: true,
         })
     }
 
@@ -148,7 +148,7 @@ impl Outbound {
         call: impl FnOnce(&reqwest::Client) -> reqwest::RequestBuilder,
     ) -> Result<Answer, OutboundError> {
         let request = call(&self.client).timeout(time).build()?;
-        self.send(request, |_| BODY_BYTES).await
+        self.send(request, |_| MAX_BODY_BYTES).await
     }
 
     /// Sends a request that bounds its own time, and reads an answer of as many bytes as one of its status may have.
@@ -160,8 +160,8 @@ impl Outbound {
         request: reqwest::Request,
         most: impl Fn(StatusCode) -> usize + Send,
     ) -> Result<Answer, OutboundError> {
-        if !self.is_believing && request.url().scheme() == "https" {
-            return Err(OutboundError::Failed(NO_AUTHORITIES.to_owned()));
+        if !self.has_root_certificates && request.url().scheme() == "https" {
+            return Err(OutboundError::Failed(NO_ROOT_CERTIFICATES.to_owned()));
         }
         let mut response = self.client.execute(request).await?;
         let most = most(response.status());
@@ -218,13 +218,13 @@ mod tests {
             (made.cert.pem().as_str(), None),
         ] {
             std::fs::write(file.path(), text).unwrap();
-            let error = Outbound::believing(file.path())
+            let error = Outbound::with_roots_from(file.path())
                 .err()
                 .map(|e| format!("{e:#}"));
             assert_eq!(error.is_some(), says.is_some(), "{text}: {error:?}");
             assert!(error.unwrap_or_default().contains(says.unwrap_or_default()));
         }
-        let error = format!("{:#}", Outbound::believing(&missing).unwrap_err());
+        let error = format!("{:#}", Outbound::with_roots_from(&missing).unwrap_err());
         assert!(error.contains("reading"), "{error}");
     }
 

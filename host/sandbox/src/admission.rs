@@ -14,16 +14,16 @@ use wasmtime::component::types::ComponentItem;
 use super::bindings::gate::GatePre;
 use super::cache::{Cache, Tier};
 use super::engine::GuestEngine;
-use super::interface::{Interface, Names};
+use super::interface::{Interface, ComponentNames};
 use super::limits::GuestLimits;
 use super::metrics::Metrics;
-use super::registry::{GuestWorld, prepare};
+use super::registry::{GuestWorld, prepare_guest};
 use super::values::{GuestDigest, World};
 use super::versions::Renderer;
 use super::wasi;
 
 /// The largest component that is looked at, in bytes.
-pub const COMPONENT_BYTES: u64 = 64 << 20;
+pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Findings about a component.
 #[derive(Clone, Debug, Serialize)]
@@ -48,7 +48,7 @@ pub struct Inspection {
 ///
 /// # Errors
 /// The cache's or the engine's; what is wrong with the component is in the answer.
-pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::Result<Inspection> {
+pub fn inspect_component(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::Result<Inspection> {
     let engine = GuestEngine::new(Tier::Optimised, 1, limits, Metrics::default())?;
     let cache = Cache::open(cache_dir.to_owned())?;
     let mut found = Inspection {
@@ -60,11 +60,11 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         imports: Vec::new(),
         refused: Vec::new(),
     };
-    if found.bytes > COMPONENT_BYTES {
-        found.refused.push(too_large(found.bytes));
+    if found.bytes > MAX_COMPONENT_BYTES {
+        found.refused.push(too_large_reason(found.bytes));
         return Ok(found);
     }
-    let names = match Names::of(bytes) {
+    let names = match ComponentNames::parse(bytes) {
         Ok(names) => names,
         Err(error) => {
             found.refused.push(format!("{error:#}"));
@@ -72,16 +72,16 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         }
     };
     found.imports = names.imports;
-    let interface = Interface::among(&names.exports);
+    let interface = Interface::newest_among(&names.exports);
     let known = interface.map(|known| (known.world(), known.version().to_owned()));
-    let spoken = || names.exports.iter().find_map(|export| spoken(export));
+    let spoken = || names.exports.iter().find_map(|export| world_of_export(export));
     let Some((world, version)) = known.or_else(spoken) else {
-        found.refused.push(no_guest(&names.exports));
+        found.refused.push(wrong_exports_reason(&names.exports));
         return Ok(found);
     };
     (found.world, found.version) = (Some(world), Some(version.clone()));
     let Some(interface) = interface else {
-        let taken = Interface::taken(world);
+        let taken = Interface::accepted_versions(world);
         found.refused.push(format!(
             "it is a guest of svc:{world}@{version}; this host takes {taken}"
         ));
@@ -96,8 +96,8 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         }
     };
     let admitted = match world {
-        World::Render => admit::<Renderer>(&engine, &component),
-        World::Gate => admit::<GatePre<_>>(&engine, &component),
+        World::Render => try_prepare::<Renderer>(&engine, &component),
+        World::Gate => try_prepare::<GatePre<_>>(&engine, &component),
     };
     if let Err(error) = admitted {
         found.refused.push(format!("{error:#}"));
@@ -106,7 +106,7 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
 }
 
 /// Reads the world and the version off an export of a guest, be the version known or not.
-fn spoken(export: &str) -> Option<(World, String)> {
+fn world_of_export(export: &str) -> Option<(World, String)> {
     let (name, version) = export.split_once('@')?;
     let known = |world: &World| {
         Interface::current(*world)
@@ -118,7 +118,7 @@ fn spoken(export: &str) -> Option<(World, String)> {
 }
 
 /// Says what a guest exports, and what a component exports instead.
-fn no_guest(exports: &[String]) -> String {
+fn wrong_exports_reason(exports: &[String]) -> String {
     let known = World::ALL.map(|world| Interface::current(world).export());
     let known = known.join(" or ");
     match exports {
@@ -127,30 +127,30 @@ fn no_guest(exports: &[String]) -> String {
     }
 }
 
-fn admit<W: GuestWorld>(engine: &GuestEngine, component: &Component) -> anyhow::Result<()> {
-    prepare::<W>(engine, component).map(drop)
+fn try_prepare<W: GuestWorld>(engine: &GuestEngine, component: &Component) -> anyhow::Result<()> {
+    prepare_guest::<W>(engine, component).map(drop)
 }
 
-fn too_large(bytes: u64) -> String {
-    format!("it has {bytes} bytes, of {COMPONENT_BYTES} allowed")
+fn too_large_reason(bytes: u64) -> String {
+    format!("it has {bytes} bytes, of {MAX_COMPONENT_BYTES} allowed")
 }
 
 /// Reads a component's file, unless it is too large to be one.
 ///
 /// # Errors
 /// The disk's, or its size.
-pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+pub fn read_component(path: &Path) -> anyhow::Result<Vec<u8>> {
     let size = fs::metadata(path).context("cannot look at it")?;
     anyhow::ensure!(size.is_file(), "it is no file");
     let size = size.len();
-    anyhow::ensure!(size <= COMPONENT_BYTES, too_large(size));
+    anyhow::ensure!(size <= MAX_COMPONENT_BYTES, too_large_reason(size));
     let mut bytes = Vec::new();
     let file = fs::File::open(path).context("cannot open it")?;
     // It may grow while it is read.
-    let mut file = file.take(COMPONENT_BYTES + 1);
+    let mut file = file.take(MAX_COMPONENT_BYTES + 1);
     file.read_to_end(&mut bytes).context("cannot read it")?;
     let size = bytes.len() as u64;
-    anyhow::ensure!(size <= COMPONENT_BYTES, too_large(size));
+    anyhow::ensure!(size <= MAX_COMPONENT_BYTES, too_large_reason(size));
     Ok(bytes)
 }
 
@@ -172,7 +172,7 @@ pub(super) fn check_imports(engine: &Engine, component: &Component) -> anyhow::R
 
 fn is_allowed(name: &str) -> bool {
     name.split_once('@').is_some_and(|(interface, version)| {
-        version.starts_with("0.2.") && wasi::ALLOWED.contains(&interface)
+        version.starts_with("0.2.") && wasi::ALLOWED_IMPORTS.contains(&interface)
     })
 }
 

@@ -12,7 +12,7 @@ use super::engine::GuestEngine;
 use super::gate;
 use super::limits::GuestLimits;
 use super::metrics::Metrics;
-use super::registry::{GuestWorld, built_in, prepare};
+use super::registry::{GuestWorld, built_in, prepare_guest};
 use super::renderer;
 use super::values::{Purpose, Source, World};
 use super::versions::Renderer;
@@ -21,7 +21,7 @@ use svc_base::Stopwatch;
 
 /// Cost of one call.
 #[derive(Clone, Copy, Debug)]
-pub struct Cost {
+pub struct CallCost {
     /// Until there was an instance.
     pub instantiation: Duration,
     /// From the start until the instance was gone again.
@@ -35,19 +35,19 @@ pub struct Cost {
 }
 
 /// Guests to call.
-pub struct Calls {
+pub struct DirectCalls {
     engine: GuestEngine,
     render: Renderer,
     gate: GatePre<CallState>,
 }
 
-impl std::fmt::Debug for Calls {
+impl std::fmt::Debug for DirectCalls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Calls").finish_non_exhaustive()
+        f.debug_struct("DirectCalls").finish_non_exhaustive()
     }
 }
 
-impl Calls {
+impl DirectCalls {
     /// The guests built in, compiled into a cache or found there; with another gate if there is one.
     ///
     /// # Errors
@@ -58,8 +58,8 @@ impl Calls {
             GuestEngine::new(Tier::Optimised, 1, GuestLimits::DEFAULT, Metrics::default())?;
         let cache = Cache::open(cache_dir)?;
         let gate = gate.unwrap_or(built_in(World::Gate));
-        let render = loaded(&engine, &cache, built_in(World::Render))?;
-        let gate = loaded(&engine, &cache, gate)?;
+        let render = load_guest(&engine, &cache, built_in(World::Render))?;
+        let gate = load_guest(&engine, &cache, gate)?;
         Ok(Self {
             engine,
             render,
@@ -72,8 +72,8 @@ impl Calls {
     /// # Errors
     ///
     /// A budget ran out, or the guest failed.
-    pub fn render(&self, source: &Source) -> anyhow::Result<Cost> {
-        let source = renderer::sent(source);
+    pub fn render(&self, source: &Source) -> anyhow::Result<CallCost> {
+        let source = renderer::source_to_wit(source);
         self.call(World::Render, |store, made| {
             let world = self.render.instantiate(&mut *store)?;
             made();
@@ -87,7 +87,7 @@ impl Calls {
     /// # Errors
     ///
     /// A budget ran out, or the guest failed.
-    pub fn draw(&self, text: &str) -> anyhow::Result<Cost> {
+    pub fn draw(&self, text: &str) -> anyhow::Result<CallCost> {
         self.call(World::Render, |store, made| {
             let world = self.render.instantiate(&mut *store)?;
             made();
@@ -101,11 +101,11 @@ impl Calls {
     /// # Errors
     ///
     /// A budget ran out, or the guest failed.
-    pub fn check(&self, sql: &str, purpose: Purpose) -> anyhow::Result<Cost> {
+    pub fn check(&self, sql: &str, purpose: Purpose) -> anyhow::Result<CallCost> {
         self.call(World::Gate, |store, made| {
             let world = self.gate.instantiate(&mut *store)?;
             made();
-            let purpose = gate::sent(purpose);
+            let purpose = gate::purpose_to_wit(purpose);
             let result = world.svc_gate_judge().call_check(store, sql, purpose)?;
             Ok(result.is_ok())
         })
@@ -115,7 +115,7 @@ impl Calls {
         &self,
         world: World,
         body: impl FnOnce(&mut wasmtime::Store<CallState>, &mut dyn FnMut()) -> wasmtime::Result<bool>,
-    ) -> anyhow::Result<Cost> {
+    ) -> anyhow::Result<CallCost> {
         let stopwatch = Stopwatch::start();
         let mut instantiation = Duration::ZERO;
         let (answered, left, memory) = self.engine.with_store(world, |store| {
@@ -123,7 +123,7 @@ impl Calls {
             Ok((answered, store.get_fuel()?, store.data().meter.used()))
         })?;
         let fuel = self.engine.limits(world).fuel.saturating_sub(left);
-        Ok(Cost {
+        Ok(CallCost {
             instantiation,
             total: stopwatch.elapsed(),
             fuel,
@@ -133,10 +133,10 @@ impl Calls {
     }
 }
 
-fn loaded<W: GuestWorld>(
+fn load_guest<W: GuestWorld>(
     engine: &GuestEngine,
     cache: &Cache,
     component: &[u8],
 ) -> anyhow::Result<W> {
-    prepare(engine, &cache.load(&engine.compiler(), component)?)
+    prepare_guest(engine, &cache.load(&engine.compiler(), component)?)
 }

@@ -8,7 +8,7 @@ use super::values::{GuestDigest, World};
 
 /// Where a component comes from.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Origin {
+pub enum GuestOrigin {
     /// The one in this program.
     BuiltIn,
     /// A file.
@@ -22,18 +22,18 @@ pub enum Origin {
 
 /// The components of a world: the first that can serve does.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Choice {
+pub struct GuestChoice {
     /// In the order in which they are tried.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<GuestOrigin>,
     /// Whether the next that can serve stands by, to be asked where the first one fails; see `trial.rs`.
     pub on_trial: bool,
 }
 
-impl Default for Choice {
+impl Default for GuestChoice {
     /// The one in this program.
     fn default() -> Self {
         Self {
-            origins: vec![Origin::BuiltIn],
+            origins: vec![GuestOrigin::BuiltIn],
             on_trial: false,
         }
     }
@@ -41,16 +41,16 @@ impl Default for Choice {
 
 /// The components of both worlds.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Choices {
+pub struct GuestChoices {
     /// Choice of renderers.
-    pub render: Choice,
+    pub render: GuestChoice,
     /// Choice of gates.
-    pub gate: Choice,
+    pub gate: GuestChoice,
 }
 
-impl Choices {
+impl GuestChoices {
     /// The choice of a world.
-    pub fn of(&mut self, world: World) -> &mut Choice {
+    pub fn of(&mut self, world: World) -> &mut GuestChoice {
         match world {
             World::Render => &mut self.render,
             World::Gate => &mut self.gate,
@@ -62,7 +62,7 @@ impl Choices {
 /// the newest, so names begin with a number of fixed width; names that begin with a dot are not looked at, so that a file may be written
 /// under such a name and then renamed.
 #[must_use]
-pub fn newest_first(folder: &Path) -> Vec<PathBuf> {
+pub fn components_newest_first(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -94,9 +94,9 @@ mod tests {
         ] {
             fs::write(dir.path().join(name), "").unwrap();
         }
-        let found = newest_first(dir.path());
+        let found = components_newest_first(dir.path());
         let names: Vec<_> = found.iter().filter_map(|path| path.file_name()).collect();
         assert_eq!(names, ["000002-b.wasm", "000001-a.wasm"]);
-        assert!(newest_first(&dir.path().join("none")).is_empty());
+        assert!(components_newest_first(&dir.path().join("none")).is_empty());
     }
 }

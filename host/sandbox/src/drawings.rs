@@ -8,13 +8,13 @@ use super::bindings::render::svc::render::types;
 use super::values::{RenderFailure, UndrawnDiagram};
 
 /// Writes the note that a reader finds at a diagram that is not drawn.
-pub(super) fn note(undrawn: &UndrawnDiagram) -> String {
+pub(super) fn undrawn_note(undrawn: &UndrawnDiagram) -> String {
     let UndrawnDiagram { reason, line } = undrawn;
     html! { p.not-drawn { "This diagram is not drawn. Line " (line) ": " (reason) } }.into_string()
 }
 
 /// Where the diagrams' fallbacks stand, if the guest kept its promises about them.
-pub(super) fn spans(
+pub(super) fn diagram_spans(
     html: &str,
     diagrams: &[types::Diagram],
 ) -> Result<Vec<Range<usize>>, RenderFailure> {
@@ -74,7 +74,7 @@ mod tests {
     fn drawings_replace_their_fallbacks() {
         let html = "<p>é</p><i>a</i>-<i>b</i><p>".to_owned();
         let named = [diagram(9, 17), diagram(18, 26)];
-        let spans = spans(&html, &named).unwrap();
+        let spans = diagram_spans(&html, &named).unwrap();
         let svg = |name: &str| format!("<svg>{name}</svg>");
         let both = [
             (spans[0].clone(), svg("one")),
@@ -103,10 +103,10 @@ mod tests {
             vec![diagram(4, 6), diagram(0, 1)],
             vec![diagram(0, u32::MAX)],
         ] {
-            let spans = spans(html, &named);
+            let spans = diagram_spans(html, &named);
             assert!(matches!(spans, Err(RenderFailure::Broken(_))), "{named:?}");
         }
-        let whole = spans(html, &[diagram(0, 0), diagram(0, 4), diagram(4, 9)]);
+        let whole = diagram_spans(html, &[diagram(0, 0), diagram(0, 4), diagram(4, 9)]);
         assert_eq!(whole.unwrap(), [0..0, 0..4, 4..9]);
     }
 }

@@ -13,7 +13,7 @@ use wasmtime::{
 
 use super::cache::{Compiler, Tier};
 use super::lane::StopSignal;
-use super::limits::{GuestLimits, Limits, PageLimits, TABLE_ELEMENTS, Ticker};
+use super::limits::{GuestLimits, Limits, PageLimits, TABLE_ELEMENTS, EpochTicker};
 use super::metrics::{CallUsage, Metrics};
 use super::tally::Tally;
 use super::values::{Budget, GuestDigest, World};
@@ -22,30 +22,30 @@ use svc_base::{ProcessorStopwatch, Stopwatch};
 
 /// The address space of one linear memory, in bytes. With all that 32 bits can address reserved, compiled code needs no
 /// bounds checks; it is address space, not memory, and it does not follow the limits, so that compiled code serves them all.
-const RESERVATION: u64 = 4 << 30;
+const MEMORY_RESERVATION: u64 = 4 << 30;
 
 /// The address space after a linear memory that no code may touch, in bytes.
-const GUARD: u64 = 32 << 20;
+const MEMORY_GUARD: u64 = 32 << 20;
 
 /// Bytes of a memory or table that stay in place between calls and are reset there (the pooling allocator's `keep_resident`).
 /// The kernel could say which pages a call has written (`PAGEMAP_SCAN`), which costs less; but wasmtime 48 takes a
 /// page that was swapped out or is being moved for one that was not written, and the next call would find what this one left.
-const MEMORY_KEPT: usize = 0;
-const TABLE_KEPT: usize = 0;
+const MEMORY_KEEP_RESIDENT: usize = 0;
+const TABLE_KEEP_RESIDENT: usize = 0;
 
 /// How many linear memories and how many tables a guest may have, in one module or in several. A guest compiled from Rust
 /// has one; a composition of components, such as an interpreter, has one for each. The memories share the budget.
-const MEMORIES: u32 = 4;
-const TABLES: u32 = 4;
+const MAX_MEMORIES: u32 = 4;
+const MAX_TABLES: u32 = 4;
 
 /// How far below its memory a guest's own stack may reach at once, in bytes.
-const FRAME: u64 = 16 << 20;
+const MAX_FRAME_BYTES: u64 = 16 << 20;
 
 /// The wasm stack of a call, in bytes.
-const STACK: usize = 1 << 20;
+const WASM_STACK_BYTES: usize = 1 << 20;
 
 /// How much a guest may hand back beyond its page or verdict, in bytes: names, places, the list's own size.
-const RESULT_EXTRA: usize = 16 << 20;
+const EXTRA_RESULT_BYTES: usize = 16 << 20;
 
 /// Which guest's function is called: the label of its metrics.
 #[derive(Clone, Copy, Debug)]
@@ -74,16 +74,16 @@ impl Function {
 }
 
 /// An instance that exists, in the gauge of those.
-struct Live<'a>(&'a Gauge);
+struct LiveInstance<'a>(&'a Gauge);
 
-impl<'a> Live<'a> {
+impl<'a> LiveInstance<'a> {
     fn new(gauge: &'a Gauge) -> Self {
         gauge.inc();
         Self(gauge)
     }
 }
 
-impl Drop for Live<'_> {
+impl Drop for LiveInstance<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -102,7 +102,7 @@ pub(super) enum CallFailure {
 
 /// How a call ended and what it used.
 #[derive(Debug)]
-pub(super) struct Called<T> {
+pub(super) struct CallResult<T> {
     pub(super) outcome: Result<T, CallFailure>,
     pub(super) used: CallUsage,
 }
@@ -137,7 +137,7 @@ pub(super) struct GuestEngine {
     engine: Engine,
     linker: Linker<CallState>,
     limits: GuestLimits,
-    ticker: Ticker,
+    ticker: EpochTicker,
     metrics: Metrics,
 }
 
@@ -156,11 +156,11 @@ impl GuestEngine {
         metrics: Metrics,
     ) -> anyhow::Result<Self> {
         let memory_bytes = limits.render.memory_bytes.max(limits.gate.memory_bytes);
-        let pool = pool(instances, memory_bytes)?;
-        let engine = engine(config(tier).allocation_strategy(pool))?;
+        let pool = instance_pool(instances, memory_bytes)?;
+        let engine = build_engine(engine_config(tier).allocation_strategy(pool))?;
         let mut linker = Linker::new(&engine);
         wasi::add_to_linker(&mut linker)?;
-        let ticker = Ticker::start(engine.clone())?;
+        let ticker = EpochTicker::start(engine.clone())?;
         Ok(Self {
             tier,
             instances,
@@ -189,14 +189,14 @@ impl GuestEngine {
     pub(super) fn compiler(&self) -> Compiler<'_> {
         Compiler {
             tier: self.tier,
-            compiles: &self.engine,
-            runs: &self.engine,
+            compiling_engine: &self.engine,
+            running_engine: &self.engine,
         }
     }
 
     /// Makes an engine that compiles the same code on the calling thread alone: behind other work.
-    pub(super) fn background(&self) -> anyhow::Result<Engine> {
-        engine(config(self.tier).parallel_compilation(false))
+    pub(super) fn background_compiler_engine(&self) -> anyhow::Result<Engine> {
+        build_engine(engine_config(self.tier).parallel_compilation(false))
     }
 
     pub(super) fn linker(&self) -> &Linker<CallState> {
@@ -229,7 +229,7 @@ impl GuestEngine {
             }
             Ok(UpdateDeadline::Continue(1))
         });
-        store.set_hostcall_fuel(limits.memory_bytes.saturating_add(RESULT_EXTRA));
+        store.set_hostcall_fuel(limits.memory_bytes.saturating_add(EXTRA_RESULT_BYTES));
         store.set_fuel(limits.fuel)?;
         Ok(store)
     }
@@ -244,7 +244,7 @@ impl GuestEngine {
         world: World,
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
     ) -> wasmtime::Result<T> {
-        let _running = self.ticker.running();
+        let _running = self.ticker.start_call();
         let allowance = Allowance::from(*self.limits(world));
         body(&mut self.store(allowance, StopSignal::default())?)
     }
@@ -257,15 +257,15 @@ impl GuestEngine {
         allowance: Allowance,
         stop: &StopSignal,
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
-    ) -> Called<T> {
-        let _running = self.ticker.running();
+    ) -> CallResult<T> {
+        let _running = self.ticker.start_call();
         let (stopwatch, spent) = (Stopwatch::start(), ProcessorStopwatch::start());
         // Declared before the store, and so dropped after it.
-        let _live = Live::new(&self.metrics.live);
+        let _live = LiveInstance::new(&self.metrics.live_instances);
         let mut store = match self.store(allowance, stop.clone()) {
             Ok(store) => store,
             Err(error) => {
-                return Called {
+                return CallResult {
                     outcome: Err(CallFailure::Broken(error.into())),
                     used: CallUsage::default(),
                 };
@@ -282,7 +282,7 @@ impl GuestEngine {
             duration: stopwatch.elapsed(),
             processor: spent.elapsed(),
         };
-        let outcome = result.map_err(|error| failure(error, store.data()));
+        let outcome = result.map_err(|error| classify_failure(error, store.data()));
         let label = match &outcome {
             Ok(_) => "ok",
             Err(CallFailure::Budget(budget)) => budget.as_str(),
@@ -290,7 +290,7 @@ impl GuestEngine {
             Err(CallFailure::Broken(_)) => "broken",
         };
         let trapped = !matches!(outcome, Ok(_) | Err(CallFailure::Abandoned));
-        self.metrics.call(function.as_str(), label, trapped, used);
+        self.metrics.record_call(function.as_str(), label, trapped, used);
         tally.count(&outcome, &used);
         let span = tracing::Span::current();
         span.record("outcome", label);
@@ -298,12 +298,12 @@ impl GuestEngine {
         span.record("memory_bytes", used.memory_bytes());
         span.record("seconds", used.duration.as_secs_f64());
         tracing::debug!("a guest was called");
-        Called { outcome, used }
+        CallResult { outcome, used }
     }
 }
 
 /// The span of a call, in the one of the request that makes it; [`GuestEngine::call`] fills it in.
-pub(super) fn span(function: Function, guest: GuestDigest) -> tracing::Span {
+pub(super) fn call_span(function: Function, guest: GuestDigest) -> tracing::Span {
     tracing::info_span!(
         "guest",
         function = function.as_str(),
@@ -316,19 +316,19 @@ pub(super) fn span(function: Function, guest: GuestDigest) -> tracing::Span {
 }
 
 /// Tells budgets from failures.
-fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
+fn classify_failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
     if error.is::<Abandoned>() {
         return CallFailure::Abandoned;
     }
     // Whatever became of a refused allocation inside the guest, this was its cause.
-    if state.meter.refused() {
+    if state.meter.exceeded_limit() {
         return CallFailure::Budget(Budget::Memory);
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => CallFailure::Budget(Budget::Fuel),
         Some(Trap::Interrupt) => CallFailure::Budget(Budget::Time),
         Some(Trap::StackOverflow) => CallFailure::Budget(Budget::Stack),
-        Some(Trap::MemoryOutOfBounds) if is_below_memory(&error) => {
+        Some(Trap::MemoryOutOfBounds) if is_stack_overflow(&error) => {
             CallFailure::Budget(Budget::Stack)
         }
         _ => {
@@ -345,7 +345,7 @@ fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
 
 /// Whether a guest fell off the lower end of its memory. It keeps what it takes the address of on a second stack, which lies there and grows
 /// down: an address just below zero is one of the last that 32 bits have, or beyond them by an offset.
-fn is_below_memory(error: &wasmtime::Error) -> bool {
+fn is_stack_overflow(error: &wasmtime::Error) -> bool {
     // Its type is wasmtime's own; what it says is all that others can see of it.
     let fault = error.chain().find_map(|cause| {
         let text = cause.to_string();
@@ -353,55 +353,55 @@ fn is_below_memory(error: &wasmtime::Error) -> bool {
         let digits = address.split(' ').next()?;
         u64::from_str_radix(digits, 16).ok()
     });
-    fault.is_some_and(|address| address >= RESERVATION - FRAME)
+    fault.is_some_and(|address| address >= MEMORY_RESERVATION - MAX_FRAME_BYTES)
 }
 
-fn engine(config: &Config) -> anyhow::Result<Engine> {
+fn build_engine(config: &Config) -> anyhow::Result<Engine> {
     Engine::new(config)
         .map_err(anyhow::Error::from)
         .context("cannot set up the engine for guests")
 }
 
 /// Where instances have their memories and tables, for so many at once.
-fn pool(instances: usize, memory_bytes: usize) -> anyhow::Result<InstanceAllocationStrategy> {
+fn instance_pool(instances: usize, memory_bytes: usize) -> anyhow::Result<InstanceAllocationStrategy> {
     let count = u32::try_from(instances).context("that many instances at once")?;
-    let reservation = usize::try_from(RESERVATION).context("the sandbox needs 64 bits")?;
+    let reservation = usize::try_from(MEMORY_RESERVATION).context("the sandbox needs 64 bits")?;
     anyhow::ensure!(
         memory_bytes <= reservation,
-        "a guest cannot have more than {RESERVATION} bytes of memory"
+        "a guest cannot have more than {MEMORY_RESERVATION} bytes of memory"
     );
     let mut pool = PoolingAllocationConfig::new();
     // Components are made of a few small core modules beside their own code, hence the factors.
     pool.total_component_instances(count)
         .total_core_instances(count.saturating_mul(16))
-        .total_memories(count.saturating_mul(MEMORIES))
-        .total_tables(count.saturating_mul(TABLES))
+        .total_memories(count.saturating_mul(MAX_MEMORIES))
+        .total_tables(count.saturating_mul(MAX_TABLES))
         .total_gc_heaps(0)
         // Stacks of asynchronous calls, which there are none of: a thousand by default, each of two mappings.
         .total_stacks(0)
-        .max_memories_per_component(MEMORIES)
-        .max_tables_per_component(TABLES)
-        .max_memories_per_module(MEMORIES)
-        .max_tables_per_module(TABLES)
+        .max_memories_per_component(MAX_MEMORIES)
+        .max_tables_per_component(MAX_TABLES)
+        .max_memories_per_module(MAX_MEMORIES)
+        .max_tables_per_module(MAX_TABLES)
         .max_core_instances_per_component(16)
         .max_memory_size(reservation)
         .table_elements(TABLE_ELEMENTS)
         .max_unused_warm_slots(count)
         .pagemap_scan(Enabled::No)
-        .linear_memory_keep_resident(MEMORY_KEPT)
-        .table_keep_resident(TABLE_KEPT);
+        .linear_memory_keep_resident(MEMORY_KEEP_RESIDENT)
+        .table_keep_resident(TABLE_KEEP_RESIDENT);
     Ok(InstanceAllocationStrategy::Pooling(pool))
 }
 
 /// The settings of a tier, but for where instances lie: code that one engine of a tier compiles runs on another.
-fn config(tier: Tier) -> Config {
+fn engine_config(tier: Tier) -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
         .epoch_interruption(true)
-        .max_wasm_stack(STACK)
-        .memory_reservation(RESERVATION)
-        .memory_guard_size(GUARD)
+        .max_wasm_stack(WASM_STACK_BYTES)
+        .memory_reservation(MEMORY_RESERVATION)
+        .memory_guard_size(MEMORY_GUARD)
         .memory_may_move(false)
         .memory_init_cow(true)
         .strategy(match tier {

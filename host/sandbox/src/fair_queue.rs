@@ -7,57 +7,57 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use super::flow::{Class, Flow};
+use super::flow::{FlowClass, Flow};
 
 /// How many jobs of one flow may wait, of a client without a credential and of any other.
-const FLOW_WAITING: (usize, usize) = (64, 256);
+const MAX_WAITING_PER_FLOW: (usize, usize) = (64, 256);
 /// How many flows without work are remembered with what they have used.
-const REMEMBERED: usize = 1024;
+const MAX_IDLE_FLOWS: usize = 1024;
 
 /// Order in which flows take their turns.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Order {
+pub(super) enum FlowOrder {
     /// By class, and within one by use.
-    Class,
+    ByClass,
     /// By use alone.
-    Use,
+    ByUsage,
 }
 
 /// Which flows a thread takes work of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Serves {
+pub(super) enum ServedFlows {
     /// All of them.
-    Everybody,
+    All,
     /// Callers with a credential alone, so that nobody else can hold all threads.
     Owners,
 }
 
 /// Bounds of a queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(super) struct QueueBounds {
     /// Threads that serve everybody; there is one more, for owners.
     pub(super) threads: usize,
     /// How many jobs of one class may wait.
     pub(super) waiting: usize,
     /// Order of the flows.
-    pub(super) order: Order,
+    pub(super) order: FlowOrder,
 }
 
 /// Jobs that wait, and what the flows that they belong to have used.
 #[derive(Debug)]
 pub(super) struct FairQueue<J> {
-    bounds: Bounds,
-    flows: HashMap<Flow, Backlog<J>>,
-    waiting: [usize; Class::ALL.len()],
+    bounds: QueueBounds,
+    flows: HashMap<Flow, FlowBacklog<J>>,
+    waiting: [usize; FlowClass::ALL.len()],
     previews_running: usize,
     /// Time that the flow that began last had used by then, for each rank of the order.
-    floors: [Duration; Class::ALL.len()],
+    floors: [Duration; FlowClass::ALL.len()],
     /// Number of the next job.
     next: u64,
 }
 
 #[derive(Debug)]
-struct Backlog<J> {
+struct FlowBacklog<J> {
     jobs: VecDeque<(u64, J)>,
     /// Jobs that hold a thread.
     running: usize,
@@ -65,14 +65,14 @@ struct Backlog<J> {
     used: Duration,
 }
 
-impl<J> Backlog<J> {
+impl<J> FlowBacklog<J> {
     fn is_idle(&self) -> bool {
         self.jobs.is_empty() && self.running == 0
     }
 }
 
 impl<J> FairQueue<J> {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(super) fn new(bounds: QueueBounds) -> Self {
         Self {
             bounds,
             flows: HashMap::new(),
@@ -101,10 +101,10 @@ impl<J> FairQueue<J> {
         self.forget_idle();
         let floor = self.floors[self.rank(class)];
         let most = match class {
-            Class::Stranger | Class::Preview => FLOW_WAITING.0,
-            Class::Owner | Class::Server => FLOW_WAITING.1,
+            FlowClass::Stranger | FlowClass::Preview => MAX_WAITING_PER_FLOW.0,
+            FlowClass::Owner | FlowClass::Server => MAX_WAITING_PER_FLOW.1,
         };
-        let backlog = self.flows.entry(flow).or_insert(Backlog {
+        let backlog = self.flows.entry(flow).or_insert(FlowBacklog {
             jobs: VecDeque::new(),
             running: 0,
             used: floor,
@@ -131,15 +131,15 @@ impl<J> FairQueue<J> {
         Some(job)
     }
 
-    /// Takes the next job for a thread; [`FairQueue::done`] gives the thread back.
-    pub(super) fn take(&mut self, serves: Serves) -> Option<(Flow, J)> {
-        let order = |(flow, backlog): &(&Flow, &Backlog<J>)| {
+    /// Takes the next job for a thread; [`FairQueue::release_thread`] gives the thread back.
+    pub(super) fn take(&mut self, serves: ServedFlows) -> Option<(Flow, J)> {
+        let order = |(flow, backlog): &(&Flow, &FlowBacklog<J>)| {
             let first = backlog.jobs.front().map_or(u64::MAX, |(number, _)| *number);
             (self.rank(flow.class()), backlog.used, first)
         };
-        let may_begin =
-            |(flow, backlog): &(&Flow, &Backlog<J>)| self.may_begin(flow, backlog, serves);
-        let next = self.flows.iter().filter(may_begin).min_by_key(order);
+        let may_start =
+            |(flow, backlog): &(&Flow, &FlowBacklog<J>)| self.may_start(flow, backlog, serves);
+        let next = self.flows.iter().filter(may_start).min_by_key(order);
         let flow = next?.0.clone();
         let rank = self.rank(flow.class());
         let backlog = self.flows.get_mut(&flow)?;
@@ -147,19 +147,19 @@ impl<J> FairQueue<J> {
         backlog.running += 1;
         self.floors[rank] = self.floors[rank].max(backlog.used);
         self.waiting[flow.class() as usize] -= 1;
-        self.previews_running += usize::from(flow.class() == Class::Preview);
+        self.previews_running += usize::from(flow.class() == FlowClass::Preview);
         Some((flow, job))
     }
 
     /// Gives back the thread of a job, which it held for so long.
-    pub(super) fn done(&mut self, flow: &Flow, held: Duration) {
+    pub(super) fn release_thread(&mut self, flow: &Flow, held: Duration) {
         let floor = self.floors[self.rank(flow.class())];
         let Some(backlog) = self.flows.get_mut(flow) else {
             return;
         };
         backlog.running -= 1;
         backlog.used += held;
-        self.previews_running -= usize::from(flow.class() == Class::Preview);
+        self.previews_running -= usize::from(flow.class() == FlowClass::Preview);
         if backlog.is_idle() && backlog.used <= floor {
             self.flows.remove(flow);
         }
@@ -176,7 +176,7 @@ impl<J> FairQueue<J> {
     }
 
     /// Counts the jobs of a class that wait.
-    pub(super) fn waiting(&self, class: Class) -> usize {
+    pub(super) fn waiting(&self, class: FlowClass) -> usize {
         self.waiting[class as usize]
     }
 
@@ -185,30 +185,30 @@ impl<J> FairQueue<J> {
         self.waiting.iter().all(|waiting| *waiting == 0)
     }
 
-    fn may_begin(&self, flow: &Flow, backlog: &Backlog<J>, serves: Serves) -> bool {
+    fn may_start(&self, flow: &Flow, backlog: &FlowBacklog<J>, serves: ServedFlows) -> bool {
         let threads = self.bounds.threads;
         let half = (threads / 2).max(1);
         let class = flow.class();
         let share = match class {
             // There is one thread more, which is for all owners.
-            Class::Owner | Class::Server => threads,
-            Class::Stranger | Class::Preview => half,
+            FlowClass::Owner | FlowClass::Server => threads,
+            FlowClass::Stranger | FlowClass::Preview => half,
         };
-        let is_served = serves == Serves::Everybody || class == Class::Owner;
-        let is_full = class == Class::Preview && self.previews_running >= half;
+        let is_served = serves == ServedFlows::All || class == FlowClass::Owner;
+        let is_full = class == FlowClass::Preview && self.previews_running >= half;
         !backlog.jobs.is_empty() && backlog.running < share && is_served && !is_full
     }
 
-    fn rank(&self, class: Class) -> usize {
+    fn rank(&self, class: FlowClass) -> usize {
         match self.bounds.order {
-            Order::Class => class as usize,
-            Order::Use => 0,
+            FlowOrder::ByClass => class as usize,
+            FlowOrder::ByUsage => 0,
         }
     }
 
     /// Forgets what idle flows have used where there are too many of them.
     fn forget_idle(&mut self) {
-        if self.flows.len() > REMEMBERED {
+        if self.flows.len() > MAX_IDLE_FLOWS {
             self.flows.retain(|_, backlog| !backlog.is_idle());
         }
     }
@@ -221,8 +221,8 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const MOMENT: Duration = Duration::from_millis(10);
 
-    fn queue(threads: usize, order: Order) -> FairQueue<u32> {
-        FairQueue::new(Bounds {
+    fn queue(threads: usize, order: FlowOrder) -> FairQueue<u32> {
+        FairQueue::new(QueueBounds {
             threads,
             waiting: 100,
             order,
@@ -238,12 +238,12 @@ mod tests {
     }
 
     fn taken(queue: &mut FairQueue<u32>) -> Option<u32> {
-        queue.take(Serves::Everybody).map(|(_, job)| job)
+        queue.take(ServedFlows::All).map(|(_, job)| job)
     }
 
     #[test]
     fn owners_come_before_strangers_and_previews_last() {
-        let mut queue = queue(4, Order::Class);
+        let mut queue = queue(4, FlowOrder::ByClass);
         queue.add(stranger(1).preview(), 4);
         queue.add(Flow::Server, 3);
         queue.add(stranger(1), 2);
@@ -255,10 +255,10 @@ mod tests {
 
     #[test]
     fn by_use_no_class_comes_first() {
-        let mut queue = queue(4, Order::Use);
+        let mut queue = queue(4, FlowOrder::ByUsage);
         queue.add(owner("a"), 1);
         taken(&mut queue);
-        queue.done(&owner("a"), SECOND);
+        queue.release_thread(&owner("a"), SECOND);
         queue.add(owner("a"), 2);
         queue.add(stranger(1), 3);
         assert_eq!(taken(&mut queue), Some(3));
@@ -266,29 +266,29 @@ mod tests {
 
     #[test]
     fn who_has_used_less_comes_first_however_work_is_spread_over_requests() {
-        let mut queue = queue(1, Order::Class);
+        let mut queue = queue(1, FlowOrder::ByClass);
         let (greedy, modest) = (stranger(1), stranger(2));
         queue.add(greedy.clone(), 1);
         assert_eq!(taken(&mut queue), Some(1));
         queue.add(modest.clone(), 10);
         queue.add(greedy.clone(), 2);
-        queue.done(&greedy, SECOND);
+        queue.release_thread(&greedy, SECOND);
         // Each small job comes to the queue only after the one before it, as the drawings of a page do.
         for small in 10..20 {
             assert_eq!(taken(&mut queue), Some(small));
-            queue.done(&modest, MOMENT);
+            queue.release_thread(&modest, MOMENT);
             queue.add(modest.clone(), small + 1);
         }
     }
 
     #[test]
     fn nobody_saves_up_turns() {
-        let mut queue = queue(1, Order::Class);
+        let mut queue = queue(1, FlowOrder::ByClass);
         let (busy, late) = (stranger(1), stranger(2));
         for job in 0..10 {
             queue.add(busy.clone(), job);
             assert_eq!(taken(&mut queue), Some(job));
-            queue.done(&busy, SECOND);
+            queue.release_thread(&busy, SECOND);
         }
         // Ten seconds of another flow are no credit of a new one: the two take turns.
         for job in 0..2 {
@@ -297,8 +297,8 @@ mod tests {
         }
         let mut order = Vec::new();
         for _ in 0..4 {
-            let (flow, job) = queue.take(Serves::Everybody).unwrap();
-            queue.done(&flow, SECOND);
+            let (flow, job) = queue.take(ServedFlows::All).unwrap();
+            queue.release_thread(&flow, SECOND);
             order.push(job);
         }
         assert_eq!(order, [20, 30, 21, 31]);
@@ -306,24 +306,24 @@ mod tests {
 
     #[test]
     fn no_stranger_holds_more_than_half_and_the_thread_of_owners_is_theirs() {
-        let mut queue = queue(4, Order::Class);
+        let mut queue = queue(4, FlowOrder::ByClass);
         for job in 0..4 {
             queue.add(stranger(1), job);
         }
         assert!(taken(&mut queue).is_some() && taken(&mut queue).is_some());
         assert_eq!(taken(&mut queue), None, "it has its share");
         queue.add(stranger(2), 10);
-        assert!(queue.take(Serves::Owners).is_none());
+        assert!(queue.take(ServedFlows::Owners).is_none());
         queue.add(owner("a"), 20);
-        assert_eq!(queue.take(Serves::Owners), Some((owner("a"), 20)));
+        assert_eq!(queue.take(ServedFlows::Owners), Some((owner("a"), 20)));
         assert_eq!(taken(&mut queue), Some(10));
-        queue.done(&stranger(1), MOMENT);
+        queue.release_thread(&stranger(1), MOMENT);
         assert_eq!(taken(&mut queue), Some(2));
     }
 
     #[test]
     fn all_previews_together_hold_half_of_the_threads() {
-        let mut queue = queue(2, Order::Class);
+        let mut queue = queue(2, FlowOrder::ByClass);
         for client in 1..=3 {
             queue.add(stranger(client).preview(), u32::from(client));
         }
@@ -335,14 +335,14 @@ mod tests {
 
     #[test]
     fn a_flow_and_a_class_fill_up_alone() {
-        let mut queue = queue(1, Order::Class);
+        let mut queue = queue(1, FlowOrder::ByClass);
         let mut fill = |number: u8| {
             let added = (0..).take_while(|_| queue.add(stranger(number), 0).is_some());
             added.count()
         };
         assert_eq!(
             fill(1),
-            50.min(FLOW_WAITING.0),
+            50.min(MAX_WAITING_PER_FLOW.0),
             "half of the class, or a flow's most"
         );
         for other in 2..=50 {
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn what_is_removed_never_runs_and_idle_flows_are_forgotten() {
-        let mut queue = queue(1, Order::Class);
+        let mut queue = queue(1, FlowOrder::ByClass);
         let number = queue.add(stranger(1), 1).unwrap();
         assert_eq!(queue.remove(&stranger(1), number), Some(1));
         assert_eq!(queue.remove(&stranger(1), number), None);
@@ -366,9 +366,9 @@ mod tests {
                 let flow = Flow::stranger([10, 0, network, client].into());
                 queue.add(flow.clone(), 0).unwrap();
                 taken(&mut queue).unwrap();
-                queue.done(&flow, SECOND);
+                queue.release_thread(&flow, SECOND);
             }
         }
-        assert!(queue.flows.len() <= REMEMBERED + 1, "{}", queue.flows.len());
+        assert!(queue.flows.len() <= MAX_IDLE_FLOWS + 1, "{}", queue.flows.len());
     }
 }

@@ -26,7 +26,7 @@ pub enum Flow {
 
 /// Class of a flow: where threads are short, each comes before those after it.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Class {
+pub enum FlowClass {
     /// Callers with a credential.
     Owner,
     /// Clients without one.
@@ -37,7 +37,7 @@ pub enum Class {
     Preview,
 }
 
-impl Class {
+impl FlowClass {
     /// All classes, the first one first.
     pub const ALL: [Self; 4] = [Self::Owner, Self::Stranger, Self::Server, Self::Preview];
 
@@ -78,12 +78,12 @@ impl Flow {
 
     /// Returns the class.
     #[must_use]
-    pub const fn class(&self) -> Class {
+    pub const fn class(&self) -> FlowClass {
         match self {
-            Self::Owner(_) => Class::Owner,
-            Self::Stranger(_) => Class::Stranger,
-            Self::Server => Class::Server,
-            Self::Preview(_) => Class::Preview,
+            Self::Owner(_) => FlowClass::Owner,
+            Self::Stranger(_) => FlowClass::Stranger,
+            Self::Server => FlowClass::Server,
+            Self::Preview(_) => FlowClass::Preview,
         }
     }
 

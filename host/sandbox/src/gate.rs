@@ -9,19 +9,19 @@ use super::bindings::gate::svc::gate::types;
 use super::engine::{self, Allowance, CallFailure, Function};
 use super::lane::{Busy, StopSignal};
 use super::metrics::CallUsage;
-use super::renderer::shortened;
-use super::slot::{Guest, NotReady};
-use super::trial::{Attempt, End, settle};
+use super::renderer::truncate_message;
+use super::slot::{LoadedGuest, NotReady};
+use super::trial::{GuestAttempt, AttemptEnd, resolve_attempt};
 use super::values::{
-    Budget, GateFailure, NamedTable, Position, Purpose, Refusal, Statement, StatementKind, Verdict,
+    Budget, GateFailure, NamedTable, SqlPosition, Purpose, Refusal, Statement, StatementKind, Verdict,
 };
 use super::wasi::CallState;
 
 /// The longest SQL of an action or a query, in bytes.
-pub const STATEMENT_BYTES: usize = 64 << 10;
+pub const MAX_STATEMENT_BYTES: usize = 64 << 10;
 
 /// The longest script that makes or migrates a schema, in bytes.
-pub const SCRIPT_BYTES: usize = 256 << 10;
+pub const MAX_SCRIPT_BYTES: usize = 256 << 10;
 
 impl From<Busy> for GateFailure {
     fn from(_: Busy) -> Self {
@@ -49,38 +49,38 @@ impl From<NotReady> for GateFailure {
 }
 
 /// Judges SQL with the guest that serves now, or with the one before it where that one is the better.
-pub(super) async fn check(
+pub(super) async fn judge_sql(
     inner: &Inner,
     sql: String,
     purpose: Purpose,
 ) -> Result<Verdict, GateFailure> {
     let longest = match purpose {
-        Purpose::Action | Purpose::Query => STATEMENT_BYTES,
-        Purpose::Schema | Purpose::Migration => SCRIPT_BYTES,
+        Purpose::Action | Purpose::Query => MAX_STATEMENT_BYTES,
+        Purpose::Schema | Purpose::Migration => MAX_SCRIPT_BYTES,
     };
     if sql.len() > longest {
         return Err(GateFailure::Budget(Budget::SourceBytes));
     }
     let serving = inner.registry.gate.serving().await?;
     let sql: Arc<str> = sql.into();
-    let first = attempt(inner, Arc::clone(&serving.guest), Arc::clone(&sql), purpose).await;
-    let again = |guest| attempt(inner, guest, sql, purpose);
-    settle(inner, &serving, first, again).await
+    let first = judge_with_guest(inner, Arc::clone(&serving.guest), Arc::clone(&sql), purpose).await;
+    let again = |guest| judge_with_guest(inner, guest, sql, purpose);
+    resolve_attempt(inner, &serving, first, again).await
 }
 
 /// Asks one guest.
-async fn attempt(
+async fn judge_with_guest(
     inner: &Inner,
-    guest: Arc<Guest<GatePre<CallState>>>,
+    guest: Arc<LoadedGuest<GatePre<CallState>>>,
     sql: Arc<str>,
     purpose: Purpose,
-) -> Attempt<Result<Verdict, GateFailure>> {
+) -> GuestAttempt<Result<Verdict, GateFailure>> {
     let function = Function::Check;
     let allowance = Allowance::from(*inner.engine.limits(function.world()));
-    let span = engine::span(function, guest.digest);
+    let span = engine::call_span(function, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
     let job = move |stop: &StopSignal| {
-        let (purpose, code) = (sent(purpose), judge.code());
+        let (purpose, code) = (purpose_to_wit(purpose), judge.code());
         span.in_scope(|| {
             let engine = &code.engine;
             engine.call((function, &judge.tally), allowance, stop, |store| {
@@ -92,9 +92,9 @@ async fn attempt(
     let called = match inner.checks.run(job).await {
         Ok(called) => called,
         Err(busy) => {
-            return Attempt {
+            return GuestAttempt {
                 outcome: Err(busy.into()),
-                end: End::Busy,
+                end: AttemptEnd::Busy,
                 used: CallUsage::default(),
             };
         }
@@ -103,17 +103,17 @@ async fn attempt(
         .outcome
         .as_ref()
         .err()
-        .map_or(End::Answered, End::from);
+        .map_or(AttemptEnd::Answered, AttemptEnd::from);
     let outcome = match called.outcome {
-        Ok(Ok(statements)) => allowed(&sql, purpose, statements),
-        Ok(Err(refusal)) => Err(GateFailure::Refused(refused(refusal))),
+        Ok(Ok(statements)) => checked_statements(&sql, purpose, statements),
+        Ok(Err(refusal)) => Err(GateFailure::Refused(refusal_from_wit(refusal))),
         Err(failure) => Err(failure.into()),
     };
-    if end == End::Answered && matches!(outcome, Err(GateFailure::Broken(_))) {
+    if end == AttemptEnd::Answered && matches!(outcome, Err(GateFailure::Broken(_))) {
         guest.tally.count_rejected();
-        end = End::Broken;
+        end = AttemptEnd::Broken;
     }
-    Attempt {
+    GuestAttempt {
         outcome: outcome.map(|statements| Verdict {
             statements,
             gate: guest.digest,
@@ -124,7 +124,7 @@ async fn attempt(
 }
 
 /// A purpose as the guest is given it.
-pub(super) fn sent(purpose: Purpose) -> types::Purpose {
+pub(super) fn purpose_to_wit(purpose: Purpose) -> types::Purpose {
     match purpose {
         Purpose::Action => types::Purpose::Action,
         Purpose::Query => types::Purpose::Query,
@@ -134,7 +134,7 @@ pub(super) fn sent(purpose: Purpose) -> types::Purpose {
 }
 
 /// The statements, if they can be those of the SQL.
-fn allowed(
+fn checked_statements(
     sql: &str,
     purpose: Purpose,
     statements: Vec<wit::Statement>,
@@ -168,7 +168,7 @@ fn allowed(
             },
             binds: statement.binds,
             returns_rows: statement.returns_rows,
-            tables: statement.tables.into_iter().map(named).collect(),
+            tables: statement.tables.into_iter().map(table_from_wit).collect(),
             view: statement.view,
             parts: statement.parts,
             start,
@@ -178,18 +178,18 @@ fn allowed(
     Ok(allowed)
 }
 
-fn named(table: types::Table) -> NamedTable {
+fn table_from_wit(table: types::Table) -> NamedTable {
     NamedTable {
         name: table.name,
         times: table.times,
     }
 }
 
-fn refused(refusal: wit::Refusal) -> Refusal {
+fn refusal_from_wit(refusal: wit::Refusal) -> Refusal {
     Refusal {
-        reason: shortened(refusal.reason),
+        reason: truncate_message(refusal.reason),
         statement: refusal.statement,
-        position: Some(Position {
+        position: Some(SqlPosition {
             line: refusal.place.line,
             column: refusal.place.column,
             offset: refusal.place.offset,
@@ -217,27 +217,27 @@ mod tests {
     #[test]
     fn statements_stand_in_the_sql_one_after_another() {
         let two = vec![statement(0, 5), statement(6, 9)];
-        let found = allowed("abcde;fgh", Purpose::Migration, two).unwrap();
+        let found = checked_statements("abcde;fgh", Purpose::Migration, two).unwrap();
         assert_eq!((found[1].start, found[1].end), (6, 9));
         for impossible in [
             vec![statement(0, 5), statement(4, 9)],
             vec![statement(0, 10)],
             vec![statement(5, 4)],
         ] {
-            let verdict = allowed("abcde;fgh", Purpose::Migration, impossible);
+            let verdict = checked_statements("abcde;fgh", Purpose::Migration, impossible);
             assert!(matches!(verdict, Err(GateFailure::Broken(_))));
         }
-        let split = allowed("é", Purpose::Action, vec![statement(0, 1)]);
+        let split = checked_statements("é", Purpose::Action, vec![statement(0, 1)]);
         assert!(matches!(split, Err(GateFailure::Broken(_))));
     }
 
     #[test]
     fn an_action_or_a_query_is_one_statement() {
         for purpose in [Purpose::Action, Purpose::Query] {
-            assert!(allowed("abc", purpose, vec![statement(0, 3)]).is_ok());
-            assert!(allowed("abc", purpose, Vec::new()).is_err());
+            assert!(checked_statements("abc", purpose, vec![statement(0, 3)]).is_ok());
+            assert!(checked_statements("abc", purpose, Vec::new()).is_err());
             let two = vec![statement(0, 1), statement(2, 3)];
-            assert!(allowed("abc", purpose, two).is_err());
+            assert!(checked_statements("abc", purpose, two).is_err());
         }
     }
 }

@@ -72,18 +72,18 @@ impl Interface {
 
     /// Finds the interface of a component by what it exports; nothing is compiled for it.
     #[must_use]
-    pub fn of(component: &[u8]) -> Option<Self> {
-        Self::among(&Names::of(component).ok()?.exports)
+    pub fn of_component(component: &[u8]) -> Option<Self> {
+        Self::newest_among(&ComponentNames::parse(component).ok()?.exports)
     }
 
     /// Finds the newest interface among a component's exports.
-    pub(super) fn among(exports: &[String]) -> Option<Self> {
+    pub(super) fn newest_among(exports: &[String]) -> Option<Self> {
         let is_exported = |known: &Self| exports.iter().any(|name| name == known.export());
         Self::ALL.into_iter().find(is_exported)
     }
 
     /// Names the versions of a world's package that this host takes.
-    pub(super) fn taken(world: World) -> String {
+    pub(super) fn accepted_versions(world: World) -> String {
         let of_world = Self::ALL.iter().filter(|known| known.world() == world);
         let named = of_world.map(|known| match known.taken_until() {
             None => known.version().to_owned(),
@@ -101,18 +101,18 @@ impl fmt::Display for Interface {
 
 /// The names of what a component imports and exports itself; those of components inside it do not count.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct ComponentNames {
     pub(super) imports: Vec<String>,
     pub(super) exports: Vec<String>,
 }
 
-impl Names {
+impl ComponentNames {
     /// Reads the names, and nothing else.
     ///
     /// # Errors
     ///
     /// The bytes are no component.
-    pub(super) fn of(component: &[u8]) -> anyhow::Result<Self> {
+    pub(super) fn parse(component: &[u8]) -> anyhow::Result<Self> {
         let mut names = Self::default();
         let mut depth = 0_usize;
         for payload in Parser::new(0).parse_all(component) {
@@ -155,13 +155,13 @@ mod tests {
                 r#"(component {inner} (instance $guest) (export "{export}" (instance $guest)))"#
             );
             let component = wat::parse_str(text).unwrap();
-            assert_eq!(Interface::of(&component), Some(interface));
-            assert_eq!(Names::of(&component).unwrap().exports, [export]);
+            assert_eq!(Interface::of_component(&component), Some(interface));
+            assert_eq!(ComponentNames::parse(&component).unwrap().exports, [export]);
         }
         for other in ["(component)", "(module)"] {
-            assert_eq!(Interface::of(&wat::parse_str(other).unwrap()), None);
+            assert_eq!(Interface::of_component(&wat::parse_str(other).unwrap()), None);
         }
-        assert_eq!(Interface::of(b"neither"), None);
+        assert_eq!(Interface::of_component(b"neither"), None);
     }
 
     #[test]
@@ -182,9 +182,9 @@ mod tests {
             assert!(!ended, "{interface} is not taken any more: remove it");
         }
         assert_eq!(
-            Interface::taken(World::Render),
+            Interface::accepted_versions(World::Render),
             "2.0.0, and 1.0.0 until svc 0.3.0"
         );
-        assert_eq!(Interface::taken(World::Gate), "1.0.0");
+        assert_eq!(Interface::accepted_versions(World::Gate), "1.0.0");
     }
 }

@@ -13,22 +13,22 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 
-use super::fair_queue::{Bounds, FairQueue, Order, Serves};
+use super::fair_queue::{QueueBounds, FairQueue, FlowOrder, ServedFlows};
 use super::flow::Flow;
 use super::metrics::{LaneLabels, Metrics};
 use svc_base::Stopwatch;
 use svc_base::threads::{NICENESS, Threads, lower_priority_to};
-use svc_base::turns::{Turn, answer_of};
+use svc_base::work_state::{WorkState, wait_for_result};
 
 /// A guest's stack lies on the thread that calls it, below the host's own frames.
-const STACK_BYTES: usize = 4 << 20;
+const THREAD_STACK_BYTES: usize = 4 << 20;
 /// How many jobs of one class may wait for a thread of a lane.
-const WAITING: usize = 512;
+const MAX_WAITING_JOBS: usize = 512;
 /// How long a job waits for a thread before it is refused.
-const WAIT: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 /// Niceness of the threads that owners and passwords wait for: pages of others take no processor time from them, and they take none from
 /// page views.
-const SOONER: i32 = NICENESS / 2;
+const OWNER_NICENESS: i32 = NICENESS / 2;
 
 /// Settings of a lane.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub(super) struct LaneConfig {
     /// How much nicer those that serve everybody are than the rest of the process.
     pub(super) niceness: i32,
     /// Order in which flows take their turns.
-    pub(super) order: Order,
+    pub(super) order: FlowOrder,
     /// How many jobs of one class may wait; one more is refused at once.
     pub(super) waiting: usize,
     /// How long a job waits for a thread before it is refused.
@@ -54,9 +54,9 @@ impl LaneConfig {
             name: "pages",
             threads,
             niceness: NICENESS,
-            order: Order::Class,
-            waiting: WAITING,
-            wait: WAIT,
+            order: FlowOrder::ByClass,
+            waiting: MAX_WAITING_JOBS,
+            wait: MAX_WAIT,
         }
     }
 
@@ -64,8 +64,8 @@ impl LaneConfig {
     pub(super) const fn checks(threads: usize) -> Self {
         Self {
             name: "checks",
-            niceness: SOONER,
-            order: Order::Use,
+            niceness: OWNER_NICENESS,
+            order: FlowOrder::ByUsage,
             ..Self::pages(threads)
         }
     }
@@ -95,7 +95,7 @@ impl StopSignal {
 /// Threads with a fair queue. Dropping a lane refuses what waits, finishes what runs, and joins the threads.
 #[derive(Debug)]
 pub struct Lane {
-    shared: Arc<Shared>,
+    shared: Arc<LaneShared>,
     threads: Threads,
     wait: Duration,
 }
@@ -108,14 +108,14 @@ impl Lane {
     /// The operating system refuses a thread.
     pub(super) fn start(config: LaneConfig, metrics: Metrics) -> anyhow::Result<Self> {
         let threads = config.threads.max(1);
-        let bounds = Bounds {
+        let bounds = QueueBounds {
             threads,
             waiting: config.waiting,
             order: config.order,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LaneShared {
             name: config.name,
-            state: Mutex::new(State {
+            state: Mutex::new(LaneState {
                 queue: FairQueue::new(bounds),
                 closed: false,
             }),
@@ -129,20 +129,20 @@ impl Lane {
         };
         for number in 0..threads {
             let name = format!("svc-{}-{number}", config.name);
-            lane.start_thread(name, Serves::Everybody, config.niceness)?;
+            lane.start_thread(name, ServedFlows::All, config.niceness)?;
         }
         let name = format!("svc-{}-own", config.name);
-        lane.start_thread(name, Serves::Owners, config.niceness.min(SOONER))?;
+        lane.start_thread(name, ServedFlows::Owners, config.niceness.min(OWNER_NICENESS))?;
         Ok(lane)
     }
 
-    fn start_thread(&mut self, name: String, serves: Serves, niceness: i32) -> anyhow::Result<()> {
+    fn start_thread(&mut self, name: String, serves: ServedFlows, niceness: i32) -> anyhow::Result<()> {
         let shared = Arc::clone(&self.shared);
         let work = move || {
             lower_priority_to(niceness);
-            shared.work(serves);
+            shared.run_jobs(serves);
         };
-        let started = self.threads.start(name, Some(STACK_BYTES), work);
+        let started = self.threads.start(name, Some(THREAD_STACK_BYTES), work);
         started.context("cannot start a worker thread")
     }
 
@@ -168,8 +168,8 @@ impl Lane {
             // A caller that has gone misses nothing.
             let _ = sender.send(outcome);
         });
-        let ticket = self.shared.enqueue(Flow::current(), stop, run)?;
-        match answer_of(receiver, &ticket.turn, self.wait).await {
+        let handle = self.shared.enqueue(Flow::current(), stop, run)?;
+        match wait_for_result(receiver, &handle.work_state, self.wait).await {
             Some(Ok(value)) => Ok(value),
             Some(Err(panic)) => resume_unwind(panic),
             None => Err(Busy),
@@ -189,33 +189,33 @@ impl Drop for Lane {
     }
 }
 
-struct Shared {
+struct LaneShared {
     name: &'static str,
-    state: Mutex<State>,
+    state: Mutex<LaneState>,
     changed: Condvar,
     metrics: Metrics,
 }
 
-struct State {
+struct LaneState {
     queue: FairQueue<Job>,
     closed: bool,
 }
 
 struct Job {
-    turn: Arc<Turn>,
+    work_state: Arc<WorkState>,
     run: Box<dyn FnOnce() + Send>,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for LaneShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("LaneShared")
             .field("name", &self.name)
             .finish_non_exhaustive()
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl LaneShared {
+    fn lock(&self) -> MutexGuard<'_, LaneState> {
         // Nothing panics while it holds the lock, and the queue is whole between any two of its operations.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -232,11 +232,11 @@ impl Shared {
         flow: Flow,
         stop: StopSignal,
         run: Box<dyn FnOnce() + Send>,
-    ) -> Result<Ticket<'_>, Busy> {
+    ) -> Result<JobHandle<'_>, Busy> {
         let labels = self.labels(&flow);
-        let turn = Turn::new();
+        let work_state = WorkState::new();
         let job = Job {
-            turn: Arc::clone(&turn),
+            work_state: Arc::clone(&work_state),
             run,
         };
         let mut state = self.lock();
@@ -244,7 +244,7 @@ impl Shared {
             true => None,
             false => state.queue.add(flow.clone(), job),
         };
-        self.note_waiting(&state, &flow);
+        self.update_waiting_gauge(&state, &flow);
         drop(state);
         let Some(number) = added else {
             self.metrics.refused.get_or_create(&labels).inc();
@@ -252,25 +252,25 @@ impl Shared {
         };
         // Which thread may take it depends on the flow: all of them look.
         self.changed.notify_all();
-        Ok(Ticket {
+        Ok(JobHandle {
             shared: self,
             flow,
             number,
-            turn,
+            work_state,
             stop,
         })
     }
 
-    fn work(&self, serves: Serves) {
+    fn run_jobs(&self, serves: ServedFlows) {
         let mut done = None;
-        while let Some((flow, job)) = self.next(serves, done.take()) {
+        while let Some((flow, job)) = self.next_job(serves, done.take()) {
             let stopwatch = Stopwatch::start();
-            if job.turn.begin() {
+            if job.work_state.start() {
                 let labels = self.labels(&flow);
                 let running = self.metrics.running.get_or_create_owned(&labels);
                 running.inc();
                 let wait = self.metrics.queue_wait.get_or_create_owned(&labels);
-                wait.observe(job.turn.queued_seconds());
+                wait.observe(job.work_state.queued_seconds());
                 (job.run)();
                 running.dec();
             }
@@ -279,10 +279,10 @@ impl Shared {
     }
 
     /// Returns the next job, or `None` when the lane is being dropped, for a thread that has `done` a job of a flow.
-    fn next(&self, serves: Serves, done: Option<(Flow, Duration)>) -> Option<(Flow, Job)> {
+    fn next_job(&self, serves: ServedFlows, done: Option<(Flow, Duration)>) -> Option<(Flow, Job)> {
         let mut state = self.lock();
         if let Some((flow, held)) = done {
-            state.queue.done(&flow, held);
+            state.queue.release_thread(&flow, held);
             if !state.queue.is_empty() {
                 // The flow may begin another job, on any thread.
                 self.changed.notify_all();
@@ -290,7 +290,7 @@ impl Shared {
         }
         loop {
             if let Some((flow, job)) = state.queue.take(serves) {
-                self.note_waiting(&state, &flow);
+                self.update_waiting_gauge(&state, &flow);
                 return Some((flow, job));
             }
             if state.closed {
@@ -303,7 +303,7 @@ impl Shared {
         }
     }
 
-    fn note_waiting(&self, state: &State, flow: &Flow) {
+    fn update_waiting_gauge(&self, state: &LaneState, flow: &Flow) {
         let waiting = i64::try_from(state.queue.waiting(flow.class())).unwrap_or(i64::MAX);
         let gauge = self.metrics.waiting.get_or_create_owned(&self.labels(flow));
         gauge.set(waiting);
@@ -311,22 +311,22 @@ impl Shared {
 }
 
 /// A caller's hold on its job: dropping it takes the job out of the queue, or tells it to stop.
-struct Ticket<'a> {
-    shared: &'a Shared,
+struct JobHandle<'a> {
+    shared: &'a LaneShared,
     flow: Flow,
     number: u64,
-    turn: Arc<Turn>,
+    work_state: Arc<WorkState>,
     stop: StopSignal,
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for JobHandle<'_> {
     fn drop(&mut self) {
         self.stop.set();
-        self.turn.give_up();
-        if self.turn.is_given_up() {
+        self.work_state.cancel();
+        if self.work_state.is_cancelled() {
             let mut state = self.shared.lock();
             let job = state.queue.remove(&self.flow, self.number);
-            self.shared.note_waiting(&state, &self.flow);
+            self.shared.update_waiting_gauge(&state, &self.flow);
             drop(state);
             // What a job holds may be large, or lock something: it is dropped after the lock.
             drop(job);
@@ -341,7 +341,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
-    use super::super::flow::Class;
+    use super::super::flow::FlowClass;
     use super::*;
     use std::thread;
 
@@ -355,7 +355,7 @@ mod tests {
     }
 
     fn waiting(lane: &Lane) -> usize {
-        lane.shared.lock().queue.waiting(Class::Server)
+        lane.shared.lock().queue.waiting(FlowClass::Server)
     }
 
     /// Occupies the only thread until the sender is used or dropped.

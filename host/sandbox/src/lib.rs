@@ -26,7 +26,7 @@ mod lane;
 mod limits;
 mod metrics;
 mod page;
-mod preparing;
+mod compilation;
 mod registry;
 mod renderer;
 mod slot;
@@ -50,31 +50,31 @@ use lane::LaneConfig;
 use registry::Registry;
 use trial::Trials;
 
-pub use admission::{COMPONENT_BYTES, Inspection, inspect, read};
-pub use calls::{Calls, Cost};
-pub use choice::{Choice, Choices, Origin, newest_first};
-pub use flow::{Class, Flow};
-pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
+pub use admission::{Inspection, MAX_COMPONENT_BYTES, inspect_component, read_component};
+pub use calls::{CallCost, DirectCalls};
+pub use choice::{GuestChoice, GuestChoices, GuestOrigin, components_newest_first};
+pub use flow::{FlowClass, Flow};
+pub use gate::{MAX_SCRIPT_BYTES, MAX_STATEMENT_BYTES};
 pub use interface::Interface;
 pub use lane::{Busy, Lane, StopSignal};
-pub use limits::{GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, Limits, PageLimits};
+pub use limits::{GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, Limits, PageLimits};
 pub use metrics::Metrics;
-pub use preparing::Preparing;
-pub use registry::{Applied, built_in};
-pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
+pub use compilation::GuestCompilation;
+pub use registry::{AppliedChoice, built_in};
+pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS};
 pub use svc_sources::{ContentType, UnknownContentType};
-pub use tally::{Spread, Total, Usage};
-pub use trial::Fallen;
+pub use tally::{Percentiles, CallTotals, GuestUsage};
+pub use trial::RolledBackGuest;
 pub use values::{
-    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, Position, Purpose, Refusal,
-    RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement, StatementKind,
+    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, SqlPosition, Purpose, Refusal,
+    RenderFailure, RenderedPage, RuntimeScript, Source, SourcePosition, Statement, StatementKind,
     UndrawnDiagram, Verdict, World,
 };
 
 /// The code that the guests built into the host begin with where the cache has no optimised code of them. Every budget holds for both
 /// kinds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum FirstCode {
+pub enum StartupCode {
     /// Optimised code, for which calls wait.
     #[default]
     Optimised,
@@ -88,7 +88,7 @@ pub enum FirstCode {
 #[derive(Clone, Debug)]
 pub struct SandboxConfig {
     /// Which guests serve.
-    pub guests: Choices,
+    pub guests: GuestChoices,
     /// Where compiled guests are kept. Made where it is missing; refused where it is not the user's own or open to others.
     pub cache_dir: PathBuf,
     /// Budgets of one call.
@@ -96,7 +96,7 @@ pub struct SandboxConfig {
     /// How many threads a lane has for everybody; see [`SandboxConfig::default_threads`]. It has one more for owners.
     pub threads: usize,
     /// Code that the guests built in begin with.
-    pub first_code: FirstCode,
+    pub startup_code: StartupCode,
 }
 
 impl SandboxConfig {
@@ -104,11 +104,11 @@ impl SandboxConfig {
     #[must_use]
     pub fn new(cache_dir: PathBuf) -> Self {
         Self {
-            guests: Choices::default(),
+            guests: GuestChoices::default(),
             cache_dir,
             limits: GuestLimits::DEFAULT,
             threads: Self::default_threads(),
-            first_code: FirstCode::default(),
+            startup_code: StartupCode::default(),
         }
     }
 
@@ -146,10 +146,10 @@ impl Sandbox {
     pub fn start(config: SandboxConfig) -> anyhow::Result<Self> {
         let threads = config.threads.max(1);
         let lanes = [LaneConfig::pages(threads), LaneConfig::checks(threads)];
-        Self::start_with(config, lanes)
+        Self::start_with_lanes(config, lanes)
     }
 
-    fn start_with(config: SandboxConfig, [pages, checks]: [LaneConfig; 2]) -> anyhow::Result<Self> {
+    fn start_with_lanes(config: SandboxConfig, [pages, checks]: [LaneConfig; 2]) -> anyhow::Result<Self> {
         let cache = Cache::open(config.cache_dir)?;
         let metrics = Metrics::default();
         // A thread makes its next instance after its last one is gone; the other half is for guests that are being checked.
@@ -162,7 +162,7 @@ impl Sandbox {
         )?);
         let pages = Arc::new(Lane::start(pages, metrics.clone())?);
         let checks = Arc::new(Lane::start(checks, metrics.clone())?);
-        let registry = Registry::new(engine.clone(), config.first_code, cache, metrics.clone());
+        let registry = Registry::new(engine.clone(), config.startup_code, cache, metrics.clone());
         let registry = Arc::new(registry);
         let loader = thread::Builder::new()
             .name("svc-guests".to_owned())
@@ -170,7 +170,7 @@ impl Sandbox {
                 let (registry, guests) = (registry.clone(), config.guests);
                 move || {
                     registry.load(&guests);
-                    optimise_behind(registry);
+                    spawn_optimiser(registry);
                 }
             })
             .context("cannot start the thread that loads guests")?;
@@ -189,26 +189,26 @@ impl Sandbox {
 
     /// Returns what is being compiled before both guests serve; `None` once they do, and before a compilation begins.
     #[must_use]
-    pub fn preparing(&self) -> Option<Preparing> {
+    pub fn compilation(&self) -> Option<GuestCompilation> {
         let registry = &self.inner.registry;
-        registry.preparing().filter(|_| !registry.loaded())
+        registry.compilation().filter(|_| !registry.is_loaded())
     }
 
     /// Whether both guests serve. Calls may be made before: they wait.
     #[must_use]
-    pub fn loaded(&self) -> bool {
-        self.inner.registry.loaded()
+    pub fn is_loaded(&self) -> bool {
+        self.inner.registry.is_loaded()
     }
 
     /// Which renderer serves, once one does: what pages are keyed by.
     #[must_use]
-    pub fn renderer(&self) -> Option<GuestDigest> {
+    pub fn renderer_digest(&self) -> Option<GuestDigest> {
         self.inner.registry.render.digest()
     }
 
     /// Which gate serves, once one does: what verdicts are keyed by.
     #[must_use]
-    pub fn gate(&self) -> Option<GuestDigest> {
+    pub fn gate_digest(&self) -> Option<GuestDigest> {
         self.inner.registry.gate.digest()
     }
 
@@ -218,7 +218,7 @@ impl Sandbox {
     ///
     /// See [`RenderFailure`]. In a page of text a diagram that cannot be drawn is no failure: its source is shown. In a mermaid page it is one,
     /// unless the guest does not draw its kind.
-    pub async fn render(&self, source: Source) -> Result<Rendered, RenderFailure> {
+    pub async fn render(&self, source: Source) -> Result<RenderedPage, RenderFailure> {
         renderer::render(&self.inner, source).await
     }
 
@@ -245,19 +245,19 @@ impl Sandbox {
         sql: impl Into<String> + Send,
         purpose: Purpose,
     ) -> Result<Verdict, GateFailure> {
-        gate::check(&self.inner, sql.into(), purpose).await
+        gate::judge_sql(&self.inner, sql.into(), purpose).await
     }
 
     /// Lets what is chosen serve from now on; calls that have begun end as they began. What serves goes on where nothing of the
     /// choice can. Blocks while a guest is loaded, and compiled where it has not been.
     #[must_use]
-    pub fn apply(&self, world: World, choice: &Choice) -> Applied {
+    pub fn apply(&self, world: World, choice: &GuestChoice) -> AppliedChoice {
         self.inner.registry.apply(world, choice)
     }
 
     /// Which guest of a world serves and what it has used since it was loaded; `None` while it is being loaded.
     #[must_use]
-    pub fn usage(&self, world: World) -> Option<(GuestDigest, Usage)> {
+    pub fn usage(&self, world: World) -> Option<(GuestDigest, GuestUsage)> {
         let registry = &self.inner.registry;
         match world {
             World::Render => registry.render.usage(),
@@ -267,30 +267,30 @@ impl Sandbox {
 
     /// Sums up all calls of the guest of a world.
     #[must_use]
-    pub fn total(&self, world: World) -> Total {
+    pub fn total(&self, world: World) -> CallTotals {
         let registry = &self.inner.registry;
         let total = match world {
-            World::Render => registry.render.now().map(|now| now.guest.tally.total()),
-            World::Gate => registry.gate.now().map(|now| now.guest.tally.total()),
+            World::Render => registry.render.current().map(|now| now.guest.tally.total()),
+            World::Gate => registry.gate.current().map(|now| now.guest.tally.total()),
         };
         total.unwrap_or_default()
     }
 
     /// Takes the guests that lost their places since the last call of this function: they failed where the ones before them did not.
     #[must_use]
-    pub fn take_fallen(&self) -> Vec<Fallen> {
-        self.inner.trials.take_fallen()
+    pub fn take_rolled_back(&self) -> Vec<RolledBackGuest> {
+        self.inner.trials.take_rolled_back()
     }
 
     /// Returns the lane that pages are made in.
     #[must_use]
-    pub fn pages(&self) -> &Arc<Lane> {
+    pub fn page_lane(&self) -> &Arc<Lane> {
         &self.inner.pages
     }
 
     /// Returns the lane for what never waits for a page: SQL is judged there, and passwords are hashed.
     #[must_use]
-    pub fn checks(&self) -> &Arc<Lane> {
+    pub fn check_lane(&self) -> &Arc<Lane> {
         &self.inner.checks
     }
 
@@ -303,7 +303,7 @@ impl Sandbox {
 
 /// Has guests that serve with baseline code go on with optimised code, on a thread that nobody waits for: a compilation cannot be
 /// interrupted, and a server that stops has no use for it.
-fn optimise_behind(registry: Arc<Registry>) {
+fn spawn_optimiser(registry: Arc<Registry>) {
     if !registry.has_baseline_code() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Budgets of a guest's call, and their enforcement: fuel by the engine, memory by [`Meter`], wall time by [`Ticker`].
+//! Budgets of a guest's call, and their enforcement: fuel by the engine, memory by [`MemoryMeter`], wall time by [`EpochTicker`].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use super::metrics::CallUsage;
 use super::values::{Budget, World};
 
 /// How often the wall time of running calls is looked at.
-const TICK: Duration = Duration::from_millis(10);
+const TICK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// For how many ticks without a call the ticker goes on before it sleeps: an idle process wakes for nothing.
 const IDLE_TICKS: u32 = 100;
@@ -22,13 +22,13 @@ const IDLE_TICKS: u32 = 100;
 pub(super) const TABLE_ELEMENTS: usize = 100_000;
 
 /// The least memory of a call that renders, in bytes: the guest begins with 3 MB, and draws a small diagram with 5 MB.
-pub const LEAST_RENDER_MEMORY: u64 = 8 << 20;
+pub const MIN_RENDER_MEMORY: u64 = 8 << 20;
 
 /// The least memory of a call that judges, in bytes: the guest begins with 1 MB.
-pub const LEAST_GATE_MEMORY: u64 = 2 << 20;
+pub const MIN_GATE_MEMORY: u64 = 2 << 20;
 
 /// The part of a page's budget that a preview may use, as a divisor.
-const PREVIEW: u32 = 4;
+const PREVIEW_DIVISOR: u32 = 4;
 
 /// Budgets of one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -80,10 +80,10 @@ impl PageLimits {
 
     /// Returns the part of the budget that a preview may use.
     #[must_use]
-    pub fn of_preview(self) -> Self {
+    pub fn for_preview(self) -> Self {
         Self {
-            fuel: self.fuel / u64::from(PREVIEW),
-            processor: self.processor / PREVIEW,
+            fuel: self.fuel / u64::from(PREVIEW_DIVISOR),
+            processor: self.processor / PREVIEW_DIVISOR,
             wall: self.wall,
         }
     }
@@ -108,7 +108,7 @@ impl PageLimits {
     }
 
     /// Returns the budget that is used up, if one is.
-    pub(super) fn spent(&self) -> Option<Budget> {
+    pub(super) fn exhausted(&self) -> Option<Budget> {
         if self.fuel == 0 {
             return Some(Budget::Fuel);
         }
@@ -147,13 +147,13 @@ impl GuestLimits {
 
 /// Counts a call's memory and refuses more than its budget.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct MemoryMeter {
     limit: usize,
     used: usize,
     refused: bool,
 }
 
-impl Meter {
+impl MemoryMeter {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -168,12 +168,12 @@ impl Meter {
     }
 
     /// Whether the guest asked for more than its budget. What it failed with then does not matter.
-    pub(super) fn refused(&self) -> bool {
+    pub(super) fn exceeded_limit(&self) -> bool {
         self.refused
     }
 }
 
-impl ResourceLimiter for Meter {
+impl ResourceLimiter for MemoryMeter {
     fn memory_growing(
         &mut self,
         current: usize,
@@ -207,13 +207,13 @@ impl ResourceLimiter for Meter {
 
 /// The thread that lets wall time pass for running calls.
 #[derive(Debug)]
-pub(super) struct Ticker {
-    shared: Arc<Shared>,
+pub(super) struct EpochTicker {
+    shared: Arc<TickerState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct TickerState {
     /// Calls that run now.
     running: AtomicUsize,
     asleep: AtomicBool,
@@ -223,12 +223,12 @@ struct Shared {
 
 /// A call that runs: the ticker ticks while there is one.
 #[derive(Debug)]
-pub(super) struct Running<'a>(&'a Shared);
+pub(super) struct RunningCall<'a>(&'a TickerState);
 
-impl Ticker {
+impl EpochTicker {
     /// Starts the thread for the calls of `engine`.
     pub(super) fn start(engine: Engine) -> anyhow::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(TickerState::default());
         let thread = thread::Builder::new()
             .name("svc-epoch".to_owned())
             .spawn({
@@ -243,24 +243,24 @@ impl Ticker {
     }
 
     /// To be held while a call runs.
-    pub(super) fn running(&self) -> Running<'_> {
+    pub(super) fn start_call(&self) -> RunningCall<'_> {
         self.shared.running.fetch_add(1, Ordering::SeqCst);
         if self.shared.asleep.load(Ordering::SeqCst) {
             // The lock orders this after the ticker's last look, so that the wake-up cannot fall before its sleep.
             drop(self.shared.lock());
             self.shared.wake.notify_all();
         }
-        Running(&self.shared)
+        RunningCall(&self.shared)
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Drop for Ticker {
+impl Drop for EpochTicker {
     fn drop(&mut self) {
         *self.shared.lock() = true;
         self.shared.wake.notify_all();
@@ -270,7 +270,7 @@ impl Drop for Ticker {
     }
 }
 
-impl Shared {
+impl TickerState {
     fn lock(&self) -> std::sync::MutexGuard<'_, bool> {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -291,7 +291,7 @@ impl Shared {
             }
             stop = self
                 .wake
-                .wait_timeout(stop, TICK)
+                .wait_timeout(stop, TICK_INTERVAL)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
             engine.increment_epoch();
@@ -322,7 +322,7 @@ mod tests {
             ..CallUsage::default()
         };
         left.charge(&used(60, 4, 20));
-        assert_eq!(left.spent(), None);
+        assert_eq!(left.exhausted(), None);
         let allowance = left.allowance(Limits::RENDER);
         assert_eq!(allowance.limits.fuel, 40);
         assert_eq!(allowance.limits.wall, Duration::from_millis(30));
@@ -339,34 +339,34 @@ mod tests {
         ] {
             let mut left = left;
             left.charge(&used);
-            assert_eq!(left.spent(), Some(budget));
+            assert_eq!(left.exhausted(), Some(budget));
         }
     }
 
     #[test]
     fn memory_is_counted_over_all_memories_and_refused_beyond_the_budget() {
-        let mut meter = Meter::new(1000);
+        let mut meter = MemoryMeter::new(1000);
         assert!(meter.memory_growing(0, 400, None).unwrap());
         assert!(meter.memory_growing(0, 300, None).unwrap());
         assert!(meter.memory_growing(400, 700, None).unwrap());
         assert_eq!(meter.used(), 1000);
-        assert!(!meter.refused());
+        assert!(!meter.exceeded_limit());
         assert!(meter.memory_growing(300, 301, None).is_err());
-        assert!(meter.refused());
+        assert!(meter.exceeded_limit());
         assert_eq!(meter.used(), 1000);
     }
 
     #[test]
     fn the_ticker_stops_when_it_is_dropped_asleep_or_awake() {
         let engine = Engine::new(wasmtime::Config::new().gc_support(false)).unwrap();
-        let ticker = Ticker::start(engine.clone()).unwrap();
-        drop(ticker.running());
+        let ticker = EpochTicker::start(engine.clone()).unwrap();
+        drop(ticker.start_call());
         drop(ticker);
-        let ticker = Ticker::start(engine).unwrap();
+        let ticker = EpochTicker::start(engine).unwrap();
         while !ticker.shared.asleep.load(Ordering::SeqCst) {
-            thread::sleep(TICK);
+            thread::sleep(TICK_INTERVAL);
         }
-        drop(ticker.running());
+        drop(ticker.start_call());
         drop(ticker);
     }
 }

@@ -45,13 +45,13 @@ pub(super) struct LaneLabels {
 
 /// Makes the histograms of a family.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Buckets {
+pub(super) struct HistogramBuckets {
     first: f64,
     factor: f64,
     count: u16,
 }
 
-impl MetricConstructor<Histogram> for Buckets {
+impl MetricConstructor<Histogram> for HistogramBuckets {
     fn new_metric(&self) -> Histogram {
         Histogram::new(exponential_buckets(self.first, self.factor, self.count))
     }
@@ -63,11 +63,11 @@ pub struct Metrics {
     /// Calls that have ended.
     pub(super) calls: Family<CallLabels, Counter>,
     /// Fuel of the calls that have ended.
-    pub(super) fuel: Family<FunctionLabels, Histogram, Buckets>,
+    pub(super) fuel: Family<FunctionLabels, Histogram, HistogramBuckets>,
     /// Seconds from instantiation to result.
-    pub(super) duration: Family<FunctionLabels, Histogram, Buckets>,
+    pub(super) duration: Family<FunctionLabels, Histogram, HistogramBuckets>,
     /// Memory of the calls that have ended, in bytes.
-    pub(super) memory: Family<FunctionLabels, Histogram, Buckets>,
+    pub(super) memory: Family<FunctionLabels, Histogram, HistogramBuckets>,
     /// The most memory that any call used, in bytes.
     pub(super) memory_peak: Family<FunctionLabels, Gauge<u64, AtomicU64>>,
     /// Calls that ended in a trap.
@@ -77,7 +77,7 @@ pub struct Metrics {
     /// Guests that failed where the one before them did not, and lost their place to it.
     pub(super) rollbacks: Family<WorldLabels, Counter>,
     /// Seconds that jobs waited for a thread.
-    pub(super) queue_wait: Family<LaneLabels, Histogram, Buckets>,
+    pub(super) queue_wait: Family<LaneLabels, Histogram, HistogramBuckets>,
     /// Jobs that got no thread.
     pub(super) refused: Family<LaneLabels, Counter>,
     /// Jobs that wait for a thread now.
@@ -85,22 +85,22 @@ pub struct Metrics {
     /// Jobs that hold a thread now.
     pub(super) running: Family<LaneLabels, Gauge>,
     /// Instances that exist now.
-    pub(super) live: Arc<Gauge>,
+    pub(super) live_instances: Arc<Gauge>,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        let fuel = Buckets {
+        let fuel = HistogramBuckets {
             first: 1e5,
             factor: 4.0,
             count: 9,
         };
-        let bytes = Buckets {
+        let bytes = HistogramBuckets {
             first: 65_536.0,
             factor: 2.0,
             count: 13,
         };
-        let seconds = Buckets {
+        let seconds = HistogramBuckets {
             first: 50e-6,
             factor: 4.0,
             count: 9,
@@ -118,7 +118,7 @@ impl Default for Metrics {
             refused: Family::default(),
             waiting: Family::default(),
             running: Family::default(),
-            live: Arc::default(),
+            live_instances: Arc::default(),
         }
     }
 }
@@ -186,7 +186,7 @@ impl Metrics {
         registry.register(
             "svc_guest_instances",
             "Instances of guests that exist",
-            (*self.live).clone(),
+            (*self.live_instances).clone(),
         );
         self.register_lanes(registry);
     }
@@ -215,7 +215,7 @@ impl Metrics {
     }
 
     /// Counts a call that has ended; `trapped` when its instance is spoilt.
-    pub(super) fn call(
+    pub(super) fn record_call(
         &self,
         function: &'static str,
         outcome: &'static str,
@@ -263,8 +263,8 @@ mod tests {
             duration: Duration::from_millis(2),
             ..CallUsage::default()
         };
-        metrics.call("render", "ok", false, used(4096));
-        metrics.call("render", "fuel", true, used(2048));
+        metrics.record_call("render", "ok", false, used(4096));
+        metrics.record_call("render", "fuel", true, used(2048));
         let mut registry = Registry::default();
         metrics.register(&mut registry);
         let mut text = String::new();

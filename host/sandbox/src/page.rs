@@ -59,7 +59,7 @@ pub struct UndrawnDiagram {
 
 /// A finished page.
 #[derive(Clone, Debug)]
-pub struct Rendered {
+pub struct RenderedPage {
     /// A complete HTML5 document.
     pub html: Bytes,
     /// Title of the page: the one that it was given, its content's, or its name.
@@ -76,7 +76,7 @@ pub struct Rendered {
 
 /// A place in a page's source.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct SourcePlace {
+pub struct SourcePosition {
     /// From 1.
     pub line: u32,
     /// From 1, in characters.
@@ -89,7 +89,7 @@ pub struct Malformed {
     /// One sentence.
     pub message: String,
     /// Where, if the guest knows.
-    pub place: Option<SourcePlace>,
+    pub place: Option<SourcePosition>,
 }
 
 impl fmt::Display for Malformed {

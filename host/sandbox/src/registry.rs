@@ -1,6 +1,6 @@
 //! The guests that serve: loaded in the background, checked before they serve, replaced while calls run.
 //!
-//! The components built into the host serve unless an operator chose others ([`Choices`]). One that cannot serve is named in the
+//! The components built into the host serve unless an operator chose others ([`GuestChoices`]). One that cannot serve is named in the
 //! log, and the next of the choice serves in its place. Code is loaded and checked on the thread that applies a choice; what
 //! calls see is one pointer that changes.
 
@@ -15,30 +15,30 @@ use anyhow::Context as _;
 use wasmtime::Store;
 use wasmtime::component::{Component, InstancePre};
 
-use super::FirstCode;
-use super::admission::{check_imports, read};
+use super::StartupCode;
+use super::admission::{check_imports, read_component};
 use super::bindings::gate::GatePre;
 use super::cache::{Cache, Compiler, Tier};
-use super::choice::{Choice, Choices, Origin};
+use super::choice::{GuestChoice, GuestChoices, GuestOrigin};
 use super::engine::GuestEngine;
 use super::interface::Interface;
 use super::metrics::{Metrics, WorldLabels};
-use super::preparing::{Preparing, Progress};
-use super::slot::{Guest, GuestCode, Slot};
+use super::compilation::{CompilationProgress, GuestCompilation};
+use super::slot::{LoadedGuest, GuestCode, GuestSlot};
 use super::values::{GuestDigest, World};
 use super::versions::Renderer;
 use super::wasi::CallState;
 use svc_base::threads::lower_priority;
 
-static RENDER: &[u8] = include_bytes!(env!("SVC_GUEST_RENDER"));
-static GATE: &[u8] = include_bytes!(env!("SVC_GUEST_GATE"));
+static RENDER_COMPONENT: &[u8] = include_bytes!(env!("SVC_GUEST_RENDER"));
+static GATE_COMPONENT: &[u8] = include_bytes!(env!("SVC_GUEST_GATE"));
 
 /// The component of a world that is built into the host.
 #[must_use]
 pub fn built_in(world: World) -> &'static [u8] {
     match world {
-        World::Render => RENDER,
-        World::Gate => GATE,
+        World::Render => RENDER_COMPONENT,
+        World::Gate => GATE_COMPONENT,
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) trait GuestWorld: Sized + Send + Sync + 'static {
     fn probe(&self, store: &mut Store<CallState>) -> wasmtime::Result<()>;
 
     /// Where its guest is.
-    fn slot(registry: &Registry) -> &Slot<Self>;
+    fn slot(registry: &Registry) -> &GuestSlot<Self>;
 }
 
 impl GuestWorld for Renderer {
@@ -75,7 +75,7 @@ impl GuestWorld for Renderer {
         self.instantiate(store).map(drop)
     }
 
-    fn slot(registry: &Registry) -> &Slot<Self> {
+    fn slot(registry: &Registry) -> &GuestSlot<Self> {
         &registry.render
     }
 }
@@ -95,7 +95,7 @@ impl GuestWorld for GatePre<CallState> {
         self.instantiate(store).map(drop)
     }
 
-    fn slot(registry: &Registry) -> &Slot<Self> {
+    fn slot(registry: &Registry) -> &GuestSlot<Self> {
         &registry.gate
     }
 }
@@ -105,7 +105,7 @@ impl GuestWorld for GatePre<CallState> {
 /// # Errors
 ///
 /// It imports what guests are not given, lacks the world's exports, or cannot be instantiated.
-pub(super) fn prepare<W: GuestWorld>(
+pub(super) fn prepare_guest<W: GuestWorld>(
     engine: &GuestEngine,
     component: &Component,
 ) -> anyhow::Result<W> {
@@ -124,11 +124,11 @@ pub(super) fn prepare<W: GuestWorld>(
 }
 
 /// Makes the engine of baseline code, or returns the one that was made.
-type MakeEngine<'m> = &'m dyn Fn() -> Option<Arc<GuestEngine>>;
+type MakeBaselineEngine<'m> = &'m dyn Fn() -> Option<Arc<GuestEngine>>;
 
 /// Result of a choice.
 #[derive(Clone, Debug, Default)]
-pub struct Applied {
+pub struct AppliedChoice {
     /// Which guest serves.
     pub serves: Option<GuestDigest>,
     /// Why those before it in the choice do not.
@@ -139,40 +139,40 @@ pub struct Applied {
 pub(super) struct Registry {
     /// Runs optimised code.
     engine: Arc<GuestEngine>,
-    first_code: FirstCode,
-    progress: Progress,
+    startup_code: StartupCode,
+    progress: CompilationProgress,
     cache: Cache,
     metrics: Metrics,
     stopped: AtomicBool,
-    pub(super) render: Slot<Renderer>,
-    pub(super) gate: Slot<GatePre<CallState>>,
+    pub(super) render: GuestSlot<Renderer>,
+    pub(super) gate: GuestSlot<GatePre<CallState>>,
 }
 
 impl Registry {
     /// No guests yet.
     pub(super) fn new(
         engine: Arc<GuestEngine>,
-        first_code: FirstCode,
+        startup_code: StartupCode,
         cache: Cache,
         metrics: Metrics,
     ) -> Self {
         Self {
             engine,
-            first_code,
-            progress: Progress::default(),
+            startup_code,
+            progress: CompilationProgress::default(),
             cache,
             metrics,
             stopped: AtomicBool::new(false),
-            render: Slot::new(),
-            gate: Slot::new(),
+            render: GuestSlot::new(),
+            gate: GuestSlot::new(),
         }
     }
 
     /// Loads what is chosen to serve; what serves goes on until then. Blocks, for as long as compiling takes where it has to.
     ///
     /// It does not wait for guests that stand by: applying the choices again loads them.
-    pub(super) fn load(&self, choices: &Choices) {
-        let first = |choice: &Choice| Choice {
+    pub(super) fn load(&self, choices: &GuestChoices) {
+        let first = |choice: &GuestChoice| GuestChoice {
             on_trial: false,
             ..choice.clone()
         };
@@ -186,7 +186,7 @@ impl Registry {
     /// Makes the engine of baseline code; `None` where the first code is to be optimised, or the processor has no baseline compiler
     /// that is supported.
     fn baseline_engine(&self) -> Option<Arc<GuestEngine>> {
-        if self.first_code == FirstCode::Optimised || !cfg!(target_arch = "x86_64") {
+        if self.startup_code == StartupCode::Optimised || !cfg!(target_arch = "x86_64") {
             return None;
         }
         let made = self.engine.with_tier(Tier::Baseline);
@@ -202,10 +202,10 @@ impl Registry {
 
     /// Whether a guest serves with baseline code that is to be replaced.
     pub(super) fn has_baseline_code(&self) -> bool {
-        fn of<W: GuestWorld>(slot: &Slot<W>) -> bool {
-            slot.known().iter().any(is_baseline)
+        fn of<W: GuestWorld>(slot: &GuestSlot<W>) -> bool {
+            slot.loaded_guests().iter().any(is_baseline)
         }
-        self.first_code == FirstCode::Baseline && (of(&self.render) || of(&self.gate))
+        self.startup_code == StartupCode::Baseline && (of(&self.render) || of(&self.gate))
     }
 
     /// Compiles optimised code for guests that serve with baseline code, and has them go on with it. Blocks, at a low priority.
@@ -223,20 +223,20 @@ impl Registry {
         }
     }
 
-    fn optimise_guest<W: GuestWorld>(&self, slot: &Slot<W>) -> anyhow::Result<()> {
-        let guest = slot.known().into_iter().find(is_baseline);
+    fn optimise_guest<W: GuestWorld>(&self, slot: &GuestSlot<W>) -> anyhow::Result<()> {
+        let guest = slot.loaded_guests().into_iter().find(is_baseline);
         let Some(guest) = guest.filter(|_| !self.stopped.load(Ordering::Relaxed)) else {
             return Ok(());
         };
         let component = built_in(W::WORLD);
-        let background = self.engine.background()?;
+        let background = self.engine.background_compiler_engine()?;
         let compiler = Compiler {
-            compiles: &background,
+            compiling_engine: &background,
             ..self.engine.compiler()
         };
         let compiled = self.cache.load(&compiler, component)?;
         let optimised = GuestCode {
-            world: prepare(&self.engine, &compiled)?,
+            world: prepare_guest(&self.engine, &compiled)?,
             engine: Arc::clone(&self.engine),
         };
         let baseline = guest.code();
@@ -247,12 +247,12 @@ impl Registry {
     }
 
     /// Returns what is being compiled now.
-    pub(super) fn preparing(&self) -> Option<Preparing> {
+    pub(super) fn compilation(&self) -> Option<GuestCompilation> {
         self.progress.now()
     }
 
     /// Applies the choice for one world.
-    pub(super) fn apply(&self, world: World, choice: &Choice) -> Applied {
+    pub(super) fn apply(&self, world: World, choice: &GuestChoice) -> AppliedChoice {
         match world {
             World::Render => self.apply_to(&self.render, choice, None),
             World::Gate => self.apply_to(&self.gate, choice, None),
@@ -265,26 +265,26 @@ impl Registry {
     }
 
     /// Whether both worlds are served.
-    pub(super) fn loaded(&self) -> bool {
-        self.gate.loaded() && self.render.loaded()
+    pub(super) fn is_loaded(&self) -> bool {
+        self.gate.is_loaded() && self.render.is_loaded()
     }
 
     /// Applies a choice; `baseline` makes the engine of the first code where nothing serves yet.
     fn apply_to<W: GuestWorld>(
         &self,
-        slot: &Slot<W>,
-        choice: &Choice,
-        baseline: Option<MakeEngine<'_>>,
-    ) -> Applied {
-        let known = slot.known();
-        let mut applied = Applied::default();
+        slot: &GuestSlot<W>,
+        choice: &GuestChoice,
+        baseline: Option<MakeBaselineEngine<'_>>,
+    ) -> AppliedChoice {
+        let known = slot.loaded_guests();
+        let mut applied = AppliedChoice::default();
         let mut left = choice.origins.iter();
         let mut found = None;
         for origin in left.by_ref() {
             if self.stopped.load(Ordering::Relaxed) {
                 return applied;
             }
-            match self.guest::<W>(origin, &known, baseline) {
+            match self.load_guest::<W>(origin, &known, baseline) {
                 Ok(guest) => {
                     found = Some((origin, guest));
                     break;
@@ -296,13 +296,13 @@ impl Registry {
             }
         }
         let Some((origin, guest)) = found else {
-            slot.fail(&applied.failures.join("; "));
+            slot.mark_failed(&applied.failures.join("; "));
             return applied;
         };
         applied.serves = Some(guest.digest);
         let was = slot.digest();
         // Until the one that stands by is loaded, one that is loaded already does: never one that has just lost its place.
-        let chosen = |digest: &GuestDigest| left.clone().any(|origin| origin.is(W::WORLD, digest));
+        let chosen = |digest: &GuestDigest| left.clone().any(|origin| origin.has(W::WORLD, digest));
         let next = known
             .into_iter()
             .find(|known| choice.on_trial && known.digest != guest.digest && chosen(&known.digest));
@@ -322,24 +322,24 @@ impl Registry {
             }
         }
         if choice.on_trial {
-            let known = slot.known();
+            let known = slot.loaded_guests();
             let before = left
-                .filter_map(|origin| self.guest::<W>(origin, &known, None).ok())
+                .filter_map(|origin| self.load_guest::<W>(origin, &known, None).ok())
                 .find(|before| before.digest != guest.digest);
-            slot.stand_by(&guest, before);
+            slot.set_standby(&guest, before);
         }
         applied
     }
 
     /// A guest of an origin: one that is loaded, or loaded now.
-    fn guest<W: GuestWorld>(
+    fn load_guest<W: GuestWorld>(
         &self,
-        origin: &Origin,
-        known: &[Arc<Guest<W>>],
-        baseline: Option<MakeEngine<'_>>,
-    ) -> anyhow::Result<Arc<Guest<W>>> {
+        origin: &GuestOrigin,
+        known: &[Arc<LoadedGuest<W>>],
+        baseline: Option<MakeBaselineEngine<'_>>,
+    ) -> anyhow::Result<Arc<LoadedGuest<W>>> {
         let loaded = |digest: &GuestDigest| known.iter().find(|guest| guest.digest == *digest);
-        if let Origin::File {
+        if let GuestOrigin::File {
             digest: Some(digest),
             ..
         } = origin
@@ -349,7 +349,7 @@ impl Registry {
         }
         let bytes = origin.read(W::WORLD)?;
         let digest = GuestDigest::of(&bytes);
-        if let Origin::File {
+        if let GuestOrigin::File {
             digest: Some(wanted),
             ..
         } = origin
@@ -363,32 +363,32 @@ impl Registry {
             return Ok(Arc::clone(guest));
         }
         let first = match (origin, baseline) {
-            (Origin::BuiltIn, Some(make)) => self.baseline_code(&bytes, make),
+            (GuestOrigin::BuiltIn, Some(make)) => self.baseline_code(&bytes, make),
             // Only this program's own components are run by the baseline compiler, which is the younger of the two.
             _ => None,
         };
         let code = match first {
             Some(code) => code,
             None => GuestCode {
-                world: self.admit(&bytes)?,
+                world: self.prepare_component(&bytes)?,
                 engine: Arc::clone(&self.engine),
             },
         };
-        Ok(Arc::new(Guest::new(digest, code)?))
+        Ok(Arc::new(LoadedGuest::new(digest, code)?))
     }
 
     /// Returns baseline code of a component; `None` where the cache has optimised code, or there is no baseline compiler.
     fn baseline_code<W: GuestWorld>(
         &self,
         bytes: &[u8],
-        make: MakeEngine<'_>,
+        make: MakeBaselineEngine<'_>,
     ) -> Option<GuestCode<W>> {
-        let is_only = self.first_code == FirstCode::BaselineOnly;
+        let is_only = self.startup_code == StartupCode::BaselineOnly;
         if !is_only && self.cache.find(&self.engine.compiler(), bytes).is_some() {
             return None;
         }
         let engine = make()?;
-        match self.compiled(&engine, bytes) {
+        match self.compile_or_load(&engine, bytes) {
             Ok(world) => Some(GuestCode { engine, world }),
             Err(error) => {
                 tracing::warn!(guest = %W::WORLD, error = format!("{error:#}"), "there is no baseline code: publishing waits for optimised code");
@@ -401,40 +401,40 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// It is no component, or [`prepare`] refuses it.
-    pub(super) fn admit<W: GuestWorld>(&self, bytes: &[u8]) -> anyhow::Result<W> {
-        self.compiled(&self.engine, bytes)
+    /// It is no component, or [`prepare_guest`] refuses it.
+    pub(super) fn prepare_component<W: GuestWorld>(&self, bytes: &[u8]) -> anyhow::Result<W> {
+        self.compile_or_load(&self.engine, bytes)
     }
 
     /// Compiles a component with an engine, or finds it compiled, and reports how far that is.
-    fn compiled<W: GuestWorld>(&self, engine: &GuestEngine, bytes: &[u8]) -> anyhow::Result<W> {
+    fn compile_or_load<W: GuestWorld>(&self, engine: &GuestEngine, bytes: &[u8]) -> anyhow::Result<W> {
         let compiler = engine.compiler();
         let component = match self.cache.find(&compiler, bytes) {
             Some(found) => found,
             None => {
                 let compile = || self.cache.load(&compiler, bytes);
                 self.progress
-                    .during(W::WORLD, bytes.len() as u64, compile)?
+                    .track(W::WORLD, bytes.len() as u64, compile)?
             }
         };
-        prepare(engine, &component)
+        prepare_guest(engine, &component)
     }
 }
 
-fn is_baseline<W>(guest: &Arc<Guest<W>>) -> bool {
+fn is_baseline<W>(guest: &Arc<LoadedGuest<W>>) -> bool {
     guest.code().engine.tier() == Tier::Baseline
 }
 
-impl Origin {
+impl GuestOrigin {
     fn read(&self, world: World) -> anyhow::Result<Cow<'static, [u8]>> {
         match self {
             Self::BuiltIn => Ok(Cow::Borrowed(built_in(world))),
-            Self::File { path, .. } => read(path).map(Cow::Owned),
+            Self::File { path, .. } => read_component(path).map(Cow::Owned),
         }
     }
 
     /// Whether the component of a digest comes from here.
-    fn is(&self, world: World, digest: &GuestDigest) -> bool {
+    fn has(&self, world: World, digest: &GuestDigest) -> bool {
         match self {
             Self::File {
                 digest: Some(named),
@@ -456,7 +456,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for GuestOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built in"),

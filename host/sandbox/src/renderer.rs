@@ -8,34 +8,34 @@ use wasmtime::Store;
 use super::Inner;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
-use super::drawings::{note, spans, splice};
+use super::drawings::{diagram_spans, splice, undrawn_note};
 use super::engine::{self, CallFailure, Function};
-use super::flow::{Class, Flow};
+use super::flow::{FlowClass, Flow};
 use super::lane::{Busy, StopSignal};
 use super::limits::PageLimits;
 use super::metrics::CallUsage;
-use super::slot::{Guest, NotReady};
-use super::trial::{Attempt, End, settle};
+use super::slot::{LoadedGuest, NotReady};
+use super::trial::{GuestAttempt, AttemptEnd, resolve_attempt};
 use super::values::{
-    Budget, Malformed, RenderFailure, Rendered, Source, SourcePlace, UndrawnDiagram,
+    Budget, Malformed, RenderFailure, RenderedPage, Source, SourcePosition, UndrawnDiagram,
 };
 use super::versions::Renderer;
 use super::wasi::CallState;
 use svc_sources::ContentType;
 
 /// How many diagrams of a page are drawn; further ones show their source.
-pub const DIAGRAMS: usize = 20;
+pub const MAX_DIAGRAMS: usize = 20;
 
 /// The largest diagram that is drawn, in bytes of its source.
-pub const DIAGRAM_BYTES: usize = 50 << 10;
+pub const MAX_DIAGRAM_BYTES: usize = 50 << 10;
 
 /// Message for a diagram that the guest does not draw.
-const UNSUPPORTED: &str = "Diagrams of this kind are not drawn here.";
+const UNSUPPORTED_DIAGRAM: &str = "Diagrams of this kind are not drawn here.";
 
 /// How much of a guest's message to an author is passed on, in characters.
-pub(super) const MESSAGE_CHARS: usize = 1000;
+pub(super) const MAX_MESSAGE_CHARS: usize = 1000;
 
-type RenderGuest = Arc<Guest<Renderer>>;
+type RenderGuest = Arc<LoadedGuest<Renderer>>;
 
 impl From<Busy> for RenderFailure {
     fn from(_: Busy) -> Self {
@@ -63,47 +63,47 @@ impl From<NotReady> for RenderFailure {
 }
 
 /// Renders a page with the guest that serves now, whatever is installed meanwhile, or with the one before it where that one is the better.
-pub(super) async fn render(inner: &Inner, source: Source) -> Result<Rendered, RenderFailure> {
+pub(super) async fn render(inner: &Inner, source: Source) -> Result<RenderedPage, RenderFailure> {
     let is_diagram = source.content_type == ContentType::Mermaid;
-    if is_diagram && source.text.len() > DIAGRAM_BYTES {
+    if is_diagram && source.text.len() > MAX_DIAGRAM_BYTES {
         return Err(RenderFailure::Budget(Budget::SourceBytes));
     }
     let serving = inner.registry.render.serving().await?;
     let source = Arc::new(source);
-    let first = attempt(inner, Arc::clone(&serving.guest), Arc::clone(&source)).await;
-    let again = |guest| attempt(inner, guest, source);
-    settle(inner, &serving, first, again).await
+    let first = render_with_guest(inner, Arc::clone(&serving.guest), Arc::clone(&source)).await;
+    let again = |guest| render_with_guest(inner, guest, source);
+    resolve_attempt(inner, &serving, first, again).await
 }
 
 /// Has one guest render a source: the page with its diagrams.
-async fn attempt(
+async fn render_with_guest(
     inner: &Inner,
     guest: RenderGuest,
     source: Arc<Source>,
-) -> Attempt<Result<Rendered, RenderFailure>> {
+) -> GuestAttempt<Result<RenderedPage, RenderFailure>> {
     let page = inner.engine.page_limits();
-    let mut calls = Calls {
+    let mut calls = PageCalls {
         inner,
         guest,
         left: match Flow::current().class() {
-            Class::Preview => page.of_preview(),
+            FlowClass::Preview => page.for_preview(),
             _ => page,
         },
-        end: End::Answered,
+        end: AttemptEnd::Answered,
         used: CallUsage::default(),
     };
-    let outcome = calls.page(&source).await;
-    if calls.end == End::Answered {
+    let outcome = calls.render_page(&source).await;
+    if calls.end == AttemptEnd::Answered {
         match outcome {
             Err(RenderFailure::Broken(_)) => {
                 calls.guest.tally.count_rejected();
-                calls.end = End::Broken;
+                calls.end = AttemptEnd::Broken;
             }
-            Err(RenderFailure::Unsupported(_)) => calls.end = End::Unsupported,
+            Err(RenderFailure::Unsupported(_)) => calls.end = AttemptEnd::Unsupported,
             _ => {}
         }
     }
-    Attempt {
+    GuestAttempt {
         outcome,
         end: calls.end,
         used: calls.used,
@@ -111,22 +111,22 @@ async fn attempt(
 }
 
 /// The calls of one guest that make one page.
-struct Calls<'a> {
+struct PageCalls<'a> {
     inner: &'a Inner,
     guest: RenderGuest,
     /// Rest of the page's budget.
     left: PageLimits,
     /// End of the first call that failed. The page can be whole all the same, where that call drew a diagram.
-    end: End,
+    end: AttemptEnd,
     used: CallUsage,
 }
 
-impl Calls<'_> {
-    async fn page(&mut self, source: &Arc<Source>) -> Result<Rendered, RenderFailure> {
+impl PageCalls<'_> {
+    async fn render_page(&mut self, source: &Arc<Source>) -> Result<RenderedPage, RenderFailure> {
         let rendered = self.call_render(source).await?;
         let page = rendered.map_err(|error| match error {
             types::RenderError::Malformed(malformed) => {
-                RenderFailure::Malformed(self::malformed(malformed))
+                RenderFailure::Malformed(malformed_from_wit(malformed))
             }
             types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
             types::RenderError::Unsupported => RenderFailure::Unsupported(source.content_type),
@@ -136,7 +136,7 @@ impl Calls<'_> {
             diagrams,
             title,
         } = page;
-        let spans = spans(&html, &diagrams)?;
+        let spans = diagram_spans(&html, &diagrams)?;
         // The least that the page will have: what is drawn stands where its source does.
         let replaced: usize = spans.iter().map(|span| span.len()).sum();
         let mut least = html.len() - replaced;
@@ -147,14 +147,14 @@ impl Calls<'_> {
         bounded(least)?;
         let (mut pieces, mut undrawn) = (Vec::new(), Vec::new());
         for (number, (diagram, span)) in (0..).zip(diagrams.into_iter().zip(spans)) {
-            match self.drawing(source, diagram, number).await? {
+            match self.draw_or_explain(source, diagram, number).await? {
                 Ok(svg) => {
                     least += svg.len();
                     bounded(least)?;
                     pieces.push((span, svg));
                 }
                 Err(why) => {
-                    pieces.push((span.start..span.start, note(&why)));
+                    pieces.push((span.start..span.start, undrawn_note(&why)));
                     undrawn.push(why);
                 }
             }
@@ -165,7 +165,7 @@ impl Calls<'_> {
         if html.len() > source.page_bytes {
             return Err(RenderFailure::Budget(Budget::PageBytes));
         }
-        Ok(Rendered {
+        Ok(RenderedPage {
             html: Bytes::from(html),
             title: title.filter(|title| !title.is_empty()),
             fuel: self.used.fuel,
@@ -176,7 +176,7 @@ impl Calls<'_> {
     }
 
     /// A diagram's drawing, or why a page of text shows its source instead. A page that is one diagram fails with it.
-    async fn drawing(
+    async fn draw_or_explain(
         &mut self,
         source: &Source,
         diagram: types::Diagram,
@@ -184,15 +184,15 @@ impl Calls<'_> {
     ) -> Result<Result<String, UndrawnDiagram>, RenderFailure> {
         let undrawn = |reason: String, line| Ok(Err(UndrawnDiagram { reason, line }));
         let first = diagram.line;
-        let Some(number) = u32::try_from(number).ok().filter(|_| number < DIAGRAMS) else {
+        let Some(number) = u32::try_from(number).ok().filter(|_| number < MAX_DIAGRAMS) else {
             return undrawn(
-                format!("A page has at most {DIAGRAMS} diagrams that are drawn."),
+                format!("A page has at most {MAX_DIAGRAMS} diagrams that are drawn."),
                 first,
             );
         };
-        let drawing = if diagram.text.len() > DIAGRAM_BYTES {
+        let drawing = if diagram.text.len() > MAX_DIAGRAM_BYTES {
             Err(RenderFailure::Budget(Budget::SourceBytes))
-        } else if let Some(budget) = self.left.spent() {
+        } else if let Some(budget) = self.left.exhausted() {
             Err(RenderFailure::Budget(budget))
         } else {
             self.draw(diagram.text, number).await
@@ -200,14 +200,14 @@ impl Calls<'_> {
         let is_diagram = source.content_type == ContentType::Mermaid;
         match drawing {
             Ok(Some(svg)) => Ok(Ok(svg)),
-            Ok(None) if is_diagram => undrawn(UNSUPPORTED.to_owned(), first),
+            Ok(None) if is_diagram => undrawn(UNSUPPORTED_DIAGRAM.to_owned(), first),
             Err(
                 failure @ (RenderFailure::Busy
                 | RenderFailure::Preparing
                 | RenderFailure::Unsupported(_)),
             ) => Err(failure),
             Err(failure) if is_diagram => Err(failure),
-            Ok(None) => undrawn(UNSUPPORTED.to_owned(), first),
+            Ok(None) => undrawn(UNSUPPORTED_DIAGRAM.to_owned(), first),
             // A page of text with a diagram's source in it is still a page.
             Err(RenderFailure::Malformed(malformed)) => {
                 let below = malformed
@@ -215,7 +215,7 @@ impl Calls<'_> {
                     .map_or(0, |place| place.line.saturating_sub(1));
                 undrawn(malformed.message, first.saturating_add(below))
             }
-            Err(RenderFailure::Budget(budget)) if self.left.spent() == Some(budget) => undrawn(
+            Err(RenderFailure::Budget(budget)) if self.left.exhausted() == Some(budget) => undrawn(
                 format!(
                     "The page has used up its budget of {budget}: use fewer or smaller diagrams."
                 ),
@@ -243,7 +243,7 @@ impl Calls<'_> {
     ) -> Result<Result<wit::Page, types::RenderError>, RenderFailure> {
         let source = Arc::clone(source);
         self.call(Function::Render, move |world, store| {
-            let source = sent(&source);
+            let source = source_to_wit(&source);
             let world = world.instantiate(&mut *store)?;
             world.render(store, &source)
         })
@@ -261,7 +261,7 @@ impl Calls<'_> {
             Ok(svg) => Ok(Some(svg)),
             Err(types::DrawError::Unsupported) => Ok(None),
             Err(types::DrawError::Malformed(malformed)) => {
-                Err(RenderFailure::Malformed(self::malformed(malformed)))
+                Err(RenderFailure::Malformed(malformed_from_wit(malformed)))
             }
             Err(types::DrawError::TooLarge(_)) => Err(RenderFailure::Budget(Budget::SourceBytes)),
             Err(types::DrawError::TooComplex) => Err(RenderFailure::Budget(Budget::Parts)),
@@ -275,7 +275,7 @@ impl Calls<'_> {
         body: impl FnOnce(&Renderer, &mut Store<CallState>) -> wasmtime::Result<T> + Send + 'static,
     ) -> Result<T, RenderFailure> {
         let guest = Arc::clone(&self.guest);
-        let span = engine::span(function, guest.digest);
+        let span = engine::call_span(function, guest.digest);
         let allowance = self
             .left
             .allowance(*self.inner.engine.limits(function.world()));
@@ -291,7 +291,7 @@ impl Calls<'_> {
         let called = match self.inner.pages.run(job).await {
             Ok(called) => called,
             Err(busy) => {
-                self.end = End::Busy;
+                self.end = AttemptEnd::Busy;
                 return Err(busy.into());
             }
         };
@@ -301,8 +301,8 @@ impl Calls<'_> {
         self.used.duration += called.used.duration;
         self.used.processor += called.used.processor;
         called.outcome.map_err(|failure| {
-            if self.end == End::Answered {
-                self.end = End::from(&failure);
+            if self.end == AttemptEnd::Answered {
+                self.end = AttemptEnd::from(&failure);
             }
             failure.into()
         })
@@ -310,7 +310,7 @@ impl Calls<'_> {
 }
 
 /// A source as the guest is given it.
-pub(super) fn sent(source: &Source) -> types::Source {
+pub(super) fn source_to_wit(source: &Source) -> types::Source {
     types::Source {
         content_type: source.content_type.as_str().to_owned(),
         title: source.title.clone(),
@@ -331,10 +331,10 @@ pub(super) fn sent(source: &Source) -> types::Source {
 }
 
 /// Reads a guest's message about a source, cut to a reasonable length.
-fn malformed(malformed: types::Malformed) -> Malformed {
+fn malformed_from_wit(malformed: types::Malformed) -> Malformed {
     Malformed {
-        message: shortened(malformed.message),
-        place: malformed.place.map(|place| SourcePlace {
+        message: truncate_message(malformed.message),
+        place: malformed.place.map(|place| SourcePosition {
             line: place.line,
             column: place.column,
         }),
@@ -342,8 +342,8 @@ fn malformed(malformed: types::Malformed) -> Malformed {
 }
 
 /// A message to an author, cut where a guest has gone on too long.
-pub(super) fn shortened(mut message: String) -> String {
-    if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS) {
+pub(super) fn truncate_message(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS) {
         message.truncate(end);
     }
     message
@@ -355,8 +355,8 @@ mod tests {
 
     #[test]
     fn a_long_message_is_cut_between_characters() {
-        assert_eq!(shortened("short".to_owned()), "short");
-        let long = shortened("é".repeat(5000));
-        assert_eq!(long.chars().count(), MESSAGE_CHARS);
+        assert_eq!(truncate_message("short".to_owned()), "short");
+        let long = truncate_message("é".repeat(5000));
+        assert_eq!(long.chars().count(), MAX_MESSAGE_CHARS);
     }
 }

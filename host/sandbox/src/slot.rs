@@ -7,14 +7,14 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::watch;
 
 use super::engine::GuestEngine;
-use super::tally::{Tally, Usage};
+use super::tally::{Tally, GuestUsage};
 use super::values::GuestDigest;
 
 /// How long a caller waits for the guests at the start.
-const LOADING: Duration = Duration::from_secs(60);
+const LOADING_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A guest that is loaded.
-pub(super) struct Guest<W> {
+pub(super) struct LoadedGuest<W> {
     code: ArcSwap<GuestCode<W>>,
     pub(super) digest: GuestDigest,
     /// Counters of the guest's calls.
@@ -28,7 +28,7 @@ pub(super) struct GuestCode<W> {
     pub(super) world: W,
 }
 
-impl<W> Guest<W> {
+impl<W> LoadedGuest<W> {
     pub(super) fn new(digest: GuestDigest, code: GuestCode<W>) -> anyhow::Result<Self> {
         Ok(Self {
             code: ArcSwap::from_pointee(code),
@@ -49,10 +49,10 @@ impl<W> Guest<W> {
 }
 
 /// Guest that answers calls.
-pub(super) struct Serving<W> {
-    pub(super) guest: Arc<Guest<W>>,
+pub(super) struct ServingGuest<W> {
+    pub(super) guest: Arc<LoadedGuest<W>>,
     /// Guest that is asked where this one fails, for as long as it is on trial.
-    pub(super) before: Option<Arc<Guest<W>>>,
+    pub(super) standby: Option<Arc<LoadedGuest<W>>>,
 }
 
 /// Why there is no guest to call.
@@ -65,49 +65,49 @@ pub(super) enum NotReady {
 }
 
 #[derive(Clone, Debug)]
-enum Progress {
+enum LoadState {
     Loading,
     Loaded,
     Failed(Arc<str>),
 }
 
 /// The guest of one world. Calls hold the guest that they began with; a new one serves the calls that come after.
-pub(super) struct Slot<W> {
-    current: ArcSwapOption<Serving<W>>,
-    progress: watch::Sender<Progress>,
+pub(super) struct GuestSlot<W> {
+    current: ArcSwapOption<ServingGuest<W>>,
+    progress: watch::Sender<LoadState>,
 }
 
-impl<W> Slot<W> {
+impl<W> GuestSlot<W> {
     pub(super) fn new() -> Self {
         Self {
             current: ArcSwapOption::empty(),
-            progress: watch::Sender::new(Progress::Loading),
+            progress: watch::Sender::new(LoadState::Loading),
         }
     }
 
     /// Returns the guest that serves; waits until there is one.
-    pub(super) async fn serving(&self) -> Result<Arc<Serving<W>>, NotReady> {
-        if let Some(serving) = self.now() {
+    pub(super) async fn serving(&self) -> Result<Arc<ServingGuest<W>>, NotReady> {
+        if let Some(serving) = self.current() {
             return Ok(serving);
         }
         let mut progress = self.progress.subscribe();
-        let known = progress.wait_for(|now| !matches!(now, Progress::Loading));
-        let known = match tokio::time::timeout(LOADING, known).await {
+        let known = progress.wait_for(|now| !matches!(now, LoadState::Loading));
+        let known = match tokio::time::timeout(LOADING_TIMEOUT, known).await {
             Err(_) | Ok(Err(_)) => return Err(NotReady::Loading),
             Ok(Ok(known)) => known.clone(),
         };
-        if let Progress::Failed(why) = known {
+        if let LoadState::Failed(why) = known {
             return Err(NotReady::Failed(anyhow::anyhow!("{why}")));
         }
-        self.now().ok_or(NotReady::Loading)
+        self.current().ok_or(NotReady::Loading)
     }
 
     /// Returns the guest that serves now.
-    pub(super) fn now(&self) -> Option<Arc<Serving<W>>> {
+    pub(super) fn current(&self) -> Option<Arc<ServingGuest<W>>> {
         self.current.load_full()
     }
 
-    pub(super) fn loaded(&self) -> bool {
+    pub(super) fn is_loaded(&self) -> bool {
         self.current.load().is_some()
     }
 
@@ -119,36 +119,36 @@ impl<W> Slot<W> {
     }
 
     /// Returns the guest that serves, and what it has used.
-    pub(super) fn usage(&self) -> Option<(GuestDigest, Usage)> {
-        let now = self.now()?;
+    pub(super) fn usage(&self) -> Option<(GuestDigest, GuestUsage)> {
+        let now = self.current()?;
         Some((now.guest.digest, now.guest.tally.usage()))
     }
 
     /// The guests that are loaded.
-    pub(super) fn known(&self) -> Vec<Arc<Guest<W>>> {
-        let serving = self.now();
+    pub(super) fn loaded_guests(&self) -> Vec<Arc<LoadedGuest<W>>> {
+        let serving = self.current();
         let both = serving.iter().flat_map(|serving| {
-            let before = serving.before.as_ref();
-            [Some(&serving.guest), before].into_iter().flatten()
+            let standby = serving.standby.as_ref();
+            [Some(&serving.guest), standby].into_iter().flatten()
         });
         both.cloned().collect()
     }
 
     /// Lets a guest serve; returns whether it is another than before.
-    pub(super) fn swap(&self, guest: Arc<Guest<W>>, before: Option<Arc<Guest<W>>>) -> bool {
+    pub(super) fn swap(&self, guest: Arc<LoadedGuest<W>>, standby: Option<Arc<LoadedGuest<W>>>) -> bool {
         let digest = guest.digest;
-        let left = self.current.swap(Some(Arc::new(Serving { guest, before })));
-        self.progress.send_replace(Progress::Loaded);
+        let left = self.current.swap(Some(Arc::new(ServingGuest { guest, standby })));
+        self.progress.send_replace(LoadState::Loaded);
         left.is_some_and(|left| left.guest.digest != digest)
     }
 
     /// Says who stands by for a guest, if that serves still.
-    pub(super) fn stand_by(&self, guest: &Arc<Guest<W>>, before: Option<Arc<Guest<W>>>) {
-        let next = Some(Arc::new(Serving {
+    pub(super) fn set_standby(&self, guest: &Arc<LoadedGuest<W>>, standby: Option<Arc<LoadedGuest<W>>>) {
+        let next = Some(Arc::new(ServingGuest {
             guest: Arc::clone(guest),
-            before,
+            standby,
         }));
-        while let Some(now) = self.now().filter(|now| Arc::ptr_eq(&now.guest, guest)) {
+        while let Some(now) = self.current().filter(|now| Arc::ptr_eq(&now.guest, guest)) {
             let found = self.current.compare_and_swap(&now, next.clone());
             if found.as_ref().is_some_and(|found| Arc::ptr_eq(found, &now)) {
                 return;
@@ -157,13 +157,13 @@ impl<W> Slot<W> {
     }
 
     /// Lets the guest that stands by serve instead, if who failed still serves; returns whether it does so now.
-    pub(super) fn fall(&self, failed: &Arc<Serving<W>>) -> bool {
-        let Some(before) = &failed.before else {
+    pub(super) fn roll_back_to_standby(&self, failed: &Arc<ServingGuest<W>>) -> bool {
+        let Some(standby) = &failed.standby else {
             return false;
         };
-        let next = Some(Arc::new(Serving {
-            guest: Arc::clone(before),
-            before: None,
+        let next = Some(Arc::new(ServingGuest {
+            guest: Arc::clone(standby),
+            standby: None,
         }));
         let found = self.current.compare_and_swap(failed, next);
         found
@@ -172,11 +172,11 @@ impl<W> Slot<W> {
     }
 
     /// Notes that nothing can be loaded. What serves goes on serving.
-    pub(super) fn fail(&self, why: &str) {
+    pub(super) fn mark_failed(&self, why: &str) {
         self.progress.send_if_modified(|progress| {
-            let waiting = !matches!(progress, Progress::Loaded);
+            let waiting = !matches!(progress, LoadState::Loaded);
             if waiting {
-                *progress = Progress::Failed(why.into());
+                *progress = LoadState::Failed(why.into());
             }
             waiting
         });

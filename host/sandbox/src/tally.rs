@@ -9,17 +9,17 @@ use super::engine::CallFailure;
 use super::metrics::CallUsage;
 
 /// Two digits of a percentile are enough to choose a budget by.
-const DIGITS: u8 = 2;
+const SIGNIFICANT_DIGITS: u8 = 2;
 
 /// Counts the calls of one guest.
 #[derive(Debug)]
-pub(super) struct Tally(Mutex<Counts>);
+pub(super) struct Tally(Mutex<TallyCounts>);
 
 #[derive(Debug)]
-struct Counts {
+struct TallyCounts {
     traps: u64,
     exhausted: u64,
-    total: Total,
+    total: CallTotals,
     fuel: Histogram<u64>,
     memory: Histogram<u64>,
     microseconds: Histogram<u64>,
@@ -27,7 +27,7 @@ struct Counts {
 
 /// Sums over all calls of a guest.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct Total {
+pub struct CallTotals {
     /// Calls that have ended.
     pub calls: u64,
     /// Fuel of the calls.
@@ -38,7 +38,7 @@ pub struct Total {
 
 /// How a number is spread over calls.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Spread {
+pub struct Percentiles {
     /// Half of the calls had no more.
     pub p50: u64,
     /// Nine of ten.
@@ -51,7 +51,7 @@ pub struct Spread {
 
 /// Work of a guest since it was loaded.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Usage {
+pub struct GuestUsage {
     /// Calls that have ended.
     pub calls: u64,
     /// Calls that failed by the guest's own fault.
@@ -59,11 +59,11 @@ pub struct Usage {
     /// Calls that ran out of a budget.
     pub exhausted: u64,
     /// Units of work.
-    pub fuel: Spread,
+    pub fuel: Percentiles,
     /// Bytes of memory.
-    pub memory_bytes: Spread,
+    pub memory_bytes: Percentiles,
     /// Time from instantiation to result.
-    pub microseconds: Spread,
+    pub microseconds: Percentiles,
 }
 
 impl Tally {
@@ -72,13 +72,13 @@ impl Tally {
     /// # Errors
     /// Never in practice: the precision is a constant that the library takes.
     pub(super) fn new() -> anyhow::Result<Self> {
-        Ok(Self(Mutex::new(Counts {
+        Ok(Self(Mutex::new(TallyCounts {
             traps: 0,
             exhausted: 0,
-            total: Total::default(),
-            fuel: Histogram::new(DIGITS)?,
-            memory: Histogram::new(DIGITS)?,
-            microseconds: Histogram::new(DIGITS)?,
+            total: CallTotals::default(),
+            fuel: Histogram::new(SIGNIFICANT_DIGITS)?,
+            memory: Histogram::new(SIGNIFICANT_DIGITS)?,
+            microseconds: Histogram::new(SIGNIFICANT_DIGITS)?,
         })))
     }
 
@@ -106,29 +106,29 @@ impl Tally {
         self.lock().traps += 1;
     }
 
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> GuestUsage {
         let counts = self.lock();
-        Usage {
+        GuestUsage {
             calls: counts.total.calls,
             traps: counts.traps,
             exhausted: counts.exhausted,
-            fuel: spread(&counts.fuel),
-            memory_bytes: spread(&counts.memory),
-            microseconds: spread(&counts.microseconds),
+            fuel: percentiles(&counts.fuel),
+            memory_bytes: percentiles(&counts.memory),
+            microseconds: percentiles(&counts.microseconds),
         }
     }
 
-    pub(super) fn total(&self) -> Total {
+    pub(super) fn total(&self) -> CallTotals {
         self.lock().total
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+    fn lock(&self) -> MutexGuard<'_, TallyCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn spread(numbers: &Histogram<u64>) -> Spread {
-    Spread {
+fn percentiles(numbers: &Histogram<u64>) -> Percentiles {
+    Percentiles {
         p50: numbers.value_at_quantile(0.5),
         p90: numbers.value_at_quantile(0.9),
         p99: numbers.value_at_quantile(0.99),
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn calls_are_counted_and_their_numbers_spread() {
         let tally = Tally::new().unwrap();
-        assert_eq!(tally.usage(), Usage::default());
+        assert_eq!(tally.usage(), GuestUsage::default());
         for number in 1..=100_u64 {
             let used = CallUsage {
                 fuel: number * 1_000_000,

@@ -14,18 +14,18 @@ use std::time::Duration;
 use super::limits::Limits;
 use super::metrics::{CallUsage, WorldLabels};
 use super::registry::GuestWorld;
-use super::slot::{Guest, Serving};
+use super::slot::{LoadedGuest, ServingGuest};
 use super::values::{Budget, GuestDigest, World};
 use super::{Inner, engine::CallFailure};
 use svc_base::Stopwatch;
 
 /// The pause after a question in vain, at least; and how many times what the question took.
-const PAUSE: Duration = Duration::from_secs(1);
-const PAUSES: u32 = 10;
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_FACTOR: u32 = 10;
 
 /// How a guest left an input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum End {
+pub(super) enum AttemptEnd {
     /// With an answer, be it that the author has to repair something.
     Answered,
     /// With a trap, or with an answer that cannot be one.
@@ -38,7 +38,7 @@ pub(super) enum End {
     Busy,
 }
 
-impl From<&CallFailure> for End {
+impl From<&CallFailure> for AttemptEnd {
     fn from(failure: &CallFailure) -> Self {
         match failure {
             CallFailure::Budget(budget) => Self::Exhausted(*budget),
@@ -50,15 +50,15 @@ impl From<&CallFailure> for End {
 
 /// Result of asking one guest, with all the calls that it took.
 #[derive(Debug)]
-pub(super) struct Attempt<T> {
+pub(super) struct GuestAttempt<T> {
     pub(super) outcome: T,
-    pub(super) end: End,
+    pub(super) end: AttemptEnd,
     pub(super) used: CallUsage,
 }
 
 /// A guest that lost its place.
 #[derive(Clone, Debug)]
-pub struct Fallen {
+pub struct RolledBackGuest {
     /// Of which world it is.
     pub world: World,
     /// Which it is.
@@ -70,63 +70,63 @@ pub struct Fallen {
 }
 
 /// How long a caller waits for a second question where the first was not answered for a reason of the guest's own.
-const WAIT: Duration = Duration::from_secs(5);
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(5);
 
 /// Second questions of both worlds, and the guests that lost their places by them.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     /// For each world those about traps, about budgets and about types, so that inputs that are too large or of a type that
     /// no guest knows, which are easy to make, do not hide a trap.
-    turns: [[Turns; 3]; 2],
-    fallen: Mutex<Vec<Fallen>>,
+    retry_gates: [[RetryGate; 3]; 2],
+    fallen: Mutex<Vec<RolledBackGuest>>,
 }
 
 /// Turns of the questions, and the time of the last question in vain.
 #[derive(Debug, Default)]
-struct Turns {
-    turn: tokio::sync::Mutex<()>,
+struct RetryGate {
+    permit: tokio::sync::Mutex<()>,
     pause: Mutex<Option<(Stopwatch, Duration)>>,
 }
 
-impl Turns {
+impl RetryGate {
     fn pause(&self) -> std::sync::MutexGuard<'_, Option<(Stopwatch, Duration)>> {
         self.pause.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Trials {
-    fn of(&self, world: World, end: End) -> &Turns {
+    fn retry_gate(&self, world: World, end: AttemptEnd) -> &RetryGate {
         let world = usize::from(world == World::Gate);
         let kind = match end {
-            End::Broken => 0,
-            End::Unsupported => 1,
+            AttemptEnd::Broken => 0,
+            AttemptEnd::Unsupported => 1,
             _ => 2,
         };
-        &self.turns[world][kind]
+        &self.retry_gates[world][kind]
     }
 
     /// A turn to ask a second question; `None` if it is not to be asked now. Traps and unknown types wait for their turn: there
     /// may be many before the first is known to be the guest's.
-    async fn turn(&self, world: World, end: End) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        let turns = self.of(world, end);
-        let turn = match end {
-            End::Broken | End::Unsupported => {
-                tokio::time::timeout(WAIT, turns.turn.lock()).await.ok()?
+    async fn acquire_retry(&self, world: World, end: AttemptEnd) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let retries = self.retry_gate(world, end);
+        let permit = match end {
+            AttemptEnd::Broken | AttemptEnd::Unsupported => {
+                tokio::time::timeout(MAX_RETRY_WAIT, retries.permit.lock()).await.ok()?
             }
-            _ => turns.turn.try_lock().ok()?,
+            _ => retries.permit.try_lock().ok()?,
         };
-        let resting = turns
+        let resting = retries
             .pause()
             .is_some_and(|(since, pause)| since.elapsed() < pause);
-        (!resting).then_some(turn)
+        (!resting).then_some(permit)
     }
 
-    fn rest(&self, world: World, end: End, took: Duration) {
-        *self.of(world, end).pause() = Some((Stopwatch::start(), PAUSE.max(took * PAUSES)));
+    fn pause_retries(&self, world: World, end: AttemptEnd, took: Duration) {
+        *self.retry_gate(world, end).pause() = Some((Stopwatch::start(), MIN_PAUSE.max(took * PAUSE_FACTOR)));
     }
 
     /// Takes the guests that lost their places since the last call of this function.
-    pub(super) fn take_fallen(&self) -> Vec<Fallen> {
+    pub(super) fn take_rolled_back(&self) -> Vec<RolledBackGuest> {
         std::mem::take(&mut *self.fallen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -134,37 +134,37 @@ impl Trials {
 /// Whether a failure is the guest's own, given what the one before needed for the same input. Two builds of one source
 /// differ a little in what they use, so that a tenant could look for an input between the two: that speaks against neither.
 /// How deep a stack became is not measured; what it took to fill it is fuel.
-fn speaks_against(end: End, used: &CallUsage, before: &CallUsage, limits: &Limits) -> bool {
+fn is_guests_fault(end: AttemptEnd, used: &CallUsage, before: &CallUsage, limits: &Limits) -> bool {
     match end {
-        End::Broken | End::Unsupported => true,
-        End::Exhausted(Budget::Fuel | Budget::Time | Budget::Stack) => {
+        AttemptEnd::Broken | AttemptEnd::Unsupported => true,
+        AttemptEnd::Exhausted(Budget::Fuel | Budget::Time | Budget::Stack) => {
             before.fuel.saturating_mul(2) <= used.fuel
         }
-        End::Exhausted(Budget::Memory) => before.memory.saturating_mul(2) <= limits.memory_bytes,
+        AttemptEnd::Exhausted(Budget::Memory) => before.memory.saturating_mul(2) <= limits.memory_bytes,
         _ => false,
     }
 }
 
 /// The outcome of an attempt, or a better one: that of the guest which stands by, if there is one and it is asked. `again` asks a guest the same.
-pub(super) async fn settle<W, T, F>(
+pub(super) async fn resolve_attempt<W, T, F>(
     inner: &Inner,
-    serving: &Arc<Serving<W>>,
-    first: Attempt<T>,
-    again: impl FnOnce(Arc<Guest<W>>) -> F,
+    serving: &Arc<ServingGuest<W>>,
+    first: GuestAttempt<T>,
+    again: impl FnOnce(Arc<LoadedGuest<W>>) -> F,
 ) -> T
 where
     W: GuestWorld,
-    F: Future<Output = Attempt<T>>,
+    F: Future<Output = GuestAttempt<T>>,
 {
-    let before = match (first.end, &serving.before) {
-        (End::Broken | End::Exhausted(_) | End::Unsupported, Some(before)) => before,
+    let before = match (first.end, &serving.standby) {
+        (AttemptEnd::Broken | AttemptEnd::Exhausted(_) | AttemptEnd::Unsupported, Some(before)) => before,
         _ => return first.outcome,
     };
-    let Some(_turn) = inner.trials.turn(W::WORLD, first.end).await else {
+    let Some(_turn) = inner.trials.acquire_retry(W::WORLD, first.end).await else {
         return first.outcome;
     };
     let slot = W::slot(&inner.registry);
-    let now = slot.now().filter(|now| !Arc::ptr_eq(now, serving));
+    let now = slot.current().filter(|now| !Arc::ptr_eq(now, serving));
     if let Some(now) = now {
         // It has lost its place meanwhile: the guest that serves now is asked as if by a new caller.
         return again(Arc::clone(&now.guest)).await.outcome;
@@ -172,27 +172,27 @@ where
     let stopwatch = Stopwatch::start();
     let second = again(Arc::clone(before)).await;
     let limits = inner.engine.limits(W::WORLD);
-    if second.end == End::Answered && speaks_against(first.end, &first.used, &second.used, limits) {
-        if slot.fall(serving) {
-            inner.fell::<W>(serving.guest.digest, before.digest, first.end);
+    if second.end == AttemptEnd::Answered && is_guests_fault(first.end, &first.used, &second.used, limits) {
+        if slot.roll_back_to_standby(serving) {
+            inner.report_rollback::<W>(serving.guest.digest, before.digest, first.end);
         }
         return second.outcome;
     }
-    inner.trials.rest(W::WORLD, first.end, stopwatch.elapsed());
+    inner.trials.pause_retries(W::WORLD, first.end, stopwatch.elapsed());
     match second.end {
-        End::Answered => second.outcome,
+        AttemptEnd::Answered => second.outcome,
         _ => first.outcome,
     }
 }
 
 impl Inner {
     /// Logs and counts a guest that lost its place.
-    fn fell<W: GuestWorld>(&self, guest: GuestDigest, before: GuestDigest, end: End) {
+    fn report_rollback<W: GuestWorld>(&self, guest: GuestDigest, before: GuestDigest, end: AttemptEnd) {
         let why = match end {
-            End::Exhausted(budget) => {
+            AttemptEnd::Exhausted(budget) => {
                 format!("it ran out of its budget of {budget} on what the guest before it handles")
             }
-            End::Unsupported => {
+            AttemptEnd::Unsupported => {
                 "it does not know a type of content that the guest before it renders".to_owned()
             }
             _ => "it trapped on what the guest before it handles".to_owned(),
@@ -209,7 +209,7 @@ impl Inner {
             .rollbacks
             .get_or_create(&WorldLabels { world })
             .inc();
-        let fallen = Fallen {
+        let fallen = RolledBackGuest {
             world: W::WORLD,
             guest,
             before,
@@ -241,32 +241,32 @@ mod tests {
             used(limits.fuel / 2 + 1, limits.memory_bytes / 2 + 1),
         );
         for budget in [Budget::Fuel, Budget::Memory, Budget::Time, Budget::Stack] {
-            let end = End::Exhausted(budget);
-            assert!(speaks_against(end, &spent, &half, &limits), "{budget}");
-            assert!(!speaks_against(end, &spent, &more, &limits), "{budget}");
+            let end = AttemptEnd::Exhausted(budget);
+            assert!(is_guests_fault(end, &spent, &half, &limits), "{budget}");
+            assert!(!is_guests_fault(end, &spent, &more, &limits), "{budget}");
         }
-        for end in [End::Broken, End::Unsupported] {
-            assert!(speaks_against(end, &spent, &more, &limits));
+        for end in [AttemptEnd::Broken, AttemptEnd::Unsupported] {
+            assert!(is_guests_fault(end, &spent, &more, &limits));
         }
-        for end in [End::Answered, End::Busy, End::Exhausted(Budget::PageBytes)] {
-            assert!(!speaks_against(end, &spent, &half, &limits));
+        for end in [AttemptEnd::Answered, AttemptEnd::Busy, AttemptEnd::Exhausted(Budget::PageBytes)] {
+            assert!(!is_guests_fault(end, &spent, &half, &limits));
         }
     }
 
     #[tokio::test]
     async fn questions_in_vain_are_followed_by_a_pause_of_their_kind() {
         let trials = Trials::default();
-        let fuel = End::Exhausted(Budget::Fuel);
+        let fuel = AttemptEnd::Exhausted(Budget::Fuel);
         let world = World::Render;
-        let turn = trials.turn(world, fuel).await.unwrap();
-        assert!(trials.turn(world, fuel).await.is_none(), "one at a time");
-        trials.rest(world, fuel, Duration::ZERO);
+        let turn = trials.acquire_retry(world, fuel).await.unwrap();
+        assert!(trials.acquire_retry(world, fuel).await.is_none(), "one at a time");
+        trials.pause_retries(world, fuel, Duration::ZERO);
         drop(turn);
-        let memory = End::Exhausted(Budget::Memory);
-        assert!(trials.turn(world, memory).await.is_none());
-        for end in [End::Broken, End::Unsupported] {
-            assert!(trials.turn(world, end).await.is_some());
+        let memory = AttemptEnd::Exhausted(Budget::Memory);
+        assert!(trials.acquire_retry(world, memory).await.is_none());
+        for end in [AttemptEnd::Broken, AttemptEnd::Unsupported] {
+            assert!(trials.acquire_retry(world, end).await.is_some());
         }
-        assert!(trials.turn(World::Gate, fuel).await.is_some());
+        assert!(trials.acquire_retry(World::Gate, fuel).await.is_some());
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use super::page::{
-    Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, UndrawnDiagram,
+    Foot, Malformed, RenderedPage, RuntimeScript, Source, SourcePosition, UndrawnDiagram,
 };
 use svc_sources::ContentType;
 
@@ -133,7 +133,7 @@ pub struct Statement {
 
 /// A place in SQL.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Position {
+pub struct SqlPosition {
     /// From 1.
     pub line: u32,
     /// From 1, in characters.
@@ -150,7 +150,7 @@ pub struct Refusal {
     /// Which statement of the script, from 1.
     pub statement: u32,
     /// Where, if that is known.
-    pub position: Option<Position>,
+    pub position: Option<SqlPosition>,
 }
 
 /// Verdict of the gate about SQL that it allows.

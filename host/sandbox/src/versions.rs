@@ -9,7 +9,7 @@ use wasmtime::{Result, Store};
 use super::bindings::render::svc::render::types;
 use super::bindings::{render, render_1};
 use super::interface::Interface;
-use super::renderer::DIAGRAMS;
+use super::renderer::MAX_DIAGRAMS;
 use super::wasi::CallState;
 use render_1::svc::render::types as before;
 
@@ -18,13 +18,13 @@ pub(super) enum Renderer {
     /// Of the current interface.
     Current(render::RenderPre<CallState>),
     /// Of the one before.
-    Before(render_1::RenderPre<CallState>),
+    Previous(render_1::RenderPre<CallState>),
 }
 
 /// An instance of a renderer, for one call.
 pub(super) enum RendererInstance {
     Current(render::Render),
-    Before(render_1::Render),
+    Previous(render_1::Render),
 }
 
 impl Renderer {
@@ -35,7 +35,7 @@ impl Renderer {
         let component = instance.component();
         let exports = |name: &str| component.get_export_index(None, name).is_some();
         if exports(before) && !exports(current) {
-            return render_1::RenderPre::new(instance).map(Self::Before);
+            return render_1::RenderPre::new(instance).map(Self::Previous);
         }
         render::RenderPre::new(instance).map(Self::Current)
     }
@@ -44,7 +44,7 @@ impl Renderer {
     pub(super) const fn interface(&self) -> Interface {
         match self {
             Self::Current(_) => Interface::Render2,
-            Self::Before(_) => Interface::Render1,
+            Self::Previous(_) => Interface::Render1,
         }
     }
 
@@ -52,7 +52,7 @@ impl Renderer {
     pub(super) fn instantiate(&self, store: &mut Store<CallState>) -> Result<RendererInstance> {
         match self {
             Self::Current(guest) => guest.instantiate(store).map(RendererInstance::Current),
-            Self::Before(guest) => guest.instantiate(store).map(RendererInstance::Before),
+            Self::Previous(guest) => guest.instantiate(store).map(RendererInstance::Previous),
         }
     }
 }
@@ -66,14 +66,14 @@ impl RendererInstance {
     ) -> Result<std::result::Result<types::Page, types::RenderError>> {
         match self {
             Self::Current(guest) => guest.svc_render_renderer().call_render(store, source),
-            Self::Before(guest) => {
-                let Some(earlier) = earlier_source(source) else {
+            Self::Previous(guest) => {
+                let Some(earlier) = source_to_previous(source) else {
                     return Ok(Err(types::RenderError::Unsupported));
                 };
                 let rendered = guest.svc_render_renderer().call_render(store, &earlier)?;
                 Ok(rendered
-                    .map(|page| current_page(page, source))
-                    .map_err(current_render_error))
+                    .map(|page| page_from_previous(page, source))
+                    .map_err(render_error_from_previous))
             }
         }
     }
@@ -87,21 +87,21 @@ impl RendererInstance {
     ) -> Result<std::result::Result<String, types::DrawError>> {
         match self {
             Self::Current(guest) => guest.svc_render_renderer().call_draw(store, text, number),
-            Self::Before(guest) => {
+            Self::Previous(guest) => {
                 let drawn = guest.svc_render_renderer().call_draw(store, text, number)?;
-                Ok(drawn.map_err(current_draw_error))
+                Ok(drawn.map_err(draw_error_from_previous))
             }
         }
     }
 }
 
 /// Returns the title that a page was given, else the name that was wished for.
-fn title(source: &types::Source) -> Option<&String> {
+fn given_title(source: &types::Source) -> Option<&String> {
     source.title.as_ref().or(source.name.as_ref())
 }
 
 /// Returns a source as the interface before has it; `None` for a type that it does not know.
-fn earlier_source(source: &types::Source) -> Option<before::Source> {
+fn source_to_previous(source: &types::Source) -> Option<before::Source> {
     let content_type = match source.content_type.as_str() {
         "html" => before::ContentType::Html,
         "markdown" => before::ContentType::Markdown,
@@ -113,7 +113,7 @@ fn earlier_source(source: &types::Source) -> Option<before::Source> {
     Some(before::Source {
         content_type,
         // Guests of that interface write "Untitled" for an empty one.
-        title: title(source).cloned().unwrap_or_default(),
+        title: given_title(source).cloned().unwrap_or_default(),
         text: source.text.clone(),
         runtime: source.runtime.as_ref().map(|script| before::RuntimeScript {
             src: script.src.clone(),
@@ -123,7 +123,7 @@ fn earlier_source(source: &types::Source) -> Option<before::Source> {
     })
 }
 
-fn current_page(page: before::Page, source: &types::Source) -> types::Page {
+fn page_from_previous(page: before::Page, source: &types::Source) -> types::Page {
     let mut lines = DiagramLines::new(&source.text);
     // Further ones are not drawn, and a search costs a pass over the source that no budget bounds.
     let diagrams = page
@@ -131,7 +131,7 @@ fn current_page(page: before::Page, source: &types::Source) -> types::Page {
         .into_iter()
         .enumerate()
         .map(|(number, diagram)| types::Diagram {
-            line: match number < DIAGRAMS {
+            line: match number < MAX_DIAGRAMS {
                 true => lines.next(&diagram.text),
                 false => lines.line,
             },
@@ -142,11 +142,11 @@ fn current_page(page: before::Page, source: &types::Source) -> types::Page {
     types::Page {
         html: page.html,
         diagrams: diagrams.collect(),
-        title: title(source).cloned(),
+        title: given_title(source).cloned(),
     }
 }
 
-fn current_malformed(malformed: before::Malformed) -> types::Malformed {
+fn malformed_from_previous(malformed: before::Malformed) -> types::Malformed {
     types::Malformed {
         message: malformed.message,
         place: Some(types::Place {
@@ -156,19 +156,19 @@ fn current_malformed(malformed: before::Malformed) -> types::Malformed {
     }
 }
 
-fn current_render_error(error: before::RenderError) -> types::RenderError {
+fn render_error_from_previous(error: before::RenderError) -> types::RenderError {
     match error {
         before::RenderError::Malformed(malformed) => {
-            types::RenderError::Malformed(current_malformed(malformed))
+            types::RenderError::Malformed(malformed_from_previous(malformed))
         }
         before::RenderError::TooLarge => types::RenderError::TooLarge,
     }
 }
 
-fn current_draw_error(error: before::DrawError) -> types::DrawError {
+fn draw_error_from_previous(error: before::DrawError) -> types::DrawError {
     match error {
         before::DrawError::Malformed(malformed) => {
-            types::DrawError::Malformed(current_malformed(malformed))
+            types::DrawError::Malformed(malformed_from_previous(malformed))
         }
         before::DrawError::Unsupported => types::DrawError::Unsupported,
         before::DrawError::TooLarge(bytes) => types::DrawError::TooLarge(bytes),
@@ -198,14 +198,14 @@ impl<'s> DiagramLines<'s> {
             return self.line;
         };
         let (before, rest) = self.left.split_at(at);
-        let begins = self.line.saturating_add(line_breaks(before));
-        self.line = begins.saturating_add(line_breaks(text));
+        let begins = self.line.saturating_add(count_line_breaks(before));
+        self.line = begins.saturating_add(count_line_breaks(text));
         self.left = &rest[text.len()..];
         begins
     }
 }
 
-fn line_breaks(text: &str) -> u32 {
+fn count_line_breaks(text: &str) -> u32 {
     u32::try_from(text.matches('\n').count()).unwrap_or(u32::MAX)
 }
 
@@ -240,9 +240,9 @@ mod tests {
             is_private: false,
         };
         for known in ["html", "markdown", "mermaid", "json", "csv"] {
-            let earlier = earlier_source(&source(known)).unwrap();
+            let earlier = source_to_previous(&source(known)).unwrap();
             assert_eq!(earlier.title, "name");
         }
-        assert!(earlier_source(&source("asciidoc")).is_none());
+        assert!(source_to_previous(&source("asciidoc")).is_none());
     }
 }

@@ -22,10 +22,10 @@ use wasmtime_wasi::p2::{DynPollable, OutputStream, Pollable, StreamResult};
 use wasmtime_wasi::{HostWallClock, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_io::bindings::wasi::io::error;
 
-use super::limits::Meter;
+use super::limits::MemoryMeter;
 
 /// The interfaces that a guest may import, without their versions. A guest that asks for another is refused.
-pub(super) const ALLOWED: [&str; 16] = [
+pub(super) const ALLOWED_IMPORTS: [&str; 16] = [
     "wasi:cli/environment",
     "wasi:cli/exit",
     "wasi:cli/stderr",
@@ -49,37 +49,37 @@ const MONOTONIC_CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.0";
 const INSECURE_SEED: &str = "wasi:random/insecure-seed@0.2.0";
 
 /// Seed of randomness, equal in every instance, so that a table of hashes lies the same way in each.
-const SEED: (u64, u64) = (0x5eed, 0);
+const RANDOM_SEED: (u64, u64) = (0x5eed, 0);
 
 /// How much of a guest's output is kept, in bytes.
-const KEPT_OUTPUT: usize = 4096;
+const MAX_OUTPUT_BYTES: usize = 4096;
 
 /// How many streams and other things of the host's a call may hold: they cost memory outside its budget.
-const HANDLES: usize = 1024;
+const MAX_HANDLES: usize = 1024;
 
 /// State that a store carries for one call.
 pub(super) struct CallState {
     wasi: WasiCtx,
     table: ResourceTable,
-    pub(super) meter: Meter,
-    pub(super) output: Output,
+    pub(super) meter: MemoryMeter,
+    pub(super) output: CapturedOutput,
 }
 
 impl CallState {
     /// The state of a call that may use `memory_bytes` bytes.
     pub(super) fn new(memory_bytes: usize) -> Self {
-        let output = Output::default();
+        let output = CapturedOutput::default();
         let wasi = WasiCtxBuilder::new()
             .stdout(output.clone())
             .stderr(output.clone())
-            .wall_clock(StillClock)
+            .wall_clock(FixedClock)
             .build();
         let mut table = ResourceTable::new();
-        table.set_max_capacity(HANDLES);
+        table.set_max_capacity(MAX_HANDLES);
         Self {
             wasi,
             table,
-            meter: Meter::new(memory_bytes),
+            meter: MemoryMeter::new(memory_bytes),
             output,
         }
     }
@@ -95,17 +95,17 @@ impl WasiView for CallState {
 }
 
 /// Where the functions of streams find what they are called on.
-struct Handles;
+struct ResourceHandles;
 
-impl HasData for Handles {
+impl HasData for ResourceHandles {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Defines the interfaces of [`ALLOWED`] in `linker`, and no other: what is not here cannot be called, whatever a component imports.
+/// Defines the interfaces of [`ALLOWED_IMPORTS`] in `linker`, and no other: what is not here cannot be called, whatever a component imports.
 pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    error::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
-    poll::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
-    streams::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
+    error::add_to_linker::<_, ResourceHandles>(linker, |state: &mut CallState| &mut state.table)?;
+    poll::add_to_linker::<_, ResourceHandles>(linker, |state: &mut CallState| &mut state.table)?;
+    streams::add_to_linker::<_, ResourceHandles>(linker, |state: &mut CallState| &mut state.table)?;
     clocks::wall_clock::add_to_linker::<_, WasiClocks>(linker, CallState::clocks)?;
     cli::environment::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
     cli::exit::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
@@ -120,7 +120,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     let mut seed = linker.instance(INSECURE_SEED)?;
     seed.func_wrap(
         "insecure-seed",
-        |_: StoreContextMut<'_, CallState>, (): ()| wasmtime::Result::Ok((SEED,)),
+        |_: StoreContextMut<'_, CallState>, (): ()| wasmtime::Result::Ok((RANDOM_SEED,)),
     )?;
     let mut clock = linker.instance(MONOTONIC_CLOCK)?;
     for (name, answer) in [("now", 0_u64), ("resolution", 1_000_000_000)] {
@@ -139,9 +139,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
 }
 
 /// A clock that always shows its zero.
-struct StillClock;
+struct FixedClock;
 
-impl HostWallClock for StillClock {
+impl HostWallClock for FixedClock {
     fn resolution(&self) -> Duration {
         Duration::from_secs(1)
     }
@@ -153,17 +153,17 @@ impl HostWallClock for StillClock {
 
 /// Output of a guest: the end of what it wrote to its standard output and error.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Output(Arc<Mutex<VecDeque<u8>>>);
+pub(super) struct CapturedOutput(Arc<Mutex<VecDeque<u8>>>);
 
-impl Output {
+impl CapturedOutput {
     fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append(&self, bytes: &[u8]) {
         let mut kept = self.lock();
-        let new = &bytes[bytes.len().saturating_sub(KEPT_OUTPUT)..];
-        let excess = (kept.len() + new.len()).saturating_sub(KEPT_OUTPUT);
+        let new = &bytes[bytes.len().saturating_sub(MAX_OUTPUT_BYTES)..];
+        let excess = (kept.len() + new.len()).saturating_sub(MAX_OUTPUT_BYTES);
         kept.drain(..excess);
         kept.extend(new);
     }
@@ -177,13 +177,13 @@ impl Output {
     }
 }
 
-impl IsTerminal for Output {
+impl IsTerminal for CapturedOutput {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Output {
+impl StdoutStream for CapturedOutput {
     fn p2_stream(&self) -> Box<dyn OutputStream> {
         Box::new(self.clone())
     }
@@ -193,7 +193,7 @@ impl StdoutStream for Output {
     }
 }
 
-impl OutputStream for Output {
+impl OutputStream for CapturedOutput {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.append(&bytes);
         Ok(())
@@ -204,11 +204,11 @@ impl OutputStream for Output {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(KEPT_OUTPUT)
+        Ok(MAX_OUTPUT_BYTES)
     }
 }
 
-impl Pollable for Output {
+impl Pollable for CapturedOutput {
     fn ready<'a, 'b>(&'a mut self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
     where
         'a: 'b,
@@ -218,7 +218,7 @@ impl Pollable for Output {
     }
 }
 
-impl AsyncWrite for Output {
+impl AsyncWrite for CapturedOutput {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -243,14 +243,14 @@ mod tests {
 
     #[test]
     fn the_end_of_the_output_is_kept() {
-        let output = Output::default();
+        let output = CapturedOutput::default();
         output.append(b"first\n");
-        output.append(&vec![b'x'; KEPT_OUTPUT - 5]);
+        output.append(&vec![b'x'; MAX_OUTPUT_BYTES - 5]);
         output.append(b"last\n");
-        assert_eq!(output.lock().len(), KEPT_OUTPUT);
+        assert_eq!(output.lock().len(), MAX_OUTPUT_BYTES);
         let tail = output.tail();
         assert!(tail.starts_with("xx") && tail.ends_with("xxlast"));
-        output.append(&vec![b'y'; 3 * KEPT_OUTPUT]);
-        assert_eq!(output.tail(), "y".repeat(KEPT_OUTPUT));
+        output.append(&vec![b'y'; 3 * MAX_OUTPUT_BYTES]);
+        assert_eq!(output.tail(), "y".repeat(MAX_OUTPUT_BYTES));
     }
 }

@@ -76,7 +76,7 @@ content_types! {
 impl ContentType {
     /// Finds the type of files with an extension, whatever its case.
     #[must_use]
-    pub fn of_extension(extension: &str) -> Option<Self> {
+    pub fn from_extension(extension: &str) -> Option<Self> {
         let extension = extension.to_lowercase();
         let mut all = Self::ALL.into_iter();
         all.find(|one| one.extensions().contains(&extension.as_str()))
@@ -129,11 +129,11 @@ mod tests {
     fn an_extension_belongs_to_one_type() {
         for kind in ContentType::ALL {
             for extension in kind.extensions() {
-                assert_eq!(ContentType::of_extension(extension), Some(kind));
+                assert_eq!(ContentType::from_extension(extension), Some(kind));
             }
         }
-        assert_eq!(ContentType::of_extension("HTM"), Some(ContentType::Html));
-        assert_eq!(ContentType::of_extension("rs"), None);
+        assert_eq!(ContentType::from_extension("HTM"), Some(ContentType::Html));
+        assert_eq!(ContentType::from_extension("rs"), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A file as a source: what its name says that it is, and code as Markdown.
 
 use crate::ContentType;
-use crate::languages::language;
+use crate::languages::language_by_name;
 
 /// The bytes of a file are no text, so no page can be made of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,7 +12,7 @@ pub struct NotText;
 ///
 /// # Errors
 /// When it is none.
-pub fn text(bytes: &[u8]) -> Result<&str, NotText> {
+pub fn decode_text(bytes: &[u8]) -> Result<&str, NotText> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
@@ -21,21 +21,21 @@ pub fn text(bytes: &[u8]) -> Result<&str, NotText> {
 }
 
 /// Makes a source of a text: of the type that is `wanted`, else of the one that the file's name says, else as code.
-pub fn source(file: &str, wanted: Option<ContentType>, text: &str) -> (ContentType, String) {
-    match wanted.or_else(|| known(file)) {
+pub fn source_from_file(file: &str, wanted: Option<ContentType>, text: &str) -> (ContentType, String) {
+    match wanted.or_else(|| type_by_name(file)) {
         Some(content_type) => (content_type, text.to_owned()),
-        None => (ContentType::Markdown, fenced(text, &language(file))),
+        None => (ContentType::Markdown, fence_code(text, &language_by_name(file))),
     }
 }
 
 /// The type that a file's name names.
-fn known(file: &str) -> Option<ContentType> {
+fn type_by_name(file: &str) -> Option<ContentType> {
     let (_, extension) = file.rsplit_once('.')?;
-    ContentType::of_extension(extension)
+    ContentType::from_extension(extension)
 }
 
 /// One block of Markdown whose fence nothing in the text can close.
-fn fenced(text: &str, language: &str) -> String {
+fn fence_code(text: &str, language: &str) -> String {
     let runs = text.split(|c| c != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
     let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -62,7 +62,7 @@ mod tests {
             ("a.md", Some(Html), Html),
             ("", Some(Json), Json),
         ] {
-            let found = source(file, wanted, "x");
+            let found = source_from_file(file, wanted, "x");
             assert_eq!(found, (expected, "x".to_owned()), "{file}");
         }
     }
@@ -75,16 +75,16 @@ mod tests {
             ("```\n", "````rust\n```\n````\n"),
             ("`````", "``````rust\n`````\n``````\n"),
         ] {
-            let found = source("a.rs", None, text);
+            let found = source_from_file("a.rs", None, text);
             assert_eq!(found, (ContentType::Markdown, expected.to_owned()));
         }
     }
 
     #[test]
     fn what_is_no_text_is_refused() {
-        assert_eq!(text(b"\xef\xbb\xbfa").unwrap(), "a");
+        assert_eq!(decode_text(b"\xef\xbb\xbfa").unwrap(), "a");
         for bytes in [&b"\x89PNG\r\n"[..], b"a\0b", b"\xff\xfea\0"] {
-            assert!(text(bytes).is_err(), "{bytes:?}");
+            assert!(decode_text(bytes).is_err(), "{bytes:?}");
         }
     }
 }

@@ -56,7 +56,7 @@ pub const LANGUAGES: &[(&str, &str)] = &[
 ];
 
 /// Files that have no extension, and the names of their languages.
-const FILES: [&str; 6] = [
+const FILES_WITHOUT_EXTENSION: [&str; 6] = [
     "caddyfile",
     "containerfile",
     "dockerfile",
@@ -66,10 +66,10 @@ const FILES: [&str; 6] = [
 ];
 
 /// The name of the language that a file is written in; `text` where its name does not say.
-pub(super) fn language(file: &str) -> String {
+pub(super) fn language_by_name(file: &str) -> String {
     let file = file.to_lowercase();
     let Some((_, extension)) = file.rsplit_once('.') else {
-        let known = FILES.contains(&file.as_str());
+        let known = FILES_WITHOUT_EXTENSION.contains(&file.as_str());
         return if known { file } else { "text".to_owned() };
     };
     if let Some((_, name)) = LANGUAGES.iter().find(|(known, _)| *known == extension) {
@@ -99,7 +99,7 @@ mod tests {
             ("a.b c", "text"),
             ("", "text"),
         ] {
-            assert_eq!(language(file), expected, "{file}");
+            assert_eq!(language_by_name(file), expected, "{file}");
         }
         assert!(LANGUAGES.is_sorted(), "a reader finds an extension");
     }

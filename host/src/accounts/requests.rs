@@ -9,7 +9,7 @@ use crate::http::problem::{Code, Problem};
 use crate::workspaces::model::MACHINE_ROLE;
 use crate::workspaces::{WorkspaceChanges, KeySpec, Plan, Role, UserId};
 use svc_base::ids::WorkspaceId;
-use svc_base::numbers::whole;
+use svc_base::numbers::optional_whole_number;
 
 /// The longest display name, in characters.
 const MAX_NAME_CHARS: usize = 100;
@@ -81,7 +81,7 @@ pub struct CreateKey {
     /// Role of the key; `editor` if absent.
     pub role: Option<KeyRole>,
     /// After how many seconds it ends; never, if absent.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 31_536_000)]
     pub expires_in: Option<u64>,
     /// Purpose of the key.

@@ -23,7 +23,7 @@ use crate::guests;
 use crate::http::rate_limit::RateLimits;
 use crate::infra::Infra;
 use crate::mcp::ToolState;
-use crate::outbound::{NO_AUTHORITIES, Outbound};
+use crate::outbound::{NO_ROOT_CERTIFICATES, Outbound};
 use crate::payments::Payments;
 use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
@@ -38,7 +38,7 @@ use crate::visitors::{Visitors, end_disallowed_sessions};
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
-use svc_sandbox::{FirstCode, Sandbox, SandboxConfig};
+use svc_sandbox::{StartupCode, Sandbox, SandboxConfig};
 
 /// Ground that services stand on.
 pub(super) struct Infrastructure {
@@ -86,8 +86,8 @@ impl Infrastructure {
     /// Opens the control database.
     pub(super) async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
         let outbound = Outbound::new()?;
-        if !outbound.is_believing() {
-            tracing::warn!("sign-in, payments and certificates will fail: {NO_AUTHORITIES}");
+        if !outbound.has_root_certificates() {
+            tracing::warn!("sign-in, payments and certificates will fail: {NO_ROOT_CERTIFICATES}");
         }
         let control = Control::open(&config.data).context("opening the control database")?;
         Ok(Self {
@@ -105,9 +105,9 @@ impl Infrastructure {
     fn sandbox(&self) -> anyhow::Result<Sandbox> {
         let config = &self.infra.config;
         let sandbox = Sandbox::start(SandboxConfig {
-            guests: guests::choices(&config.guests, self.infra.clock.now()),
+            guests: guests::read_choices(&config.guests, self.infra.clock.now()),
             limits: config.limits.guest_limits(),
-            first_code: FirstCode::Baseline,
+            startup_code: StartupCode::Baseline,
             ..SandboxConfig::new(config.cache.clone())
         });
         sandbox.context("starting the sandbox")

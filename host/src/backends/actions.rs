@@ -22,7 +22,7 @@ use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
 use svc_base::names::is_action_name;
 use svc_database::{Databases, RunError};
-use svc_sandbox::{Purpose, STATEMENT_BYTES, Statement};
+use svc_sandbox::{Purpose, MAX_STATEMENT_BYTES, Statement};
 
 /// Of how many backends the actions are kept in memory, about.
 const MAX_CACHED_BACKENDS: usize = 1024;
@@ -52,7 +52,7 @@ pub(super) type ActionCache = Cache<BackendId, Arc<Actions>, TextWeighter>;
 
 /// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
 pub(super) fn action_cache() -> ActionCache {
-    memory_cache::weighted(MAX_CACHED_BACKENDS, MAX_CACHE_BYTES, CACHE_SHARDS, TextWeighter)
+    memory_cache::weighted_cache(MAX_CACHED_BACKENDS, MAX_CACHE_BYTES, CACHE_SHARDS, TextWeighter)
 }
 
 /// Definitions of actions.
@@ -173,9 +173,9 @@ impl Definitions {
         if again {
             return invalid("The batch has an action of this name already.".to_owned());
         }
-        if new.sql.len() > STATEMENT_BYTES {
+        if new.sql.len() > MAX_STATEMENT_BYTES {
             return invalid(format!(
-                "`sql` has {} bytes; {STATEMENT_BYTES} is the most.",
+                "`sql` has {} bytes; {MAX_STATEMENT_BYTES} is the most.",
                 new.sql.len()
             ));
         }

@@ -16,7 +16,7 @@ use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{Databases, MigrationOutcome, RunError, Script, ScriptError};
-use svc_sandbox::{Purpose, SCRIPT_BYTES};
+use svc_sandbox::{Purpose, MAX_SCRIPT_BYTES};
 
 /// Turns of migrations, one a backend.
 pub(super) type MigrationLocks = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
@@ -28,9 +28,9 @@ impl Backends {
         sql: String,
         backend: Option<BackendId>,
     ) -> Result<Script, BackendError> {
-        if sql.len() > SCRIPT_BYTES {
+        if sql.len() > MAX_SCRIPT_BYTES {
             return Err(BackendError::Invalid(format!(
-                "`ddl` has {} bytes; {SCRIPT_BYTES} is the most.",
+                "`ddl` has {} bytes; {MAX_SCRIPT_BYTES} is the most.",
                 sql.len()
             )));
         }

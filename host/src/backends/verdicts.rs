@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 
 use super::model::BackendError;
 use svc_database::StatementTiming;
-use svc_sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
+use svc_sandbox::{GuestDigest, SqlPosition, Purpose, Refusal, Sandbox, Statement};
 
 /// How many queries are remembered, about.
 const MAX_CACHED_QUERIES: usize = 512;
@@ -60,7 +60,7 @@ impl Verdicts {
 
     /// Which gate judges now.
     pub(super) fn gate(&self) -> Option<GuestDigest> {
-        self.sandbox.gate()
+        self.sandbox.gate_digest()
     }
 
     /// Judges an owner's query.
@@ -130,11 +130,11 @@ pub(super) fn to_refusal(sql: &str, number: usize, offset: Option<usize>, reason
 }
 
 /// The place of a byte in SQL.
-fn position(sql: &str, offset: usize) -> Position {
+fn position(sql: &str, offset: usize) -> SqlPosition {
     let before = sql.get(..offset).unwrap_or(sql);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    Position {
+    SqlPosition {
         line: number(before.matches('\n').count() + 1),
         column: number(before[line_start..].chars().count() + 1),
         offset: number(before.len()),

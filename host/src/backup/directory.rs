@@ -54,7 +54,7 @@ pub fn is_backup(directory: &Path) -> bool {
 /// # Errors
 /// Which of them lies where.
 pub(super) fn check_not_nested(place: &Path, data: &Path) -> anyhow::Result<()> {
-    let (place, data) = (disk::resolved(place)?, disk::resolved(data)?);
+    let (place, data) = (disk::resolve_path(place)?, disk::resolve_path(data)?);
     if place.starts_with(&data) {
         bail!(
             "{} is inside the data directory {}: choose a directory outside of it",
@@ -80,7 +80,7 @@ impl BackupDirectory {
     pub(super) fn open_for_writing(path: &Path) -> anyhow::Result<Self> {
         create_private_dir(path).with_context(|| format!("making {}", path.display()))?;
         let path = path.canonicalize()?;
-        let dir = disk::open(&path).with_context(|| format!("opening {}", path.display()))?;
+        let dir = disk::open_directory(&path).with_context(|| format!("opening {}", path.display()))?;
         let empty = dir.entries()?.next().is_none();
         if !empty && !dir.is_file(MANIFEST) && !dir.is_file(LOCK) {
             bail!(
@@ -89,7 +89,7 @@ impl BackupDirectory {
             );
         }
         permissions::restrict(&path, &LAYOUT)?;
-        let lock = FileLock::alone(FileLock::file(&path.join(LOCK))?)?;
+        let lock = FileLock::try_exclusive(FileLock::open_file(&path.join(LOCK))?)?;
         let lock =
             lock.with_context(|| format!("{} is being written by another backup", path.display()))?;
         let place = Self {
@@ -116,11 +116,11 @@ impl BackupDirectory {
             );
         }
         let path = path.canonicalize()?;
-        let dir = disk::open(&path)?;
+        let dir = disk::open_directory(&path)?;
         let lock =
             match File::open(path.join(LOCK)) {
                 Ok(file) => {
-                    let lock = FileLock::shared(file)?;
+                    let lock = FileLock::try_shared(file)?;
                     Some(lock.with_context(|| {
                         format!("{} is being written by a backup", path.display())
                     })?)
@@ -154,7 +154,7 @@ impl BackupDirectory {
         let number = |name: &str| name.strip_prefix(STATE)?.parse::<u64>().ok();
         let last = complete.as_deref().and_then(number).unwrap_or(0);
         let name = format!("{STATE}{}", last + 1);
-        disk::subdirectory(&self.dir, &name)?;
+        disk::ensure_subdirectory(&self.dir, &name)?;
         Ok(name)
     }
 
@@ -193,20 +193,20 @@ impl BackupDirectory {
 
     /// The objects.
     pub(super) fn content(&self) -> io::Result<ObjectDirectory> {
-        Ok(ObjectDirectory::new(disk::subdirectory(&self.dir, CONTENT)?))
+        Ok(ObjectDirectory::new(disk::ensure_subdirectory(&self.dir, CONTENT)?))
     }
 
     /// The guests.
     pub(super) fn guests(&self) -> io::Result<ObjectDirectory> {
-        Ok(ObjectDirectory::new(disk::subdirectory(&self.dir, GUESTS)?))
+        Ok(ObjectDirectory::new(disk::ensure_subdirectory(&self.dir, GUESTS)?))
     }
 
     /// Makes a state the complete backup: before this the last one is, and after it this one.
     pub(super) fn publish(&self, manifest: &Manifest) -> anyhow::Result<()> {
-        disk::sync_all(&self.dir.open_dir(&manifest.state)?)?;
-        disk::sync(&self.dir)?;
+        disk::sync_tree(&self.dir.open_dir(&manifest.state)?)?;
+        disk::sync_directory(&self.dir)?;
         fault::point("backup.publishing");
-        disk::replace(&self.dir, MANIFEST, &manifest.text()?)?;
+        disk::replace_file(&self.dir, MANIFEST, &manifest.text()?)?;
         fault::point("backup.published");
         Ok(())
     }

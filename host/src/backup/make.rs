@@ -106,7 +106,7 @@ async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSo
             let directory = stored.require_directory()?;
             // An installation that never served has none.
             std::fs::create_dir_all(&directory)?;
-            Ok(ObjectSource::Directory(ObjectDirectory::new(disk::open(&directory)?)))
+            Ok(ObjectSource::Directory(ObjectDirectory::new(disk::open_directory(&directory)?)))
         }
     }
 }
@@ -149,7 +149,7 @@ async fn copy(
         found = check(&stores, damaged, watch).await?;
     }
     (made.errors, made.notes) = (found.errors, found.notes);
-    made.notes.extend(guests::status::elsewhere(data)?);
+    made.notes.extend(guests::status::location_note(data)?);
     if !made.errors.is_empty() {
         return Ok(made);
     }
@@ -196,7 +196,7 @@ fn copy_databases(
     let moment = ConsistentView::take(control, DatabaseFiles::open(&data.join(BACKENDS))?, clock)?;
     fault::point("backup.moment");
     let to = place.state(state);
-    disk::subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
+    disk::ensure_subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
     let files = DatabaseFiles::open(&to.join(BACKENDS))?;
     let all = moment.backends.len() as u64 + 1;
     let mut done = 0;
@@ -215,7 +215,7 @@ fn copy_databases(
 /// Copies installed guests, each in its folder; answers what they are called.
 fn copy_guests(from: &Path, to: &mut ObjectDirectory, copied: &mut CopyStats) -> anyhow::Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    let dir = match disk::open(from) {
+    let dir = match disk::open_directory(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(entries),
         dir => dir?,
     };
@@ -229,7 +229,7 @@ fn copy_guests(from: &Path, to: &mut ObjectDirectory, copied: &mut CopyStats) ->
             .into_iter()
             .find(|world| *world.as_str() == *folder.file_name());
         let _hold = match installed {
-            Some(world) => Folder::new(from, world).hold()?,
+            Some(world) => Folder::new(from, world).lock_existing()?,
             None => None,
         };
         for guest in folder.open_dir()?.entries()? {
@@ -244,7 +244,7 @@ fn copy_guests(from: &Path, to: &mut ObjectDirectory, copied: &mut CopyStats) ->
             if !guest.file_type()?.is_file() || name.starts_with('.') {
                 continue;
             }
-            let (digest, bytes) = Digest::of_copied(guest.open()?, io::sink())?;
+            let (digest, bytes) = Digest::copy_and_digest(guest.open()?, io::sink())?;
             let there = to.bytes(&digest)? == Some(bytes);
             if there {
                 to.sync_later(&digest);
@@ -292,7 +292,7 @@ fn describe(
 }
 
 fn describe_file(path: &Path, name: String) -> anyhow::Result<Entry> {
-    let (digest, bytes) = Digest::of_copied(std::fs::File::open(path)?, io::sink())?;
+    let (digest, bytes) = Digest::copy_and_digest(std::fs::File::open(path)?, io::sink())?;
     Ok(Entry {
         name,
         sha256: digest.to_string(),

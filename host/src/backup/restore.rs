@@ -73,7 +73,7 @@ pub async fn restore(
         bail!("a backup of {} is being made", data.display());
     };
     switch::finish_interrupted(data)?;
-    let dir = disk::open(data)?;
+    let dir = disk::open_directory(data)?;
     let new = switch::create_new_state(&dir)?;
     fault::point("restore.begun");
     let mut done = prepare(&place, &manifest, &data.join(switch::NEW_STATE), &new, watch).await;
@@ -133,7 +133,7 @@ async fn prepare(
         from: ObjectSource::Directory(place.content()?),
         wanted: &wanted,
     };
-    let mut content = ObjectDirectory::new(disk::subdirectory(new, CONTENT)?);
+    let mut content = ObjectDirectory::new(disk::ensure_subdirectory(new, CONTENT)?);
     let damaged = objects
         .copy_to(&mut content, &mut restored.content, false, watch)
         .await?;
@@ -167,7 +167,7 @@ fn copy_databases(
     if let Some(entry) = &manifest.counters {
         copied.count(copy_file(&state, new, counters::FILE, entry)?, true);
     }
-    let to = disk::subdirectory(new, BACKENDS)?;
+    let to = disk::ensure_subdirectory(new, BACKENDS)?;
     let (from, files) = (
         state.open_dir(BACKENDS)?,
         DatabaseFiles::open(&directory.join(BACKENDS))?,
@@ -179,7 +179,7 @@ fn copy_databases(
             .map_err(|_| anyhow::anyhow!("the backup's manifest is damaged: {}", entry.name))?;
         let (from, to) = (
             from.open_dir(id.to_string())?,
-            disk::subdirectory(&to, &id.to_string())?,
+            disk::ensure_subdirectory(&to, &id.to_string())?,
         );
         copied.count(copy_file(&from, &to, DatabaseFiles::NAME, entry)?, true);
         prepare_for_server(&files, &id).with_context(|| format!("opening backend {id}"))?;
@@ -190,11 +190,11 @@ fn copy_databases(
 
 /// Copies a file that the manifest describes; returns its length.
 fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &Entry) -> anyhow::Result<u64> {
-    let mut file = to.open_with(name, &disk::new_file())?;
+    let mut file = to.open_with(name, &disk::private_file_options())?;
     let source = from
         .open(name)
         .with_context(|| format!("opening {}", entry.name))?;
-    let (digest, bytes) = Digest::of_copied(source, &mut file)?;
+    let (digest, bytes) = Digest::copy_and_digest(source, &mut file)?;
     if !entry.describes(digest, bytes) {
         bail!(
             "the backup is damaged: {} is not as its manifest describes it",
@@ -213,7 +213,7 @@ fn copy_guests(
     if manifest.guests.is_empty() {
         return Ok(());
     }
-    let (from, to) = (place.guests()?, disk::subdirectory(new, GUESTS)?);
+    let (from, to) = (place.guests()?, disk::ensure_subdirectory(new, GUESTS)?);
     for entry in &manifest.guests {
         let damaged = || format!("the backup is damaged: guest {}", entry.name);
         let mut parts = Path::new(&entry.name).components();
@@ -224,9 +224,9 @@ fn copy_guests(
         };
         let digest = entry.digest().with_context(damaged)?;
         let source = from.get(&digest)?.with_context(damaged)?;
-        let folder = disk::subdirectory(&to, &folder.to_string_lossy())?;
-        let mut file = folder.open_with(name, &disk::new_file())?;
-        let (found, bytes) = Digest::of_copied(source, &mut file)?;
+        let folder = disk::ensure_subdirectory(&to, &folder.to_string_lossy())?;
+        let mut file = folder.open_with(name, &disk::private_file_options())?;
+        let (found, bytes) = Digest::copy_and_digest(source, &mut file)?;
         if found != digest {
             return Err(io::Error::other(damaged()).into());
         }

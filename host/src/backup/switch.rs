@@ -47,7 +47,7 @@ struct Journal {
 /// # Errors
 /// The disk's; calling again goes on.
 pub fn finish_interrupted(data: &Path) -> anyhow::Result<()> {
-    let dir = disk::open(data)?;
+    let dir = disk::open_directory(data)?;
     if is_unfinished(data) {
         finish(&dir).context("finishing a restore that was interrupted")?;
     } else {
@@ -59,7 +59,7 @@ pub fn finish_interrupted(data: &Path) -> anyhow::Result<()> {
 /// Makes the directory for a new state.
 pub(super) fn create_new_state(data: &Dir) -> io::Result<Dir> {
     disk::remove_directory(data, NEW_STATE)?;
-    disk::subdirectory(data, NEW_STATE)
+    disk::ensure_subdirectory(data, NEW_STATE)
 }
 
 /// Puts the new state, which is complete, in the place of the old one; returns where the old one is kept, if there was
@@ -68,11 +68,11 @@ pub(super) fn create_new_state(data: &Dir) -> io::Result<Dir> {
 /// # Errors
 /// The disk's; until the journal is written nothing has changed, afterwards [`finish_interrupted`] goes on.
 pub(super) fn commit(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String>> {
-    disk::sync_all(&data.open_dir(NEW_STATE)?)?;
-    disk::sync(data)?;
+    disk::sync_tree(&data.open_dir(NEW_STATE)?)?;
+    disk::sync_directory(data)?;
     let old: Vec<String> = STATE_ENTRIES
         .into_iter()
-        .filter(|part| disk::has(data, part))
+        .filter(|part| disk::has_entry(data, part))
         .map(Into::into)
         .collect();
     check_movable(data, &old)?;
@@ -81,7 +81,7 @@ pub(super) fn commit(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String
         old,
     };
     fault::point("restore.complete");
-    disk::replace(data, JOURNAL, &serde_json::to_vec(&journal)?)?;
+    disk::replace_file(data, JOURNAL, &serde_json::to_vec(&journal)?)?;
     fault::point("restore.decided");
     finish(data)?;
     Ok((!journal.old.is_empty()).then_some(journal.before))
@@ -105,38 +105,38 @@ fn free_name(data: &Dir, now: Timestamp) -> String {
     let name = format!("before-restore-{now}").replace(':', "-");
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
-    names.find(|name| !disk::has(data, name)).unwrap_or(name)
+    names.find(|name| !disk::has_entry(data, name)).unwrap_or(name)
 }
 
 fn finish(data: &Dir) -> anyhow::Result<()> {
     let journal: Journal = serde_json::from_slice(&data.read(JOURNAL)?)?;
     if !journal.old.is_empty() {
-        let before = disk::subdirectory(data, &journal.before)?;
-        disk::sync(data)?;
+        let before = disk::ensure_subdirectory(data, &journal.before)?;
+        disk::sync_directory(data)?;
         for part in &journal.old {
             // One that is there already was moved before the interruption; what has its name now is the new one.
-            if !disk::has(&before, part) && disk::has(data, part) {
+            if !disk::has_entry(&before, part) && disk::has_entry(data, part) {
                 data.rename(part, &before, part)?;
                 fault::point("restore.moved");
             }
         }
-        disk::sync(&before)?;
-        disk::sync(data)?;
+        disk::sync_directory(&before)?;
+        disk::sync_directory(data)?;
     }
     fault::point("restore.cleared");
-    if disk::has(data, NEW_STATE) {
+    if disk::has_entry(data, NEW_STATE) {
         let new = data.open_dir(NEW_STATE)?;
         for entry in new.entries()? {
             let name = entry?.file_name();
             new.rename(&name, data, &name)?;
             fault::point("restore.placed");
         }
-        disk::sync(data)?;
+        disk::sync_directory(data)?;
         disk::remove_directory(data, NEW_STATE)?;
     }
     fault::point("restore.finished");
     disk::remove_file(data, JOURNAL)?;
-    disk::sync(data)?;
+    disk::sync_directory(data)?;
     Ok(())
 }
 
@@ -148,7 +148,7 @@ mod tests {
     fn the_new_takes_the_place_of_the_old_however_often_it_is_begun_again() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        let data = disk::open(directory.path()).unwrap();
+        let data = disk::open_directory(directory.path()).unwrap();
         for part in ["control.db", "control.db-wal", "lock"] {
             std::fs::write(at(part), "old").unwrap();
         }

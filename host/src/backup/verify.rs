@@ -79,7 +79,7 @@ fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result
 fn is_as_described(path: &Path, entry: &Entry) -> io::Result<bool> {
     match std::fs::File::open(path) {
         Ok(file) => {
-            let (digest, bytes) = Digest::of_copied(file, io::sink())?;
+            let (digest, bytes) = Digest::copy_and_digest(file, io::sink())?;
             Ok(entry.describes(digest, bytes))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

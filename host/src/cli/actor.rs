@@ -8,7 +8,7 @@
 pub(super) fn actor() -> String {
     let id = rustix::process::getuid().as_raw();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let name = name_of(&users, id).map_or_else(|| format!("user {id}"), str::to_owned);
+    let name = user_name_by_id(&users, id).map_or_else(|| format!("user {id}"), str::to_owned);
     match std::env::var("SUDO_USER") {
         Ok(before) if before != name => format!("{name} ({before} by sudo)"),
         _ => name,
@@ -16,7 +16,7 @@ pub(super) fn actor() -> String {
 }
 
 /// The name of a user in the form of `/etc/passwd`.
-fn name_of(users: &str, id: u32) -> Option<&str> {
+fn user_name_by_id(users: &str, id: u32) -> Option<&str> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
         let (name, _, number) = (fields.next()?, fields.next()?, fields.next()?);
@@ -32,8 +32,8 @@ mod tests {
     fn users_have_names() {
         let users =
             "root:x:0:0:root:/root:/bin/bash\nsvc:x:999:999::/nonexistent:/bin/false\n\nbad";
-        assert_eq!(name_of(users, 999), Some("svc"));
-        assert_eq!(name_of(users, 0), Some("root"));
-        assert_eq!(name_of(users, 7), None);
+        assert_eq!(user_name_by_id(users, 999), Some("svc"));
+        assert_eq!(user_name_by_id(users, 0), Some("root"));
+        assert_eq!(user_name_by_id(users, 7), None);
     }
 }

@@ -30,16 +30,16 @@ impl Backup {
         let directory = std::path::absolute(&self.dir)?;
         let progress = Arc::new(Progress::new());
         let shown = Arc::clone(&progress);
-        let watch = ProgressSink::new(move |step| shown.show(step.stage, step.done, step.all));
+        let watch = ProgressSink::new(move |step| shown.show_stage(step.stage, step.done, step.all));
         let wanted = Operation::Backup(MakeBackup {
             directory: directory.clone(),
         });
         let made = match operators::run_on_server(&data, &wanted, &actor(), &watch).await? {
             Some(answer) => serde_json::from_str(&answer.document)?,
-            None => offline(&data, &directory, &progress).await?,
+            None => back_up_offline(&data, &directory, &progress).await?,
         };
         drop((watch, progress));
-        self.args.answer(&made, &summary(&made)?)?;
+        self.args.print_answer(&made, &summary(&made)?)?;
         Ok(if made.complete {
             ExitCode::SUCCESS
         } else {
@@ -49,14 +49,14 @@ impl Backup {
 }
 
 /// Makes a backup where no server does.
-async fn offline(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<BackupOutcome> {
-    super::allow_many_files();
+async fn back_up_offline(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<BackupOutcome> {
+    super::raise_file_limit();
     let clock = Clock::system();
     let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
-    let watch = |stage, done, all| progress.show(stage, done, all);
+    let watch = |stage, done, all| progress.show_stage(stage, done, all);
     let made = backup::make((data, &control), None, directory, &clock, &watch).await;
     if let Err(error) = last::record(data, directory, made.as_ref().ok(), clock.now()) {
-        super::say(&format!("`svc status` does not know of this: {error}"));
+        super::print_note(&format!("`svc status` does not know of this: {error}"));
     }
     made
 }
@@ -66,7 +66,7 @@ fn summary(made: &BackupOutcome) -> Result<String, std::fmt::Error> {
     if made.complete {
         writeln!(text, "everything as it was at {}", made.moment)?;
     }
-    lines(&mut text, &made.databases, &made.content, &made.guests)?;
+    write_copy_counts(&mut text, &made.databases, &made.content, &made.guests)?;
     if made.one_time_left_out > 0 {
         writeln!(
             text,
@@ -87,7 +87,7 @@ fn summary(made: &BackupOutcome) -> Result<String, std::fmt::Error> {
 }
 
 /// Says what was copied.
-pub(super) fn lines(
+pub(super) fn write_copy_counts(
     text: &mut String,
     databases: &CopyStats,
     content: &CopyStats,

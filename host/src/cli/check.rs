@@ -37,7 +37,7 @@ impl Check {
         let mut found: Findings =
             match operators::run_on_server(&data, &wanted, &actor(), &ProgressSink::default()).await? {
                 Some(answer) => serde_json::from_str(&answer.document)?,
-                None => self.offline(&data).await?,
+                None => self.check_offline(&data).await?,
             };
         found
             .errors
@@ -46,7 +46,7 @@ impl Check {
     }
 
     /// Looks at a data directory that no server has.
-    async fn offline(&self, data: &Path) -> anyhow::Result<Findings> {
+    async fn check_offline(&self, data: &Path) -> anyhow::Result<Findings> {
         let parts = InstallationStores {
             control: self.args.control()?,
             content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
@@ -81,7 +81,7 @@ impl Check {
                 "not ok"
             }
         )?;
-        self.args.answer(&found, &text)?;
+        self.args.print_answer(&found, &text)?;
         Ok(if found.errors.is_empty() {
             ExitCode::SUCCESS
         } else {

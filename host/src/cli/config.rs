@@ -19,7 +19,7 @@ pub(super) struct ShowConfig {
 
 impl ShowConfig {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let settings = super::serve::with_file(self.settings, self.config)?;
+        let settings = super::serve::merge_settings_file(self.settings, self.config)?;
         let listen = settings.listen();
         let config = settings.resolve(listen)?;
         let text = if self.json {

@@ -30,7 +30,7 @@ pub(super) struct DevCommand {
     #[command(flatten)]
     folder: client::Dev,
     #[command(subcommand)]
-    world: Option<Simulation>,
+    simulation: Option<Simulation>,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -62,13 +62,13 @@ struct PaymentArgs {
 
 impl DevCommand {
     /// Whether it works on the user's own files alone.
-    pub(super) fn is_clients(&self) -> bool {
-        self.world.is_none()
+    pub(super) fn is_client_command(&self) -> bool {
+        self.simulation.is_none()
     }
 
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let Some(Simulation::Payment(payment)) = self.world else {
-            return Ok(client::Command::dev(self.folder, start, Server::stop).await);
+        let Some(Simulation::Payment(payment)) = self.simulation else {
+            return Ok(client::Command::dev(self.folder, start_dev_server, Server::stop).await);
         };
         let (action, of) = match payment {
             Payment::Refund(of) => (PaymentAction::Refund, of),
@@ -76,15 +76,15 @@ impl DevCommand {
             Payment::Renew(of) => (PaymentAction::Renew, of),
             Payment::Cancel(of) => (PaymentAction::Cancel, of),
         };
-        let document = ask(&of, action).await?;
+        let document = request_payment_action(&of, action).await?;
         let events = document["events"].as_array().into_iter().flatten();
         let events: Vec<&str> = events.filter_map(Value::as_str).collect();
-        of.args.answer(&document, &events.join("\n"))
+        of.args.print_answer(&document, &events.join("\n"))
     }
 }
 
 /// Starts a server for a folder, with stand-ins for sign-in and payments, and a workspace.
-async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
+async fn start_dev_server(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
     let settings = Settings {
         data: Some(settings.data),
         listen: Some(settings.listen),
@@ -102,7 +102,7 @@ async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
 }
 
 /// Asks the running server, which is the provider.
-async fn ask(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
+async fn request_payment_action(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
     let data = of.args.installation()?;
     let said = status_file::read(&data)?;
     let said = said.context("no server runs on this data directory: start `svc serve --dev`")?;

@@ -16,7 +16,7 @@ use crate::overview::status_file::{self, StatusFile};
 /// How long the server may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The most that is read of an answer.
-const ANSWER_BYTES: usize = 64 << 10;
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Healthcheck {
@@ -40,8 +40,8 @@ impl Healthcheck {
         let Some(said) = status_file::read(&data)? else {
             bail!("no server has run on {}: start one", data.display());
         };
-        let address = reachable(said.address);
-        let asking = tokio::time::timeout(TIMEOUT, ask(&said, address));
+        let address = reachable_address(said.address);
+        let asking = tokio::time::timeout(TIMEOUT, request_readiness(&said, address));
         let (status, text) = asking
             .await
             .unwrap_or_else(|_| bail!("it does not answer within 5 seconds"))
@@ -51,7 +51,7 @@ impl Healthcheck {
             address,
             said: text,
         };
-        self.args.answer(&health, &health.said)?;
+        self.args.print_answer(&health, &health.said)?;
         Ok(match health.ready {
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,
@@ -60,7 +60,7 @@ impl Healthcheck {
 }
 
 /// An address of this machine at which a server that listens there is reached.
-fn reachable(address: SocketAddr) -> SocketAddr {
+fn reachable_address(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -70,7 +70,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Asks whether everything is served; returns the status and the text.
-async fn ask(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, String)> {
+async fn request_readiness(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, String)> {
     // Over TLS the server is called by its name, as it has a certificate for that alone.
     let (scheme, host) = match said.tls {
         true => ("https", Url::parse(&said.base_url)?),
@@ -78,7 +78,7 @@ async fn ask(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, Str
     };
     let host = host.host_str().context("its address has no host")?;
     // Nothing secret is said, so a certificate that other machines of a network are to believe is good enough here.
-    let client = outbound::builder()
+    let client = outbound::client_builder()
         .no_proxy()
         .redirect(Policy::none())
         .danger_accept_invalid_certs(true)
@@ -90,7 +90,7 @@ async fn ask(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, Str
     let mut text = Vec::new();
     while let Some(more) = answer.chunk().await? {
         text.extend_from_slice(&more);
-        if text.len() > ANSWER_BYTES {
+        if text.len() > MAX_RESPONSE_BYTES {
             bail!("it answers far too much");
         }
     }
@@ -108,7 +108,7 @@ mod tests {
             ("[::]:80", "[::1]:80"),
             ("10.0.0.1:80", "10.0.0.1:80"),
         ] {
-            assert_eq!(reachable(listens.parse().unwrap()), asked.parse().unwrap());
+            assert_eq!(reachable_address(listens.parse().unwrap()), asked.parse().unwrap());
         }
     }
 }

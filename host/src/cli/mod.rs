@@ -81,10 +81,10 @@ enum Command {
 
 impl Command {
     /// Whether it works on the user's own files alone, which get the modes that the user wants.
-    fn is_clients(&self) -> bool {
+    fn is_client_command(&self) -> bool {
         match self {
             Self::Client(_) | Self::Completions(_) | Self::Man(_) => true,
-            Self::Dev(dev) => dev.is_clients(),
+            Self::Dev(dev) => dev.is_client_command(),
             _ => false,
         }
     }
@@ -98,7 +98,7 @@ pub fn commands() -> clap::Command {
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if !arguments.command.is_clients() {
+    if !arguments.command.is_client_command() {
         permissions::set_umask();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -113,8 +113,8 @@ pub fn main() -> ExitCode {
                 Command::Healthcheck(healthcheck) => healthcheck.run().await,
                 Command::Operation(command) => {
                     let (args, operation) = command.split();
-                    let answer = args.reach(operation).await?;
-                    args.print(&answer.document, &answer.text)
+                    let answer = args.run_operation(operation).await?;
+                    args.print_document_or_text(&answer.document, &answer.text)
                 }
                 Command::Dev(dev) => dev.run().await,
                 Command::Provider(provider) => provider.run().await,
@@ -137,7 +137,7 @@ pub fn main() -> ExitCode {
                 // Where standard output is closed, standard error still has the reason.
                 let _ = print(&failure(&detail).to_string());
             }
-            say(&format!("error: {detail}"));
+            print_note(&format!("error: {detail}"));
             ExitCode::FAILURE
         }
     }
@@ -159,15 +159,15 @@ impl OperatorArgs {
 
     /// The data directory of an installation that is there, after whatever a restore left undone. Nothing is made where there is none.
     fn installation(&self) -> anyhow::Result<PathBuf> {
-        self.found(data_dir::is_installation)
+        self.find_installation(data_dir::is_installation)
     }
 
     /// Returns the installation, or the directory of one to be: guests may be installed before the first start.
-    fn installation_to_be(&self) -> anyhow::Result<PathBuf> {
-        self.found(|_| true)
+    fn installation_or_empty(&self) -> anyhow::Result<PathBuf> {
+        self.find_installation(|_| true)
     }
 
-    fn found(&self, is_one: impl FnOnce(&Path) -> bool) -> anyhow::Result<PathBuf> {
+    fn find_installation(&self, is_one: impl FnOnce(&Path) -> bool) -> anyhow::Result<PathBuf> {
         let data = self.data();
         let shown = data.display();
         if !data.is_dir() {
@@ -178,8 +178,8 @@ impl OperatorArgs {
                 "{shown} is no data directory, for it has no control.db: name another with --data"
             );
         }
-        self.close(&data)?;
-        settle(&data)?;
+        self.restrict_permissions(&data)?;
+        finish_restore(&data)?;
         Ok(data)
     }
 
@@ -195,16 +195,16 @@ impl OperatorArgs {
                 );
             }
             create_private_dir(&data).with_context(|| format!("making {shown}"))?;
-            say(&format!("made the data directory {shown}"));
+            print_note(&format!("made the data directory {shown}"));
         }
-        self.close(&data)?;
-        settle(&data)?;
+        self.restrict_permissions(&data)?;
+        finish_restore(&data)?;
         Ok(data)
     }
 
-    fn close(&self, data: &Path) -> anyhow::Result<()> {
+    fn restrict_permissions(&self, data: &Path) -> anyhow::Result<()> {
         if let Some(was_open) = data_dir::restrict(data)? {
-            say(&format!("warning: {was_open}"));
+            print_note(&format!("warning: {was_open}"));
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl OperatorArgs {
     }
 
     /// Runs an operation: by the server, if one runs.
-    async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
+    async fn run_operation(&self, operation: Operation) -> anyhow::Result<Answer> {
         let data = match operation.creates_installation()? {
             true => self.installation_or_new()?,
             false => self.installation()?,
@@ -225,14 +225,14 @@ impl OperatorArgs {
     }
 
     /// Prints an answer: the document with `--json`, else the text.
-    fn answer(&self, document: &impl Serialize, text: &str) -> anyhow::Result<ExitCode> {
-        self.print(&serde_json::to_string(document)?, text.trim_end())
+    fn print_answer(&self, document: &impl Serialize, text: &str) -> anyhow::Result<ExitCode> {
+        self.print_document_or_text(&serde_json::to_string(document)?, text.trim_end())
     }
 
-    fn print(&self, document: &str, text: &str) -> anyhow::Result<ExitCode> {
+    fn print_document_or_text(&self, document: &str, text: &str) -> anyhow::Result<ExitCode> {
         let out = match self.json {
-            true => terminal::json(document).into_owned(),
-            false => terminal::plain(text),
+            true => terminal::escape_json(document).into_owned(),
+            false => terminal::escape_text(text),
         };
         // An empty list is nothing, and not an empty line.
         if !out.is_empty() {
@@ -243,7 +243,7 @@ impl OperatorArgs {
 }
 
 /// Finishes a restore that was interrupted: between its two states there is nothing to work on. Refuses while one runs.
-fn settle(data: &Path) -> anyhow::Result<()> {
+fn finish_restore(data: &Path) -> anyhow::Result<()> {
     check_not_restoring(data)?;
     if data_dir::is_unfinished(data) {
         let _lock = DataLock::take(data)?;
@@ -261,13 +261,13 @@ fn print(line: &str) -> anyhow::Result<()> {
 }
 
 /// Tells the person at the terminal something beside the answer.
-fn say(line: &str) {
+fn print_note(line: &str) {
     // There is nobody left to tell that standard error is closed.
-    let _ = writeln!(std::io::stderr().lock(), "{}", terminal::plain(line));
+    let _ = writeln!(std::io::stderr().lock(), "{}", terminal::escape_text(line));
 }
 
 /// Sockets and tenants' databases are files, of which many systems allow a process few until it asks for more.
-fn allow_many_files() {
+fn raise_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

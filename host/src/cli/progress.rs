@@ -7,9 +7,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::backup::Stage;
 
 /// How a stage is counted, as a rule.
-const COUNTED: &str = "{pos}/{len}";
+const COUNT_TEMPLATE: &str = "{pos}/{len}";
 /// How often the sign of what is under way moves.
-const TICK: Duration = Duration::from_millis(100);
+const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A bar on standard error; none where that is no terminal.
 #[derive(Debug)]
@@ -25,9 +25,9 @@ impl Progress {
     }
 
     /// Shows how far a stage is.
-    pub(super) fn show(&self, stage: Stage, done: u64, all: u64) {
+    pub(super) fn show_stage(&self, stage: Stage, done: u64, all: u64) {
         let (name, counted) = match stage {
-            Stage::Databases => ("databases", COUNTED),
+            Stage::Databases => ("databases", COUNT_TEMPLATE),
             Stage::Content => ("content", "{bytes}/{total_bytes} {bytes_per_sec} {eta}"),
             Stage::Check => ("check", ""),
         };
@@ -40,19 +40,19 @@ impl Progress {
     }
 
     /// Shows how many of so many are done.
-    pub(super) fn count(&self, name: &'static str, done: u64, all: u64) {
+    pub(super) fn show_count(&self, name: &'static str, done: u64, all: u64) {
         self.draw(
             name,
-            &format!("{{msg:10}} [{{bar:40}}] {COUNTED} {{eta}}"),
+            &format!("{{msg:10}} [{{bar:40}}] {COUNT_TEMPLATE} {{eta}}"),
             done,
             all,
         );
     }
 
     /// Shows that something is under way, of which nobody knows how far it is.
-    pub(super) fn busy(&self, name: &'static str) {
+    pub(super) fn show_spinner(&self, name: &'static str) {
         self.draw(name, "{msg:10} {spinner} {elapsed}", 0, 1);
-        self.0.enable_steady_tick(TICK);
+        self.0.enable_steady_tick(SPINNER_INTERVAL);
     }
 
     fn draw(&self, name: &'static str, template: &str, done: u64, all: u64) {

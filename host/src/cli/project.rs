@@ -54,8 +54,8 @@ impl Project {
             },
             Self::Change(change) => return Ok(client::change_project(change).await),
         };
-        let answer = args.reach(Operation::Project(wanted)).await?;
-        args.print(&answer.document, &answer.text)
+        let answer = args.run_operation(Operation::Project(wanted)).await?;
+        args.print_document_or_text(&answer.document, &answer.text)
     }
 }
 

@@ -37,7 +37,7 @@ impl ProviderCommand {
             config,
             json,
         } = self;
-        let settings = super::serve::with_file(*settings, config)?;
+        let settings = super::serve::merge_settings_file(*settings, config)?;
         let listen: SocketAddr = settings.listen();
         let config = settings.resolve(listen)?;
         let outbound = Outbound::new()?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::OperatorArgs;
-use super::backup::lines;
+use super::backup::write_copy_counts;
 use super::progress::Progress;
 use crate::backup::{self, RestoreOutcome};
 use svc_base::clock::Clock;
@@ -22,14 +22,14 @@ impl Restore {
     /// Fails when the backup is not whole; nothing has changed then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (clock, progress) = (Clock::system(), Progress::new());
-        let watch = |stage, done, all| progress.show(stage, done, all);
+        let watch = |stage, done, all| progress.show_stage(stage, done, all);
         let data = self.args.data();
         if data.exists() {
-            self.args.close(&data)?;
+            self.args.restrict_permissions(&data)?;
         }
         let restored = backup::restore(&self.dir, &data, &clock, &watch).await?;
         drop(progress);
-        self.args.answer(&restored, &summary(&restored)?)?;
+        self.args.print_answer(&restored, &summary(&restored)?)?;
         Ok(if restored.restored {
             ExitCode::SUCCESS
         } else {
@@ -43,7 +43,7 @@ fn summary(restored: &RestoreOutcome) -> Result<String, std::fmt::Error> {
     if restored.restored {
         writeln!(text, "everything is as it was at {}", restored.moment)?;
     }
-    lines(
+    write_copy_counts(
         &mut text,
         &restored.databases,
         &restored.content,

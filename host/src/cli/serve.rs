@@ -14,7 +14,7 @@ use svc_base::clock::Clock;
 use svc_base::random::Random;
 
 /// The namespace of `--dev`.
-const DEV: &str = "dev";
+const DEV_NAMESPACE: &str = "dev";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Serve {
@@ -30,17 +30,17 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let mut settings = with_file(self.settings, self.config)?;
+        let mut settings = merge_settings_file(self.settings, self.config)?;
         settings.dev = self.dev;
         log::init(settings.log_format.unwrap_or(LogFormat::Text));
         let (mut terminate, mut interrupt) = (
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
         );
-        super::allow_many_files();
+        super::raise_file_limit();
         let server = Server::start(settings, Clock::system(), Random::system()).await?;
         if self.dev {
-            greet(&server).await?;
+            print_dev_credential(&server).await?;
         }
         let (scheme, address) = (server.scheme(), server.address());
         super::print(&format!("ready {scheme}://{address}"))?;
@@ -55,24 +55,24 @@ impl Serve {
 }
 
 /// Settings from flags and environment, then from the file that was named.
-pub(super) fn with_file(settings: Settings, file: Option<PathBuf>) -> anyhow::Result<Settings> {
+pub(super) fn merge_settings_file(settings: Settings, file: Option<PathBuf>) -> anyhow::Result<Settings> {
     match file {
         Some(path) => Ok(settings.or(Settings::from_file(&path)?)),
         None => Ok(settings),
     }
 }
 
-async fn greet(server: &Server) -> anyhow::Result<()> {
+async fn print_dev_credential(server: &Server) -> anyhow::Result<()> {
     let workspaces = &server.app().workspaces;
     let base_url = &server.app().config.base_url;
-    super::say(&format!("\n  Open {base_url} in a browser."));
-    match workspaces.create(DEV, Plan::Pro).await {
-        Ok(made) => super::say(&format!(
-            "  The credential of the namespace `{DEV}`, shown this once:\n\n    {}\n",
+    super::print_note(&format!("\n  Open {base_url} in a browser."));
+    match workspaces.create(DEV_NAMESPACE, Plan::Pro).await {
+        Ok(made) => super::print_note(&format!(
+            "  The credential of the namespace `{DEV_NAMESPACE}`, shown this once:\n\n    {}\n",
             made.credential
         )),
-        Err(WorkspaceError::SlugTaken(_)) => super::say(&format!(
-            "  The namespace `{DEV}` is there already; `svc key create {DEV}` makes another credential for it.\n"
+        Err(WorkspaceError::SlugTaken(_)) => super::print_note(&format!(
+            "  The namespace `{DEV_NAMESPACE}` is there already; `svc key create {DEV_NAMESPACE}` makes another credential for it.\n"
         )),
         Err(error) => return Err(error).context("making the namespace `dev`"),
     }

@@ -9,7 +9,7 @@ use super::OperatorArgs;
 use crate::backup::last::{self, LastBackup};
 use crate::config::Limits;
 use crate::content::ContentLocation;
-use crate::guests::status::{is_served, read as read_guests};
+use crate::guests::status::{is_server_running, read_status_file};
 use crate::log::LoggedError;
 use crate::operators::{Operation, ShowCounts};
 use crate::overview::status_file::{self, StatusFile};
@@ -35,7 +35,7 @@ struct Answer {
     /// Whether a server has it.
     server_running: bool,
     /// That server, or the last one.
-    server: Option<Server>,
+    server: Option<ServerInfo>,
     /// Counts of what there is.
     counts: Counts,
     /// Counts that have a cap, by the name of the limit.
@@ -45,7 +45,7 @@ struct Answer {
     /// Bytes that stay free: with less, nothing new is taken.
     free_disk_bytes: u64,
     /// Guests that serve, by the name of their world.
-    guests: BTreeMap<&'static str, Guest>,
+    guests: BTreeMap<&'static str, GuestInfo>,
     /// The last backups.
     backup: LastBackup,
     /// The latest errors of that server, oldest first.
@@ -53,7 +53,7 @@ struct Answer {
 }
 
 #[derive(Debug, Serialize)]
-struct Server {
+struct ServerInfo {
     version: String,
     process: u32,
     started_at: Timestamp,
@@ -64,7 +64,7 @@ struct Server {
 }
 
 #[derive(Debug, Serialize)]
-struct Guest {
+struct GuestInfo {
     /// SHA-256 of the guest; absent where no server has said.
     digest: Option<String>,
     /// Why one that was rather to serve does not.
@@ -73,7 +73,7 @@ struct Guest {
 
 impl Status {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let counts = self.args.reach(Operation::Counts(ShowCounts)).await?;
+        let counts = self.args.run_operation(Operation::Counts(ShowCounts)).await?;
         let counts: Counts = serde_json::from_str(&counts.document)?;
         let data = self.args.data();
         let said = status_file::read(&data)?;
@@ -85,22 +85,22 @@ impl Status {
             version: env!("CARGO_PKG_VERSION"),
             data: std::path::absolute(&data)?.display().to_string(),
             content: ContentLocation::read_recorded(&data)?.to_string(),
-            server_running: is_served(&data)?,
-            server: said.as_ref().map(server),
+            server_running: is_server_running(&data)?,
+            server: said.as_ref().map(server_info),
             counts,
             caps: overview::cap_uses(&counts, &limits).into(),
             bytes: sizes::measure(&data)?,
             free_disk_bytes: limits.free_disk_bytes,
-            guests: guests(&data)?,
+            guests: guest_infos(&data)?,
             backup: last::read(&data)?,
             errors: said.map(|said| said.errors).unwrap_or_default(),
         };
-        self.args.answer(&answer, &text(&answer))
+        self.args.print_answer(&answer, &status_text(&answer))
     }
 }
 
-fn server(said: &StatusFile) -> Server {
-    Server {
+fn server_info(said: &StatusFile) -> ServerInfo {
+    ServerInfo {
         version: said.version.clone(),
         process: said.process,
         started_at: said.started_at,
@@ -111,13 +111,13 @@ fn server(said: &StatusFile) -> Server {
     }
 }
 
-fn guests(data: &std::path::Path) -> anyhow::Result<BTreeMap<&'static str, Guest>> {
-    let Some(said) = read_guests(data)? else {
+fn guest_infos(data: &std::path::Path) -> anyhow::Result<BTreeMap<&'static str, GuestInfo>> {
+    let Some(said) = read_status_file(data)? else {
         return Ok(BTreeMap::new());
     };
     let worlds = [("render", said.render), ("gate", said.gate)];
     let guests = worlds.map(|(name, serves)| {
-        let guest = Guest {
+        let guest = GuestInfo {
             digest: serves.digest.map(|digest| digest.to_string()),
             failures: serves.failures,
         };
@@ -126,13 +126,13 @@ fn guests(data: &std::path::Path) -> anyhow::Result<BTreeMap<&'static str, Guest
     Ok(guests.into())
 }
 
-fn text(answer: &Answer) -> String {
+fn status_text(answer: &Answer) -> String {
     let mut lines = vec![
         ("data", answer.data.clone()),
         ("content", answer.content.clone()),
-        ("server", process(answer)),
+        ("server", describe_process(answer)),
     ];
-    lines.extend(holdings(answer));
+    lines.extend(describe_contents(answer));
     for (name, guest) in &answer.guests {
         let digest = guest.digest.as_deref().unwrap_or("being loaded");
         let failures = guest
@@ -141,7 +141,7 @@ fn text(answer: &Answer) -> String {
             .map(|why| format!("; {}", why.escape_debug()));
         lines.push((name, digest.to_owned() + &failures.collect::<String>()));
     }
-    lines.push(("backup", backup(answer)));
+    lines.push(("backup", describe_backup(answer)));
     match answer.errors.is_empty() {
         true => lines.push(("errors", "none since the start".to_owned())),
         false => lines.extend(answer.errors.iter().map(|error| {
@@ -156,7 +156,7 @@ fn text(answer: &Answer) -> String {
 }
 
 /// Describes the server's process.
-fn process(answer: &Answer) -> String {
+fn describe_process(answer: &Answer) -> String {
     match (&answer.server, answer.server_running) {
         (Some(server), true) => format!(
             "svc {}, process {}, on http://{} ({}), since {}",
@@ -169,7 +169,7 @@ fn process(answer: &Answer) -> String {
 }
 
 /// Describes the last backup, and a failure since.
-fn backup(answer: &Answer) -> String {
+fn describe_backup(answer: &Answer) -> String {
     let last = answer.backup.complete.as_ref();
     let last = last.map_or_else(
         || "never".to_owned(),
@@ -185,7 +185,7 @@ fn backup(answer: &Answer) -> String {
 }
 
 /// Describes what the installation holds, a line each.
-fn holdings(answer: &Answer) -> Vec<(&'static str, String)> {
+fn describe_contents(answer: &Answer) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let (counts, bytes) = (&answer.counts, &answer.bytes);
     let of = |name: &str| answer.caps.get(name).map_or(0, |used| used.cap);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use svc_sandbox::{self, GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, PageLimits};
+use svc_sandbox::{self, GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, PageLimits};
 
 macro_rules! limits {
     ($(#[doc = $about:literal] $name:ident = $default:expr, $least:expr;)+) => {
@@ -162,7 +162,7 @@ limits! {
     /// Fuel of a render call.
     render_fuel = 5_000_000_000, 1;
     /// Memory of a render call, in bytes.
-    render_memory_bytes = 134_217_728, LEAST_RENDER_MEMORY;
+    render_memory_bytes = 134_217_728, MIN_RENDER_MEMORY;
     /// Wall time of a render call, in milliseconds.
     render_ms = 5_000, 10;
     /// Fuel of a page with all its drawings; of a preview a quarter of it.
@@ -174,7 +174,7 @@ limits! {
     /// Fuel of a gate call.
     gate_fuel = 500_000_000, 1;
     /// Memory of a gate call, in bytes.
-    gate_memory_bytes = 33_554_432, LEAST_GATE_MEMORY;
+    gate_memory_bytes = 33_554_432, MIN_GATE_MEMORY;
     /// Wall time of a gate call, in milliseconds.
     gate_ms = 1_000, 10;
 }

@@ -46,14 +46,14 @@ impl Claim {
             create_private_dir(directory)?;
             check_is_for_content(directory)?;
         }
-        let locked = FileLock::alone(FileLock::file(&path)?)?;
+        let locked = FileLock::try_exclusive(FileLock::open_file(&path)?)?;
         let locked = locked.with_context(|| format!("{shown} is in use by another server"))?;
         let (mut file, mut owner) = (&*locked, String::new());
         file.read_to_string(&mut owner)?;
         if owner.is_empty() {
             file.write_all(own.as_bytes())?;
             file.sync_all()?;
-            disk::sync(&disk::open(directory)?)?;
+            disk::sync_directory(&disk::open_directory(directory)?)?;
         } else if owner != own {
             bail!(
                 "{shown} belongs to another installation: name a directory of this one's own, or remove {}, if that installation is no more",
@@ -72,7 +72,7 @@ pub(super) fn installation_name(data: &Path, random: &Random) -> anyhow::Result<
     match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let own = random.slug(24)?;
-            disk::replace(&disk::open(data)?, NAME_FILE, own.as_bytes())?;
+            disk::replace_file(&disk::open_directory(data)?, NAME_FILE, own.as_bytes())?;
             Ok(own)
         }
         own => own.with_context(|| format!("reading {}", path.display())),

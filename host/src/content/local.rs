@@ -38,7 +38,7 @@ impl LocalDirectory {
     /// # Errors
     /// The disk's.
     pub(super) fn free_bytes(&self) -> std::io::Result<u64> {
-        disk::free(&self.directory)
+        disk::free_bytes(&self.directory)
     }
 
     /// Deletes uploads that were left unfinished before it was opened. One that is not finished lies beside its object-to-be,

@@ -64,9 +64,9 @@ impl ContentLocation {
     /// # Errors
     /// The disk's.
     pub fn record(&self) -> io::Result<()> {
-        let data = disk::open(&self.data)?;
+        let data = disk::open_directory(&self.data)?;
         match &self.url {
-            Some(url) => disk::replace(&data, URL_FILE, url.as_str().as_bytes()),
+            Some(url) => disk::replace_file(&data, URL_FILE, url.as_str().as_bytes()),
             None => disk::remove_file(&data, URL_FILE),
         }
     }

@@ -23,7 +23,7 @@ impl ContentLock {
     /// the content. Blocks.
     pub fn shared(data: &Path) -> io::Result<Option<Self>> {
         for _ in 0..LOCK_POLLS {
-            if let Some(_locked) = FileLock::shared(FileLock::file(&data.join(FILE))?)? {
+            if let Some(_locked) = FileLock::try_shared(FileLock::open_file(&data.join(FILE))?)? {
                 return Ok(Some(Self { _locked }));
             }
             std::thread::sleep(LOCK_POLL);
@@ -33,7 +33,7 @@ impl ContentLock {
 
     /// The right to take content away; `None` while somebody keeps it.
     pub fn exclusive(data: &Path) -> io::Result<Option<Self>> {
-        let locked = FileLock::alone(FileLock::file(&data.join(FILE))?)?;
+        let locked = FileLock::try_exclusive(FileLock::open_file(&data.join(FILE))?)?;
         Ok(locked.map(|_locked| Self { _locked }))
     }
 }

@@ -43,7 +43,7 @@ impl ObjectDirectory {
 
     /// How many bytes an object has, if it is there.
     pub fn bytes(&self, digest: &Digest) -> io::Result<Option<u64>> {
-        let (shard, rest) = digest.names();
+        let (shard, rest) = digest.storage_path();
         match self.dir.metadata(Path::new(&shard).join(rest)) {
             Ok(metadata) => Ok(metadata.is_file().then(|| metadata.len())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -53,7 +53,7 @@ impl ObjectDirectory {
 
     /// Opens an object, if it is there.
     pub fn get(&self, digest: &Digest) -> io::Result<Option<File>> {
-        let (shard, rest) = digest.names();
+        let (shard, rest) = digest.storage_path();
         match self.dir.open(Path::new(&shard).join(rest)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -66,7 +66,7 @@ impl ObjectDirectory {
         let Some(file) = self.get(digest)? else {
             return Ok(false);
         };
-        Ok(Digest::of_copied(file, io::sink())?.0 == *digest)
+        Ok(Digest::copy_and_digest(file, io::sink())?.0 == *digest)
     }
 
     /// Puts an object here under its name, in place of one that is there already. It is whole by then, and durable with
@@ -75,12 +75,12 @@ impl ObjectDirectory {
     /// # Errors
     /// [`PutError`]; what was there stays.
     pub fn put(&mut self, digest: &Digest, from: impl io::Read) -> Result<u64, PutError> {
-        let (shard, rest) = digest.names();
-        let dir = disk::subdirectory(&self.dir, &shard)?;
+        let (shard, rest) = digest.storage_path();
+        let dir = disk::ensure_subdirectory(&self.dir, &shard)?;
         let unfinished = format!("{PARTIAL_PREFIX}{rest}");
         disk::remove_file(&dir, &unfinished)?;
-        let mut file = dir.open_with(&unfinished, &disk::new_file())?;
-        let (copied, bytes) = Digest::of_copied(from, &mut file)?;
+        let mut file = dir.open_with(&unfinished, &disk::private_file_options())?;
+        let (copied, bytes) = Digest::copy_and_digest(from, &mut file)?;
         if copied != *digest {
             disk::remove_file(&dir, &unfinished)?;
             return Err(PutError::Damaged);
@@ -94,15 +94,15 @@ impl ObjectDirectory {
     /// Counts on an object that is there already, put by whoever may have died before making its name durable:
     /// [`ObjectDirectory::sync`] does that.
     pub fn sync_later(&mut self, digest: &Digest) {
-        self.unsynced.insert(digest.names().0);
+        self.unsynced.insert(digest.storage_path().0);
     }
 
     /// Makes the names of what was put or relied on durable.
     pub fn sync(&mut self) -> io::Result<()> {
         for shard in std::mem::take(&mut self.unsynced) {
-            disk::sync(&self.dir.open_dir(shard)?)?;
+            disk::sync_directory(&self.dir.open_dir(shard)?)?;
         }
-        disk::sync(&self.dir)
+        disk::sync_directory(&self.dir)
     }
 
     /// Removes all but `kept`, and whatever is no object.
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn an_object_is_put_whole_or_not_at_all() {
         let directory = tempfile::tempdir().unwrap();
-        let mut shelf = ObjectDirectory::new(disk::open(directory.path()).unwrap());
+        let mut shelf = ObjectDirectory::new(disk::open_directory(directory.path()).unwrap());
         let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
         assert_eq!(shelf.put(&one, &b"one"[..]).unwrap(), 3);
         assert!(matches!(
@@ -151,7 +151,7 @@ mod tests {
         );
         assert!(shelf.is_whole(&one).unwrap() && !shelf.is_whole(&two).unwrap());
         // A name says nothing about bytes that were damaged later; putting them again mends them.
-        let (shard, rest) = one.names();
+        let (shard, rest) = one.storage_path();
         std::fs::write(directory.path().join(shard).join(rest), b"ONE").unwrap();
         assert!(!shelf.is_whole(&one).unwrap());
         shelf.put(&one, &b"one"[..]).unwrap();

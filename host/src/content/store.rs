@@ -309,7 +309,7 @@ impl Content {
 }
 
 fn object_path(digest: &Digest) -> object_store::object_path::Path {
-    let (shard, rest) = digest.names();
+    let (shard, rest) = digest.storage_path();
     object_store::object_path::Path::from_iter([shard, rest])
 }
 

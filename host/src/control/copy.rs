@@ -63,7 +63,7 @@ impl Snapshot {
     /// # Errors
     /// The databases'.
     pub fn copy_to(&self, directory: &Path) -> Result<(), Error> {
-        Ok(sqlite::copy(&self.0, &directory.join(FILE))?)
+        Ok(sqlite::copy_database(&self.0, &directory.join(FILE))?)
     }
 }
 
@@ -79,10 +79,10 @@ pub fn finish_copy(directory: &Path) -> anyhow::Result<()> {
         &directory.join(counters::FILE),
         OpenFlags::SQLITE_OPEN_READ_WRITE,
     )?;
-    sqlite::without_log(&counters)?;
+    sqlite::leave_wal_mode(&counters)?;
     let connection = open(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    sqlite::without_log(&connection)?;
-    disk::make(&anew)?;
+    sqlite::leave_wal_mode(&connection)?;
+    disk::create_private_file(&anew)?;
     let name = anew.to_str().context("the path is not UTF-8")?;
     connection.execute("VACUUM INTO ?1", [name])?;
     drop(connection);

@@ -175,7 +175,7 @@ impl Counters {
     pub fn copy_to(&self, directory: &Path) -> Result<(), Error> {
         let file = lock(&self.file);
         let file = file.as_ref().ok_or(Error::Closed)?;
-        Ok(sqlite::copy(file, &directory.join(FILE))?)
+        Ok(sqlite::copy_database(file, &directory.join(FILE))?)
     }
 
     /// Closes the file.

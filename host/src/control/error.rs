@@ -1,6 +1,6 @@
 //! Errors of the control database, told apart once.
 
-use svc_base::sqlite::{Trouble, trouble};
+use svc_base::sqlite::{StorageFailure, storage_failure};
 
 use super::migrations::SCHEMA_VERSION;
 
@@ -35,9 +35,9 @@ pub enum Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        match trouble(&error) {
-            Some(Trouble::Full | Trouble::DiskFull) => Self::Full,
-            Some(Trouble::Busy) => Self::Busy,
+        match storage_failure(&error) {
+            Some(StorageFailure::Full | StorageFailure::DiskFull) => Self::Full,
+            Some(StorageFailure::Busy) => Self::Busy,
             None => Self::Sqlite(error),
         }
     }

@@ -129,7 +129,7 @@ pub(super) fn has_expired(
     c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM deployments WHERE id = ?1 AND expires_at <= ?2 AND project_id = ?3)",
     )?
-    .query_row(params![id, now, ProjectId::FREE], |row| row.get(0))
+    .query_row(params![id, now, ProjectId::QUICK_SHARES], |row| row.get(0))
 }
 
 /// Lists at most `most` quick shares whose time is over; frontends end with their project.
@@ -141,7 +141,7 @@ pub(super) fn list_expired(
     c.prepare_cached(&format!(
         "{SELECT_DEPLOYMENT} WHERE d.expires_at <= ?1 AND d.project_id = ?2 ORDER BY d.expires_at LIMIT ?3"
     ))?
-    .query_map(params![now, ProjectId::FREE, most], read_deployment)?
+    .query_map(params![now, ProjectId::QUICK_SHARES, most], read_deployment)?
     .collect()
 }
 

@@ -9,16 +9,16 @@ use serde::Serialize;
 use super::contract;
 use super::corpus::{self, GateCase, RenderCase};
 use svc_sandbox::{
-    Choice, Choices, Foot, GateFailure, GuestLimits, Inspection, Origin, RenderFailure,
-    RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World, inspect,
+    GuestChoice, GuestChoices, Foot, GateFailure, GuestLimits, Inspection, GuestOrigin, RenderFailure,
+    RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World, inspect_component,
 };
 
 /// How many failures are listed.
-const LISTED: usize = 20;
+const MAX_LISTED_FAILURES: usize = 20;
 
 /// Where guests are compiled and run that are not yet, or not here, to serve.
 #[derive(Clone, Debug)]
-pub struct Bench {
+pub struct GuestTester {
     /// Where compiled guests are kept.
     pub cache: PathBuf,
     /// Budgets of a call.
@@ -27,17 +27,17 @@ pub struct Bench {
     pub page_bytes: usize,
 }
 
-impl Bench {
+impl GuestTester {
     /// A sandbox with a choice for one world and nothing for the other.
     ///
     /// # Errors
     /// The cache's or the engine's.
-    pub fn sandbox(&self, world: World, choice: Choice) -> anyhow::Result<Sandbox> {
-        let nothing = Choice {
+    pub fn sandbox(&self, world: World, choice: GuestChoice) -> anyhow::Result<Sandbox> {
+        let nothing = GuestChoice {
             origins: Vec::new(),
             on_trial: false,
         };
-        let mut guests = Choices {
+        let mut guests = GuestChoices {
             render: nothing.clone(),
             gate: nothing,
         };
@@ -52,15 +52,15 @@ impl Bench {
 
 /// Findings of a check.
 #[derive(Clone, Debug, Serialize)]
-pub struct Checked {
+pub struct ComponentCheck {
     /// The component.
     #[serde(flatten)]
     pub component: Inspection,
     /// How it did; absent where it may not serve anyway.
-    pub corpus: Option<Stood>,
+    pub corpus: Option<CorpusResult>,
 }
 
-impl Checked {
+impl ComponentCheck {
     /// Whether it may serve.
     pub fn passed(&self) -> bool {
         self.component.refused.is_empty()
@@ -70,18 +70,18 @@ impl Checked {
 
 /// How a component did on the corpus.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Stood {
+pub struct CorpusResult {
     /// Questions asked.
     pub cases: usize,
     /// Those that it failed.
     pub failed: usize,
     /// The first of them: what was asked, and what is wrong with the answer.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<CaseFailure>,
 }
 
 /// A question that was not answered as it has to be.
 #[derive(Clone, Debug, Serialize)]
-pub struct Failure {
+pub struct CaseFailure {
     /// The name of the question.
     pub case: String,
     /// Description of the fault.
@@ -89,22 +89,22 @@ pub struct Failure {
 }
 
 /// How far something is: done, of all.
-pub type Watch<'w> = &'w (dyn Fn(u64, u64) + Sync);
+pub type ProgressSink<'w> = &'w (dyn Fn(u64, u64) + Sync);
 
 /// Checks the component in a file, whose bytes are these: compiles it, looks at it, and asks it the questions of the corpus.
 ///
 /// # Errors
 /// What has nothing to do with the component: the cache's, the engine's.
-pub async fn check(
-    bench: &Bench,
+pub async fn check_component(
+    tester: &GuestTester,
     file: &Path,
     bytes: Arc<Vec<u8>>,
-    watch: Watch<'_>,
-) -> anyhow::Result<Checked> {
-    let (cache, limits) = (bench.cache.clone(), bench.limits);
-    let looked = tokio::task::spawn_blocking(move || inspect(&cache, limits, &bytes));
+    watch: ProgressSink<'_>,
+) -> anyhow::Result<ComponentCheck> {
+    let (cache, limits) = (tester.cache.clone(), tester.limits);
+    let looked = tokio::task::spawn_blocking(move || inspect_component(&cache, limits, &bytes));
     let component = looked.await??;
-    let mut checked = Checked {
+    let mut checked = ComponentCheck {
         component,
         corpus: None,
     };
@@ -112,8 +112,8 @@ pub async fn check(
         checked.component.refused.is_empty(),
         checked.component.world,
     ) {
-        let candidate = bench.sandbox(world, candidate(file, &checked.component))?;
-        checked.corpus = Some(questioned(bench, &candidate, world, watch).await?);
+        let candidate = tester.sandbox(world, candidate_choice(file, &checked.component))?;
+        checked.corpus = Some(run_corpus(tester, &candidate, world, watch).await?);
     }
     Ok(checked)
 }
@@ -122,22 +122,22 @@ pub async fn check(
 ///
 /// # Errors
 /// What has nothing to do with the guest: the cache's, the engine's.
-pub async fn questioned(
-    bench: &Bench,
+pub async fn run_corpus(
+    tester: &GuestTester,
     candidate: &Sandbox,
     world: World,
-    watch: Watch<'_>,
-) -> anyhow::Result<Stood> {
+    watch: ProgressSink<'_>,
+) -> anyhow::Result<CorpusResult> {
     Ok(match world {
-        World::Render => renders(candidate, bench.page_bytes, watch).await,
-        World::Gate => judges(bench, candidate, watch).await?,
+        World::Render => run_render_cases(candidate, tester.page_bytes, watch).await,
+        World::Gate => run_gate_cases(tester, candidate, watch).await?,
     })
 }
 
 /// The component of a file and no other.
-pub fn candidate(file: &Path, component: &Inspection) -> Choice {
-    Choice {
-        origins: vec![Origin::File {
+pub fn candidate_choice(file: &Path, component: &Inspection) -> GuestChoice {
+    GuestChoice {
+        origins: vec![GuestOrigin::File {
             path: file.to_owned(),
             digest: Some(component.digest),
         }],
@@ -145,24 +145,24 @@ pub fn candidate(file: &Path, component: &Inspection) -> Choice {
     }
 }
 
-impl Stood {
-    fn of(cases: usize, failures: Vec<Failure>) -> Self {
+impl CorpusResult {
+    fn from_failures(cases: usize, failures: Vec<CaseFailure>) -> Self {
         Self {
             cases,
             failed: failures.len(),
-            failures: failures.into_iter().take(LISTED).collect(),
+            failures: failures.into_iter().take(MAX_LISTED_FAILURES).collect(),
         }
     }
 }
 
 /// As many questions at once as calls can run.
-async fn ask<C, F>(
+async fn run_cases<C, F>(
     cases: Vec<C>,
-    watch: Watch<'_>,
+    watch: ProgressSink<'_>,
     question: impl Fn(C) -> F,
-) -> (usize, Vec<Failure>)
+) -> (usize, Vec<CaseFailure>)
 where
-    F: Future<Output = Option<Failure>>,
+    F: Future<Output = Option<CaseFailure>>,
 {
     let all = cases.len();
     let mut answers = stream::iter(cases)
@@ -178,24 +178,24 @@ where
 }
 
 /// Each source with a runtime and without, and a second time.
-async fn renders(candidate: &Sandbox, page_bytes: usize, watch: Watch<'_>) -> Stood {
-    let cases = corpus::RENDER.iter();
+async fn run_render_cases(candidate: &Sandbox, page_bytes: usize, watch: ProgressSink<'_>) -> CorpusResult {
+    let cases = corpus::RENDER_CASES.iter();
     let cases = cases
         .flat_map(|case| [(case, false), (case, true)])
         .collect();
-    let (all, failures) = ask(cases, watch, |(case, live)| async move {
-        let source = source(case, live, page_bytes);
+    let (all, failures) = run_cases(cases, watch, |(case, live)| async move {
+        let source = source_of_case(case, live, page_bytes);
         let detail = render_fault(candidate, source, case.broken).await?;
-        Some(Failure {
+        Some(CaseFailure {
             case: case.name.to_owned(),
             detail,
         })
     })
     .await;
-    Stood::of(all, failures)
+    CorpusResult::from_failures(all, failures)
 }
 
-fn source(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
+fn source_of_case(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
     Source {
         content_type: case.content_type,
         title: Some(corpus::TITLE.to_owned()),
@@ -225,7 +225,7 @@ async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Opti
     let Ok(text) = std::str::from_utf8(&page.html) else {
         return Some("the page is not UTF-8".to_owned());
     };
-    let faults = contract::faults(&source, text);
+    let faults = contract::find_faults(&source, text);
     if !faults.is_empty() {
         return Some(faults.join("; "));
     }
@@ -236,18 +236,18 @@ async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Opti
 }
 
 /// Each piece of SQL to the candidate and to the gate that is built in: what one allows and what the other allows is the same.
-async fn judges(bench: &Bench, candidate: &Sandbox, watch: Watch<'_>) -> anyhow::Result<Stood> {
-    let ours = bench.sandbox(World::Gate, Choice::default())?;
+async fn run_gate_cases(tester: &GuestTester, candidate: &Sandbox, watch: ProgressSink<'_>) -> anyhow::Result<CorpusResult> {
+    let ours = tester.sandbox(World::Gate, GuestChoice::default())?;
     let ours = &ours;
-    let (all, failures) = ask(corpus::gate(), watch, |case| async move {
+    let (all, failures) = run_cases(corpus::gate_cases(), watch, |case| async move {
         let detail = gate_fault(ours, candidate, &case).await?;
-        Some(Failure {
+        Some(CaseFailure {
             case: case.name,
             detail,
         })
     })
     .await;
-    Ok(Stood::of(all, failures))
+    Ok(CorpusResult::from_failures(all, failures))
 }
 
 async fn gate_fault(ours: &Sandbox, candidate: &Sandbox, case: &GateCase) -> Option<String> {

@@ -6,7 +6,7 @@ use html5gum::{StartTag, Token, Tokenizer};
 use svc_sandbox::{ContentType, RuntimeScript, Source};
 
 /// Elements that no page of text or data has: they load, frame or run something.
-const FORBIDDEN: [&str; 9] = [
+const FORBIDDEN_ELEMENTS: [&str; 9] = [
     "applet",
     "base",
     "embed",
@@ -19,7 +19,7 @@ const FORBIDDEN: [&str; 9] = [
 ];
 
 /// Attributes whose value a browser loads on its own.
-const LOADING: [&str; 6] = [
+const LOADING_ATTRIBUTES: [&str; 6] = [
     "background",
     "data",
     "poster",
@@ -29,17 +29,17 @@ const LOADING: [&str; 6] = [
 ];
 
 /// Finds the faults of a page: a sentence each. Sources that hold HTML of their own are told from others by their type.
-pub(super) fn faults(source: &Source, page: &str) -> Vec<String> {
+pub(super) fn find_faults(source: &Source, page: &str) -> Vec<String> {
     if source.content_type == ContentType::Html {
-        return html_faults(source, page);
+        return find_html_faults(source, page);
     }
-    let mut seen = Seen::new(source);
+    let mut checker = PageChecker::new(source);
     let mut emitter = DefaultEmitter::<()>::default();
     emitter.naively_switch_states(true);
     for token in Tokenizer::new_with_emitter(page, emitter).flatten() {
-        seen.token(token);
+        checker.check_token(token);
     }
-    seen.finish(page)
+    checker.finish(page)
 }
 
 /// The tag that the interface of guests prescribes.
@@ -51,7 +51,7 @@ fn script_tag(script: &RuntimeScript) -> String {
 }
 
 /// HTML is served byte for byte, but for the one script.
-fn html_faults(source: &Source, page: &str) -> Vec<String> {
+fn find_html_faults(source: &Source, page: &str) -> Vec<String> {
     let expected = match &source.runtime {
         None => page.to_owned(),
         Some(script) => {
@@ -70,7 +70,7 @@ fn html_faults(source: &Source, page: &str) -> Vec<String> {
 }
 
 /// Parts of a page seen so far.
-struct Seen<'a> {
+struct PageChecker<'a> {
     source: &'a Source,
     faults: Vec<String>,
     begun: bool,
@@ -85,7 +85,7 @@ struct Seen<'a> {
     scripts: usize,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> PageChecker<'a> {
     fn new(source: &'a Source) -> Self {
         Self {
             source,
@@ -103,7 +103,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    fn token(&mut self, token: Token) {
+    fn check_token(&mut self, token: Token) {
         match token {
             Token::Doctype(doctype) => {
                 self.doctype |= !self.begun && doctype.name.eq_ignore_ascii_case(b"html");
@@ -111,9 +111,9 @@ impl<'a> Seen<'a> {
             }
             Token::StartTag(tag) => {
                 self.begun = true;
-                self.start(&tag);
+                self.check_start_tag(&tag);
             }
-            Token::EndTag(tag) => match lower(&tag.name).as_str() {
+            Token::EndTag(tag) => match to_lowercase(&tag.name).as_str() {
                 "title" => self.in_title = false,
                 "style" => self.in_style = false,
                 _ => {}
@@ -122,7 +122,7 @@ impl<'a> Seen<'a> {
                 let text = String::from_utf8_lossy(&text).into_owned();
                 self.begun |= !text.trim().is_empty();
                 if self.in_style {
-                    self.style(&text);
+                    self.check_style(&text);
                 }
                 if self.in_title
                     && let Some(title) = &mut self.title
@@ -134,8 +134,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    fn start(&mut self, tag: &StartTag<()>) {
-        let name = lower(&tag.name);
+    fn check_start_tag(&mut self, tag: &StartTag<()>) {
+        let name = to_lowercase(&tag.name);
         let value = |wanted: &[u8]| {
             let found = tag.attributes.iter().find(|(name, _)| ***name == *wanted);
             found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
@@ -160,22 +160,22 @@ impl<'a> Seen<'a> {
                     src.as_ref() == Some(&script.src) && slug.as_ref() == Some(&script.slug)
                 });
                 if !ours {
-                    self.fault("it has a script that is not the runtime's");
+                    self.add_fault("it has a script that is not the runtime's");
                 }
             }
-            forbidden if FORBIDDEN.contains(&forbidden) => {
-                self.fault(&format!("it has an element `{forbidden}`"));
+            forbidden if FORBIDDEN_ELEMENTS.contains(&forbidden) => {
+                self.add_fault(&format!("it has an element `{forbidden}`"));
             }
             _ => {}
         }
         for (attribute, value) in &tag.attributes {
-            self.attribute(&name, &lower(attribute), &String::from_utf8_lossy(value));
+            self.check_attribute(&name, &to_lowercase(attribute), &String::from_utf8_lossy(value));
         }
     }
 
-    fn attribute(&mut self, element: &str, name: &str, value: &str) {
+    fn check_attribute(&mut self, element: &str, name: &str, value: &str) {
         if name.starts_with("on") {
-            self.fault(&format!("it has a handler `{name}`"));
+            self.add_fault(&format!("it has a handler `{name}`"));
         }
         let place: String = value
             .chars()
@@ -183,28 +183,28 @@ impl<'a> Seen<'a> {
             .collect::<String>()
             .to_ascii_lowercase();
         let elsewhere = place.contains("//") && !place.starts_with("data:");
-        let loads = LOADING.contains(&name) || (name == "href" && element != "a");
+        let loads = LOADING_ATTRIBUTES.contains(&name) || (name == "href" && element != "a");
         if loads && elsewhere && element != "script" {
-            self.fault(&format!("`{element}` loads something from elsewhere"));
+            self.add_fault(&format!("`{element}` loads something from elsewhere"));
         }
         if place.starts_with("javascript:") || place.starts_with("vbscript:") {
-            self.fault(&format!("`{element}` has a link that runs something"));
+            self.add_fault(&format!("`{element}` has a link that runs something"));
         }
         if name == "style" {
-            self.style(value);
+            self.check_style(value);
         }
     }
 
-    fn style(&mut self, style: &str) {
+    fn check_style(&mut self, style: &str) {
         let style: String = style.split_ascii_whitespace().collect();
         let style = style.to_ascii_lowercase().replace(['"', '\''], "");
         let loads = ["@import", "url(http", "url(//"];
         if loads.iter().any(|load| style.contains(load)) {
-            self.fault("a style loads something from elsewhere");
+            self.add_fault("a style loads something from elsewhere");
         }
     }
 
-    fn fault(&mut self, what: &str) {
+    fn add_fault(&mut self, what: &str) {
         if !self.faults.iter().any(|fault| fault == what) {
             self.faults.push(what.to_owned());
         }
@@ -214,13 +214,13 @@ impl<'a> Seen<'a> {
         let wanted = usize::from(self.source.runtime.is_some());
         if self.scripts != wanted {
             let scripts = self.scripts;
-            self.fault(&format!("it has {scripts} scripts, not {wanted}"));
+            self.add_fault(&format!("it has {scripts} scripts, not {wanted}"));
         }
         if let Some(script) = &self.source.runtime
             && !page.contains(&script_tag(script))
         {
             let tag = script_tag(script);
-            self.fault(&format!("it does not hold {tag} as the interface has it"));
+            self.add_fault(&format!("it does not hold {tag} as the interface has it"));
         }
         let checks = [
             (self.doctype, "it does not begin with <!doctype html>"),
@@ -231,17 +231,17 @@ impl<'a> Seen<'a> {
         ];
         for (fulfilled, fault) in checks {
             if !fulfilled {
-                self.fault(fault);
+                self.add_fault(fault);
             }
         }
         if self.title != self.source.title {
-            self.fault("its title is not the one that was given, escaped");
+            self.add_fault("its title is not the one that was given, escaped");
         }
         self.faults
     }
 }
 
-fn lower(name: &[u8]) -> String {
+fn to_lowercase(name: &[u8]) -> String {
     String::from_utf8_lossy(name).to_ascii_lowercase()
 }
 
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_good_page_has_no_faults() {
         assert_eq!(
-            faults(&source(ContentType::Csv, ""), GOOD),
+            find_faults(&source(ContentType::Csv, ""), GOOD),
             Vec::<String>::new()
         );
     }
@@ -316,7 +316,7 @@ mod tests {
         ] {
             let page = GOOD.replacen(good, bad, 1);
             assert_ne!(page, GOOD, "{good}");
-            let found = faults(&source, &page);
+            let found = find_faults(&source, &page);
             assert!(
                 found.iter().any(|line| line.contains(fault)),
                 "{fault}: {found:?}"
@@ -329,7 +329,7 @@ mod tests {
         let source = source(ContentType::Html, "<p>hello");
         let tag = r#"<script src="/r.js" data-slug="s"></script>"#;
         assert_eq!(
-            faults(&source, &format!("{tag}<p>hello")),
+            find_faults(&source, &format!("{tag}<p>hello")),
             Vec::<String>::new()
         );
         for bad in [
@@ -337,7 +337,7 @@ mod tests {
             format!("{tag}{tag}<p>hello"),
             format!("{tag}<p>hello "),
         ] {
-            assert_eq!(faults(&source, &bad).len(), 1, "{bad}");
+            assert_eq!(find_faults(&source, &bad).len(), 1, "{bad}");
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct RenderCase {
     pub(super) broken: bool,
 }
 
-const fn case(name: &'static str, content_type: ContentType, text: &'static str) -> RenderCase {
+const fn render_case(name: &'static str, content_type: ContentType, text: &'static str) -> RenderCase {
     RenderCase {
         name,
         content_type,
@@ -22,7 +22,7 @@ const fn case(name: &'static str, content_type: ContentType, text: &'static str)
     }
 }
 
-const fn broken(name: &'static str, content_type: ContentType, text: &'static str) -> RenderCase {
+const fn malformed_case(name: &'static str, content_type: ContentType, text: &'static str) -> RenderCase {
     RenderCase {
         name,
         content_type,
@@ -35,85 +35,85 @@ const fn broken(name: &'static str, content_type: ContentType, text: &'static st
 pub(super) const TITLE: &str = "Fish & <chips> \"for\" 'two'";
 
 /// The sources.
-pub(super) const RENDER: [RenderCase; 22] = [
-    case(
+pub(super) const RENDER_CASES: [RenderCase; 22] = [
+    render_case(
         "html document",
         ContentType::Html,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><title>Mine</title></head><body><script>let a = 1 < 2;</script>ü</body></html>\n",
     ),
-    case("html fragment", ContentType::Html, "<p>hello <b>world"),
-    case(
+    render_case("html fragment", ContentType::Html, "<p>hello <b>world"),
+    render_case(
         "html with broken tags",
         ContentType::Html,
         "<<p <!-- <head> --> \u{feff}\r\n</b",
     ),
-    case("html empty", ContentType::Html, " "),
-    case(
+    render_case("html empty", ContentType::Html, " "),
+    render_case(
         "markdown text",
         ContentType::Markdown,
         "# Heading\n\nA *paragraph* with `code`, a [link](https://example.com) and ~~nothing~~.\n\n- [x] one\n- [ ] two\n\n> quoted\n",
     ),
-    case(
+    render_case(
         "markdown table and footnote",
         ContentType::Markdown,
         "| a | b |\n|---|--:|\n| 1 | 2 |\n\nText[^1].\n\n[^1]: Note.\n",
     ),
-    case(
+    render_case(
         "markdown code",
         ContentType::Markdown,
         "```rust\nfn main() { println!(\"</code></pre><script>alert(1)</script>\"); }\n```\n\n    indented <script>\n",
     ),
-    case(
+    render_case(
         "markdown diagrams",
         ContentType::Markdown,
         "Before.\n\n```mermaid\nflowchart TD\n  A[One] --> B[Two]\n```\n\nBetween.\n\n```mermaid\nthis is none\n```\n\nAfter.\n",
     ),
-    case(
+    render_case(
         "markdown deep",
         ContentType::Markdown,
         ">>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>[[[[[[[[[[[[[[[[[[[[[[[[******************************** x",
     ),
-    case("markdown empty", ContentType::Markdown, "\n"),
-    case(
+    render_case("markdown empty", ContentType::Markdown, "\n"),
+    render_case(
         "json value",
         ContentType::Json,
         "{\"a\": [1, 2.50, 1e400, -0, true, null], \"a\": \"ü\\u0000\", \"\": {}}",
     ),
-    case(
+    render_case(
         "json hostile",
         ContentType::Json,
         "{\"</script><script>alert(1)</script>\": \"<img src=x onerror=alert(1)>\", \"u\": \"javascript:alert(1)\"}",
     ),
-    case("json scalar", ContentType::Json, " 17 "),
-    broken("json broken", ContentType::Json, "{\"a\": oops}"),
-    case(
+    render_case("json scalar", ContentType::Json, " 17 "),
+    malformed_case("json broken", ContentType::Json, "{\"a\": oops}"),
+    render_case(
         "csv table",
         ContentType::Csv,
         "\u{feff}name,note\r\n\"a, b\",\"two\r\nlines\"\r\nragged\r\n\"say \"\"hi\"\"\",1,2\r\n",
     ),
-    case(
+    render_case(
         "csv hostile",
         ContentType::Csv,
         "<script>alert(1)</script>,\"<img src=x onerror=alert(1)>\"\n=1+1,</td></table><iframe src=//e.example>\n",
     ),
-    broken("csv broken", ContentType::Csv, "a,\"b\nc"),
-    case("csv one cell", ContentType::Csv, "x"),
-    case(
+    malformed_case("csv broken", ContentType::Csv, "a,\"b\nc"),
+    render_case("csv one cell", ContentType::Csv, "x"),
+    render_case(
         "mermaid flowchart",
         ContentType::Mermaid,
         "flowchart LR\n  A[Start] --> B{Choice}\n  B -->|yes| C\n  B -->|no| D\n",
     ),
-    case(
+    render_case(
         "mermaid sequence",
         ContentType::Mermaid,
         "sequenceDiagram\n  Alice->>Bob: Hello\n  Bob-->>Alice: Hi\n",
     ),
-    case(
+    render_case(
         "mermaid hostile",
         ContentType::Mermaid,
         "flowchart TD\n  A[\"<img src=x onerror=alert(1)>\"] --> B[\"<script>alert(1)</script>\"]\n  click A href \"javascript:alert(1)\"\n",
     ),
-    broken(
+    malformed_case(
         "mermaid broken",
         ContentType::Mermaid,
         "flowchart TD\n  A --> [[[\n",
@@ -136,28 +136,28 @@ macro_rules! sql {
     };
 }
 
-const ACCEPTED: [(&str, &str); 14] = sql!("accepted": "comments_and_space" "compounds" "ctes" "functions" "insert" "joins" "json"
+const ACCEPTED_SQL: [(&str, &str); 14] = sql!("accepted": "comments_and_space" "compounds" "ctes" "functions" "insert" "joins" "json"
     "migrations" "queries" "schemas" "select" "unusual" "update_and_delete" "windows");
 
-const REFUSED: [(&str, &str); 9] = sql!("refused": "binds" "classes" "functions" "reserved_names" "scripts" "several"
+const REFUSED_SQL: [(&str, &str); 9] = sql!("refused": "binds" "classes" "functions" "reserved_names" "scripts" "several"
     "sqlites_own" "stored" "syntax");
 
 /// All pieces of the corpus; `tests/corpus/sql/README.md` says how a file is written.
-pub(super) fn gate() -> Vec<GateCase> {
-    let files = ACCEPTED.map(|file| (file, true)).into_iter();
+pub(super) fn gate_cases() -> Vec<GateCase> {
+    let files = ACCEPTED_SQL.map(|file| (file, true)).into_iter();
     files
-        .chain(REFUSED.map(|file| (file, false)))
+        .chain(REFUSED_SQL.map(|file| (file, false)))
         .flat_map(|((name, text), accepted)| {
             let text = text.strip_suffix('\n').unwrap_or(text);
             let pieces = text.split("\n-- ----\n").enumerate();
             pieces.map(move |(number, piece)| {
-                parsed(format!("{name} {}", number + 1), piece, accepted)
+                parse_case(format!("{name} {}", number + 1), piece, accepted)
             })
         })
         .collect()
 }
 
-fn parsed(name: String, piece: &str, accepted: bool) -> GateCase {
+fn parse_case(name: String, piece: &str, accepted: bool) -> GateCase {
     let mut rest = piece;
     let mut header = |name: &str| {
         let line = rest.split('\n').next()?;
@@ -178,7 +178,7 @@ fn parsed(name: String, piece: &str, accepted: bool) -> GateCase {
         name,
         purpose,
         sql: if escaped {
-            unescaped(rest)
+            unescape(rest)
         } else {
             rest.to_owned()
         },
@@ -186,7 +186,7 @@ fn parsed(name: String, piece: &str, accepted: bool) -> GateCase {
     }
 }
 
-fn unescaped(text: &str) -> String {
+fn unescape(text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('\\') {
         out.push_str(before);
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn every_file_of_the_corpus_is_among_them() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus/sql");
-        for (kind, known) in [("accepted", &ACCEPTED[..]), ("refused", &REFUSED[..])] {
+        for (kind, known) in [("accepted", &ACCEPTED_SQL[..]), ("refused", &REFUSED_SQL[..])] {
             let mut found: Vec<String> = std::fs::read_dir(folder.join(kind))
                 .unwrap()
                 .map(|entry| entry.unwrap().path())
@@ -229,14 +229,14 @@ mod tests {
     #[test]
     fn every_type_of_content_is_asked_about() {
         for kind in ContentType::ALL {
-            let asked = RENDER.iter().any(|case| case.content_type == kind);
+            let asked = RENDER_CASES.iter().any(|case| case.content_type == kind);
             assert!(asked, "no source of {kind}");
         }
     }
 
     #[test]
     fn pieces_are_read_with_their_headers() {
-        let cases = gate();
+        let cases = gate_cases();
         assert!(cases.len() > 700, "{}", cases.len());
         let of = |accepted| {
             cases
@@ -246,7 +246,7 @@ mod tests {
         };
         assert!(of(true) > 400 && of(false) > 250);
         let piece = "-- purpose: query\n-- at: 1:2\n-- says: no\n-- escapes\nSELECT\\t1\\u0041\\0";
-        let case = parsed("x".to_owned(), piece, false);
+        let case = parse_case("x".to_owned(), piece, false);
         assert_eq!(
             (case.purpose, case.sql.as_str()),
             (Purpose::Query, "SELECT\t1A\0")

@@ -144,7 +144,7 @@ impl Guides {
             return Ok(None);
         };
         let text = PageAnswer::Text(&entry.text);
-        let Some(guest) = self.sandbox.renderer() else {
+        let Some(guest) = self.sandbox.renderer_digest() else {
             return Ok(Some(text));
         };
         let mut kept = entry.page.lock().await;

@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::http::NOSNIFF;
 use crate::http::document::{Document, REVALIDATE};
 use svc_database::FUNCTIONS;
-use svc_sandbox::Preparing;
+use svc_sandbox::GuestCompilation;
 
 /// The origin that stands in the texts of `host/assets`, which show commands as people run them at home.
 const SAMPLE_ORIGIN: &str = "http://localhost:8080";
@@ -82,7 +82,7 @@ impl Landing {
     }
 
     /// The landing page of a server whose guests are still being compiled: its form says how far that is.
-    pub fn while_preparing(&self, is_elsewhere: bool, preparing: &Preparing) -> Response {
+    pub fn while_preparing(&self, is_elsewhere: bool, preparing: &GuestCompilation) -> Response {
         let api = match is_elsewhere {
             true => page::ApiHost::OtherHost,
             false => page::ApiHost::ThisHost,

@@ -60,7 +60,7 @@ pub async fn page(
     context: Context,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if let Some(preparing) = sandbox.preparing() {
+    if let Some(preparing) = sandbox.compilation() {
         return Ok(landing.while_preparing(context.host == Host::Landing, &preparing));
     }
     let documents = documents(&landing).await?;

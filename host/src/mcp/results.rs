@@ -3,7 +3,7 @@
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 
-use svc_base::counted;
+use svc_base::pluralize;
 
 /// The most bytes of a result, with both of its forms.
 pub(super) const RESULT_BYTES: usize = 40_000;
@@ -120,7 +120,7 @@ fn prune(document: &Value, texts: usize, lists: usize) -> Value {
             Some((end, _)) => {
                 let left = text.chars().count() - texts;
                 let kept = text.get(..end).unwrap_or_default();
-                format!("{kept}… [{} more]", counted(left, "character")).into()
+                format!("{kept}… [{} more]", pluralize(left, "character")).into()
             }
             None => document.clone(),
         },

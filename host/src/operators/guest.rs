@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::installation::{Answer, Installation};
 use crate::control::Error;
 use crate::control::audit::AuditAction;
-use crate::guests::status::Serves;
+use crate::guests::status::WorldStatus;
 use crate::guests::{Folder, Record, RecordError};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
@@ -141,7 +141,7 @@ impl SwitchGuest {
 /// # Errors
 /// The text for the operator.
 pub fn check_guests_directory(theirs: &Path, ours: &Path) -> anyhow::Result<()> {
-    let (theirs, ours) = (disk::resolved(theirs)?, disk::resolved(ours)?);
+    let (theirs, ours) = (disk::resolve_path(theirs)?, disk::resolve_path(ours)?);
     if theirs != ours {
         bail!(
             "the server has its guests in {}, not in {}: name its directory with --guests",
@@ -163,7 +163,7 @@ fn install(
 ) -> anyhow::Result<ChangeResult> {
     let (record, previous) = match folder.choose(digest, from, now) {
         // Whoever repeats a command wants what it does, and has it.
-        Err(RecordError::Serves) => (folder.read()?, digest),
+        Err(RecordError::AlreadyServing) => (folder.read()?, digest),
         chosen => {
             let record = chosen?;
             let before = record.serving.iter().rev().nth(1);
@@ -190,7 +190,7 @@ fn roll_back(
     now: Timestamp,
 ) -> anyhow::Result<ChangeResult> {
     let record = match folder.roll_back(Some(from), now) {
-        Err(RecordError::Another | RecordError::NothingBefore(_)) => {
+        Err(RecordError::OtherGuestServes | RecordError::NoPreviousGuest(_)) => {
             return Ok(Err(refused_outcome(world, from, &folder.read()?)));
         }
         rolled => rolled?,
@@ -199,7 +199,7 @@ fn roll_back(
     let changed = RecordedChange {
         world,
         digest,
-        built_in: record.top().is_none(),
+        built_in: record.current_guest().is_none(),
         previous: from,
         at: now,
         sequence: record.sequence,
@@ -212,12 +212,12 @@ fn roll_back(
 fn refused_outcome(world: World, seen: GuestDigest, record: &Record) -> SwitchOutcome {
     let why = format!(
         "guest {seen} does not serve any more: {}",
-        record.told_latest()
+        record.describe_latest()
     );
     SwitchOutcome {
         world: Some(world),
         digest: serving_digest(record, world),
-        built_in: record.top().is_none(),
+        built_in: record.current_guest().is_none(),
         previous: None,
         at: None,
         effect: SwitchEffect::Refused,
@@ -232,17 +232,17 @@ fn built_in_digest(world: World) -> GuestDigest {
 
 /// Returns the guest that serves by a record.
 fn serving_digest(record: &Record, world: World) -> GuestDigest {
-    record.top().map_or_else(|| built_in_digest(world), |top| top.digest)
+    record.current_guest().map_or_else(|| built_in_digest(world), |top| top.digest)
 }
 
 /// Has the server of this process follow the record, and waits until it has loaded what it is to serve; with why, where it
 /// cannot.
 async fn wait_for_server(at: &Installation, folder: &Folder, change: &RecordedChange) -> (SwitchEffect, Vec<String>) {
-    let Some(looks) = &at.looks else {
+    let Some(watcher) = &at.watcher else {
         return (SwitchEffect::NextStart, Vec::new());
     };
     for _ in 0..MAX_POLLS {
-        let Some(said) = looks.look(change.world).await else {
+        let Some(said) = watcher.request_status(change.world).await else {
             // It is stopping.
             return (SwitchEffect::NextStart, Vec::new());
         };
@@ -251,7 +251,7 @@ async fn wait_for_server(at: &Installation, folder: &Folder, change: &RecordedCh
             Err(error) => return (SwitchEffect::Failed, vec![error.to_string()]),
         };
         if serving_digest(&record, change.world) != change.digest {
-            let why = format!("changed again meanwhile: {}", record.told_latest());
+            let why = format!("changed again meanwhile: {}", record.describe_latest());
             return (SwitchEffect::Failed, vec![why]);
         }
         if let Some(done) = reported_effect(change, record.sequence, &said) {
@@ -268,7 +268,7 @@ async fn wait_for_server(at: &Installation, folder: &Folder, change: &RecordedCh
 
 /// Returns the effect of `change` according to what the server says, where the record has come to the number `latest`
 /// since; `None` until the server has reported on it.
-fn reported_effect(change: &RecordedChange, latest: u64, serves: &Serves) -> Option<(SwitchEffect, Vec<String>)> {
+fn reported_effect(change: &RecordedChange, latest: u64, serves: &WorldStatus) -> Option<(SwitchEffect, Vec<String>)> {
     // A higher number is that of another record, such as one from before a restore.
     if !(change.sequence..=latest).contains(&serves.sequence) {
         return None;
@@ -308,11 +308,11 @@ mod tests {
             (7, Some(new), None, None),
             (7, Some(old), Some("before a restore"), None),
         ] {
-            let serves = Serves {
+            let serves = WorldStatus {
                 sequence,
                 digest,
                 failures: failure.map(str::to_owned).into_iter().collect(),
-                ..Serves::default()
+                ..WorldStatus::default()
             };
             let found = reported_effect(&change, 6, &serves);
             let why = found.as_ref().map_or(&[][..], |(_, why)| why);

@@ -11,7 +11,7 @@ use crate::app::SharedApp;
 use crate::backup::Stage;
 use crate::control::events::{self, CommandRecord};
 use crate::control::{Control, Error};
-use crate::guests::watch::Looks;
+use crate::guests::watch::WatcherHandle;
 use crate::overview;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
@@ -34,7 +34,7 @@ pub struct Installation {
     /// Whether that server is stopping.
     pub(super) stopped: Option<watch::Receiver<bool>>,
     /// Has that server look at its guests.
-    pub(super) looks: Option<Looks>,
+    pub(super) watcher: Option<WatcherHandle>,
     /// Listener to the progress of an operation.
     pub(super) progress: ProgressSink,
 }
@@ -79,7 +79,7 @@ impl Installation {
     pub(super) fn of_server(
         app: &SharedApp,
         stopped: watch::Receiver<bool>,
-        looks: Looks,
+        watcher: WatcherHandle,
         progress: ProgressSink,
     ) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Installation {
             random: app.infra.random.clone(),
             server: Some(app.clone()),
             stopped: Some(stopped),
-            looks: Some(looks),
+            watcher: Some(watcher),
             progress,
         }
     }

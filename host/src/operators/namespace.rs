@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::projects;
 use crate::terminal::table;
 use crate::workspaces::{Plan, Workspaces};
-use svc_base::counted;
+use svc_base::pluralize;
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,7 +107,7 @@ async fn delete(at: &Installation, name: &str) -> anyhow::Result<Answer> {
         true => "what they held is gone",
         false => "no server runs: the next start removes what they held",
     };
-    let projects = counted(projects, "project");
+    let projects = pluralize(projects, "project");
     let text = format!("deleted {name} with its keys and {projects}; {rest}");
     Ok(Answer::new(&document, text)?.logged_as(format!("namespace delete {name}")))
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::installation::{Answer, Installation};
 use crate::overview::{self, DeploymentFilter, sizes};
 use crate::terminal::{or_dash, table};
-use svc_base::counted;
+use svc_base::pluralize;
 
 /// Looks at projects: the part of `svc project` that works on an installation.
 #[derive(Debug, Serialize, Deserialize)]
@@ -129,10 +129,10 @@ fn text(shown: &ProjectDetail) -> String {
     let backend = shown.backend.as_ref().map(|one| {
         format!(
             "{} and {} of history; {}, {}",
-            counted(one.bytes, "byte"),
+            pluralize(one.bytes, "byte"),
             one.history_bytes,
-            counted(one.backend.migrations, "migration"),
-            counted(one.backend.actions, "action")
+            pluralize(one.backend.migrations, "migration"),
+            pluralize(one.backend.actions, "action")
         )
     });
     let lines = [

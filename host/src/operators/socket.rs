@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use super::installation::{Answer, Installation, ProgressStep, ProgressSink};
 use super::{Operation, reach};
 use crate::app::SharedApp;
-use crate::guests::watch::Looks;
+use crate::guests::watch::WatcherHandle;
 
 /// The name of the socket in the data directory.
 pub const FILE: &str = "operators.sock";
@@ -87,13 +87,13 @@ impl Listener {
     }
 
     /// Answers operations until `stop` becomes true, and finishes those that have begun.
-    pub async fn serve(self, app: SharedApp, looks: Looks, mut stop: watch::Receiver<bool>) {
+    pub async fn serve(self, app: SharedApp, watcher: WatcherHandle, mut stop: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        let at = (app.clone(), looks.clone(), stop.clone());
+                        let at = (app.clone(), watcher.clone(), stop.clone());
                         connections.spawn(answer(stream, at));
                     }
                     Err(error) => {
@@ -123,7 +123,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 /// Answers the one request of a connection.
 async fn answer(
     mut stream: UnixStream,
-    (app, looks, stopped): (SharedApp, Looks, watch::Receiver<bool>),
+    (app, watcher, stopped): (SharedApp, WatcherHandle, watch::Receiver<bool>),
 ) {
     let reply = match read(&mut stream).await {
         Ok((operation, actor)) => {
@@ -133,7 +133,7 @@ async fn answer(
                 let _ = steps.try_send(step);
             });
             let mut done = tokio::spawn(async move {
-                let at = Installation::of_server(&app, stopped, looks, progress);
+                let at = Installation::of_server(&app, stopped, watcher, progress);
                 dispatch::run(operation, &at, actor).await
             });
             let done = loop {

@@ -32,9 +32,9 @@ pub struct Sizes {
 
 /// The sizes of an installation, beside a server that may be at work. Blocks.
 pub fn measure(data: &Path) -> io::Result<Sizes> {
-    let dir = disk::open(data)?;
+    let dir = disk::open_directory(data)?;
     let mut sizes = Sizes {
-        free: disk::free(data)?,
+        free: disk::free_bytes(data)?,
         ..Sizes::default()
     };
     for entry in dir.entries()? {
@@ -93,7 +93,7 @@ pub fn object_bytes(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u
 /// The directory of content, if content is in one.
 fn content_directory(data: &Path) -> io::Result<Option<Dir>> {
     let place = ContentLocation::read_recorded(data).map_err(io::Error::other)?;
-    match place.directory().map(|at| disk::open(&at)).transpose() {
+    match place.directory().map(|at| disk::open_directory(&at)).transpose() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         directory => directory,
     }
@@ -101,7 +101,7 @@ fn content_directory(data: &Path) -> io::Result<Option<Dir>> {
 
 /// The bytes of the page of a share that is read once.
 pub fn one_time_share_bytes(data: &Path, id: &DeploymentId) -> io::Result<u64> {
-    file_bytes(&disk::open(&data.join("once"))?, &id.to_string())
+    file_bytes(&disk::open_directory(&data.join("once"))?, &id.to_string())
 }
 
 fn bytes_below(dir: &Dir) -> io::Result<u64> {

@@ -89,5 +89,5 @@ pub fn read_json<T: DeserializeOwned>(data: &Path, name: &str) -> io::Result<Opt
 
 /// Writes a small file that nobody relies on after a power cut, so it is not synced; a reader finds the old one or the new one.
 pub fn write(data: &Path, name: &str, content: &impl Serialize) -> io::Result<()> {
-    disk::refresh(data, name, &serde_json::to_vec(content)?)
+    disk::replace_file_unsynced(data, name, &serde_json::to_vec(content)?)
 }

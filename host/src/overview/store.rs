@@ -27,7 +27,7 @@ pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<Counts>
             (SELECT count(*) FROM workspaces WHERE state = 'active') AS namespaces
          FROM held",
         )?
-        .query_row(params![now, ProjectId::FREE], |row| {
+        .query_row(params![now, ProjectId::QUICK_SHARES], |row| {
             Ok(Counts {
                 deployments: number(row, "deployments")?,
                 shares: number(row, "shares")?,
@@ -76,7 +76,7 @@ pub(super) fn deployments(
         params![now, filter.namespace, filter.disabled, filter.slug],
         |row| {
             let (id, project): (_, ProjectId) = (row.get("id")?, row.get("project_id")?);
-            let project = (project != ProjectId::FREE).then_some(project);
+            let project = (project != ProjectId::QUICK_SHARES).then_some(project);
             Ok(Deployment {
                 id,
                 slug: row.get("slug")?,

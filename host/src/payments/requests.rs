@@ -7,7 +7,7 @@ use super::model::{MAX_AMOUNT, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, NewPrice, 
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use crate::stripe::currencies;
-use svc_base::numbers::{Whole, whole};
+use svc_base::numbers::{WholeNumber, optional_whole_number};
 
 /// A price to put into the catalog.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -38,7 +38,7 @@ pub struct AddPrice {
 #[into_params(parameter_in = Query)]
 pub struct ListSessions {
     /// How many at most.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     pub limit: Option<u64>,
 }
@@ -89,7 +89,7 @@ fn whole_amount(number: &serde_json::Number) -> Result<i64, Problem> {
             "`amount` must be a whole number from 1 to {MAX_AMOUNT}, in minor units of the currency, such as cents."
         ))
     };
-    let Whole(amount) = Whole::deserialize(number).map_err(|_| wrong())?;
+    let WholeNumber(amount) = WholeNumber::deserialize(number).map_err(|_| wrong())?;
     if !(1..=MAX_AMOUNT).contains(&amount) {
         return Err(wrong());
     }

@@ -1,6 +1,6 @@
 //! Host labels: the name of a project's origin, from its own name and its workspace's.
 
-use svc_base::names::{LENGTH, slugified};
+use svc_base::names::{SLUG_LENGTH, slugify};
 
 /// Label of a project whose name leaves nothing usable.
 const FALLBACK_NAME: &str = "project";
@@ -8,9 +8,9 @@ const FALLBACK_NAME: &str = "project";
 /// The label of a project: slug of its name, `-`, slug of its workspace. It never begins with `xn--`, because
 /// runs of hyphens are one.
 pub fn host_label(name: &str, workspace: &str) -> String {
-    let name = slugified(name);
+    let name = slugify(name);
     let name = if name.is_empty() { FALLBACK_NAME } else { &name };
-    truncate(&format!("{name}-{}", slugified(workspace)), LENGTH).to_owned()
+    truncate(&format!("{name}-{}", slugify(workspace)), SLUG_LENGTH).to_owned()
 }
 
 fn truncate(label: &str, length: usize) -> &str {

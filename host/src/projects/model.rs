@@ -3,12 +3,12 @@
 use crate::control;
 use crate::workspaces::{WorkspaceError, WorkspaceRef};
 use svc_base::clock::Timestamp;
-use svc_base::counted;
+use svc_base::pluralize;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_base::random::NoRandomness;
 
 /// The longest name, in characters.
-pub const MAX_NAME_CHARS: usize = svc_base::names::PROJECT;
+pub const MAX_NAME_CHARS: usize = svc_base::names::PROJECT_NAME_LENGTH;
 /// The longest description, in characters.
 pub const MAX_DESCRIPTION_CHARS: usize = 2_000;
 /// The shortest life, in seconds.
@@ -103,7 +103,7 @@ pub enum ProjectError {
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
     /// The plan allows no more.
-    #[error("the plan of this workspace allows {}", counted(.0, "project"))]
+    #[error("the plan of this workspace allows {}", pluralize(.0, "project"))]
     PlanLimit(u64),
     /// A home that is no frontend of the project's.
     #[error("the project has no frontend `{0}`")]

@@ -2,7 +2,7 @@
 
 use super::ProjectError;
 use crate::http::problem::{Code, Problem};
-use svc_base::counted;
+use svc_base::pluralize;
 
 impl From<ProjectError> for Problem {
     fn from(error: ProjectError) -> Self {
@@ -25,7 +25,7 @@ impl From<ProjectError> for Problem {
                 Code::PlanLimit,
                 format!(
                     "The plan of this workspace allows {}. Delete one, or ask for a larger plan.",
-                    counted(most, "project")
+                    pluralize(most, "project")
                 ),
             ),
             ProjectError::NoSuchHome(_) => Self::new(

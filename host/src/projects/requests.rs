@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::model::{MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, NewProject, ProjectChanges, MIN_TTL_SECONDS, MAX_TTL_SECONDS};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
-use svc_base::numbers::whole;
+use svc_base::numbers::optional_whole_number;
 
 /// A project to make.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -19,7 +19,7 @@ pub struct CreateProject {
     #[schema(max_length = 2000)]
     pub description: Option<String>,
     /// How long it lives, in seconds; for good, if absent.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 60, maximum = 315_360_000)]
     pub ttl_seconds: Option<u64>,
     /// Whether it lives for good; the default.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use svc_base::names::{numbered, with_suffix};
+use svc_base::names::{numbered_slugs, with_suffix};
 
 use super::label::host_label;
 use super::model::{NewProject, Project, ProjectChanges, ProjectError};
@@ -94,7 +94,7 @@ impl Projects {
                 }
                 let wanted = host_label(&project.name, &project.workspace.slug);
                 let candidates = std::iter::once(wanted.clone())
-                    .chain(numbered(&wanted))
+                    .chain(numbered_slugs(&wanted))
                     .chain([with_suffix(&wanted, &spare)]);
                 for label in candidates {
                     let workspace = &project.workspace.id;
@@ -120,7 +120,7 @@ impl Projects {
         caller: &Caller,
         id: ProjectId,
     ) -> Result<ProjectScope<F>, ProjectError> {
-        if id == ProjectId::FREE {
+        if id == ProjectId::QUICK_SHARES {
             return Err(ProjectError::Forbidden);
         }
         let now = self.clock.now();

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::MAX_NAME_CHARS;
 use crate::http::problem::Code;
-use svc_base::counted;
+use svc_base::pluralize;
 
 /// A frame's members beside `v` and `type`, which every frame has.
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +149,6 @@ fn parse_error(error: &serde_json::Error) -> (Code, String) {
 pub(super) fn rate_limit_detail(per_second: u64) -> String {
     format!(
         "A socket may send {} a second: this one was dropped. Send more slowly, or the socket is closed.",
-        counted(per_second, "message")
+        pluralize(per_second, "message")
     )
 }

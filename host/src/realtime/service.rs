@@ -23,7 +23,7 @@ use crate::deployments::serving::{LookupError, Serving, pages};
 use crate::http::websocket::Close;
 use crate::infra::Infra;
 use crate::visitors::Visitors;
-use svc_base::counted;
+use svc_base::pluralize;
 use svc_base::ids::BackendId;
 use svc_base::random::{NoRandomness, Random};
 
@@ -54,22 +54,22 @@ impl From<QuotaReached> for RoomError {
         Self::Full(match reached {
             QuotaReached::Client(most) => format!(
                 "Your address has {} open, which is the most. Close one, or try again later.",
-                counted(most, "socket")
+                pluralize(most, "socket")
             ),
             QuotaReached::Network(most) => format!(
                 "Your network has {} open, which is the most of `sockets_total` that one may have. Close one, or try again later.",
-                counted(most, "socket")
+                pluralize(most, "socket")
             ),
             QuotaReached::Reserved => {
                 "What is left of the server's sockets (`sockets_total`) is kept for backends that have few. Try again later.".to_owned()
             }
             QuotaReached::Backend(most) => format!(
                 "The backend of this page has {} open, which is the most. Try again later.",
-                counted(most, "socket")
+                pluralize(most, "socket")
             ),
             QuotaReached::Rooms(most) => format!(
                 "The backend of this page has {} in use, which is the most. Join one of them, or try again later.",
-                counted(most, "room")
+                pluralize(most, "room")
             ),
             QuotaReached::Server => {
                 "The server has as many sockets open as it may (`sockets_total`). Try again later.".to_owned()

@@ -33,10 +33,10 @@ pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
         .control
         .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
         .await;
-    let text = match (database, app.sandbox.preparing()) {
+    let text = match (database, app.sandbox.compilation()) {
         (Err(_), _) => "the control database does not answer\n".to_owned(),
         (Ok(()), Some(preparing)) => format!("{preparing}; publishing waits for it\n"),
-        (Ok(()), None) if !app.sandbox.loaded() => "the guests are still loading\n".to_owned(),
+        (Ok(()), None) if !app.sandbox.is_loaded() => "the guests are still loading\n".to_owned(),
         (Ok(()), None) => return "ready\n".into_response(),
     };
     (

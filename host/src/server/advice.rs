@@ -47,7 +47,7 @@ fn absolute_path(path: &std::path::Path) -> String {
 fn chosen_guest(config: &Config, world: World) -> String {
     match Folder::new(&config.guests, world).read() {
         Ok(record) => record
-            .top()
+            .current_guest()
             .map_or_else(|| "built in".to_owned(), |top| top.digest.to_string()),
         Err(_) => "unknown".to_owned(),
     }

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use crate::app::{App, SharedApp};
 use crate::control::audit;
 use crate::deployments::{operators, rerender};
-use crate::guests::watch::{Asked, Watch};
+use crate::guests::watch::{GuestWatcher, StatusRequest};
 use crate::overview::status_file::StatusFile;
 use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, World};
@@ -30,7 +30,7 @@ type Task = (SharedApp, watch::Receiver<bool>);
 /// Starts all of it; each ends when `stop` becomes true.
 pub(super) fn start(
     app: &SharedApp,
-    guests: (Watch, mpsc::Receiver<Asked>),
+    guests: (GuestWatcher, mpsc::Receiver<StatusRequest>),
     status: StatusFile,
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {
@@ -195,7 +195,7 @@ async fn write_status(mut status: StatusFile, (app, mut stop): Task) {
 /// Follows what operators choose of guests, on a thread that may block: in its turns, at once where a command asks, and once more
 /// at the end, to say what they did.
 async fn watch_guests(
-    (mut guests, mut asked): (Watch, mpsc::Receiver<Asked>),
+    (mut guests, mut asked): (GuestWatcher, mpsc::Receiver<StatusRequest>),
     (app, mut stop): Task,
 ) {
     // Renderers that fell and whose rerender is not asked for again yet.
@@ -210,16 +210,16 @@ async fn watch_guests(
             Some(one) = asked.recv() => asking = Some(one),
             _ = stop.wait_for(|stop| *stop) => stopping = true,
         }
-        let fallen = app.sandbox.take_fallen();
+        let fallen = app.sandbox.take_rolled_back();
         let renderers = fallen.iter().filter(|one| one.world == World::Render);
         remade.extend(renderers.map(|one| one.guest));
         // Before the fall is written down, so that a crash between the two forgets neither.
         request_rerenders(&app, &mut remade).await;
         if let Some(asking) = &asking {
-            guests.try_again(asking);
+            guests.retry_failed(asking);
         }
         let looked = tokio::task::spawn_blocking(move || {
-            let looked = guests.look(fallen);
+            let looked = guests.poll(fallen);
             (guests, looked)
         });
         let Ok((watch, looked)) = looked.await else {

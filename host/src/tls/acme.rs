@@ -69,7 +69,7 @@ impl AcmeAuthority {
     ) -> anyhow::Result<Self> {
         let outbound = match &settings.root {
             None => Outbound::new()?,
-            Some(root) => Outbound::believing(root).context("acme.root")?,
+            Some(root) => Outbound::with_roots_from(root).context("acme.root")?,
         };
         Ok(Self {
             settings: settings.clone(),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use svc_base::numbers::whole;
+use svc_base::numbers::optional_whole_number;
 
 /// Visitors on a page of the list, if the request does not say.
 const DEFAULT_LIMIT: u32 = 50;
@@ -17,7 +17,7 @@ const MAX_LIMIT: u64 = 200;
 #[into_params(parameter_in = Query)]
 pub struct ListVisitors {
     /// How many: 50, if absent.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[param(minimum = 1, maximum = 200)]
     pub limit: Option<u64>,
     /// `next_cursor` of the page before.

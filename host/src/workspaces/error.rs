@@ -2,7 +2,7 @@
 
 use super::model::{Role, UserId};
 use crate::control;
-use svc_base::counted;
+use svc_base::pluralize;
 use svc_base::random::NoRandomness;
 
 /// Why something about a workspace could not be done.
@@ -40,7 +40,7 @@ pub enum WorkspaceError {
     #[error("a key cannot do this")]
     UsersOnly,
     /// The user has made as many workspaces as one may.
-    #[error("a user owns {} at most", counted(.0, "workspace"))]
+    #[error("a user owns {} at most", pluralize(.0, "workspace"))]
     TooManyOwned(u64),
     /// The user has made as many free workspaces as one may.
     #[error("{0} workspaces on the free plan are the most that a user makes")]

@@ -11,7 +11,7 @@ use super::{store, subscriptions};
 use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
 use crate::control::{Error, Tx};
-use svc_base::counted;
+use svc_base::pluralize;
 use svc_base::ids::WorkspaceId;
 
 /// The slug of a name that leaves nothing usable.
@@ -235,7 +235,7 @@ fn check_plan(
         }
         Plan::Free if projects > most => format!(
             "The workspace has {}, and the plan `free` allows {most}. Delete some first.",
-            counted(projects, "project")
+            pluralize(projects, "project")
         ),
         Plan::Free => return Ok(()),
     };

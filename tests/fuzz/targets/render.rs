@@ -1,6 +1,6 @@
 //! The renderer natively: whatever the source, a page that keeps the contract or a reason with a place.
 
-use guest_render::{RenderError, RuntimeScript, Source, TYPES, render};
+use guest_render::{RenderError, RuntimeScript, Source, RENDERERS, render};
 
 use super::page;
 
@@ -10,7 +10,7 @@ const PAGE_BYTES: u32 = 16 << 20;
 /// Renders a text as every type.
 pub(crate) fn render_all(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    for (content_type, _) in TYPES {
+    for (content_type, _) in RENDERERS {
         let mut source = Source {
             content_type: content_type.to_owned(),
             title: title(&text),

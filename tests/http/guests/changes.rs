@@ -67,7 +67,7 @@ async fn a_record_that_cannot_be_read_leaves_the_guest_in_its_place() {
     let failing = async |is: bool| {
         let look = async || {
             // The server's own words, which are there whatever the record says.
-            let said = svc::guests::status::read(server.data()).unwrap()?;
+            let said = svc::guests::status::read_status_file(server.data()).unwrap()?;
             (said.render.failures.is_empty() != is).then_some(())
         };
         wait_until("the server's words on its record", look).await;
@@ -93,7 +93,7 @@ async fn a_record_that_cannot_be_read_leaves_the_guest_in_its_place() {
 async fn a_change_is_in_effect_when_it_is_answered() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
     let says = |digest: &Value| {
-        let said = svc::guests::status::read(server.data()).unwrap().unwrap();
+        let said = svc::guests::status::read_status_file(server.data()).unwrap().unwrap();
         assert_eq!(json!(said.render.digest), *digest);
     };
     let mut changes = 0;
@@ -188,7 +188,7 @@ async fn a_change_that_the_server_says_nothing_of_is_pending() {
     let made = svc().run(&data, &["namespace", "create", "acme"]).await;
     assert!(made.success, "{made:?}");
     // A server, as far as others see, that never looks at its guests.
-    let silent = Presence::announce(&data).unwrap();
+    let silent = ServerPresence::announce(&data).unwrap();
     let file = write_renderer(&folder, "new", RendererBehaviour::Good);
     let install = [
         "guest",
@@ -217,7 +217,7 @@ async fn guests_that_are_elsewhere_are_not_in_a_backup_without_a_word() {
     let guests = elsewhere.path().to_path_buf();
     let builder = TestServer::builder().system_clock();
     let server = builder.settings(|s| s.guests = Some(guests)).start().await;
-    let said = async || svc::guests::status::read(server.data()).unwrap();
+    let said = async || svc::guests::status::read_status_file(server.data()).unwrap();
     wait_until("the server's words on its guests", said).await;
     let backup = folder.path().join("backup");
     let make = ["backup", backup.to_str().unwrap(), "--json"];

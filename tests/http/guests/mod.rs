@@ -6,7 +6,7 @@ mod interfaces;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use svc::guests::status::Presence;
+use svc::guests::status::ServerPresence;
 use svc_sandbox::{GuestDigest, World, built_in};
 use svc_tests::guests::{RendererBehaviour, parse, renderer, with_other_digest, write};
 use svc_tests::{Answer, Output, ReadAnswer, TestServer, run_command, wait_until};

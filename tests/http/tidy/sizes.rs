@@ -30,12 +30,12 @@ const LONG_FUNCTIONS: [(&str, &str, &str); 6] = [
     ),
     (
         "guest-gate/src/walk/expression.rs",
-        "expression",
+        "walk_expression",
         "an arm for each kind of expression",
     ),
     (
         "guest-gate/src/walk/statement.rs",
-        "statement",
+        "walk_statement",
         "an arm for each kind of statement",
     ),
     (

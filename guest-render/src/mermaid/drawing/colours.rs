@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use csscolorparser::Color;
 
 /// Product of `Y + 0.05` of a colour and of its counterpart: white becomes the dark pages' ground (#1d2026).
-const MIRROR: f64 = 1.05 * 0.0645;
+const MIRROR_PRODUCT: f64 = 1.05 * 0.0645;
 
 /// How much brighter than its mirror a dark counterpart may be, in luminance: a saturated colour is seen by its hue, and
 /// would have none left. White is still read on what this makes of any colour.
@@ -64,7 +64,7 @@ impl Palette {
             let _ = write!(out, "#{root}{{");
             for (at, colour) in self.colours.iter().enumerate() {
                 let colour = if is_mirrored {
-                    mirrored(*colour)
+                    mirror_colour(*colour)
                 } else {
                     *colour
                 };
@@ -98,10 +98,10 @@ fn luminance(colour: &Color) -> f64 {
 }
 
 /// The counterpart of a colour: of the same hue and transparency, and of the mirrored luminance.
-fn mirrored([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
+fn mirror_colour([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
     let colour = Color::from_rgba8(red, green, blue, alpha);
     let [_, a, b, _] = colour.to_oklaba();
-    let mirror = MIRROR / (luminance(&colour) + FLARE) - FLARE;
+    let mirror = MIRROR_PRODUCT / (luminance(&colour) + FLARE) - FLARE;
     let saturation = ((f64::from(a.hypot(b)) - 0.06) / 0.1).clamp(0.0, 1.0);
     let lift = LIFT * saturation * (1.0 - mirror / BRIGHT).max(0.0);
     let wanted = (mirror + lift).clamp(0.0, 1.0);

@@ -6,10 +6,10 @@
 use std::collections::HashSet;
 
 use super::colours::{BLEND, Palette};
-use super::names::{Names, fragment};
+use super::names::{NameMap, fragment_id};
 
 /// Properties whose value is a colour, one of [`NO_COLOUR`], or a gradient of the drawing.
-const COLOURS: [&str; 4] = ["fill", "stroke", "color", "stop-color"];
+const COLOUR_PROPERTIES: [&str; 4] = ["fill", "stroke", "color", "stop-color"];
 
 /// Values that may stand in place of a colour.
 const NO_COLOUR: [&str; 5] = [
@@ -21,7 +21,7 @@ const NO_COLOUR: [&str; 5] = [
 ];
 
 /// Properties that refer to a part of the drawing.
-const REFERENCES: [&str; 5] = [
+const REFERENCE_PROPERTIES: [&str; 5] = [
     "marker-start",
     "marker-mid",
     "marker-end",
@@ -30,7 +30,7 @@ const REFERENCES: [&str; 5] = [
 ];
 
 /// Properties whose values are words and numbers. The family of fonts is not among them: labels were measured for one.
-const PLAIN: [&str; 27] = [
+const PLAIN_PROPERTIES: [&str; 27] = [
     "alignment-baseline",
     "baseline-shift",
     "clip-rule",
@@ -61,16 +61,16 @@ const PLAIN: [&str; 27] = [
 ];
 
 /// Context in which the values of a drawing are read.
-pub(super) struct Sheet<'a> {
-    pub(super) names: Names<'a>,
+pub(super) struct StyleRewriter<'a> {
+    pub(super) names: NameMap<'a>,
     pub(super) palette: Palette,
 }
 
-impl Sheet<'_> {
+impl StyleRewriter<'_> {
     /// The value of a property as the page has it: `None` if it may not have it, or not this one.
     pub(super) fn value(&mut self, property: &str, value: &str) -> Option<String> {
         let value = value.trim();
-        if COLOURS.contains(&property) {
+        if COLOUR_PROPERTIES.contains(&property) {
             if NO_COLOUR.contains(&value) {
                 return Some(value.to_owned());
             }
@@ -86,18 +86,18 @@ impl Sheet<'_> {
         if property == "transform" {
             return is_geometry(value).then(|| value.to_owned());
         }
-        if REFERENCES.contains(&property) {
+        if REFERENCE_PROPERTIES.contains(&property) {
             return if value == "none" {
                 Some(value.to_owned())
             } else {
                 self.reference(value)
             };
         }
-        (PLAIN.contains(&property) && is_plain(value)).then(|| value.to_owned())
+        (PLAIN_PROPERTIES.contains(&property) && is_plain(value)).then(|| value.to_owned())
     }
 
     fn reference(&self, value: &str) -> Option<String> {
-        let id = self.names.id(fragment(value)?)?;
+        let id = self.names.id(fragment_id(value)?)?;
         Some(format!("url(#{id})"))
     }
 
@@ -212,7 +212,7 @@ impl Sheet<'_> {
 }
 
 /// The colour that stands behind the labels of edges: labels are text on the page, and have no background of their own.
-pub(super) fn plate(text: &str) -> Option<&str> {
+pub(super) fn label_background(text: &str) -> Option<&str> {
     let mut plate = None;
     for (selectors, body) in rules(text) {
         let is_behind = |selector: &str| {
@@ -237,7 +237,7 @@ pub(super) fn plate(text: &str) -> Option<&str> {
 }
 
 /// The value of a property in the rule for the drawing as a whole.
-pub(super) fn of_root<'a>(text: &'a str, root: &str, wanted: &str) -> Option<&'a str> {
+pub(super) fn root_property<'a>(text: &'a str, root: &str, wanted: &str) -> Option<&'a str> {
     rules(text)
         .filter(|(selector, _)| selector.trim().strip_prefix('#') == Some(root))
         .flat_map(|(_, body)| declarations(body))
@@ -246,7 +246,7 @@ pub(super) fn of_root<'a>(text: &'a str, root: &str, wanted: &str) -> Option<&'a
 }
 
 /// The value of a property in a `style` attribute, the last one first.
-pub(super) fn of_style<'a>(style: &'a str, wanted: &str) -> Option<&'a str> {
+pub(super) fn style_property<'a>(style: &'a str, wanted: &str) -> Option<&'a str> {
     let found = declarations(style).filter(|(property, ..)| property == wanted);
     found.last().map(|(_, value, _)| value)
 }

@@ -6,13 +6,13 @@ use roxmltree::Node;
 
 use super::markup::{decimal, escape, shortened};
 use super::names;
-use super::safe::{LARGEST, Unsafe, Writer, is_svg};
+use super::safe::{MAX_SIDE, DrawingRejection, Writer, is_svg};
 
 /// The fonts whose measure labels were given. Without one of these a label may be a little wider than its place.
 const FONTS: &str = "Arial,\"Liberation Sans\",Arimo,Helvetica,sans-serif";
 
 /// How much smaller than it was drawn a drawing may be shown before it scrolls.
-const SMALLEST: f64 = 0.45;
+const MIN_SCALE: f64 = 0.45;
 
 impl<'a> Writer<'a> {
     /// The whole element, around what was written.
@@ -21,7 +21,7 @@ impl<'a> Writer<'a> {
         root: Node<'a, 'a>,
         rules: &str,
         is_dark: bool,
-    ) -> Result<String, Unsafe> {
+    ) -> Result<String, DrawingRejection> {
         let view_box = root.attribute("viewBox").unwrap_or_default();
         let (width, height) = size(view_box)?;
         let content = std::mem::take(&mut self.out);
@@ -32,7 +32,7 @@ impl<'a> Writer<'a> {
             shortened(view_box),
             decimal(width),
             decimal(height),
-            decimal((width * SMALLEST).floor())
+            decimal((width * MIN_SCALE).floor())
         );
         let classes: Vec<_> = names::classes(root)
             .filter_map(|class| self.sheet.names.class(class))
@@ -40,9 +40,9 @@ impl<'a> Writer<'a> {
         self.attribute("class", &classes.join(" "));
         // An image has no links inside of it.
         self.attribute("role", if self.has_links { "group" } else { "img" });
-        let kind = kind(root.attribute("aria-roledescription").unwrap_or_default());
-        self.attribute("aria-label", said(root, "title").unwrap_or(kind));
-        let description = said(root, "desc");
+        let kind = kind_label(root.attribute("aria-roledescription").unwrap_or_default());
+        self.attribute("aria-label", author_text(root, "title").unwrap_or(kind));
+        let description = author_text(root, "desc");
         if description.is_some() {
             self.attribute("aria-describedby", &format!("{id}-about"));
         }
@@ -77,23 +77,23 @@ impl<'a> Writer<'a> {
 }
 
 /// Reads the width and the height of a view box.
-fn size(view_box: &str) -> Result<(f64, f64), Unsafe> {
+fn size(view_box: &str) -> Result<(f64, f64), DrawingRejection> {
     let sides: Vec<f64> = view_box
         .split_ascii_whitespace()
         .filter_map(|side| side.parse().ok())
         .collect();
     let (width, height) = match sides.as_slice() {
         [_, _, width, height] if *width > 0.0 && *height > 0.0 => (*width, *height),
-        _ => return Err(Unsafe::NoSize),
+        _ => return Err(DrawingRejection::NoSize),
     };
-    match sides.iter().all(|side| side.abs() < LARGEST) {
+    match sides.iter().all(|side| side.abs() < MAX_SIDE) {
         true => Ok((width, height)),
-        false => Err(Unsafe::TooLarge),
+        false => Err(DrawingRejection::TooLarge),
     }
 }
 
 /// Reads a text of the author about the drawing as a whole.
-fn said<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
+fn author_text<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
     let said = root
         .children()
         .find(|child| is_svg(*child, name))?
@@ -103,7 +103,7 @@ fn said<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
 }
 
 /// Names a drawing whose author does not.
-fn kind(role: &str) -> &'static str {
+fn kind_label(role: &str) -> &'static str {
     match role {
         "architecture" => "Architecture diagram",
         "block" => "Block diagram",

@@ -9,7 +9,7 @@ use roxmltree::Node;
 
 use super::css;
 use super::markup::{decimal, escape};
-use super::safe::{LARGEST, Writer};
+use super::safe::{MAX_SIDE, Writer};
 use super::text;
 
 /// How large labels are where the drawing says nothing else, in CSS pixels.
@@ -17,16 +17,16 @@ pub(super) const FONT_SIZE: f64 = 16.0;
 
 /// How a piece of a label is written.
 #[derive(Clone, Copy, Default, Eq, PartialEq)]
-struct Face {
+struct FontStyle {
     is_bold: bool,
     is_italic: bool,
 }
 
 /// A piece of a line.
 #[derive(Debug, Eq, PartialEq)]
-struct Run {
+struct TextRun {
     text: String,
-    face: Face,
+    face: FontStyle,
 }
 
 /// Where the lines of a label stand in its box.
@@ -39,7 +39,7 @@ enum Align {
 
 /// A label as lines of text.
 struct Label {
-    lines: Vec<Vec<Run>>,
+    lines: Vec<Vec<TextRun>>,
     align: Align,
     /// The declarations of all the elements that the label was made of, unchecked, from the outermost in.
     style: String,
@@ -47,7 +47,7 @@ struct Label {
     classes: Vec<String>,
 }
 
-impl std::fmt::Debug for Face {
+impl std::fmt::Debug for FontStyle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match (self.is_bold, self.is_italic) {
             (true, true) => "bold italic",
@@ -59,8 +59,8 @@ impl std::fmt::Debug for Face {
 }
 
 /// Builder of a label.
-struct Builder {
-    lines: Vec<Vec<Run>>,
+struct LabelBuilder {
+    lines: Vec<Vec<TextRun>>,
     /// The widest that a line may be, in CSS pixels.
     limit: f64,
     font_size: f64,
@@ -84,10 +84,10 @@ impl Label {
             style.push_str(own);
             style.push(';');
             classes.extend(super::names::classes(element).map(str::to_owned));
-            if let Some(spaces) = css::of_style(own, "white-space") {
+            if let Some(spaces) = css::style_property(own, "white-space") {
                 is_wrapped = spaces != "nowrap";
             }
-            match css::of_style(own, "text-align") {
+            match css::style_property(own, "text-align") {
                 Some("left" | "start") => align = Align::Start,
                 Some("right" | "end") => align = Align::End,
                 Some("center") => align = Align::Middle,
@@ -100,20 +100,20 @@ impl Label {
                 == 1;
             around = element.first_element_child().filter(|_| is_alone);
         }
-        let mut builder = Builder {
+        let mut builder = LabelBuilder {
             lines: vec![Vec::new()],
             limit: if is_wrapped {
                 width + 0.5
             } else {
                 f64::INFINITY
             },
-            font_size: css::of_style(&style, "font-size")
+            font_size: css::style_property(&style, "font-size")
                 .and_then(pixels)
                 .unwrap_or(font_size),
             width: 0.0,
             has_space: false,
         };
-        builder.element(object, Face::default());
+        builder.element(object, FontStyle::default());
         builder.lines.retain(|line| !line.is_empty());
         Self {
             lines: builder.lines,
@@ -124,8 +124,8 @@ impl Label {
     }
 }
 
-impl Builder {
-    fn element(&mut self, element: Node<'_, '_>, face: Face) {
+impl LabelBuilder {
+    fn element(&mut self, element: Node<'_, '_>, face: FontStyle) {
         for child in element.children() {
             if child.is_text() {
                 self.text(child.text().unwrap_or_default(), face);
@@ -144,8 +144,8 @@ impl Builder {
                 self.begin_block();
             }
             let style = child.attribute("style").unwrap_or_default();
-            face.is_bold |= css::of_style(style, "font-weight").is_some_and(text::is_bold);
-            face.is_italic |= css::of_style(style, "font-style") == Some("italic");
+            face.is_bold |= css::style_property(style, "font-weight").is_some_and(text::is_bold);
+            face.is_italic |= css::style_property(style, "font-style") == Some("italic");
             self.element(child, face);
             if is_block {
                 self.begin_block();
@@ -165,7 +165,7 @@ impl Builder {
         self.has_space = false;
     }
 
-    fn text(&mut self, text: &str, face: Face) {
+    fn text(&mut self, text: &str, face: FontStyle) {
         let is_space = |char: char| matches!(char, ' ' | '\t' | '\n' | '\r');
         let mut rest = text;
         while !rest.is_empty() {
@@ -179,7 +179,7 @@ impl Builder {
         }
     }
 
-    fn word(&mut self, word: &str, face: Face) {
+    fn word(&mut self, word: &str, face: FontStyle) {
         let measure = |text: &str| text::line_width(text, face.is_bold, self.font_size);
         let is_first = self.lines.last().is_none_or(Vec::is_empty);
         let space = if self.has_space && !is_first {
@@ -202,13 +202,13 @@ impl Builder {
         self.push(word, face);
     }
 
-    fn push(&mut self, text: &str, face: Face) {
+    fn push(&mut self, text: &str, face: FontStyle) {
         let Some(line) = self.lines.last_mut() else {
             return;
         };
         match line.last_mut() {
             Some(run) if run.face == face => run.text.push_str(text),
-            _ => line.push(Run {
+            _ => line.push(TextRun {
                 text: text.to_owned(),
                 face,
             }),
@@ -226,8 +226,8 @@ impl<'a> Writer<'a> {
             label.align = Align::Start;
         }
         if label.lines.is_empty()
-            || !(0.0..LARGEST).contains(&width)
-            || !(0.0..LARGEST).contains(&height)
+            || !(0.0..MAX_SIDE).contains(&width)
+            || !(0.0..MAX_SIDE).contains(&height)
         {
             return;
         }
@@ -278,7 +278,7 @@ impl<'a> Writer<'a> {
         self.out.push_str("</text>");
     }
 
-    fn run(&mut self, run: &Run) {
+    fn run(&mut self, run: &TextRun) {
         if !run.face.is_bold && !run.face.is_italic {
             escape(&mut self.out, &run.text);
             return;

@@ -1,10 +1,10 @@
 //! Drawings of diagrams: a first one by merman, and the one that is served, written anew from it through an allow-list.
 
-mod arial;
+mod arial_widths;
 mod colours;
 mod css;
 #[cfg(target_family = "wasm")]
-mod first;
+mod draft;
 mod frame;
 mod label;
 mod markup;
@@ -18,4 +18,4 @@ mod tests;
 mod text;
 
 #[cfg(target_family = "wasm")]
-pub(crate) use first::draw;
+pub(crate) use draft::draw;

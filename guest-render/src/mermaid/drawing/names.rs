@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use roxmltree::{Document, Node};
 
 /// Where a reference to a part of the drawing may stand in its own attribute.
-const HREFS: [&str; 1] = ["href"];
+const HREF_ATTRIBUTES: [&str; 1] = ["href"];
 
 /// Which ids and classes of the first drawing go on to the page, and how they are called there.
-pub(super) struct Names<'a> {
+pub(super) struct NameMap<'a> {
     prefix: String,
     /// The ids that something refers to, each with its number.
     ids: HashMap<&'a str, usize>,
@@ -16,7 +16,7 @@ pub(super) struct Names<'a> {
     classes: HashSet<&'a str>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameMap<'a> {
     /// Collects the names of the page's drawing of this `number`.
     ///
     /// The anchors of headings are in lower case, so the prefix is not.
@@ -30,15 +30,15 @@ impl<'a> Names<'a> {
                     .parent_element()
                     .is_some_and(|parent| parent.has_tag_name("style"))
             {
-                referenced.extend(fragments(node.text().unwrap_or_default()));
+                referenced.extend(fragment_ids(node.text().unwrap_or_default()));
             }
             for attribute in node.attributes() {
                 let value = attribute.value();
                 match attribute.name() {
                     "id" => present.push(value),
                     "class" => classes.extend(value.split_ascii_whitespace()),
-                    name if HREFS.contains(&name) => referenced.extend(value.strip_prefix('#')),
-                    _ => referenced.extend(fragments(value)),
+                    name if HREF_ATTRIBUTES.contains(&name) => referenced.extend(value.strip_prefix('#')),
+                    _ => referenced.extend(fragment_ids(value)),
                 }
             }
         }
@@ -96,7 +96,7 @@ impl<'a> Names<'a> {
 }
 
 /// The id that an element has, for a `url(#…)` that stands alone.
-pub(super) fn fragment(value: &str) -> Option<&str> {
+pub(super) fn fragment_id(value: &str) -> Option<&str> {
     value
         .trim()
         .strip_prefix("url(")?
@@ -106,7 +106,7 @@ pub(super) fn fragment(value: &str) -> Option<&str> {
 }
 
 /// The ids of all the `url(#…)` in a text.
-fn fragments(text: &str) -> impl Iterator<Item = &str> {
+fn fragment_ids(text: &str) -> impl Iterator<Item = &str> {
     text.split("url(").skip(1).filter_map(|rest| {
         let end = rest.find(')')?;
         rest[..end].trim_matches(['"', '\'']).strip_prefix('#')

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 /// A source as merman is given it, and what was put into it.
-pub(super) struct Prepared<'a> {
+pub(super) struct PreparedSource<'a> {
     pub(super) text: Cow<'a, str>,
     /// Where single bytes were put in, in the prepared text, ascending.
     added: Vec<usize>,
 }
 
-impl Prepared<'_> {
+impl PreparedSource<'_> {
     /// The place in the source of a place in the prepared text.
     pub(super) fn source_offset(&self, offset: usize) -> usize {
         offset - self.added.iter().take_while(|at| **at < offset).count()
@@ -17,7 +17,7 @@ impl Prepared<'_> {
 }
 
 /// The word that a diagram begins with, after its front matter, directives and comments.
-pub(super) fn kind(source: &str) -> &str {
+pub(super) fn diagram_type(source: &str) -> &str {
     let (mut in_matter, mut is_first) = (false, true);
     for line in source.lines().map(str::trim) {
         if line == "---" && (is_first || in_matter) {
@@ -35,28 +35,28 @@ pub(super) fn kind(source: &str) -> &str {
 
 /// Whether an author has chosen the theme that is made for dark pages.
 pub(super) fn is_made_for_dark(source: &str) -> bool {
-    bare(source).contains("theme:dark")
+    strip_quotes_and_blanks(source).contains("theme:dark")
 }
 
 /// Whether an author has chosen a theme or colours of their own.
 pub(super) fn names_theme(source: &str) -> bool {
-    let bare = bare(source);
+    let bare = strip_quotes_and_blanks(source);
     bare.contains("theme:") || bare.contains("themeVariables:")
 }
 
 /// A source without quotes and blanks, in which settings are written in several ways.
-fn bare(source: &str) -> String {
+fn strip_quotes_and_blanks(source: &str) -> String {
     let is_kept = |char: &char| !matches!(char, '"' | '\'' | ' ' | '\t');
     source.chars().filter(is_kept).collect()
 }
 
 /// A source that merman reads as mermaid.js does: the brace that closes a class's body stands in a line of its own.
-pub(super) fn prepared(source: &str) -> Prepared<'_> {
-    let mut prepared = Prepared {
+pub(super) fn prepare_source(source: &str) -> PreparedSource<'_> {
+    let mut prepared = PreparedSource {
         text: Cow::Borrowed(source),
         added: Vec::new(),
     };
-    if !kind(source).starts_with("classDiagram") {
+    if !diagram_type(source).starts_with("classDiagram") {
         return prepared;
     }
     let mut text = String::with_capacity(source.len() + 16);
@@ -91,7 +91,7 @@ pub(super) fn without_formulas(source: &str) -> String {
 
 /// Phrases a message for an author, in words that are not the library's: a sentence without its place, which stands
 /// beside it.
-pub(super) fn told(message: &str) -> String {
+pub(super) fn rephrase(message: &str) -> String {
     if message.contains("lacks capability") {
         return "This needs something that is not drawn here: write formulas in labels as text, and use no other layouts.".to_owned();
     }
@@ -141,14 +141,14 @@ mod tests {
             ("gitGraph:\n commit", "gitGraph"),
             ("", ""),
         ] {
-            assert_eq!(kind(source), expected, "{source}");
+            assert_eq!(diagram_type(source), expected, "{source}");
         }
     }
 
     #[test]
     fn bodies_of_classes_close_in_their_own_line() {
         let source = "classDiagram\n class A {\n  +run() void }\n A -- B\n class C { }\n class D {\n  x\n }\n";
-        let prepared = super::prepared(source);
+        let prepared = super::prepare_source(source);
         assert_eq!(
             prepared.text,
             "classDiagram\n class A {\n  +run() void \n}\n A -- B\n class C { }\n class D {\n  x\n }\n"
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(prepared.source_offset(at), source.find("A --").unwrap());
         assert_eq!(prepared.source_offset(3), 3);
         assert!(matches!(
-            super::prepared("flowchart TD\n A{x}").text,
+            super::prepare_source("flowchart TD\n A{x}").text,
             Cow::Borrowed(_)
         ));
     }
@@ -182,13 +182,13 @@ mod tests {
             ),
             ("There can be only one root.", "There can be only one root."),
         ] {
-            assert_eq!(told(message), expected);
+            assert_eq!(rephrase(message), expected);
         }
         for message in [
             "render session lacks capability `math` required",
             "invalid semantic model: no actorOrder",
         ] {
-            let told = told(message);
+            let told = rephrase(message);
             assert!(
                 !told.contains("capability") && !told.contains("model"),
                 "{told}"

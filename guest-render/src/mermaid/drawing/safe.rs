@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::colours::{self, Palette};
-use super::css::{self, Sheet};
+use super::css::{self, StyleRewriter};
 use super::label;
 use super::markup::{escape, shortened};
-use super::names::{self, Names};
+use super::names::{self, NameMap};
 
 /// The elements that a drawing is made of.
-const ELEMENTS: [&str; 21] = [
+const ALLOWED_ELEMENTS: [&str; 21] = [
     "a",
     "circle",
     "clipPath",
@@ -41,10 +41,10 @@ const ELEMENTS: [&str; 21] = [
 ];
 
 /// Elements that are left out with what is in them: a drawing is the same without, or says it elsewhere.
-const LEFT_OUT: [&str; 6] = ["desc", "filter", "image", "style", "symbol", "use"];
+const IGNORED_ELEMENTS: [&str; 6] = ["desc", "filter", "image", "style", "symbol", "use"];
 
 /// Attributes whose values are numbers, lengths, words and functions of numbers.
-const GEOMETRY: [&str; 40] = [
+const GEOMETRY_ATTRIBUTES: [&str; 40] = [
     "cx",
     "cy",
     "d",
@@ -88,14 +88,14 @@ const GEOMETRY: [&str; 40] = [
 ];
 
 /// The namespace of everything that is drawn.
-const SVG: &str = "http://www.w3.org/2000/svg";
+const SVG_NAMESPACE: &str = "http://www.w3.org/2000/svg";
 
 /// The largest side of a drawing, in CSS pixels.
-pub(super) const LARGEST: f64 = 100_000.0;
+pub(super) const MAX_SIDE: f64 = 100_000.0;
 
 /// Why a drawing does not become one of the page's.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unsafe {
+pub(super) enum DrawingRejection {
     /// It is no XML.
     #[error("the drawing cannot be read: {0}")]
     Unreadable(#[from] roxmltree::Error),
@@ -103,7 +103,7 @@ pub(super) enum Unsafe {
     #[error("the drawing has no size")]
     NoSize,
     /// It is larger than anybody could look at.
-    #[error("the drawing is larger than {LARGEST} pixels")]
+    #[error("the drawing is larger than {MAX_SIDE} pixels")]
     TooLarge,
     /// It contains what no drawing should.
     #[error("the drawing contains {0:?}")]
@@ -118,7 +118,7 @@ pub(super) fn rewrite(
     drawn_as: &str,
     number: u32,
     is_made_for_dark: bool,
-) -> Result<String, Unsafe> {
+) -> Result<String, DrawingRejection> {
     let options = ParsingOptions {
         allow_dtd: false,
         ..ParsingOptions::default()
@@ -126,7 +126,7 @@ pub(super) fn rewrite(
     let document = Document::parse_with_options(svg, options)?;
     let root = document.root_element();
     if !is_svg(root, "svg") {
-        return Err(Unsafe::Element(root.tag_name().name().to_owned()));
+        return Err(DrawingRejection::Element(root.tag_name().name().to_owned()));
     }
     let styles: String = root
         .descendants()
@@ -136,12 +136,12 @@ pub(super) fn rewrite(
         .collect();
     let mut writer = Writer {
         out: String::with_capacity(svg.len() / 2),
-        sheet: Sheet {
-            names: Names::collect(&document, number),
+        sheet: StyleRewriter {
+            names: NameMap::collect(&document, number),
             palette: Palette::default(),
         },
-        plate: css::plate(&styles),
-        font_size: css::of_root(&styles, drawn_as, "font-size")
+        plate: css::label_background(&styles),
+        font_size: css::root_property(&styles, drawn_as, "font-size")
             .and_then(label::pixels)
             .unwrap_or(label::FONT_SIZE),
         is_list: root.attribute("aria-roledescription") == Some("requirement"),
@@ -153,7 +153,7 @@ pub(super) fn rewrite(
         writer.tree(child)?;
     }
     let rules = writer.sheet.rules(&styles, drawn_as, &writer.types);
-    let ink = css::of_root(&styles, drawn_as, "fill").and_then(colours::luminance_of);
+    let ink = css::root_property(&styles, drawn_as, "fill").and_then(colours::luminance_of);
     let is_dark = is_made_for_dark && ink.is_some_and(|luminance| luminance > 0.5);
     writer.finish(root, &rules, is_dark)
 }
@@ -161,7 +161,7 @@ pub(super) fn rewrite(
 /// The page's drawing, as far as it is written.
 pub(super) struct Writer<'a> {
     pub(super) out: String,
-    pub(super) sheet: Sheet<'a>,
+    pub(super) sheet: StyleRewriter<'a>,
     /// The colour behind the labels of edges.
     pub(super) plate: Option<&'a str>,
     /// The size of the drawing's labels, in CSS pixels.
@@ -177,7 +177,7 @@ pub(super) struct Writer<'a> {
 
 /// Rest of a node, after its beginning.
 #[derive(Eq, PartialEq)]
-enum After {
+enum AfterOpening {
     /// Content of the node, and its end.
     Content,
     /// The next node.
@@ -186,17 +186,17 @@ enum After {
 
 impl<'a> Writer<'a> {
     /// Writes a node and what is in it. Without recursion: how deep a drawing nests is up to its author.
-    fn tree(&mut self, top: Node<'a, 'a>) -> Result<(), Unsafe> {
+    fn tree(&mut self, top: Node<'a, 'a>) -> Result<(), DrawingRejection> {
         let mut node = top;
         loop {
             let after = self.open(node)?;
-            if after == After::Content
+            if after == AfterOpening::Content
                 && let Some(child) = node.first_child()
             {
                 node = child;
                 continue;
             }
-            let mut is_open = after == After::Content;
+            let mut is_open = after == AfterOpening::Content;
             loop {
                 if is_open {
                     self.close(node);
@@ -217,7 +217,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn open(&mut self, node: Node<'a, 'a>) -> Result<After, Unsafe> {
+    fn open(&mut self, node: Node<'a, 'a>) -> Result<AfterOpening, DrawingRejection> {
         if node.is_text() {
             let is_shown = node.parent_element().is_some_and(|parent| {
                 matches!(parent.tag_name().name(), "text" | "tspan" | "title")
@@ -225,10 +225,10 @@ impl<'a> Writer<'a> {
             if is_shown {
                 escape(&mut self.out, node.text().unwrap_or_default());
             }
-            return Ok(After::Next);
+            return Ok(AfterOpening::Next);
         }
         if !node.is_element() {
-            return Ok(After::Next);
+            return Ok(AfterOpening::Next);
         }
         let is_second = node.prev_sibling_element().is_some();
         if is_second
@@ -237,37 +237,37 @@ impl<'a> Writer<'a> {
                 .is_some_and(|parent| is_svg(parent, "switch"))
         {
             // What a browser would not show either.
-            return Ok(After::Next);
+            return Ok(AfterOpening::Next);
         }
         let name = node.tag_name().name();
-        if node.tag_name().namespace() != Some(SVG) {
-            return Err(Unsafe::Element(name.to_owned()));
+        if node.tag_name().namespace() != Some(SVG_NAMESPACE) {
+            return Err(DrawingRejection::Element(name.to_owned()));
         }
-        if LEFT_OUT.contains(&name) {
-            return Ok(After::Next);
+        if IGNORED_ELEMENTS.contains(&name) {
+            return Ok(AfterOpening::Next);
         }
         if name == "foreignObject" {
             self.label(node);
-            return Ok(After::Next);
+            return Ok(AfterOpening::Next);
         }
-        let Some(name) = written_as(node) else {
-            return Err(Unsafe::Element(name.to_owned()));
+        let Some(name) = element_name(node) else {
+            return Err(DrawingRejection::Element(name.to_owned()));
         };
         self.out.push('<');
         self.out.push_str(name);
         self.types.insert(name);
-        if let Some(target) = link(node) {
+        if let Some(target) = https_link(node) {
             self.has_links = true;
             self.attribute("href", target);
             self.attribute("rel", "noopener noreferrer");
         }
         self.attributes(node);
         self.out.push('>');
-        Ok(After::Content)
+        Ok(AfterOpening::Content)
     }
 
     fn close(&mut self, node: Node<'a, 'a>) {
-        if let Some(name) = written_as(node) {
+        if let Some(name) = element_name(node) {
             let _ = write!(self.out, "</{name}>");
         }
     }
@@ -299,7 +299,7 @@ impl<'a> Writer<'a> {
                     let declarations = self.sheet.declarations(value);
                     self.attribute("style", &declarations);
                 }
-                name if GEOMETRY.contains(&name) => {
+                name if GEOMETRY_ATTRIBUTES.contains(&name) => {
                     if css::is_geometry(value) {
                         self.attribute(name, &shortened(value));
                     }
@@ -324,21 +324,21 @@ impl<'a> Writer<'a> {
 }
 
 pub(super) fn is_svg(node: Node<'_, '_>, name: &str) -> bool {
-    node.has_tag_name((SVG, name))
+    node.has_tag_name((SVG_NAMESPACE, name))
 }
 
 /// The name under which the page has an element; a link that leads nowhere is a group.
-fn written_as(node: Node<'_, '_>) -> Option<&'static str> {
+fn element_name(node: Node<'_, '_>) -> Option<&'static str> {
     let name = match node.tag_name().name() {
         "switch" => "g",
-        "a" if link(node).is_none() => "g",
+        "a" if https_link(node).is_none() => "g",
         name => name,
     };
-    ELEMENTS.into_iter().find(|known| *known == name)
+    ALLOWED_ELEMENTS.into_iter().find(|known| *known == name)
 }
 
 /// Where a link leads, if that is an address by https.
-fn link<'a>(node: Node<'a, 'a>) -> Option<&'a str> {
+fn https_link<'a>(node: Node<'a, 'a>) -> Option<&'a str> {
     if !is_svg(node, "a") {
         return None;
     }

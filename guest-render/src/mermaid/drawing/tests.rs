@@ -1,15 +1,15 @@
 //! The second check of a drawing, held against drawings that no writer of diagrams should make.
 
 use super::colours::Palette;
-use super::safe::{Unsafe, rewrite};
+use super::safe::{DrawingRejection, rewrite};
 
 /// A drawing with these contents, as it would come from the first writer, written anew.
-fn rewritten(content: &str) -> Result<String, Unsafe> {
+fn rewritten(content: &str) -> Result<String, DrawingRejection> {
     made(content, false)
 }
 
 /// Makes a drawing that may be made for dark pages.
-fn made(content: &str, is_made_for_dark: bool) -> Result<String, Unsafe> {
+fn made(content: &str, is_made_for_dark: bool) -> Result<String, DrawingRejection> {
     let svg = format!(
         "<svg id=\"drawing\" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" \
          viewBox=\"0 0 200 100\" aria-roledescription=\"pie\">{content}</svg>"
@@ -45,22 +45,22 @@ fn elements_that_no_drawing_has_end_it() {
     ] {
         let failed = rewritten(content);
         assert!(
-            matches!(&failed, Err(Unsafe::Element(found)) if found == name),
+            matches!(&failed, Err(DrawingRejection::Element(found)) if found == name),
             "{content}: {failed:?}"
         );
     }
     assert!(matches!(
         rewrite("<svg/>", "drawing", 0, false),
-        Err(Unsafe::Element(_))
+        Err(DrawingRejection::Element(_))
     ));
     assert!(matches!(
         rewrite("<svg", "drawing", 0, false),
-        Err(Unsafe::Unreadable(_))
+        Err(DrawingRejection::Unreadable(_))
     ));
     let entities = "<!DOCTYPE svg [<!ENTITY a \"b\">]><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1 1\"/>";
     assert!(matches!(
         rewrite(entities, "drawing", 0, false),
-        Err(Unsafe::Unreadable(_))
+        Err(DrawingRejection::Unreadable(_))
     ));
     for size in [
         "",
@@ -70,14 +70,14 @@ fn elements_that_no_drawing_has_end_it() {
     ] {
         let svg = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" {size}/>");
         assert!(
-            matches!(rewrite(&svg, "drawing", 0, false), Err(Unsafe::NoSize)),
+            matches!(rewrite(&svg, "drawing", 0, false), Err(DrawingRejection::NoSize)),
             "{size}"
         );
     }
     let large = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1e9 1\"/>";
     assert!(matches!(
         rewrite(large, "drawing", 0, false),
-        Err(Unsafe::TooLarge)
+        Err(DrawingRejection::TooLarge)
     ));
 }
 

@@ -1,15 +1,15 @@
 //! How wide a label will be: by the advances of the font that the page asks for.
 
-use super::arial::{RUNS, Run};
+use super::arial_widths::{RUNS, GlyphRun};
 
 /// The units of a font's size that advances are given in.
-const UNITS: f64 = 2048.0;
+const UNITS_PER_EM: f64 = 2048.0;
 
 /// The advance of a letter that the font lacks, and most readers have another font for.
-const UNKNOWN: u16 = 1366;
+const UNKNOWN_ADVANCE: u16 = 1366;
 
 /// The advance of an ideograph, a syllable of Hangul, or an emoji: as wide as the font is high.
-const WIDE: u16 = 2048;
+const WIDE_ADVANCE: u16 = 2048;
 
 /// The width of a line in a font of `font_size` CSS pixels, in CSS pixels: as a browser measures that has Arial or a font of
 /// its measure, but for kerning.
@@ -18,7 +18,7 @@ pub(super) fn line_width(text: &str, is_bold: bool, font_size: f64) -> f64 {
         .chars()
         .map(|char| u32::from(advance(char, is_bold)))
         .sum();
-    f64::from(units) / UNITS * font_size
+    f64::from(units) / UNITS_PER_EM * font_size
 }
 
 /// Whether a browser shows a weight by the font's bold face.
@@ -31,7 +31,7 @@ pub(super) fn is_bold(weight: &str) -> bool {
 
 fn advance(char: char, is_bold: bool) -> u16 {
     let code = u32::from(char);
-    let find = |run: &Run| {
+    let find = |run: &GlyphRun| {
         let at = usize::try_from(code.checked_sub(run.first)?).ok()?;
         let advances = if is_bold { run.bold } else { run.regular };
         advances.get(at).copied().filter(|advance| *advance > 0)
@@ -39,9 +39,9 @@ fn advance(char: char, is_bold: bool) -> u16 {
     RUNS.iter().find_map(find).unwrap_or(match code {
         // Marks that stand on the letter before them, and what joins or selects glyphs.
         0x0300..=0x036f | 0x200b..=0x200f | 0x20d0..=0x20ff | 0xfe00..=0xfe0f => 0,
-        0x1100..=0x11ff | 0x2600..=0x27bf | 0x2e80..=0xd7ff | 0xf900..=0xfaff => WIDE,
-        0xfe30..=0xfe4f | 0xff00..=0xff60 | 0x1_f000..=0x3_ffff => WIDE,
-        _ => UNKNOWN,
+        0x1100..=0x11ff | 0x2600..=0x27bf | 0x2e80..=0xd7ff | 0xf900..=0xfaff => WIDE_ADVANCE,
+        0xfe30..=0xfe4f | 0xff00..=0xff60 | 0x1_f000..=0x3_ffff => WIDE_ADVANCE,
+        _ => UNKNOWN_ADVANCE,
     })
 }
 

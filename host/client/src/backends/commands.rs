@@ -7,7 +7,7 @@ use serde_json::json;
 use super::views::{details_text, dry_run_text, warnings};
 use super::{ProjectArgs, read_script};
 use crate::error::{Failure, Result};
-use crate::output::{member_text, shell_word};
+use crate::output::{member_text, quote_shell_word};
 use crate::params::parse_params;
 use crate::source::STDIN;
 use crate::{endpoints, confirm, result_table};
@@ -95,7 +95,7 @@ pub(super) async fn history(limit: u32, before: Option<String>, args: &ProjectAr
     let history = asked.send().await?;
     if let Some(next) = history["next_before"].as_str() {
         args.output()
-            .print_note(&format!("There are more: --before {}", shell_word(next)));
+            .print_note(&format!("There are more: --before {}", quote_shell_word(next)));
     }
     let moments = history["moments"].as_array().into_iter().flatten();
     let moments: Vec<_> = moments.map(|moment| member_text(moment, "at")).collect();
@@ -111,7 +111,7 @@ pub(super) async fn restore(moment: &str, yes: bool, args: &ProjectArgs) -> Resu
     let text = format!(
         "restored to {}\nto undo this: svc backend restore {}",
         member_text(&restored, "restored_to"),
-        shell_word(&member_text(&restored, "previous"))
+        quote_shell_word(&member_text(&restored, "previous"))
     );
     args.output().print_answer(&restored, &text)
 }

@@ -7,7 +7,7 @@ use super::{MANIFEST_FILE, Manifest, PageEntry};
 use crate::error::{Failure, Result};
 use crate::files::Directory;
 use crate::source::slug_of;
-use svc_base::names::PROJECT;
+use svc_base::names::PROJECT_NAME_LENGTH;
 use svc_sources::ContentType;
 
 /// The most pages that a manifest begins with.
@@ -68,7 +68,7 @@ fn page_entries(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
 fn project_name(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_default();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name: String = name.trim().chars().take(PROJECT).collect();
+    let name: String = name.trim().chars().take(PROJECT_NAME_LENGTH).collect();
     match name.is_empty() {
         true => "My project".to_owned(),
         false => name,

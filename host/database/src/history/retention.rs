@@ -96,7 +96,7 @@ impl History {
 
     /// With little disk left, none of it is for history.
     pub(super) fn check_disk(&self) -> io::Result<()> {
-        if disk::free_in(&self.dir)? < self.history_settings.min_free_bytes {
+        if disk::free_bytes_in(&self.dir)? < self.history_settings.min_free_bytes {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())

@@ -310,7 +310,7 @@ async fn a_script_is_applied_once() {
 
 #[test]
 fn the_functions_are_the_gates() {
-    assert_eq!(authorizer::FUNCTIONS, guest_gate::functions::ALLOWED);
-    assert_eq!(authorizer::OPERATORS, guest_gate::functions::IMPLIED);
-    assert_eq!(authorizer::TABLE_FUNCTIONS, guest_gate::functions::TABLE_VALUED);
+    assert_eq!(authorizer::FUNCTIONS, guest_gate::functions::ALLOWED_FUNCTIONS);
+    assert_eq!(authorizer::OPERATORS, guest_gate::functions::IMPLICIT_FUNCTIONS);
+    assert_eq!(authorizer::TABLE_FUNCTIONS, guest_gate::functions::TABLE_VALUED_FUNCTIONS);
 }

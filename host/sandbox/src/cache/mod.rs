@@ -25,7 +25,7 @@ use super::values::GuestDigest;
 use svc_base::Stopwatch;
 
 /// How much code is kept, in bytes: several data directories and versions of the host share it.
-const KEPT: u64 = 512 << 20;
+const MAX_CODE_BYTES: u64 = 512 << 20;
 
 /// How much work the compiler puts into code. Fuel, memory, time and stack are bounded alike in both.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,7 +45,7 @@ impl Tier {
     }
 
     /// The name of its lock: a server that has no code yet does not wait for another's optimised code.
-    const fn lock(self) -> &'static str {
+    const fn lock_file_name(self) -> &'static str {
         match self {
             Self::Baseline => "baseline.lock",
             Self::Optimised => "compile.lock",
@@ -57,8 +57,8 @@ impl Tier {
 #[derive(Debug)]
 pub(super) struct Compiler<'e> {
     pub(super) tier: Tier,
-    pub(super) compiles: &'e Engine,
-    pub(super) runs: &'e Engine,
+    pub(super) compiling_engine: &'e Engine,
+    pub(super) running_engine: &'e Engine,
 }
 
 /// The directory of compiled guests.
@@ -74,7 +74,7 @@ impl Cache {
     ///
     /// It cannot be made, is not a directory, is not the user's own, or is open to others.
     pub(super) fn open(dir: PathBuf) -> anyhow::Result<Self> {
-        create(&dir).with_context(|| format!("cannot make the cache {}", dir.display()))?;
+        create_directory(&dir).with_context(|| format!("cannot make the cache {}", dir.display()))?;
         let found = fs::symlink_metadata(&dir)
             .with_context(|| format!("cannot look at the cache {}", dir.display()))?;
         let user = rustix::process::geteuid().as_raw();
@@ -96,7 +96,7 @@ impl Cache {
 
     /// Finds the compiled form of `component`; `None` where it has yet to be compiled.
     pub(super) fn find(&self, compiler: &Compiler<'_>, component: &[u8]) -> Option<Component> {
-        read(compiler.runs, &self.path(compiler, component))
+        read_code(compiler.running_engine, &self.path(compiler, component))
     }
 
     /// The compiled form of `component`, from the cache where it has one and into it where it has not.
@@ -113,7 +113,7 @@ impl Cache {
             return Ok(found);
         }
         // Held until the end: who waited for it finds the file. Without it the work is done twice, and no worse.
-        let _lock = lock(&self.dir.join(compiler.tier.lock()));
+        let _lock = lock_file(&self.dir.join(compiler.tier.lock_file_name()));
         if let Some(found) = self.find(compiler, component) {
             return Ok(found);
         }
@@ -123,7 +123,7 @@ impl Cache {
             bytes = component.len(),
             "compiling a guest for the first time on this machine; pages are served meanwhile"
         );
-        let code = compiled(|| compiler.compiles.precompile_component(component))
+        let code = catch_compiler_panic(|| compiler.compiling_engine.precompile_component(component))
             .context("it does not compile")?;
         tracing::info!(
             tier,
@@ -132,15 +132,15 @@ impl Cache {
             "compiled a guest"
         );
         let path = self.path(compiler, component);
-        if let Err(error) = write(&path, &code) {
+        if let Err(error) = write_code(&path, &code) {
             let path = path.display();
             tracing::warn!(%path, %error, "cannot keep a compiled guest; the next start compiles it again");
-        } else if let Some(found) = read(compiler.runs, &path) {
-            self.prune(KEPT);
+        } else if let Some(found) = read_code(compiler.running_engine, &path) {
+            self.prune(MAX_CODE_BYTES);
             // From the file rather than from `code`: the system then shares and drops its pages.
             return Ok(found);
         }
-        deserialize(compiler.runs, &code)
+        deserialize(compiler.running_engine, &code)
             .map_err(anyhow::Error::from)
             .context("it does not load")
     }
@@ -151,7 +151,7 @@ impl Cache {
     }
 
     fn path(&self, compiler: &Compiler<'_>, component: &[u8]) -> PathBuf {
-        self.dir.join(file_name(compiler.compiles, component))
+        self.dir.join(file_name(compiler.compiling_engine, component))
     }
 
     /// Removes the code that has not been loaded for longest, beyond so many bytes.
@@ -188,7 +188,7 @@ fn remove(path: &Path) {
 }
 
 /// Runs a compiler. One that gives up on a strange component by a panic takes nothing with it but that component.
-fn compiled(compile: impl FnOnce() -> wasmtime::Result<Vec<u8>>) -> anyhow::Result<Vec<u8>> {
+fn catch_compiler_panic(compile: impl FnOnce() -> wasmtime::Result<Vec<u8>>) -> anyhow::Result<Vec<u8>> {
     // It keeps nothing of its own between components that a panic could leave half done.
     match panic::catch_unwind(AssertUnwindSafe(compile)) {
         Ok(result) => result.map_err(anyhow::Error::from),
@@ -196,7 +196,7 @@ fn compiled(compile: impl FnOnce() -> wasmtime::Result<Vec<u8>>) -> anyhow::Resu
     }
 }
 
-fn create(dir: &Path) -> io::Result<()> {
+fn create_directory(dir: &Path) -> io::Result<()> {
     if let Some(parent) = dir.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -214,7 +214,7 @@ fn file_name(engine: &Engine, component: &[u8]) -> String {
     format!("{compatible:016x}-{digest}.cwasm")
 }
 
-fn lock(path: &Path) -> Option<File> {
+fn lock_file(path: &Path) -> Option<File> {
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -226,8 +226,8 @@ fn lock(path: &Path) -> Option<File> {
 }
 
 /// The component in `path`, or `None` where there is none that is whole and fits the engine.
-fn read(engine: &Engine, path: &Path) -> Option<Component> {
-    match try_read(engine, path) {
+fn read_code(engine: &Engine, path: &Path) -> Option<Component> {
+    match try_read_code(engine, path) {
         Ok(found) => found,
         Err(error) => {
             let path = path.display();
@@ -237,7 +237,7 @@ fn read(engine: &Engine, path: &Path) -> Option<Component> {
     }
 }
 
-fn try_read(engine: &Engine, path: &Path) -> anyhow::Result<Option<Component>> {
+fn try_read_code(engine: &Engine, path: &Path) -> anyhow::Result<Option<Component>> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -275,15 +275,15 @@ fn checksum(file: &mut File) -> io::Result<String> {
 }
 
 /// Writes the code and its checksum so that either both are whole or the checksum tells.
-fn write(path: &Path, code: &[u8]) -> io::Result<()> {
+fn write_code(path: &Path, code: &[u8]) -> io::Result<()> {
     let checksum = format!("{:08x}\n", crc32fast::hash(code));
-    replace(&path.with_extension("crc32"), checksum.as_bytes())?;
-    replace(path, code)?;
+    replace_file(&path.with_extension("crc32"), checksum.as_bytes())?;
+    replace_file(path, code)?;
     path.parent()
         .map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);

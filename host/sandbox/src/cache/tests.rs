@@ -13,16 +13,16 @@ fn engine(fuel: bool) -> Engine {
 fn compiler(engine: &Engine) -> Compiler<'_> {
     Compiler {
         tier: Tier::Optimised,
-        compiles: engine,
-        runs: engine,
+        compiling_engine: engine,
+        running_engine: engine,
     }
 }
 
 #[test]
 fn a_compiler_that_panics_is_an_error() {
-    let error = compiled(|| panic!("on purpose")).unwrap_err();
+    let error = catch_compiler_panic(|| panic!("on purpose")).unwrap_err();
     assert!(error.to_string().contains("gave up"), "{error:#}");
-    assert_eq!(compiled(|| Ok(vec![7])).unwrap(), [7]);
+    assert_eq!(catch_compiler_panic(|| Ok(vec![7])).unwrap(), [7]);
 }
 
 fn component() -> Vec<u8> {
@@ -102,13 +102,13 @@ fn what_is_not_whole_is_compiled_again() {
         &|| fs::write(&path, "").unwrap(),
         &|| fs::remove_file(path.with_extension("crc32")).unwrap(),
         // Whole, but not code.
-        &|| super::write(&path, b"something else").unwrap(),
+        &|| super::write_code(&path, b"something else").unwrap(),
     ];
     for spoil in spoil {
         spoil();
-        assert!(super::read(&engine, &path).is_none());
+        assert!(super::read_code(&engine, &path).is_none());
         cache.load(&compiler(&engine), &component()).unwrap();
-        assert!(super::read(&engine, &path).is_some());
+        assert!(super::read_code(&engine, &path).is_some());
     }
 }
 

@@ -75,13 +75,13 @@ fn sandbox_of_hostile_guests(limits: fn(Limits) -> Limits) -> (Sandbox, tempfile
     let hostile = |name: &str, component: &[u8]| {
         let path = folder.path().join(name);
         fs::write(&path, component).unwrap();
-        Choice {
-            origins: vec![Origin::file(&path)],
+        GuestChoice {
+            origins: vec![GuestOrigin::file(&path)],
             on_trial: false,
         }
     };
     let config = SandboxConfig {
-        guests: Choices {
+        guests: GuestChoices {
             render: hostile("render.wasm", &guests::renderer()),
             gate: hostile("gate.wasm", &guests::gate()),
         },
@@ -95,12 +95,12 @@ fn sandbox_of_hostile_guests(limits: fn(Limits) -> Limits) -> (Sandbox, tempfile
     (Sandbox::start(config).unwrap(), folder)
 }
 
-async fn rendered(sandbox: &Sandbox, text: &str) -> Result<Rendered, RenderFailure> {
+async fn rendered(sandbox: &Sandbox, text: &str) -> Result<RenderedPage, RenderFailure> {
     sandbox.render(source(ContentType::Markdown, text)).await
 }
 
 /// How rendering ended.
-fn end_of_page(result: &Result<Rendered, RenderFailure>, expected: End) -> Option<End> {
+fn end_of_page(result: &Result<RenderedPage, RenderFailure>, expected: End) -> Option<End> {
     match result {
         Ok(_) => Some(Answer),
         Err(RenderFailure::Budget(budget)) => Some(End::Budget(*budget)),
@@ -139,7 +139,7 @@ async fn whatever_a_renderer_does_is_contained() {
         }
     }
     let hostile = GuestDigest::of(&guests::renderer());
-    assert_eq!(sandbox.renderer(), Some(hostile));
+    assert_eq!(sandbox.renderer_digest(), Some(hostile));
 }
 
 #[tokio::test]
@@ -204,7 +204,7 @@ async fn whatever_a_gate_does_is_contained() {
         panic!("{long:?}");
     };
     assert_eq!(refusal.reason.chars().count(), 1000);
-    assert_eq!(sandbox.gate(), Some(GuestDigest::of(&guests::gate())));
+    assert_eq!(sandbox.gate_digest(), Some(GuestDigest::of(&guests::gate())));
 }
 
 #[tokio::test]
@@ -230,5 +230,5 @@ async fn a_call_that_goes_wrong_leaves_no_instance() {
     for (letter, ..) in BOTH.into_iter().chain(RENDERS) {
         let _ = rendered(&sandbox, &letter.to_string()).await;
     }
-    assert_eq!(sandbox.metrics().live.get(), 0);
+    assert_eq!(sandbox.metrics().live_instances.get(), 0);
 }

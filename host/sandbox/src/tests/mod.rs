@@ -116,14 +116,14 @@ fn with_gate(component: &[u8], gate: Limits) -> (Sandbox, tempfile::TempDir) {
     let guests = tempfile::tempdir().unwrap();
     let path = guests.path().join("gate.wasm");
     fs::write(&path, component).unwrap();
-    let gates = Choice {
-        origins: vec![Origin::file(&path), Origin::BuiltIn],
+    let gates = GuestChoice {
+        origins: vec![GuestOrigin::file(&path), GuestOrigin::BuiltIn],
         on_trial: false,
     };
     let config = SandboxConfig {
-        guests: Choices {
+        guests: GuestChoices {
             gate: gates,
-            ..Choices::default()
+            ..GuestChoices::default()
         },
         ..with_gate_limits(gate)
     };
@@ -148,7 +148,7 @@ async fn every_type_becomes_a_page() {
         let html = std::str::from_utf8(&page.html).unwrap();
         assert!(html.contains(shown), "{content_type}: {html}");
         assert!(page.fuel > 0);
-        assert_eq!(Some(page.guest), sandbox.renderer());
+        assert_eq!(Some(page.guest), sandbox.renderer_digest());
         let again = sandbox.render(source(content_type, text)).await.unwrap();
         assert_eq!(page.html, again.html, "{content_type}");
         assert_eq!(page.fuel, again.fuel, "{content_type}");
@@ -185,7 +185,7 @@ async fn a_page_has_a_largest_size() {
             "{content_type}: {failed:?}"
         );
     }
-    let diagram = "x".repeat(DIAGRAM_BYTES + 1);
+    let diagram = "x".repeat(MAX_DIAGRAM_BYTES + 1);
     let failed = sandbox.render(source(ContentType::Mermaid, &diagram)).await;
     assert!(matches!(
         failed,
@@ -270,7 +270,7 @@ async fn sql_is_judged() {
     };
     assert_eq!(refusal.statement, 1);
     assert_eq!(refusal.position.unwrap().line, 1);
-    let long = " ".repeat(STATEMENT_BYTES + 1);
+    let long = " ".repeat(MAX_STATEMENT_BYTES + 1);
     let long = sandbox.check_sql(long, Purpose::Action).await;
     assert!(matches!(
         long,
@@ -285,11 +285,11 @@ async fn without_a_thread_in_time_a_call_is_busy() {
         wait,
         ..LaneConfig::checks(1)
     };
-    let sandbox = Sandbox::start_with(config(), [LaneConfig::pages(1), checks]).unwrap();
+    let sandbox = Sandbox::start_with_lanes(config(), [LaneConfig::pages(1), checks]).unwrap();
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
     let (release, released) = std::sync::mpsc::channel::<()>();
     let (started, start) = tokio::sync::oneshot::channel();
-    let lane = sandbox.checks().clone();
+    let lane = sandbox.check_lane().clone();
     let occupied = tokio::spawn(async move {
         let job = move |_: &StopSignal| {
             let _ = started.send(());
@@ -311,7 +311,7 @@ fn registry() -> Registry {
     let engine =
         GuestEngine::new(Tier::Optimised, 2, GuestLimits::DEFAULT, metrics.clone()).unwrap();
     let cache = Cache::open(cache_dir()).unwrap();
-    Registry::new(Arc::new(engine), FirstCode::Optimised, cache, metrics)
+    Registry::new(Arc::new(engine), StartupCode::Optimised, cache, metrics)
 }
 
 #[test]
@@ -324,11 +324,11 @@ fn the_first_guest_of_a_choice_that_works_serves() {
     let component = gate_wat(1, "", "");
     fs::write(&installed, &component).unwrap();
     fs::write(&broken, "broken").unwrap();
-    let choice = |origins: &[&Path]| Choice {
+    let choice = |origins: &[&Path]| GuestChoice {
         origins: origins
             .iter()
-            .map(|path| Origin::file(path))
-            .chain([Origin::BuiltIn])
+            .map(|path| GuestOrigin::file(path))
+            .chain([GuestOrigin::BuiltIn])
             .collect(),
         on_trial: false,
     };
@@ -341,12 +341,12 @@ fn the_first_guest_of_a_choice_that_works_serves() {
         applied.failures
     );
     // One that is not what it should be is as good as broken.
-    let another = Origin::File {
+    let another = GuestOrigin::File {
         path: installed,
         digest: Some(GuestDigest::of(b"another")),
     };
-    let choice = Choice {
-        origins: vec![another, Origin::BuiltIn],
+    let choice = GuestChoice {
+        origins: vec![another, GuestOrigin::BuiltIn],
         on_trial: false,
     };
     let applied = registry.apply(World::Gate, &choice);
@@ -366,7 +366,7 @@ async fn many_sandboxes_live_in_one_process() {
     }
     let page = all[49].render(source(ContentType::Markdown, "# one")).await;
     assert!(page.is_ok());
-    assert!(all[49].loaded());
+    assert!(all[49].is_loaded());
 }
 
 #[tokio::test]
@@ -379,8 +379,8 @@ async fn callers_wait_for_a_guest_past_those_that_cannot_serve() {
 #[tokio::test]
 async fn the_least_memory_suffices_for_what_is_small() {
     let mut config = config();
-    config.limits.render.memory_bytes = usize::try_from(LEAST_RENDER_MEMORY).unwrap();
-    config.limits.gate.memory_bytes = usize::try_from(LEAST_GATE_MEMORY).unwrap();
+    config.limits.render.memory_bytes = usize::try_from(MIN_RENDER_MEMORY).unwrap();
+    config.limits.gate.memory_bytes = usize::try_from(MIN_GATE_MEMORY).unwrap();
     let sandbox = Sandbox::start(config).unwrap();
     let markdown =
         "# hello\n\n```rust\nfn a() {}\n```\n\n$x^2$ :tada:\n\n| a | b |\n|--|--|\n| 1 | 2 |\n";

@@ -15,8 +15,8 @@ fn refusals(component: &[u8]) -> [String; 2] {
         format!("{error:#}")
     };
     [
-        words(registry.admit::<GatePre<CallState>>(component).err()),
-        words(registry.admit::<Renderer>(component).err()),
+        words(registry.prepare_component::<GatePre<CallState>>(component).err()),
+        words(registry.prepare_component::<Renderer>(component).err()),
     ]
 }
 
@@ -129,14 +129,14 @@ fn what_a_component_does_before_its_first_call_is_bounded() {
     ] {
         // A gate in all but what it begins with.
         let component = gate_wat(pages, more, "");
-        let refused = registry.admit::<GatePre<CallState>>(&component).err();
+        let refused = registry.prepare_component::<GatePre<CallState>>(&component).err();
         let refused = refused.map(|error| format!("{error:#}"));
         let found = refused.as_ref().is_some_and(|text| text.contains(why));
         assert!(found, "{why}: {refused:?}");
     }
     for more in ["", &memories(3), &tables(4)] {
         let harmless = gate_wat(1, more, "");
-        let admitted = registry.admit::<GatePre<CallState>>(&harmless);
+        let admitted = registry.prepare_component::<GatePre<CallState>>(&harmless);
         assert!(admitted.is_ok(), "{more}: {:?}", admitted.err());
     }
 }

@@ -4,16 +4,16 @@ use super::*;
 
 /// A sandbox whose guests have baseline code alone.
 fn baseline(config: SandboxConfig) -> Sandbox {
-    let first_code = FirstCode::BaselineOnly;
+    let startup_code = StartupCode::BaselineOnly;
     Sandbox::start(SandboxConfig {
-        first_code,
+        startup_code,
         ..config
     })
     .unwrap()
 }
 
 fn tier(sandbox: &Sandbox) -> Tier {
-    let serving = sandbox.inner.registry.gate.now().unwrap();
+    let serving = sandbox.inner.registry.gate.current().unwrap();
     serving.guest.code().engine.tier()
 }
 
@@ -134,18 +134,18 @@ async fn what_is_nested_deeply_fits_into_both_tiers() {
 #[tokio::test]
 async fn optimised_code_takes_over_from_baseline_code() {
     let cache = tempfile::tempdir().unwrap();
-    let nothing = Choice {
+    let nothing = GuestChoice {
         origins: Vec::new(),
         on_trial: false,
     };
     let config = || SandboxConfig {
         cache_dir: cache.path().join("compiled"),
         // The gate alone: the renderer takes a minute.
-        guests: Choices {
+        guests: GuestChoices {
             render: nothing.clone(),
-            ..Choices::default()
+            ..GuestChoices::default()
         },
-        first_code: FirstCode::Baseline,
+        startup_code: StartupCode::Baseline,
         ..super::config()
     };
     let first = Sandbox::start(config()).unwrap();

@@ -11,7 +11,7 @@ async fn on_trial(bodies: [&str; 2]) -> (Sandbox, [GuestDigest; 2], tempfile::Te
     let origins = [0, 1].map(|number| {
         let path = guests.path().join(number.to_string());
         fs::write(&path, &components[number]).unwrap();
-        Origin::file(&path)
+        GuestOrigin::file(&path)
     });
     let limits = Limits {
         fuel: 1_000_000,
@@ -19,7 +19,7 @@ async fn on_trial(bodies: [&str; 2]) -> (Sandbox, [GuestDigest; 2], tempfile::Te
     };
     let sandbox = Sandbox::start(with_gate_limits(limits)).unwrap();
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
-    let choice = Choice {
+    let choice = GuestChoice {
         origins: origins.to_vec(),
         on_trial: true,
     };
@@ -44,11 +44,11 @@ async fn a_gate_that_fails_where_the_one_before_does_not_loses_its_place() {
             .await
             .unwrap();
         assert_eq!(judged.gate, old, "{bad}");
-        assert_eq!(sandbox.gate(), Some(old), "{bad}");
-        let fallen = sandbox.take_fallen();
+        assert_eq!(sandbox.gate_digest(), Some(old), "{bad}");
+        let fallen = sandbox.take_rolled_back();
         assert_eq!(fallen.len(), 1);
         assert_eq!((fallen[0].guest, fallen[0].before), (new, old));
-        assert!(sandbox.take_fallen().is_empty());
+        assert!(sandbox.take_rolled_back().is_empty());
     }
 }
 
@@ -67,8 +67,8 @@ async fn a_gate_stays_where_the_one_before_fails_too() {
             let answer = sandbox.check_sql("misbehave", Purpose::Migration).await;
             assert!(answer.is_err() || old == nearly, "{new}, {old}: {answer:?}");
         }
-        assert_eq!(sandbox.gate(), Some(digest), "{new}, {old}");
-        assert!(sandbox.take_fallen().is_empty());
+        assert_eq!(sandbox.gate_digest(), Some(digest), "{new}, {old}");
+        assert!(sandbox.take_rolled_back().is_empty());
         assert!(sandbox.check_sql("ok", Purpose::Migration).await.is_ok());
     }
 }

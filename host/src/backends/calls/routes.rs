@@ -222,7 +222,7 @@ pub async fn query(
     let body = body.with_limit(calls.config.limits.op_body_bytes)?;
     let (backend, at) = owned_backend(&calls, &context, &slug, &caller).await?;
     let request = body.json::<RunQuery>().await?.value;
-    let most = svc_sandbox::STATEMENT_BYTES;
+    let most = svc_sandbox::MAX_STATEMENT_BYTES;
     if request.sql.len() > most {
         return Err(invalid(format!(
             "`sql` has {} bytes; {most} is the most.",

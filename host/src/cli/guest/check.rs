@@ -8,13 +8,13 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::super::progress::Progress;
-use super::{Place, Site, bench};
+use super::{GuestArgs, GuestDirectories, guest_tester};
 use crate::config::Config;
 use crate::content::{Content, OneTimeFiles, ContentLocation};
-use crate::guests::check::{Bench, Checked, candidate, check};
-use crate::guests::replay::{Counts, Differences, Replay, Replayed, hold};
+use crate::guests::check::{ComponentCheck, GuestTester, candidate_choice, check_component};
+use crate::guests::replay::{ComparisonCounts, Differences, Replay, ReplayResult, hold_content};
 use svc_base::clock::Clock;
-use svc_sandbox::{GuestDigest, World, read};
+use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Check {
@@ -24,7 +24,7 @@ pub(in crate::cli) struct Check {
     #[arg(long)]
     out: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
+    guest_args: GuestArgs,
 }
 
 /// Findings of a check.
@@ -34,9 +34,9 @@ pub(super) struct Report {
     /// Whether it may be installed.
     ok: bool,
     #[serde(flatten)]
-    checked: Checked,
+    checked: ComponentCheck,
     /// Absent where it was not asked for, or the component may not serve anyway.
-    replay: Option<Replayed>,
+    replay: Option<ReplayResult>,
     /// Where the differences are; absent where there are none.
     differences: Option<PathBuf>,
     /// How many differences are counted and not among the files.
@@ -46,12 +46,12 @@ pub(super) struct Report {
 impl Check {
     /// Fails where the component may not serve, or fails where the one that serves does not.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let (config, site) = self.place.config()?;
-        site.agree().await?;
-        let bytes = Arc::new(read(&self.file)?);
-        let differences = Differences::to(self.out.unwrap_or_else(|| folder(&bytes)))?;
-        let report = examine((&config, &site), &self.file, bytes, Some(differences)).await?;
-        self.place.args.answer(&report, &report.told()?)?;
+        let (config, directories) = self.guest_args.config_and_directories()?;
+        directories.require_same_guests().await?;
+        let bytes = Arc::new(read_component(&self.file)?);
+        let differences = Differences::in_folder(self.out.unwrap_or_else(|| differences_folder(&bytes)))?;
+        let report = check_with_replay((&config, &directories), &self.file, bytes, Some(differences)).await?;
+        self.guest_args.args.print_answer(&report, &report.to_text()?)?;
         Ok(if report.passed() {
             ExitCode::SUCCESS
         } else {
@@ -61,7 +61,7 @@ impl Check {
 }
 
 /// A new folder for differences, named after the component and the moment.
-fn folder(component: &[u8]) -> PathBuf {
+fn differences_folder(component: &[u8]) -> PathBuf {
     let digest = GuestDigest::of(component).to_string();
     let short: String = digest.chars().take(12).collect();
     let now = Clock::system().now().0;
@@ -69,16 +69,16 @@ fn folder(component: &[u8]) -> PathBuf {
 }
 
 /// Checks a component; with a place for differences, on everything that is stored, too.
-pub(super) async fn examine(
-    (config, site): (&Config, &Site),
+pub(super) async fn check_with_replay(
+    (config, directories): (&Config, &GuestDirectories),
     file: &Path,
     bytes: Arc<Vec<u8>>,
     differences: Option<Differences>,
 ) -> anyhow::Result<Report> {
-    let (bench, bar) = (bench(config), Progress::new());
-    bar.busy("compile");
-    let watch = |done, all| bar.count("corpus", done, all);
-    let checked = check(&bench, file, bytes, &watch).await?;
+    let (tester, bar) = (guest_tester(config), Progress::new());
+    bar.show_spinner("compile");
+    let watch = |done, all| bar.show_count("corpus", done, all);
+    let checked = check_component(&tester, file, bytes, &watch).await?;
     let mut report = Report {
         file: file.to_owned(),
         ok: checked.passed(),
@@ -91,7 +91,7 @@ pub(super) async fn examine(
     else {
         return Ok(report);
     };
-    let replayed = stored(site, &bench, world, &report, &bar, &mut differences).await?;
+    let replayed = replay_stored(directories, &tester, world, &report, &bar, &mut differences).await?;
     report.ok = replayed.newly_failing() == 0;
     report.replay = Some(replayed);
     report.differences = differences.path().map(std::path::absolute).transpose()?;
@@ -100,31 +100,31 @@ pub(super) async fn examine(
 }
 
 /// Tries it on everything that is stored.
-async fn stored(
-    site: &Site,
-    bench: &Bench,
+async fn replay_stored(
+    directories: &GuestDirectories,
+    tester: &GuestTester,
     world: World,
     report: &Report,
     bar: &Progress,
     differences: &mut Differences,
-) -> anyhow::Result<Replayed> {
+) -> anyhow::Result<ReplayResult> {
     let now = Clock::system().now();
-    let folder = site.folder(world);
+    let folder = directories.folder(world);
     let mut installed = folder.choice(&folder.read()?, now);
     installed.on_trial = false;
-    let new = candidate(&report.file, &report.checked.component);
-    let data = &site.data;
+    let new = candidate_choice(&report.file, &report.checked.component);
+    let data = &directories.data;
     let held = data.clone();
-    let hold = tokio::task::spawn_blocking(move || hold(&held)).await??;
+    let hold = tokio::task::spawn_blocking(move || hold_content(&held)).await??;
     let replay = Replay {
-        control: site.control()?,
+        control: directories.control()?,
         content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
         once: OneTimeFiles::open(&data.join("once"))?,
         now,
-        guests: [bench.sandbox(world, installed)?, bench.sandbox(world, new)?],
-        page_bytes: bench.page_bytes,
+        guests: [tester.sandbox(world, installed)?, tester.sandbox(world, new)?],
+        page_bytes: tester.page_bytes,
     };
-    let watch = |done, all| bar.count("replay", done, all);
+    let watch = |done, all| bar.show_count("replay", done, all);
     replay.run(world, &hold, differences, &watch).await
 }
 
@@ -158,7 +158,7 @@ impl Report {
         if let Some(failing) = self
             .replay
             .as_ref()
-            .map(Replayed::newly_failing)
+            .map(ReplayResult::newly_failing)
             .filter(|count| *count > 0)
         {
             reasons.push(format!(
@@ -169,7 +169,7 @@ impl Report {
     }
 
     /// Writes the report for people.
-    pub(super) fn told(&self) -> Result<String, std::fmt::Error> {
+    pub(super) fn to_text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         let found = &self.checked.component;
         if let (Some(world), Some(version)) = (found.world, &found.version) {
@@ -200,7 +200,7 @@ impl Report {
             }
         }
         if let Some(replayed) = &self.replay {
-            told_replay(&mut text, replayed)?;
+            write_replay(&mut text, replayed)?;
         }
         if let Some(folder) = &self.differences {
             writeln!(text, "differences: {}", folder.display())?;
@@ -225,10 +225,10 @@ impl Report {
     }
 }
 
-fn told_replay(text: &mut String, replayed: &Replayed) -> std::fmt::Result {
+fn write_replay(text: &mut String, replayed: &ReplayResult) -> std::fmt::Result {
     writeln!(text, "against guest {}:", replayed.installed)?;
     for (name, counts) in [("stored", &replayed.open), ("private", &replayed.private)] {
-        let Counts {
+        let ComparisonCounts {
             identical,
             differing,
             newly_failing,

@@ -15,24 +15,24 @@ use super::actor::actor;
 use super::progress::Progress;
 use crate::config::{Config, Settings};
 use crate::control::Control;
-use crate::deployments::rerender::Progress as Remade;
+use crate::deployments::rerender::Progress as RerenderProgress;
 use crate::guests::Folder;
-use crate::guests::check::Bench;
-use crate::guests::status::{is_served, read as read_said};
+use crate::guests::check::GuestTester;
+use crate::guests::status::{is_server_running, read_status_file};
 use crate::operators::{self, Answer, Operation, OperatorArgs, Rerender, check_guests_directory};
 use svc_sandbox::{GuestDigest, World};
 
 /// How often a command looks what the server does.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How often it looks for the first words of a server: one second.
-const BEGINS: u32 = 20;
+const STARTUP_POLLS: u32 = 20;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Guest {
     /// Say which guests serve, since when, and what they use
     Status {
         #[command(flatten)]
-        place: Place,
+        guest_args: GuestArgs,
     },
     /// Look at a component, and try it on everything that is stored
     Check(check::Check),
@@ -41,12 +41,12 @@ pub(super) enum Guest {
     /// Let the guest that served before serve again
     Rollback {
         /// Which guest
-        name: Name,
+        name: GuestName,
         /// Only if the guest of this digest serves: a script that runs twice rolls back once
-        #[arg(long, value_parser = digest)]
+        #[arg(long, value_parser = parse_digest)]
         from: Option<GuestDigest>,
         #[command(flatten)]
-        place: Place,
+        guest_args: GuestArgs,
     },
     /// Render every page again that another guest has made
     Rerender {
@@ -54,35 +54,35 @@ pub(super) enum Guest {
         #[arg(long)]
         wait: bool,
         #[command(flatten)]
-        place: Place,
+        guest_args: GuestArgs,
     },
 }
 
-fn digest(text: &str) -> Result<GuestDigest, &'static str> {
+fn parse_digest(text: &str) -> Result<GuestDigest, &'static str> {
     GuestDigest::from_hex(text).ok_or("a digest has 64 hexadecimal digits")
 }
 
 /// The two guests by their names.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Name {
+pub(super) enum GuestName {
     /// Renders pages
     Render,
     /// Judges SQL
     Gate,
 }
 
-impl From<Name> for World {
-    fn from(name: Name) -> Self {
+impl From<GuestName> for World {
+    fn from(name: GuestName) -> Self {
         match name {
-            Name::Render => Self::Render,
-            Name::Gate => Self::Gate,
+            GuestName::Render => Self::Render,
+            GuestName::Gate => Self::Gate,
         }
     }
 }
 
 /// Where guests are, for a command.
 #[derive(Debug, clap::Args)]
-pub(super) struct Place {
+pub(super) struct GuestArgs {
     #[command(flatten)]
     args: OperatorArgs,
     /// Directory of installed guest components [default: <data>/guests]
@@ -96,28 +96,28 @@ pub(super) struct Place {
     config: Option<PathBuf>,
 }
 
-impl Place {
+impl GuestArgs {
     /// The installation that a command works on.
-    fn site(&self) -> anyhow::Result<Site> {
-        self.found(&self.settings()?)
+    fn directories(&self) -> anyhow::Result<GuestDirectories> {
+        self.check_directories(&self.settings()?)
     }
 
     /// Reads the server's settings too, for commands that compile and try guests.
-    fn config(&self) -> anyhow::Result<(Config, Site)> {
+    fn config_and_directories(&self) -> anyhow::Result<(Config, GuestDirectories)> {
         let settings = self.settings()?;
-        let site = self.found(&settings)?;
+        let directories = self.check_directories(&settings)?;
         let listen = settings.listen();
-        Ok((settings.resolve(listen)?, site))
+        Ok((settings.resolve(listen)?, directories))
     }
 
-    fn found(&self, settings: &Settings) -> anyhow::Result<Site> {
+    fn check_directories(&self, settings: &Settings) -> anyhow::Result<GuestDirectories> {
         let (data, guests) = (settings.data(), settings.guests());
         let args = OperatorArgs {
             data: Some(data.clone()),
             json: self.args.json,
         };
-        args.installation_to_be()?;
-        Ok(Site { data, guests })
+        args.installation_or_empty()?;
+        Ok(GuestDirectories { data, guests })
     }
 
     /// Reads the flags, the environment and the file.
@@ -128,7 +128,7 @@ impl Place {
             cache: self.cache.clone(),
             ..Settings::default()
         };
-        let mut settings = super::serve::with_file(settings, self.config.clone())?;
+        let mut settings = super::serve::merge_settings_file(settings, self.config.clone())?;
         // No command asks the edge for anything, so none needs its token.
         settings.edge = None;
         Ok(settings)
@@ -137,16 +137,16 @@ impl Place {
 
 /// The directories of an installation.
 #[derive(Clone, Debug)]
-struct Site {
+struct GuestDirectories {
     data: PathBuf,
     guests: PathBuf,
 }
 
-impl Site {
+impl GuestDirectories {
     /// The control database: to read from it alone where a server has it.
     fn control(&self) -> anyhow::Result<Control> {
         let data = &self.data;
-        let opened = match is_served(data)? {
+        let opened = match is_server_running(data)? {
             true => Control::open_read_only(data),
             false => Control::open(data),
         };
@@ -154,7 +154,7 @@ impl Site {
     }
 
     /// Runs an operation on it: by the server, if one runs.
-    async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
+    async fn run_operation(&self, operation: Operation) -> anyhow::Result<Answer> {
         operators::run_command(&self.data, operation, actor()).await
     }
 
@@ -163,24 +163,24 @@ impl Site {
     }
 
     /// Refuses where the server that runs has its guests elsewhere: it would not follow what is changed here.
-    async fn agree(&self) -> anyhow::Result<()> {
-        for _ in 0..BEGINS {
-            if !is_served(&self.data)? {
+    async fn require_same_guests(&self) -> anyhow::Result<()> {
+        for _ in 0..STARTUP_POLLS {
+            if !is_server_running(&self.data)? {
                 break;
             }
-            if let Some(said) = read_said(&self.data)? {
+            if let Some(said) = read_status_file(&self.data)? {
                 return check_guests_directory(Path::new(&said.paths.guests), &self.guests);
             }
             // It has only just begun.
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
 }
 
 /// Where a command tries guests: with the server's budgets.
-fn bench(config: &Config) -> Bench {
-    Bench {
+fn guest_tester(config: &Config) -> GuestTester {
+    GuestTester {
         cache: config.cache.clone(),
         limits: config.limits.guest_limits(),
         page_bytes: usize::try_from(config.limits.page_bytes).unwrap_or(usize::MAX),
@@ -190,44 +190,44 @@ fn bench(config: &Config) -> Bench {
 impl Guest {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Status { place } => status::run(&place).await,
+            Self::Status { guest_args } => status::run(&guest_args).await,
             Self::Check(check) => check.run().await,
             Self::Install(install) => install.run().await,
-            Self::Rollback { name, from, place } => {
-                switch::roll_back(name.into(), from, &place).await
+            Self::Rollback { name, from, guest_args } => {
+                switch::roll_back(name.into(), from, &guest_args).await
             }
-            Self::Rerender { wait, place } => rerender(wait, &place).await,
+            Self::Rerender { wait, guest_args } => rerender(wait, &guest_args).await,
         }
     }
 }
 
 /// Asks for a rerender, which the server does behind its other work.
-async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
-    let site = place.site()?;
-    let reach = async |wanted: Rerender| -> anyhow::Result<Option<Remade>> {
-        let answer = site.reach(Operation::Rerender(wanted)).await?;
+async fn rerender(wait: bool, guest_args: &GuestArgs) -> anyhow::Result<ExitCode> {
+    let directories = guest_args.directories()?;
+    let reach = async |wanted: Rerender| -> anyhow::Result<Option<RerenderProgress>> {
+        let answer = directories.run_operation(Operation::Rerender(wanted)).await?;
         Ok(serde_json::from_str(&answer.document)?)
     };
     let begun = reach(Rerender::Begin).await?;
     let mut done = begun.context("no rerender has begun")?;
-    let mut served = is_served(&site.data)?;
+    let mut served = is_server_running(&directories.data)?;
     if wait {
         let bar = Progress::new();
         while served && !done.is_finished() {
-            bar.count("rerender", done.pages_done(), done.total);
-            tokio::time::sleep(LOOK).await;
+            bar.show_count("rerender", done.pages_done(), done.total);
+            tokio::time::sleep(POLL_INTERVAL).await;
             // In this order, so that what a server did before it ended is seen.
-            served = is_served(&site.data)?;
+            served = is_server_running(&directories.data)?;
             done = reach(Rerender::Look).await?.unwrap_or(done);
         }
     }
     let text = if served || done.is_finished() {
-        told(&done)
+        describe_rerender(&done)
     } else {
         "no server runs: pages are rendered again after its next start".to_owned()
     };
     let document = serde_json::json!({ "server_running": served, "rerender": done });
-    place.args.answer(&document, &text)?;
+    guest_args.args.print_answer(&document, &text)?;
     Ok(if wait && !done.is_finished() {
         ExitCode::FAILURE
     } else {
@@ -236,7 +236,7 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
 }
 
 /// How far a rerender is.
-fn told(done: &Remade) -> String {
+fn describe_rerender(done: &RerenderProgress) -> String {
     let counts = format!(
         "{} changed, {} unchanged, {} failed and stay as they are, {} changed by somebody else",
         done.changed, done.unchanged, done.failed, done.skipped

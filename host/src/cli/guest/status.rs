@@ -5,16 +5,16 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{Place, Site, told};
+use super::{GuestArgs, GuestDirectories, describe_rerender};
 use crate::deployments::rerender::{self, Progress};
 use crate::guests::Record;
 use crate::guests::record::Change;
-use crate::guests::status::{Said, Serves, is_served, read};
+use crate::guests::status::{GuestStatusFile, WorldStatus, is_server_running, read_status_file};
 use svc_base::clock::{Clock, Timestamp};
-use svc_sandbox::{GuestDigest, Interface, Spread, Usage, World, built_in, read as read_component};
+use svc_sandbox::{GuestDigest, Interface, Percentiles, GuestUsage, World, built_in, read_component};
 
 /// How many changes are shown to people.
-const SHOWN: usize = 5;
+const SHOWN_CHANGES: usize = 5;
 
 #[derive(Debug, Serialize)]
 struct Status {
@@ -49,54 +49,54 @@ struct GuestStatus {
     /// Why it cannot.
     failures: Vec<String>,
     /// Work of the guest since the server loaded it.
-    usage: Usage,
+    usage: GuestUsage,
     history: Vec<Change>,
 }
 
-pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
-    let site = place.site()?;
-    site.agree().await?;
-    let said = read(&site.data)?;
+pub(super) async fn run(guest_args: &GuestArgs) -> anyhow::Result<ExitCode> {
+    let directories = guest_args.directories()?;
+    directories.require_same_guests().await?;
+    let said = read_status_file(&directories.data)?;
     let of = |world: World| -> anyhow::Result<GuestStatus> {
-        let serves = said.as_ref().map(|said| said.of(world).clone());
+        let serves = said.as_ref().map(|said| said.of_world(world).clone());
         let mut serves = serves.unwrap_or_default();
         // Where nobody knows what is installed, what the server says is all the more worth to be shown.
-        let record = site.folder(world).read().unwrap_or_else(|error| {
+        let record = directories.folder(world).read().unwrap_or_else(|error| {
             let why = format!("{error:#}");
             if !serves.failures.contains(&why) {
                 serves.failures.push(why);
             }
             Record::default()
         });
-        let interface = interface(&site, world, &record);
-        Ok(guest(world, interface, record, serves))
+        let interface = installed_interface(&directories, world, &record);
+        Ok(guest_status(world, interface, record, serves))
     };
     let status = Status {
-        server_running: is_served(&site.data)?,
-        said_at: said.as_ref().map(|said: &Said| said.at),
+        server_running: is_server_running(&directories.data)?,
+        said_at: said.as_ref().map(|said: &GuestStatusFile| said.at),
         render: of(World::Render)?,
         gate: of(World::Gate)?,
-        rerender: rerender::progress(&site.control()?).await?,
+        rerender: rerender::progress(&directories.control()?).await?,
     };
-    place.args.answer(&status, &text(&status)?)
+    guest_args.args.print_answer(&status, &status_text(&status)?)
 }
 
 /// Finds the interface of the guest that is chosen.
-fn interface(site: &Site, world: World, record: &Record) -> Option<Interface> {
-    match record.top() {
+fn installed_interface(directories: &GuestDirectories, world: World, record: &Record) -> Option<Interface> {
+    match record.current_guest() {
         None => Some(Interface::current(world)),
-        Some(top) => Interface::of(&read_component(&site.folder(world).component_path(top)).ok()?),
+        Some(top) => Interface::of_component(&read_component(&directories.folder(world).component_path(top)).ok()?),
     }
 }
 
-fn guest(
+fn guest_status(
     world: World,
     interface: Option<Interface>,
     record: Record,
-    serves: Serves,
+    serves: WorldStatus,
 ) -> GuestStatus {
     let own = GuestDigest::of(built_in(world));
-    let top = record.top().cloned();
+    let top = record.current_guest().cloned();
     let before = record.serving.iter().rev().nth(1);
     let now = Clock::system().now();
     GuestStatus {
@@ -118,7 +118,7 @@ fn guest(
     }
 }
 
-fn text(status: &Status) -> Result<String, std::fmt::Error> {
+fn status_text(status: &Status) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     for guest in [&status.render, &status.gate] {
         let origin = match (&guest.from, guest.installed_at) {
@@ -150,10 +150,10 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
                 guest.previous
             )?;
         }
-        told_usage(&mut text, &guest.usage)?;
-        let old = guest.history.len().saturating_sub(SHOWN);
+        write_usage(&mut text, &guest.usage)?;
+        let old = guest.history.len().saturating_sub(SHOWN_CHANGES);
         for change in guest.history.iter().skip(old) {
-            writeln!(text, "    {}", change.told())?;
+            writeln!(text, "    {}", change.describe())?;
         }
     }
     match (status.server_running, status.said_at) {
@@ -162,16 +162,16 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         (false, None) => writeln!(text, "no server runs")?,
     }
     if let Some(rerender) = &status.rerender {
-        writeln!(text, "{}", told(rerender))?;
+        writeln!(text, "{}", describe_rerender(rerender))?;
     }
     Ok(text)
 }
 
-fn told_usage(text: &mut String, usage: &Usage) -> std::fmt::Result {
+fn write_usage(text: &mut String, usage: &GuestUsage) -> std::fmt::Result {
     if usage.calls == 0 {
         return writeln!(text, "    no calls yet");
     }
-    let spread = |one: &Spread| format!("{} / {} / {} / {}", one.p50, one.p90, one.p99, one.max);
+    let spread = |one: &Percentiles| format!("{} / {} / {} / {}", one.p50, one.p90, one.p99, one.max);
     writeln!(
         text,
         "    {} calls, {} trapped, {} ran out of a budget",

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::check::{Report, examine};
-use super::{Place, Site};
+use super::check::{Report, check_with_replay};
+use super::{GuestArgs, GuestDirectories};
 use crate::guests::RecordError;
 use crate::guests::replay::Differences;
-use crate::guests::status::is_served;
+use crate::guests::status::is_server_running;
 use crate::operators::{SwitchEffect, Operation, GuestChange, SwitchGuest, SwitchOutcome};
-use svc_sandbox::{GuestDigest, World, read};
+use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Install {
@@ -25,7 +25,7 @@ pub(in crate::cli) struct Install {
     #[arg(long, conflicts_with = "no_replay")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
+    guest_args: GuestArgs,
 }
 
 /// The answer to a change.
@@ -40,37 +40,37 @@ struct Answer {
 impl Install {
     /// Fails where the component does not pass, or the server cannot load it.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let (config, site) = self.place.config()?;
-        site.agree().await?;
-        let bytes = Arc::new(read(&self.file)?);
+        let (config, directories) = self.guest_args.config_and_directories()?;
+        directories.require_same_guests().await?;
+        let bytes = Arc::new(read_component(&self.file)?);
         let differences = match self.out {
             _ if self.no_replay => None,
-            Some(out) => Some(Differences::to(out)?),
-            None => Some(Differences::nowhere()),
+            Some(out) => Some(Differences::in_folder(out)?),
+            None => Some(Differences::counted_only()),
         };
-        let report = examine(
-            (&config, &site),
+        let report = check_with_replay(
+            (&config, &directories),
             &self.file,
             Arc::clone(&bytes),
             differences,
         )
         .await?;
         let Some(world) = report.world().filter(|_| report.passed()) else {
-            return refused(&self.place, report);
+            return answer_refused(&self.guest_args, report);
         };
         let from = std::path::absolute(&self.file)?.display().to_string();
         // Here, for the server need not see the file: what it is to read lies in its own directory.
-        let folder = site.folder(world);
+        let folder = directories.folder(world);
         let _held = tokio::task::spawn_blocking(move || folder.store(&bytes)).await??;
         let digest = report.digest();
         let change = GuestChange::Install { digest, from };
-        answer(&self.place, &site, (world, change), Some(report)).await
+        switch_and_answer(&self.guest_args, &directories, (world, change), Some(report)).await
     }
 }
 
 /// Says that a component may not serve, and changes nothing.
-fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
-    let text = format!("{}not installed", report.told()?);
+fn answer_refused(guest_args: &GuestArgs, report: Report) -> anyhow::Result<ExitCode> {
+    let text = format!("{}not installed", report.to_text()?);
     let outcome = SwitchOutcome {
         world: report.world(),
         digest: report.digest(),
@@ -81,49 +81,49 @@ fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
         failures: report.reasons(),
     };
     let check = Some(report);
-    place.args.answer(&Answer { outcome, check }, &text)?;
-    Ok(exit(SwitchEffect::Refused))
+    guest_args.args.print_answer(&Answer { outcome, check }, &text)?;
+    Ok(exit_code(SwitchEffect::Refused))
 }
 
 pub(super) async fn roll_back(
     world: World,
     from: Option<GuestDigest>,
-    place: &Place,
+    guest_args: &GuestArgs,
 ) -> anyhow::Result<ExitCode> {
-    let site = place.site()?;
-    site.agree().await?;
-    let Some(top) = site.folder(world).read()?.top().map(|top| top.digest) else {
-        return Err(RecordError::NothingBefore(world).into());
+    let directories = guest_args.directories()?;
+    directories.require_same_guests().await?;
+    let Some(top) = directories.folder(world).read()?.current_guest().map(|top| top.digest) else {
+        return Err(RecordError::NoPreviousGuest(world).into());
     };
     let from = from.unwrap_or(top);
-    answer(place, &site, (world, GuestChange::RollBack { from }), None).await
+    switch_and_answer(guest_args, &directories, (world, GuestChange::RollBack { from }), None).await
 }
 
 /// Has the change made, and says what came of it.
-async fn answer(
-    place: &Place,
-    site: &Site,
+async fn switch_and_answer(
+    guest_args: &GuestArgs,
+    directories: &GuestDirectories,
     (world, change): (World, GuestChange),
     check: Option<Report>,
 ) -> anyhow::Result<ExitCode> {
-    let guests = std::path::absolute(&site.guests)?;
+    let guests = std::path::absolute(&directories.guests)?;
     let switch = SwitchGuest {
         guests,
         world,
         change,
     };
-    let answer = site.reach(Operation::Guest(switch)).await?;
+    let answer = directories.run_operation(Operation::Guest(switch)).await?;
     let mut outcome: SwitchOutcome = serde_json::from_str(&answer.document)?;
-    if outcome.effect == SwitchEffect::NextStart && is_served(&site.data)? {
+    if outcome.effect == SwitchEffect::NextStart && is_server_running(&directories.data)? {
         // A server that takes no commands yet, or no more.
         outcome.effect = SwitchEffect::Pending;
     }
-    let (text, effect) = (told(&outcome, world), outcome.effect);
-    place.args.answer(&Answer { outcome, check }, &text)?;
-    Ok(exit(effect))
+    let (text, effect) = (describe_switch(&outcome, world), outcome.effect);
+    guest_args.args.print_answer(&Answer { outcome, check }, &text)?;
+    Ok(exit_code(effect))
 }
 
-fn exit(effect: SwitchEffect) -> ExitCode {
+fn exit_code(effect: SwitchEffect) -> ExitCode {
     match effect {
         SwitchEffect::Switched | SwitchEffect::NextStart => ExitCode::SUCCESS,
         SwitchEffect::Failed | SwitchEffect::Refused => ExitCode::FAILURE,
@@ -132,7 +132,7 @@ fn exit(effect: SwitchEffect) -> ExitCode {
 }
 
 /// Writes the answer for people.
-fn told(answer: &SwitchOutcome, world: World) -> String {
+fn describe_switch(answer: &SwitchOutcome, world: World) -> String {
     let which = if answer.built_in {
         "the built-in guest".to_owned()
     } else {

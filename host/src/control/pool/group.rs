@@ -8,7 +8,7 @@ use crate::control::Error;
 use crate::control::change::{Change, ChangeListeners};
 use crate::control::residue::Residue;
 use svc_base::fault;
-use svc_base::positions::{Position, Unacknowledged};
+use svc_base::positions::{CommitPosition, UnacknowledgedCommits};
 
 /// How many queued writes share one commit at most.
 const MAX_GROUP: usize = 64;
@@ -33,7 +33,7 @@ pub(super) fn write_loop(
     listeners: &ChangeListeners,
     residue: &Residue,
 ) {
-    let (mut position, mut waiting) = (Position::default(), Unacknowledged::default());
+    let (mut position, mut waiting) = (CommitPosition::default(), UnacknowledgedCommits::default());
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         while group.len() < MAX_GROUP {
@@ -47,11 +47,11 @@ pub(super) fn write_loop(
             position = position.next();
             fault::point("commit.made");
         }
-        waiting.committed(position, written);
+        waiting.push(position, written);
         // One machine has acknowledged a commit once it is synced: nothing is awaited. Where other machines follow this database,
         // this is where they are, and the next group may run meanwhile.
         let acknowledged = position;
-        for written in waiting.acknowledged(acknowledged) {
+        for written in waiting.take_acknowledged(acknowledged) {
             listeners.deliver(&written.changes);
             fault::point("commit.delivered");
             written.answer_callers();

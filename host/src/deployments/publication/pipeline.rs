@@ -220,7 +220,7 @@ impl Pipeline {
             let digests = (Digest::of(&source), Digest::of(&object));
             Ok::<_, std::io::Error>((digests, source, object))
         };
-        let compressing = while_client_waits(self.sandbox.pages().run(work));
+        let compressing = while_client_waits(self.sandbox.page_lane().run(work));
         let compressed = self.timings.time(Stage::Compress, compressing).await??;
         let (digests, source, object) = compressed?;
         let bytes = (source.len() + object.len()) as u64;

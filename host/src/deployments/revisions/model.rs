@@ -9,7 +9,7 @@ use crate::deployments::frontends::{Frontend, FrontendError};
 use crate::deployments::publication::PublishError;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
-use svc_base::numbers::whole;
+use svc_base::numbers::optional_whole_number;
 use svc_sandbox::ContentType;
 
 /// How a revision last became what it is.
@@ -111,7 +111,7 @@ pub struct Edit {
     /// Text that shall be there instead.
     pub replace: String,
     /// How often it must occur; once, if absent.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, default = 1)]
     pub count: Option<u64>,
 }

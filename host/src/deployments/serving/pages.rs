@@ -296,7 +296,7 @@ impl PageCache {
             .unwrap_or(usize::MAX)
             .clamp(16, 1 << 20);
         let shards = shard_count(bytes, page_bytes);
-        let cache = memory_cache::weighted(items, bytes, shards, WeightByBytes);
+        let cache = memory_cache::weighted_cache(items, bytes, shards, WeightByBytes);
         Self {
             cache,
             hits: Counter::default(),

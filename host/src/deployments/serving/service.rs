@@ -325,7 +325,7 @@ impl Serving {
         let PageGuard::Password(hash) = &page.guard else {
             return Err(LookupError::NotFound.into());
         };
-        if !verify(self.sandbox.checks(), password, hash.clone()).await? {
+        if !verify(self.sandbox.check_lane(), password, hash.clone()).await? {
             return Err(UnlockError::Wrong);
         }
         let until = self
@@ -370,7 +370,7 @@ impl Serving {
             return Ok(source);
         }
         let RawSource { digest, bytes, .. } = source;
-        let encoding_job = self.sandbox.pages().run(move |_| gzip_quickly(&bytes));
+        let encoding_job = self.sandbox.page_lane().run(move |_| gzip_quickly(&bytes));
         let bytes = encoding_job.await.map_err(|_| EncodeError::Busy)??;
         Ok(RawSource {
             digest,

@@ -9,7 +9,7 @@ use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_sl
 use crate::deployments::serving::password::MAX_PASSWORD_BYTES;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
-use svc_base::numbers::whole;
+use svc_base::numbers::optional_whole_number;
 use svc_sandbox::ContentType;
 use svc_sources::files;
 
@@ -34,7 +34,7 @@ pub struct DeployRequest {
     #[schema(max_length = 200)]
     pub(crate) title: Option<String>,
     /// How long the page lives, in seconds; as long as a share may if absent.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 60)]
     pub(crate) expires_in: Option<u64>,
     /// Whether the first reader is the last.

@@ -19,8 +19,8 @@ fn install(folder: &Folder, component: &[u8]) -> Record {
     install_at(folder, component, NOW).unwrap()
 }
 
-fn fallen(guest: GuestDigest) -> Fallen {
-    Fallen {
+fn fallen(guest: GuestDigest) -> RolledBackGuest {
+    RolledBackGuest {
         world: World::Gate,
         guest,
         before: guest,
@@ -33,7 +33,7 @@ fn serving(record: &Record) -> Vec<GuestDigest> {
 }
 
 fn components(folder: &Folder) -> usize {
-    newest_first(&folder.path).len()
+    components_newest_first(&folder.path).len()
 }
 
 #[test]
@@ -41,25 +41,25 @@ fn who_served_before_serves_again() {
     let (_guests, folder) = folder();
     assert_eq!(folder.read().unwrap().serving, []);
     let none = folder.roll_back(None, NOW);
-    assert!(matches!(none, Err(RecordError::NothingBefore(World::Gate))));
+    assert!(matches!(none, Err(RecordError::NoPreviousGuest(World::Gate))));
     let [a, b, c] = [b"a", b"b", b"c"].map(|bytes| GuestDigest::of(bytes));
     install(&folder, b"a");
     assert_eq!(serving(&install(&folder, b"b")), [a, b]);
     let again = install_at(&folder, b"b", NOW);
-    assert!(matches!(again, Err(RecordError::Serves)));
+    assert!(matches!(again, Err(RecordError::AlreadyServing)));
     assert_eq!(serving(&folder.roll_back(None, NOW).unwrap()), [a]);
     assert_eq!(serving(&install(&folder, b"c")), [a, c]);
     assert_eq!(components(&folder), 2);
     let other = folder.roll_back(Some(b), NOW);
-    assert!(matches!(other, Err(RecordError::Another)));
-    folder.drop_fallen(&fallen(c), NOW).unwrap();
-    folder.drop_fallen(&fallen(c), NOW).unwrap();
+    assert!(matches!(other, Err(RecordError::OtherGuestServes)));
+    folder.remove_rolled_back(&fallen(c), NOW).unwrap();
+    folder.remove_rolled_back(&fallen(c), NOW).unwrap();
     assert_eq!(serving(&folder.read().unwrap()), [a]);
     let built_in = folder.roll_back(None, NOW).unwrap();
     assert_eq!(folder.read().unwrap(), built_in);
     assert_eq!(
         folder.choice(&built_in, NOW).origins,
-        [Origin::BuiltIn],
+        [GuestOrigin::BuiltIn],
         "{built_in:?}"
     );
     let kinds: Vec<_> = built_in
@@ -89,24 +89,24 @@ fn a_guest_is_on_trial_for_a_day_after_it_was_installed() {
     install(&folder, b"a");
     let record = install(&folder, b"b");
     assert!(folder.choice(&record, NOW).on_trial);
-    assert!(folder.choice(&record, NOW.plus_seconds(TRIAL - 1)).on_trial);
-    assert!(!folder.choice(&record, NOW.plus_seconds(TRIAL)).on_trial);
+    assert!(folder.choice(&record, NOW.plus_seconds(TRIAL_SECONDS - 1)).on_trial);
+    assert!(!folder.choice(&record, NOW.plus_seconds(TRIAL_SECONDS)).on_trial);
 }
 
 #[test]
 fn a_guest_that_is_put_back_is_on_trial_until_its_own_day_is_over() {
     let (_guests, folder) = folder();
     install(&folder, b"a");
-    let later = NOW.plus_seconds(TRIAL / 2);
+    let later = NOW.plus_seconds(TRIAL_SECONDS / 2);
     let newer = install_at(&folder, b"b", later).unwrap();
-    let b = newer.top().unwrap().digest;
-    let over = NOW.plus_seconds(TRIAL);
+    let b = newer.current_guest().unwrap().digest;
+    let over = NOW.plus_seconds(TRIAL_SECONDS);
     assert!(folder.choice(&newer, over).on_trial, "its day began later");
     let fallen = fallen(b);
     for fall in [false, true] {
         let back = if fall {
             install_at(&folder, b"b", later).unwrap();
-            folder.drop_fallen(&fallen, later).unwrap();
+            folder.remove_rolled_back(&fallen, later).unwrap();
             folder.read().unwrap()
         } else {
             folder.roll_back(None, later).unwrap()
@@ -122,14 +122,14 @@ fn a_guest_that_is_put_back_is_on_trial_until_its_own_day_is_over() {
 #[test]
 fn only_the_latest_are_kept() {
     let (_guests, folder) = folder();
-    for number in 0..HISTORY + 5 {
+    for number in 0..MAX_CHANGES + 5 {
         install(&folder, number.to_string().as_bytes());
     }
     let record = folder.read().unwrap();
-    assert_eq!(record.serving.len(), DEPTH);
-    assert_eq!(components(&folder), DEPTH);
-    assert_eq!(record.history.len(), HISTORY);
-    assert_eq!(record.sequence, (HISTORY + 5) as u64);
+    assert_eq!(record.serving.len(), ROLLBACK_DEPTH);
+    assert_eq!(components(&folder), ROLLBACK_DEPTH);
+    assert_eq!(record.history.len(), MAX_CHANGES);
+    assert_eq!(record.sequence, (MAX_CHANGES + 5) as u64);
 }
 
 #[test]
@@ -143,11 +143,11 @@ fn what_was_put_there_by_hand_serves_until_something_is_installed() {
     let left = format!("{}.wasm", GuestDigest::of(b"left"));
     std::fs::write(folder.path.join(left), "left").unwrap();
     let record = folder.read().unwrap();
-    assert_eq!(record.top().unwrap().file, "000002.wasm");
+    assert_eq!(record.current_guest().unwrap().file, "000002.wasm");
     assert!(!folder.choice(&record, NOW).on_trial);
     install(&folder, b"a");
     let back = folder.roll_back(None, NOW).unwrap();
-    assert_eq!(back.top().unwrap().file, "000002.wasm");
+    assert_eq!(back.current_guest().unwrap().file, "000002.wasm");
     assert_eq!(back.trial_until(), None, "nobody has installed it");
     assert_eq!(components(&folder), 2, "what is not ours stays");
 }
@@ -160,7 +160,7 @@ fn only_a_component_that_is_stored_is_chosen() {
     // What a command has left that ended before it chose is removed by the next change.
     install(&folder, b"a");
     let gone = folder.choose(b, String::new(), NOW);
-    assert!(matches!(gone, Err(RecordError::Gone(digest)) if digest == b));
+    assert!(matches!(gone, Err(RecordError::ComponentMissing(digest)) if digest == b));
     assert_eq!(serving(&folder.read().unwrap()), [a]);
 }
 
@@ -189,10 +189,10 @@ fn a_record_that_is_none_is_named() {
     ] {
         std::fs::write(folder.record_path(), text).unwrap();
         let error = format!("{:#}", folder.read().unwrap_err());
-        assert!(error.contains(RECORD), "{error}");
+        assert!(error.contains(RECORD_FILE), "{error}");
         assert!(install_at(&folder, b"b", NOW).is_err());
-        let mut choices = choices(&guests.path().join("guests"), NOW);
-        assert_eq!(*choices.of(World::Gate), Choice::default());
+        let mut choices = read_choices(&guests.path().join("guests"), NOW);
+        assert_eq!(*choices.of(World::Gate), GuestChoice::default());
     }
 }
 
@@ -203,7 +203,7 @@ fn one_that_fell_and_was_replaced_meanwhile_never_serves_again() {
     for component in [b"a", b"b", b"c"] {
         install(&folder, component);
     }
-    folder.drop_fallen(&fallen(b), NOW).unwrap();
+    folder.remove_rolled_back(&fallen(b), NOW).unwrap();
     let record = folder.read().unwrap();
     assert_eq!(serving(&record), [a, c]);
     assert!(folder.choice(&record, NOW).on_trial, "the newest still is");

@@ -14,7 +14,7 @@ use svc_base::ids::BackendId;
 use svc_sandbox::Statement;
 
 /// How many differences are written; further ones are only counted.
-const WRITTEN: u64 = 1000;
+const MAX_WRITTEN: u64 = 1000;
 
 /// The folder of differences.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Differences {
     ///
     /// # Errors
     /// It holds something.
-    pub fn to(path: PathBuf) -> anyhow::Result<Self> {
+    pub fn in_folder(path: PathBuf) -> anyhow::Result<Self> {
         if let Ok(mut entries) = std::fs::read_dir(&path) {
             anyhow::ensure!(
                 entries.next().is_none(),
@@ -41,12 +41,12 @@ impl Differences {
         }
         Ok(Self {
             path: Some(path),
-            ..Self::nowhere()
+            ..Self::counted_only()
         })
     }
 
     /// No folder: differences are only counted.
-    pub fn nowhere() -> Self {
+    pub fn counted_only() -> Self {
         Self {
             path: None,
             dir: None,
@@ -65,7 +65,7 @@ impl Differences {
         self.left_out
     }
 
-    pub(super) fn page(
+    pub(super) fn write_page(
         &mut self,
         page: &StoredPage,
         old: &Result<Bytes, String>,
@@ -73,19 +73,19 @@ impl Differences {
     ) -> io::Result<()> {
         // A slug may have been another page's a moment ago.
         let name = format!("{}-{}", page.slug, page.id);
-        let Some(dir) = self.folder("pages", &name)? else {
+        let Some(dir) = self.create_folder("pages", &name)? else {
             return Ok(());
         };
         for (name, answer) in [("old", old), ("new", new)] {
             match answer {
-                Ok(page) => write(&dir, &format!("{name}.html"), page)?,
-                Err(why) => write(&dir, &format!("{name}.error.txt"), why.as_bytes())?,
+                Ok(page) => write_file(&dir, &format!("{name}.html"), page)?,
+                Err(why) => write_file(&dir, &format!("{name}.error.txt"), why.as_bytes())?,
             }
         }
         Ok(())
     }
 
-    pub(super) fn verdict(
+    pub(super) fn write_verdict(
         &mut self,
         backend: BackendId,
         piece: &StoredSql,
@@ -93,40 +93,40 @@ impl Differences {
         new: &Result<Vec<Statement>, String>,
     ) -> io::Result<()> {
         let name = format!("{backend}-{}", piece.name);
-        let Some(dir) = self.folder("verdicts", &name)? else {
+        let Some(dir) = self.create_folder("verdicts", &name)? else {
             return Ok(());
         };
-        write(&dir, "statement.sql", piece.sql.as_bytes())?;
+        write_file(&dir, "statement.sql", piece.sql.as_bytes())?;
         for (name, answer) in [("old", old), ("new", new)] {
             let said = match answer {
                 Ok(statements) => json!({ "allowed": statements }),
                 Err(why) => json!({ "refused": why }),
             };
             let said = serde_json::to_vec_pretty(&said)?;
-            write(&dir, &format!("{name}.json"), &said)?;
+            write_file(&dir, &format!("{name}.json"), &said)?;
         }
         Ok(())
     }
 
     /// A folder for one difference, unless there are too many.
-    fn folder(&mut self, kind: &str, name: &str) -> io::Result<Option<Dir>> {
-        let Some(path) = self.path.as_deref().filter(|_| self.written < WRITTEN) else {
+    fn create_folder(&mut self, kind: &str, name: &str) -> io::Result<Option<Dir>> {
+        let Some(path) = self.path.as_deref().filter(|_| self.written < MAX_WRITTEN) else {
             self.left_out += 1;
             return Ok(None);
         };
         self.written += 1;
         if self.dir.is_none() {
             crate::data_lock::create_private_dir(path)?;
-            self.dir = Some(disk::open(path)?);
+            self.dir = Some(disk::open_directory(path)?);
         }
         let Some(dir) = &self.dir else {
             return Ok(None);
         };
-        let kind = disk::subdirectory(dir, kind)?;
-        disk::subdirectory(&kind, name).map(Some)
+        let kind = disk::ensure_subdirectory(dir, kind)?;
+        disk::ensure_subdirectory(&kind, name).map(Some)
     }
 }
 
-fn write(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
-    dir.open_with(name, &disk::new_file())?.write_all(bytes)
+fn write_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    dir.open_with(name, &disk::private_file_options())?.write_all(bytes)
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
-use super::check::Watch;
+use super::check::ProgressSink;
 use crate::backends::stored_sql;
 use crate::content::{Content, ContentLock, OneTimeFiles};
 use crate::control::Control;
@@ -21,7 +21,7 @@ use crate::deployments::publication::runtime;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
     ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox, SandboxConfig,
-    Source, Statement, Total, World,
+    Source, Statement, CallTotals, World,
 };
 
 pub use differences::Differences;
@@ -29,24 +29,24 @@ pub use differences::Differences;
 mod differences;
 
 /// How many rows are read at once.
-const STEP: u32 = 200;
+const ROWS_AT_ONCE: u32 = 200;
 
 /// Result of a replay with two guests.
 #[derive(Clone, Debug, Serialize)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// The guest that serves.
     pub installed: GuestDigest,
     /// Counts of pages that everybody may see.
-    pub open: Counts,
+    pub open: ComparisonCounts,
     /// Protected and one-time shares.
-    pub private: Counts,
+    pub private: ComparisonCounts,
     /// One-time shares, of which there is no source.
     pub without_source: u64,
     /// Budgets that the calls used.
-    pub used: Used,
+    pub used: BudgetUse,
 }
 
-impl Replayed {
+impl ReplayResult {
     /// How often the new guest fails where the one that serves does not.
     pub fn newly_failing(&self) -> u64 {
         self.open.newly_failing + self.private.newly_failing
@@ -55,7 +55,7 @@ impl Replayed {
 
 /// How answers compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct ComparisonCounts {
     /// Byte for byte the same.
     pub identical: u64,
     /// Both are answers, and not the same.
@@ -70,16 +70,16 @@ pub struct Counts {
 
 /// Budgets that two guests used on the same input.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Used {
+pub struct BudgetUse {
     /// The guest that serves.
-    pub installed: Total,
+    pub installed: CallTotals,
     /// The new one.
-    pub new: Total,
+    pub new: CallTotals,
 }
 
 /// How two answers compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compared {
+enum Comparison {
     Identical,
     Differing,
     NewlyFailing,
@@ -87,25 +87,25 @@ enum Compared {
     Failing,
 }
 
-impl Counts {
-    fn add(&mut self, compared: Compared) {
+impl ComparisonCounts {
+    fn add(&mut self, compared: Comparison) {
         *match compared {
-            Compared::Identical => &mut self.identical,
-            Compared::Differing => &mut self.differing,
-            Compared::NewlyFailing => &mut self.newly_failing,
-            Compared::NewlyWorking => &mut self.newly_working,
-            Compared::Failing => &mut self.failing,
+            Comparison::Identical => &mut self.identical,
+            Comparison::Differing => &mut self.differing,
+            Comparison::NewlyFailing => &mut self.newly_failing,
+            Comparison::NewlyWorking => &mut self.newly_working,
+            Comparison::Failing => &mut self.failing,
         } += 1;
     }
 }
 
-fn compared<T: PartialEq, E>(old: &Result<T, E>, new: &Result<T, E>) -> Compared {
+fn compare<T: PartialEq, E>(old: &Result<T, E>, new: &Result<T, E>) -> Comparison {
     match (old, new) {
-        (Ok(old), Ok(new)) if old == new => Compared::Identical,
-        (Ok(_), Ok(_)) => Compared::Differing,
-        (Ok(_), Err(_)) => Compared::NewlyFailing,
-        (Err(_), Ok(_)) => Compared::NewlyWorking,
-        (Err(_), Err(_)) => Compared::Failing,
+        (Ok(old), Ok(new)) if old == new => Comparison::Identical,
+        (Ok(_), Ok(_)) => Comparison::Differing,
+        (Ok(_), Err(_)) => Comparison::NewlyFailing,
+        (Err(_), Ok(_)) => Comparison::NewlyWorking,
+        (Err(_), Err(_)) => Comparison::Failing,
     }
 }
 
@@ -136,24 +136,24 @@ impl Replay {
         world: World,
         _hold: &ContentLock,
         differences: &mut Differences,
-        watch: Watch<'_>,
-    ) -> anyhow::Result<Replayed> {
-        let mut found = Replayed {
+        watch: ProgressSink<'_>,
+    ) -> anyhow::Result<ReplayResult> {
+        let mut found = ReplayResult {
             installed: GuestDigest::from_bytes([0; 32]),
-            open: Counts::default(),
-            private: Counts::default(),
+            open: ComparisonCounts::default(),
+            private: ComparisonCounts::default(),
             without_source: 0,
-            used: Used {
-                installed: Total::default(),
-                new: Total::default(),
+            used: BudgetUse {
+                installed: CallTotals::default(),
+                new: CallTotals::default(),
             },
         };
         match world {
-            World::Render => self.pages(&mut found, differences, watch).await?,
-            World::Gate => self.verdicts(&mut found, differences, watch).await?,
+            World::Render => self.replay_pages(&mut found, differences, watch).await?,
+            World::Gate => self.replay_verdicts(&mut found, differences, watch).await?,
         }
         let [installed, new] = &self.guests;
-        found.used = Used {
+        found.used = BudgetUse {
             installed: installed.total(world),
             new: new.total(world),
         };
@@ -163,24 +163,24 @@ impl Replay {
         Ok(found)
     }
 
-    async fn pages(
+    async fn replay_pages(
         &self,
-        found: &mut Replayed,
+        found: &mut ReplayResult,
         differences: &mut Differences,
-        watch: Watch<'_>,
+        watch: ProgressSink<'_>,
     ) -> anyhow::Result<()> {
         let now = self.now;
         let all = operators::count_pages(&self.control, now).await?;
         let (mut done, mut after) = (0, None);
         watch(done, all);
         loop {
-            let step = operators::stored_pages(&self.control, now, after, STEP).await?;
+            let step = operators::stored_pages(&self.control, now, after, ROWS_AT_ONCE).await?;
             let Some(last) = step.last() else {
                 return Ok(());
             };
             after = Some(last.id);
             let mut answers = stream::iter(step)
-                .map(|page| self.page(page))
+                .map(|page| self.render_with_both(page))
                 .buffer_unordered(SandboxConfig::default_threads());
             while let Some(answer) = answers.next().await {
                 done += 1;
@@ -189,25 +189,25 @@ impl Replay {
                     found.without_source += 1;
                     continue;
                 };
-                let compared = compared(&old, &new);
+                let compared = compare(&old, &new);
                 if page.is_private() {
                     found.private.add(compared);
                     continue;
                 }
                 found.open.add(compared);
-                if compared != Compared::Identical {
-                    differences.page(&page, &old, &new)?;
+                if compared != Comparison::Identical {
+                    differences.write_page(&page, &old, &new)?;
                 }
             }
         }
     }
 
     /// A page with what both guests make of its source; `None` where there is no source.
-    async fn page(
+    async fn render_with_both(
         &self,
         page: StoredPage,
-    ) -> anyhow::Result<Option<(StoredPage, PageAnswer, PageAnswer)>> {
-        let Some(text) = self.text(&page).await? else {
+    ) -> anyhow::Result<Option<(StoredPage, PageResult, PageResult)>> {
+        let Some(text) = self.read_source(&page).await? else {
             return Ok(None);
         };
         let runtime = page.is_frontend.then(|| RuntimeScript {
@@ -224,12 +224,12 @@ impl Replay {
             foot: None,
             is_private: page.is_private(),
         };
-        let old = rendered(&self.guests[0], source.clone()).await?;
-        let new = rendered(&self.guests[1], source).await?;
+        let old = render_page(&self.guests[0], source.clone()).await?;
+        let new = render_page(&self.guests[1], source).await?;
         Ok(Some((page, old, new)))
     }
 
-    async fn text(&self, page: &StoredPage) -> anyhow::Result<Option<String>> {
+    async fn read_source(&self, page: &StoredPage) -> anyhow::Result<Option<String>> {
         let bytes = match page.source {
             Some(digest) => self.content.get(&digest).await?.map(Vec::from),
             None if page.content_type == ContentType::Html => {
@@ -242,11 +242,11 @@ impl Replay {
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
 
-    async fn verdicts(
+    async fn replay_verdicts(
         &self,
-        found: &mut Replayed,
+        found: &mut ReplayResult,
         differences: &mut Differences,
-        watch: Watch<'_>,
+        watch: ProgressSink<'_>,
     ) -> anyhow::Result<()> {
         let backends = stored_sql::backends(&self.control).await?;
         let all = backends.len() as u64;
@@ -255,17 +255,17 @@ impl Replay {
             let stored = stored_sql::of_backend(&self.control, id).await?;
             let mut answers = stream::iter(stored)
                 .map(async |piece| {
-                    let old = judged(&self.guests[0], &piece).await?;
-                    let new = judged(&self.guests[1], &piece).await?;
+                    let old = judge_sql(&self.guests[0], &piece).await?;
+                    let new = judge_sql(&self.guests[1], &piece).await?;
                     anyhow::Ok((piece, old, new))
                 })
                 .buffered(SandboxConfig::default_threads());
             while let Some(answer) = answers.next().await {
                 let (piece, old, new) = answer?;
-                let compared = compared(&old, &new);
+                let compared = compare(&old, &new);
                 found.open.add(compared);
-                if compared != Compared::Identical {
-                    differences.verdict(id, &piece, &old, &new)?;
+                if compared != Comparison::Identical {
+                    differences.write_verdict(id, &piece, &old, &new)?;
                 }
             }
         }
@@ -275,11 +275,11 @@ impl Replay {
 }
 
 /// A page, or why there is none.
-type PageAnswer = Result<Bytes, String>;
+type PageResult = Result<Bytes, String>;
 /// A verdict, or why there is none that allows.
-type VerdictAnswer = Result<Vec<Statement>, String>;
+type VerdictResult = Result<Vec<Statement>, String>;
 
-async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer> {
+async fn render_page(guest: &Sandbox, source: Source) -> anyhow::Result<PageResult> {
     match guest.render(source).await {
         Ok(page) => Ok(Ok(page.html)),
         Err(failure @ (RenderFailure::Busy | RenderFailure::Preparing)) => bail!("{failure}"),
@@ -287,7 +287,7 @@ async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer>
     }
 }
 
-async fn judged(guest: &Sandbox, piece: &stored_sql::StoredSql) -> anyhow::Result<VerdictAnswer> {
+async fn judge_sql(guest: &Sandbox, piece: &stored_sql::StoredSql) -> anyhow::Result<VerdictResult> {
     match guest.check_sql(piece.sql.as_str(), piece.purpose).await {
         Ok(statements) => Ok(Ok(statements)),
         Err(failure @ (GateFailure::Busy | GateFailure::Preparing)) => bail!("{failure}"),
@@ -299,7 +299,7 @@ async fn judged(guest: &Sandbox, piece: &stored_sql::StoredSql) -> anyhow::Resul
 ///
 /// # Errors
 /// The disk's, or a restore that has the content.
-pub fn hold(data: &std::path::Path) -> anyhow::Result<Arc<ContentLock>> {
+pub fn hold_content(data: &std::path::Path) -> anyhow::Result<Arc<ContentLock>> {
     let hold = ContentLock::shared(data)?;
     hold.map(Arc::new)
         .context("the content is being restored: try again when that is done")
@@ -313,19 +313,19 @@ mod tests {
     fn answers_are_told_apart() {
         let (one, two): (Result<_, ()>, _) = (Ok("a"), Ok("b"));
         let none = Err(());
-        let mut counts = Counts::default();
+        let mut counts = ComparisonCounts::default();
         for (old, new, expected) in [
-            (&one, &one, Compared::Identical),
-            (&one, &two, Compared::Differing),
-            (&one, &none, Compared::NewlyFailing),
-            (&none, &one, Compared::NewlyWorking),
-            (&none, &none, Compared::Failing),
+            (&one, &one, Comparison::Identical),
+            (&one, &two, Comparison::Differing),
+            (&one, &none, Comparison::NewlyFailing),
+            (&none, &one, Comparison::NewlyWorking),
+            (&none, &none, Comparison::Failing),
         ] {
-            let compared = compared(old, new);
+            let compared = compare(old, new);
             assert_eq!(compared, expected);
             counts.add(compared);
         }
-        let one_each = Counts {
+        let one_each = ComparisonCounts {
             identical: 1,
             differing: 1,
             newly_failing: 1,

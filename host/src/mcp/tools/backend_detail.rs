@@ -10,7 +10,7 @@ use crate::backends::views::DryRunView;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::mcp::results;
-use svc_base::counted;
+use svc_base::pluralize;
 
 /// A part of a backend's detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -131,7 +131,7 @@ pub(super) fn without_sql_of_others(mut defined: Value, named: &HashSet<String>)
     if let (1.., Value::Object(members)) = (left_out, &mut defined) {
         let note = format!(
             "The `sql` of {} that this call did not name is left out: manage_backend get with part \"actions\" has it.",
-            counted(left_out, "action")
+            pluralize(left_out, "action")
         );
         results::append_note(members, &note);
     }

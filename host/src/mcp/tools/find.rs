@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use svc_base::counted;
+use svc_base::pluralize;
 
 /// How many lines are shown before and after what was looked for.
 const CONTEXT_LINES: usize = 2;
@@ -76,7 +76,7 @@ fn occurrences(source: &str, text: &str, lines: usize) -> Value {
     } else if unseen > 0 {
         document["note"] = format!(
             "{} not shown: look for a longer text, or for the number of a line.",
-            counted(unseen, "more occurrence")
+            pluralize(unseen, "more occurrence")
         )
         .into();
     }

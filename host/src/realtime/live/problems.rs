@@ -7,7 +7,7 @@ use super::service::LiveError;
 use crate::backends::BackendError;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
-use svc_base::counted;
+use svc_base::pluralize;
 
 /// Name of evaluations in the log, which belong to no request.
 const EVALUATION: &str = "live query";
@@ -24,7 +24,7 @@ impl From<LiveError> for Problem {
                 Code::RateLimited,
                 format!(
                     "A socket has {} at most. Stop one of them, then subscribe again.",
-                    counted(most, "live query")
+                    pluralize(most, "live query")
                 ),
             )
             // Tells it from a bucket that is empty: to try again does not help.

@@ -243,7 +243,7 @@ impl Plan {
                 "" => String::new(),
                 more => format!(" ({more})"),
             };
-            output::line(&format!("{sign} {:9} {}{more}", line.kind, line.name))
+            output::escape_line(&format!("{sign} {:9} {}{more}", line.kind, line.name))
         });
         lines.collect::<Vec<_>>().join("\n")
     }

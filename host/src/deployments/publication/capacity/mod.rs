@@ -71,7 +71,7 @@ impl Capacity {
 
     fn free_disk(&self) -> Result<u64, PublishError> {
         let config = &self.infra.config;
-        let free = disk::free(&config.data)?;
+        let free = disk::free_bytes(&config.data)?;
         Ok(match &config.content_url {
             Some(_) => free.min(self.content.free()?),
             None => free,

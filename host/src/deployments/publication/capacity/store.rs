@@ -206,7 +206,7 @@ fn count_shares(
         "SELECT count(*) FILTER (WHERE is_owners = 0), count(*) FILTER (WHERE holder = ?2), sum(bytes),
             sum(bytes) FILTER (WHERE is_owners = 0), sum(bytes) FILTER (WHERE holder = ?2)
          FROM deployments WHERE project_id = '{}' AND expires_at > ?1",
-        ProjectId::FREE
+        ProjectId::QUICK_SHARES
     ))?
     .query_row(params![now, holder.hash], |row| {
         let number = |column| row.get::<_, Option<i64>>(column).map(|n| n.unwrap_or(0).unsigned_abs());
@@ -228,7 +228,7 @@ fn workspace_condition(workspaces: &[WorkspaceId]) -> rusqlite::Result<(String, 
     let condition = format!(
         "d.project_id <> '{}' AND d.project_id IN
             (SELECT p.id FROM json_each(?1) w JOIN projects p ON p.workspace_id = w.value)",
-        ProjectId::FREE
+        ProjectId::QUICK_SHARES
     );
     Ok((condition, list))
 }

@@ -9,11 +9,11 @@ use super::values::World;
 use svc_base::Stopwatch;
 
 /// How often the log says how far a compilation is.
-const REPORT: Duration = Duration::from_secs(5);
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A guest that is being compiled before it can serve for the first time on this machine.
 #[derive(Clone, Copy, Debug)]
-pub struct Preparing {
+pub struct GuestCompilation {
     /// Which guest.
     pub world: World,
     /// Time since its compilation began.
@@ -22,7 +22,7 @@ pub struct Preparing {
     pub expected: Option<Duration>,
 }
 
-impl fmt::Display for Preparing {
+impl fmt::Display for GuestCompilation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let guest = match self.world {
             World::Render => "renderer",
@@ -42,31 +42,31 @@ impl fmt::Display for Preparing {
 
 /// The progress of the first compilation.
 #[derive(Debug, Default)]
-pub(super) struct Progress(Mutex<State>);
+pub(super) struct CompilationProgress(Mutex<CompilationState>);
 
 #[derive(Debug, Default)]
-struct State {
-    compiling: Option<Compiling>,
+struct CompilationState {
+    compiling: Option<RunningCompilation>,
     /// Seconds for a byte of code, as the last compilation took them.
     pace: Option<f64>,
 }
 
 #[derive(Debug)]
-struct Compiling {
+struct RunningCompilation {
     world: World,
     since: Stopwatch,
     expected: Option<Duration>,
 }
 
-impl Progress {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl CompilationProgress {
+    fn state(&self) -> MutexGuard<'_, CompilationState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns what is being compiled now.
-    pub(super) fn now(&self) -> Option<Preparing> {
+    pub(super) fn now(&self) -> Option<GuestCompilation> {
         let state = self.state();
-        state.compiling.as_ref().map(|compiling| Preparing {
+        state.compiling.as_ref().map(|compiling| GuestCompilation {
             world: compiling.world,
             elapsed: compiling.since.elapsed(),
             expected: compiling.expected,
@@ -74,7 +74,7 @@ impl Progress {
     }
 
     /// Runs the compilation of so many bytes of code, and reports how far it is until it ends.
-    pub(super) fn during<T>(
+    pub(super) fn track<T>(
         &self,
         world: World,
         code_bytes: u64,
@@ -86,7 +86,7 @@ impl Progress {
             // Precise enough for seconds.
             #[allow(clippy::cast_precision_loss, reason = "a forecast")]
             let expected = state.pace.map(|pace| pace * code_bytes as f64);
-            state.compiling = Some(Compiling {
+            state.compiling = Some(RunningCompilation {
                 world,
                 since,
                 expected: expected.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
@@ -95,7 +95,7 @@ impl Progress {
         let (done, ended) = mpsc::channel::<()>();
         let compiled = thread::scope(|scope| {
             let report = move || {
-                while ended.recv_timeout(REPORT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                while ended.recv_timeout(REPORT_INTERVAL) == Err(mpsc::RecvTimeoutError::Timeout) {
                     if let Some(preparing) = self.now() {
                         tracing::info!("still {preparing}; publishing waits for it");
                     }
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn the_second_compilation_is_forecast_by_the_first() {
-        let progress = Progress::default();
+        let progress = CompilationProgress::default();
         assert!(progress.now().is_none());
-        let first = progress.during(World::Gate, 1000, || {
+        let first = progress.track(World::Gate, 1000, || {
             thread::sleep(Duration::from_millis(20));
             progress.now()
         });
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((first.world, first.expected), (World::Gate, None));
         assert!(first.elapsed >= Duration::from_millis(20));
         let second = progress
-            .during(World::Render, 10_000, || progress.now())
+            .track(World::Render, 10_000, || progress.now())
             .unwrap();
         assert!(second.expected.unwrap() >= Duration::from_millis(200));
         assert!(progress.now().is_none());
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_forecast_that_was_too_short_is_not_shown() {
         let shown = |elapsed, expected: Option<u64>| {
-            let preparing = Preparing {
+            let preparing = GuestCompilation {
                 world: World::Render,
                 elapsed: Duration::from_secs(elapsed),
                 expected: expected.map(Duration::from_secs),

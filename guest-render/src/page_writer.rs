@@ -6,12 +6,12 @@ use std::fmt;
 use crate::RenderError;
 
 /// Writes markup and text into a page.
-pub(crate) struct Out<'a> {
+pub(crate) struct PageWriter<'a> {
     buffer: &'a mut String,
     limit: usize,
 }
 
-impl<'a> Out<'a> {
+impl<'a> PageWriter<'a> {
     /// Writes at the end of `buffer`, up to `limit` bytes in all.
     pub(crate) fn new(buffer: &'a mut String, limit: usize) -> Self {
         Self { buffer, limit }
@@ -49,26 +49,26 @@ impl<'a> Out<'a> {
     }
 }
 
-impl fmt::Write for Out<'_> {
+impl fmt::Write for PageWriter<'_> {
     fn write_str(&mut self, markup: &str) -> fmt::Result {
         self.markup(markup).map_err(|_| fmt::Error)
     }
 }
 
 /// Tells a formatter, which cannot see what it writes to, where in the page it stands.
-pub(crate) struct Positioned<'a, 'page> {
-    out: &'a mut Out<'page>,
+pub(crate) struct PositionTracker<'a, 'page> {
+    out: &'a mut PageWriter<'page>,
     position: &'a Cell<usize>,
 }
 
-impl<'a, 'page> Positioned<'a, 'page> {
+impl<'a, 'page> PositionTracker<'a, 'page> {
     /// Writes to `out` and keeps `position`.
-    pub(crate) fn new(out: &'a mut Out<'page>, position: &'a Cell<usize>) -> Self {
+    pub(crate) fn new(out: &'a mut PageWriter<'page>, position: &'a Cell<usize>) -> Self {
         Self { out, position }
     }
 }
 
-impl fmt::Write for Positioned<'_, '_> {
+impl fmt::Write for PositionTracker<'_, '_> {
     fn write_str(&mut self, markup: &str) -> fmt::Result {
         self.out.markup(markup).map_err(|_| fmt::Error)?;
         self.position.set(self.out.position());
@@ -112,7 +112,7 @@ mod tests {
             ("\0x\0", "\u{fffd}x\u{fffd}"),
         ] {
             let mut buffer = String::new();
-            Out::new(&mut buffer, 1_000).text(text).unwrap();
+            PageWriter::new(&mut buffer, 1_000).text(text).unwrap();
             assert_eq!(buffer, expected);
             assert_eq!(escaped_len(text), expected.len());
         }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn the_bound_holds_to_the_byte() {
         let mut buffer = String::from("12");
-        let mut out = Out::new(&mut buffer, 5);
+        let mut out = PageWriter::new(&mut buffer, 5);
         assert_eq!(out.markup("345"), Ok(()));
         assert_eq!(out.markup(""), Ok(()));
         assert_eq!(out.markup("6"), Err(RenderError::TooLarge));

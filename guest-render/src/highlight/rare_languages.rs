@@ -1,6 +1,6 @@
 //! Further languages: of other decades, other trades, and what stands around programs.
 
-use super::languages::{Flag, Language, Quote};
+use super::languages::{LanguageFlag, Language, Quote};
 
 const DOUBLE: Quote = quote("\"", true);
 const DOUBLE_VERBATIM: Quote = quote("\"", false);
@@ -35,14 +35,14 @@ pub(super) const LANGUAGES: &[Language] = &[
             receive rem try when xor",
         literals: "true false undefined ok error",
         line_comments: &["%"],
-        flags: &[Flag::Capitals],
+        flags: &[LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
         names: "tex latex bibtex context",
         line_comments: &["%"],
         quotes: &[],
-        flags: &[Flag::Backslashes],
+        flags: &[LanguageFlag::BackslashCommands],
         ..PLAIN
     },
     Language {
@@ -64,7 +64,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "on off true false public private interface required version",
         line_comments: &["#"],
         quotes: &[DOUBLE],
-        flags: &[Flag::Caseless, Flag::Dollars],
+        flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::DollarVariables],
         ..PLAIN
     },
     Language {
@@ -76,7 +76,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             sp lr pc fp byte word dword qword ptr",
         line_comments: &[";", "//", "#"],
         block_comments: &[("/*", "*/")],
-        flags: &[Flag::Caseless],
+        flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
     Language {
@@ -84,7 +84,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "GET POST PUT PATCH DELETE HEAD OPTIONS CONNECT TRACE HTTP",
         line_comments: &["###"],
         quotes: &[DOUBLE],
-        flags: &[Flag::ColonKeys, Flag::Hyphens],
+        flags: &[LanguageFlag::ColonKeys, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -104,7 +104,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "integer real complex logical character double precision",
         line_comments: &["!"],
         quotes: &[DOUBLE_VERBATIM, SINGLE_VERBATIM],
-        flags: &[Flag::Caseless],
+        flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
     Language {
@@ -118,7 +118,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("{", "}"), ("(*", "*)")],
         quotes: &[SINGLE_VERBATIM],
-        flags: &[Flag::Caseless],
+        flags: &[LanguageFlag::CaseInsensitive],
     },
     Language {
         names: "ada",
@@ -129,7 +129,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "integer float boolean character string natural positive duration",
         line_comments: &["--"],
         quotes: &[DOUBLE_VERBATIM],
-        flags: &[Flag::Caseless],
+        flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
     Language {
@@ -141,7 +141,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "int int8 int16 int32 int64 uint float float32 float64 bool char string seq",
         line_comments: &["#"],
         block_comments: &[("#[", "]#")],
-        flags: &[Flag::Capitals],
+        flags: &[LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -157,7 +157,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             u16 u32 u64 f32 f64",
         line_comments: &["//", "#"],
         block_comments: &[("/*", "*/"), ("/+", "+/")],
-        flags: &[Flag::AtAttributes, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -171,7 +171,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//", "--"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE],
-        flags: &[Flag::Caseless, Flag::Dollars],
+        flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::DollarVariables],
         ..PLAIN
     },
     Language {
@@ -185,7 +185,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE],
-        flags: &[Flag::Preprocessor, Flag::AtAttributes],
+        flags: &[LanguageFlag::Preprocessor, LanguageFlag::AtAttributes],
     },
     Language {
         names: "bat batch cmd dosbatch",
@@ -193,7 +193,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             pushd rd ren rmdir set setlocal shift start title type xcopy",
         line_comments: &["::", "rem ", "REM ", "@rem "],
         quotes: &[DOUBLE_VERBATIM],
-        flags: &[Flag::Caseless],
+        flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
     Language {
@@ -207,7 +207,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "boolean byte char date decimal double integer long object short single string variant",
         line_comments: &["'"],
         quotes: &[DOUBLE_VERBATIM],
-        flags: &[Flag::Caseless],
+        flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
     Language {
@@ -218,7 +218,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "BOOL CGFloat Class IMP NSInteger NSUInteger SEL char double float id instancetype int long short unsigned void",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        flags: &[Flag::AtAttributes, Flag::Preprocessor, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::Preprocessor, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -230,7 +230,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "bool float int String Vector2 Vector3 Array Dictionary Node",
         line_comments: &["#"],
         block_comments: &[("###", "###")],
-        flags: &[Flag::AtAttributes, Flag::Dollars, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::DollarVariables, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -239,7 +239,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false fail null",
         line_comments: &["%", "#"],
         block_comments: &[("/*", "*/")],
-        flags: &[Flag::Capitals],
+        flags: &[LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -248,14 +248,14 @@ pub(super) const LANGUAGES: &[Language] = &[
             lappend list namespace next package print printf proc puts return set switch upvar variable while",
         line_comments: &["#"],
         quotes: &[DOUBLE],
-        flags: &[Flag::Dollars],
+        flags: &[LanguageFlag::DollarVariables],
         ..PLAIN
     },
     Language {
         names: "gherkin feature cucumber",
         keywords: "Feature Background Scenario Outline Examples Given When Then And But Rule",
         line_comments: &["#"],
-        flags: &[Flag::AtAttributes],
+        flags: &[LanguageFlag::AtAttributes],
         ..PLAIN
     },
     Language {
@@ -266,7 +266,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "String Int Float Boolean DateTime Json Bytes BigInt Decimal string int bool object array Integer List Map Set Id",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        flags: &[Flag::AtAttributes, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -276,7 +276,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             stop storage subtract then to until using value varying when where working-storage write",
         line_comments: &["*>", "\""],
         quotes: &[SINGLE_VERBATIM],
-        flags: &[Flag::Caseless, Flag::Hyphens],
+        flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
 ];

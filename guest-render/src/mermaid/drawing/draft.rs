@@ -14,36 +14,36 @@ use merman::{
 };
 use serde_json::json;
 
-use super::prepare::{self, Prepared};
-use super::safe::{self, Unsafe};
+use super::prepare::{self, PreparedSource};
+use super::safe::{self, DrawingRejection};
 use super::text;
-use crate::place::place_of;
+use crate::position::position_at;
 use crate::{DrawError, Malformed};
 
 /// The id that merman gives the drawing, and its own ids begin with. None of them is served.
-const ID: &str = "drawing";
+const DRAFT_ID: &str = "drawing";
 
 /// How wide the screen is that some diagrams ask for, in CSS pixels.
-const SCREEN: f64 = 1280.0;
+const SCREEN_WIDTH: f64 = 1280.0;
 
 /// Larger sources are not searched for the line that is wrong, in bytes.
-const SEARCHED: usize = 4 << 10;
+const MAX_SEARCHED_BYTES: usize = 4 << 10;
 
 /// Draws a diagram, as the page's of this `number`.
 pub(crate) fn draw(source: &str, number: u32) -> Result<String, DrawError> {
-    let prepared = prepare::prepared(source);
-    let drawn = match first(&prepared.text) {
-        Err(Refused::Formulas) => first(&prepare::without_formulas(&prepared.text)),
-        Err(Refused::Empty) if prepare::kind(source) == "sequenceDiagram" => {
+    let prepared = prepare::prepare_source(source);
+    let drawn = match draw_draft(&prepared.text) {
+        Err(DraftError::Formulas) => draw_draft(&prepare::without_formulas(&prepared.text)),
+        Err(DraftError::Empty) if prepare::diagram_type(source) == "sequenceDiagram" => {
             Ok(NO_ACTORS.to_owned())
         }
         drawn => drawn,
     };
-    let drawn = drawn.map_err(|refused| refused.told(source, &prepared))?;
+    let drawn = drawn.map_err(|refused| refused.into_draw_error(source, &prepared))?;
     let is_dark = prepare::is_made_for_dark(source);
-    safe::rewrite(&drawn, ID, number, is_dark).map_err(|error| match error {
-        Unsafe::TooLarge => DrawError::TooComplex,
-        error => refusal(
+    safe::rewrite(&drawn, DRAFT_ID, number, is_dark).map_err(|error| match error {
+        DrawingRejection::TooLarge => DrawError::TooComplex,
+        error => malformed_error(
             source,
             format!("The diagram cannot be shown: {error}."),
             None,
@@ -55,18 +55,18 @@ pub(crate) fn draw(source: &str, number: u32) -> Result<String, DrawError> {
 const NO_ACTORS: &str = r#"<svg id="drawing" xmlns="http://www.w3.org/2000/svg" viewBox="-50 -10 100 50" aria-roledescription="sequence"/>"#;
 
 /// The first drawing, with all that merman puts into it.
-fn first(source: &str) -> Result<String, Refused> {
+fn draw_draft(source: &str) -> Result<String, DraftError> {
     let request = SvgRequest {
         environment: environment()?,
         pipeline: Some(SvgPipeline::parity()),
         options: SvgRenderOptions {
-            diagram_id: Some(ID.to_owned()),
+            diagram_id: Some(DRAFT_ID.to_owned()),
             ..SvgRenderOptions::default()
         },
-        layout: LayoutOptions::headless_svg_defaults().with_screen_available_width(SCREEN),
+        layout: LayoutOptions::headless_svg_defaults().with_screen_available_width(SCREEN_WIDTH),
         ..SvgRequest::default()
     };
-    let settings = settings(prepare::kind(source), prepare::names_theme(source));
+    let settings = settings(prepare::diagram_type(source), prepare::names_theme(source));
     let engine =
         MermaidEngine::new().with_site_config(SourcePresentationConfig::from_value(settings));
     let drawn = Renderer::new()
@@ -75,17 +75,17 @@ fn first(source: &str) -> Result<String, Refused> {
         .render_svg_data(RenderRequest::svg(source, OperationControl::new(), request));
     match drawn {
         Ok(Some(svg)) => Ok(svg),
-        Ok(None) => Err(Refused::no_diagram()),
-        Err(error) => Err(refused(&error)),
+        Ok(None) => Err(DraftError::no_diagram()),
+        Err(error) => Err(classify_error(&error)),
     }
 }
 
-const NOT_DRAWN: &str = "This type of diagram is not drawn here: use another, such as flowchart, sequenceDiagram, \
+const UNSUPPORTED_MESSAGE: &str = "This type of diagram is not drawn here: use another, such as flowchart, sequenceDiagram, \
     classDiagram, stateDiagram-v2, erDiagram, gantt, pie, mindmap, timeline or treemap";
-const NO_DIAGRAM: &str = "No type of diagram is named: begin with one, as in flowchart TD";
+const NO_TYPE_MESSAGE: &str = "No type of diagram is named: begin with one, as in flowchart TD";
 
 /// The colours of the series of a chart: each stands out from the ground, and from those beside it.
-const SERIES: &str =
+const SERIES_COLOURS: &str =
     "#737bd9,#c2571a,#2b8a57,#b03a74,#2f7fb5,#8a6d1f,#6d5a9c,#3f8383,#a04040,#5d6b7a";
 
 /// Settings that all diagrams have in common. An author may choose a theme and its variables, and may not change what
@@ -134,7 +134,7 @@ fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
     }
     if kind.starts_with("xychart") && !has_theme {
         // The theme's own first colour is next to that of the ground.
-        settings["themeVariables"] = json!({ "xyChart": { "plotColorPalette": SERIES } });
+        settings["themeVariables"] = json!({ "xyChart": { "plotColorPalette": SERIES_COLOURS } });
     }
     if kind == "gantt" && !has_theme {
         // White is read on these, as it is not on the theme's violet and red.
@@ -144,10 +144,10 @@ fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
     settings
 }
 
-fn environment() -> Result<SvgEnvironment, Refused> {
+fn environment() -> Result<SvgEnvironment, DraftError> {
     let identity = MeasurementProfileId::new("arial")
         .and_then(|profile| TextMeasurementProfileIdentity::new(profile, "1"))
-        .map_err(|error| Refused::because(error.to_string(), None))?;
+        .map_err(|error| DraftError::message(error.to_string(), None))?;
     let profile = TextMeasurementProfile::new(identity, measurer());
     let measuring = TextMeasurementPolicy::uniform(profile);
     Ok(SvgEnvironment::deterministic().with_text_measurement_policy(measuring))
@@ -162,42 +162,42 @@ fn measurer() -> Arc<dyn TextMeasurer + Send + Sync> {
 }
 
 /// Why there is no drawing.
-enum Refused {
+enum DraftError {
     TooComplex,
     /// It has formulas, which are not drawn.
     Formulas,
     /// Nothing stands in it that could be drawn.
     Empty,
-    Because {
+    Message {
         message: String,
         /// In what merman was given, where it knows.
         offset: Option<usize>,
     },
 }
 
-impl Refused {
-    fn because(message: String, offset: Option<usize>) -> Self {
-        Self::Because { message, offset }
+impl DraftError {
+    fn message(message: String, offset: Option<usize>) -> Self {
+        Self::Message { message, offset }
     }
 
     /// The first word is what is wrong.
     fn no_diagram() -> Self {
-        Self::because(NO_DIAGRAM.to_owned(), Some(0))
+        Self::message(NO_TYPE_MESSAGE.to_owned(), Some(0))
     }
 
     /// Phrases the error for the author, with the place where it is sure.
-    fn told(self, source: &str, prepared: &Prepared<'_>) -> DrawError {
+    fn into_draw_error(self, source: &str, prepared: &PreparedSource<'_>) -> DrawError {
         let (message, offset) = match self {
             Self::TooComplex => return DrawError::TooComplex,
             Self::Formulas => ("lacks capability".to_owned(), None),
             Self::Empty => ("invalid semantic model".to_owned(), None),
-            Self::Because { message, offset } => (message, offset),
+            Self::Message { message, offset } => (message, offset),
         };
-        let told = prepare::told(&message);
-        if message == NO_DIAGRAM || message == NOT_DRAWN {
-            let word = prepare::kind(source);
+        let told = prepare::rephrase(&message);
+        if message == NO_TYPE_MESSAGE || message == UNSUPPORTED_MESSAGE {
+            let word = prepare::diagram_type(source);
             let at = source.find(word).filter(|_| !word.is_empty()).unwrap_or(0);
-            return refusal(source, told, Some(at));
+            return malformed_error(source, told, Some(at));
         }
         let offset = offset.map(|offset| prepared.source_offset(offset));
         // The end of a source is where a reader stopped, and seldom what is wrong.
@@ -205,16 +205,16 @@ impl Refused {
             None => first_line_with(&message, source),
             found => found,
         };
-        refusal(source, told, offset)
+        malformed_error(source, told, offset)
     }
 }
 
 /// Where the first line begins with which a source is refused for the same reason: what comes after is not to blame.
 fn first_line_with(message: &str, source: &str) -> Option<usize> {
-    if source.len() > SEARCHED {
+    if source.len() > MAX_SEARCHED_BYTES {
         return None;
     }
-    let reason = prepare::told(message);
+    let reason = prepare::rephrase(message);
     let ends: Vec<usize> = source
         .split_inclusive('\n')
         .scan(0, |end, line| {
@@ -223,8 +223,8 @@ fn first_line_with(message: &str, source: &str) -> Option<usize> {
         })
         .collect();
     let is_refused = |lines: usize| {
-        let text = prepare::prepared(&source[..ends[lines - 1]]);
-        matches!(first(&text.text), Err(Refused::Because { message, .. }) if prepare::told(&message) == reason)
+        let text = prepare::prepare_source(&source[..ends[lines - 1]]);
+        matches!(draw_draft(&text.text), Err(DraftError::Message { message, .. }) if prepare::rephrase(&message) == reason)
     };
     let (mut good, mut bad) = (0, ends.len());
     if bad == 0 || !is_refused(bad) {
@@ -244,38 +244,38 @@ fn first_line_with(message: &str, source: &str) -> Option<usize> {
 }
 
 /// Sorts an error: too much of something, or a reason with a place.
-fn refused(error: &RenderError) -> Refused {
+fn classify_error(error: &RenderError) -> DraftError {
     match error {
-        RenderError::ResourceLimitExceeded(_) => Refused::TooComplex,
-        RenderError::Parse(diagnostic) if diagnostic.is_resource_limit() => Refused::TooComplex,
+        RenderError::ResourceLimitExceeded(_) => DraftError::TooComplex,
+        RenderError::Parse(diagnostic) if diagnostic.is_resource_limit() => DraftError::TooComplex,
         RenderError::Parse(diagnostic) => {
             let details = diagnostic.terminal_diagnostic_details();
             match details.code.as_str() {
-                "merman.parse.no_diagram_detected" => Refused::no_diagram(),
+                "merman.parse.no_diagram_detected" => DraftError::no_diagram(),
                 "merman.parse.unsupported_diagram" => {
-                    Refused::because(NOT_DRAWN.to_owned(), Some(0))
+                    DraftError::message(UNSUPPORTED_MESSAGE.to_owned(), Some(0))
                 }
-                _ => Refused::because(
+                _ => DraftError::message(
                     diagnostic.terminal_safe_message(),
                     details.span.map(|span| span.start),
                 ),
             }
         }
-        RenderError::NoDiagram => Refused::no_diagram(),
+        RenderError::NoDiagram => DraftError::no_diagram(),
         other => {
             let message = other.to_string();
             if message.contains("capability `math`") {
-                Refused::Formulas
+                DraftError::Formulas
             } else if message.contains("no actorOrder") {
-                Refused::Empty
+                DraftError::Empty
             } else {
-                Refused::because(message, None)
+                DraftError::message(message, None)
             }
         }
     }
 }
 
-fn refusal(source: &str, message: String, offset: Option<usize>) -> DrawError {
-    let place = offset.map(|offset| place_of(source, offset));
+fn malformed_error(source: &str, message: String, offset: Option<usize>) -> DrawError {
+    let place = offset.map(|offset| position_at(source, offset));
     DrawError::Malformed(Malformed { message, place })
 }

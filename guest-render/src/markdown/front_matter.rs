@@ -12,7 +12,7 @@ pub(super) struct FrontMatter {
 ///
 /// It is YAML, of which only the scalars of the first level are read. Lines between dashes that are no keys with values are
 /// Markdown: two rules and a heading.
-pub(super) fn take(text: &str) -> Option<(FrontMatter, usize)> {
+pub(super) fn split(text: &str) -> Option<(FrontMatter, usize)> {
     let start = text.len() - text.trim_start_matches('\u{feff}').len();
     let mut lines = text[start..].split_inclusive('\n');
     let mut end = start;
@@ -27,7 +27,7 @@ pub(super) fn take(text: &str) -> Option<(FrontMatter, usize)> {
         end += line.len();
         if matches!(line.trim_end(), "---" | "...") {
             let matter = &text[from..before];
-            return is_mapping(matter).then(|| (read(matter), end));
+            return is_mapping(matter).then(|| (read_mapping(matter), end));
         }
     }
     None
@@ -39,7 +39,7 @@ fn is_mapping(matter: &str) -> bool {
     for line in matter.lines() {
         let is_further =
             line.starts_with([' ', '\t', '#', '-', ']', '}', '"']) || line.trim().is_empty();
-        match key(line) {
+        match split_key(line) {
             Some(_) => has_key = true,
             None if is_further && (has_key || line.trim().is_empty() || line.starts_with('#')) => {}
             None => return false,
@@ -49,7 +49,7 @@ fn is_mapping(matter: &str) -> bool {
 }
 
 /// The key of a line of the first level, and what stands behind its colon.
-fn key(line: &str) -> Option<(&str, &str)> {
+fn split_key(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     let bare = key.trim_matches(['"', '\'']);
     let is_key = !bare.is_empty()
@@ -60,12 +60,12 @@ fn key(line: &str) -> Option<(&str, &str)> {
     (is_key && (value.is_empty() || value.starts_with([' ', '\t']))).then_some((bare, value.trim()))
 }
 
-fn read(matter: &str) -> FrontMatter {
+fn read_mapping(matter: &str) -> FrontMatter {
     let mut front = FrontMatter::default();
     let mut rest = matter;
     while let Some(line) = rest.split_inclusive('\n').next() {
         rest = &rest[line.len()..];
-        let Some((key, value)) = key(line.trim_end()) else {
+        let Some((key, value)) = split_key(line.trim_end()) else {
             continue;
         };
         let slot = match key.to_ascii_lowercase().as_str() {
@@ -79,7 +79,7 @@ fn read(matter: &str) -> FrontMatter {
             *slot = Some(value);
         }
     }
-    front.language = front.language.filter(|tag| is_tag(tag));
+    front.language = front.language.filter(|tag| is_language_tag(tag));
     front
 }
 
@@ -152,7 +152,7 @@ fn single_quoted(value: &str) -> String {
 }
 
 /// Whether a text can be a language's tag: subtags of letters and digits between dashes.
-fn is_tag(tag: &str) -> bool {
+fn is_language_tag(tag: &str) -> bool {
     let mut parts = tag.split('-');
     let first = parts.next().unwrap_or_default();
     let is_part = |part: &str| {
@@ -215,7 +215,7 @@ mod tests {
                 "",
             ),
         ] {
-            let (front, end) = take(text).unwrap();
+            let (front, end) = split(text).unwrap();
             let of = |value: &Option<String>| value.clone().unwrap_or_default();
             assert_eq!(of(&front.title), title, "{text:?}");
             assert_eq!(of(&front.description), description, "{text:?}");
@@ -238,7 +238,7 @@ mod tests {
             "---\nA sentence: with a colon, and more.\nAnother one\n---\n",
             "---\nhttps://example.com\n---\n",
         ] {
-            assert_eq!(take(text), None, "{text:?}");
+            assert_eq!(split(text), None, "{text:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The table of languages: what their words, comments and strings look like.
 
-use super::languages::{Flag, Language, Quote};
+use super::languages::{LanguageFlag, Language, Quote};
 
 const BACK_LINES: Quote = quote("`", true, true);
 const BACK_LINES_VERBATIM: Quote = quote("`", false, true);
@@ -47,11 +47,11 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_LINES, SINGLE],
         flags: &[
-            Flag::NestedComments,
-            Flag::HashAttributes,
-            Flag::RawStrings,
-            Flag::Lifetimes,
-            Flag::Capitals,
+            LanguageFlag::NestedComments,
+            LanguageFlag::HashAttributes,
+            LanguageFlag::RawStrings,
+            LanguageFlag::Lifetimes,
+            LanguageFlag::CapitalizedTypes,
         ],
     },
     Language {
@@ -66,7 +66,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE, SINGLE, BACK_LINES],
-        flags: &[Flag::AtAttributes, Flag::Regexes, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::Regexes, LanguageFlag::CapitalizedTypes],
     },
     Language {
         names: "python py python3 pyi",
@@ -77,7 +77,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "bool bytes dict float int list object set str tuple",
         line_comments: &["#"],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE],
-        flags: &[Flag::AtAttributes, Flag::FreeHash, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::HashCommentsAnywhere, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -90,7 +90,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE, SINGLE, BACK_LINES_VERBATIM],
-        flags: &[Flag::Capitals],
+        flags: &[LanguageFlag::CapitalizedTypes],
     },
     Language {
         names: "java kotlin kt kts scala groovy gradle",
@@ -106,7 +106,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE],
-        flags: &[Flag::AtAttributes, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
     },
     Language {
         names: "c h cpp c++ cc cxx hpp objc arduino",
@@ -124,7 +124,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[Flag::Preprocessor, Flag::Capitals],
+        flags: &[LanguageFlag::Preprocessor, LanguageFlag::CapitalizedTypes],
     },
     Language {
         names: "csharp cs c# dotnet",
@@ -140,7 +140,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[Flag::Preprocessor, Flag::Capitals],
+        flags: &[LanguageFlag::Preprocessor, LanguageFlag::CapitalizedTypes],
     },
     Language {
         names: "swift",
@@ -156,10 +156,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("/*", "*/")],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE],
         flags: &[
-            Flag::NestedComments,
-            Flag::AtAttributes,
-            Flag::Preprocessor,
-            Flag::Capitals,
+            LanguageFlag::NestedComments,
+            LanguageFlag::AtAttributes,
+            LanguageFlag::Preprocessor,
+            LanguageFlag::CapitalizedTypes,
         ],
     },
     Language {
@@ -174,7 +174,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE],
-        flags: &[Flag::AtAttributes, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
     },
     Language {
         names: "php",
@@ -189,10 +189,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_LINES, SINGLE_LINES],
         flags: &[
-            Flag::HashAttributes,
-            Flag::Dollars,
-            Flag::Capitals,
-            Flag::FreeHash,
+            LanguageFlag::HashAttributes,
+            LanguageFlag::DollarVariables,
+            LanguageFlag::CapitalizedTypes,
+            LanguageFlag::HashCommentsAnywhere,
         ],
     },
     Language {
@@ -206,7 +206,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("=begin", "=end")],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[Flag::AtAttributes, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
     },
     Language {
         names: "elixir ex exs",
@@ -216,7 +216,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false nil",
         line_comments: &["#"],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE],
-        flags: &[Flag::AtAttributes, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -237,7 +237,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("=pod", "=cut")],
         quotes: &[DOUBLE_LINES, SINGLE_LINES],
-        flags: &[Flag::Dollars],
+        flags: &[LanguageFlag::DollarVariables],
         ..PLAIN
     },
     Language {
@@ -246,7 +246,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "TRUE FALSE NULL NA NaN Inf",
         line_comments: &["#"],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[Flag::FreeHash],
+        flags: &[LanguageFlag::HashCommentsAnywhere],
         ..PLAIN
     },
     Language {
@@ -258,7 +258,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("#=", "=#")],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE],
-        flags: &[Flag::AtAttributes, Flag::Capitals, Flag::FreeHash],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes, LanguageFlag::HashCommentsAnywhere],
         ..PLAIN
     },
     Language {
@@ -269,7 +269,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["--"],
         block_comments: &[("{-", "-}")],
         quotes: &[DOUBLE],
-        flags: &[Flag::NestedComments, Flag::Capitals],
+        flags: &[LanguageFlag::NestedComments, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -283,7 +283,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("(*", "*)")],
         quotes: &[DOUBLE],
-        flags: &[Flag::NestedComments, Flag::Capitals],
+        flags: &[LanguageFlag::NestedComments, LanguageFlag::CapitalizedTypes],
     },
     Language {
         names: "clojure clj cljs edn lisp scheme racket elisp",
@@ -292,7 +292,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false nil t",
         line_comments: &[";", ";;"],
         quotes: &[DOUBLE],
-        flags: &[Flag::Hyphens],
+        flags: &[LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -306,7 +306,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             usize void",
         line_comments: &["//"],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[Flag::AtAttributes, Flag::Capitals],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -321,7 +321,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[Flag::Capitals],
+        flags: &[LanguageFlag::CapitalizedTypes],
     },
     Language {
         names: "bash sh shell zsh fish console ksh",
@@ -331,7 +331,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false",
         line_comments: &["#"],
         quotes: &[DOUBLE_LINES, SINGLE_LINES],
-        flags: &[Flag::Dollars, Flag::Hyphens],
+        flags: &[LanguageFlag::DollarVariables, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -342,7 +342,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("<#", "#>")],
         quotes: &[DOUBLE_LINES, SINGLE_LINES],
-        flags: &[Flag::Dollars, Flag::Caseless, Flag::Hyphens, Flag::FreeHash],
+        flags: &[LanguageFlag::DollarVariables, LanguageFlag::CaseInsensitive, LanguageFlag::HyphenatedNames, LanguageFlag::HashCommentsAnywhere],
         ..PLAIN
     },
     Language {
@@ -365,7 +365,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["--", "#"],
         block_comments: &[("/*", "*/")],
         quotes: &[SINGLE_VERBATIM, DOUBLE_VERBATIM, BACK_VERBATIM],
-        flags: &[Flag::Caseless],
+        flags: &[LanguageFlag::CaseInsensitive],
     },
     Language {
         names: "json jsonc json5 jsonl ndjson geojson webmanifest",
@@ -373,7 +373,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//", "#"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[Flag::StringKeys],
+        flags: &[LanguageFlag::StringKeys],
         ..PLAIN
     },
     Language {
@@ -381,7 +381,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false null yes no on off True False",
         line_comments: &["#"],
         quotes: &[DOUBLE, SINGLE_VERBATIM],
-        flags: &[Flag::ColonKeys, Flag::Hyphens],
+        flags: &[LanguageFlag::ColonKeys, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -389,7 +389,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false on off yes no inf nan",
         line_comments: &["#", ";"],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE_VERBATIM],
-        flags: &[Flag::EqualsKeys, Flag::Hyphens, Flag::FreeHash],
+        flags: &[LanguageFlag::EqualsKeys, LanguageFlag::HyphenatedNames, LanguageFlag::HashCommentsAnywhere],
         ..PLAIN
     },
     Language {
@@ -400,10 +400,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE, SINGLE],
         flags: &[
-            Flag::AtAttributes,
-            Flag::Dollars,
-            Flag::Hyphens,
-            Flag::Properties,
+            LanguageFlag::AtAttributes,
+            LanguageFlag::DollarVariables,
+            LanguageFlag::HyphenatedNames,
+            LanguageFlag::ColonProperties,
         ],
         ..PLAIN
     },
@@ -413,7 +413,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             run shell stopsignal user volume workdir",
         line_comments: &["#"],
         quotes: &[DOUBLE_LINES, SINGLE_LINES],
-        flags: &[Flag::Dollars, Flag::Caseless, Flag::Hyphens],
+        flags: &[LanguageFlag::DollarVariables, LanguageFlag::CaseInsensitive, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -421,7 +421,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "define else endef endif export ifdef ifeq ifndef ifneq include override set unexport",
         line_comments: &["#"],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[Flag::Dollars, Flag::ColonKeys, Flag::Hyphens],
+        flags: &[LanguageFlag::DollarVariables, LanguageFlag::ColonKeys, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -431,7 +431,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "on off",
         line_comments: &["#"],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[Flag::Dollars],
+        flags: &[LanguageFlag::DollarVariables],
         ..PLAIN
     },
     Language {
@@ -442,7 +442,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#", "//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE],
-        flags: &[Flag::EqualsKeys, Flag::Hyphens],
+        flags: &[LanguageFlag::EqualsKeys, LanguageFlag::HyphenatedNames],
     },
     Language {
         names: "nix",
@@ -451,7 +451,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE],
-        flags: &[Flag::Hyphens],
+        flags: &[LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -463,10 +463,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE],
         flags: &[
-            Flag::AtAttributes,
-            Flag::Dollars,
-            Flag::Capitals,
-            Flag::Properties,
+            LanguageFlag::AtAttributes,
+            LanguageFlag::DollarVariables,
+            LanguageFlag::CapitalizedTypes,
+            LanguageFlag::ColonProperties,
         ],
         ..PLAIN
     },
@@ -481,6 +481,6 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[Flag::AtAttributes, Flag::Capitals, Flag::Hyphens],
+        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes, LanguageFlag::HyphenatedNames],
     },
 ];

@@ -10,16 +10,16 @@ use crate::Stopwatch;
 
 /// Whether queued work has begun, agreed between who waits and who works.
 #[derive(Debug)]
-pub struct Turn {
+pub struct WorkState {
     state: AtomicU8,
     queued: Stopwatch,
 }
 
 const WAITING: u8 = 0;
-const BEGUN: u8 = 1;
-const GIVEN_UP: u8 = 2;
+const STARTED: u8 = 1;
+const CANCELLED: u8 = 2;
 
-impl Turn {
+impl WorkState {
     /// Queues work now.
     #[must_use]
     pub fn new() -> Arc<Self> {
@@ -31,12 +31,12 @@ impl Turn {
 
     /// Begins, unless its caller has given up.
     #[must_use]
-    pub fn begin(&self) -> bool {
-        self.leave_for(BEGUN)
+    pub fn start(&self) -> bool {
+        self.leave_queue(STARTED)
     }
 
     /// Waits again, as if it had not begun, unless it has been queued for longer than that; its caller no longer gives up by itself then.
-    pub fn wait_again(&self, longest: Duration) -> bool {
+    pub fn requeue(&self, longest: Duration) -> bool {
         let waits = self.queued.elapsed() < longest;
         if waits {
             self.state.store(WAITING, Ordering::Relaxed);
@@ -45,13 +45,13 @@ impl Turn {
     }
 
     /// Gives up, unless it has begun.
-    pub fn give_up(&self) -> bool {
-        self.leave_for(GIVEN_UP)
+    pub fn cancel(&self) -> bool {
+        self.leave_queue(CANCELLED)
     }
 
     /// Whether its caller has given up: it never begins.
-    pub fn is_given_up(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == GIVEN_UP
+    pub fn is_cancelled(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == CANCELLED
     }
 
     /// How long ago it was queued, in seconds.
@@ -59,32 +59,32 @@ impl Turn {
         self.queued.seconds()
     }
 
-    fn leave_for(&self, state: u8) -> bool {
+    fn leave_queue(&self, state: u8) -> bool {
         self.state
             .compare_exchange(WAITING, state, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
     }
 }
 
-/// Gives a turn up when its caller goes away: what has not begun is nobody's any more.
-struct GiveUp<'t>(&'t Turn);
+/// Gives a work_state up when its caller goes away: what has not begun is nobody's any more.
+struct CancelOnDrop<'t>(&'t WorkState);
 
-impl Drop for GiveUp<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.give_up();
+        self.0.cancel();
     }
 }
 
 /// Waits for the answer of queued work; for its beginning, only so long. `None` where it was given up or dropped: nothing was done.
-pub async fn answer_of<T>(
+pub async fn wait_for_result<T>(
     mut answered: oneshot::Receiver<T>,
-    turn: &Turn,
+    work_state: &WorkState,
     longest: Duration,
 ) -> Option<T> {
-    let _given_up = GiveUp(turn);
+    let _cancel = CancelOnDrop(work_state);
     match tokio::time::timeout(longest, &mut answered).await {
         Ok(answer) => answer.ok(),
-        Err(_) if turn.give_up() => None,
+        Err(_) if work_state.cancel() => None,
         Err(_) => answered.await.ok(),
     }
 }
@@ -96,15 +96,15 @@ mod tests {
     #[test]
     fn a_turn_that_waits_again_can_be_given_up_while_there_is_time() {
         let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
-        let turn = Turn::new();
-        assert!(turn.begin() && !turn.give_up());
-        assert!(turn.wait_again(long) && turn.begin());
-        assert!(turn.wait_again(long) && turn.give_up() && turn.is_given_up());
-        assert!(!turn.begin(), "its caller has gone");
-        let late = Turn::new();
-        assert!(late.begin() && !late.wait_again(none));
+        let work_state = WorkState::new();
+        assert!(work_state.start() && !work_state.cancel());
+        assert!(work_state.requeue(long) && work_state.start());
+        assert!(work_state.requeue(long) && work_state.cancel() && work_state.is_cancelled());
+        assert!(!work_state.start(), "its caller has gone");
+        let late = WorkState::new();
+        assert!(late.start() && !late.requeue(none));
         assert!(
-            !late.begin() && !late.is_given_up(),
+            !late.start() && !late.is_cancelled(),
             "it has begun for good"
         );
     }

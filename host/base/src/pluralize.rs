@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// Returns a count with its noun, in the plural unless the count is one: `1 project`, `2 entries`.
-pub fn counted(count: impl Display, noun: &str) -> String {
+pub fn pluralize(count: impl Display, noun: &str) -> String {
     let count = count.to_string();
     if count == "1" {
         return format!("1 {noun}");
@@ -28,7 +28,7 @@ mod tests {
             (11, "live query", "11 live queries"),
             (3, "day", "3 days"),
         ] {
-            assert_eq!(counted(count, noun), expected);
+            assert_eq!(pluralize(count, noun), expected);
         }
     }
 }

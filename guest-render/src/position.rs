@@ -5,14 +5,14 @@ use crate::{Malformed, Place, RenderError};
 /// The place of the byte at `offset`: line and column from 1, the column in Unicode scalar values.
 ///
 /// An offset inside a character means that character, one past the end the place after the last.
-pub(crate) fn place_of(text: &str, offset: usize) -> Place {
+pub(crate) fn position_at(text: &str, offset: usize) -> Place {
     let before = &text[..text.floor_char_boundary(offset)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
     let column = before[line_start..].chars().count() + 1;
     Place {
-        line: number(line),
-        column: number(column),
+        line: to_u32(line),
+        column: to_u32(column),
     }
 }
 
@@ -20,12 +20,12 @@ pub(crate) fn place_of(text: &str, offset: usize) -> Place {
 pub(crate) fn malformed(text: &str, offset: usize, message: String) -> RenderError {
     RenderError::Malformed(Malformed {
         message,
-        place: Some(place_of(text, offset)),
+        place: Some(position_at(text, offset)),
     })
 }
 
 /// A count as the contract carries it.
-pub(crate) fn number(count: usize) -> u32 {
+pub(crate) fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
@@ -47,7 +47,7 @@ mod tests {
             ("😀\n😀!", 9, 2, 2),
         ] {
             assert_eq!(
-                place_of(text, offset),
+                position_at(text, offset),
                 Place { line, column },
                 "{text:?} at {offset}"
             );

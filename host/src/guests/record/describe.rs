@@ -4,15 +4,15 @@ use super::{Change, ChangeKind, Record};
 
 impl Record {
     /// Says what changed last.
-    pub fn told_latest(&self) -> String {
+    pub fn describe_latest(&self) -> String {
         let latest = self.history.last();
-        latest.map_or_else(|| "its record is gone".to_owned(), Change::told)
+        latest.map_or_else(|| "its record is gone".to_owned(), Change::describe)
     }
 }
 
 impl Change {
     /// The change in one line.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let kind = match self.kind {
             ChangeKind::Install => "installed",
             ChangeKind::Rollback => "rolled back to",

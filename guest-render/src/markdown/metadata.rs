@@ -4,24 +4,24 @@ use comrak::arena_tree::NodeEdge;
 use comrak::nodes::{Node, NodeValue};
 use html5gum::Token;
 
-use super::front::FrontMatter;
-use crate::html::tokens;
-use crate::page::About;
+use super::front_matter::FrontMatter;
+use crate::html::tokenize;
+use crate::page::PageMetadata;
 use crate::{emoji, language};
 
 /// How much text tells a document's language, in bytes.
-const SAMPLE: usize = 1_500;
+const SAMPLE_BYTES: usize = 1_500;
 /// Enough of a paragraph for a description, in bytes.
-const ENOUGH: usize = 1_000;
+const MAX_DESCRIPTION_BYTES: usize = 1_000;
 
 /// Collects the facts about a document: first those of its front matter.
-pub(super) fn of(front: FrontMatter, document: Node<'_>) -> About {
+pub(super) fn collect(front: FrontMatter, document: Node<'_>) -> PageMetadata {
     let title = front.title.or_else(|| first_heading(document));
     let description = front.description.or_else(|| first_paragraph(document));
     let language = front
         .language
         .or_else(|| language::detect(&sample(document)).map(str::to_owned));
-    About {
+    PageMetadata {
         title,
         description: description.unwrap_or_default(),
         language,
@@ -32,7 +32,7 @@ pub(super) fn of(front: FrontMatter, document: Node<'_>) -> About {
 fn first_heading(document: Node<'_>) -> Option<String> {
     document.descendants().find_map(|node| {
         let title = match &node.data().value {
-            NodeValue::Heading(_) => emoji::plain(&node.collect_text()),
+            NodeValue::Heading(_) => emoji::replace_shortcodes(&node.collect_text()),
             NodeValue::HtmlBlock(block) => heading_of_html(&block.literal)?,
             _ => return None,
         };
@@ -45,7 +45,7 @@ fn heading_of_html(html: &str) -> Option<String> {
     html.find("<h").or_else(|| html.find("<H"))?;
     let is_heading = |name: &[u8]| matches!(name, [b'h', b'1'..=b'6']);
     let mut words: Option<String> = None;
-    for token in tokens(html, false) {
+    for token in tokenize(html, false) {
         match (token, &mut words) {
             (Token::StartTag(tag), None) if is_heading(&tag.name) => words = Some(String::new()),
             (Token::String(text), Some(words)) => words.push_str(&String::from_utf8_lossy(&text)),
@@ -61,10 +61,10 @@ fn first_paragraph(document: Node<'_>) -> Option<String> {
     let paragraphs = document
         .children()
         .filter(|node| matches!(node.data().value, NodeValue::Paragraph));
-    paragraphs.map(words).find(|words| !words.trim().is_empty())
+    paragraphs.map(text_of).find(|words| !words.trim().is_empty())
 }
 
-fn words(node: Node<'_>) -> String {
+fn text_of(node: Node<'_>) -> String {
     let mut words = String::new();
     let mut pictures = 0;
     for edge in node.traverse() {
@@ -72,7 +72,7 @@ fn words(node: Node<'_>) -> String {
             NodeEdge::Start(node) => match &node.data().value {
                 NodeValue::Image(_) => pictures += 1,
                 _ if pictures > 0 => {}
-                NodeValue::Text(text) => words.push_str(&emoji::plain(text)),
+                NodeValue::Text(text) => words.push_str(&emoji::replace_shortcodes(text)),
                 NodeValue::Code(code) => words.push_str(&code.literal),
                 NodeValue::Math(math) => words.push_str(&math.literal),
                 NodeValue::SoftBreak | NodeValue::LineBreak => words.push(' '),
@@ -84,7 +84,7 @@ fn words(node: Node<'_>) -> String {
                 }
             }
         }
-        if words.len() > ENOUGH {
+        if words.len() > MAX_DESCRIPTION_BYTES {
             break;
         }
     }
@@ -98,7 +98,7 @@ fn sample(document: Node<'_>) -> String {
         if let NodeValue::Text(text) = &node.data().value {
             sample.push_str(text);
             sample.push(' ');
-            if sample.len() > SAMPLE {
+            if sample.len() > SAMPLE_BYTES {
                 break;
             }
         }
