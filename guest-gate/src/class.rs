@@ -58,7 +58,10 @@ fn check_script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) ->
     let refused = |token: &Token, words: &str| {
         Err(Fault::new(
             token.start,
-            format!("{} is not allowed: {what} holds {instead}.", quote_excerpt(words)),
+            format!(
+                "{} is not allowed: {what} holds {instead}.",
+                quote_excerpt(words)
+            ),
         ))
     };
     if first.is(TK_ALTER) && purpose == Purpose::Migration {

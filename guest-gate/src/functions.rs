@@ -219,10 +219,19 @@ mod tests {
 
     #[test]
     fn the_lists_are_sorted_and_in_lower_case() {
-        for list in [ALLOWED_FUNCTIONS, ADDED_FUNCTIONS, IMPLICIT_FUNCTIONS, TABLE_VALUED_FUNCTIONS] {
+        for list in [
+            ALLOWED_FUNCTIONS,
+            ADDED_FUNCTIONS,
+            IMPLICIT_FUNCTIONS,
+            TABLE_VALUED_FUNCTIONS,
+        ] {
             assert!(list.is_sorted());
             assert!(list.iter().all(|name| *name == name.to_lowercase()));
         }
-        assert!(ADDED_FUNCTIONS.iter().all(|name| ALLOWED_FUNCTIONS.contains(name)));
+        assert!(
+            ADDED_FUNCTIONS
+                .iter()
+                .all(|name| ALLOWED_FUNCTIONS.contains(name))
+        );
     }
 }

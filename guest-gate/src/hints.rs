@@ -195,7 +195,9 @@ const FUNCTION_HINTS: &[(&[&str], &str)] = &[
 
 /// Names what replaces a function that SQL here has not got.
 pub(crate) fn function_hint(name: &str) -> Option<&'static str> {
-    let known = FUNCTION_HINTS.iter().find(|(names, _)| names.contains(&name));
+    let known = FUNCTION_HINTS
+        .iter()
+        .find(|(names, _)| names.contains(&name));
     known.map(|(_, instead)| *instead)
 }
 
@@ -239,7 +241,10 @@ pub(crate) fn syntax_hint(sql: &str, tokens: &[Token], near: usize) -> Option<(u
         let token = tokens.get(index)?;
         return Some((
             token.start,
-            format!("{} is not SQLite's: {hint}.", quote_excerpt(token.text(sql))),
+            format!(
+                "{} is not SQLite's: {hint}.",
+                quote_excerpt(token.text(sql))
+            ),
         ));
     }
     None
@@ -274,7 +279,10 @@ mod tests {
     fn no_function_that_is_there_has_a_hint() {
         for (names, _) in FUNCTION_HINTS {
             for name in *names {
-                assert!(!crate::functions::ALLOWED_FUNCTIONS.contains(name), "{name}");
+                assert!(
+                    !crate::functions::ALLOWED_FUNCTIONS.contains(name),
+                    "{name}"
+                );
                 assert_eq!(*name, name.to_lowercase());
             }
         }

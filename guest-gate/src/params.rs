@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::position::{Fault, quote_excerpt};
 use crate::statement::Purpose;
-use crate::token::{TokenKind, Token};
+use crate::token::{Token, TokenKind};
 
 /// Binds that the server itself fills in: who is signed in.
 pub const RESERVED_BINDS: [&str; 2] = ["svc_user_id", "svc_user_email"];
@@ -13,7 +13,11 @@ pub const RESERVED_BINDS: [&str; 2] = ["svc_user_id", "svc_user_email"];
 const MAX_NAME_LENGTH: usize = 64;
 
 /// The binds' names in order of first appearance, or the first that is not allowed.
-pub(crate) fn check_binds(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<Vec<String>, Fault> {
+pub(crate) fn check_binds(
+    sql: &str,
+    tokens: &[Token],
+    purpose: Purpose,
+) -> Result<Vec<String>, Fault> {
     let mut binds = Vec::new();
     let mut known = BTreeSet::new();
     for token in tokens.iter().filter(|token| token.kind == TokenKind::Bind) {

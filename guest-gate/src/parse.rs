@@ -13,7 +13,7 @@ use sqlite3_parser::{Bump, FallibleIterator as _};
 
 use crate::hints;
 use crate::position::{Fault, quote_excerpt};
-use crate::token::{TokenKind, Token};
+use crate::token::{Token, TokenKind};
 
 /// How deep parentheses and CASE may be nested.
 pub const MAX_NESTING: usize = 250;
@@ -175,7 +175,10 @@ fn check_bounds(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
         }
         let list = nested.last().copied().unwrap_or(0);
         if prefixes > MAX_PREFIXES || names > MAX_ADJACENT_NAMES || list > MAX_NAMED_ELEMENTS {
-            let reason = format!("There is too much of the same before {}.", quote_excerpt(text));
+            let reason = format!(
+                "There is too much of the same before {}.",
+                quote_excerpt(text)
+            );
             return Err(Fault::new(token.start, reason));
         }
         element_begins = token.kind == TokenKind::Open || text == ",";

@@ -123,7 +123,11 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
 }
 
 /// One statement, and whether it makes a table.
-fn judge_statement(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bool), Fault> {
+fn judge_statement(
+    sql: &str,
+    tokens: &[Token],
+    purpose: Purpose,
+) -> Result<(Statement, bool), Fault> {
     class::check_class(sql, tokens, purpose)?;
     if let Some(Token {
         kind: token::TokenKind::Illegal(reason),
@@ -170,17 +174,29 @@ mod tests {
         for (sql, kind, returns_rows) in [
             ("SELECT 1", StatementKind::Read, true),
             ("VALUES (1)", StatementKind::Read, true),
-            ("WITH a AS (SELECT 1) SELECT * FROM a", StatementKind::Read, true),
+            (
+                "WITH a AS (SELECT 1) SELECT * FROM a",
+                StatementKind::Read,
+                true,
+            ),
             ("INSERT INTO t VALUES (1)", StatementKind::Write, false),
             (
                 "INSERT INTO t DEFAULT VALUES RETURNING *",
                 StatementKind::Write,
                 true,
             ),
-            ("REPLACE INTO t VALUES (1) RETURNING a", StatementKind::Write, true),
+            (
+                "REPLACE INTO t VALUES (1) RETURNING a",
+                StatementKind::Write,
+                true,
+            ),
             ("UPDATE t SET a = 1", StatementKind::Write, false),
             ("UPDATE t SET a = 1 RETURNING a", StatementKind::Write, true),
-            ("WITH a AS (SELECT 1) DELETE FROM t", StatementKind::Write, false),
+            (
+                "WITH a AS (SELECT 1) DELETE FROM t",
+                StatementKind::Write,
+                false,
+            ),
             ("DELETE FROM t RETURNING a", StatementKind::Write, true),
         ] {
             let statement = one(sql);
@@ -262,7 +278,14 @@ mod tests {
         let sql = "CREATE TABLE a (b); -- one\nINSERT INTO a VALUES (';');\nCREATE VIEW v AS SELECT * FROM a;";
         let statements = check(sql, Purpose::Schema).unwrap();
         let kinds: Vec<StatementKind> = statements.iter().map(|statement| statement.kind).collect();
-        assert_eq!(kinds, [StatementKind::Migration, StatementKind::Write, StatementKind::Migration]);
+        assert_eq!(
+            kinds,
+            [
+                StatementKind::Migration,
+                StatementKind::Write,
+                StatementKind::Migration
+            ]
+        );
         assert_eq!(names(&statements[2]), ["v", "a"]);
         assert_eq!(statements[2].view.as_deref(), Some("v"));
         assert_eq!(statements[0].view, None);

@@ -151,7 +151,10 @@ fn next_token(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
             )),
             start + 1,
         ),
-        _ => (Some(TokenKind::Illegal("SQLite knows no such sign.")), start + 1),
+        _ => (
+            Some(TokenKind::Illegal("SQLite knows no such sign.")),
+            start + 1,
+        ),
     }
 }
 
@@ -203,7 +206,8 @@ fn number(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
             end = digits(end + 1);
         }
         let signed = usize::from(matches!(sql.byte_at(end + 1), b'+' | b'-'));
-        if matches!(sql.byte_at(end), b'e' | b'E') && sql.byte_at(end + 1 + signed).is_ascii_digit() {
+        if matches!(sql.byte_at(end), b'e' | b'E') && sql.byte_at(end + 1 + signed).is_ascii_digit()
+        {
             end = digits(end + 2);
         }
     }
@@ -228,7 +232,8 @@ fn number(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
 }
 
 fn bind(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
-    const NAMELESS: TokenKind = TokenKind::Illegal("A bind has a name behind its colon, as in `:name`.");
+    const NAMELESS: TokenKind =
+        TokenKind::Illegal("A bind has a name behind its colon, as in `:name`.");
     let mut end = start + 1;
     let mut named = false;
     while end < sql.0.len() {

@@ -4,7 +4,7 @@
 
 mod support;
 
-use guest_gate::statement::{Purpose, StatementKind, Statement, check};
+use guest_gate::statement::{Purpose, Statement, StatementKind, check};
 use rusqlite::Connection;
 use sqlite3_parser::FallibleIterator as _;
 use support::{Piece, empty, example, pieces, text};

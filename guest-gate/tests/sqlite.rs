@@ -4,7 +4,9 @@
 
 mod support;
 
-use guest_gate::functions::{ADDED_FUNCTIONS, ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS, TABLE_VALUED_FUNCTIONS};
+use guest_gate::functions::{
+    ADDED_FUNCTIONS, ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS, TABLE_VALUED_FUNCTIONS,
+};
 use guest_gate::names::SQLITE_MODULES;
 use guest_gate::statement::{Purpose, check};
 use rusqlite::Connection;

@@ -11,8 +11,8 @@ mod json;
 mod language;
 mod markdown;
 mod mermaid;
-mod page_writer;
 mod page;
+mod page_writer;
 mod position;
 
 /// Bindings that `wit-bindgen` makes of the contract between host and guest.
@@ -48,7 +48,9 @@ pub const RENDERERS: [(&str, RenderFunction); 5] = [
 
 /// Renders a page.
 pub fn render(source: &Source) -> Result<Page, RenderError> {
-    let known = RENDERERS.iter().find(|(name, _)| *name == source.content_type);
+    let known = RENDERERS
+        .iter()
+        .find(|(name, _)| *name == source.content_type);
     known.map_or(Err(RenderError::Unsupported), |(_, make)| make(source))
 }
 

@@ -46,7 +46,10 @@ pub(crate) struct PageMetadata {
 pub(crate) fn choose_title(source: &Source, own: Option<&str>) -> Option<String> {
     let given = |text: &Option<String>| text.as_deref().and_then(non_blank).map(str::to_owned);
     given(&source.title)
-        .or_else(|| own.and_then(non_blank).map(|own| truncate(own, MAX_TITLE_CHARS)))
+        .or_else(|| {
+            own.and_then(non_blank)
+                .map(|own| truncate(own, MAX_TITLE_CHARS))
+        })
         .or_else(|| given(&source.name))
 }
 

@@ -48,7 +48,8 @@ impl DataLock {
         create_private_dir(data)
             .with_context(|| format!("making the data directory {}", data.display()))?;
         let path = data.join(FILE);
-        let file = FileLock::open_file(&path).with_context(|| format!("opening {}", path.display()))?;
+        let file =
+            FileLock::open_file(&path).with_context(|| format!("opening {}", path.display()))?;
         let locked =
             FileLock::try_exclusive(file).with_context(|| format!("locking {}", path.display()))?;
         if let Some(locked) = locked {

@@ -75,8 +75,9 @@ impl Metrics {
         let mut registry = Registry::default();
         let requests = Family::<RequestLabels, Counter>::default();
         registry.register("svc_http_requests", "Requests answered", requests.clone());
-        let latency =
-            Family::<RouteLabels, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
+        let latency = Family::<RouteLabels, Histogram>::new_with_constructor(|| {
+            Histogram::new(LATENCY_BUCKETS)
+        });
         registry.register(
             "svc_http_request_seconds",
             "Time to the head of the answer",
@@ -84,8 +85,9 @@ impl Metrics {
         );
         let tools = Family::<ToolCallLabels, Counter>::default();
         registry.register("svc_tool_calls", "Tools called, by result", tools.clone());
-        let tool_latency =
-            Family::<ToolLabels, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
+        let tool_latency = Family::<ToolLabels, Histogram>::new_with_constructor(|| {
+            Histogram::new(LATENCY_BUCKETS)
+        });
         registry.register("svc_tool_seconds", "Time of a call", tool_latency.clone());
         let connections_refused = Counter::default();
         registry.register(

@@ -54,7 +54,8 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     ))?;
     let cache = bench.directory("cache");
     let nothing = wat::parse_str(EMPTY_GATE)?;
-    let nothing: &'static DirectCalls = Box::leak(Box::new(DirectCalls::new(cache.clone(), Some(&nothing))?));
+    let nothing: &'static DirectCalls =
+        Box::leak(Box::new(DirectCalls::new(cache.clone(), Some(&nothing))?));
     let guests: &'static DirectCalls = Box::leak(Box::new(DirectCalls::new(cache, None)?));
     let empty = Case {
         name: "nothing",

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use svc::guests::check::{GuestTester, check_component, run_corpus};
 use svc_sandbox::{
-    StartupCode, GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, World, built_in,
+    GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, StartupCode, World,
+    built_in,
 };
 
 use crate::svc;

@@ -40,7 +40,10 @@ impl<'b> Walk<'_, 'b> {
         } in *ctes
         {
             let (within, body) = (self.reads.current_body(), self.reads.add_body());
-            names.push((self.check_plain_object(tbl_name, NameUse::Create).name, body));
+            names.push((
+                self.check_plain_object(tbl_name, NameUse::Create).name,
+                body,
+            ));
             self.mark_columns(columns.unwrap_or_default());
             // The last that is pushed comes first.
             self.tasks.push(Task::EnterBody(within));

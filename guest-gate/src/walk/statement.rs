@@ -6,9 +6,9 @@ use sqlite3_parser::ast::{
 };
 use sqlite3_parser::dialect::TokenType::{self, *};
 
-use super::{WalkResult, Walk};
+use super::{Walk, WalkResult};
 use crate::names::NameUse;
-use crate::statement::{StatementKind, Purpose};
+use crate::statement::{Purpose, StatementKind};
 
 /// The depth of what stands in no expression.
 const TOP_DEPTH: usize = 1;
@@ -248,7 +248,12 @@ impl<'b> Walk<'_, 'b> {
     }
 
     /// The parser takes these clauses, which SQLite takes only when it is built with them.
-    fn refuse_row_limits(&mut self, verb: &str, order: Option<&'b [SortedColumn<'b>]>, limit: bool) {
+    fn refuse_row_limits(
+        &mut self,
+        verb: &str,
+        order: Option<&'b [SortedColumn<'b>]>,
+        limit: bool,
+    ) {
         if order.is_some() || limit {
             let reason = format!(
                 "{verb} takes neither ORDER BY nor LIMIT: choose the rows with WHERE rowid IN (SELECT … LIMIT …)."

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use guest_gate::functions::{ADDED_FUNCTIONS, ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS, TABLE_VALUED_FUNCTIONS};
+use guest_gate::functions::{
+    ADDED_FUNCTIONS, ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS, TABLE_VALUED_FUNCTIONS,
+};
 use guest_gate::statement::{Purpose, StatementKind, check};
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
@@ -150,7 +152,8 @@ fn is_forbidden(action: &AuthAction<'_>) -> bool {
         AuthAction::Function { function_name } => {
             // SQLite gives the names of keywords as they are written.
             let name = function_name.to_ascii_lowercase();
-            !ALLOWED_FUNCTIONS.contains(&name.as_str()) && !IMPLICIT_FUNCTIONS.contains(&name.as_str())
+            !ALLOWED_FUNCTIONS.contains(&name.as_str())
+                && !IMPLICIT_FUNCTIONS.contains(&name.as_str())
         }
         _ => true,
     }

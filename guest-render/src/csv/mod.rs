@@ -12,8 +12,8 @@ use csv::{ReaderBuilder, StringRecord};
 use maud::html;
 
 use crate::language;
-use crate::page_writer::{PageWriter, escaped_len};
 use crate::page::{self, PageMetadata, PageShell};
+use crate::page_writer::{PageWriter, escaped_len};
 use crate::position::malformed;
 use crate::{Page, RenderError, Source};
 use dialect::Table;
@@ -66,7 +66,11 @@ fn sample(text: &str) -> &str {
     &text[..text.floor_char_boundary(SAMPLE_BYTES)]
 }
 
-fn write_table(out: &mut PageWriter<'_>, table: Table<'_>, layout: &Layout) -> Result<(), RenderError> {
+fn write_table(
+    out: &mut PageWriter<'_>,
+    table: Table<'_>,
+    layout: &Layout,
+) -> Result<(), RenderError> {
     if layout.rows == 0 {
         return out.markup("<p>This file has no rows.</p>");
     }

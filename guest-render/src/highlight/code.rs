@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::languages::{LanguageFlag, Language};
-use super::{TokenClass, SpanWriter};
+use super::languages::{Language, LanguageFlag};
+use super::{SpanWriter, TokenClass};
 
 /// A regular expression longer than this is not taken for one.
 const MAX_REGEX_BYTES: usize = 200;
@@ -119,7 +119,8 @@ impl Scanner<'_> {
                 && match *mark {
                     // In a shell, `#` is a comment where a word could begin: `a#b` and `$#` are not.
                     "#" => {
-                        self.language.has(LanguageFlag::HashCommentsAnywhere) || before.is_none_or(char::is_whitespace)
+                        self.language.has(LanguageFlag::HashCommentsAnywhere)
+                            || before.is_none_or(char::is_whitespace)
                     }
                     // An address is not.
                     "//" => before != Some(':'),
@@ -157,7 +158,8 @@ impl Scanner<'_> {
 
     fn meta(&self, first: u8) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
-        let is_line = self.starts_line && first == b'#' && self.language.has(LanguageFlag::Preprocessor);
+        let is_line =
+            self.starts_line && first == b'#' && self.language.has(LanguageFlag::Preprocessor);
         if is_line {
             return Some((self.line_end(), TokenClass::Meta));
         }
@@ -211,9 +213,16 @@ impl Scanner<'_> {
             .iter()
             .find(|quote| rest.starts_with(quote.mark))?;
         let end = self.string_end(quote.mark, quote.escapes, quote.lines);
-        let is_key =
-            self.language.has(LanguageFlag::StringKeys) && self.code[end..].trim_start().starts_with(':');
-        Some((end, if is_key { TokenClass::Name } else { TokenClass::String }))
+        let is_key = self.language.has(LanguageFlag::StringKeys)
+            && self.code[end..].trim_start().starts_with(':');
+        Some((
+            end,
+            if is_key {
+                TokenClass::Name
+            } else {
+                TokenClass::String
+            },
+        ))
     }
 
     fn string_end(&self, mark: &str, escapes: bool, lines: bool) -> usize {
@@ -242,7 +251,13 @@ impl Scanner<'_> {
         }
         let mut in_class = false;
         let mut is_escaped = false;
-        for (offset, byte) in self.rest().bytes().enumerate().take(MAX_REGEX_BYTES).skip(1) {
+        for (offset, byte) in self
+            .rest()
+            .bytes()
+            .enumerate()
+            .take(MAX_REGEX_BYTES)
+            .skip(1)
+        {
             match byte {
                 b'\n' => return None,
                 _ if is_escaped => is_escaped = false,
@@ -317,14 +332,15 @@ impl Scanner<'_> {
             self.words.get(word)
         };
         let after_spaces = after.trim_start_matches(' ');
-        let is_key = (self.starts_line && language.has(LanguageFlag::ColonKeys) && after.starts_with(':'))
-            || (language.has(LanguageFlag::EqualsKeys)
-                && ((self.starts_line && after_spaces.starts_with('='))
-                    || (self.before == b'[' && after.starts_with(['.', ']']))))
-            || (language.has(LanguageFlag::ColonProperties)
-                && after.starts_with(':')
-                && !after.starts_with("::")
-                && !after.starts_with("://"));
+        let is_key =
+            (self.starts_line && language.has(LanguageFlag::ColonKeys) && after.starts_with(':'))
+                || (language.has(LanguageFlag::EqualsKeys)
+                    && ((self.starts_line && after_spaces.starts_with('='))
+                        || (self.before == b'[' && after.starts_with(['.', ']']))))
+                || (language.has(LanguageFlag::ColonProperties)
+                    && after.starts_with(':')
+                    && !after.starts_with("::")
+                    && !after.starts_with("://"));
         if is_key {
             TokenClass::Name
         } else if let Some(kind) = known.filter(|_| self.before != b'.') {
@@ -333,7 +349,9 @@ impl Scanner<'_> {
             || (after.starts_with("!(") && language.has(LanguageFlag::HashAttributes))
         {
             TokenClass::Function
-        } else if language.has(LanguageFlag::CapitalizedTypes) && word.starts_with(char::is_uppercase) {
+        } else if language.has(LanguageFlag::CapitalizedTypes)
+            && word.starts_with(char::is_uppercase)
+        {
             TokenClass::Type
         } else {
             TokenClass::Plain

@@ -1,6 +1,6 @@
 //! The table of languages: what their words, comments and strings look like.
 
-use super::languages::{LanguageFlag, Language, Quote};
+use super::languages::{Language, LanguageFlag, Quote};
 
 const BACK_LINES: Quote = quote("`", true, true);
 const BACK_LINES_VERBATIM: Quote = quote("`", false, true);
@@ -66,7 +66,11 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE, SINGLE, BACK_LINES],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::Regexes, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFlag::AtAttributes,
+            LanguageFlag::Regexes,
+            LanguageFlag::CapitalizedTypes,
+        ],
     },
     Language {
         names: "python py python3 pyi",
@@ -77,7 +81,11 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "bool bytes dict float int list object set str tuple",
         line_comments: &["#"],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::HashCommentsAnywhere, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFlag::AtAttributes,
+            LanguageFlag::HashCommentsAnywhere,
+            LanguageFlag::CapitalizedTypes,
+        ],
         ..PLAIN
     },
     Language {
@@ -258,7 +266,11 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("#=", "=#")],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes, LanguageFlag::HashCommentsAnywhere],
+        flags: &[
+            LanguageFlag::AtAttributes,
+            LanguageFlag::CapitalizedTypes,
+            LanguageFlag::HashCommentsAnywhere,
+        ],
         ..PLAIN
     },
     Language {
@@ -342,7 +354,12 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("<#", "#>")],
         quotes: &[DOUBLE_LINES, SINGLE_LINES],
-        flags: &[LanguageFlag::DollarVariables, LanguageFlag::CaseInsensitive, LanguageFlag::HyphenatedNames, LanguageFlag::HashCommentsAnywhere],
+        flags: &[
+            LanguageFlag::DollarVariables,
+            LanguageFlag::CaseInsensitive,
+            LanguageFlag::HyphenatedNames,
+            LanguageFlag::HashCommentsAnywhere,
+        ],
         ..PLAIN
     },
     Language {
@@ -389,7 +406,11 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false on off yes no inf nan",
         line_comments: &["#", ";"],
         quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE_VERBATIM],
-        flags: &[LanguageFlag::EqualsKeys, LanguageFlag::HyphenatedNames, LanguageFlag::HashCommentsAnywhere],
+        flags: &[
+            LanguageFlag::EqualsKeys,
+            LanguageFlag::HyphenatedNames,
+            LanguageFlag::HashCommentsAnywhere,
+        ],
         ..PLAIN
     },
     Language {
@@ -413,7 +434,11 @@ pub(super) const LANGUAGES: &[Language] = &[
             run shell stopsignal user volume workdir",
         line_comments: &["#"],
         quotes: &[DOUBLE_LINES, SINGLE_LINES],
-        flags: &[LanguageFlag::DollarVariables, LanguageFlag::CaseInsensitive, LanguageFlag::HyphenatedNames],
+        flags: &[
+            LanguageFlag::DollarVariables,
+            LanguageFlag::CaseInsensitive,
+            LanguageFlag::HyphenatedNames,
+        ],
         ..PLAIN
     },
     Language {
@@ -421,7 +446,11 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "define else endef endif export ifdef ifeq ifndef ifneq include override set unexport",
         line_comments: &["#"],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[LanguageFlag::DollarVariables, LanguageFlag::ColonKeys, LanguageFlag::HyphenatedNames],
+        flags: &[
+            LanguageFlag::DollarVariables,
+            LanguageFlag::ColonKeys,
+            LanguageFlag::HyphenatedNames,
+        ],
         ..PLAIN
     },
     Language {
@@ -481,6 +510,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE, SINGLE],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes, LanguageFlag::HyphenatedNames],
+        flags: &[
+            LanguageFlag::AtAttributes,
+            LanguageFlag::CapitalizedTypes,
+            LanguageFlag::HyphenatedNames,
+        ],
     },
 ];

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{TokenClass, SpanWriter};
+use super::{SpanWriter, TokenClass};
 
 /// Takes a whole block.
 pub(super) fn scan(pieces: &mut SpanWriter<'_>) -> fmt::Result {

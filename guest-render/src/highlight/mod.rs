@@ -8,10 +8,10 @@
 //! what colours are for; where it cannot tell, the code stays as plain as without it.
 
 mod code;
+mod common_languages;
 mod languages;
 mod markup;
 mod rare_languages;
-mod common_languages;
 
 use std::fmt;
 
@@ -59,7 +59,11 @@ impl TokenClass {
 }
 
 /// Writes a block of code, highlighted where the language is known.
-pub(crate) fn write_highlighted(out: &mut dyn fmt::Write, language: &str, code: &str) -> fmt::Result {
+pub(crate) fn write_highlighted(
+    out: &mut dyn fmt::Write,
+    language: &str,
+    code: &str,
+) -> fmt::Result {
     let mut pieces = SpanWriter {
         out,
         code,

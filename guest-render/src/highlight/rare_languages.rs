@@ -1,6 +1,6 @@
 //! Further languages: of other decades, other trades, and what stands around programs.
 
-use super::languages::{LanguageFlag, Language, Quote};
+use super::languages::{Language, LanguageFlag, Quote};
 
 const DOUBLE: Quote = quote("\"", true);
 const DOUBLE_VERBATIM: Quote = quote("\"", false);
@@ -218,7 +218,11 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "BOOL CGFloat Class IMP NSInteger NSUInteger SEL char double float id instancetype int long short unsigned void",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::Preprocessor, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFlag::AtAttributes,
+            LanguageFlag::Preprocessor,
+            LanguageFlag::CapitalizedTypes,
+        ],
         ..PLAIN
     },
     Language {
@@ -230,7 +234,11 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "bool float int String Vector2 Vector3 Array Dictionary Node",
         line_comments: &["#"],
         block_comments: &[("###", "###")],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::DollarVariables, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFlag::AtAttributes,
+            LanguageFlag::DollarVariables,
+            LanguageFlag::CapitalizedTypes,
+        ],
         ..PLAIN
     },
     Language {

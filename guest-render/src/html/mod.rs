@@ -78,7 +78,9 @@ fn script_position(text: &str) -> usize {
             Token::Doctype(doctype) => (InsertionPoint::Doctype, doctype.span.end),
             Token::StartTag(tag) if **tag.name == *b"html" => (InsertionPoint::Html, tag.span.end),
             Token::StartTag(tag) if **tag.name == *b"head" => (InsertionPoint::Head, tag.span.end),
-            Token::EndTag(tag) if found != InsertionPoint::Nothing && !opens_head_or_body(&tag.name) => {
+            Token::EndTag(tag)
+                if found != InsertionPoint::Nothing && !opens_head_or_body(&tag.name) =>
+            {
                 continue;
             }
             _ => break,

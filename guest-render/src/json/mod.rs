@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::language;
-use crate::page_writer::PageWriter;
 use crate::page::{self, PageMetadata, PageShell};
+use crate::page_writer::PageWriter;
 use crate::position::malformed;
 use crate::{Page, RenderError, Source};
 
@@ -214,7 +214,11 @@ impl<'out, 'page, 'text> TreeWriter<'out, 'page, 'text> {
                 b'[' | b'{' => self.open_container(*first)?,
                 b']' | b'}' => {
                     let bracket = self.take(self.at + 1);
-                    if self.open_containers.pop().is_some_and(|entries| entries.is_grouped) {
+                    if self
+                        .open_containers
+                        .pop()
+                        .is_some_and(|entries| entries.is_grouped)
+                    {
                         self.out.markup("</div>")?;
                     }
                     self.out.markup("</div><div>")?;

@@ -129,7 +129,11 @@ fn detect_arabic(text: &str) -> &'static str {
 
 fn detect_cyrillic(text: &str) -> Option<&'static str> {
     if has_letters(text, &['і', 'ї', 'є', 'ґ']) {
-        return Some(if has_letters(text, &['ў', 'ы']) { "be" } else { "uk" });
+        return Some(if has_letters(text, &['ў', 'ы']) {
+            "be"
+        } else {
+            "uk"
+        });
     }
     if has_letters(text, &['ј', 'љ', 'њ', 'ћ', 'ђ']) {
         return Some("sr");

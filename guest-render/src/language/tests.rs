@@ -1,7 +1,7 @@
 //! Languages are named where they are sure, and left out where they are not.
 
-use super::detect;
 use super::common_words::{LANGUAGES, WORDS};
+use super::detect;
 
 #[test]
 fn the_words_are_sorted_and_each_language_has_many() {

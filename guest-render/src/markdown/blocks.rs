@@ -45,7 +45,11 @@ struct TableRow {
 impl<'a> BlockFormatter<'a> {
     /// `position` is where in the page the formatter stands.
     pub(super) fn new(position: &'a Cell<usize>, lines_before: u32, is_highlighted: bool) -> Self {
-        let highlightable = if is_highlighted { MAX_HIGHLIGHTED_BYTES } else { 0 };
+        let highlightable = if is_highlighted {
+            MAX_HIGHLIGHTED_BYTES
+        } else {
+            0
+        };
         Self {
             position,
             diagrams: Vec::new(),
@@ -140,7 +144,11 @@ fn open_list(out: &mut FormatterContext<'_, '_, '_>, list: &NodeList) -> fmt::Re
 }
 
 /// A quote that says how it is meant: GitHub's five kinds, under the names of its classes.
-fn format_alert(out: &mut FormatterContext<'_, '_, '_>, alert: &NodeAlert, entering: bool) -> fmt::Result {
+fn format_alert(
+    out: &mut FormatterContext<'_, '_, '_>,
+    alert: &NodeAlert,
+    entering: bool,
+) -> fmt::Result {
     out.cr()?;
     if !entering {
         return out.write_str("</div>\n");
@@ -189,7 +197,11 @@ fn format_heading(
     writeln!(out, "</h{level}>")
 }
 
-fn format_task(out: &mut FormatterContext<'_, '_, '_>, task: &NodeTaskItem, entering: bool) -> fmt::Result {
+fn format_task(
+    out: &mut FormatterContext<'_, '_, '_>,
+    task: &NodeTaskItem,
+    entering: bool,
+) -> fmt::Result {
     if !entering {
         return out.write_str("</li>\n");
     }
@@ -223,7 +235,11 @@ fn format_table(
 }
 
 /// A cell. Its column's alignment is a style, because the attribute that the plain formatter writes is not HTML any more.
-fn format_cell(out: &mut FormatterContext<'_, '_, '_>, node: Node<'_>, entering: bool) -> fmt::Result {
+fn format_cell(
+    out: &mut FormatterContext<'_, '_, '_>,
+    node: Node<'_>,
+    entering: bool,
+) -> fmt::Result {
     let tag = if out.user.row.is_header { "th" } else { "td" };
     if !entering {
         return write!(out, "</{tag}>");
@@ -254,7 +270,11 @@ fn open_region(out: &mut FormatterContext<'_, '_, '_>, class: &str, label: &str)
     )
 }
 
-fn format_code(out: &mut FormatterContext<'_, '_, '_>, block: &NodeCodeBlock, line: usize) -> fmt::Result {
+fn format_code(
+    out: &mut FormatterContext<'_, '_, '_>,
+    block: &NodeCodeBlock,
+    line: usize,
+) -> fmt::Result {
     // A fence may say more than the language: `rust,ignore`, `js {1-3}`, `py title="x"`.
     let language = block
         .info

@@ -61,7 +61,9 @@ fn first_paragraph(document: Node<'_>) -> Option<String> {
     let paragraphs = document
         .children()
         .filter(|node| matches!(node.data().value, NodeValue::Paragraph));
-    paragraphs.map(text_of).find(|words| !words.trim().is_empty())
+    paragraphs
+        .map(text_of)
+        .find(|words| !words.trim().is_empty())
 }
 
 fn text_of(node: Node<'_>) -> String {

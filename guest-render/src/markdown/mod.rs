@@ -1,11 +1,11 @@
 //! Markdown pages: CommonMark and the GFM extensions, with raw HTML passed through.
 
-mod metadata;
 mod blocks;
 mod dollars;
 mod front_matter;
 mod images;
 mod math;
+mod metadata;
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,8 +15,8 @@ use comrak::nodes::Node;
 use comrak::options::Plugins;
 use comrak::{Arena, Options};
 
-use crate::page_writer::PositionTracker;
 use crate::page::{self, PageShell};
+use crate::page_writer::PositionTracker;
 use crate::position::to_u32;
 use crate::{Page, RenderError, Source, mermaid};
 use blocks::{BlockFormatter, format_node};

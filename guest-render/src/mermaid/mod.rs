@@ -10,8 +10,8 @@ pub(crate) use drawing::draw;
 use std::cell::Cell;
 use std::fmt;
 
-use crate::page_writer::PositionTracker;
 use crate::page::{self, PageMetadata, PageShell};
+use crate::page_writer::PositionTracker;
 use crate::position::to_u32;
 use crate::{Diagram, Page, RenderError, Source};
 

@@ -40,7 +40,11 @@ pub fn private_file_options() -> OpenOptions {
 /// The disk's; a file that is there.
 pub fn create_private_file(path: &Path) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true).mode(PRIVATE_MODE).open(path)?;
+    options
+        .write(true)
+        .create_new(true)
+        .mode(PRIVATE_MODE)
+        .open(path)?;
     Ok(())
 }
 
@@ -84,7 +88,11 @@ pub fn replace_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
 pub fn replace_file_unsynced(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let new = directory.join(format!(".{name}.new"));
     let mut options = fs::OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true).mode(PRIVATE_MODE);
+    let options = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(PRIVATE_MODE);
     let mut file = options.open(&new)?;
     // One that was left behind keeps its mode when it is opened.
     file.set_permissions(Permissions::from_mode(PRIVATE_MODE))?;

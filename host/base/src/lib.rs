@@ -7,7 +7,6 @@
 #![warn(missing_docs)]
 
 pub mod clock;
-mod pluralize;
 pub mod digest;
 pub mod disk;
 pub mod fault;
@@ -16,6 +15,7 @@ pub mod ids;
 pub mod memory_cache;
 pub mod names;
 pub mod numbers;
+mod pluralize;
 pub mod positions;
 mod processor;
 pub mod random;

@@ -7,7 +7,12 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 /// A cache of about `items` values that together weigh `weight` at most, in `shards` parts with a lock and an equal share of the
 /// weight each: what weighs more than a part is not kept.
-pub fn weighted_cache<K, V, W>(items: usize, weight: u64, shards: usize, weighter: W) -> Cache<K, V, W>
+pub fn weighted_cache<K, V, W>(
+    items: usize,
+    weight: u64,
+    shards: usize,
+    weighter: W,
+) -> Cache<K, V, W>
 where
     K: Eq + Hash,
     V: Clone,

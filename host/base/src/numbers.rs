@@ -22,7 +22,9 @@ impl<'de> Deserialize<'de> for WholeNumber {
 ///
 /// # Errors
 /// That of the reader, for anything else.
-pub fn optional_whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+pub fn optional_whole_number<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
     let number = Option::<WholeNumber>::deserialize(deserializer)?;
     Ok(number.map(|number| number.0))
 }

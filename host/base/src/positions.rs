@@ -53,7 +53,10 @@ mod tests {
         for (position, name) in [(one, "a"), (one, "b"), (one.next(), "c")] {
             waiting.push(position, name);
         }
-        assert_eq!(waiting.take_acknowledged(CommitPosition::default()).count(), 0);
+        assert_eq!(
+            waiting.take_acknowledged(CommitPosition::default()).count(),
+            0
+        );
         assert!(waiting.take_acknowledged(one).eq(["a", "b"]));
         assert_eq!(waiting.take_acknowledged(one).count(), 0);
         assert!(waiting.take_acknowledged(CommitPosition(9)).eq(["c"]));

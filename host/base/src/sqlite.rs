@@ -29,7 +29,9 @@ pub fn storage_failure(error: &rusqlite::Error) -> Option<StorageFailure> {
     match error.code {
         ErrorCode::DiskFull => Some(StorageFailure::Full),
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Some(StorageFailure::Busy),
-        ErrorCode::SystemIoFailure if is_disk_full(error.extended_code) => Some(StorageFailure::DiskFull),
+        ErrorCode::SystemIoFailure if is_disk_full(error.extended_code) => {
+            Some(StorageFailure::DiskFull)
+        }
         _ => None,
     }
 }

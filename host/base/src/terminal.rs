@@ -8,7 +8,9 @@ const MAX_COLUMN_WIDTH: usize = 60;
 /// Escapes what would steer a terminal: control characters, and marks that change the direction of writing. Lines and tabs stay.
 #[must_use]
 pub fn escape_text(text: &str) -> String {
-    escape_where(text, |c| is_terminal_control(c) && !matches!(c, '\n' | '\t'))
+    escape_where(text, |c| {
+        is_terminal_control(c) && !matches!(c, '\n' | '\t')
+    })
 }
 
 /// Escapes a text as [`escape_text`] does, and its ends of lines and tabs too, so that it cannot pass for several lines.
@@ -78,7 +80,11 @@ pub fn grid(head: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut lines = vec![head.iter().map(|name| escape_line(name)).collect::<Vec<_>>()];
+    let mut lines = vec![
+        head.iter()
+            .map(|name| escape_line(name))
+            .collect::<Vec<_>>(),
+    ];
     lines.extend(
         rows.iter()
             .map(|row| row.iter().map(|text| escape_line(text)).collect()),

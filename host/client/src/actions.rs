@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::backends::{ProjectArgs, ProjectHandle, dry_run_text, read_script};
-use super::error::{FailureCode, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 use super::output::{key_values, member_text, table_of};
 use super::params::parse_params;
 use super::{endpoints, result_table};
@@ -106,7 +106,8 @@ impl Action {
                 let at = args.find().await?;
                 let actions = fetch_actions(&at).await?;
                 let text = table_of(&actions, &["name", "version", "kind", "params", "note"]);
-                args.output().print_answer(&json!({ "actions": actions }), &text)
+                args.output()
+                    .print_answer(&json!({ "actions": actions }), &text)
             }
             Self::Show { name, args } => {
                 let at = args.find().await?;
@@ -129,7 +130,11 @@ impl Action {
                 args.output()
                     .print_answer(action, &format!("{head}\n\n{}", member_text(action, "sql")))
             }
-            Self::Define { files, dry_run, args } => define(&files, dry_run, &args).await,
+            Self::Define {
+                files,
+                dry_run,
+                args,
+            } => define(&files, dry_run, &args).await,
             Self::Call {
                 name,
                 params: given,
@@ -149,7 +154,11 @@ impl Action {
 }
 
 async fn fetch_actions(at: &ProjectHandle) -> Result<Value> {
-    let mut detail = at.api.call(&endpoints::BACKEND, &at.path_parts()).send().await?;
+    let mut detail = at
+        .api
+        .call(&endpoints::BACKEND, &at.path_parts())
+        .send()
+        .await?;
     Ok(detail["actions"].take())
 }
 

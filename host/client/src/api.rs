@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::responses::{self, BodyError};
 use super::endpoints::{self, Endpoint};
-use super::error::{FailureCode, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 use super::json_requested;
 use super::output::print_error;
 use super::profile::{Remote, ServerTarget};
+use super::responses::{self, BodyError};
 use svc_base::random::Random;
 use svc_outbound::NO_ROOT_CERTIFICATES;
 
@@ -151,9 +151,10 @@ impl Api {
                 .send()
                 .await
                 .ok()?;
-            let bytes = responses::read_body(asked, endpoints::DESCRIPTION.response_rules.max_bytes)
-                .await
-                .ok()?;
+            let bytes =
+                responses::read_body(asked, endpoints::DESCRIPTION.response_rules.max_bytes)
+                    .await
+                    .ok()?;
             let description: Value = serde_json::from_slice(&bytes).ok()?;
             description.get("paths")?;
             Some(endpoints::unknown_parts(&description, call, query, body))
@@ -251,7 +252,12 @@ impl PendingRequest<'_> {
     /// The server's problem, or that there is no answer.
     pub(super) async fn send(self) -> Result<Value> {
         let (api, call) = (self.api, self.call);
-        parse_document(api, call, self.send_for_response(Some(REQUEST_TIMEOUT)).await?).await
+        parse_document(
+            api,
+            call,
+            self.send_for_response(Some(REQUEST_TIMEOUT)).await?,
+        )
+        .await
     }
 
     /// The answer as a type.

@@ -114,7 +114,12 @@ endpoints! {
 /// Lists the parts of a request that a server does not know, by its own description: the operation, or some of these
 /// parameters and members.
 #[must_use]
-pub fn unknown_parts(description: &Value, call: &Endpoint, query: &[&str], body: &[&str]) -> Vec<String> {
+pub fn unknown_parts(
+    description: &Value,
+    call: &Endpoint,
+    query: &[&str],
+    body: &[&str],
+) -> Vec<String> {
     let Endpoint { method, path, .. } = call;
     let operation = &description["paths"][path][method.as_str().to_lowercase()];
     if operation.is_null() {
@@ -127,7 +132,9 @@ pub fn unknown_parts(description: &Value, call: &Endpoint, query: &[&str], body:
     };
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
     let query = query.iter().filter(|name| !parameters(name));
-    let body = body.iter().filter(|path| !schema_has(description, schema, path));
+    let body = body
+        .iter()
+        .filter(|path| !schema_has(description, schema, path));
     let of = |name: &&str| format!("`{name}` of `{method} {path}`");
     query.chain(body).map(of).collect()
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::output::{escape_line, escape_text, escape_excerpt};
+use super::output::{escape_excerpt, escape_line, escape_text};
 
 /// How many characters of a title, of a name and of a detail are shown, and how many entries of a list.
 const MAX_TITLE: usize = 200;
@@ -62,7 +62,11 @@ struct Position {
 
 impl Failure {
     /// A failure with what went wrong and what to do.
-    pub(super) fn new(exit: FailureCode, title: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub(super) fn new(
+        exit: FailureCode,
+        title: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> Self {
         Self {
             exit,
             title: title.into().into(),
@@ -173,7 +177,12 @@ impl Failure {
             ref several => {
                 let all = format!("{} are refused, and so nothing was done.", several.len());
                 lines.push(format!("error: {title}: {all}"));
-                lines.extend(several.iter().take(MAX_LISTED).map(|one| self.entry_line(one)));
+                lines.extend(
+                    several
+                        .iter()
+                        .take(MAX_LISTED)
+                        .map(|one| self.entry_line(one)),
+                );
                 if several.len() > MAX_LISTED {
                     lines.push(format!("  and {} more", several.len() - MAX_LISTED));
                 }
@@ -231,9 +240,17 @@ impl Failure {
         match self.files.get(name) {
             Some(file) => {
                 let (position, reason) = parse_position(detail);
-                format!("  {}: {}", location(file, position), indent_paragraph(reason))
+                format!(
+                    "  {}: {}",
+                    location(file, position),
+                    indent_paragraph(reason)
+                )
             }
-            None => format!("  {}: {}", escape_excerpt(name, MAX_NAME), indent_paragraph(detail)),
+            None => format!(
+                "  {}: {}",
+                escape_excerpt(name, MAX_NAME),
+                indent_paragraph(detail)
+            ),
         }
     }
 

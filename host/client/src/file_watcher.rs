@@ -72,7 +72,10 @@ fn is_watched(path: &Path) -> bool {
         .symlink_metadata()
         .is_ok_and(|found| found.is_symlink());
     // What editors and version control keep beside what is published; a link may lead round in a circle.
-    !name.starts_with('.') && !name.ends_with('~') && !SKIPPED_FOLDERS.contains(&name.as_ref()) && !link
+    !name.starts_with('.')
+        && !name.ends_with('~')
+        && !SKIPPED_FOLDERS.contains(&name.as_ref())
+        && !link
 }
 
 #[cfg(test)]

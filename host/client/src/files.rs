@@ -11,7 +11,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::{FileType, RenameFlags};
 
-use super::error::{FailureCode, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 use super::source::{self, MAX_BYTES};
 use svc_base::random::Random;
 
@@ -66,7 +66,8 @@ impl Directory {
 
     /// Opens a folder, which is made if need be.
     pub(super) fn create(path: &Path) -> Result<Self> {
-        std::fs::create_dir_all(path).map_err(|error| Failure::file_system("Making", path, &error))?;
+        std::fs::create_dir_all(path)
+            .map_err(|error| Failure::file_system("Making", path, &error))?;
         Self::open(path)
     }
 
@@ -102,7 +103,8 @@ impl Directory {
     /// Whether a file is for other users to read.
     pub(super) fn is_unreadable(&self, name: &Path) -> bool {
         let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-        self.open_without_following(name).is_err_and(|error| denied(&error))
+        self.open_without_following(name)
+            .is_err_and(|error| denied(&error))
     }
 
     /// Reads a file that is there.
@@ -481,14 +483,20 @@ mod tests {
             FileComparison::Missing
         );
         trap.folder.write(name, b"one", false).unwrap();
-        assert_eq!(trap.folder.compare(name, b"one").unwrap(), FileComparison::Same);
+        assert_eq!(
+            trap.folder.compare(name, b"one").unwrap(),
+            FileComparison::Same
+        );
         assert_eq!(
             trap.folder.compare(name, b"two").unwrap(),
             FileComparison::Different
         );
         assert!(trap.folder.write(name, b"two", false).is_err());
         // One that has come since it was looked for.
-        let draft = trap.folder.create_temporary(Path::new("late"), USER_MODE).unwrap();
+        let draft = trap
+            .folder
+            .create_temporary(Path::new("late"), USER_MODE)
+            .unwrap();
         std::fs::write(trap.at("late"), "theirs").unwrap();
         assert!(draft.rename_without_replacing().is_err());
         drop(draft);

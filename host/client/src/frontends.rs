@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::api::Api;
 use super::difference::Difference;
-use super::error::{FailureCode, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 use super::files::Directory;
 use super::output::{key_values, member_text, print_source, table_of};
 use super::projects::{self, Project, ProjectOption};
 use super::source::{STDIN, Source};
-use super::{CommonArgs, endpoints, confirm, secret};
+use super::{CommonArgs, confirm, endpoints, secret};
 use svc_sources::ContentType;
 
 /// Lists, shows, compares and deletes frontends.
@@ -149,7 +149,10 @@ impl FrontendHandle {
 impl Frontend {
     pub(super) async fn run(self) -> Result<()> {
         match self {
-            Self::List { project_option, common } => list(&project_option, &common).await,
+            Self::List {
+                project_option,
+                common,
+            } => list(&project_option, &common).await,
             Self::Show { page, common } => show(&page, &common).await,
             Self::Content {
                 page,
@@ -173,7 +176,10 @@ impl Frontend {
 async fn list(project_option: &ProjectOption, common: &CommonArgs) -> Result<()> {
     let api = Api::new(&common.remote)?;
     let project = projects::find(&api, project_option.project.as_deref()).await?;
-    let found = api.call(&endpoints::FRONTENDS, &[&project.id]).send().await?;
+    let found = api
+        .call(&endpoints::FRONTENDS, &[&project.id])
+        .send()
+        .await?;
     let members = [
         "slug",
         "type",
@@ -230,7 +236,9 @@ async fn content(
             let (folder, name) = Directory::open_parent(&path)?;
             folder.write(&name, text.as_bytes(), to.force)?;
             let document = json!({ "file": path.display().to_string(), "bytes": text.len() });
-            common.output().print_answer(&document, &path.display().to_string())
+            common
+                .output()
+                .print_answer(&document, &path.display().to_string())
         }
         _ if common.json => common.output().print_answer(&content, ""),
         // The author's own bytes, to be kept in a file.
@@ -261,7 +269,9 @@ async fn claim(
     let body = json!({ "id": id, "delete_token": token });
     let claiming = api.call(&endpoints::CLAIM, &[&project.id]).body(body);
     let claimed = claiming.send().await?;
-    common.output().print_answer(&claimed, &member_text(&claimed, "url"))
+    common
+        .output()
+        .print_answer(&claimed, &member_text(&claimed, "url"))
 }
 
 async fn delete(page: &FrontendArgs, yes: bool, common: &CommonArgs) -> Result<()> {
@@ -269,10 +279,14 @@ async fn delete(page: &FrontendArgs, yes: bool, common: &CommonArgs) -> Result<(
     let (slug, project) = (&found.slug, &found.project.name);
     let what = format!("Delete `{slug}` of `{project}` with its history");
     confirm(common.output(), yes, &found.api, &what)?;
-    let deleting = found.api.call(&endpoints::DELETE_FRONTEND, &found.path_parts());
+    let deleting = found
+        .api
+        .call(&endpoints::DELETE_FRONTEND, &found.path_parts());
     deleting.send().await?;
     let document = json!({ "slug": slug, "deleted": true });
-    common.output().print_answer(&document, &format!("deleted {slug}"))
+    common
+        .output()
+        .print_answer(&document, &format!("deleted {slug}"))
 }
 
 async fn diff(page: &FrontendArgs, file: &Path, common: &CommonArgs) -> Result<()> {

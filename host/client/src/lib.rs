@@ -6,13 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod actions;
-mod responses;
 mod api;
 mod backends;
-pub mod endpoints;
 mod desktop;
 mod difference;
+pub mod endpoints;
 mod error;
+mod file_watcher;
 mod files;
 mod frontends;
 mod login;
@@ -24,11 +24,11 @@ mod progress;
 mod projects;
 mod publish;
 mod push;
+mod responses;
 mod result_table;
 mod revisions;
 mod secret;
 mod source;
-mod file_watcher;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::api::Api;
-use self::error::{FailureCode, Failure, Result};
+use self::error::{Failure, FailureCode, Result};
 use self::output::{Output, print_error};
 use svc_base::terminal;
 use svc_sources::ContentType;
@@ -178,7 +178,13 @@ fn confirm(out: Output, yes: bool, api: &Api, what: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
-    let not_done = |detail: &str| Err(Failure::new(FailureCode::Planned, "Nothing was changed", detail));
+    let not_done = |detail: &str| {
+        Err(Failure::new(
+            FailureCode::Planned,
+            "Nothing was changed",
+            detail,
+        ))
+    };
     if !out.is_interactive() {
         return not_done("`--yes` does it without asking.");
     }

@@ -3,9 +3,11 @@
 use serde_json::json;
 
 use super::api::Api;
-use super::error::{FailureCode, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 use super::output::grid;
-use super::profile::{DEFAULT_PROFILE, Profile, Profiles, Remote, ServerTarget, parse_server_url, is_unencrypted};
+use super::profile::{
+    DEFAULT_PROFILE, Profile, Profiles, Remote, ServerTarget, is_unencrypted, parse_server_url,
+};
 use super::{Output, endpoints, secret};
 
 /// Keeps a credential for a server.

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::error::{Failure, Result};
 use svc_base::terminal;
-pub(super) use svc_base::terminal::{grid, escape_line, escape_text, quote_shell_word, escape_excerpt};
+pub(super) use svc_base::terminal::{
+    escape_excerpt, escape_line, escape_text, grid, quote_shell_word,
+};
 
 /// Where answers go.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +119,10 @@ mod tests {
 
     #[test]
     fn nobody_steers_the_terminal() {
-        assert_eq!(escape_text("a\u{1b}[2J\nb\u{202e}"), "a\\u{1b}[2J\nb\\u{202e}");
+        assert_eq!(
+            escape_text("a\u{1b}[2J\nb\u{202e}"),
+            "a\\u{1b}[2J\nb\\u{202e}"
+        );
         let rows = json!([{"slug": "lönger", "n": 1}, {"slug": "a\nb\r", "n": null}]);
         assert_eq!(
             table_of(&rows, &["slug", "n"]),

@@ -42,8 +42,9 @@ mod tests {
 
     #[test]
     fn texts_and_json_are_told_apart() {
-        let given =
-            |all: &[&str]| parse_params(&all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
+        let given = |all: &[&str]| {
+            parse_params(&all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>())
+        };
         assert_eq!(
             given(&["a=5", "b:=5", "c=x=y", "d:=null", "e="]).unwrap(),
             json!({"a": "5", "b": 5, "c": "x=y", "d": null, "e": ""})

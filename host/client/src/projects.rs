@@ -4,11 +4,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::api::Api;
-use super::error::{FailureCode, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 use super::manifest::Manifest;
-use super::output::{key_values, escape_line, member_text, table_of};
+use super::output::{escape_line, key_values, member_text, table_of};
 use super::profile::Remote;
-use super::{CommonArgs, endpoints, confirm};
+use super::{CommonArgs, confirm, endpoints};
 
 /// How many projects a message names.
 const MAX_NAMED_PROJECTS: usize = 20;
@@ -104,7 +104,9 @@ impl ProjectChange {
                     .body(body)
                     .send()
                     .await?;
-                common.output().print_answer(&made, &member_text(&made, "id"))
+                common
+                    .output()
+                    .print_answer(&made, &member_text(&made, "id"))
             }
             Self::Update {
                 project,
@@ -121,7 +123,9 @@ impl ProjectChange {
                     .body(body)
                     .send()
                     .await?;
-                common.output().print_answer(&changed, &details_text(&changed))
+                common
+                    .output()
+                    .print_answer(&changed, &details_text(&changed))
             }
             Self::Delete {
                 project,

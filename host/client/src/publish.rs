@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::api::Api;
-use super::error::{FailureCode, Failure, Result};
-use super::output::{member_text, json_text};
+use super::error::{Failure, FailureCode, Result};
+use super::output::{json_text, member_text};
 use super::progress::Progress;
 use super::source::{STDIN, Source};
-use super::{CommonArgs, endpoints, desktop, projects, secret};
+use super::{CommonArgs, desktop, endpoints, projects, secret};
 use svc_sources::ContentType;
 
 /// Publishes files: as quick shares, or as frontends of a project.
@@ -112,7 +112,12 @@ impl Publish {
         self.finish(&made)
     }
 
-    async fn publish_share(&self, api: &Api, source: &Source, password: Option<&str>) -> Result<Value> {
+    async fn publish_share(
+        &self,
+        api: &Api,
+        source: &Source,
+        password: Option<&str>,
+    ) -> Result<Value> {
         let body = json!({
             "content": source.content,
             "type": source.content_type,
@@ -147,7 +152,10 @@ impl Publish {
             out.print_answer(published, &member_text(published, "url"))?;
         }
         if let Some(token) = published.get("delete_token") {
-            let (id, until) = (member_text(published, "id"), member_text(published, "expires_at"));
+            let (id, until) = (
+                member_text(published, "id"),
+                member_text(published, "expires_at"),
+            );
             out.print_note(&format!(
                 "It is there until {until}. To delete it before, `svc unpublish {id}` and this token:\n  {}",
                 json_text(token)
@@ -170,7 +178,9 @@ impl Publish {
         }
         let urls: Vec<_> = made.iter().map(|one| member_text(one, "url")).collect();
         if self.copy && !desktop::copy_to_clipboard(&urls.join("\n")) {
-            out.print_note("warning: nothing here copies to a clipboard (pbcopy, wl-copy, xclip, xsel)");
+            out.print_note(
+                "warning: nothing here copies to a clipboard (pbcopy, wl-copy, xclip, xsel)",
+            );
         }
         if self.open && !urls.iter().all(|url| desktop::open_in_browser(url)) {
             out.print_note("warning: nothing here opens a browser (xdg-open, open)");

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::api::Api;
 use super::difference::Difference;
-use super::error::{FailureCode, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
+use super::file_watcher::FileWatcher;
 use super::frontends::{FrontendHandle, read_source_of_type};
 use super::output::member_text;
 use super::projects::{self, ProjectOption};
 use super::revisions::release_note;
 use super::source::{STDIN, Source, slug_of};
-use super::file_watcher::FileWatcher;
 use super::{CommonArgs, endpoints, report_failure};
 
 /// Updates a frontend from a file.
@@ -146,7 +146,8 @@ impl FrontendHandle {
         let revision = draft["revision"]["revision_id"]
             .as_str()
             .unwrap_or_default();
-        self.release(&endpoints::PROMOTE, revision, base, message).await
+        self.release(&endpoints::PROMOTE, revision, base, message)
+            .await
     }
 }
 
@@ -168,7 +169,12 @@ impl Watch {
             watching.wait_for_change().await;
             match self.publish_change(&found, Some(&ours)).await {
                 Ok(now) => ours = now,
-                Err(failure) if matches!(failure.exit, FailureCode::Conflict | FailureCode::Credential) => {
+                Err(failure)
+                    if matches!(
+                        failure.exit,
+                        FailureCode::Conflict | FailureCode::Credential
+                    ) =>
+                {
                     return Err(failure);
                 }
                 // A file that does not render, or is away for a moment, may be mended with the next save.
@@ -205,7 +211,9 @@ impl Watch {
         // The slug that was wanted may have been somebody else's.
         found.slug = member_text(&page, "slug");
         let document = json!({ "url": page["url"], "slug": page["slug"] });
-        self.common.output().print_answer(&document, &member_text(&page, "url"))
+        self.common
+            .output()
+            .print_answer(&document, &member_text(&page, "url"))
     }
 
     /// Publishes the file if it differs from what is live, which must be `ours`; returns what is live then.
@@ -241,7 +249,11 @@ impl Watch {
     }
 }
 
-async fn find_frontend(project_option: &ProjectOption, slug: String, common: &CommonArgs) -> Result<FrontendHandle> {
+async fn find_frontend(
+    project_option: &ProjectOption,
+    slug: String,
+    common: &CommonArgs,
+) -> Result<FrontendHandle> {
     let api = Api::new(&common.remote)?;
     let project = projects::find(&api, project_option.project.as_deref()).await?;
     Ok(FrontendHandle { api, project, slug })

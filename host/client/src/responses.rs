@@ -102,7 +102,10 @@ const ACTION_MEMBERS: &[Member] = &[
     ("checksum", MemberRule::Digest),
     ("created_at", MemberRule::Cursor),
 ];
-const MIGRATION_MEMBERS: &[Member] = &[("checksum", MemberRule::Digest), ("applied_at", MemberRule::Cursor)];
+const MIGRATION_MEMBERS: &[Member] = &[
+    ("checksum", MemberRule::Digest),
+    ("applied_at", MemberRule::Cursor),
+];
 
 pub(super) const NOTHING: ResponseRules = ResponseRules::new(SMALL_BYTES, &[]);
 pub(super) const SHARE: ResponseRules = ResponseRules::new(
@@ -115,11 +118,15 @@ pub(super) const SHARE: ResponseRules = ResponseRules::new(
         ("delete_token", MemberRule::Id),
     ],
 );
-pub(super) const PROJECTS: ResponseRules =
-    ResponseRules::new(LIST_BYTES, &[("projects", MemberRule::List(PROJECT_MEMBERS))]);
+pub(super) const PROJECTS: ResponseRules = ResponseRules::new(
+    LIST_BYTES,
+    &[("projects", MemberRule::List(PROJECT_MEMBERS))],
+);
 pub(super) const PROJECT: ResponseRules = ResponseRules::new(LIST_BYTES, PROJECT_MEMBERS);
-pub(super) const FRONTENDS: ResponseRules =
-    ResponseRules::new(LIST_BYTES, &[("frontends", MemberRule::List(FRONTEND_MEMBERS))]);
+pub(super) const FRONTENDS: ResponseRules = ResponseRules::new(
+    LIST_BYTES,
+    &[("frontends", MemberRule::List(FRONTEND_MEMBERS))],
+);
 pub(super) const FRONTEND: ResponseRules = ResponseRules::new(SMALL_BYTES, FRONTEND_MEMBERS);
 pub(super) const SOURCE: ResponseRules = ResponseRules::new(
     LARGE_BYTES,
@@ -171,7 +178,10 @@ pub(super) const BACKEND: ResponseRules = ResponseRules::new(
         ("actions", MemberRule::List(ACTION_MEMBERS)),
         ("checksum", MemberRule::Digest),
         ("status", MemberRule::Word),
-        ("broken_actions", MemberRule::List(&[("name", MemberRule::Action)])),
+        (
+            "broken_actions",
+            MemberRule::List(&[("name", MemberRule::Action)]),
+        ),
     ],
 );
 pub(super) const MOMENTS: ResponseRules = ResponseRules::new(
@@ -185,7 +195,10 @@ pub(super) const MOMENTS: ResponseRules = ResponseRules::new(
 );
 pub(super) const RESTORED: ResponseRules = ResponseRules::new(
     SMALL_BYTES,
-    &[("restored_to", MemberRule::Cursor), ("previous", MemberRule::Cursor)],
+    &[
+        ("restored_to", MemberRule::Cursor),
+        ("previous", MemberRule::Cursor),
+    ],
 );
 pub(super) const ROWS: ResponseRules = ResponseRules::new(LARGE_BYTES, &[]);
 pub(super) const DESCRIPTION: ResponseRules = ResponseRules::new(LIST_BYTES, &[]);
@@ -231,7 +244,9 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
         let value = document.get(name).filter(|value| !value.is_null())?;
         let below = |(path, value): (String, String)| (format!("{name}.{path}"), value);
         match (rule, value) {
-            (MemberRule::Document(members), Value::Object(_)) => first_violation(value, members).map(below),
+            (MemberRule::Document(members), Value::Object(_)) => {
+                first_violation(value, members).map(below)
+            }
             (MemberRule::List(members), Value::Array(list)) => {
                 let mut list = list.iter();
                 list.find_map(|one| first_violation(one, members))
@@ -242,7 +257,10 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
                 let text = value
                     .as_str()
                     .map_or_else(|| value.to_string(), str::to_owned);
-                Some(((*name).to_owned(), escape_excerpt(&text, MAX_QUOTED_CHARACTERS)))
+                Some((
+                    (*name).to_owned(),
+                    escape_excerpt(&text, MAX_QUOTED_CHARACTERS),
+                ))
             }
         }
     })
@@ -313,7 +331,11 @@ mod tests {
                 &["a", "a-b"],
                 &["", ".", "..", "A", "-a", "a/b"],
             ),
-            (MemberRule::Action, &["a", "a_1"], &["", "_a", "A", "a-b", "../a"]),
+            (
+                MemberRule::Action,
+                &["a", "a_1"],
+                &["", "_a", "A", "a-b", "../a"],
+            ),
             (MemberRule::Project, &["Web shop", "日本"], &["", "  "]),
             (
                 MemberRule::Url,
@@ -335,7 +357,11 @@ mod tests {
                 &["", "$(id)", "a b", "a;b"],
             ),
             (MemberRule::Digest, &[digest.as_str()], &["0", "G", ""]),
-            (MemberRule::Word, &["markdown", "rolled_back"], &["", "A", "a/b"]),
+            (
+                MemberRule::Word,
+                &["markdown", "rolled_back"],
+                &["", "A", "a/b"],
+            ),
         ] {
             for text in good {
                 assert!(rule.admits(&json!(text)), "{rule:?} {text}");

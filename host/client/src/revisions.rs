@@ -151,7 +151,9 @@ async fn list(
 async fn show(page: &FrontendArgs, revision: &str, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
     let [project, slug] = found.path_parts();
-    let asked = found.api.call(&endpoints::REVISION, &[project, slug, revision]);
+    let asked = found
+        .api
+        .call(&endpoints::REVISION, &[project, slug, revision]);
     let shown = asked.send().await?;
     let names = [
         "revision_id",
@@ -198,7 +200,11 @@ impl FrontendHandle {
             "expected_active_revision_id": expected,
             "message": message,
         });
-        self.api.call(call, &self.path_parts()).body(body).send().await
+        self.api
+            .call(call, &self.path_parts())
+            .body(body)
+            .send()
+            .await
     }
 }
 

@@ -41,7 +41,11 @@ impl Source {
     ///
     /// # Errors
     /// When they are no text.
-    pub(super) fn from_bytes(path: &Path, bytes: &[u8], wanted: Option<ContentType>) -> Result<Self> {
+    pub(super) fn from_bytes(
+        path: &Path,
+        bytes: &[u8],
+        wanted: Option<ContentType>,
+    ) -> Result<Self> {
         let shown = path.display();
         let text = files::decode_text(bytes);
         let text = text.map_err(|error| Failure::local(format!("{shown}: {error}")))?;

@@ -11,11 +11,11 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
 
+use super::changed_tables::{StatementTables, TableRecorder};
 use super::cost;
 use super::functions;
 use super::limits::{PATTERN_BYTES, VALUE_BYTES};
 use super::meter::Deadline;
-use super::changed_tables::{TableRecorder, StatementTables};
 use svc_base::clock::Clock;
 
 /// The longest text of SQL: a statement's listing has a word more.
@@ -116,7 +116,9 @@ impl Authorizer {
 
     /// Does something as the platform, in the middle of what is a tenant's.
     pub(super) fn as_platform<T>(&self, work: impl FnOnce() -> T) -> T {
-        let role = self.role.swap(StatementRole::Platform as u8, Ordering::Relaxed);
+        let role = self
+            .role
+            .swap(StatementRole::Platform as u8, Ordering::Relaxed);
         let done = work();
         self.role.store(role, Ordering::Relaxed);
         done

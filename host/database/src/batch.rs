@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::RunError;
 use super::connection::TenantConnection;
+use super::error::RunError;
 use super::limits::ResultLimits;
+use super::run::{FirstRow, ResultJson, StatementCall, run, run_with_first_row, value_bytes};
 use super::timing::{Lane, StatementTiming};
-use super::run::{StatementCall, FirstRow, ResultJson, run, run_with_first_row, value_bytes};
 use super::values::{Params, StepParam, Value};
 use svc_base::Stopwatch;
 
@@ -87,7 +87,12 @@ impl BatchStep {
             StepParam::Value(value) => value_bytes(value),
             StepParam::From { column, .. } => column.len(),
         };
-        self.sql.len() + self.params.iter().map(|(_, g)| param_bytes(g)).sum::<usize>()
+        self.sql.len()
+            + self
+                .params
+                .iter()
+                .map(|(_, g)| param_bytes(g))
+                .sum::<usize>()
     }
 
     /// Whether it takes something from another step's first row.
@@ -117,7 +122,11 @@ impl BatchStep {
     }
 }
 
-fn referenced_value<'r>(rows: &'r [FirstRow], step: usize, column: &str) -> Result<&'r Value, RunError> {
+fn referenced_value<'r>(
+    rows: &'r [FirstRow],
+    step: usize,
+    column: &str,
+) -> Result<&'r Value, RunError> {
     let row = rows.get(step).map_or(&[][..], Vec::as_slice);
     if row.is_empty() {
         return Err(RunError::Constraint(format!(
@@ -156,7 +165,9 @@ fn run_batch(
             ..*limits
         };
         let mut row = FirstRow::new();
-        let named = steps[number + 1..].iter().any(|later| later.refers_to(number));
+        let named = steps[number + 1..]
+            .iter()
+            .any(|later| later.refers_to(number));
         let kept = named.then_some(&mut row);
         let result = step
             .to_call(&rows)

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use super::batch::{BatchError, BatchStep, WriteRequest};
-use super::error::RunError;
 use super::database::Database;
+use super::error::RunError;
+use super::run::{ResultJson, StatementCall};
 use super::timing::StatementTiming;
-use super::run::{StatementCall, ResultJson};
 
 impl Database {
     /// Runs a statement; a write is durable when it is answered.
     ///
     /// # Errors
     /// [`RunError`]; nothing is changed then.
-    pub async fn call(&self, call: StatementCall, timing: &Arc<StatementTiming>) -> Result<ResultJson, RunError> {
+    pub async fn call(
+        &self,
+        call: StatementCall,
+        timing: &Arc<StatementTiming>,
+    ) -> Result<ResultJson, RunError> {
         let answer = if call.writes {
             let work = WriteRequest::Call(call);
             let written = self.write(work, Arc::clone(timing)).await;

@@ -12,14 +12,14 @@ use rusqlite::limits::Limit;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::authorizer::{Authorizer, StatementRole};
+use super::changed_tables::{ChangedTables, StatementTables};
 use super::commit_counter::CommitCounter;
 use super::cost::StatementCost;
 use super::error::{RunError, internal};
 use super::limits::{PAGE_BYTES, VALUE_BYTES};
 use super::meter::{Deadline, ExceededLimit, StatementMeter, WatchMode};
-use super::statements::{StatementFactsCache, StatementFacts};
-use super::changed_tables::{StatementTables, ChangedTables};
-use super::authorizer::{StatementRole, Authorizer};
+use super::statements::{StatementFacts, StatementFactsCache};
 use super::watchdog::Watchdog;
 use svc_base::clock::Clock;
 use svc_base::disk;
@@ -87,7 +87,10 @@ impl OpenSettings {
     }
 
     /// Builds the walls around a connection, and its meter.
-    pub(super) fn install_guards(&self, connection: &mut Connection) -> rusqlite::Result<(StatementMeter, Authorizer)> {
+    pub(super) fn install_guards(
+        &self,
+        connection: &mut Connection,
+    ) -> rusqlite::Result<(StatementMeter, Authorizer)> {
         let meter = StatementMeter::install(connection, &self.watchdog)?;
         let authorizer = Authorizer::install(connection, &meter.deadline(), &self.clock)?;
         Ok((meter, authorizer))

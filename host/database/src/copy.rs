@@ -1,8 +1,8 @@
 //! A database copied at one moment, while its server goes on writing to it.
 
+use super::connection::{OpenSettings, TenantConnection};
 use super::error::{RunError, internal};
 use super::files::DatabaseFiles;
-use super::connection::{TenantConnection, OpenSettings};
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use guest_gate::statement::{Purpose, StatementKind, check};
 
+use super::connection::{OpenSettings, TenantConnection};
 use super::error::internal;
-use super::connection::{TenantConnection, OpenSettings};
 use super::migrate::{create_database, migrate};
 use super::run::prepare;
 use super::*;
@@ -71,7 +71,10 @@ fn script(sql: &str, purpose: Purpose) -> Script {
 /// A database in a directory of its own, with what every one has and a script.
 fn database(directory: &Path, name: &str, first: &Script) -> Result<TenantConnection, ScriptError> {
     let path = directory.canonicalize().unwrap().join(name);
-    let handle = TenantConnection::create(&OpenSettings::standalone(path, Limits::default().database_bytes))?;
+    let handle = TenantConnection::create(&OpenSettings::standalone(
+        path,
+        Limits::default().database_bytes,
+    ))?;
     create_database(&handle, first, BUDGET)?;
     Ok(handle)
 }

@@ -7,17 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::oneshot;
 
 use super::batch::{BatchError, WriteRequest};
-use super::error::{RunError, internal};
-use super::group::{GROUP_MAX_BYTES, GROUP_MAX_WRITES, UnfinishedWrites, run_single_write, run_group};
 use super::connection::OpenSettings;
+use super::error::{RunError, internal};
+use super::fair_queue::JobOwner;
+use super::group::{
+    GROUP_MAX_BYTES, GROUP_MAX_WRITES, UnfinishedWrites, run_group, run_single_write,
+};
 use super::lanes::Lanes;
-use super::limits::{ResultLimits, QUEUE_TIMEOUT};
-use super::timing::{Lane, StatementTiming};
+use super::limits::{QUEUE_TIMEOUT, ResultLimits};
+use super::pending_write::PendingWrite;
 use super::reader_pool::ReaderPool;
 use super::run::ResultJson;
 use super::schema;
-use super::fair_queue::JobOwner;
-use super::pending_write::PendingWrite;
+use super::timing::{Lane, StatementTiming};
 use super::writer::{Writer, WriterRegistry};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
@@ -126,7 +128,9 @@ impl Database {
 
     fn exclusive_job(&self, write: PendingWrite) -> QueuedWork {
         let limits = self.limits;
-        QueuedWork::Exclusive(Box::new(move |writer| run_single_write(writer, write, &limits)))
+        QueuedWork::Exclusive(Box::new(move |writer| {
+            run_single_write(writer, write, &limits)
+        }))
     }
 
     pub(super) fn upgrade_self(&self) -> Result<Arc<Self>, RunError> {
@@ -236,7 +240,9 @@ impl Database {
             let cut = |writer: &mut Writer| {
                 writer.truncate_log();
             };
-            writes.waiting.push_front(QueuedWork::Exclusive(Box::new(cut)));
+            writes
+                .waiting
+                .push_front(QueuedWork::Exclusive(Box::new(cut)));
         }
     }
 

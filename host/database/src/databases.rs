@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::error::{RunError, disk_error, internal};
-use super::files::DatabaseFiles;
+use super::changed_tables::ChangedTables;
 use super::connection::OpenSettings;
+use super::database::Database;
+use super::error::{RunError, disk_error, internal};
+use super::fair_queue::JobOwner;
+use super::files::DatabaseFiles;
 use super::history::HistorySettings;
 use super::lanes::Lanes;
 use super::limits::{Limits, MIGRATION_BUDGET_FACTOR, ResultLimits};
 use super::migrate::{self, MigrationOutcome, Script, ScriptError};
-use super::database::Database;
 use super::process_settings;
 use super::schema::{self, Inventory, Schema};
-use super::fair_queue::JobOwner;
-use super::changed_tables::ChangedTables;
 use super::watchdog::Watchdog;
 use super::writer::WriterRegistry;
 use svc_base::Stopwatch;
@@ -177,7 +177,8 @@ impl Databases {
                     let error = self.settings(id).distinguish_full_disk(failure.error);
                     ScriptError { error, ..failure }
                 })?;
-                let inventory = schema::read_inventory(&writer.handle.connection).map_err(internal)?;
+                let inventory =
+                    schema::read_inventory(&writer.handle.connection).map_err(internal)?;
                 writer.close();
                 Ok(inventory)
             })
@@ -199,7 +200,11 @@ impl Databases {
     ///
     /// # Errors
     /// [`ScriptError`]; nothing of the script is kept then.
-    pub async fn migrate(&self, id: BackendId, script: Script) -> Result<MigrationOutcome, ScriptError> {
+    pub async fn migrate(
+        &self,
+        id: BackendId,
+        script: Script,
+    ) -> Result<MigrationOutcome, ScriptError> {
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         self.get(id)?
             .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
@@ -235,7 +240,10 @@ impl Databases {
     }
 
     /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered.
-    pub fn set_commit_listener(&self, listener: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
+    pub fn set_commit_listener(
+        &self,
+        listener: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static,
+    ) {
         self.writers.listener().set(listener);
     }
 
@@ -275,7 +283,8 @@ impl Databases {
             let mut open = self.lock();
             open.entries
                 .extract_if(|_, entry| {
-                    now.saturating_sub(entry.last_used) > IDLE_TIMEOUT && Arc::strong_count(&entry.database) == 1
+                    now.saturating_sub(entry.last_used) > IDLE_TIMEOUT
+                        && Arc::strong_count(&entry.database) == 1
                 })
                 .map(|(_, entry)| entry)
                 .collect()

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::connection::{OpenSettings, TenantConnection};
 use super::databases::Databases;
 use super::error::{RunError, internal};
-use super::connection::{TenantConnection, OpenSettings};
 use super::limits::MIGRATION_BUDGET_FACTOR;
 use super::migrate::{self, MigrationOutcome, Script, ScriptError};
-use super::timing::Lane;
 use super::run::prepare;
 use super::schema::{self, Schema};
+use super::timing::Lane;
 use svc_base::Stopwatch;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
@@ -53,10 +53,15 @@ impl Databases {
     ///
     /// # Errors
     /// [`ScriptError`]: why the script would fail.
-    pub async fn dry_run(&self, id: BackendId, trial: DryRunInput) -> Result<DryRunOutcome, ScriptError> {
+    pub async fn dry_run(
+        &self,
+        id: BackendId,
+        trial: DryRunInput,
+    ) -> Result<DryRunOutcome, ScriptError> {
         let settings = self.settings(&id);
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
-        let attempt = move |reader: &TenantConnection| Ok(attempt(reader, &settings, &trial, budget));
+        let attempt =
+            move |reader: &TenantConnection| Ok(attempt(reader, &settings, &trial, budget));
         self.get(id)?.with_reader(Lane::Long, attempt).await?
     }
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
-use super::pending_commits::Replies;
-use super::error::RunError;
-use super::database::{Database, QueuedWork, await_answer};
-use super::schema;
 use super::changed_tables::ChangedTables;
+use super::database::{Database, QueuedWork, await_answer};
+use super::error::RunError;
+use super::pending_commits::Replies;
+use super::schema;
 use super::writer::Writer;
 use svc_base::work_state::WorkState;
 
@@ -33,7 +33,8 @@ impl Database {
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
-        self.with_writer_announcing(ChangedTables::default(), work).await
+        self.with_writer_announcing(ChangedTables::default(), work)
+            .await
     }
 
     async fn with_writer_announcing<T: Send + 'static>(

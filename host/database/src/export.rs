@@ -7,12 +7,12 @@ use rusqlite::Connection;
 use rusqlite::limits::Limit;
 use tokio::sync::oneshot;
 
+use super::connection::{OpenSettings, TenantConnection};
+use super::database::await_answer;
 use super::databases::Databases;
 use super::error::{RunError, internal};
-use super::connection::{TenantConnection, OpenSettings};
 use super::limits::MIGRATION_BUDGET_FACTOR;
 use super::meter::WatchMode;
-use super::database::await_answer;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 use svc_base::work_state::WorkState;
@@ -50,7 +50,11 @@ impl Databases {
 }
 
 /// Copies the pages into memory, and makes of them the file that is wanted.
-fn export(source: &TenantConnection, settings: &OpenSettings, budget: Duration) -> Result<Vec<u8>, RunError> {
+fn export(
+    source: &TenantConnection,
+    settings: &OpenSettings,
+    budget: Duration,
+) -> Result<Vec<u8>, RunError> {
     let mut copy = Connection::open_in_memory().map_err(internal)?;
     // What the schema calls may be called here, and nothing else.
     let (meter, _authorizer) = settings.install_guards(&mut copy).map_err(internal)?;

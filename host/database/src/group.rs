@@ -8,14 +8,14 @@
 use std::time::Duration;
 
 use super::batch::BatchError;
-use super::pending_commits::Replies;
-use super::error::{RunError, internal};
 use super::connection::TenantConnection;
-use super::limits::{ResultLimits, QUEUE_TIMEOUT};
-use super::timing::{SHORT_BUDGET, thread_cpu_time};
-use super::run::ResultJson;
-use super::transaction::{roll_back, begin, commit};
+use super::error::{RunError, internal};
+use super::limits::{QUEUE_TIMEOUT, ResultLimits};
+use super::pending_commits::Replies;
 use super::pending_write::PendingWrite;
+use super::run::ResultJson;
+use super::timing::{SHORT_BUDGET, thread_cpu_time};
+use super::transaction::{begin, commit, roll_back};
 use super::writer::Writer;
 use svc_base::{Stopwatch, fault};
 
@@ -43,7 +43,10 @@ pub(super) fn run_group(
     limits: &ResultLimits,
 ) -> UnfinishedWrites {
     let mut unfinished = UnfinishedWrites::default();
-    let mut waiting: Vec<PendingWrite> = writes.into_iter().filter(|w| w.work_state.start()).collect();
+    let mut waiting: Vec<PendingWrite> = writes
+        .into_iter()
+        .filter(|w| w.work_state.start())
+        .collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
     let mut with_savepoints = false;
     let watch = Stopwatch::start();
@@ -87,8 +90,12 @@ pub(super) fn run_group(
         }
     }
     // A rollback took the changes of these back, so they run again. Callers that gave up see their channel close.
-    unfinished.long.retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
-    unfinished.deferred.retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
+    unfinished
+        .long
+        .retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
+    unfinished
+        .deferred
+        .retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
     unfinished
 }
 
@@ -149,15 +156,21 @@ fn try_commit(
         }
         let started = watch.elapsed();
         if with_savepoints {
-            handle.execute_as_platform("SAVEPOINT caller").map_err(commit_failure(handle))?;
+            handle
+                .execute_as_platform("SAVEPOINT caller")
+                .map_err(commit_failure(handle))?;
         }
         let result = write.request.run(handle, limits, SHORT_BUDGET);
         let took = watch.elapsed().saturating_sub(started);
         write.timing.record_run(took, None);
         match &result {
-            Ok(_) if with_savepoints => handle.execute_as_platform("RELEASE caller").map_err(commit_failure(handle))?,
+            Ok(_) if with_savepoints => handle
+                .execute_as_platform("RELEASE caller")
+                .map_err(commit_failure(handle))?,
             Ok(_) => {}
-            Err(error) if is_single || handle.is_idle() || matches!(error.error, RunError::Timeout) => {
+            Err(error)
+                if is_single || handle.is_idle() || matches!(error.error, RunError::Timeout) =>
+            {
                 let error = error.clone();
                 roll_back(handle);
                 return Err(GroupFailure::Write(number, error));

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use rusqlite::limits::Limit;
 
+use super::authorizer::StatementRole;
+use super::connection::{OpenSettings, TenantConnection};
 use super::error::{RunError, disk_error, internal};
 use super::files::DatabaseFiles;
-use super::connection::{TenantConnection, OpenSettings};
 use super::history;
 use super::schema::{self, MigrationMarker};
-use super::authorizer::StatementRole;
 use svc_base::ids::BackendId;
 
 /// How long a look may take: SQLite evaluates a tenant's generated columns and indexed expressions for it.
@@ -48,7 +48,10 @@ pub fn check_integrity(files: &DatabaseFiles, id: &BackendId) -> Result<Integrit
     Ok(found)
 }
 
-fn check_connection(handle: &TenantConnection, budget: Duration) -> Result<IntegrityReport, RunError> {
+fn check_connection(
+    handle: &TenantConnection,
+    budget: Duration,
+) -> Result<IntegrityReport, RunError> {
     let connection = &handle.connection;
     connection
         .pragma_update(None, "ignore_check_constraints", 1)

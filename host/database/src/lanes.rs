@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::fair_queue::{Job, JobOwner, ThreadShare, FairQueue};
+use super::fair_queue::{FairQueue, Job, JobOwner, ThreadShare};
 use svc_base::sync::lock;
 use svc_base::threads::{Threads, lower_priority};
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 use rusqlite::Batch;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 
+use super::authorizer::StatementRole;
+use super::connection::{OpenSettings, TenantConnection};
 use super::databases::Databases;
 use super::error::{RunError, internal};
-use super::connection::{TenantConnection, OpenSettings};
 use super::migrate::PLATFORM_TABLES_SQL;
-use super::timing::Lane;
-use super::sql_tokens;
 use super::schema::{self, Schema};
-use super::authorizer::StatementRole;
+use super::sql_tokens;
+use super::timing::Lane;
 use svc_base::ids::BackendId;
 
 impl Databases {
@@ -20,7 +20,11 @@ impl Databases {
     ///
     /// # Errors
     /// [`RunError`]: a script that SQLite does not take any more, or too many of them.
-    pub async fn schema_of_scripts(&self, id: BackendId, scripts: Vec<String>) -> Result<Schema, RunError> {
+    pub async fn schema_of_scripts(
+        &self,
+        id: BackendId,
+        scripts: Vec<String>,
+    ) -> Result<Schema, RunError> {
         let (settings, budget) = (self.settings(&id), self.limits.time);
         let make = move |_: &TenantConnection| schema_of_scripts(&settings, &scripts, budget);
         self.get(id)?.with_reader(Lane::Long, make).await
@@ -32,7 +36,9 @@ fn schema_of_scripts(
     scripts: &[String],
     budget: Duration,
 ) -> Result<Schema, RunError> {
-    let empty = TenantConnection::in_memory(settings, |connection| connection.execute_batch(PLATFORM_TABLES_SQL))?;
+    let empty = TenantConnection::in_memory(settings, |connection| {
+        connection.execute_batch(PLATFORM_TABLES_SQL)
+    })?;
     empty.run_as_tenant(StatementRole::Migrate, budget, |connection| {
         for script in scripts {
             let mut statements = Batch::new(connection, script);

@@ -4,77 +4,79 @@
 #![warn(missing_docs)]
 
 mod advice;
-mod exclusive;
+mod authorizer;
 mod batch;
 mod calls;
 mod catalog;
+mod changed_tables;
 mod columns;
 mod commit_counter;
-mod pending_commits;
+mod connection;
 mod copy;
 #[cfg(test)]
 mod corpus_tests;
 mod cost;
+mod database;
 mod databases;
 mod dry_run;
 mod error;
-mod integrity;
+mod exclusive;
 mod export;
+mod fair_queue;
 mod files;
 mod functions;
 mod group;
-mod connection;
 mod history;
+mod integrity;
 mod lanes;
 mod ledger_schema;
 mod limits;
 mod meter;
 mod migrate;
 mod payment_mirror;
-mod database;
-mod timing;
-mod sql_tokens;
+mod pending_commits;
+mod pending_write;
 mod process_settings;
 mod reader_pool;
 mod reads;
 mod restore;
 mod run;
 mod schema;
-mod fair_queue;
+mod schema_faults;
 #[cfg(test)]
 mod slow_values;
-mod schema_faults;
+mod sql_tokens;
 mod statements;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod time_tests;
-mod changed_tables;
+mod timing;
 mod transaction;
 pub mod values;
-mod authorizer;
 mod warnings;
 mod watchdog;
-mod pending_write;
 mod writer;
 
+pub use authorizer::FUNCTIONS;
 pub use batch::{BatchError, BatchStep};
+pub use changed_tables::{ChangedTables, StatementTables};
 pub use copy::{BackupSource, prepare_for_server};
+pub use database::Database;
 pub use databases::Databases;
-pub use dry_run::{DryRunOutcome, DryRunInput, DryRunStatement};
+pub use dry_run::{DryRunInput, DryRunOutcome, DryRunStatement};
 pub use error::RunError;
-pub use integrity::{IntegrityReport, check_integrity};
 pub use files::DatabaseFiles;
 pub use history::HistoryMoments;
+pub use integrity::{IntegrityReport, check_integrity};
 pub use limits::{Limits, ResultLimits};
 pub use migrate::{MigrationOutcome, Script, ScriptError};
 pub use payment_mirror::PaymentRow;
-pub use database::Database;
-pub use timing::StatementTiming;
-pub use restore::{RestorePlan, RestoreError, RestoreOutcome, RestoreRecord, SnapshotError, PastSnapshot};
-pub use run::{StatementCall, ResultJson};
+pub use restore::{
+    PastSnapshot, RestoreError, RestoreOutcome, RestorePlan, RestoreRecord, SnapshotError,
+};
+pub use run::{ResultJson, StatementCall};
 pub use schema::{Column, Index, Inventory, MigrationMarker, Schema, Table, TableRows, View};
-pub use changed_tables::{StatementTables, ChangedTables};
+pub use timing::StatementTiming;
 pub use values::StepParam;
-pub use authorizer::FUNCTIONS;
 pub use warnings::SchemaWarning;

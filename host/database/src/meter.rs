@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, ffi};
 
-use super::watchdog::{Watchdog, Interruptible};
+use super::watchdog::{Interruptible, Watchdog};
 use svc_base::Stopwatch;
 use svc_base::sync::lock;
 
@@ -108,7 +108,9 @@ impl StatementMeter {
             let now = state.clock.elapsed();
             state.stop_reason.store(RUNNING, Ordering::Relaxed);
             state.written_before.store(NOT_MEASURED, Ordering::Relaxed);
-            state.next_space_check.store(nanos(now + SPACE_CHECK_INTERVAL), Ordering::Relaxed);
+            state
+                .next_space_check
+                .store(nanos(now + SPACE_CHECK_INTERVAL), Ordering::Relaxed);
             let closely = watch == WatchMode::Closely;
             state.closely.store(closely, Ordering::Relaxed);
             let end = nanos(now.saturating_add(budget));
@@ -261,7 +263,8 @@ impl MeterState {
         if nanos(now) < self.next_space_check.load(Ordering::Relaxed) {
             return false;
         }
-        self.next_space_check.store(nanos(now + SPACE_CHECK_INTERVAL), Ordering::Relaxed);
+        self.next_space_check
+            .store(nanos(now + SPACE_CHECK_INTERVAL), Ordering::Relaxed);
         // A system that does not say leaves the time as the only bound.
         let Some(written) = thread_written_bytes() else {
             return false;

@@ -5,15 +5,15 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 
 use super::advice::with_advice;
+use super::authorizer::StatementRole;
+use super::connection::{StatementFailure, TenantConnection};
 use super::cost::StatementCost;
 use super::error::{RunError, internal};
-use super::connection::{StatementFailure, TenantConnection};
 use super::limits::VALUE_BYTES;
-use super::sql_tokens::created_name;
 use super::schema::{MigrationMarker, read_markers};
 use super::schema_faults::{self, SchemaFault};
-use super::transaction::{roll_back, begin, commit};
-use super::authorizer::StatementRole;
+use super::sql_tokens::created_name;
+use super::transaction::{begin, commit, roll_back};
 use super::warnings::{SchemaWarning, find_warnings};
 use svc_base::fault;
 
@@ -85,7 +85,10 @@ pub(super) fn create_database(
     budget: Duration,
 ) -> Result<(), ScriptError> {
     begin(handle)?;
-    handle.connection.execute_batch(PLATFORM_TABLES_SQL).map_err(internal)?;
+    handle
+        .connection
+        .execute_batch(PLATFORM_TABLES_SQL)
+        .map_err(internal)?;
     apply_script(handle, script, budget)?;
     check_new_faults(handle, script, &[], budget)?;
     insert_marker(handle, 1, &script.checksum)?;
@@ -120,7 +123,10 @@ pub(super) fn migrate(
         Ok(new) => {
             fault::point("migrate.committed");
             let checksum = script.checksum.clone();
-            Ok(MigrationOutcome::Applied(MigrationMarker { version, checksum }, new))
+            Ok(MigrationOutcome::Applied(
+                MigrationMarker { version, checksum },
+                new,
+            ))
         }
         Err(error) => {
             roll_back(handle);
@@ -156,7 +162,11 @@ fn check_new_faults(
 }
 
 /// Leaves the marker of a migration in the file.
-pub(super) fn insert_marker(handle: &TenantConnection, version: u32, checksum: &str) -> Result<(), ScriptError> {
+pub(super) fn insert_marker(
+    handle: &TenantConnection,
+    version: u32,
+    checksum: &str,
+) -> Result<(), ScriptError> {
     handle
         .connection
         .execute(
@@ -168,7 +178,11 @@ pub(super) fn insert_marker(handle: &TenantConnection, version: u32, checksum: &
 }
 
 /// Runs a script's statements one by one; the whole has one budget.
-pub(super) fn apply_script(handle: &TenantConnection, script: &Script, budget: Duration) -> Result<(), ScriptError> {
+pub(super) fn apply_script(
+    handle: &TenantConnection,
+    script: &Script,
+    budget: Duration,
+) -> Result<(), ScriptError> {
     let (mut running, mut sql) = (0, "");
     let result = handle.run_as_tenant(StatementRole::Migrate, budget, |connection| {
         for (number, range) in script.statements.iter().enumerate() {

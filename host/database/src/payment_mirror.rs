@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, params};
 
+use super::connection::TenantConnection;
 use super::databases::Databases;
 use super::error::RunError;
-use super::connection::TenantConnection;
-use super::transaction::{roll_back, begin, commit};
+use super::transaction::{begin, commit, roll_back};
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 
@@ -54,7 +54,11 @@ impl Databases {
     }
 }
 
-fn write_rows(handle: &TenantConnection, rows: &[PaymentRow], replace_all: bool) -> Result<(), RunError> {
+fn write_rows(
+    handle: &TenantConnection,
+    rows: &[PaymentRow],
+    replace_all: bool,
+) -> Result<(), RunError> {
     begin(handle)?;
     let written = upsert_rows(&handle.connection, rows, replace_all)
         .map_err(|error| RunError::from_sqlite(error, None))
@@ -62,7 +66,11 @@ fn write_rows(handle: &TenantConnection, rows: &[PaymentRow], replace_all: bool)
     written.inspect_err(|_| roll_back(handle))
 }
 
-fn upsert_rows(connection: &Connection, rows: &[PaymentRow], replace_all: bool) -> rusqlite::Result<()> {
+fn upsert_rows(
+    connection: &Connection,
+    rows: &[PaymentRow],
+    replace_all: bool,
+) -> rusqlite::Result<()> {
     if replace_all {
         let kept: HashSet<&str> = rows.iter().map(|row| row.session_id.as_str()).collect();
         let mut ids = connection.prepare("SELECT session_id FROM svc_payments")?;

@@ -1,9 +1,9 @@
 //! Commits of a database's writer, from the first step to the second: who is told of them and who is answered.
 
 use super::batch::BatchError;
-use super::run::ResultJson;
-use super::changed_tables::{CommitListener, ChangedTables};
+use super::changed_tables::{ChangedTables, CommitListener};
 use super::pending_write::PendingWrite;
+use super::run::ResultJson;
 use svc_base::fault;
 use svc_base::ids::BackendId;
 use svc_base::positions::{CommitPosition, UnacknowledgedCommits};
@@ -44,7 +44,12 @@ impl PendingCommits {
     }
 
     /// Takes the first step of a commit: the database has come to `position`, synced.
-    pub(super) fn add(&mut self, position: CommitPosition, touched: ChangedTables, replies: Replies) {
+    pub(super) fn add(
+        &mut self,
+        position: CommitPosition,
+        touched: ChangedTables,
+        replies: Replies,
+    ) {
         self.waiting.push(position, (touched, replies));
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::batch::{BatchError, WriteRequest};
-use super::timing::StatementTiming;
 use super::run::ResultJson;
+use super::timing::StatementTiming;
 use svc_base::work_state::WorkState;
 
 /// A write that waits.

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
+use super::connection::{OpenSettings, TenantConnection};
 use super::error::RunError;
-use super::connection::{TenantConnection, OpenSettings};
 use svc_base::sync::lock;
 
 /// How many connections of a database read at once.
@@ -21,7 +21,10 @@ struct PoolState {
 
 impl ReaderPool {
     /// Returns a reader, if one is idle or may be opened.
-    pub(super) fn try_acquire(&self, settings: &OpenSettings) -> Result<Option<TenantConnection>, RunError> {
+    pub(super) fn try_acquire(
+        &self,
+        settings: &OpenSettings,
+    ) -> Result<Option<TenantConnection>, RunError> {
         let mut readers = lock(&self.0);
         if let Some(reader) = readers.idle.pop() {
             return Ok(Some(reader));

@@ -6,17 +6,23 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::error::{RunError, internal};
+use super::changed_tables::StatementTables;
 use super::connection::TenantConnection;
 use super::database::{Database, await_answer};
-use super::timing::{DELAYED_BUDGET, INLINE_BUDGET, Lane, StatementTiming, SHORT_BUDGET, thread_cpu_time};
-use super::run::{StatementCall, ResultJson, prepare, run, run_inline};
-use super::changed_tables::StatementTables;
+use super::error::{RunError, internal};
+use super::run::{ResultJson, StatementCall, prepare, run, run_inline};
+use super::timing::{
+    DELAYED_BUDGET, INLINE_BUDGET, Lane, SHORT_BUDGET, StatementTiming, thread_cpu_time,
+};
 use svc_base::Stopwatch;
 use svc_base::work_state::WorkState;
 
 impl Database {
-    pub(super) async fn read(&self, call: StatementCall, timing: &Arc<StatementTiming>) -> Result<ResultJson, RunError> {
+    pub(super) async fn read(
+        &self,
+        call: StatementCall,
+        timing: &Arc<StatementTiming>,
+    ) -> Result<ResultJson, RunError> {
         let lane = timing.lane();
         if lane == Lane::Inline {
             match self.read_inline(&call, timing) {
@@ -40,7 +46,9 @@ impl Database {
     ) -> Result<(T, Option<Arc<StatementTables>>), RunError> {
         let sql = Arc::clone(&call.sql);
         let sealed = move |json, reader: &TenantConnection| (seal(json), reader.known_tables(&sql));
-        let seen = self.read_in_lanes(call, timing, timing.lane(), sealed).await;
+        let seen = self
+            .read_in_lanes(call, timing, timing.lane(), sealed)
+            .await;
         seen.map_err(|error| match error {
             RunError::DatabaseFull => RunError::DiskFull,
             other => other,
@@ -48,7 +56,11 @@ impl Database {
     }
 
     /// Reads on the thread of the request, if a connection is free that knows the statement.
-    fn read_inline(&self, call: &StatementCall, timing: &StatementTiming) -> Result<ResultJson, RunError> {
+    fn read_inline(
+        &self,
+        call: &StatementCall,
+        timing: &StatementTiming,
+    ) -> Result<ResultJson, RunError> {
         let Some(reader) = self.readers.try_acquire(&self.settings)? else {
             return Err(RunError::NeedsLane);
         };

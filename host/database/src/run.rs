@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, StatementStatus};
 
+use super::authorizer::StatementRole;
 use super::columns::ResultColumns;
+use super::connection::{StatementFailure, TenantConnection};
 use super::cost::StatementCost;
 use super::error::{RunError, internal};
-use super::connection::{StatementFailure, TenantConnection};
 use super::limits::ResultLimits;
 use super::meter::{Deadline, WatchMode};
 use super::values::{self, Params, Value};
-use super::authorizer::StatementRole;
 
 /// The largest statement that a connection keeps prepared, in bytes.
 const MAX_CACHED_STATEMENT_BYTES: i32 = 128 << 10;
@@ -73,7 +73,11 @@ fn run_call(
     (budget, inline): (Duration, Option<StatementCost>),
     kept_row: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
-    let role = if call.writes { StatementRole::Write } else { StatementRole::Read };
+    let role = if call.writes {
+        StatementRole::Write
+    } else {
+        StatementRole::Read
+    };
     let watch = match inline {
         Some(_) => WatchMode::Closely,
         None => WatchMode::InLane,
@@ -100,7 +104,8 @@ fn run_call(
             &handle.deadline(),
             kept_row,
         );
-        let written = written.map_err(|failure| classify_run_failure(connection, &call.sql, failure))?;
+        let written =
+            written.map_err(|failure| classify_run_failure(connection, &call.sql, failure))?;
         // Only now: a statement that was prepared before a migration learns its columns when it runs.
         let columns = written.columns;
         let columns = columns.map_or_else(|| ResultColumns::of(&call.sql, &statement), Ok)?;
@@ -120,9 +125,15 @@ fn run_call(
 
 /// Why a statement failed as it ran. One that was prepared before a migration is prepared again when it runs: where SQLite
 /// does not take it any more, the statement is to blame and not its values.
-fn classify_run_failure(connection: &Connection, sql: &str, failure: StatementFailure) -> StatementFailure {
+fn classify_run_failure(
+    connection: &Connection,
+    sql: &str,
+    failure: StatementFailure,
+) -> StatementFailure {
     match failure {
-        StatementFailure::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
+        StatementFailure::Sqlite(error)
+            if error.sqlite_error_code() == Some(ErrorCode::Unknown) =>
+        {
             match connection.prepare(sql) {
                 Ok(_) => StatementFailure::Running(error),
                 Err(refused) => StatementFailure::Sqlite(refused),
@@ -146,7 +157,11 @@ pub(super) fn prepare(
     writes: bool,
     budget: Duration,
 ) -> Result<(), RunError> {
-    let role = if writes { StatementRole::Write } else { StatementRole::Read };
+    let role = if writes {
+        StatementRole::Write
+    } else {
+        StatementRole::Read
+    };
     // Preparing alone goes by the schema that the connection knows, which another connection may have changed: a step finds out.
     handle.refresh_schema().map_err(internal)?;
     let prepared = handle.run_as_tenant(role, budget, |connection| {
@@ -240,7 +255,12 @@ fn write_result_end(out: &mut Vec<u8>, connection: &Connection, writes: bool, tr
 impl StatementCall {
     /// Weight of the result, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.sql.len() + self.params.iter().map(|(_, v)| value_bytes(v)).sum::<usize>()
+        self.sql.len()
+            + self
+                .params
+                .iter()
+                .map(|(_, v)| value_bytes(v))
+                .sum::<usize>()
     }
 }
 

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::catalog::{quote_identifier, query_rows};
+use super::catalog::{query_rows, quote_identifier};
 use super::warnings::{SchemaWarning, find_warnings};
 
 /// The tables, indexes and views of a database.

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row};
 
-use super::catalog::{OWN_NAMES_SQL, quote_identifier, query_rows};
-use super::error::{RunError, internal};
-use super::connection::TenantConnection;
 use super::authorizer::StatementRole;
+use super::catalog::{OWN_NAMES_SQL, query_rows, quote_identifier};
+use super::connection::TenantConnection;
+use super::error::{RunError, internal};
 use super::warnings::identity_update;
 use svc_base::Stopwatch;
 
@@ -25,7 +25,10 @@ pub(super) struct SchemaFault {
 }
 
 /// Finds what cannot be worked with, in the order in which it was made.
-pub(super) fn find_faults(handle: &TenantConnection, budget: Duration) -> Result<Vec<SchemaFault>, RunError> {
+pub(super) fn find_faults(
+    handle: &TenantConnection,
+    budget: Duration,
+) -> Result<Vec<SchemaFault>, RunError> {
     let connection = &handle.connection;
     let watch = Stopwatch::start();
     let mut found = broken_foreign_keys(connection).map_err(internal)?;
@@ -71,7 +74,10 @@ fn probe_statements(
     let thing = quote_identifier(name);
     let mut all = vec![(StatementRole::Read, format!("SELECT * FROM {thing}"))];
     if !is_view {
-        all.push((StatementRole::Write, format!("INSERT INTO {thing} DEFAULT VALUES")));
+        all.push((
+            StatementRole::Write,
+            format!("INSERT INTO {thing} DEFAULT VALUES"),
+        ));
         all.extend(identity_update(connection, name)?.map(|update| (StatementRole::Write, update)));
         all.push((StatementRole::Write, format!("DELETE FROM {thing}")));
     }

@@ -91,10 +91,9 @@ pub(super) fn created_name(sql: &str) -> Option<String> {
     let kind = words
         .iter()
         .position(|word| word.is_unquoted && matches!(word.name.as_str(), "table" | "view"))?;
-    let mut rest = words
-        .iter()
-        .skip(kind + 1)
-        .skip_while(|word| word.is_unquoted && matches!(word.name.as_str(), "if" | "not" | "exists"));
+    let mut rest = words.iter().skip(kind + 1).skip_while(|word| {
+        word.is_unquoted && matches!(word.name.as_str(), "if" | "not" | "exists")
+    });
     let first = rest.next()?;
     match rest.next() {
         Some(second) if second.before == b'.' => Some(second.name.clone()),
@@ -160,7 +159,10 @@ fn tokenize(sql: &str) -> Vec<Token> {
             }
             // A number, a bind: nothing that follows at once is a name.
             b'0'..=b'9' | b':' | b'@' | b'?' | b'$' => (
-                1 + rest[1..].iter().take_while(|byte| is_name_byte(**byte)).count(),
+                1 + rest[1..]
+                    .iter()
+                    .take_while(|byte| is_name_byte(**byte))
+                    .count(),
                 None,
             ),
             b'*' => (1, Some(("*".to_owned(), true))),

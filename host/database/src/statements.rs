@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-use super::cost::{StatementCost, TreeRoot};
-use super::changed_tables::StatementTables;
 use super::authorizer::Authorizer;
+use super::changed_tables::StatementTables;
+use super::cost::{StatementCost, TreeRoot};
 
 /// How many statements a connection keeps facts about.
 const MAX_FACTS: usize = 512;
@@ -29,8 +29,13 @@ impl StatementFacts {
     ///
     /// # Errors
     /// SQLite's, as for preparing the statement.
-    pub(super) fn of(connection: &Connection, authorizer: &Authorizer, sql: &str) -> rusqlite::Result<Self> {
-        let (listed, mut tables) = authorizer.record_tables(|| StatementCost::with_roots(connection, sql));
+    pub(super) fn of(
+        connection: &Connection,
+        authorizer: &Authorizer,
+        sql: &str,
+    ) -> rusqlite::Result<Self> {
+        let (listed, mut tables) =
+            authorizer.record_tables(|| StatementCost::with_roots(connection, sql));
         let (cost, roots) = listed?;
         let named = authorizer.as_platform(|| table_names(connection, &roots));
         for (table, writes) in named? {

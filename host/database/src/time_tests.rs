@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use guest_gate::functions::{ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS};
 
-use super::connection::{TenantConnection, OpenSettings};
-use super::timing::INLINE_BUDGET;
+use super::authorizer::StatementRole;
+use super::connection::{OpenSettings, TenantConnection};
 use super::run::{run, run_inline};
 use super::slow_values::{OPERATORS, slow_values};
+use super::timing::INLINE_BUDGET;
 use super::values::Value;
-use super::authorizer::StatementRole;
 use super::watchdog::Watchdog;
 use super::*;
 use svc_base::clock::Clock;
@@ -88,7 +88,9 @@ impl Bench {
 
     fn is_taken(&self, sql: &str) -> bool {
         self.handle
-            .run_as_tenant(StatementRole::Read, BUDGET, |c| Ok(c.prepare(sql).map(drop)?))
+            .run_as_tenant(StatementRole::Read, BUDGET, |c| {
+                Ok(c.prepare(sql).map(drop)?)
+            })
             .is_ok()
     }
 
@@ -278,19 +280,22 @@ fn in_schemas(call: &str) -> [(&'static str, String, &'static str); 4] {
 fn check_all_times(all: bool) {
     let mut bench = Bench::new();
     let mut report = Vec::new();
-    let calls = ALLOWED_FUNCTIONS.iter().chain(IMPLICIT_FUNCTIONS).flat_map(|name| {
-        let mut forms = bench.forms(name);
-        assert!(
-            !forms.is_empty() || IMPLICIT_FUNCTIONS.contains(name),
-            "{name} cannot be called"
-        );
-        if !all {
-            // The form of two arguments, or else what there is.
-            forms.truncate(2);
-            forms.drain(..forms.len().saturating_sub(1));
-        }
-        forms
-    });
+    let calls = ALLOWED_FUNCTIONS
+        .iter()
+        .chain(IMPLICIT_FUNCTIONS)
+        .flat_map(|name| {
+            let mut forms = bench.forms(name);
+            assert!(
+                !forms.is_empty() || IMPLICIT_FUNCTIONS.contains(name),
+                "{name} cannot be called"
+            );
+            if !all {
+                // The form of two arguments, or else what there is.
+                forms.truncate(2);
+                forms.drain(..forms.len().saturating_sub(1));
+            }
+            forms
+        });
     let operators = OPERATORS.iter().map(|form| (*form).to_owned());
     let calls: Vec<String> = calls.chain(operators).collect();
     for call in calls {

@@ -1,11 +1,13 @@
 //! Transactions of the platform on a tenant's database.
 
-use super::error::{RunError, internal};
 use super::connection::TenantConnection;
+use super::error::{RunError, internal};
 
 /// Begins a transaction that writes.
 pub(super) fn begin(handle: &TenantConnection) -> Result<(), RunError> {
-    handle.execute_as_platform("BEGIN IMMEDIATE").map_err(internal)
+    handle
+        .execute_as_platform("BEGIN IMMEDIATE")
+        .map_err(internal)
 }
 
 /// Commits; a key that is checked only now can still fail.

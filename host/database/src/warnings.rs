@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, Row};
 
-use super::catalog::{OWN_NAMES_SQL, quote_identifier, query_rows};
-use super::connection::{TenantConnection, OpenSettings};
+use super::catalog::{OWN_NAMES_SQL, query_rows, quote_identifier};
+use super::connection::{OpenSettings, TenantConnection};
 
 /// Something in a schema that is probably not what was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +159,9 @@ fn check_warning(c: &Connection, table: &str) -> rusqlite::Result<Option<SchemaW
     let calls = calls.unwrap_or_default();
     let mut names = calls.iter().flatten().filter_map(|call| {
         let name = call.split('(').next()?.to_ascii_lowercase();
-        NONDETERMINISTIC_FUNCTIONS.iter().find(|changing| **changing == name)
+        NONDETERMINISTIC_FUNCTIONS
+            .iter()
+            .find(|changing| **changing == name)
     });
     Ok(names.next().map(|name| SchemaWarning {
         code: "check_not_deterministic",
@@ -176,7 +178,8 @@ pub(super) fn identity_update(c: &Connection, table: &str) -> rusqlite::Result<O
         .query_map([table], |row| row.get::<_, String>(0))?
         .map(|name| name.map(|name| format!("{0} = {0}", quote_identifier(&name))))
         .collect::<rusqlite::Result<_>>()?;
-    Ok((!sets.is_empty()).then(|| format!("UPDATE {} SET {}", quote_identifier(table), sets.join(", "))))
+    Ok((!sets.is_empty())
+        .then(|| format!("UPDATE {} SET {}", quote_identifier(table), sets.join(", "))))
 }
 
 #[cfg(test)]

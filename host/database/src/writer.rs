@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use rusqlite::wal::CheckpointMode;
 
+use super::changed_tables::{ChangedTables, CommitListener};
 use super::commit_counter::CommitCounter;
-use super::pending_commits::{PendingCommits, Replies};
+use super::connection::{OpenSettings, TenantConnection};
 use super::error::{RunError, internal};
 use super::files::DatabaseFiles;
-use super::connection::{TenantConnection, OpenSettings};
-use super::history::{Checkpointer, History, LentHistory, HistorySettings, log_gap};
+use super::history::{Checkpointer, History, HistorySettings, LentHistory, log_gap};
 use super::limits::QUEUE_TIMEOUT;
-use super::changed_tables::{CommitListener, ChangedTables};
+use super::pending_commits::{PendingCommits, Replies};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 
@@ -63,7 +63,10 @@ impl WriterRegistry {
     ///
     /// # Errors
     /// When the system has no thread to give.
-    pub(super) fn start(files: DatabaseFiles, history_settings: HistorySettings) -> std::io::Result<Self> {
+    pub(super) fn start(
+        files: DatabaseFiles,
+        history_settings: HistorySettings,
+    ) -> std::io::Result<Self> {
         Ok(Self {
             files,
             history_settings: Arc::new(history_settings),
@@ -88,12 +91,18 @@ impl WriterRegistry {
         let mut writer = self.open_with(id, settings, || TenantConnection::writer(settings))?;
         // What a crash left in the log is a moment of its own, before anything is added.
         writer.record_history();
-        writer.commits.resume_at(writer.history.last_commit_number());
+        writer
+            .commits
+            .resume_at(writer.history.last_commit_number());
         Ok(writer)
     }
 
     /// The writer of a database that is just being made.
-    pub(super) fn create(&self, id: BackendId, settings: &OpenSettings) -> Result<Writer, RunError> {
+    pub(super) fn create(
+        &self,
+        id: BackendId,
+        settings: &OpenSettings,
+    ) -> Result<Writer, RunError> {
         self.open_with(id, settings, || TenantConnection::create(settings))
     }
 
@@ -191,7 +200,8 @@ impl Writer {
         if self.lent_history.is_some() || pages < self.checkpoint_at {
             return;
         }
-        let few = self.checkpointed_pages > 0 && pages - self.checkpointed_pages <= BLOCKING_CHECKPOINT_PAGES;
+        let few = self.checkpointed_pages > 0
+            && pages - self.checkpointed_pages <= BLOCKING_CHECKPOINT_PAGES;
         if few || !self.checkpoint_in_background(pages) {
             self.checkpoint_log(CheckpointMode::PASSIVE);
         }
@@ -216,7 +226,9 @@ impl Writer {
 
     /// Takes the history back that was lent out, once it is done or when it is needed.
     fn reclaim_history(&mut self, wait: bool) {
-        let Some(lent_history) = &mut self.lent_history else { return };
+        let Some(lent_history) = &mut self.lent_history else {
+            return;
+        };
         let Some(copied) = lent_history.reclaim(&mut self.history, wait) else {
             return;
         };
@@ -224,7 +236,9 @@ impl Writer {
         self.lent_history = None;
         self.checkpointed_pages = 0;
         if !copied {
-            self.checkpoint_at = now.saturating_add(CHECKPOINT_RETRY_PAGES).max(CHECKPOINT_PAGES);
+            self.checkpoint_at = now
+                .saturating_add(CHECKPOINT_RETRY_PAGES)
+                .max(CHECKPOINT_PAGES);
         } else if now > before {
             // What was committed meanwhile is next.
             (self.checkpointed_pages, self.checkpoint_at) = (before, now);
@@ -280,7 +294,9 @@ impl Writer {
         if wholly {
             (self.checkpoint_at, self.truncate_at) = (CHECKPOINT_PAGES, TRUNCATE_PAGES);
         } else {
-            self.checkpoint_at = left.saturating_add(CHECKPOINT_RETRY_PAGES).max(CHECKPOINT_PAGES);
+            self.checkpoint_at = left
+                .saturating_add(CHECKPOINT_RETRY_PAGES)
+                .max(CHECKPOINT_PAGES);
         }
         self.history.note_checkpoint(wholly, left);
         wholly
@@ -312,7 +328,9 @@ mod tests {
     use svc_base::random::Random;
 
     /// A database that is yet to be made, whose history may take so many bytes.
-    fn new_registry(max_bytes: u64) -> (tempfile::TempDir, WriterRegistry, BackendId, OpenSettings) {
+    fn new_registry(
+        max_bytes: u64,
+    ) -> (tempfile::TempDir, WriterRegistry, BackendId, OpenSettings) {
         let root = tempfile::tempdir().unwrap();
         let files = DatabaseFiles::open(root.path()).unwrap();
         let clock = Clock::system();
@@ -332,13 +350,18 @@ mod tests {
     fn a_commit_has_the_position_that_is_its_number_in_the_history() {
         let (_root, writers, id, settings) = new_registry(1 << 30);
         let writer = writers.create(id, &settings).unwrap();
-        writer.handle.execute_as_platform("CREATE TABLE t (a)").unwrap();
+        writer
+            .handle
+            .execute_as_platform("CREATE TABLE t (a)")
+            .unwrap();
         writer.close();
         for commits in 1..5 {
             let mut writer = writers.open(id, &settings).unwrap();
             for _ in 0..commits {
                 let before = writer.commits.position();
-                let insert = writer.handle.execute_as_platform("INSERT INTO t VALUES (1)");
+                let insert = writer
+                    .handle
+                    .execute_as_platform("INSERT INTO t VALUES (1)");
                 insert.unwrap();
                 assert_eq!(writer.commits.position(), before.next());
                 writer.handle.execute_as_platform("BEGIN; COMMIT").unwrap();
@@ -347,7 +370,10 @@ mod tests {
             }
             let position = writer.commits.position();
             writer.record_log().unwrap();
-            assert_eq!(position, CommitPosition(writer.history.last_commit_number()));
+            assert_eq!(
+                position,
+                CommitPosition(writer.history.last_commit_number())
+            );
             writer.close();
         }
     }
@@ -359,7 +385,10 @@ mod tests {
         let answered = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&answered);
         let answer = Box::new(move || tell.store(true, Ordering::Relaxed));
-        writer.handle.execute_as_platform("CREATE TABLE t (a)").unwrap();
+        writer
+            .handle
+            .execute_as_platform("CREATE TABLE t (a)")
+            .unwrap();
         writer.add_pending_commit(ChangedTables::All, Replies::Exclusive(answer));
         assert!(!answered.load(Ordering::Relaxed));
         writer.acknowledge();
@@ -372,18 +401,25 @@ mod tests {
         let mut writer = writers.create(id, &settings).unwrap();
         let impatient = writer.handle.connection.busy_timeout(Duration::ZERO);
         impatient.unwrap();
-        writer.handle.execute_as_platform("CREATE TABLE t (a)").unwrap();
+        writer
+            .handle
+            .execute_as_platform("CREATE TABLE t (a)")
+            .unwrap();
         let fill = |writer: &Writer| {
             let bytes = u64::from(TRUNCATE_PAGES.unsigned_abs()) * PAGE_BYTES / 128;
             let sql = format!("INSERT INTO t VALUES (zeroblob({bytes}))");
             (0..128).for_each(|_| writer.handle.execute_as_platform(&sql).unwrap());
         };
         let reader = TenantConnection::reader(&settings).unwrap();
-        reader.execute_as_platform("BEGIN; SELECT count(*) FROM t").unwrap();
+        reader
+            .execute_as_platform("BEGIN; SELECT count(*) FROM t")
+            .unwrap();
         fill(&writer);
         assert!(writer.needs_truncation());
         assert!(!writer.truncate_log());
-        let one = writer.handle.execute_as_platform("INSERT INTO t VALUES (1)");
+        let one = writer
+            .handle
+            .execute_as_platform("INSERT INTO t VALUES (1)");
         one.unwrap();
         assert!(!writer.needs_truncation());
         fill(&writer);

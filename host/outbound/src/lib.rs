@@ -88,7 +88,9 @@ pub fn client_builder() -> ClientBuilder {
 ///
 /// # Errors
 /// When there is no client even so.
-pub fn build_client(settings: impl Fn() -> ClientBuilder) -> reqwest::Result<(reqwest::Client, bool)> {
+pub fn build_client(
+    settings: impl Fn() -> ClientBuilder,
+) -> reqwest::Result<(reqwest::Client, bool)> {
     match settings().build() {
         Ok(client) => Ok((client, true)),
         // Other errors recur without root certificates.

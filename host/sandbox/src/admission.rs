@@ -14,7 +14,7 @@ use wasmtime::component::types::ComponentItem;
 use super::bindings::gate::GatePre;
 use super::cache::{Cache, Tier};
 use super::engine::GuestEngine;
-use super::interface::{Interface, ComponentNames};
+use super::interface::{ComponentNames, Interface};
 use super::limits::GuestLimits;
 use super::metrics::Metrics;
 use super::registry::{GuestWorld, prepare_guest};
@@ -48,7 +48,11 @@ pub struct Inspection {
 ///
 /// # Errors
 /// The cache's or the engine's; what is wrong with the component is in the answer.
-pub fn inspect_component(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::Result<Inspection> {
+pub fn inspect_component(
+    cache_dir: &Path,
+    limits: GuestLimits,
+    bytes: &[u8],
+) -> anyhow::Result<Inspection> {
     let engine = GuestEngine::new(Tier::Optimised, 1, limits, Metrics::default())?;
     let cache = Cache::open(cache_dir.to_owned())?;
     let mut found = Inspection {
@@ -74,7 +78,12 @@ pub fn inspect_component(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) ->
     found.imports = names.imports;
     let interface = Interface::newest_among(&names.exports);
     let known = interface.map(|known| (known.world(), known.version().to_owned()));
-    let spoken = || names.exports.iter().find_map(|export| world_of_export(export));
+    let spoken = || {
+        names
+            .exports
+            .iter()
+            .find_map(|export| world_of_export(export))
+    };
     let Some((world, version)) = known.or_else(spoken) else {
         found.refused.push(wrong_exports_reason(&names.exports));
         return Ok(found);

@@ -74,12 +74,7 @@ impl CompilationProgress {
     }
 
     /// Runs the compilation of so many bytes of code, and reports how far it is until it ends.
-    pub(super) fn track<T>(
-        &self,
-        world: World,
-        code_bytes: u64,
-        compile: impl FnOnce() -> T,
-    ) -> T {
+    pub(super) fn track<T>(&self, world: World, code_bytes: u64, compile: impl FnOnce() -> T) -> T {
         let since = Stopwatch::start();
         {
             let mut state = self.state();

@@ -13,7 +13,7 @@ use wasmtime::{
 
 use super::cache::{Compiler, Tier};
 use super::lane::StopSignal;
-use super::limits::{GuestLimits, Limits, PageLimits, TABLE_ELEMENTS, EpochTicker};
+use super::limits::{EpochTicker, GuestLimits, Limits, PageLimits, TABLE_ELEMENTS};
 use super::metrics::{CallUsage, Metrics};
 use super::tally::Tally;
 use super::values::{Budget, GuestDigest, World};
@@ -290,7 +290,8 @@ impl GuestEngine {
             Err(CallFailure::Broken(_)) => "broken",
         };
         let trapped = !matches!(outcome, Ok(_) | Err(CallFailure::Abandoned));
-        self.metrics.record_call(function.as_str(), label, trapped, used);
+        self.metrics
+            .record_call(function.as_str(), label, trapped, used);
         tally.count(&outcome, &used);
         let span = tracing::Span::current();
         span.record("outcome", label);
@@ -363,7 +364,10 @@ fn build_engine(config: &Config) -> anyhow::Result<Engine> {
 }
 
 /// Where instances have their memories and tables, for so many at once.
-fn instance_pool(instances: usize, memory_bytes: usize) -> anyhow::Result<InstanceAllocationStrategy> {
+fn instance_pool(
+    instances: usize,
+    memory_bytes: usize,
+) -> anyhow::Result<InstanceAllocationStrategy> {
     let count = u32::try_from(instances).context("that many instances at once")?;
     let reservation = usize::try_from(MEMORY_RESERVATION).context("the sandbox needs 64 bits")?;
     anyhow::ensure!(

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use super::flow::{FlowClass, Flow};
+use super::flow::{Flow, FlowClass};
 
 /// How many jobs of one flow may wait, of a client without a credential and of any other.
 const MAX_WAITING_PER_FLOW: (usize, usize) = (64, 256);
@@ -369,6 +369,10 @@ mod tests {
                 queue.release_thread(&flow, SECOND);
             }
         }
-        assert!(queue.flows.len() <= MAX_IDLE_FLOWS + 1, "{}", queue.flows.len());
+        assert!(
+            queue.flows.len() <= MAX_IDLE_FLOWS + 1,
+            "{}",
+            queue.flows.len()
+        );
     }
 }

@@ -11,9 +11,10 @@ use super::lane::{Busy, StopSignal};
 use super::metrics::CallUsage;
 use super::renderer::truncate_message;
 use super::slot::{LoadedGuest, NotReady};
-use super::trial::{GuestAttempt, AttemptEnd, resolve_attempt};
+use super::trial::{AttemptEnd, GuestAttempt, resolve_attempt};
 use super::values::{
-    Budget, GateFailure, NamedTable, SqlPosition, Purpose, Refusal, Statement, StatementKind, Verdict,
+    Budget, GateFailure, NamedTable, Purpose, Refusal, SqlPosition, Statement, StatementKind,
+    Verdict,
 };
 use super::wasi::CallState;
 
@@ -63,7 +64,8 @@ pub(super) async fn judge_sql(
     }
     let serving = inner.registry.gate.serving().await?;
     let sql: Arc<str> = sql.into();
-    let first = judge_with_guest(inner, Arc::clone(&serving.guest), Arc::clone(&sql), purpose).await;
+    let first =
+        judge_with_guest(inner, Arc::clone(&serving.guest), Arc::clone(&sql), purpose).await;
     let again = |guest| judge_with_guest(inner, guest, sql, purpose);
     resolve_attempt(inner, &serving, first, again).await
 }

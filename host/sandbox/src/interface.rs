@@ -159,7 +159,10 @@ mod tests {
             assert_eq!(ComponentNames::parse(&component).unwrap().exports, [export]);
         }
         for other in ["(component)", "(module)"] {
-            assert_eq!(Interface::of_component(&wat::parse_str(other).unwrap()), None);
+            assert_eq!(
+                Interface::of_component(&wat::parse_str(other).unwrap()),
+                None
+            );
         }
         assert_eq!(Interface::of_component(b"neither"), None);
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 
-use super::fair_queue::{QueueBounds, FairQueue, FlowOrder, ServedFlows};
+use super::fair_queue::{FairQueue, FlowOrder, QueueBounds, ServedFlows};
 use super::flow::Flow;
 use super::metrics::{LaneLabels, Metrics};
 use svc_base::Stopwatch;
@@ -132,11 +132,20 @@ impl Lane {
             lane.start_thread(name, ServedFlows::All, config.niceness)?;
         }
         let name = format!("svc-{}-own", config.name);
-        lane.start_thread(name, ServedFlows::Owners, config.niceness.min(OWNER_NICENESS))?;
+        lane.start_thread(
+            name,
+            ServedFlows::Owners,
+            config.niceness.min(OWNER_NICENESS),
+        )?;
         Ok(lane)
     }
 
-    fn start_thread(&mut self, name: String, serves: ServedFlows, niceness: i32) -> anyhow::Result<()> {
+    fn start_thread(
+        &mut self,
+        name: String,
+        serves: ServedFlows,
+        niceness: i32,
+    ) -> anyhow::Result<()> {
         let shared = Arc::clone(&self.shared);
         let work = move || {
             lower_priority_to(niceness);

@@ -16,6 +16,7 @@ mod bindings;
 mod cache;
 mod calls;
 mod choice;
+mod compilation;
 mod drawings;
 mod engine;
 mod fair_queue;
@@ -26,7 +27,6 @@ mod lane;
 mod limits;
 mod metrics;
 mod page;
-mod compilation;
 mod registry;
 mod renderer;
 mod slot;
@@ -53,21 +53,21 @@ use trial::Trials;
 pub use admission::{Inspection, MAX_COMPONENT_BYTES, inspect_component, read_component};
 pub use calls::{CallCost, DirectCalls};
 pub use choice::{GuestChoice, GuestChoices, GuestOrigin, components_newest_first};
-pub use flow::{FlowClass, Flow};
+pub use compilation::GuestCompilation;
+pub use flow::{Flow, FlowClass};
 pub use gate::{MAX_SCRIPT_BYTES, MAX_STATEMENT_BYTES};
 pub use interface::Interface;
 pub use lane::{Busy, Lane, StopSignal};
-pub use limits::{GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, Limits, PageLimits};
+pub use limits::{GuestLimits, Limits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, PageLimits};
 pub use metrics::Metrics;
-pub use compilation::GuestCompilation;
 pub use registry::{AppliedChoice, built_in};
 pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS};
 pub use svc_sources::{ContentType, UnknownContentType};
-pub use tally::{Percentiles, CallTotals, GuestUsage};
+pub use tally::{CallTotals, GuestUsage, Percentiles};
 pub use trial::RolledBackGuest;
 pub use values::{
-    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, SqlPosition, Purpose, Refusal,
-    RenderFailure, RenderedPage, RuntimeScript, Source, SourcePosition, Statement, StatementKind,
+    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, Purpose, Refusal, RenderFailure,
+    RenderedPage, RuntimeScript, Source, SourcePosition, SqlPosition, Statement, StatementKind,
     UndrawnDiagram, Verdict, World,
 };
 
@@ -149,7 +149,10 @@ impl Sandbox {
         Self::start_with_lanes(config, lanes)
     }
 
-    fn start_with_lanes(config: SandboxConfig, [pages, checks]: [LaneConfig; 2]) -> anyhow::Result<Self> {
+    fn start_with_lanes(
+        config: SandboxConfig,
+        [pages, checks]: [LaneConfig; 2],
+    ) -> anyhow::Result<Self> {
         let cache = Cache::open(config.cache_dir)?;
         let metrics = Metrics::default();
         // A thread makes its next instance after its last one is gone; the other half is for guests that are being checked.

@@ -20,11 +20,11 @@ use super::admission::{check_imports, read_component};
 use super::bindings::gate::GatePre;
 use super::cache::{Cache, Compiler, Tier};
 use super::choice::{GuestChoice, GuestChoices, GuestOrigin};
+use super::compilation::{CompilationProgress, GuestCompilation};
 use super::engine::GuestEngine;
 use super::interface::Interface;
 use super::metrics::{Metrics, WorldLabels};
-use super::compilation::{CompilationProgress, GuestCompilation};
-use super::slot::{LoadedGuest, GuestCode, GuestSlot};
+use super::slot::{GuestCode, GuestSlot, LoadedGuest};
 use super::values::{GuestDigest, World};
 use super::versions::Renderer;
 use super::wasi::CallState;
@@ -407,14 +407,17 @@ impl Registry {
     }
 
     /// Compiles a component with an engine, or finds it compiled, and reports how far that is.
-    fn compile_or_load<W: GuestWorld>(&self, engine: &GuestEngine, bytes: &[u8]) -> anyhow::Result<W> {
+    fn compile_or_load<W: GuestWorld>(
+        &self,
+        engine: &GuestEngine,
+        bytes: &[u8],
+    ) -> anyhow::Result<W> {
         let compiler = engine.compiler();
         let component = match self.cache.find(&compiler, bytes) {
             Some(found) => found,
             None => {
                 let compile = || self.cache.load(&compiler, bytes);
-                self.progress
-                    .track(W::WORLD, bytes.len() as u64, compile)?
+                self.progress.track(W::WORLD, bytes.len() as u64, compile)?
             }
         };
         prepare_guest(engine, &component)

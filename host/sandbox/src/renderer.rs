@@ -10,12 +10,12 @@ use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
 use super::drawings::{diagram_spans, splice, undrawn_note};
 use super::engine::{self, CallFailure, Function};
-use super::flow::{FlowClass, Flow};
+use super::flow::{Flow, FlowClass};
 use super::lane::{Busy, StopSignal};
 use super::limits::PageLimits;
 use super::metrics::CallUsage;
 use super::slot::{LoadedGuest, NotReady};
-use super::trial::{GuestAttempt, AttemptEnd, resolve_attempt};
+use super::trial::{AttemptEnd, GuestAttempt, resolve_attempt};
 use super::values::{
     Budget, Malformed, RenderFailure, RenderedPage, Source, SourcePosition, UndrawnDiagram,
 };

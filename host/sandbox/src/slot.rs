@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::watch;
 
 use super::engine::GuestEngine;
-use super::tally::{Tally, GuestUsage};
+use super::tally::{GuestUsage, Tally};
 use super::values::GuestDigest;
 
 /// How long a caller waits for the guests at the start.
@@ -135,15 +135,25 @@ impl<W> GuestSlot<W> {
     }
 
     /// Lets a guest serve; returns whether it is another than before.
-    pub(super) fn swap(&self, guest: Arc<LoadedGuest<W>>, standby: Option<Arc<LoadedGuest<W>>>) -> bool {
+    pub(super) fn swap(
+        &self,
+        guest: Arc<LoadedGuest<W>>,
+        standby: Option<Arc<LoadedGuest<W>>>,
+    ) -> bool {
         let digest = guest.digest;
-        let left = self.current.swap(Some(Arc::new(ServingGuest { guest, standby })));
+        let left = self
+            .current
+            .swap(Some(Arc::new(ServingGuest { guest, standby })));
         self.progress.send_replace(LoadState::Loaded);
         left.is_some_and(|left| left.guest.digest != digest)
     }
 
     /// Says who stands by for a guest, if that serves still.
-    pub(super) fn set_standby(&self, guest: &Arc<LoadedGuest<W>>, standby: Option<Arc<LoadedGuest<W>>>) {
+    pub(super) fn set_standby(
+        &self,
+        guest: &Arc<LoadedGuest<W>>,
+        standby: Option<Arc<LoadedGuest<W>>>,
+    ) {
         let next = Some(Arc::new(ServingGuest {
             guest: Arc::clone(guest),
             standby,

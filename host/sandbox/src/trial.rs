@@ -107,11 +107,17 @@ impl Trials {
 
     /// A turn to ask a second question; `None` if it is not to be asked now. Traps and unknown types wait for their turn: there
     /// may be many before the first is known to be the guest's.
-    async fn acquire_retry(&self, world: World, end: AttemptEnd) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+    async fn acquire_retry(
+        &self,
+        world: World,
+        end: AttemptEnd,
+    ) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let retries = self.retry_gate(world, end);
         let permit = match end {
             AttemptEnd::Broken | AttemptEnd::Unsupported => {
-                tokio::time::timeout(MAX_RETRY_WAIT, retries.permit.lock()).await.ok()?
+                tokio::time::timeout(MAX_RETRY_WAIT, retries.permit.lock())
+                    .await
+                    .ok()?
             }
             _ => retries.permit.try_lock().ok()?,
         };
@@ -122,7 +128,8 @@ impl Trials {
     }
 
     fn pause_retries(&self, world: World, end: AttemptEnd, took: Duration) {
-        *self.retry_gate(world, end).pause() = Some((Stopwatch::start(), MIN_PAUSE.max(took * PAUSE_FACTOR)));
+        *self.retry_gate(world, end).pause() =
+            Some((Stopwatch::start(), MIN_PAUSE.max(took * PAUSE_FACTOR)));
     }
 
     /// Takes the guests that lost their places since the last call of this function.
@@ -140,7 +147,9 @@ fn is_guests_fault(end: AttemptEnd, used: &CallUsage, before: &CallUsage, limits
         AttemptEnd::Exhausted(Budget::Fuel | Budget::Time | Budget::Stack) => {
             before.fuel.saturating_mul(2) <= used.fuel
         }
-        AttemptEnd::Exhausted(Budget::Memory) => before.memory.saturating_mul(2) <= limits.memory_bytes,
+        AttemptEnd::Exhausted(Budget::Memory) => {
+            before.memory.saturating_mul(2) <= limits.memory_bytes
+        }
         _ => false,
     }
 }
@@ -157,7 +166,9 @@ where
     F: Future<Output = GuestAttempt<T>>,
 {
     let before = match (first.end, &serving.standby) {
-        (AttemptEnd::Broken | AttemptEnd::Exhausted(_) | AttemptEnd::Unsupported, Some(before)) => before,
+        (AttemptEnd::Broken | AttemptEnd::Exhausted(_) | AttemptEnd::Unsupported, Some(before)) => {
+            before
+        }
         _ => return first.outcome,
     };
     let Some(_turn) = inner.trials.acquire_retry(W::WORLD, first.end).await else {
@@ -172,13 +183,17 @@ where
     let stopwatch = Stopwatch::start();
     let second = again(Arc::clone(before)).await;
     let limits = inner.engine.limits(W::WORLD);
-    if second.end == AttemptEnd::Answered && is_guests_fault(first.end, &first.used, &second.used, limits) {
+    if second.end == AttemptEnd::Answered
+        && is_guests_fault(first.end, &first.used, &second.used, limits)
+    {
         if slot.roll_back_to_standby(serving) {
             inner.report_rollback::<W>(serving.guest.digest, before.digest, first.end);
         }
         return second.outcome;
     }
-    inner.trials.pause_retries(W::WORLD, first.end, stopwatch.elapsed());
+    inner
+        .trials
+        .pause_retries(W::WORLD, first.end, stopwatch.elapsed());
     match second.end {
         AttemptEnd::Answered => second.outcome,
         _ => first.outcome,
@@ -187,7 +202,12 @@ where
 
 impl Inner {
     /// Logs and counts a guest that lost its place.
-    fn report_rollback<W: GuestWorld>(&self, guest: GuestDigest, before: GuestDigest, end: AttemptEnd) {
+    fn report_rollback<W: GuestWorld>(
+        &self,
+        guest: GuestDigest,
+        before: GuestDigest,
+        end: AttemptEnd,
+    ) {
         let why = match end {
             AttemptEnd::Exhausted(budget) => {
                 format!("it ran out of its budget of {budget} on what the guest before it handles")
@@ -248,7 +268,11 @@ mod tests {
         for end in [AttemptEnd::Broken, AttemptEnd::Unsupported] {
             assert!(is_guests_fault(end, &spent, &more, &limits));
         }
-        for end in [AttemptEnd::Answered, AttemptEnd::Busy, AttemptEnd::Exhausted(Budget::PageBytes)] {
+        for end in [
+            AttemptEnd::Answered,
+            AttemptEnd::Busy,
+            AttemptEnd::Exhausted(Budget::PageBytes),
+        ] {
             assert!(!is_guests_fault(end, &spent, &half, &limits));
         }
     }
@@ -259,7 +283,10 @@ mod tests {
         let fuel = AttemptEnd::Exhausted(Budget::Fuel);
         let world = World::Render;
         let turn = trials.acquire_retry(world, fuel).await.unwrap();
-        assert!(trials.acquire_retry(world, fuel).await.is_none(), "one at a time");
+        assert!(
+            trials.acquire_retry(world, fuel).await.is_none(),
+            "one at a time"
+        );
         trials.pause_retries(world, fuel, Duration::ZERO);
         drop(turn);
         let memory = AttemptEnd::Exhausted(Budget::Memory);

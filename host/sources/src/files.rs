@@ -21,10 +21,17 @@ pub fn decode_text(bytes: &[u8]) -> Result<&str, NotText> {
 }
 
 /// Makes a source of a text: of the type that is `wanted`, else of the one that the file's name says, else as code.
-pub fn source_from_file(file: &str, wanted: Option<ContentType>, text: &str) -> (ContentType, String) {
+pub fn source_from_file(
+    file: &str,
+    wanted: Option<ContentType>,
+    text: &str,
+) -> (ContentType, String) {
     match wanted.or_else(|| type_by_name(file)) {
         Some(content_type) => (content_type, text.to_owned()),
-        None => (ContentType::Markdown, fence_code(text, &language_by_name(file))),
+        None => (
+            ContentType::Markdown,
+            fence_code(text, &language_by_name(file)),
+        ),
     }
 }
 

@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
-use crate::control::kept_answers::{self, AnswerKey, AnswerKeeper, KeptAnswer};
+use crate::control::kept_answers::{self, AnswerKeeper, AnswerKey, KeptAnswer};
 use crate::control::{self, Control};
 use crate::http::context::Context;
 use crate::http::problem::{Code, Problem};
@@ -153,7 +153,11 @@ impl IdempotentRequest {
         if let Some(kept) = idempotency.find_answer(key.clone()).await? {
             return replay(kept, &idempotency.secret, body);
         }
-        let work = work(AnswerKeeper::for_key(key, status.as_u16(), idempotency.clock.now()));
+        let work = work(AnswerKeeper::for_key(
+            key,
+            status.as_u16(),
+            idempotency.clock.now(),
+        ));
         let made = flow.scope(work).await;
         drop(running);
         respond(status, &made?)

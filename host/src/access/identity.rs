@@ -64,7 +64,9 @@ impl Authenticator {
     async fn user(&self, tokens: &TokenVerifier, token: &str) -> Result<Option<Caller>, Problem> {
         match tokens.check(token).await {
             Ok(person) => Ok(Some(Caller::User(
-                self.workspaces.find_or_create_user(person.borrowed()).await?,
+                self.workspaces
+                    .find_or_create_user(person.borrowed())
+                    .await?,
             ))),
             Err(TokenRefusal::Invalid) => Ok(None),
             Err(TokenRefusal::Scope) => Err(tokens.insufficient_scope()),
@@ -91,7 +93,10 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match Authenticator::from_ref(state).identify(&parts.headers).await? {
+        match Authenticator::from_ref(state)
+            .identify(&parts.headers)
+            .await?
+        {
             Identity::Nobody => Ok(Self(None)),
             Identity::Known(caller) => Ok(Self(Some(caller))),
             Identity::Invalid => Err(credential_invalid()),

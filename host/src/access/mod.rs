@@ -9,7 +9,9 @@ mod operation;
 mod tokens;
 
 pub use admit::{Admission, admit};
-pub use authority::{Admin, WorkspaceChooser, Authority, Editor, MinimumRole, HasMinimumRole, Owner, Viewer};
+pub use authority::{
+    Admin, Authority, Editor, HasMinimumRole, MinimumRole, Owner, Viewer, WorkspaceChooser,
+};
 pub use completion::{ClientGone, finish_changes, run_to_completion, while_client_waits};
 pub use identity::{
     Authenticated, Authenticator, Identity, MaybeCaller, credential_invalid, credential_missing,

@@ -8,7 +8,7 @@ use quick_cache::sync::Cache;
 use crate::config::Oauth;
 use crate::content::Digest;
 use crate::http::problem::{Code, Problem};
-use crate::issuers::{AccessClaims, IssuerAddress, AddressError, Issuer, IssuerError};
+use crate::issuers::{AccessClaims, AddressError, Issuer, IssuerAddress, IssuerError};
 use crate::outbound::Outbound;
 use crate::workspaces;
 use svc_base::clock::{Clock, Timestamp};
@@ -68,7 +68,11 @@ impl TokenVerifier {
     /// When its address is none that can be asked.
     pub fn new(oauth: &Oauth, outbound: Outbound, clock: Clock) -> Result<Self, AddressError> {
         Ok(Self {
-            issuer: Issuer::new(IssuerAddress::parse(&oauth.issuer)?, outbound, clock.clone()),
+            issuer: Issuer::new(
+                IssuerAddress::parse(&oauth.issuer)?,
+                outbound,
+                clock.clone(),
+            ),
             audience: oauth.audience.clone(),
             scopes: oauth.scopes.clone(),
             clock,

@@ -9,7 +9,7 @@ use super::views::{
     BillingView, KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList,
     WorkspaceView,
 };
-use crate::access::{Admin, WorkspaceChooser, Owner, Viewer};
+use crate::access::{Admin, Owner, Viewer, WorkspaceChooser};
 use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 use crate::workspaces::{Caller, OwnershipLimits, Plan};
@@ -27,7 +27,10 @@ pub async fn me(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<Me, 
 }
 
 /// Lists the caller's own workspaces.
-pub async fn list(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<WorkspaceList, Problem> {
+pub async fn list(
+    accounts: Accounts,
+    by: WorkspaceChooser<Viewer>,
+) -> Result<WorkspaceList, Problem> {
     let all = accounts.workspaces().list_accessible(by.caller()).await?;
     Ok(WorkspaceList::new(&all, by.caller()))
 }

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::model::MACHINE_ROLE;
-use crate::workspaces::{WorkspaceChanges, KeySpec, Plan, Role, UserId};
+use crate::workspaces::{KeySpec, Plan, Role, UserId, WorkspaceChanges};
 use svc_base::ids::WorkspaceId;
 use svc_base::numbers::optional_whole_number;
 
@@ -171,7 +171,9 @@ impl CreateKey {
             .expires_in
             .is_some_and(|seconds| !(1..=MAX_EXPIRY_SECONDS).contains(&seconds))
         {
-            return Err(invalid(format!("`expires_in` must be from 1 to {MAX_EXPIRY_SECONDS}.")));
+            return Err(invalid(format!(
+                "`expires_in` must be from 1 to {MAX_EXPIRY_SECONDS}."
+            )));
         }
         Ok(KeySpec {
             role: match self.role {

@@ -14,8 +14,8 @@ use super::views::{
     KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList, WorkspaceView,
 };
 use super::{Accounts, operations};
-use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
-use crate::access::{Admin, WorkspaceChooser, Owner, Viewer};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
+use crate::access::{Admin, Owner, Viewer, WorkspaceChooser};
 use crate::http::extract::{DeclaredLength, NoQuery, Query, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
 use crate::workspaces::Caller;

@@ -6,7 +6,7 @@ use axum::extract::{FromRef, FromRequestParts, Path};
 use http::request::Parts;
 use serde::Deserialize;
 
-use crate::access::{Authenticated, Authority, MinimumRole, HasMinimumRole, Viewer};
+use crate::access::{Authenticated, Authority, HasMinimumRole, MinimumRole, Viewer};
 use crate::config::Config;
 use crate::http::extract::{self, DeclaredLength};
 use crate::http::problem::Problem;

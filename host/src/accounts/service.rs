@@ -88,17 +88,23 @@ impl Accounts {
         let mut told = Vec::new();
         let known = self.workspaces.subscriptions(workspace).await?;
         for one in known.iter().filter(|one| one.is_active()) {
-            self.billing.cancel_at_period_end(&one.id).await.map_err(cancel_problem)?;
+            self.billing
+                .cancel_at_period_end(&one.id)
+                .await
+                .map_err(cancel_problem)?;
             told.push(one.id.clone());
         }
         fault::point("workspace.told");
-        let ended = self
-            .workspaces
-            .begin_deletion_as_owner(workspace, by, told, projects::begin_deletions);
+        let ended =
+            self.workspaces
+                .begin_deletion_as_owner(workspace, by, told, projects::begin_deletions);
         ended.await?;
         fault::point("workspace.ended");
         let internal = |error: anyhow::Error| Problem::internal(&format!("{error:#}"));
-        self.envelope.make_all_unreachable().await.map_err(internal)?;
+        self.envelope
+            .make_all_unreachable()
+            .await
+            .map_err(internal)?;
         fault::point("workspace.unreachable");
         let envelope = self.envelope.clone();
         tokio::spawn(async move {

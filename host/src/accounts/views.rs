@@ -4,7 +4,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::workspaces::model::Key;
-use crate::workspaces::{Caller, Member, NewKey, Plan, Role, WorkspaceAccess, UserId, WorkspaceRef};
+use crate::workspaces::{
+    Caller, Member, NewKey, Plan, Role, UserId, WorkspaceAccess, WorkspaceRef,
+};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 

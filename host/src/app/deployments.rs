@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use prometheus_client::registry::Registry;
 
 use super::services::Infrastructure;
-use crate::content::{StoreConnector, Content, OneTimeFiles, ContentLocation};
+use crate::content::{Content, ContentLocation, OneTimeFiles, StoreConnector};
 use crate::deployments::collection::Collector;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::operators::settle_content_location;

@@ -32,13 +32,13 @@ use crate::realtime::live::Live;
 use crate::realtime::live::routes::LiveQueryState;
 use crate::realtime::routes::RoomState;
 use crate::stripe::dev::{self, DevProvider};
-use crate::stripe::{EventConsumer, WebhookReceiver, Stripe};
+use crate::stripe::{EventConsumer, Stripe, WebhookReceiver};
 use crate::telemetry::Metrics;
 use crate::visitors::{Visitors, end_disallowed_sessions};
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
-use svc_sandbox::{StartupCode, Sandbox, SandboxConfig};
+use svc_sandbox::{Sandbox, SandboxConfig, StartupCode};
 
 /// Ground that services stand on.
 pub(super) struct Infrastructure {
@@ -148,13 +148,18 @@ impl Infrastructure {
     }
 
     fn projects(&self, workspaces: &Workspaces) -> Projects {
-        Projects::new(self.infra.clone(), workspaces.clone(), end_disallowed_sessions)
+        Projects::new(
+            self.infra.clone(),
+            workspaces.clone(),
+            end_disallowed_sessions,
+        )
     }
 
     fn authenticator(&self, workspaces: &Workspaces) -> anyhow::Result<Authenticator> {
         let oauth = self.infra.config.oauth.as_ref();
-        let tokens =
-            oauth.map(|oauth| TokenVerifier::new(oauth, self.outbound.clone(), self.infra.clock.clone()));
+        let tokens = oauth.map(|oauth| {
+            TokenVerifier::new(oauth, self.outbound.clone(), self.infra.clock.clone())
+        });
         let tokens = tokens.transpose().context("in oauth.issuer")?;
         Ok(Authenticator::new(workspaces.clone(), tokens))
     }
@@ -197,7 +202,8 @@ impl Infrastructure {
             provider,
         ));
         // Everybody whom events of the payment provider may concern.
-        let consumers: Vec<Arc<dyn EventConsumer>> = vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
+        let consumers: Vec<Arc<dyn EventConsumer>> =
+            vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
         let webhooks = stripe
             .map(|settings| WebhookReceiver::new(self.infra.clone(), settings, consumers))
             .map(Arc::new);

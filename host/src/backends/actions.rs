@@ -6,7 +6,9 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::model::{Action, ActionRow, MAX_BATCH, BackendError, BadAction, MAX_NOTE_CHARS, NewAction};
+use super::model::{
+    Action, ActionRow, BackendError, BadAction, MAX_BATCH, MAX_NOTE_CHARS, NewAction,
+};
 use super::service::Backends;
 use super::verdicts::Verdicts;
 use super::{store, verdicts};
@@ -22,7 +24,7 @@ use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
 use svc_base::names::is_action_name;
 use svc_database::{Databases, RunError};
-use svc_sandbox::{Purpose, MAX_STATEMENT_BYTES, Statement};
+use svc_sandbox::{MAX_STATEMENT_BYTES, Purpose, Statement};
 
 /// Of how many backends the actions are kept in memory, about.
 const MAX_CACHED_BACKENDS: usize = 1024;
@@ -52,7 +54,12 @@ pub(super) type ActionCache = Cache<BackendId, Arc<Actions>, TextWeighter>;
 
 /// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
 pub(super) fn action_cache() -> ActionCache {
-    memory_cache::weighted_cache(MAX_CACHED_BACKENDS, MAX_CACHE_BYTES, CACHE_SHARDS, TextWeighter)
+    memory_cache::weighted_cache(
+        MAX_CACHED_BACKENDS,
+        MAX_CACHE_BYTES,
+        CACHE_SHARDS,
+        TextWeighter,
+    )
 }
 
 /// Definitions of actions.
@@ -181,7 +188,9 @@ impl Definitions {
         }
         let note = new.note.as_deref().map_or(0, |note| note.chars().count());
         if note > MAX_NOTE_CHARS {
-            return invalid(format!("`note` has {note} characters; {MAX_NOTE_CHARS} is the most."));
+            return invalid(format!(
+                "`note` has {note} characters; {MAX_NOTE_CHARS} is the most."
+            ));
         }
         let (verdict, gate) = self.verdicts.statement(&new.sql, Purpose::Action).await?;
         self.prepare(id, &new.sql, &verdict).await?;

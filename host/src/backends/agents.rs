@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::actions::Definitions;
-use super::model::{Action, BackendError, BackendDetail, requires_identity};
+use super::model::{Action, BackendDetail, BackendError, requires_identity};
 use super::service::Backends;
 use super::store;
 use crate::control;

@@ -3,7 +3,7 @@
 use super::store;
 use crate::control::Control;
 use svc_base::ids::BackendId;
-use svc_database::{IntegrityReport, DatabaseFiles, check_integrity};
+use svc_database::{DatabaseFiles, IntegrityReport, check_integrity};
 
 /// Findings of a check of the backends.
 #[derive(Clone, Debug, Default)]

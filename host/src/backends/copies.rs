@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use super::store;
 use crate::control::{Control, Snapshot};
 use svc_base::ids::BackendId;
-use svc_database::{DatabaseFiles, BackupSource};
+use svc_database::{BackupSource, DatabaseFiles};
 
 /// The databases to copy. Its functions block.
 #[derive(Debug)]

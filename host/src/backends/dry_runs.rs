@@ -7,7 +7,7 @@ use super::store;
 use crate::access::while_client_waits;
 use crate::control::{self, Control};
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{MigrationOutcome, DryRunOutcome, DryRunInput, DryRunStatement};
+use svc_database::{DryRunInput, DryRunOutcome, DryRunStatement, MigrationOutcome};
 
 impl Migrations {
     /// Tries a migration of a project's backend.
@@ -62,7 +62,9 @@ impl Definitions {
         let mut taken = taken.await?;
         for row in rows {
             let known = actions.iter().position(|action| action.name == row.name);
-            if let ActionChange::Version(_) = ActionChange::compare(&row, known.map(|at| &actions[at])) {
+            if let ActionChange::Version(_) =
+                ActionChange::compare(&row, known.map(|at| &actions[at]))
+            {
                 status = MigrationStatus::Applied;
                 taken += store::action_bytes(&row);
             }
@@ -79,12 +81,18 @@ impl Definitions {
             statements: actions.iter().map(trial_statement).collect(),
         };
         let outcome = self.databases.dry_run(id, trial).await;
-        Ok(to_dry_run(status, outcome.map_err(|failure| failure.error)?))
+        Ok(to_dry_run(
+            status,
+            outcome.map_err(|failure| failure.error)?,
+        ))
     }
 }
 
 /// Returns the newest version of every action.
-async fn current_actions(control: &Control, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
+async fn current_actions(
+    control: &Control,
+    id: BackendId,
+) -> Result<Vec<ActionRow>, control::Error> {
     control.read(move |c| store::actions(c, &id)).await
 }
 

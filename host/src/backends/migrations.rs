@@ -16,7 +16,7 @@ use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{Databases, MigrationOutcome, RunError, Script, ScriptError};
-use svc_sandbox::{Purpose, MAX_SCRIPT_BYTES};
+use svc_sandbox::{MAX_SCRIPT_BYTES, Purpose};
 
 /// Turns of migrations, one a backend.
 pub(super) type MigrationLocks = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
@@ -113,10 +113,13 @@ impl Migrations {
         self.check_definitions(id, &script, note.as_deref()).await?;
         self.backends.check_disk()?;
         let migrated = self.databases.migrate(id, script.clone()).await;
-        let (status, marker, warnings) = match migrated.map_err(|error| script_error(&script, error))? {
-            MigrationOutcome::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
-            MigrationOutcome::AlreadyApplied(marker) => (MigrationStatus::Healed, marker, Vec::new()),
-        };
+        let (status, marker, warnings) =
+            match migrated.map_err(|error| script_error(&script, error))? {
+                MigrationOutcome::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
+                MigrationOutcome::AlreadyApplied(marker) => {
+                    (MigrationStatus::Healed, marker, Vec::new())
+                }
+            };
         let entry = LedgerEntry {
             version: marker.version,
             checksum: marker.checksum.clone(),
@@ -179,7 +182,13 @@ impl Migrations {
                     return Ok(false);
                 }
                 store::append(tx, &id, &entry)?;
-                projects::record_audit(tx, &project, AuditAction::BackendMigrate, &id, entry.applied_at)?;
+                projects::record_audit(
+                    tx,
+                    &project,
+                    AuditAction::BackendMigrate,
+                    &id,
+                    entry.applied_at,
+                )?;
                 Ok(true)
             })
             .await;
@@ -207,8 +216,18 @@ pub(super) fn script_error(script: &Script, failure: ScriptError) -> BackendErro
 }
 
 /// Where nothing else is known, the statement begins the place.
-fn script_refused(script: &Script, number: usize, offset: Option<usize>, reason: String) -> BackendError {
+fn script_refused(
+    script: &Script,
+    number: usize,
+    offset: Option<usize>,
+    reason: String,
+) -> BackendError {
     let start = script.statements.get(number).map_or(0, |range| range.start);
     let offset = start + offset.unwrap_or(0);
-    BackendError::ScriptRefused(verdicts::to_refusal(&script.sql, number, Some(offset), reason))
+    BackendError::ScriptRefused(verdicts::to_refusal(
+        &script.sql,
+        number,
+        Some(offset),
+        reason,
+    ))
 }

@@ -10,7 +10,6 @@ mod drift;
 mod dry_runs;
 pub mod export;
 pub mod history;
-pub mod stored_sql;
 mod migrations;
 mod mirror;
 pub mod model;
@@ -25,6 +24,7 @@ pub mod routes;
 pub mod scope;
 mod service;
 mod store;
+pub mod stored_sql;
 mod verdicts;
 pub mod views;
 

@@ -11,7 +11,7 @@ use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Inventory, StatementTiming, RunError, Schema, SchemaWarning};
+use svc_database::{Inventory, RunError, Schema, SchemaWarning, StatementTiming};
 use svc_sandbox::{GateFailure, Refusal, Statement, StatementKind};
 
 /// The bind that is a signed-in visitor's id.

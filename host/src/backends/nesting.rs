@@ -177,7 +177,10 @@ mod tests {
         let mut nested = views(&[("v", &[("w", 3)]), ("w", &[("t", 1)])]);
         assert!(is_within_limits(&nested, "v"));
         nested.get_mut("w").unwrap().parts = MAX_PARTS / 3;
-        assert!(!is_within_limits(&nested, "v"), "3 times a third, and a little");
+        assert!(
+            !is_within_limits(&nested, "v"),
+            "3 times a third, and a little"
+        );
         assert!(is_within_limits(&nested, "w"));
     }
 

@@ -11,7 +11,7 @@ use super::requests::{CreateBackend, DefineActions, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{BackendView, Defined, Updated};
 use super::{Backends, Definitions, Migrations, operations};
-use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::http::extract::{NoQuery, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;

@@ -6,7 +6,7 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
 use super::{Backend, BackendError, Backends};
-use crate::access::{MinimumRole, HasMinimumRole};
+use crate::access::{HasMinimumRole, MinimumRole};
 use crate::config::Config;
 use crate::http::problem::Problem;
 use crate::projects::Projects;

@@ -6,15 +6,15 @@ use quick_cache::sync::Cache;
 
 use super::actions::{self, ActionCache};
 use super::drift;
-use super::model::{Backend, BackendError, BackendDetail, LedgerEntry};
+use super::model::{Backend, BackendDetail, BackendError, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
 use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Control, Tx};
 use crate::deployments::frontends;
 use crate::deployments::publication::{Capacity, PublishError};
@@ -118,7 +118,8 @@ impl Backends {
             note: None,
             applied_at: backend.created_at,
         };
-        self.databases.set_workspaces([(backend.id, project.workspace.id)]);
+        self.databases
+            .set_workspaces([(backend.id, project.workspace.id)]);
         let made = self.databases.create(backend.id, script.clone()).await;
         let inventory = made.map_err(|error| super::migrations::script_error(&script, error))?;
         let id = backend.id;
@@ -171,7 +172,13 @@ impl Backends {
                     store::append(tx, &backend.id, entry)?;
                 }
                 frontends::bind_backend(tx, &backend.project, &backend.id)?;
-                projects::record_audit(tx, &backend.project, AuditAction::BackendCreate, &backend.id, now)?;
+                projects::record_audit(
+                    tx,
+                    &backend.project,
+                    AuditAction::BackendCreate,
+                    &backend.id,
+                    now,
+                )?;
                 keep.store(tx, &detail)?;
                 Ok(detail)
             })
@@ -211,7 +218,10 @@ impl Backends {
     ///
     /// # Errors
     /// `NotFound`.
-    pub(super) async fn require_backend(&self, project: ProjectId) -> Result<Backend, BackendError> {
+    pub(super) async fn require_backend(
+        &self,
+        project: ProjectId,
+    ) -> Result<Backend, BackendError> {
         self.of_project(project)
             .await?
             .ok_or(BackendError::NotFound)
@@ -260,7 +270,10 @@ impl Backends {
     }
 
     /// Has `count` say who is in the rooms of a backend.
-    pub fn set_occupancy_counter(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
+    pub fn set_occupancy_counter(
+        &self,
+        count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static,
+    ) {
         self.occupancy.set(count);
     }
 

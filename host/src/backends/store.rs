@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{ActionRow, Backend, BackendError, LedgerEntry};
-use crate::config::{Config, CapUsage, CapHolder};
+use crate::config::{CapHolder, CapUsage, Config};
 use crate::control::{Change, Columns, Error, Tx};
 use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};

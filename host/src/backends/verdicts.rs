@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 
 use super::model::BackendError;
 use svc_database::StatementTiming;
-use svc_sandbox::{GuestDigest, SqlPosition, Purpose, Refusal, Sandbox, Statement};
+use svc_sandbox::{GuestDigest, Purpose, Refusal, Sandbox, SqlPosition, Statement};
 
 /// How many queries are remembered, about.
 const MAX_CACHED_QUERIES: usize = 512;
@@ -121,7 +121,12 @@ impl Verdicts {
 }
 
 /// Phrases an error of SQLite as a refusal of the gate.
-pub(super) fn to_refusal(sql: &str, number: usize, offset: Option<usize>, reason: String) -> Refusal {
+pub(super) fn to_refusal(
+    sql: &str,
+    number: usize,
+    offset: Option<usize>,
+    reason: String,
+) -> Refusal {
     Refusal {
         reason,
         statement: u32::try_from(number + 1).unwrap_or(u32::MAX),

@@ -4,7 +4,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::changes::SchemaDifference;
-use super::model::{ActionRow, BackendDetail, DryRun, LedgerEntry, MigrationResult, MigrationStatus};
+use super::model::{
+    ActionRow, BackendDetail, DryRun, LedgerEntry, MigrationResult, MigrationStatus,
+};
 use super::model::{params, requires_identity};
 use crate::config::Config;
 use svc_base::clock::Timestamp;

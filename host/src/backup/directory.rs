@@ -80,7 +80,8 @@ impl BackupDirectory {
     pub(super) fn open_for_writing(path: &Path) -> anyhow::Result<Self> {
         create_private_dir(path).with_context(|| format!("making {}", path.display()))?;
         let path = path.canonicalize()?;
-        let dir = disk::open_directory(&path).with_context(|| format!("opening {}", path.display()))?;
+        let dir =
+            disk::open_directory(&path).with_context(|| format!("opening {}", path.display()))?;
         let empty = dir.entries()?.next().is_none();
         if !empty && !dir.is_file(MANIFEST) && !dir.is_file(LOCK) {
             bail!(
@@ -193,12 +194,16 @@ impl BackupDirectory {
 
     /// The objects.
     pub(super) fn content(&self) -> io::Result<ObjectDirectory> {
-        Ok(ObjectDirectory::new(disk::ensure_subdirectory(&self.dir, CONTENT)?))
+        Ok(ObjectDirectory::new(disk::ensure_subdirectory(
+            &self.dir, CONTENT,
+        )?))
     }
 
     /// The guests.
     pub(super) fn guests(&self) -> io::Result<ObjectDirectory> {
-        Ok(ObjectDirectory::new(disk::ensure_subdirectory(&self.dir, GUESTS)?))
+        Ok(ObjectDirectory::new(disk::ensure_subdirectory(
+            &self.dir, GUESTS,
+        )?))
     }
 
     /// Makes a state the complete backup: before this the last one is, and after it this one.
@@ -215,7 +220,11 @@ impl BackupDirectory {
     ///
     /// # Errors
     /// The disk's; the next backup goes on, and this one is complete without it.
-    pub(super) fn remove_unneeded(&self, manifest: &Manifest, content: &BTreeSet<Digest>) -> io::Result<()> {
+    pub(super) fn remove_unneeded(
+        &self,
+        manifest: &Manifest,
+        content: &BTreeSet<Digest>,
+    ) -> io::Result<()> {
         self.remove_states(Some(&manifest.state))?;
         fault::point("backup.tidying");
         self.content()?.retain_only(content)?;
@@ -244,10 +253,14 @@ mod tests {
             "link/backup",
             "data/../data/c",
         ] {
-            let refused = check_not_nested(&at(inside), &data).unwrap_err().to_string();
+            let refused = check_not_nested(&at(inside), &data)
+                .unwrap_err()
+                .to_string();
             assert!(refused.contains("inside the data directory"), "{refused}");
         }
-        let refused = check_not_nested(root.path(), &data).unwrap_err().to_string();
+        let refused = check_not_nested(root.path(), &data)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("of its own"), "{refused}");
     }
 
@@ -256,15 +269,21 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (ours, other) = (root.path().join("ours"), root.path().join("other"));
         let first = BackupDirectory::open_for_writing(&ours).unwrap();
-        let second = BackupDirectory::open_for_writing(&ours).unwrap_err().to_string();
+        let second = BackupDirectory::open_for_writing(&ours)
+            .unwrap_err()
+            .to_string();
         assert!(second.contains("another backup"), "{second}");
         drop(first);
         BackupDirectory::open_for_writing(&ours).unwrap();
-        let unread = BackupDirectory::open_for_reading(&ours).unwrap_err().to_string();
+        let unread = BackupDirectory::open_for_reading(&ours)
+            .unwrap_err()
+            .to_string();
         assert!(unread.contains("no complete one"), "{unread}");
         std::fs::create_dir(&other).unwrap();
         std::fs::write(other.join("holiday.jpg"), b"").unwrap();
-        let refused = BackupDirectory::open_for_writing(&other).unwrap_err().to_string();
+        let refused = BackupDirectory::open_for_writing(&other)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("no backup"), "{refused}");
         std::fs::write(ours.join(MANIFEST), br#"{"format":2}"#).unwrap();
         assert!(BackupDirectory::open_for_writing(&ours).is_err());

@@ -40,7 +40,12 @@ pub fn read(data: &Path) -> io::Result<LastBackup> {
 }
 
 /// Writes down what became of a backup.
-pub fn record(data: &Path, place: &Path, made: Option<&BackupOutcome>, now: Timestamp) -> io::Result<()> {
+pub fn record(
+    data: &Path,
+    place: &Path,
+    made: Option<&BackupOutcome>,
+    now: Timestamp,
+) -> io::Result<()> {
     let last = match made.filter(|made| made.complete) {
         Some(made) => LastBackup {
             complete: Some(CompleteBackup {

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use super::directory::{BackupDirectory, check_not_nested};
 use super::manifest::{Entry, FORMAT, Manifest};
 use super::objects::{ObjectCopy, ObjectSource};
-use super::outcome::{CopyStats, BackupOutcome};
-use super::directory::{BackupDirectory, check_not_nested};
-use super::{Stage, ProgressFn, millis};
+use super::outcome::{BackupOutcome, CopyStats};
+use super::{ProgressFn, Stage, millis};
 use crate::backends::copies::DatabaseSources;
 use crate::check::{Findings, InstallationStores};
-use crate::content::{Content, Digest, ContentLock, ContentLocation, ObjectDirectory};
+use crate::content::{Content, ContentLocation, ContentLock, Digest, ObjectDirectory};
 use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
@@ -106,7 +106,9 @@ async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSo
             let directory = stored.require_directory()?;
             // An installation that never served has none.
             std::fs::create_dir_all(&directory)?;
-            Ok(ObjectSource::Directory(ObjectDirectory::new(disk::open_directory(&directory)?)))
+            Ok(ObjectSource::Directory(ObjectDirectory::new(
+                disk::open_directory(&directory)?,
+            )))
         }
     }
 }
@@ -213,7 +215,11 @@ fn copy_databases(
 }
 
 /// Copies installed guests, each in its folder; answers what they are called.
-fn copy_guests(from: &Path, to: &mut ObjectDirectory, copied: &mut CopyStats) -> anyhow::Result<Vec<Entry>> {
+fn copy_guests(
+    from: &Path,
+    to: &mut ObjectDirectory,
+    copied: &mut CopyStats,
+) -> anyhow::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let dir = match disk::open_directory(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(entries),

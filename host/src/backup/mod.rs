@@ -5,12 +5,12 @@
 //! the copy is what a power cut at that moment would have left, which a start repairs. Content never changes, so it is
 //! copied afterwards, while a hold keeps the collector from it.
 
+mod directory;
 pub mod last;
 mod make;
 mod manifest;
 mod objects;
 mod outcome;
-mod directory;
 mod restore;
 mod switch;
 mod verify;
@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use make::make;
-pub use outcome::{CopyStats, BackupOutcome};
 pub use directory::is_backup;
+pub use make::make;
+pub use outcome::{BackupOutcome, CopyStats};
 pub use restore::{RestoreOutcome, restore};
 pub use switch::finish_interrupted;
 pub use verify::verify;

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use super::outcome::CopyStats;
-use super::{Stage, ProgressFn};
-use crate::content::{self, Content, Digest, PutError, ObjectDirectory};
+use super::{ProgressFn, Stage};
+use crate::content::{self, Content, Digest, ObjectDirectory, PutError};
 use svc_base::fault;
 
 /// Where objects are copied from.

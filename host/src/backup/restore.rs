@@ -7,14 +7,14 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 use serde::Serialize;
 
+use super::directory::{BackupDirectory, check_not_nested};
 use super::make::{BACKENDS, CONTENT, CONTROL, check};
 use super::manifest::{Entry, Manifest};
 use super::objects::{ObjectCopy, ObjectSource};
 use super::outcome::CopyStats;
-use super::directory::{BackupDirectory, check_not_nested};
-use super::{Stage, ProgressFn, millis, switch};
+use super::{ProgressFn, Stage, millis, switch};
 use crate::check::InstallationStores;
-use crate::content::{Content, Digest, ContentLock, ObjectDirectory};
+use crate::content::{Content, ContentLock, Digest, ObjectDirectory};
 use crate::control::{self, Control, counters};
 use crate::data_dir::NewDirectoryGuard;
 use crate::data_lock::DataLock;
@@ -76,7 +76,14 @@ pub async fn restore(
     let dir = disk::open_directory(data)?;
     let new = switch::create_new_state(&dir)?;
     fault::point("restore.begun");
-    let mut done = prepare(&place, &manifest, &data.join(switch::NEW_STATE), &new, watch).await;
+    let mut done = prepare(
+        &place,
+        &manifest,
+        &data.join(switch::NEW_STATE),
+        &new,
+        watch,
+    )
+    .await;
     if let Ok(restored) = &mut done
         && restored.errors.is_empty()
     {

@@ -105,7 +105,9 @@ fn free_name(data: &Dir, now: Timestamp) -> String {
     let name = format!("before-restore-{now}").replace(':', "-");
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
-    names.find(|name| !disk::has_entry(data, name)).unwrap_or(name)
+    names
+        .find(|name| !disk::has_entry(data, name))
+        .unwrap_or(name)
 }
 
 fn finish(data: &Dir) -> anyhow::Result<()> {

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use super::directory::{BackupDirectory, LAYOUT};
 use super::make::{BACKENDS, CONTROL};
 use super::manifest::{Entry, Manifest};
-use super::directory::{BackupDirectory, LAYOUT};
 use crate::check::{Findings, InstallationStores};
 use crate::content::{Content, Digest};
 use crate::control::{self, Control, counters};
@@ -37,7 +37,9 @@ pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
     let mut found = stores.check().await?;
     found.errors.extend(damaged);
     // Where a copy of it lies is not ours to decide.
-    found.notes.extend(permissions::describe_exposure(&place.path, &LAYOUT)?);
+    found
+        .notes
+        .extend(permissions::describe_exposure(&place.path, &LAYOUT)?);
     Ok(found)
 }
 

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use super::OperatorArgs;
 use super::actor::actor;
 use super::progress::Progress;
-use crate::backup::{self, CopyStats, BackupOutcome, last};
+use crate::backup::{self, BackupOutcome, CopyStats, last};
 use crate::control::Control;
 use crate::operators::{self, MakeBackup, Operation, ProgressSink};
 use svc_base::clock::Clock;
@@ -30,7 +30,8 @@ impl Backup {
         let directory = std::path::absolute(&self.dir)?;
         let progress = Arc::new(Progress::new());
         let shown = Arc::clone(&progress);
-        let watch = ProgressSink::new(move |step| shown.show_stage(step.stage, step.done, step.all));
+        let watch =
+            ProgressSink::new(move |step| shown.show_stage(step.stage, step.done, step.all));
         let wanted = Operation::Backup(MakeBackup {
             directory: directory.clone(),
         });
@@ -49,7 +50,11 @@ impl Backup {
 }
 
 /// Makes a backup where no server does.
-async fn back_up_offline(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<BackupOutcome> {
+async fn back_up_offline(
+    data: &Path,
+    directory: &Path,
+    progress: &Progress,
+) -> anyhow::Result<BackupOutcome> {
     super::raise_file_limit();
     let clock = Clock::system();
     let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;

@@ -8,7 +8,7 @@ use super::OperatorArgs;
 use super::actor::actor;
 use crate::backup;
 use crate::check::{Findings, InstallationStores};
-use crate::content::{Content, OneTimeFiles, ContentLocation};
+use crate::content::{Content, ContentLocation, OneTimeFiles};
 use crate::data_dir;
 use crate::operators::{self, CheckAll, Operation, ProgressSink};
 use crate::permissions;
@@ -35,7 +35,9 @@ impl Check {
         let data = self.args.installation()?;
         let wanted = Operation::Check(CheckAll {});
         let mut found: Findings =
-            match operators::run_on_server(&data, &wanted, &actor(), &ProgressSink::default()).await? {
+            match operators::run_on_server(&data, &wanted, &actor(), &ProgressSink::default())
+                .await?
+            {
                 Some(answer) => serde_json::from_str(&answer.document)?,
                 None => self.check_offline(&data).await?,
             };

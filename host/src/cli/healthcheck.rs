@@ -70,7 +70,10 @@ fn reachable_address(address: SocketAddr) -> SocketAddr {
 }
 
 /// Asks whether everything is served; returns the status and the text.
-async fn request_readiness(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, String)> {
+async fn request_readiness(
+    said: &StatusFile,
+    address: SocketAddr,
+) -> anyhow::Result<(u16, String)> {
     // Over TLS the server is called by its name, as it has a certificate for that alone.
     let (scheme, host) = match said.tls {
         true => ("https", Url::parse(&said.base_url)?),
@@ -108,7 +111,10 @@ mod tests {
             ("[::]:80", "[::1]:80"),
             ("10.0.0.1:80", "10.0.0.1:80"),
         ] {
-            assert_eq!(reachable_address(listens.parse().unwrap()), asked.parse().unwrap());
+            assert_eq!(
+                reachable_address(listens.parse().unwrap()),
+                asked.parse().unwrap()
+            );
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::client;
 use crate::config::Settings;
 use crate::control::Control;
 use crate::data_dir;
-use crate::data_lock::{DataLock, create_private_dir, check_not_restoring};
+use crate::data_lock::{DataLock, check_not_restoring, create_private_dir};
 use crate::operators::{self, Answer, Operation, OperatorArgs};
 use crate::permissions;
 use crate::terminal;

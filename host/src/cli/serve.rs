@@ -55,7 +55,10 @@ impl Serve {
 }
 
 /// Settings from flags and environment, then from the file that was named.
-pub(super) fn merge_settings_file(settings: Settings, file: Option<PathBuf>) -> anyhow::Result<Settings> {
+pub(super) fn merge_settings_file(
+    settings: Settings,
+    file: Option<PathBuf>,
+) -> anyhow::Result<Settings> {
     match file {
         Some(path) => Ok(settings.or(Settings::from_file(&path)?)),
         None => Ok(settings),

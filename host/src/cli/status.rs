@@ -12,9 +12,9 @@ use crate::content::ContentLocation;
 use crate::guests::status::{is_server_running, read_status_file};
 use crate::log::LoggedError;
 use crate::operators::{Operation, ShowCounts};
-use crate::overview::status_file::{self, StatusFile};
 use crate::overview::sizes::{self, Sizes};
-use crate::overview::{self, Counts, CapUse};
+use crate::overview::status_file::{self, StatusFile};
+use crate::overview::{self, CapUse, Counts};
 use svc_base::clock::Timestamp;
 
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,10 @@ struct GuestInfo {
 
 impl Status {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let counts = self.args.run_operation(Operation::Counts(ShowCounts)).await?;
+        let counts = self
+            .args
+            .run_operation(Operation::Counts(ShowCounts))
+            .await?;
         let counts: Counts = serde_json::from_str(&counts.document)?;
         let data = self.args.data();
         let said = status_file::read(&data)?;

@@ -164,7 +164,10 @@ mod tests {
                 "https://a.example/r/b/.well-known/openid-configuration",
             ),
         ] {
-            assert_eq!(IssuerAddress::parse(issuer).unwrap().discovery_url(), expected);
+            assert_eq!(
+                IssuerAddress::parse(issuer).unwrap().discovery_url(),
+                expected
+            );
         }
     }
 }

@@ -174,7 +174,11 @@ mod tests {
             (CapHolder::Client, held(9, 9, 9), None),
             (CapHolder::Client, held(10, 10, 10), Some(CapPart::Client)),
             (CapHolder::Client, held(80, 80, 0), Some(CapPart::Strangers)),
-            (CapHolder::NewOwner, held(80, 80, 0), Some(CapPart::Strangers)),
+            (
+                CapHolder::NewOwner,
+                held(80, 80, 0),
+                Some(CapPart::Strangers),
+            ),
             (CapHolder::Owner, held(80, 80, 0), None),
             (CapHolder::Owner, held(50, 0, 50), Some(CapPart::Owner)),
             (CapHolder::Owner, held(100, 80, 0), Some(CapPart::Whole)),

@@ -226,7 +226,10 @@ impl Settings {
                 "acme.contact must be an e-mail address such as tls@example.com: {text:?}"
             )),
         });
-        let operator = self.contact.as_deref().and_then(|text| parse_contact(text).ok());
+        let operator = self
+            .contact
+            .as_deref()
+            .and_then(|text| parse_contact(text).ok());
         let operator = operator.filter(|uri| uri.starts_with("mailto:"));
         acme.contact = own.transpose()?.or(operator);
         Ok(Certificates::Acme(acme))

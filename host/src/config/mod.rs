@@ -9,37 +9,37 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use address::is_loopback;
-pub use address::{IssuerAddress, AddressError};
-pub use caps::{Cap, CapReached, CapUsage, CapHolder, CapPart};
+pub use address::{AddressError, IssuerAddress};
+pub use caps::{Cap, CapHolder, CapPart, CapReached, CapUsage};
+pub use display::LogFormat;
+use display::masked;
 pub use edge::Edge;
 pub use https::{Acme, Certificates};
 pub use limits::Limits;
 pub use oauth::Oauth;
-pub use providers::{Provider, ProviderKind};
-pub use s3::S3;
-pub use placeholders::{format_duration, format_limit};
-pub use display::LogFormat;
-use display::masked;
-pub use stripe::{Secrets as WebhookSecrets, Stripe};
 pub use origins::authority;
 use origins::{host, origin};
+pub use placeholders::{format_duration, format_limit};
+pub use providers::{Provider, ProviderKind};
+pub use s3::S3;
+pub use stripe::{Secrets as WebhookSecrets, Stripe};
 
 mod address;
 mod cache;
 mod caps;
 mod contact;
 mod content;
+mod display;
 mod edge;
 mod https;
 mod limits;
 mod listen;
 mod oauth;
+mod origins;
+mod placeholders;
 mod providers;
 mod s3;
-mod placeholders;
-mod display;
 mod stripe;
-mod origins;
 
 /// Settings as an operator wrote them, in whichever place; `None` where nothing was written.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
@@ -265,7 +265,10 @@ impl Settings {
             None if base.host_str() == Some("localhost") => Some(authority(&base)),
             None => None,
         };
-        let content_url = self.content_url.map(content::check_content_url).transpose()?;
+        let content_url = self
+            .content_url
+            .map(content::check_content_url)
+            .transpose()?;
         let s3 = S3::from_settings(content_url.as_ref(), self.s3)?;
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
         let mut providers = providers::checked(self.providers)?;
@@ -284,7 +287,11 @@ impl Settings {
                 .landing_host
                 .map(|name| host("landing_host", &name))
                 .transpose()?,
-            contact: self.contact.as_deref().map(contact::parse_contact).transpose()?,
+            contact: self
+                .contact
+                .as_deref()
+                .map(contact::parse_contact)
+                .transpose()?,
             guests,
             cache,
             trusted_proxies: self.trusted_proxies,

@@ -21,7 +21,10 @@ impl Limits {
         for (name, value) in limits {
             let mark = format!("{{{{{name}}}}}");
             if said.contains(&mark) {
-                said = said.replace(&mark, &format_limit(&name, value.as_u64().unwrap_or_default()));
+                said = said.replace(
+                    &mark,
+                    &format_limit(&name, value.as_u64().unwrap_or_default()),
+                );
             }
         }
         said

@@ -75,14 +75,20 @@ impl S3 {
         clippy::disallowed_methods,
         reason = "secrets of tables come from the environment"
     )]
-    pub(super) fn from_settings(content: Option<&Url>, file: Option<Self>) -> anyhow::Result<Option<Self>> {
+    pub(super) fn from_settings(
+        content: Option<&Url>,
+        file: Option<Self>,
+    ) -> anyhow::Result<Option<Self>> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let bucket = content.filter(|url| url.scheme() == "s3");
         let access = bucket.map(|_| file.unwrap_or_default().with_environment(variable));
         access.transpose()
     }
 
-    fn with_environment(mut self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
+    fn with_environment(
+        mut self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<Self> {
         let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
         if let Some(url) = first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]) {
             let Ok(url) = url.parse() else {
@@ -298,7 +304,11 @@ mod tests {
         }
         let rest = [("AWS_SESSION_TOKEN", "of another key")];
         let of_file = read(key, &rest).unwrap();
-        assert!(of_file.client_options().all(|(name, _)| name != "aws_session_token"));
+        assert!(
+            of_file
+                .client_options()
+                .all(|(name, _)| name != "aws_session_token")
+        );
         let allowed = [("AWS_ALLOW_HTTP", "true")];
         assert!(read("endpoint = 'http://minio:9000'", &allowed).is_ok());
         assert!(read("endpoint = 'http://localhost:9000'", &[]).is_ok());

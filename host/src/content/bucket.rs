@@ -37,7 +37,11 @@ pub(super) type Bucket = PrefixStore<object_store::aws::AmazonS3>;
 ///
 /// # Errors
 /// Settings that name no store.
-pub(super) fn open(url: &Url, access: &S3, connector: &StoreConnector) -> anyhow::Result<[Bucket; 2]> {
+pub(super) fn open(
+    url: &Url,
+    access: &S3,
+    connector: &StoreConnector,
+) -> anyhow::Result<[Bucket; 2]> {
     Ok([
         open_with_retries(url, access, connector, RETRIES)?,
         open_with_retries(url, access, connector, 0)?,

@@ -126,7 +126,9 @@ impl ContentLocation {
             claimed.map(|()| Content::remote(Arc::new(store), Arc::new(deleting)))
         } else {
             let (store, below) = parse_url(url)?;
-            Ok(Content::from_store(Arc::new(PrefixStore::new(store, below))))
+            Ok(Content::from_store(Arc::new(PrefixStore::new(
+                store, below,
+            ))))
         };
         opened.with_context(|| format!("content_url: opening what is {self}"))
     }

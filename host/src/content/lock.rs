@@ -45,7 +45,10 @@ mod tests {
     #[test]
     fn what_is_kept_is_not_taken() {
         let data = tempfile::tempdir().unwrap();
-        let backups = [ContentLock::shared(data.path()), ContentLock::shared(data.path())];
+        let backups = [
+            ContentLock::shared(data.path()),
+            ContentLock::shared(data.path()),
+        ];
         assert!(backups.iter().all(|kept| matches!(kept, Ok(Some(_)))));
         assert!(ContentLock::exclusive(data.path()).unwrap().is_none());
         drop(backups);

@@ -200,7 +200,10 @@ mod tests {
             assert_eq!(error_summary(body.as_bytes()), said);
         }
         let long = format!("<Code>Slow</Code><Message>{}</Message>", "é".repeat(300));
-        assert_eq!(error_summary(long.as_bytes()).chars().count(), MAX_ERROR_CHARS);
+        assert_eq!(
+            error_summary(long.as_bytes()).chars().count(),
+            MAX_ERROR_CHARS
+        );
         assert_eq!(error_summary(b"<Code>\xff\x00</Code>"), "\u{fffd}");
     }
 }

@@ -12,11 +12,11 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
 use super::claim::{Claim, OWNER_FILE};
-use super::shared_objects::SharedObjects;
 use super::local::{LocalDirectory, MARKER};
-use super::pins::{Pin, Pins};
-use super::store_health::{StoreHealth, may_have_succeeded};
 use super::object_locks::ObjectLocks;
+use super::pins::{Pin, Pins};
+use super::shared_objects::SharedObjects;
+use super::store_health::{StoreHealth, may_have_succeeded};
 use super::{Digest, Error};
 
 /// From this many bytes on the digest of what was read occupies a thread of its own.
@@ -98,7 +98,11 @@ impl Content {
         }))
     }
 
-    fn from_parts(store: Arc<dyn ObjectStore>, local: Option<LocalDirectory>, claim: Option<Claim>) -> Self {
+    fn from_parts(
+        store: Arc<dyn ObjectStore>,
+        local: Option<LocalDirectory>,
+        claim: Option<Claim>,
+    ) -> Self {
         Self(Arc::new(Inner::new(store, local, claim, None)))
     }
 
@@ -232,7 +236,10 @@ impl Content {
         if pinned() || referenced.await? || pinned() {
             return Ok(false);
         }
-        match self.ask(self.0.deleting.delete(&object_path(digest))).await? {
+        match self
+            .ask(self.0.deleting.delete(&object_path(digest)))
+            .await?
+        {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(true),
             Err(error) => {
                 if may_have_succeeded(&error) {
@@ -295,7 +302,10 @@ impl Content {
     /// # Errors
     /// The disk's.
     pub fn free_bytes(&self) -> std::io::Result<u64> {
-        self.0.local.as_ref().map_or(Ok(u64::MAX), LocalDirectory::free_bytes)
+        self.0
+            .local
+            .as_ref()
+            .map_or(Ok(u64::MAX), LocalDirectory::free_bytes)
     }
 
     /// Deletes uploads that a crash before this start left unfinished; a store that is no directory sees to that itself.

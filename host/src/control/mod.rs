@@ -4,7 +4,6 @@
 //! One writer thread and several readers. Writes that queue up while a commit is under way share the next
 //! one: a savepoint each, one sync for all, and nobody is answered before it.
 
-pub mod kept_answers;
 pub mod audit;
 mod change;
 mod columns;
@@ -12,6 +11,7 @@ mod copy;
 pub mod counters;
 mod error;
 pub mod events;
+pub mod kept_answers;
 mod migrations;
 mod pool;
 mod residue;
@@ -26,4 +26,4 @@ pub use error::Error;
 pub use migrations::SCHEMA_VERSION;
 pub use pool::{Control, Tx};
 pub use secrets::Secrets;
-pub use tables::{TableFile, TABLES, Table};
+pub use tables::{TABLES, Table, TableFile};

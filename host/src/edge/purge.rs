@@ -111,7 +111,9 @@ impl Purger {
                         let again = now.plus_seconds(REPEAT_AFTER);
                         store::reschedule(tx, purge, again, 0, purge.repeats - 1)?;
                     } else if busy && purge.attempts < MAX_ATTEMPTS {
-                        let wait = 2_i64.saturating_pow(purge.attempts).min(MAX_BACKOFF_SECONDS);
+                        let wait = 2_i64
+                            .saturating_pow(purge.attempts)
+                            .min(MAX_BACKOFF_SECONDS);
                         let (again, attempts) = (now.plus_seconds(wait), purge.attempts + 1);
                         store::reschedule(tx, purge, again, attempts, purge.repeats)?;
                     } else {

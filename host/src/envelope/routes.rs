@@ -49,7 +49,10 @@ pub async fn delete(
     Path(id): Path<String>,
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
-    let at = envelope.projects().scoped_for_deletion(&caller, &id).await?;
+    let at = envelope
+        .projects()
+        .scoped_for_deletion(&caller, &id)
+        .await?;
     if at.is_some() {
         query.none()?;
     }

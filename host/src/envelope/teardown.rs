@@ -61,7 +61,11 @@ impl Teardown {
         self.make_unreachable_as(project, None).await
     }
 
-    async fn make_unreachable_as(&self, project: ProjectId, act: Option<AuditAction>) -> anyhow::Result<()> {
+    async fn make_unreachable_as(
+        &self,
+        project: ProjectId,
+        act: Option<AuditAction>,
+    ) -> anyhow::Result<()> {
         self.frontends.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
         Ok(())
@@ -69,7 +73,8 @@ impl Teardown {
 
     /// Makes a project unreachable now, for whoever acts, and lets the rest of its end follow behind the answer.
     pub async fn delete_project(&self, project: ProjectId) -> Result<(), ProjectError> {
-        self.make_unreachable_as(project, Some(AuditAction::ProjectDelete)).await?;
+        self.make_unreachable_as(project, Some(AuditAction::ProjectDelete))
+            .await?;
         let teardown = self.clone();
         tokio::spawn(async move {
             if let Err(error) = teardown.finish(project).await {

@@ -9,8 +9,9 @@ use serde::Serialize;
 use super::contract;
 use super::corpus::{self, GateCase, RenderCase};
 use svc_sandbox::{
-    GuestChoice, GuestChoices, Foot, GateFailure, GuestLimits, Inspection, GuestOrigin, RenderFailure,
-    RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World, inspect_component,
+    Foot, GateFailure, GuestChoice, GuestChoices, GuestLimits, GuestOrigin, Inspection,
+    RenderFailure, RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World,
+    inspect_component,
 };
 
 /// How many failures are listed.
@@ -178,7 +179,11 @@ where
 }
 
 /// Each source with a runtime and without, and a second time.
-async fn run_render_cases(candidate: &Sandbox, page_bytes: usize, watch: ProgressSink<'_>) -> CorpusResult {
+async fn run_render_cases(
+    candidate: &Sandbox,
+    page_bytes: usize,
+    watch: ProgressSink<'_>,
+) -> CorpusResult {
     let cases = corpus::RENDER_CASES.iter();
     let cases = cases
         .flat_map(|case| [(case, false), (case, true)])
@@ -236,7 +241,11 @@ async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Opti
 }
 
 /// Each piece of SQL to the candidate and to the gate that is built in: what one allows and what the other allows is the same.
-async fn run_gate_cases(tester: &GuestTester, candidate: &Sandbox, watch: ProgressSink<'_>) -> anyhow::Result<CorpusResult> {
+async fn run_gate_cases(
+    tester: &GuestTester,
+    candidate: &Sandbox,
+    watch: ProgressSink<'_>,
+) -> anyhow::Result<CorpusResult> {
     let ours = tester.sandbox(World::Gate, GuestChoice::default())?;
     let ours = &ours;
     let (all, failures) = run_cases(corpus::gate_cases(), watch, |case| async move {

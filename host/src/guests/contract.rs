@@ -169,7 +169,11 @@ impl<'a> PageChecker<'a> {
             _ => {}
         }
         for (attribute, value) in &tag.attributes {
-            self.check_attribute(&name, &to_lowercase(attribute), &String::from_utf8_lossy(value));
+            self.check_attribute(
+                &name,
+                &to_lowercase(attribute),
+                &String::from_utf8_lossy(value),
+            );
         }
     }
 

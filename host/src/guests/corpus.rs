@@ -13,7 +13,11 @@ pub(super) struct RenderCase {
     pub(super) broken: bool,
 }
 
-const fn render_case(name: &'static str, content_type: ContentType, text: &'static str) -> RenderCase {
+const fn render_case(
+    name: &'static str,
+    content_type: ContentType,
+    text: &'static str,
+) -> RenderCase {
     RenderCase {
         name,
         content_type,
@@ -22,7 +26,11 @@ const fn render_case(name: &'static str, content_type: ContentType, text: &'stat
     }
 }
 
-const fn malformed_case(name: &'static str, content_type: ContentType, text: &'static str) -> RenderCase {
+const fn malformed_case(
+    name: &'static str,
+    content_type: ContentType,
+    text: &'static str,
+) -> RenderCase {
     RenderCase {
         name,
         content_type,
@@ -214,7 +222,10 @@ mod tests {
     #[test]
     fn every_file_of_the_corpus_is_among_them() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus/sql");
-        for (kind, known) in [("accepted", &ACCEPTED_SQL[..]), ("refused", &REFUSED_SQL[..])] {
+        for (kind, known) in [
+            ("accepted", &ACCEPTED_SQL[..]),
+            ("refused", &REFUSED_SQL[..]),
+        ] {
             let mut found: Vec<String> = std::fs::read_dir(folder.join(kind))
                 .unwrap()
                 .map(|entry| entry.unwrap().path())

@@ -103,7 +103,11 @@ pub fn location_note(data: &Path) -> io::Result<Option<String>> {
 
 /// Writes it down. Nobody relies on it after a power cut, so it is not synced; whoever reads finds the old or the new.
 pub fn write_status_file(data: &Path, said: &GuestStatusFile) -> anyhow::Result<()> {
-    Ok(disk::replace_file_unsynced(data, STATUS_FILE, &serde_json::to_vec(said)?)?)
+    Ok(disk::replace_file_unsynced(
+        data,
+        STATUS_FILE,
+        &serde_json::to_vec(said)?,
+    )?)
 }
 
 /// Forgets what an earlier server said.
@@ -134,7 +138,10 @@ impl ServerPresence {
             }
             std::thread::sleep(LOCK_RETRY_PAUSE);
         }
-        let why = format!("another process keeps {} locked", data.join(LOCK_FILE).display());
+        let why = format!(
+            "another process keeps {} locked",
+            data.join(LOCK_FILE).display()
+        );
         Err(io::Error::new(io::ErrorKind::WouldBlock, why))
     }
 }
@@ -161,7 +168,10 @@ mod tests {
         assert!(!is_server_running(data.path()).unwrap());
         let presence = ServerPresence::announce(data.path()).unwrap();
         assert!(is_server_running(data.path()).unwrap());
-        assert!(is_server_running(data.path()).unwrap(), "looking changes nothing");
+        assert!(
+            is_server_running(data.path()).unwrap(),
+            "looking changes nothing"
+        );
         drop(presence);
         assert!(!is_server_running(data.path()).unwrap());
     }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot};
 
 use super::record::{Folder, Record, RecordError};
-use super::status::{self, GuestPaths, ServerPresence, GuestStatusFile, WorldStatus};
+use super::status::{self, GuestPaths, GuestStatusFile, ServerPresence, WorldStatus};
 use crate::config::Config;
 use svc_base::clock::{Clock, Timestamp};
-use svc_sandbox::{RolledBackGuest, GuestDigest, GuestOrigin, Sandbox, World};
+use svc_sandbox::{GuestDigest, GuestOrigin, RolledBackGuest, Sandbox, World};
 
 /// How long nothing is said of calls after something was, in milliseconds.
 const STATUS_INTERVAL: i64 = 1000;
@@ -157,7 +157,11 @@ impl GuestWatcher {
         self.fallen = left;
     }
 
-    fn remove_from_record(&self, fallen: &RolledBackGuest, now: Timestamp) -> Result<(), RecordError> {
+    fn remove_from_record(
+        &self,
+        fallen: &RolledBackGuest,
+        now: Timestamp,
+    ) -> Result<(), RecordError> {
         match self.worlds.iter().find(|one| one.world == fallen.world) {
             Some(followed) => followed.folder.remove_rolled_back(fallen, now),
             None => Ok(()),
@@ -209,7 +213,12 @@ impl GuestWatcher {
 impl WatchedWorld {
     /// Does what the record says, if it says something new; returns whether it did. A record that cannot be read is
     /// read again with the next look.
-    fn follow_record(&mut self, sandbox: &Sandbox, fallen: &[RolledBackGuest], now: Timestamp) -> bool {
+    fn follow_record(
+        &mut self,
+        sandbox: &Sandbox,
+        fallen: &[RolledBackGuest],
+        now: Timestamp,
+    ) -> bool {
         let found = RecordStamp::read(&self.folder.record_path());
         let ended = self.trial_until.is_some_and(|until| now >= until);
         if self.stamp == found && !ended {
@@ -233,7 +242,13 @@ impl WatchedWorld {
         }
     }
 
-    fn apply(&mut self, sandbox: &Sandbox, record: &Record, fallen: &[RolledBackGuest], now: Timestamp) {
+    fn apply(
+        &mut self,
+        sandbox: &Sandbox,
+        record: &Record,
+        fallen: &[RolledBackGuest],
+        now: Timestamp,
+    ) {
         let mut choice = self.folder.choice(record, now);
         let fell = |digest: &GuestDigest| fallen.iter().any(|fallen| fallen.guest == *digest);
         choice.origins.retain(

@@ -4,8 +4,8 @@
 //! when another guest serves. Where the guest is not loaded yet or fails, the text is answered as it is written.
 
 mod reference;
-pub mod routes;
 mod rewriting;
+pub mod routes;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -152,7 +152,10 @@ impl Guides {
             let page = kept.document.as_ref().map(Arc::clone);
             return Ok(Some(page.map_or(text, PageAnswer::Page)));
         }
-        let document = match self.render_text(rewriting::page_source(name, &entry.text)).await {
+        let document = match self
+            .render_text(rewriting::page_source(name, &entry.text))
+            .await
+        {
             Ok(page) => Some(Arc::new(compress(page, page_headers()).await?)),
             Err(RenderFailure::Busy | RenderFailure::Preparing) => return Ok(Some(text)),
             Err(error) => {
@@ -234,9 +237,12 @@ async fn compress(bytes: Bytes, headers: HeaderMap) -> io::Result<Document> {
 }
 
 fn entries(config: &Config, description: &Description) -> GuidePages {
-    let guides = GUIDES
-        .iter()
-        .map(|guide| (guide.name, GuidePage::new(rewriting::rewrite_guide(guide.text, config))));
+    let guides = GUIDES.iter().map(|guide| {
+        (
+            guide.name,
+            GuidePage::new(rewriting::rewrite_guide(guide.text, config)),
+        )
+    });
     let reference = reference::markdown(description.value(), &config.base_url);
     let others = [
         (INDEX, GuidePage::new(rewriting::index())),

@@ -1,7 +1,7 @@
 //! Caps that are reached, as problems.
 
 use super::problem::{Code, Problem};
-use crate::config::{CapReached, CapPart};
+use crate::config::{CapPart, CapReached};
 
 impl From<CapReached> for Problem {
     fn from(CapReached { key, part }: CapReached) -> Self {

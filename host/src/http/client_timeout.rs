@@ -194,7 +194,9 @@ impl SlowClientTimeout {
         }
         let oldest = counts.waiting().first_key_value().map(|(n, at)| (*n, *at));
         let (ending, which, most) = match oldest {
-            Some((piece, _)) if self.late == Some(piece) => (TimeoutReason::Stalled, piece, self.stall),
+            Some((piece, _)) if self.late == Some(piece) => {
+                (TimeoutReason::Stalled, piece, self.stall)
+            }
             Some((piece, given)) => {
                 let waited = counts.clock.elapsed().saturating_sub(given);
                 let left = self.stall.saturating_sub(waited);
@@ -311,7 +313,11 @@ mod tests {
             let (ours, theirs) = tokio::io::duplex(1 << 20);
             let served = serve(ours, bytes, (SOON, NEVER));
             let (ended, read) = tokio::join!(served, ask(theirs, window, false));
-            assert_eq!(ended, Some(TimeoutReason::Stalled), "{window} of {bytes} bytes");
+            assert_eq!(
+                ended,
+                Some(TimeoutReason::Stalled),
+                "{window} of {bytes} bytes"
+            );
             assert_eq!(read, usize::try_from(window).unwrap());
         }
     }

@@ -139,7 +139,14 @@ mod tests {
 
     #[test]
     fn over_https_only_the_host_itself_can_set_it() {
-        let given = |cookie: HostCookie| cookie.set_header("v", 60).unwrap().to_str().unwrap().to_owned();
+        let given = |cookie: HostCookie| {
+            cookie
+                .set_header("v", 60)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned()
+        };
         assert_eq!(
             given(HostCookie::for_page("n", "page", true)),
             "__Host-n=v; HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=60"

@@ -2,6 +2,7 @@
 
 mod capacity;
 pub mod client_ip;
+pub mod client_timeout;
 pub mod context;
 pub mod cookies;
 pub mod document;
@@ -10,7 +11,6 @@ pub mod hosts;
 pub mod negotiate;
 pub mod origin;
 pub mod paths;
-pub mod client_timeout;
 pub mod problem;
 pub mod problem_page;
 pub mod query;

@@ -202,7 +202,11 @@ mod tests {
             ("", false),
         ] {
             let headers = with(header::ACCEPT, value);
-            assert_eq!(accepts_by_name(&headers, "text/event-stream"), named, "{value}");
+            assert_eq!(
+                accepts_by_name(&headers, "text/event-stream"),
+                named,
+                "{value}"
+            );
         }
     }
 
@@ -246,6 +250,9 @@ mod tests {
         }
         let mut headers = with(header::RANGE, "bytes=0-9");
         headers.insert(header::IF_RANGE, "\"old\"".parse().unwrap());
-        assert_eq!(requested_range(&headers, "\"a\"", 100), RequestedRange::Whole);
+        assert_eq!(
+            requested_range(&headers, "\"a\"", 100),
+            RequestedRange::Whole
+        );
     }
 }

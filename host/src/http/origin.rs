@@ -75,7 +75,11 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(header::ORIGIN, origin.parse().unwrap());
             }
-            assert_eq!(is_same_origin("https", "a.example", &headers), own, "{origin:?}");
+            assert_eq!(
+                is_same_origin("https", "a.example", &headers),
+                own,
+                "{origin:?}"
+            );
         }
     }
 }

@@ -184,7 +184,11 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         let quota = Quota::per_minute(number(per_minute)).allow_burst(number(burst));
         Self {
             name,
-            limiter: RateLimiter::new(quota, DashMapStateStore::default(), GovernorTime(clock.clone())),
+            limiter: RateLimiter::new(
+                quota,
+                DashMapStateStore::default(),
+                GovernorTime(clock.clone()),
+            ),
             policy: header(format!("\"{name}\";q={per_minute};w=60")),
             refill: 60_u64.div_ceil(per_minute),
             refusal: refusal(name, whose, rate).into(),
@@ -276,7 +280,12 @@ pub async fn enforce(
         .get::<Context>()
         .map(|context| context.client.bucket())
     {
-        Some(client) => limits.by_client(rule).run_if_allowed(&client, request, next).await,
+        Some(client) => {
+            limits
+                .by_client(rule)
+                .run_if_allowed(&client, request, next)
+                .await
+        }
         None => Problem::internal(&"a request without a context").into_response(),
     }
 }

@@ -104,7 +104,9 @@ async fn an_unknown_key_has_the_keys_fetched_once_a_minute() {
     // Tokens that name keys nobody has cost nothing more for a minute.
     for number in 0..20 {
         let made_up = SigningKey::generate(&format!("made-up-{number}")).unwrap();
-        let refused = issuer.verify_access_token(&stub.token(&made_up), "me").await;
+        let refused = issuer
+            .verify_access_token(&stub.token(&made_up), "me")
+            .await;
         assert_eq!(refused, Err(IssuerError::Token(TokenError::UnknownKey)));
     }
     assert_eq!(stub.asked(), (1, 2));

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use url::Url;
 
-use crate::config::{IssuerAddress, AddressError};
+use crate::config::{AddressError, IssuerAddress};
 
 /// The place of a tenant's id in an issuer that stands for many tenants, as Microsoft writes it.
 const TENANT: &str = "{tenantid}";

@@ -10,7 +10,7 @@ mod metadata;
 mod signing;
 mod tokens;
 
-pub use crate::config::{IssuerAddress, AddressError};
+pub use crate::config::{AddressError, IssuerAddress};
 pub use issuer::{CALL_TIME, Issuer, IssuerError};
 pub use keys::Keys;
 pub use metadata::{Metadata, MetadataError};

@@ -40,7 +40,8 @@ impl SigningKey {
         cryptography::install();
         let (random, scheme) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(scheme, &random).map_err(|_| SigningError)?;
-        let pair = EcdsaKeyPair::from_pkcs8(scheme, pkcs8.as_ref(), &random).map_err(|_| SigningError)?;
+        let pair =
+            EcdsaKeyPair::from_pkcs8(scheme, pkcs8.as_ref(), &random).map_err(|_| SigningError)?;
         Ok(Self {
             id: id.to_owned(),
             key: EncodingKey::from_ec_der(pkcs8.as_ref()),

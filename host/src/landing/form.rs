@@ -60,7 +60,9 @@ pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
 
 /// The types of content, the one that the form begins with first.
 fn types() -> impl Iterator<Item = ContentType> {
-    let others = ContentType::ALL.into_iter().filter(|one| *one != DEFAULT_TYPE);
+    let others = ContentType::ALL
+        .into_iter()
+        .filter(|one| *one != DEFAULT_TYPE);
     std::iter::once(DEFAULT_TYPE).chain(others)
 }
 

@@ -167,7 +167,11 @@ pub async fn picture(
 
 /// Answers a browser that asks a project's origin for an icon: there is none, and nothing is wrong with that.
 pub async fn no_icon() -> Response {
-    (StatusCode::NO_CONTENT, [(header::CACHE_CONTROL, CACHE_A_DAY)]).into_response()
+    (
+        StatusCode::NO_CONTENT,
+        [(header::CACHE_CONTROL, CACHE_A_DAY)],
+    )
+        .into_response()
 }
 
 /// The stage that previews play on

@@ -32,22 +32,34 @@ pub(super) async fn identify(services: &ToolState, headers: &HeaderMap) -> Clien
     match services.authenticator.identify(headers).await {
         Ok(Identity::Nobody) => ClientIdentity::Anonymous,
         Ok(Identity::Known(caller)) => ClientIdentity::Known(caller),
-        Ok(Identity::Invalid) => ClientIdentity::Refused(with_challenge(services, credential_invalid(), true)),
+        Ok(Identity::Invalid) => {
+            ClientIdentity::Refused(with_challenge(services, credential_invalid(), true))
+        }
         Err(problem) => ClientIdentity::Refused(problem),
     }
 }
 
 /// Decides, as the only place, whether a caller may call a tool or, without a tool, use the endpoint: `None` means yes.
-pub(super) fn refusal(services: &ToolState, client: &ClientIdentity, tool: Option<&str>) -> Option<Refusal> {
+pub(super) fn refusal(
+    services: &ToolState,
+    client: &ClientIdentity,
+    tool: Option<&str>,
+) -> Option<Refusal> {
     match client {
         ClientIdentity::Known(_) => None,
         ClientIdentity::Refused(problem) => Some(Refusal::Transport(problem.clone())),
         ClientIdentity::Anonymous => match tool {
             // Clients begin to sign in on a 401 alone.
-            Some(tool) if !tools::is_public(tool) && services.authenticator.tokens().is_some() => Some(
-                Refusal::Transport(with_challenge(services, credential_required(tool), false)),
-            ),
-            Some(tool) if !tools::is_public(tool) => Some(Refusal::Result(credential_required(tool))),
+            Some(tool) if !tools::is_public(tool) && services.authenticator.tokens().is_some() => {
+                Some(Refusal::Transport(with_challenge(
+                    services,
+                    credential_required(tool),
+                    false,
+                )))
+            }
+            Some(tool) if !tools::is_public(tool) => {
+                Some(Refusal::Result(credential_required(tool)))
+            }
             _ => None,
         },
     }

@@ -16,7 +16,8 @@ const INVALID_REQUEST: i32 = -32600;
 /// The method that calls a tool.
 const CALL_METHOD: &str = "tools/call";
 const JSON_MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/json");
-const JSON_AND_EVENT_STREAM: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const JSON_AND_EVENT_STREAM: HeaderValue =
+    HeaderValue::from_static("application/json, text/event-stream");
 
 /// An answer that is no result.
 #[derive(Debug)]

@@ -46,7 +46,8 @@ pub(super) fn fits_in_result(document: &Value) -> bool {
 /// How many characters of a text fit into a result that has `document` beside it.
 pub(super) fn fitting_chars(document: &Value, text: impl Iterator<Item = char>) -> usize {
     let beside = document.to_string();
-    let mut left = RESULT_BYTES.saturating_sub(ENVELOPE_BYTES + beside.len() + json_string_len(&beside));
+    let mut left =
+        RESULT_BYTES.saturating_sub(ENVELOPE_BYTES + beside.len() + json_string_len(&beside));
     let fitting = text.take_while(|c| {
         let cost = char_cost(*c);
         let fits = cost <= left;

@@ -42,7 +42,7 @@ impl Examples {
         for (status, answer) in answers.into_iter().flatten() {
             let json = answer.pointer_mut("/content/application~1json");
             if let Some(media) = json.filter(|_| ANSWERS.contains(&status.as_str())) {
-            add_named(media, &self.answer);
+                add_named(media, &self.answer);
             }
         }
     }

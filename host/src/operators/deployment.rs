@@ -101,7 +101,9 @@ async fn list(
     let data = at.data.clone();
     // A look at a file for each: nothing for a thread that serves.
     let sized = tokio::task::spawn_blocking(move || {
-        let sized = found.into_iter().map(|one| DeploymentWithSizes::measure(&data, one));
+        let sized = found
+            .into_iter()
+            .map(|one| DeploymentWithSizes::measure(&data, one));
         sized.collect::<anyhow::Result<Vec<_>>>()
     });
     let sized = sized.await??;

@@ -29,10 +29,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// The operation's, as a text for its operator; or a server that has the directory and does not answer.
-pub async fn run_command(data: &Path, operation: Operation, actor: String) -> anyhow::Result<Answer> {
+pub async fn run_command(
+    data: &Path,
+    operation: Operation,
+    actor: String,
+) -> anyhow::Result<Answer> {
     let mut waited = Duration::ZERO;
     let lock = loop {
-        if let Some(answer) = socket::send(data, &operation, &actor, &ProgressSink::default()).await? {
+        if let Some(answer) =
+            socket::send(data, &operation, &actor, &ProgressSink::default()).await?
+        {
             return Ok(answer);
         }
         check_not_restoring(data)?;

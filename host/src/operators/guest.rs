@@ -232,12 +232,18 @@ fn built_in_digest(world: World) -> GuestDigest {
 
 /// Returns the guest that serves by a record.
 fn serving_digest(record: &Record, world: World) -> GuestDigest {
-    record.current_guest().map_or_else(|| built_in_digest(world), |top| top.digest)
+    record
+        .current_guest()
+        .map_or_else(|| built_in_digest(world), |top| top.digest)
 }
 
 /// Has the server of this process follow the record, and waits until it has loaded what it is to serve; with why, where it
 /// cannot.
-async fn wait_for_server(at: &Installation, folder: &Folder, change: &RecordedChange) -> (SwitchEffect, Vec<String>) {
+async fn wait_for_server(
+    at: &Installation,
+    folder: &Folder,
+    change: &RecordedChange,
+) -> (SwitchEffect, Vec<String>) {
     let Some(watcher) = &at.watcher else {
         return (SwitchEffect::NextStart, Vec::new());
     };
@@ -268,7 +274,11 @@ async fn wait_for_server(at: &Installation, folder: &Folder, change: &RecordedCh
 
 /// Returns the effect of `change` according to what the server says, where the record has come to the number `latest`
 /// since; `None` until the server has reported on it.
-fn reported_effect(change: &RecordedChange, latest: u64, serves: &WorldStatus) -> Option<(SwitchEffect, Vec<String>)> {
+fn reported_effect(
+    change: &RecordedChange,
+    latest: u64,
+    serves: &WorldStatus,
+) -> Option<(SwitchEffect, Vec<String>)> {
     // A higher number is that of another record, such as one from before a restore.
     if !(change.sequence..=latest).contains(&serves.sequence) {
         return None;

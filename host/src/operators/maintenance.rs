@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::installation::{Answer, Installation};
 use crate::backup::{self, last};
 use crate::check::InstallationStores;
-use crate::content::{Content, OneTimeFiles, ContentLocation};
+use crate::content::{Content, ContentLocation, OneTimeFiles};
 use svc_database::DatabaseFiles;
 
 /// Makes a backup: `svc backup`.

@@ -6,20 +6,20 @@
 //! does, is asked of the server with [`run_on_server`], and done by the command where none runs.
 
 mod audit;
-mod deployment;
 mod counts;
+mod deployment;
+mod dispatch;
 mod guest;
 mod installation;
 mod key;
+mod maintenance;
 mod namespace;
 mod payments;
 mod project;
-mod dispatch;
 mod report;
 mod rerender;
 mod socket;
 mod visitors;
-mod maintenance;
 mod workspace;
 
 use std::path::PathBuf;
@@ -28,14 +28,14 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 pub use counts::ShowCounts;
-pub use guest::{SwitchEffect, GuestChange, SwitchGuest, SwitchOutcome, check_guests_directory};
-pub use installation::{Answer, Installation, ProgressStep, ProgressSink};
+pub use dispatch::{run_command, run_on_server};
+pub use guest::{GuestChange, SwitchEffect, SwitchGuest, SwitchOutcome, check_guests_directory};
+pub use installation::{Answer, Installation, ProgressSink, ProgressStep};
+pub use maintenance::{CheckAll, MakeBackup};
 pub use namespace::warn_if_origin_is_shared;
 pub use project::Project;
-pub use dispatch::{run_command, run_on_server};
 pub use rerender::Rerender;
 pub use socket::{FILE, Listener};
-pub use maintenance::{CheckAll, MakeBackup};
 
 /// The arguments that all operators' commands have.
 #[derive(Clone, Debug, clap::Args)]

@@ -95,7 +95,9 @@ async fn list(at: &Installation) -> anyhow::Result<Answer> {
 
 async fn delete(at: &Installation, name: &str) -> anyhow::Result<Answer> {
     let workspaces = at.workspaces();
-    let (deleted, projects) = workspaces.begin_deletion(name, projects::begin_deletions).await?;
+    let (deleted, projects) = workspaces
+        .begin_deletion(name, projects::begin_deletions)
+        .await?;
     if let Some(app) = &at.server {
         app.teardown.run().await?;
     }

@@ -16,7 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::installation::{Answer, Installation, ProgressStep, ProgressSink};
+use super::installation::{Answer, Installation, ProgressSink, ProgressStep};
 use super::{Operation, reach};
 use crate::app::SharedApp;
 use crate::guests::watch::WatcherHandle;
@@ -87,7 +87,12 @@ impl Listener {
     }
 
     /// Answers operations until `stop` becomes true, and finishes those that have begun.
-    pub async fn serve(self, app: SharedApp, watcher: WatcherHandle, mut stop: watch::Receiver<bool>) {
+    pub async fn serve(
+        self,
+        app: SharedApp,
+        watcher: WatcherHandle,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
@@ -161,7 +166,10 @@ async fn write(stream: &mut UnixStream, reply: &Reply) {
         bytes.push(b'\n');
         stream.write_all(&bytes).await
     };
-    if !matches!(tokio::time::timeout(TRANSFER_TIMEOUT, written).await, Ok(Ok(()))) {
+    if !matches!(
+        tokio::time::timeout(TRANSFER_TIMEOUT, written).await,
+        Ok(Ok(()))
+    ) {
         tracing::debug!("a command did not take its answer");
     }
 }

@@ -1,7 +1,7 @@
 //! Overview of an installation for its operators: what it has, whose it is, how large it is, and how the server does.
 
-pub mod status_file;
 pub mod sizes;
+pub mod status_file;
 
 mod store;
 

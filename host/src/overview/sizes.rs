@@ -6,7 +6,7 @@ use std::path::Path;
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use crate::content_directory::{Digest, ContentLocation, ObjectDirectory};
+use crate::content_directory::{ContentLocation, Digest, ObjectDirectory};
 use svc_base::disk;
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_database::DatabaseFiles;
@@ -93,7 +93,11 @@ pub fn object_bytes(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u
 /// The directory of content, if content is in one.
 fn content_directory(data: &Path) -> io::Result<Option<Dir>> {
     let place = ContentLocation::read_recorded(data).map_err(io::Error::other)?;
-    match place.directory().map(|at| disk::open_directory(&at)).transpose() {
+    match place
+        .directory()
+        .map(|at| disk::open_directory(&at))
+        .transpose()
+    {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         directory => directory,
     }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Backend, Counts, Deployment, DeploymentFilter, DeploymentHistory, DeploymentKind, Project};
+use super::{
+    Backend, Counts, Deployment, DeploymentFilter, DeploymentHistory, DeploymentKind, Project,
+};
 use crate::control::Counters;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
@@ -100,7 +102,11 @@ pub(super) fn deployments(
 }
 
 /// Reads further details of a deployment.
-pub(super) fn history(c: &Connection, id: &DeploymentId, slug: &str) -> rusqlite::Result<DeploymentHistory> {
+pub(super) fn history(
+    c: &Connection,
+    id: &DeploymentId,
+    slug: &str,
+) -> rusqlite::Result<DeploymentHistory> {
     c.query_row(
         "SELECT (SELECT count(*) FROM revisions WHERE deployment_id = ?1),
             (SELECT count(*) FROM releases WHERE deployment_id = ?1)",

@@ -69,7 +69,9 @@ impl Mirrors {
                 let before = state.behind.get(&backend).map(|one| one.wait);
                 let wait = before.map_or(FIRST_RETRY_DELAY, |wait| (wait * 2).min(MAX_RETRY_DELAY));
                 let again = now + wait;
-                state.behind.insert(backend, RetryState { why, wait, again });
+                state
+                    .behind
+                    .insert(backend, RetryState { why, wait, again });
             }
         }
     }
@@ -77,7 +79,9 @@ impl Mirrors {
 
 impl Payments {
     /// Says why the table of a backend is behind, if it is.
-    pub fn mirror_delay_reason_fn(&self) -> impl Fn(BackendId) -> Option<String> + Send + Sync + use<> {
+    pub fn mirror_delay_reason_fn(
+        &self,
+    ) -> impl Fn(BackendId) -> Option<String> + Send + Sync + use<> {
         let mirrors = Arc::clone(&self.mirrors);
         move |backend| Some(mirrors.state().behind.get(&backend)?.why.clone())
     }

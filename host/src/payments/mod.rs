@@ -5,9 +5,9 @@
 //! database has a copy of its sessions, which follows (`mirror.rs`).
 
 mod buyer;
+mod cancellations;
 mod catalog;
 mod checkout;
-mod cancellations;
 mod mirror;
 pub mod model;
 pub mod operations;

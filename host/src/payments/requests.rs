@@ -3,7 +3,9 @@
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::model::{MAX_AMOUNT, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, NewPrice, DEFAULT_SESSIONS, MAX_SESSIONS};
+use super::model::{
+    DEFAULT_SESSIONS, MAX_AMOUNT, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, MAX_SESSIONS, NewPrice,
+};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use crate::stripe::currencies;
@@ -62,7 +64,11 @@ impl AddPrice {
     /// `invalid_request`.
     pub fn checked(self) -> Result<NewPrice, Problem> {
         check_name("product_name", &self.product_name)?;
-        check_characters("description", self.description.as_deref(), MAX_DESCRIPTION_CHARS)?;
+        check_characters(
+            "description",
+            self.description.as_deref(),
+            MAX_DESCRIPTION_CHARS,
+        )?;
         check_name("label", &self.label)?;
         let amount = whole_amount(&self.amount)?;
         let currency = self.currency.to_ascii_lowercase();

@@ -14,7 +14,7 @@ use super::model::COOKIE_SECONDS;
 use super::requests::{AddPrice, BeginCheckout, ListSessions};
 use super::views::{CatalogView, CheckoutView, PaymentList, PricedView, SessionList};
 use super::{Payments, operations};
-use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::config::Config;
 use crate::deployments::serving::Serving;
@@ -194,8 +194,8 @@ pub async fn checkout(
     let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
     let beginning = Arc::clone(&state.payments).begin_checkout(Arc::clone(&page), buyer, request);
     let begun = beginning.await?;
-    let cookie =
-        buyer::checkout_cookie(&page.id, &slug, state.config.secure).set_header(&begun.token, COOKIE_SECONDS)?;
+    let cookie = buyer::checkout_cookie(&page.id, &slug, state.config.secure)
+        .set_header(&begun.token, COOKIE_SECONDS)?;
     let mut response = if negotiate::accepts_by_name(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::buyer::Buyer;
-use super::checkout::CheckoutLocks;
 use super::cancellations;
+use super::checkout::CheckoutLocks;
 use super::mirror::Mirrors;
 use super::model::{COOKIE_SECONDS, PaymentError, Session};
 use super::store;
@@ -15,7 +15,7 @@ use crate::control::{self, Control, Tx};
 use crate::deployments::serving::pages::{Page, PageKind};
 use crate::infra::Infra;
 use crate::projects::{self, ProjectError, Projects};
-use crate::stripe::{EventConsumer, RelatedEvents, Reference, Stripe, Subject, ledger};
+use crate::stripe::{EventConsumer, Reference, RelatedEvents, Stripe, Subject, ledger};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{ProjectId, SessionId};
 use svc_base::random::Random;
@@ -220,7 +220,11 @@ fn event_references(session: &Session) -> Vec<Reference> {
 }
 
 /// Brings a session to what the ledger says of it; returns whether that is something new.
-pub(super) fn apply_verdict(tx: &Tx<'_>, id: &SessionId, now: Timestamp) -> Result<bool, control::Error> {
+pub(super) fn apply_verdict(
+    tx: &Tx<'_>,
+    id: &SessionId,
+    now: Timestamp,
+) -> Result<bool, control::Error> {
     let Some(session) = store::by_id(tx, id)? else {
         return Ok(false);
     };
@@ -231,7 +235,12 @@ pub(super) fn apply_verdict(tx: &Tx<'_>, id: &SessionId, now: Timestamp) -> Resu
 }
 
 impl EventConsumer for Payments {
-    fn consume(&self, tx: &Tx<'_>, found: &RelatedEvents, now: Timestamp) -> Result<bool, control::Error> {
+    fn consume(
+        &self,
+        tx: &Tx<'_>,
+        found: &RelatedEvents,
+        now: Timestamp,
+    ) -> Result<bool, control::Error> {
         let mut sessions: Vec<Session> = Vec::new();
         for reference in &found.references {
             let session = match (reference.as_session(), reference.as_object()) {

@@ -197,7 +197,11 @@ pub(super) fn set_hosted(
 
 /// Notes that whether a hosted checkout was made is not known: from now on the session is in the mirror. `failed`: the provider has
 /// answered with a failure, so that the next attempt needs another key.
-pub(super) fn mark_outcome_unknown(tx: &Tx<'_>, session: &Session, failed: bool) -> Result<(), Error> {
+pub(super) fn mark_outcome_unknown(
+    tx: &Tx<'_>,
+    session: &Session,
+    failed: bool,
+) -> Result<(), Error> {
     let change = next_change(tx, &session.project)?;
     tx.prepare_cached(
         "UPDATE payment_sessions SET attempt = attempt + ?2, change = ?3 WHERE id = ?1",
@@ -284,7 +288,11 @@ pub(super) fn sessions_changed_since(
 }
 
 /// Notes how far a mirror follows.
-pub(super) fn set_position(tx: &Tx<'_>, followed: &LaggingMirror, position: i64) -> Result<(), Error> {
+pub(super) fn set_position(
+    tx: &Tx<'_>,
+    followed: &LaggingMirror,
+    position: i64,
+) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE payment_mirrors SET backend_id = ?2, position = ?3, made = ?4 WHERE project_id = ?1",
     )?

@@ -9,7 +9,11 @@ const FALLBACK_NAME: &str = "project";
 /// runs of hyphens are one.
 pub fn host_label(name: &str, workspace: &str) -> String {
     let name = slugify(name);
-    let name = if name.is_empty() { FALLBACK_NAME } else { &name };
+    let name = if name.is_empty() {
+        FALLBACK_NAME
+    } else {
+        &name
+    };
     truncate(&format!("{name}-{}", slugify(workspace)), SLUG_LENGTH).to_owned()
 }
 

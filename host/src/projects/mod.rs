@@ -14,4 +14,7 @@ mod store;
 
 pub use model::{Project, ProjectError};
 pub use service::{EndSessions, Projects};
-pub use store::{begin_deletion, begin_deletions, record_audit, record_audit_as, record_audit_ahead, all_ids, is_live, mark_had_visitors, offers_provider};
+pub use store::{
+    all_ids, begin_deletion, begin_deletions, is_live, mark_had_visitors, offers_provider,
+    record_audit, record_audit_ahead, record_audit_as,
+};

@@ -3,8 +3,8 @@
 use crate::control;
 use crate::workspaces::{WorkspaceError, WorkspaceRef};
 use svc_base::clock::Timestamp;
-use svc_base::pluralize;
 use svc_base::ids::{BackendId, ProjectId};
+use svc_base::pluralize;
 use svc_base::random::NoRandomness;
 
 /// The longest name, in characters.

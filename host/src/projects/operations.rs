@@ -6,7 +6,7 @@ use super::Projects;
 use super::requests::{CreateProject, ListProjects, UpdateProject};
 use super::scope::ProjectScope;
 use super::views::{ProjectList, ProjectView};
-use crate::access::{WorkspaceChooser, Editor, Viewer};
+use crate::access::{Editor, Viewer, WorkspaceChooser};
 use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
 

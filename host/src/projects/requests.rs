@@ -3,7 +3,10 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::model::{MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, NewProject, ProjectChanges, MIN_TTL_SECONDS, MAX_TTL_SECONDS};
+use super::model::{
+    MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, MAX_TTL_SECONDS, MIN_TTL_SECONDS, NewProject,
+    ProjectChanges,
+};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
 use svc_base::numbers::optional_whole_number;
@@ -61,7 +64,11 @@ impl CreateProject {
     /// `invalid_request` or `contradictory_expiry`.
     pub fn checked(self) -> Result<NewProject, Problem> {
         check_name(&self.name)?;
-        check_characters("description", self.description.as_deref(), MAX_DESCRIPTION_CHARS)?;
+        check_characters(
+            "description",
+            self.description.as_deref(),
+            MAX_DESCRIPTION_CHARS,
+        )?;
         let contradictory = match (self.ttl_seconds, self.permanent) {
             (Some(_), Some(true)) => {
                 Some("`ttl_seconds` and `permanent: true` contradict each other: send one of them.")
@@ -111,7 +118,11 @@ impl UpdateProject {
         if let Some(name) = &self.name {
             check_name(name)?;
         }
-        check_characters("description", self.description.as_deref(), MAX_DESCRIPTION_CHARS)?;
+        check_characters(
+            "description",
+            self.description.as_deref(),
+            MAX_DESCRIPTION_CHARS,
+        )?;
         Ok(ProjectChanges {
             name: self.name,
             description: self.description,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::Projects;
 use super::model::Project;
-use crate::access::{Authenticated, Authority, MinimumRole, HasMinimumRole};
+use crate::access::{Authenticated, Authority, HasMinimumRole, MinimumRole};
 use crate::config::Config;
 use crate::http::extract;
 use crate::http::problem::Problem;

@@ -10,8 +10,8 @@ use super::scope::ProjectScope;
 use super::store;
 use crate::access::{Authority, MinimumRole};
 use crate::config::Config;
-use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Control, Error, Tx};
 use crate::infra::Infra;
 use crate::workspaces::{Caller, Principal, WorkspaceError, WorkspaceRef, Workspaces};
@@ -104,7 +104,13 @@ impl Projects {
                     }
                 }
                 store::insert(tx, &project)?;
-                store::record_audit(tx, &project.id, AuditAction::ProjectCreate, &project.id, now)?;
+                store::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::ProjectCreate,
+                    &project.id,
+                    now,
+                )?;
                 keep.store(tx, &project)?;
                 Ok(project)
             })
@@ -130,7 +136,9 @@ impl Projects {
             .await?;
         let project = found.ok_or(ProjectError::NotFound)?;
         let owner = project.workspace.id;
-        match Authority::in_workspace(&self.workspaces, caller, owner, &project.workspace.slug).await {
+        match Authority::in_workspace(&self.workspaces, caller, owner, &project.workspace.slug)
+            .await
+        {
             Ok(authority) => Ok(ProjectScope { authority, project }),
             Err(WorkspaceError::Foreign(_)) => Err(ProjectError::Forbidden),
             Err(error) => Err(ProjectError::Workspace(error)),

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Project;
-use crate::control::audit::{AuditAction, AuditEntryAhead, Actor};
+use crate::control::audit::{Actor, AuditAction, AuditEntryAhead};
 use crate::control::{Columns, Control, Error, Tx};
 use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;
@@ -51,9 +51,11 @@ pub(super) fn by_id(
     id: &ProjectId,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Project>> {
-    c.prepare_cached(&format!("{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.id = ?2"))?
-        .query_row(params![now, id], project_from_row)
-        .optional()
+    c.prepare_cached(&format!(
+        "{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.id = ?2"
+    ))?
+    .query_row(params![now, id], project_from_row)
+    .optional()
 }
 
 /// The live project with a host label.
@@ -62,9 +64,11 @@ pub(super) fn by_label(
     label: &str,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Project>> {
-    c.prepare_cached(&format!("{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.host_label = ?2"))?
-        .query_row(params![now, label], project_from_row)
-        .optional()
+    c.prepare_cached(&format!(
+        "{SELECT_PROJECT} WHERE {LIVE_CONDITION} AND p.host_label = ?2"
+    ))?
+    .query_row(params![now, label], project_from_row)
+    .optional()
 }
 
 /// The live projects of workspaces, oldest first.
@@ -254,7 +258,11 @@ fn workspace_of(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<
 
 /// Begins the end of a project: from this commit on it does not resolve, and its host label rests. Returns the label the
 /// first time.
-pub fn begin_deletion(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<Option<String>, Error> {
+pub fn begin_deletion(
+    tx: &Tx<'_>,
+    id: &ProjectId,
+    now: Timestamp,
+) -> Result<Option<String>, Error> {
     let label: Option<String> = tx
         .prepare_cached(
             "SELECT host_label FROM projects

@@ -76,7 +76,9 @@ impl<'de, const N: usize> Visitor<'de> for &FrameSchema<N> {
                 ("type", None) => &mut members.kind,
                 (other, None) => {
                     if !self.ignored.contains(&other) {
-                        members.first_error.get_or_insert_with(|| self.unknown_member(other));
+                        members
+                            .first_error
+                            .get_or_insert_with(|| self.unknown_member(other));
                     }
                     map.next_value::<IgnoredAny>()?;
                     continue;

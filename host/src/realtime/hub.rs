@@ -10,8 +10,10 @@ use std::time::Duration;
 use super::client::Client;
 use super::metrics::RoomMetrics;
 use super::protocol::Message;
-use super::quotas::{SocketLimits, Permit, Quotas, QuotaReached};
-use super::room::{NeedsUpdate, Liveness, Member, CurrentTime, Page, Room, RoomSummary, DeliveryTally};
+use super::quotas::{Permit, QuotaReached, Quotas, SocketLimits};
+use super::room::{
+    CurrentTime, DeliveryTally, Liveness, Member, NeedsUpdate, Page, Room, RoomSummary,
+};
 use super::rounds;
 use crate::config::Limits;
 use crate::http::websocket::{Close, Outbox};

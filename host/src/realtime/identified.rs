@@ -31,7 +31,11 @@ impl IdentifiedSockets {
     }
 
     /// Adds a socket that was opened with a session.
-    pub(super) fn add(self: &Arc<Self>, session: Arc<Session>, outbox: &Arc<Outbox>) -> SocketRegistration {
+    pub(super) fn add(
+        self: &Arc<Self>,
+        session: Arc<Session>,
+        outbox: &Arc<Outbox>,
+    ) -> SocketRegistration {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock().insert(number, (session, Arc::clone(outbox)));
         SocketRegistration {

@@ -66,7 +66,10 @@ mod tests {
     fn ten_a_second_are_fine_for_ever() {
         let mut meter = Meter::new(10, Duration::ZERO);
         for n in 0..10_000 {
-            assert_eq!(meter.count(Duration::from_millis(n * 100)), MeterDecision::AcceptedUpgrade);
+            assert_eq!(
+                meter.count(Duration::from_millis(n * 100)),
+                MeterDecision::AcceptedUpgrade
+            );
         }
     }
 
@@ -97,7 +100,9 @@ mod tests {
     fn a_little_too_much_is_ended_in_time() {
         let mut meter = Meter::new(10, Duration::ZERO);
         let draws = (0..).map(|n| meter.count(Duration::from_millis(n * 66)));
-        let until = draws.take_while(|draw| *draw != MeterDecision::Sustained).count();
+        let until = draws
+            .take_while(|draw| *draw != MeterDecision::Sustained)
+            .count();
         // Fifteen a second lose five tokens a second of forty.
         assert!((110..130).contains(&until), "{until}");
     }

@@ -242,7 +242,11 @@ mod tests {
         drop((_second, _third, _fourth));
         let counts = quotas.counts();
         assert_eq!(
-            (counts.total, counts.by_client.len(), counts.by_backend.len()),
+            (
+                counts.total,
+                counts.by_client.len(),
+                counts.by_backend.len()
+            ),
             (0, 0, 0)
         );
     }
@@ -284,6 +288,9 @@ mod tests {
     fn limits_are_divided() {
         let most = SocketLimits::new(&Limits::default());
         let parts = (most.of_server, most.open_to_all, most.of_network);
-        assert_eq!((parts, most.of_backend_reserved), ((25_000, 20_000, 2_500), 20));
+        assert_eq!(
+            (parts, most.of_backend_reserved),
+            ((25_000, 20_000, 2_500), 20)
+        );
     }
 }

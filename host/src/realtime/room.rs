@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::client::Client;
 use super::protocol::{self, Message};
-use crate::http::websocket::{Close, OutboxClosed, Outbox, frame};
+use crate::http::websocket::{Close, Outbox, OutboxClosed, frame};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
@@ -202,7 +202,12 @@ impl Room {
     }
 
     /// Lets a socket go, if it is there still.
-    pub(super) fn leave(&self, id: &Arc<Client>, now: CurrentTime, tally: &mut DeliveryTally) -> NeedsUpdate {
+    pub(super) fn leave(
+        &self,
+        id: &Arc<Client>,
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         let mut state = self.state();
         let is = |member: &Member| Arc::ptr_eq(&member.id, id);
         if let Some(at) = state.coming.iter().position(is) {
@@ -356,7 +361,12 @@ impl Room {
 
 impl State {
     /// Tells the members who came and who went, or has that wait for others.
-    fn update_or_schedule(&mut self, room: &str, now: CurrentTime, tally: &mut DeliveryTally) -> NeedsUpdate {
+    fn update_or_schedule(
+        &mut self,
+        room: &str,
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         while !(self.coming.is_empty() && self.gone.is_empty()) {
             if self.members.is_empty() && self.coming.is_empty() {
                 // Its last member has gone, and the room and its numbers with it.
@@ -381,7 +391,9 @@ impl State {
     fn update_delay(&self) -> Duration {
         let members = self.members.len() + self.coming.len();
         match u32::try_from(members.max(self.size)) {
-            Ok(members) if members as usize > SMALL_ROOM => (UPDATE_DELAY_PER_MEMBER * members).min(MAX_UPDATE_DELAY),
+            Ok(members) if members as usize > SMALL_ROOM => {
+                (UPDATE_DELAY_PER_MEMBER * members).min(MAX_UPDATE_DELAY)
+            }
             Ok(_) => Duration::ZERO,
             Err(_) => MAX_UPDATE_DELAY,
         }
@@ -435,7 +447,8 @@ impl State {
         }
         gathered.messages += 1;
         self.rounds.due = true;
-        let is_much = |messages: usize, bytes: usize| messages >= URGENT_MESSAGES || bytes >= URGENT_BYTES;
+        let is_much =
+            |messages: usize, bytes: usize| messages >= URGENT_MESSAGES || bytes >= URGENT_BYTES;
         !is_much(messages, start) && is_much(gathered.messages, end)
     }
 
@@ -479,7 +492,12 @@ impl State {
     }
 
     /// Tells the members who has gone, if anybody has.
-    fn send_departures(&mut self, room: &str, now: CurrentTime, tally: &mut DeliveryTally) -> NeedsUpdate {
+    fn send_departures(
+        &mut self,
+        room: &str,
+        now: CurrentTime,
+        tally: &mut DeliveryTally,
+    ) -> NeedsUpdate {
         if self.gone.is_empty() {
             return NeedsUpdate(false);
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use svc_base::Stopwatch;
 
 use super::hub::Hub;
-use super::room::{Room, DeliveryTally};
+use super::room::{DeliveryTally, Room};
 
 /// Members that are written to before other tasks have their turn.
 const MEMBERS_PER_YIELD: usize = 32;

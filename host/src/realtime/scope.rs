@@ -6,7 +6,7 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
 use super::RoomError;
-use crate::access::{Authenticated, MinimumRole, HasMinimumRole};
+use crate::access::{Authenticated, HasMinimumRole, MinimumRole};
 use crate::backends::Backends;
 use crate::backends::scope::BackendScope;
 use crate::config::Config;

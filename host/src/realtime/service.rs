@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::client::Client;
 use super::hub::{Hub, RoomTicket};
 use super::identified::IdentifiedSockets;
-use super::live::{Listeners, Admission};
+use super::live::{Admission, Listeners};
 use super::protocol::Message;
 use super::quotas::QuotaReached;
 use super::requests::SendMessage;
@@ -23,8 +23,8 @@ use crate::deployments::serving::{LookupError, Serving, pages};
 use crate::http::websocket::Close;
 use crate::infra::Infra;
 use crate::visitors::Visitors;
-use svc_base::pluralize;
 use svc_base::ids::BackendId;
+use svc_base::pluralize;
 use svc_base::random::{NoRandomness, Random};
 
 /// All rooms of the server.
@@ -146,7 +146,9 @@ impl Realtime {
         slug: &Arc<str>,
         is_stream: bool,
     ) -> Result<Admission, RoomError> {
-        let (_permit, _page) = self.hub.admit_connection(backend, client, slug, is_stream)?;
+        let (_permit, _page) = self
+            .hub
+            .admit_connection(backend, client, slug, is_stream)?;
         Ok(Admission { _permit, _page })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::client::Client;
 use super::hub::RoomTicket;
 use super::identified::IdentifiedSockets;
-use super::meter::{MeterDecision, Meter};
+use super::meter::{Meter, MeterDecision};
 use super::protocol::{self, Refusal};
 use super::room::Liveness;
 use crate::http::websocket::{AcceptedUpgrade, Close, Incoming, Outbox, frame};
@@ -65,7 +65,9 @@ impl FrameHandler<'_> {
                 return Ok(());
             }
             // Pings cost an answer each, so a flood of them is one, too.
-            Incoming::Ping if self.meter.count(now) == MeterDecision::Sustained => return Err(Close::FLOOD),
+            Incoming::Ping if self.meter.count(now) == MeterDecision::Sustained => {
+                return Err(Close::FLOOD);
+            }
             Incoming::Ping | Incoming::Drained => return Ok(()),
             Incoming::Text(text) => text,
         };

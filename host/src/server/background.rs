@@ -53,7 +53,12 @@ pub(super) fn follow_certificates(
 ) -> JoinHandle<()> {
     let follow = async move |app: &App| tls.refresh(app.clock.now()).await;
     let task = (app.clone(), stop.clone());
-    tokio::spawn(run_periodically(SWEEP_INTERVAL, task, "following certificates", follow))
+    tokio::spawn(run_periodically(
+        SWEEP_INTERVAL,
+        task,
+        "following certificates",
+        follow,
+    ))
 }
 
 macro_rules! periodic {
@@ -127,7 +132,13 @@ async fn collect((app, stop): Task) {
         let stops = || *stopping.borrow();
         app.collector.collect_until(stops).await.map(|_| ())
     };
-    run_periodically(COLLECT_INTERVAL, (app, stop), "collecting unused content", collect).await;
+    run_periodically(
+        COLLECT_INTERVAL,
+        (app, stop),
+        "collecting unused content",
+        collect,
+    )
+    .await;
 }
 
 /// Marks what no row refers to, once. A store that does not answer is asked again.

@@ -22,12 +22,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::admission::{Connections, ConnectionPermit};
+use super::admission::{ConnectionPermit, Connections};
 use super::front;
-use super::handshakes::{Handshakes, HandshakeSlot};
+use super::handshakes::{HandshakeSlot, Handshakes};
 use crate::app::SharedApp;
+use crate::http::client_timeout::{AnswerTracker, SlowClientTimeout, TrackedAnswer};
 use crate::http::paths;
-use crate::http::client_timeout::{AnswerTracker, TrackedAnswer, SlowClientTimeout};
 use crate::http::problem::Problem;
 use crate::http::stall::StallTimeout;
 use crate::router::Routers;

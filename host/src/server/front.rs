@@ -76,7 +76,10 @@ pub(super) async fn handle(
         Ok(Admitted::View(host)) => {
             let (parts, _) = request.into_parts();
             let answer = async move { router::view(app, &host, &parts).await };
-            (RequestKind::View, catch_panic(answer.instrument(span)).await)
+            (
+                RequestKind::View,
+                catch_panic(answer.instrument(span)).await,
+            )
         }
         Ok(Admitted::Call(host, client)) => {
             let context = CallContext {
@@ -186,8 +189,8 @@ impl AnswerFormat {
     fn for_request(request: &Request) -> Self {
         let (path, headers) = (request.uri().path(), request.headers());
         // Who sends a form in a browser is shown a page, wherever the form goes.
-        let is_page =
-            !paths::is_for_programs(path) || (paths::takes_forms(path) && extract::is_form(headers));
+        let is_page = !paths::is_for_programs(path)
+            || (paths::takes_forms(path) && extract::is_form(headers));
         Self {
             options: request.method() == Method::OPTIONS,
             head: request.method() == Method::HEAD,

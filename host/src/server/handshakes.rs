@@ -104,7 +104,9 @@ impl HandshakeSlot {
         };
         let tls = &self.handshakes.tls;
         let config = tls.handshake_config(name.as_deref(), is_challenge).await?;
-        let stream = timeout(HANDSHAKE_TIMEOUT, hello.into_stream(config)).await.ok()?;
+        let stream = timeout(HANDSHAKE_TIMEOUT, hello.into_stream(config))
+            .await
+            .ok()?;
         let stream = stream.map_err(|error| log_failure(&error)).ok()?;
         // Whoever asked for a proof has it.
         (!is_challenge).then_some(stream)

@@ -222,7 +222,10 @@ impl StartResources {
 }
 
 /// Listens where visitors of plain HTTP are sent to HTTPS from; a port that nobody asked for may be another's.
-async fn listen_for_redirects(address: SocketAddr, is_requested: bool) -> anyhow::Result<Option<TcpListener>> {
+async fn listen_for_redirects(
+    address: SocketAddr,
+    is_requested: bool,
+) -> anyhow::Result<Option<TcpListener>> {
     match listen(address).await {
         Err(error) if !is_requested => {
             let error = format!("{error:#}");

@@ -34,7 +34,11 @@ pub(super) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let names = Arc::new(names);
-    let admission = Arc::new(Connections::with_limits(MAX_CONNECTIONS, MAX_PER_CLIENT, &proxies));
+    let admission = Arc::new(Connections::with_limits(
+        MAX_CONNECTIONS,
+        MAX_PER_CLIENT,
+        &proxies,
+    ));
     while let Some((stream, peer)) = accept(&listener, &mut stop).await {
         let Some(permit) = admission.admit(peer.ip()) else {
             continue;

@@ -129,7 +129,11 @@ impl Stripe {
     ///
     /// # Errors
     /// [`StripeError`].
-    pub async fn create_checkout(&self, new: &NewCheckout, key: &str) -> Result<HostedCheckout, StripeError> {
+    pub async fn create_checkout(
+        &self,
+        new: &NewCheckout,
+        key: &str,
+    ) -> Result<HostedCheckout, StripeError> {
         const PATH: &str = "/v1/checkout/sessions";
         let form = checkout_form(new)?;
         let made = match self.post(PATH, &form, key).await {
@@ -332,7 +336,11 @@ mod tests {
         ] {
             let refused = parse_refusal(StatusCode::from_u16(status).unwrap(), error);
             let text = refused.to_string();
-            assert_eq!(matches!(refused, StripeError::AmountRefused(_)), amount, "{text}");
+            assert_eq!(
+                matches!(refused, StripeError::AmountRefused(_)),
+                amount,
+                "{text}"
+            );
             assert_eq!(refused.created_nothing(), nothing, "{text}");
             assert!(!text.contains("sk_live"), "{text}");
         }

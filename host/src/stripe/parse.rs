@@ -34,7 +34,10 @@ pub(super) fn parse_event(body: &[u8]) -> Result<Option<Event>, InvalidEvent> {
     let id = id_field(&document, "id").ok_or_else(|| missing_field("id"))?;
     let at = document["created"].as_i64();
     let at = at.ok_or_else(|| missing_field("created"))?;
-    let at = Timestamp(at.checked_mul(1000).ok_or_else(|| missing_field("created"))?);
+    let at = Timestamp(
+        at.checked_mul(1000)
+            .ok_or_else(|| missing_field("created"))?,
+    );
     Ok(Some(Event {
         id,
         kind: kind.to_owned(),
@@ -127,7 +130,9 @@ fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, InvalidEve
         subscription: id_field(object, "subscription"),
         invoice: id_field(object, "invoice"),
         customer: id_field(object, "customer"),
-        email: email.filter(|text| text.len() <= MAX_EMAIL_BYTES).map(str::to_owned),
+        email: email
+            .filter(|text| text.len() <= MAX_EMAIL_BYTES)
+            .map(str::to_owned),
     }))
 }
 
@@ -192,7 +197,8 @@ fn paid_by(payment: &Value) -> Option<String> {
 
 /// Which payment has paid an invoice; `None` if it was paid otherwise, as by a payment record.
 fn invoice_payment(object: &Value) -> Result<Option<Fact>, InvalidEvent> {
-    let invoice = id_field(object, "invoice").ok_or_else(|| missing_field("data.object.invoice"))?;
+    let invoice =
+        id_field(object, "invoice").ok_or_else(|| missing_field("data.object.invoice"))?;
     let payment = paid_by(&object["payment"]);
     Ok(payment.map(|payment| Fact::InvoicePayment(InvoicePayment { invoice, payment })))
 }

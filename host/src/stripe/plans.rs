@@ -23,7 +23,11 @@ impl Stripe {
     ///
     /// # Errors
     /// [`StripeError`].
-    pub async fn create_plan_checkout(&self, new: PlanCheckout<'_>, key: &str) -> Result<String, StripeError> {
+    pub async fn create_plan_checkout(
+        &self,
+        new: PlanCheckout<'_>,
+        key: &str,
+    ) -> Result<String, StripeError> {
         let metadata = format!("metadata[{WORKSPACE_METADATA}]");
         // What comes of the checkout says whose it is, too.
         let made = format!("subscription_data[metadata][{WORKSPACE_METADATA}]");
@@ -63,7 +67,11 @@ impl Stripe {
     ///
     /// # Errors
     /// [`StripeError`].
-    pub async fn cancel_at_period_end(&self, subscription: &str, key: &str) -> Result<(), StripeError> {
+    pub async fn cancel_at_period_end(
+        &self,
+        subscription: &str,
+        key: &str,
+    ) -> Result<(), StripeError> {
         let path = format!("/v1/subscriptions/{}", path_segment(subscription)?);
         let form = owned_pairs(&[("cancel_at_period_end", "true")]);
         match self.post(&path, &form, key).await {

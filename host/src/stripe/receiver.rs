@@ -22,7 +22,12 @@ pub trait EventConsumer: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The database's: nothing is kept then, and the provider sends the event again.
-    fn consume(&self, tx: &Tx<'_>, found: &RelatedEvents, now: Timestamp) -> Result<bool, control::Error>;
+    fn consume(
+        &self,
+        tx: &Tx<'_>,
+        found: &RelatedEvents,
+        now: Timestamp,
+    ) -> Result<bool, control::Error>;
 }
 
 /// Why a webhook was not taken in.
@@ -52,7 +57,11 @@ pub struct WebhookReceiver {
 
 impl WebhookReceiver {
     /// The receiver for a configured provider.
-    pub fn new(infra: Infra, settings: &config::Stripe, consumers: Vec<Arc<dyn EventConsumer>>) -> Self {
+    pub fn new(
+        infra: Infra,
+        settings: &config::Stripe,
+        consumers: Vec<Arc<dyn EventConsumer>>,
+    ) -> Self {
         let secrets = settings.webhook_secret.0.iter();
         Self {
             control: infra.control,

@@ -56,7 +56,9 @@ pub fn unconfigured() -> Problem {
 impl From<ReceiveError> for Problem {
     fn from(error: ReceiveError) -> Self {
         match error {
-            ReceiveError::Signature(_) | ReceiveError::InvalidEvent(_) => invalid(format!("{error}.")),
+            ReceiveError::Signature(_) | ReceiveError::InvalidEvent(_) => {
+                invalid(format!("{error}."))
+            }
             ReceiveError::Store(error) => error.into(),
         }
     }

@@ -22,7 +22,9 @@ pub enum SignatureError {
     )]
     Mismatch,
     /// It was made too long ago.
-    #[error("`Stripe-Signature` is more than {TOLERANCE_SECONDS} seconds old, or ahead of our clock")]
+    #[error(
+        "`Stripe-Signature` is more than {TOLERANCE_SECONDS} seconds old, or ahead of our clock"
+    )]
     Stale,
 }
 

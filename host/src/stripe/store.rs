@@ -60,7 +60,10 @@ impl RelatedEvents {
 }
 
 /// Finds everything about some names.
-pub fn find_related(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusqlite::Result<RelatedEvents> {
+pub fn find_related(
+    c: &Connection,
+    names: impl IntoIterator<Item = Reference>,
+) -> rusqlite::Result<RelatedEvents> {
     let mut query = c.prepare_cached(
         "SELECT e.number, e.id, e.kind, e.happened_at, e.received_at, e.fact
          FROM payment_references r JOIN payment_events e ON e.number = r.event
@@ -131,7 +134,11 @@ pub fn remove(tx: &Tx<'_>, found: &RelatedEvents) -> Result<(), Error> {
 }
 
 /// The entries that nothing of ours was found for, and that arrived before `before`: a few, oldest first.
-pub fn unclaimed(c: &Connection, before: Timestamp, most: u32) -> rusqlite::Result<Vec<LedgerEntry>> {
+pub fn unclaimed(
+    c: &Connection,
+    before: Timestamp,
+    most: u32,
+) -> rusqlite::Result<Vec<LedgerEntry>> {
     c.prepare_cached(
         "SELECT number, id, kind, happened_at, received_at, fact FROM payment_events
          WHERE claimed = 0 AND received_at < ?1 ORDER BY number LIMIT ?2",

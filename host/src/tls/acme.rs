@@ -185,7 +185,8 @@ impl AcmeAuthority {
             Err(failure) => failure,
             issued => return issued,
         };
-        self.forget_account(matches!(failure, Failure::NoAccount)).await?;
+        self.forget_account(matches!(failure, Failure::NoAccount))
+            .await?;
         match failure {
             Failure::NoAccount => self.order(name).await,
             failure => Err(failure),

@@ -113,7 +113,8 @@ impl Budget {
         let own = own.copied().unwrap_or_else(never);
         let all = spend_one(self.spent_until, per_week.whole, now).ok_or(CapPart::Whole)?;
         let strangers = match owner.is_free_tier {
-            true => spend_one(self.strangers_until, per_week.strangers, now).ok_or(CapPart::Strangers)?,
+            true => spend_one(self.strangers_until, per_week.strangers, now)
+                .ok_or(CapPart::Strangers)?,
             false => self.strangers_until,
         };
         let own = spend_one(own, per_week.per_owner, now).ok_or(CapPart::Owner)?;
@@ -130,7 +131,12 @@ impl Budget {
     }
 
     /// Remembers that a name was not issued; answers until when it rests.
-    pub(super) fn record_failure(&mut self, name: &str, why: &Refusal, now: Timestamp) -> Timestamp {
+    pub(super) fn record_failure(
+        &mut self,
+        name: &str,
+        why: &Refusal,
+        now: Timestamp,
+    ) -> Timestamp {
         let later = |millis: i64| Timestamp(now.0.saturating_add(millis));
         let times = self.rests.get(name).map_or(0, |rest| rest.times);
         let (times, until) = match why {

@@ -57,7 +57,9 @@ impl Tls {
     /// When they are not, naming the setting.
     pub fn check(config: &Config) -> anyhow::Result<()> {
         match &config.certificates {
-            Some(Certificates::Files { cert, key }) => CertificateFiles::new(cert, key).read_if_changed().map(|_| ()),
+            Some(Certificates::Files { cert, key }) => CertificateFiles::new(cert, key)
+                .read_if_changed()
+                .map(|_| ()),
             _ => Ok(()),
         }
     }
@@ -75,7 +77,9 @@ impl Tls {
             return Ok(None);
         };
         let names = Names::new(config);
-        let served = Arc::new(ServedCertificates::new(names.fixed().next().unwrap_or_default()));
+        let served = Arc::new(ServedCertificates::new(
+            names.fixed().next().unwrap_or_default(),
+        ));
         let source = match certificates {
             Certificates::Files { cert, key } => {
                 let mut files = CertificateFiles::new(cert, key);
@@ -154,7 +158,10 @@ impl Tls {
             CertificateSource::Files(files) => Arc::clone(files),
         };
         let looked = tokio::task::spawn_blocking(move || {
-            files.lock().unwrap_or_else(PoisonError::into_inner).read_if_changed()
+            files
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .read_if_changed()
         });
         if let Some(pair) = looked.await?? {
             let ends = pair.validity.ends;

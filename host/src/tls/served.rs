@@ -52,7 +52,10 @@ impl ServedCertificates {
         self.change(|pairs| pairs.remove(name));
     }
 
-    fn change(&self, change: impl Fn(&mut HashMap<String, CertificatePair>) -> Option<CertificatePair>) {
+    fn change(
+        &self,
+        change: impl Fn(&mut HashMap<String, CertificatePair>) -> Option<CertificatePair>,
+    ) {
         self.pairs.rcu(|pairs| {
             let mut pairs = ServedPairs::clone(pairs);
             change(&mut pairs.by_name);

@@ -4,7 +4,12 @@ use super::model::{AuthError, SignInFailure};
 use super::return_to;
 
 /// Logs why a sign-in failed; returns the address that the browser goes back to.
-pub(super) fn failure_url(origin: &str, back: &str, provider: &str, failure: &SignInFailure) -> String {
+pub(super) fn failure_url(
+    origin: &str,
+    back: &str,
+    provider: &str,
+    failure: &SignInFailure,
+) -> String {
     let (error, cause) = (failure.error.code(), failure.cause.as_str());
     tracing::warn!(provider, error, cause, "a sign-in failed");
     return_to::url_with_error(origin, back, error)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::failures::{failure_url, not_offered};
 use super::kinds::{CallbackAnswer, SignInExchange};
-use super::model::{AuthError, SignInFailure, SessionKey, VerifiedVisitor, VisitorError};
+use super::model::{AuthError, SessionKey, SignInFailure, VerifiedVisitor, VisitorError};
 use super::providers::Provider;
 use super::sign_in_page::SignInPage;
 use super::state::{PendingSignIn, SignInStates, sha256_base64url};
@@ -87,7 +87,9 @@ impl Visitors {
         };
         Ok(match self.authorization_url(&provider, &sign_in).await {
             Ok(location) => SignInStart::Redirect { location, browser },
-            Err(failure) => SignInStart::Return(self.fail_sign_in(&page.origin, &sign_in, &failure)),
+            Err(failure) => {
+                SignInStart::Return(self.fail_sign_in(&page.origin, &sign_in, &failure))
+            }
         })
     }
 
@@ -119,8 +121,8 @@ impl Visitors {
         sign_in: &PendingSignIn,
     ) -> Result<String, SignInFailure> {
         let state = self.states.seal(sign_in, &self.random);
-        let state =
-            state.map_err(|error| SignInFailure::new(AuthError::ProviderError, error.to_string()))?;
+        let state = state
+            .map_err(|error| SignInFailure::new(AuthError::ProviderError, error.to_string()))?;
         let exchange = self.exchange(provider, sign_in);
         let address = provider.kind.authorization_url(&exchange, &state).await?;
         Ok(address.to_string())
@@ -221,7 +223,8 @@ impl Visitors {
         let (return_to, provider) = (sign_in.return_to.clone(), sign_in.provider.clone());
         let ticket = Ticket { sign_in, visitor };
         if !self.tickets.issue(&text, ticket, self.clock.now()) {
-            let failure = SignInFailure::new(AuthError::ProviderUnavailable, "too many sign-ins at once");
+            let failure =
+                SignInFailure::new(AuthError::ProviderUnavailable, "too many sign-ins at once");
             return Ok(failure_url(&page.origin, &return_to, &provider, &failure));
         }
         Ok(format!(
@@ -266,11 +269,19 @@ impl Visitors {
         let begun = self.begin_session(&page.frontend, project, provider, visitor, before);
         match begun.await? {
             Some(token) => Ok((Some(token), format!("{}{}", page.origin, sign_in.return_to))),
-            None => Ok((None, self.fail_sign_in(&page.origin, &sign_in, &not_offered()))),
+            None => Ok((
+                None,
+                self.fail_sign_in(&page.origin, &sign_in, &not_offered()),
+            )),
         }
     }
 
-    fn fail_sign_in(&self, origin: &str, sign_in: &PendingSignIn, failure: &SignInFailure) -> String {
+    fn fail_sign_in(
+        &self,
+        origin: &str,
+        sign_in: &PendingSignIn,
+        failure: &SignInFailure,
+    ) -> String {
         failure_url(origin, &sign_in.return_to, &sign_in.provider, failure)
     }
 }

@@ -8,7 +8,11 @@ use super::providers::Provider;
 use crate::http::problem_page::shell;
 
 /// Offers providers; each is a link, so that nothing of the page needs scripts or a form.
-pub(super) fn provider_choice_page(slug: &str, offered: &[Arc<Provider>], return_to: &str) -> Markup {
+pub(super) fn provider_choice_page(
+    slug: &str,
+    offered: &[Arc<Provider>],
+    return_to: &str,
+) -> Markup {
     let address = |provider: &Provider| {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("provider", &provider.settings.name);

@@ -32,7 +32,9 @@ impl ListVisitors {
     pub(super) fn checked(self) -> Result<(Option<i64>, u32), Problem> {
         let most = match self.limit {
             None => DEFAULT_LIMIT,
-            Some(limit) if (1..=MAX_LIMIT).contains(&limit) => u32::try_from(limit).unwrap_or(DEFAULT_LIMIT),
+            Some(limit) if (1..=MAX_LIMIT).contains(&limit) => {
+                u32::try_from(limit).unwrap_or(DEFAULT_LIMIT)
+            }
             Some(_) => return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}."))),
         };
         let before = match self.cursor.as_deref() {

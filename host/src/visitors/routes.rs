@@ -177,7 +177,9 @@ pub async fn status(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let page = visitors.frontend(&context.host, &slug).await?;
-    let session = visitors.current_session(&context.host, &page, &headers).await?;
+    let session = visitors
+        .current_session(&context.host, &page, &headers)
+        .await?;
     let status = Status::of(session.as_deref());
     Ok(([(header::CACHE_CONTROL, NO_STORE)], Json(status)).into_response())
 }

@@ -143,7 +143,8 @@ impl Visitors {
 
     /// Forgets what memory holds of the sessions of a project, because another process has changed them.
     pub fn invalidate_sessions(&self, project: ProjectId) {
-        self.session_cache.apply_change(&Change::SessionsEnded(project));
+        self.session_cache
+            .apply_change(&Change::SessionsEnded(project));
     }
 
     /// Removes sessions whose time is over or whose frontend is gone, and tickets that are old.

@@ -7,7 +7,9 @@ use quick_cache::sync::Cache;
 use ring::digest;
 
 use super::cookies;
-use super::model::{SESSION_SECONDS, Session, SessionKey, VerifiedVisitor, VisitorError, VisitorId};
+use super::model::{
+    SESSION_SECONDS, Session, SessionKey, VerifiedVisitor, VisitorError, VisitorId,
+};
 use super::{Visitors, store};
 use crate::config::Config;
 use crate::control::{self, Change};
@@ -62,7 +64,9 @@ impl SessionCache {
     }
 
     fn end_count(&self) -> MutexGuard<'_, u64> {
-        self.end_count.lock().unwrap_or_else(PoisonError::into_inner)
+        self.end_count
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn insert_if_unchanged(&self, session: &Arc<Session>, seen: u64) {
@@ -179,7 +183,8 @@ impl Visitors {
             seen_at: now,
             ..Session::clone(session)
         };
-        self.session_cache.insert_if_unchanged(&Arc::new(seen), end_count);
+        self.session_cache
+            .insert_if_unchanged(&Arc::new(seen), end_count);
         let (control, id) = (self.control.clone(), session.visitor.clone());
         tokio::spawn(async move {
             let write = control.write(move |tx| store::record_seen(tx, &id, now));

@@ -236,7 +236,11 @@ mod tests {
             (601_000, true),
             (999, true),
         ] {
-            assert_eq!(SignInStates::is_expired(&first, Timestamp(now)), old, "{now}");
+            assert_eq!(
+                SignInStates::is_expired(&first, Timestamp(now)),
+                old,
+                "{now}"
+            );
         }
         // What nobody can use any more is not remembered either.
         let late = sign_in(700_000);

@@ -154,7 +154,10 @@ pub(super) fn list_of_project(
         "SELECT number, id, provider, email, name, picture, locale, created_at, last_seen_at
          FROM visitors WHERE project_id = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3",
     )?
-    .query_map(params![project, before.unwrap_or(i64::MAX), most], visitor_from_row)?
+    .query_map(
+        params![project, before.unwrap_or(i64::MAX), most],
+        visitor_from_row,
+    )?
     .collect()
 }
 

@@ -72,7 +72,9 @@ impl Tickets {
             return TicketRedemption::Unknown;
         };
         match one.ticket.take() {
-            Some(ticket) if now.0 - one.at < TICKET_LIFETIME_MS => TicketRedemption::Valid(Box::new(ticket)),
+            Some(ticket) if now.0 - one.at < TICKET_LIFETIME_MS => {
+                TicketRedemption::Valid(Box::new(ticket))
+            }
             _ => TicketRedemption::Spent(one.return_to.clone()),
         }
     }

@@ -74,7 +74,10 @@ mod tests {
     fn a_credential_has_its_form() {
         for _ in 0..100 {
             let credential = Credential::new(&Random::system()).unwrap();
-            assert_eq!(parse_key_id(&credential.text), Some(credential.key_id.as_str()));
+            assert_eq!(
+                parse_key_id(&credential.text),
+                Some(credential.key_id.as_str())
+            );
             assert_eq!(credential.text.len(), 4 + 8 + 1 + 43 + 1 + 6);
         }
         assert_eq!(base62_padded(&[0; 32], 43), "0".repeat(43));
@@ -86,7 +89,11 @@ mod tests {
         for at in 4..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = if bytes[at] == b'x' { b'y' } else { b'x' };
-            assert_eq!(parse_key_id(&String::from_utf8(bytes).unwrap()), None, "at {at}");
+            assert_eq!(
+                parse_key_id(&String::from_utf8(bytes).unwrap()),
+                None,
+                "at {at}"
+            );
         }
         assert_eq!(parse_key_id(""), None);
         assert_eq!(parse_key_id("svc___"), None);

@@ -5,14 +5,14 @@ use svc_base::names::{numbered, slugified, with_suffix};
 
 use super::error::WorkspaceError;
 use super::members::{insert_first_owner, require_role};
-use super::model::{Caller, Plan, Role, WorkspaceAccess, UserId, Workspace};
+use super::model::{Caller, Plan, Role, UserId, Workspace, WorkspaceAccess};
 use super::service::{Workspaces, begin_deletion_in};
 use super::{store, subscriptions};
-use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Error, Tx};
-use svc_base::pluralize;
 use svc_base::ids::WorkspaceId;
+use svc_base::pluralize;
 
 /// The slug of a name that leaves nothing usable.
 const FALLBACK_SLUG: &str = "workspace";
@@ -112,7 +112,11 @@ impl Workspaces {
     ///
     /// # Errors
     /// `Unknown`.
-    pub async fn get_with_role(&self, id: WorkspaceId, role: Role) -> Result<WorkspaceAccess, WorkspaceError> {
+    pub async fn get_with_role(
+        &self,
+        id: WorkspaceId,
+        role: Role,
+    ) -> Result<WorkspaceAccess, WorkspaceError> {
         let now = self.clock.now();
         let found = self
             .control
@@ -130,7 +134,10 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn list_accessible(&self, caller: &Caller) -> Result<Vec<WorkspaceAccess>, WorkspaceError> {
+    pub async fn list_accessible(
+        &self,
+        caller: &Caller,
+    ) -> Result<Vec<WorkspaceAccess>, WorkspaceError> {
         match caller {
             Caller::Key {
                 workspace, role, ..

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Plan, WorkspaceAccess, UserId, Workspace};
+use super::model::{Plan, UserId, Workspace, WorkspaceAccess};
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;

@@ -1,6 +1,6 @@
 //! The renderer natively: whatever the source, a page that keeps the contract or a reason with a place.
 
-use guest_render::{RenderError, RuntimeScript, Source, RENDERERS, render};
+use guest_render::{RENDERERS, RenderError, RuntimeScript, Source, render};
 
 use super::page;
 

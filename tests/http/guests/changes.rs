@@ -93,7 +93,9 @@ async fn a_record_that_cannot_be_read_leaves_the_guest_in_its_place() {
 async fn a_change_is_in_effect_when_it_is_answered() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
     let says = |digest: &Value| {
-        let said = svc::guests::status::read_status_file(server.data()).unwrap().unwrap();
+        let said = svc::guests::status::read_status_file(server.data())
+            .unwrap()
+            .unwrap();
         assert_eq!(json!(said.render.digest), *digest);
     };
     let mut changes = 0;

@@ -6,7 +6,7 @@ use roxmltree::Node;
 
 use super::markup::{decimal, escape, shortened};
 use super::names;
-use super::safe::{MAX_SIDE, DrawingRejection, Writer, is_svg};
+use super::safe::{DrawingRejection, MAX_SIDE, Writer, is_svg};
 
 /// The fonts whose measure labels were given. Without one of these a label may be a little wider than its place.
 const FONTS: &str = "Arial,\"Liberation Sans\",Arimo,Helvetica,sans-serif";

@@ -37,7 +37,9 @@ impl<'a> NameMap<'a> {
                 match attribute.name() {
                     "id" => present.push(value),
                     "class" => classes.extend(value.split_ascii_whitespace()),
-                    name if HREF_ATTRIBUTES.contains(&name) => referenced.extend(value.strip_prefix('#')),
+                    name if HREF_ATTRIBUTES.contains(&name) => {
+                        referenced.extend(value.strip_prefix('#'))
+                    }
                     _ => referenced.extend(fragment_ids(value)),
                 }
             }

@@ -70,7 +70,10 @@ fn elements_that_no_drawing_has_end_it() {
     ] {
         let svg = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" {size}/>");
         assert!(
-            matches!(rewrite(&svg, "drawing", 0, false), Err(DrawingRejection::NoSize)),
+            matches!(
+                rewrite(&svg, "drawing", 0, false),
+                Err(DrawingRejection::NoSize)
+            ),
             "{size}"
         );
     }

@@ -1,6 +1,6 @@
 //! How wide a label will be: by the advances of the font that the page asks for.
 
-use super::arial_widths::{RUNS, GlyphRun};
+use super::arial_widths::{GlyphRun, RUNS};
 
 /// The units of a font's size that advances are given in.
 const UNITS_PER_EM: f64 = 2048.0;

@@ -10,11 +10,15 @@ use crate::error::{Failure, Result};
 use crate::output::{member_text, quote_shell_word};
 use crate::params::parse_params;
 use crate::source::STDIN;
-use crate::{endpoints, confirm, result_table};
+use crate::{confirm, endpoints, result_table};
 
 pub(super) async fn show(args: &ProjectArgs) -> Result<()> {
     let at = args.find().await?;
-    let detail = at.api.call(&endpoints::BACKEND, &at.path_parts()).send().await?;
+    let detail = at
+        .api
+        .call(&endpoints::BACKEND, &at.path_parts())
+        .send()
+        .await?;
     args.output().print_answer(&detail, &details_text(&detail))
 }
 
@@ -38,10 +42,7 @@ pub(super) async fn migrate(
     let note = note.filter(|_| !dry_run);
     let asked = at.api.call(&endpoints::UPDATE_BACKEND, &at.path_parts());
     let asked = asked.query("dry_run", dry_run.then_some(true));
-    let done = asked
-        .body(json!({ "ddl": ddl, "note": note }))
-        .send()
-        .await;
+    let done = asked.body(json!({ "ddl": ddl, "note": note })).send().await;
     let done = done.map_err(|failure| with_script_file(failure, file))?;
     let text = match dry_run {
         true => dry_run_text(&done),
@@ -51,7 +52,8 @@ pub(super) async fn migrate(
             member_text(&done, "version")
         ),
     };
-    args.output().print_answer(&done, &[text, warnings(&done)].join("\n"))
+    args.output()
+        .print_answer(&done, &[text, warnings(&done)].join("\n"))
 }
 
 /// Names the file of a script that the server refused.
@@ -81,11 +83,17 @@ pub(super) async fn query(
 }
 
 /// Switches a member of the backend, which people know by a name.
-pub(super) async fn switch(member: &str, name: &str, state: &str, args: &ProjectArgs) -> Result<()> {
+pub(super) async fn switch(
+    member: &str,
+    name: &str,
+    state: &str,
+    args: &ProjectArgs,
+) -> Result<()> {
     let at = args.find().await?;
     let body = json!({ member: state == "on" });
     let changed = at.send(&endpoints::UPDATE_BACKEND, body).await?;
-    args.output().print_answer(&changed, &format!("{name} are {state}"))
+    args.output()
+        .print_answer(&changed, &format!("{name} are {state}"))
 }
 
 pub(super) async fn history(limit: u32, before: Option<String>, args: &ProjectArgs) -> Result<()> {
@@ -94,8 +102,10 @@ pub(super) async fn history(limit: u32, before: Option<String>, args: &ProjectAr
     let asked = asked.query("limit", Some(limit)).query("before", before);
     let history = asked.send().await?;
     if let Some(next) = history["next_before"].as_str() {
-        args.output()
-            .print_note(&format!("There are more: --before {}", quote_shell_word(next)));
+        args.output().print_note(&format!(
+            "There are more: --before {}",
+            quote_shell_word(next)
+        ));
     }
     let moments = history["moments"].as_array().into_iter().flatten();
     let moments: Vec<_> = moments.map(|moment| member_text(moment, "at")).collect();
@@ -107,7 +117,9 @@ pub(super) async fn restore(moment: &str, yes: bool, args: &ProjectArgs) -> Resu
     let name = &at.project.name;
     let what = format!("Make every row of `{name}` what it was at {moment}");
     confirm(args.output(), yes, &at.api, &what)?;
-    let restored = at.send(&endpoints::RESTORE, json!({ "at": moment })).await?;
+    let restored = at
+        .send(&endpoints::RESTORE, json!({ "at": moment }))
+        .await?;
     let text = format!(
         "restored to {}\nto undo this: svc backend restore {}",
         member_text(&restored, "restored_to"),

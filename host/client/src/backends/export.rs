@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::ProjectArgs;
-use crate::responses::MAX_EXPORT_BYTES;
 use crate::endpoints;
 use crate::error::{Failure, Result};
 use crate::files::{Directory, PRIVATE_MODE, TemporaryFile};
-use crate::output::{is_terminal, print_bytes, json_text};
+use crate::output::{is_terminal, json_text, print_bytes};
 use crate::progress::Progress;
+use crate::responses::MAX_EXPORT_BYTES;
 use crate::source::STDIN;
 
 /// Copies the database into a file, or to standard output.
@@ -53,5 +53,6 @@ pub(super) async fn export(output: Option<PathBuf>, force: bool, args: &ProjectA
     draft.file.sync_all().map_err(failed)?;
     draft.persist(force)?;
     let document = json!({ "file": path.display().to_string(), "bytes": bytes });
-    args.output().print_answer(&document, &json_text(&document["file"]))
+    args.output()
+        .print_answer(&document, &json_text(&document["file"]))
 }

@@ -1,15 +1,15 @@
 //! `svc backend …`: the database of a project.
 
+mod commands;
 mod export;
 mod views;
-mod commands;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::api::Api;
-use super::error::{FailureCode, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 use super::output::member_text;
 use super::projects::{self, Project, ProjectOption};
 use super::source;
@@ -144,8 +144,16 @@ impl ProjectHandle {
     }
 
     /// Sends something to the backend.
-    pub(super) async fn send(&self, call: &'static endpoints::Endpoint, body: Value) -> Result<Value> {
-        self.api.call(call, &self.path_parts()).body(body).send().await
+    pub(super) async fn send(
+        &self,
+        call: &'static endpoints::Endpoint,
+        body: Value,
+    ) -> Result<Value> {
+        self.api
+            .call(call, &self.path_parts())
+            .body(body)
+            .send()
+            .await
     }
 
     /// The slug of a page to call the backend through: the one that is wanted, else the oldest that is live.
@@ -188,7 +196,11 @@ impl Backend {
     pub(super) async fn run(self) -> Result<()> {
         match self {
             Self::Show { args } => commands::show(&args).await,
-            Self::Create { file, realtime, args } => commands::create(&file, realtime, &args).await,
+            Self::Create {
+                file,
+                realtime,
+                args,
+            } => commands::create(&file, realtime, &args).await,
             Self::Migrate {
                 file,
                 dry_run,
@@ -201,13 +213,23 @@ impl Backend {
                 page,
                 args,
             } => commands::query(sql, &params, page, &args).await,
-            Self::Realtime { state, args } => commands::switch("realtime", "rooms", &state, &args).await,
+            Self::Realtime { state, args } => {
+                commands::switch("realtime", "rooms", &state, &args).await
+            }
             Self::Agents { state, args } => {
                 commands::switch("agents", "tools for agents", &state, &args).await
             }
-            Self::History { limit, before, args } => commands::history(limit, before, &args).await,
+            Self::History {
+                limit,
+                before,
+                args,
+            } => commands::history(limit, before, &args).await,
             Self::Restore { at, yes, args } => commands::restore(&at, yes, &args).await,
-            Self::Export { output, force, args } => {
+            Self::Export {
+                output,
+                force,
+                args,
+            } => {
                 let copy = export::export(output, force, &args);
                 super::run_until_interrupt(copy, "Nothing of the copy is kept.").await
             }

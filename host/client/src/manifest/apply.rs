@@ -11,14 +11,14 @@ use super::remote_state::RemoteState;
 use super::steps::PlanStep;
 use crate::actions::ActionFile;
 use crate::api::Api;
-use crate::error::{FailureCode, Failure, Result};
+use crate::error::{Failure, FailureCode, Result};
 use crate::files::Directory;
 use crate::frontends::FrontendHandle;
 use crate::output::member_text;
 use crate::progress::Progress;
 use crate::projects::Project;
 use crate::push::NewSource;
-use crate::{CommonArgs, Output, endpoints, confirm, run_until_interrupt};
+use crate::{CommonArgs, Output, confirm, endpoints, run_until_interrupt};
 use svc_base::fault;
 
 /// Advice where a plan ends in its middle.
@@ -137,10 +137,17 @@ impl PlanRunner<'_> {
             "description": manifest.description,
             "workspace": manifest.workspace,
         });
-        let made =
-            create_or_replay(self.api, &endpoints::CREATE_PROJECT, &[], body, &endpoints::PROJECT).await?;
-        serde_json::from_value(made)
-            .map_err(|error| Failure::local(format!("The server made a project, and says: {error}")))
+        let made = create_or_replay(
+            self.api,
+            &endpoints::CREATE_PROJECT,
+            &[],
+            body,
+            &endpoints::PROJECT,
+        )
+        .await?;
+        serde_json::from_value(made).map_err(|error| {
+            Failure::local(format!("The server made a project, and says: {error}"))
+        })
     }
 
     async fn apply_step(&self, step: &PlanStep, project: &Project) -> Result<()> {
@@ -151,10 +158,16 @@ impl PlanRunner<'_> {
                 let first = self.folder.migrations.first();
                 let first = first.ok_or_else(|| Failure::local("The plan has no migration."))?;
                 let body = json!({ "ddl": first.sql });
-                create_or_replay(self.api, &endpoints::CREATE_BACKEND, &at, body, &endpoints::BACKEND)
-                    .await
-                    .map_err(|failure| failure.with_file(&first.path))
-                    .map(drop)
+                create_or_replay(
+                    self.api,
+                    &endpoints::CREATE_BACKEND,
+                    &at,
+                    body,
+                    &endpoints::BACKEND,
+                )
+                .await
+                .map_err(|failure| failure.with_file(&first.path))
+                .map(drop)
             }
             PlanStep::Migrate(number) => {
                 let migration = &self.folder.migrations[*number];
@@ -175,17 +188,15 @@ impl PlanRunner<'_> {
                         .body(batch)
                         .send()
                         .await
-                        .map_err(|failure| ActionFile::with_action_files(failure, &self.folder.actions))?;
+                        .map_err(|failure| {
+                            ActionFile::with_action_files(failure, &self.folder.actions)
+                        })?;
                 }
                 Ok(())
             }
             PlanStep::SwitchRooms(on) => {
                 let asked = self.api.call(&endpoints::UPDATE_BACKEND, &at);
-                asked
-                    .body(json!({ "realtime": on }))
-                    .send()
-                    .await
-                    .map(drop)
+                asked.body(json!({ "realtime": on })).send().await.map(drop)
             }
             PlanStep::SwitchTools(on) => {
                 let asked = self.api.call(&endpoints::UPDATE_BACKEND, &at);
@@ -193,7 +204,8 @@ impl PlanRunner<'_> {
             }
             PlanStep::CreatePage(number) => self.create_page(*number, project).await,
             PlanStep::ChangePage { page, slug, live } => {
-                self.change_page(*page, slug, live.as_deref(), project).await
+                self.change_page(*page, slug, live.as_deref(), project)
+                    .await
             }
             PlanStep::UpdateProject => self.update_project(project).await,
         }
@@ -222,7 +234,11 @@ impl PlanRunner<'_> {
         if slug != page.slug {
             self.note(&format!("`{}` was taken: the page is `{slug}`.", page.slug));
         }
-        self.note(&format!("{} is at {}", page.slug, member_text(&made, "url")));
+        self.note(&format!(
+            "{} is at {}",
+            page.slug,
+            member_text(&made, "url")
+        ));
         Ok(())
     }
 

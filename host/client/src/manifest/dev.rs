@@ -7,17 +7,17 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::apply::{PlanRunner, page_urls};
-use super::scaffold::write_first_manifest;
 use super::plan::Plan;
 use super::remote_state::RemoteState;
-use super::{MANIFEST_FILE, Folder};
+use super::scaffold::write_first_manifest;
+use super::{Folder, MANIFEST_FILE};
 use crate::api::Api;
-use crate::error::{FailureCode, Failure, Result};
+use crate::error::{Failure, FailureCode, Result};
+use crate::file_watcher::FileWatcher;
 use crate::files::Directory;
 use crate::output::print_error;
 use crate::profile::{ServerTarget, parse_server_url};
 use crate::progress::Progress;
-use crate::file_watcher::FileWatcher;
 use crate::{Output, ask_yes_no, endpoints, report_failure};
 
 /// Settings of the server for a folder. It has stand-ins for sign-in and payments, and a workspace.
@@ -192,7 +192,10 @@ impl Dev {
         applying.run(state, &plan).await?;
         drop(applying);
         out.print_note(&plan.to_text());
-        out.print_note(&format!("applied {}", self.folder.join(MANIFEST_FILE).display()));
+        out.print_note(&format!(
+            "applied {}",
+            self.folder.join(MANIFEST_FILE).display()
+        ));
         page_urls(api, &folder).await
     }
 }

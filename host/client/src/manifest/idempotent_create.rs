@@ -24,7 +24,9 @@ pub(super) async fn create_or_replay(
     let mut deleted_id = String::new();
     for _ in 0..MAX_ATTEMPTS {
         let asked = api.call(call, at).body(body.clone());
-        let (made, is_replayed) = asked.send_with_key(idempotency_key(call, &body, &deleted_id)).await?;
+        let (made, is_replayed) = asked
+            .send_with_key(idempotency_key(call, &body, &deleted_id))
+            .await?;
         if !is_replayed || still_exists(api, look, at, &made).await? {
             return Ok(made);
         }
@@ -44,7 +46,12 @@ fn id_of(made: &Value) -> String {
     made["id"].as_str().unwrap_or_default().to_owned()
 }
 
-async fn still_exists(api: &Api, look: &'static Endpoint, at: &[&str], made: &Value) -> Result<bool> {
+async fn still_exists(
+    api: &Api,
+    look: &'static Endpoint,
+    at: &[&str],
+    made: &Value,
+) -> Result<bool> {
     let id = id_of(made);
     let parts = [at, &[id.as_str()]].concat();
     match api.call(look, &parts).send().await {

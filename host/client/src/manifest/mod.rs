@@ -1,12 +1,12 @@
 //! A folder that says what a project is: `svc.toml`, pages, migrations and actions.
 
 mod apply;
-mod scaffold;
 mod dev;
 mod idempotent_create;
 mod plan;
 mod pull;
 mod remote_state;
+mod scaffold;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::actions::ActionFile;
-use super::error::{FailureCode, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 use super::files::Directory;
 use super::source::Source;
 use svc_base::digest::Digest;
@@ -198,12 +198,16 @@ impl Manifest {
 
     /// The folder of migrations.
     pub(super) fn migrations(&self) -> &Path {
-        self.migrations.as_deref().unwrap_or(Path::new(DEFAULT_MIGRATIONS))
+        self.migrations
+            .as_deref()
+            .unwrap_or(Path::new(DEFAULT_MIGRATIONS))
     }
 
     /// The folder of actions.
     pub(super) fn actions(&self) -> &Path {
-        self.actions.as_deref().unwrap_or(Path::new(DEFAULT_ACTIONS))
+        self.actions
+            .as_deref()
+            .unwrap_or(Path::new(DEFAULT_ACTIONS))
     }
 }
 
@@ -217,9 +221,12 @@ impl Folder {
         let migrations = sql_files(folder, manifest.migrations(), manifest.migrations.is_some())?;
         let migrations = migrations.iter().map(|name| migration(folder, name));
         let actions = sql_files(folder, manifest.actions(), manifest.actions.is_some())?;
-        let actions = actions
-            .iter()
-            .map(|name| Ok(ActionFile::new(&folder.display_path(name), folder.read_text(name)?)));
+        let actions = actions.iter().map(|name| {
+            Ok(ActionFile::new(
+                &folder.display_path(name),
+                folder.read_text(name)?,
+            ))
+        });
         let pages = manifest.pages.iter().map(|(slug, entry)| {
             let bytes = folder.read(entry.file())?;
             Ok(LocalPage {

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::remote_state::{RemoteFrontend, RemoteState};
 use super::{MANIFEST_FILE, Manifest, PageEntry, SQL_EXTENSION, sql_files};
 use crate::api::Api;
-use crate::error::{FailureCode, Failure, Result};
-use crate::files::{FileComparison, Directory};
+use crate::error::{Failure, FailureCode, Result};
+use crate::files::{Directory, FileComparison};
 use crate::frontends::FrontendSource;
 use crate::source::Source;
-use crate::{CommonArgs, endpoints, confirm, projects};
+use crate::{CommonArgs, confirm, endpoints, projects};
 use svc_base::digest::Digest;
 
 /// The most bytes of all that a pull writes, which it holds in memory until everything has come.
@@ -99,7 +99,8 @@ impl Pull {
         for note in &files.notes {
             out.print_note(note);
         }
-        let shown = |file: &PlannedFile| files.folder.display_path(&file.name).display().to_string();
+        let shown =
+            |file: &PlannedFile| files.folder.display_path(&file.name).display().to_string();
         let lines = files
             .files
             .iter()
@@ -230,7 +231,12 @@ impl PullPlan {
         Ok(manifest)
     }
 
-    async fn add_pages(&mut self, api: &Api, manifest: &Manifest, state: &RemoteState) -> Result<()> {
+    async fn add_pages(
+        &mut self,
+        api: &Api,
+        manifest: &Manifest,
+        state: &RemoteState,
+    ) -> Result<()> {
         for (slug, entry) in &manifest.pages {
             let is_other = |slug: &str| manifest.pages.contains_key(slug);
             let Some(frontend) = state.find_frontend_by_slug(slug, is_other)? else {
@@ -251,7 +257,10 @@ impl PullPlan {
                 }
             }
             let parts = [state.project.id.as_str(), &frontend.slug];
-            let source: FrontendSource = api.call(&endpoints::CONTENT, &parts).send_and_parse().await?;
+            let source: FrontendSource = api
+                .call(&endpoints::CONTENT, &parts)
+                .send_and_parse()
+                .await?;
             self.add(entry.file().to_owned(), &source.content)?;
         }
         Ok(())
@@ -325,7 +334,11 @@ fn new_manifest(state: &RemoteState) -> Manifest {
 }
 
 /// Whether a manifest has a page for a frontend.
-fn has_page_for(manifest: &Manifest, state: &RemoteState, frontend: &RemoteFrontend) -> Result<bool> {
+fn has_page_for(
+    manifest: &Manifest,
+    state: &RemoteState,
+    frontend: &RemoteFrontend,
+) -> Result<bool> {
     for slug in manifest.pages.keys() {
         let is_other = |slug: &str| manifest.pages.contains_key(slug);
         let found = state.find_frontend_by_slug(slug, is_other)?;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Folder, LocalPage};
 use crate::api::Api;
 use crate::endpoints;
-use crate::error::{FailureCode, Failure, Result};
+use crate::error::{Failure, FailureCode, Result};
 use crate::projects::{self, Project};
 use svc_base::names::with_suffix;
 use svc_sources::ContentType;
@@ -113,7 +113,11 @@ impl RemoteState {
         frontends.retain(|frontend| frontend.state == "active");
         let backend = match project.backend.as_ref() {
             Some(Value::Null) | None => None,
-            Some(_) => Some(api.call(&endpoints::BACKEND, &[&project.id]).send_and_parse().await?),
+            Some(_) => Some(
+                api.call(&endpoints::BACKEND, &[&project.id])
+                    .send_and_parse()
+                    .await?,
+            ),
         };
         Ok(Self {
             project,
@@ -126,7 +130,11 @@ impl RemoteState {
     ///
     /// # Errors
     /// When several could be meant.
-    pub(super) fn find_frontend(&self, page: &LocalPage, folder: &Folder) -> Result<Option<&RemoteFrontend>> {
+    pub(super) fn find_frontend(
+        &self,
+        page: &LocalPage,
+        folder: &Folder,
+    ) -> Result<Option<&RemoteFrontend>> {
         self.find_frontend_by_slug(&page.slug, |slug| folder.manifest.pages.contains_key(slug))
     }
 
@@ -175,7 +183,8 @@ fn is_suffixed(slug: &str, wanted: &str) -> bool {
     };
     let is_number =
         !suffix.is_empty() && suffix.len() < 3 && suffix.bytes().all(|b| b.is_ascii_digit());
-    let is_random = suffix.len() >= MIN_RANDOM_SUFFIX && !suffix.contains(['a', 'e', 'i', 'o', 'u']);
+    let is_random =
+        suffix.len() >= MIN_RANDOM_SUFFIX && !suffix.contains(['a', 'e', 'i', 'o', 'u']);
     (is_number || is_random) && with_suffix(wanted, suffix) == slug
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::error::{FailureCode, Failure, Result};
+use super::error::{Failure, FailureCode, Result};
 
 /// The profile of a login that names none.
 pub(super) const DEFAULT_PROFILE: &str = "default";

@@ -28,12 +28,13 @@ fn remote(profile: Option<&str>, server: Option<&str>) -> Remote {
 
 #[test]
 fn a_credential_goes_to_its_own_server_alone() {
-    let environment =
-        |server: Option<&str>, profile: Option<&str>, credential: Option<&str>| EnvironmentSettings {
+    let environment = |server: Option<&str>, profile: Option<&str>, credential: Option<&str>| {
+        EnvironmentSettings {
             server: server.map(str::to_owned),
             profile: profile.map(str::to_owned),
             credential: credential.map(str::to_owned),
-        };
+        }
+    };
     let none = environment(None, None, None);
     for (remote, environment, server, credential) in [
         (
@@ -114,7 +115,11 @@ fn addresses_are_those_of_servers() {
         ("10.0.0.1:80", "https://10.0.0.1:80/"),
         ("localhost.example", "https://localhost.example/"),
     ] {
-        assert_eq!(parse_server_url(written).unwrap().as_str(), meant, "{written}");
+        assert_eq!(
+            parse_server_url(written).unwrap().as_str(),
+            meant,
+            "{written}"
+        );
     }
     for wrong in [
         "",
@@ -134,7 +139,11 @@ fn addresses_are_those_of_servers() {
         ("http://[::1]:1", false),
         ("http://10.0.0.1", true),
     ] {
-        assert_eq!(is_unencrypted(&parse_server_url(text).unwrap()), open, "{text}");
+        assert_eq!(
+            is_unencrypted(&parse_server_url(text).unwrap()),
+            open,
+            "{text}"
+        );
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::connection::{TenantConnection, OpenSettings};
 use crate::authorizer::StatementRole;
+use crate::connection::{OpenSettings, TenantConnection};
 
 const SCHEMA: &str = "
 CREATE TABLE people (id INTEGER PRIMARY KEY, Name TEXT UNIQUE, town REFERENCES towns ON DELETE CASCADE);
@@ -23,7 +23,11 @@ fn tables(sql: &str, writes: bool) -> StatementTables {
     let settings = OpenSettings::standalone(directory.path().join("t.db"), 8 << 20);
     let handle = TenantConnection::create(&settings).unwrap();
     handle.execute_as_platform(SCHEMA).unwrap();
-    let role = if writes { StatementRole::Write } else { StatementRole::Read };
+    let role = if writes {
+        StatementRole::Write
+    } else {
+        StatementRole::Read
+    };
     let found = handle.run_as_tenant(role, Duration::from_secs(5), |_| {
         handle.cost(sql)?;
         Ok(handle.tables(sql))

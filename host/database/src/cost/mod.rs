@@ -188,7 +188,9 @@ impl WrittenRegisters {
                 written.push(p2);
             }
             match instruction.code.as_str() {
-                "Copy" | "Move" => written.extend(p2..p2.saturating_add(p3.clamp(0, MAX_ARGUMENTS))),
+                "Copy" | "Move" => {
+                    written.extend(p2..p2.saturating_add(p3.clamp(0, MAX_ARGUMENTS)))
+                }
                 "Null" => written.extend(p2..p3.min(p2.saturating_add(MAX_ARGUMENTS))),
                 _ => {}
             }
@@ -313,7 +315,9 @@ impl Instruction {
             }
             "AggFinal" | "AggValue" => return self.function(|| 1),
             "Add" | "Subtract" | "Multiply" | "Divide" | "Remainder" | "BitAnd" | "BitOr"
-            | "ShiftLeft" | "ShiftRight" | "Eq" | "Ne" | "Lt" | "Le" | "Gt" | "Ge" => 2.0 * NUMBER_NS_PER_BYTE,
+            | "ShiftLeft" | "ShiftRight" | "Eq" | "Ne" | "Lt" | "Le" | "Gt" | "Ge" => {
+                2.0 * NUMBER_NS_PER_BYTE
+            }
             "And" | "Or" | "BitNot" | "Not" | "If" | "IfNot" | "IsTrue" | "Cast" | "MustBeInt"
             | "RealAffinity" | "SeekRowid" | "NotExists" => NUMBER_NS_PER_BYTE,
             "Affinity" => NUMBER_NS_PER_BYTE * count(self.p2),
@@ -325,7 +329,9 @@ impl Instruction {
             "Compare" => NUMBER_NS_PER_BYTE * count(self.p3),
             "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "IdxInsert" | "IdxDelete" | "IdxGE"
             | "IdxGT" | "IdxLE" | "IdxLT" | "Found" | "NotFound" | "NoConflict" | "IfNoHope"
-            | "SorterCompare" | "SorterNext" | "DeferredSeek" | "Filter" | "FilterAdd" => KEY_NS_PER_BYTE,
+            | "SorterCompare" | "SorterNext" | "DeferredSeek" | "Filter" | "FilterAdd" => {
+                KEY_NS_PER_BYTE
+            }
             "SorterInsert" => 2.0 * READ_NS_PER_BYTE,
             _ => 0.0,
         };

@@ -39,7 +39,11 @@ fn an_ordinary_statement_has_the_full_length() {
         "SELECT a LIKE '%x%' AND trim(b) <> '' FROM t",
         "DELETE FROM t WHERE id = :id",
     ] {
-        assert_eq!(cost(&connection, sql).lane_value_limit, VALUE_BYTES, "{sql}");
+        assert_eq!(
+            cost(&connection, sql).lane_value_limit,
+            VALUE_BYTES,
+            "{sql}"
+        );
     }
     let by_key = cost(&connection, "SELECT * FROM t WHERE id = :id");
     assert!(by_key.inline_value_limit > Some(50_000), "{by_key:?}");
@@ -50,7 +54,10 @@ fn what_hides_calls_weighs_what_they_weigh() {
     let connection = database();
     let bare = vec!["json(a)"; 200].join("||");
     let bare = cost(&connection, &format!("SELECT length({bare}) FROM t"));
-    assert!(bare.lane_value_limit < VALUE_BYTES && bare.inline_value_limit.is_none(), "{bare:?}");
+    assert!(
+        bare.lane_value_limit < VALUE_BYTES && bare.inline_value_limit.is_none(),
+        "{bare:?}"
+    );
     for sql in [
         "INSERT INTO u VALUES (:a)",
         "UPDATE u SET a = 1",

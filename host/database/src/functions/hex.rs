@@ -10,7 +10,11 @@ use super::text::{PlainSqlite, read_character, until_nul};
 use crate::meter::{Deadline, WorkBudget};
 
 /// Puts `unhex` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &PlainSqlite) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &Deadline,
+    sqlite: &PlainSqlite,
+) -> Result<()> {
     for arguments in [1, 2] {
         let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
         connection.create_scalar_function("unhex", arguments, PURE, move |c| {
@@ -20,7 +24,11 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &Pl
     Ok(())
 }
 
-fn unhex(context: &Context<'_>, sqlite: &PlainSqlite, mut work: WorkBudget<'_>) -> Result<Option<Vec<u8>>> {
+fn unhex(
+    context: &Context<'_>,
+    sqlite: &PlainSqlite,
+    mut work: WorkBudget<'_>,
+) -> Result<Option<Vec<u8>>> {
     let text = sqlite.text(context.get_raw(0))?;
     let ignored = if context.len() > 1 {
         sqlite.text(context.get_raw(1))?

@@ -11,7 +11,11 @@ use crate::limits::VALUE_BYTES;
 use crate::meter::{Deadline, WorkBudget};
 
 /// Puts `instr` and `replace` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &PlainSqlite) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &Deadline,
+    sqlite: &PlainSqlite,
+) -> Result<()> {
     let (statement_deadline, texts) = (deadline.clone(), sqlite.clone());
     connection.create_scalar_function("instr", 2, PURE, move |c| {
         statement_deadline.check()?;
@@ -50,7 +54,11 @@ fn instr(context: &Context<'_>, sqlite: &PlainSqlite) -> Result<Option<i64>> {
     Ok(i64::try_from(passed).ok().map(|passed| passed + 1))
 }
 
-fn replace(context: &Context<'_>, sqlite: &PlainSqlite, mut work: WorkBudget<'_>) -> Result<Option<Text>> {
+fn replace(
+    context: &Context<'_>,
+    sqlite: &PlainSqlite,
+    mut work: WorkBudget<'_>,
+) -> Result<Option<Text>> {
     let Some(text) = sqlite.text(context.get_raw(0))? else {
         return Ok(None);
     };

@@ -15,7 +15,11 @@ use crate::meter::{Deadline, WorkBudget};
 const JSON_SUBTYPE: SubType = Some('J' as u32);
 
 /// Puts `json_patch`, `jsonb_patch` and `json_pretty` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &PlainSqlite) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &Deadline,
+    sqlite: &PlainSqlite,
+) -> Result<()> {
     let (statement_deadline, plain_json) = (deadline.clone(), sqlite.clone());
     let flags = PURE.union(FunctionFlags::SQLITE_RESULT_SUBTYPE);
     connection.create_scalar_function("json_patch", 2, flags, move |c| {
@@ -39,7 +43,11 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &Pl
     Ok(())
 }
 
-fn patch(context: &Context<'_>, sqlite: &PlainSqlite, mut work: WorkBudget<'_>) -> Result<Option<Vec<u8>>> {
+fn patch(
+    context: &Context<'_>,
+    sqlite: &PlainSqlite,
+    mut work: WorkBudget<'_>,
+) -> Result<Option<Vec<u8>>> {
     let Some(target) = json_argument(context, 0, sqlite)? else {
         return Ok(None);
     };
@@ -56,7 +64,7 @@ fn patch(context: &Context<'_>, sqlite: &PlainSqlite, mut work: WorkBudget<'_>) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_like_sqlite, compare_with_sqlite, answer};
+    use super::super::tests::{answer, assert_like_sqlite, compare_with_sqlite};
     use proptest::prelude::*;
 
     #[test]
@@ -113,7 +121,10 @@ mod tests {
             format!("length(json_patch('{object}', '{object}'))")
         };
         assert_like_sqlite(&[&nested(super::super::json_merge::MAX_OBJECT_DEPTH)]);
-        assert!(answer(&nested(super::super::json_merge::MAX_OBJECT_DEPTH + 1)).contains("no deeper than"));
+        assert!(
+            answer(&nested(super::super::json_merge::MAX_OBJECT_DEPTH + 1))
+                .contains("no deeper than")
+        );
     }
 
     /// JSON of few labels, so that they meet.

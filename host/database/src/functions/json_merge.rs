@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 use rusqlite::Result;
 
-use super::sqlite_error;
 use super::json_reader::JsonReader;
+use super::sqlite_error;
 use crate::meter::WorkBudget;
 
 /// How deep objects may nest in what is patched, for each takes its share of the thread's stack.
@@ -29,7 +29,11 @@ pub(super) struct JsonObject<'t> {
 
 impl<'t> Json<'t> {
     /// Reads the next value, which `depth` objects are around.
-    pub(super) fn read(reader: &mut JsonReader<'t>, depth: usize, work: &mut WorkBudget<'_>) -> Result<Self> {
+    pub(super) fn read(
+        reader: &mut JsonReader<'t>,
+        depth: usize,
+        work: &mut WorkBudget<'_>,
+    ) -> Result<Self> {
         let start = reader.at;
         if reader.peek()? != b'{' {
             reader.skip_value(work)?;

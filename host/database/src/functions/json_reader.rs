@@ -9,7 +9,11 @@ use super::text::PlainSqlite;
 use crate::meter::WorkBudget;
 
 /// An argument as JSON without spaces, as SQLite writes it.
-pub(super) fn json_argument(context: &Context<'_>, index: usize, sqlite: &PlainSqlite) -> Result<Option<Vec<u8>>> {
+pub(super) fn json_argument(
+    context: &Context<'_>,
+    index: usize,
+    sqlite: &PlainSqlite,
+) -> Result<Option<Vec<u8>>> {
     sqlite.evaluate(
         "SELECT CAST(json(?1) AS BLOB)",
         ToSqlOutput::Borrowed(context.get_raw(index)),

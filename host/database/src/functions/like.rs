@@ -13,7 +13,11 @@ use crate::limits::PATTERN_BYTES;
 use crate::meter::{Deadline, WorkBudget};
 
 /// Puts `like` and `glob` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &PlainSqlite) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &Deadline,
+    sqlite: &PlainSqlite,
+) -> Result<()> {
     for (name, arguments, kind) in [("like", 2, LIKE), ("like", 3, LIKE), ("glob", 2, GLOB)] {
         let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
         connection.create_scalar_function(name, arguments, PURE, move |c| {
@@ -125,7 +129,11 @@ impl PatternMatcher<'_, '_> {
             let mut wanted = read_character(self.pattern, &mut p);
             if wanted == 0 {
                 let ended = t >= self.text.len();
-                return Ok(if ended { MatchOutcome::Match } else { MatchOutcome::NoMatch });
+                return Ok(if ended {
+                    MatchOutcome::Match
+                } else {
+                    MatchOutcome::NoMatch
+                });
             }
             if wanted == kind.any_sequence {
                 return self.matches_all(p, t);
@@ -146,7 +154,10 @@ impl PatternMatcher<'_, '_> {
             }
             let character = read_character(self.text, &mut t);
             let one = wanted == kind.any_character && literal != Some(p) && character != 0;
-            if !(wanted == character || one || (kind.ignores_case && equal_ignoring_case(wanted, character))) {
+            if !(wanted == character
+                || one
+                || (kind.ignores_case && equal_ignoring_case(wanted, character)))
+            {
                 return Ok(MatchOutcome::NoMatch);
             }
         }

@@ -4,15 +4,15 @@
 //! while it works. What stands in the place of SQLite's answers byte for byte what SQLite's does, whatever the bytes: indexes
 //! are made of the answers, and a database that is exported is read with SQLite's own.
 
-mod instr_replace;
 mod hex;
+mod instr_replace;
 mod json;
-mod like;
-mod math;
 mod json_merge;
-mod percentile;
 mod json_pretty;
 mod json_reader;
+mod like;
+mod math;
+mod percentile;
 mod text;
 mod trim;
 mod uuid_function;
@@ -187,7 +187,10 @@ pub(super) mod tests {
     }
 
     /// Compares both implementations on expressions of some values.
-    pub(super) fn compare_with_sqlite(forms: &[&str], values: &[Value]) -> Result<(), TestCaseError> {
+    pub(super) fn compare_with_sqlite(
+        forms: &[&str],
+        values: &[Value],
+    ) -> Result<(), TestCaseError> {
         BOTH.with(|both| {
             for form in forms {
                 let [ours, theirs] = both.answers(form, values);

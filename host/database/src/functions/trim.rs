@@ -16,7 +16,11 @@ struct TrimSides {
 }
 
 /// Puts `trim`, `ltrim` and `rtrim` in the place of SQLite's.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, sqlite: &PlainSqlite) -> Result<()> {
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &Deadline,
+    sqlite: &PlainSqlite,
+) -> Result<()> {
     for (name, left, right) in [
         ("trim", true, true),
         ("ltrim", true, false),
@@ -178,7 +182,10 @@ impl CharacterSet {
 fn first_character_length(text: &[u8]) -> usize {
     match text.split_first() {
         Some((first, rest)) if is_lead(*first) => {
-            1 + rest.iter().take_while(|byte| is_continuation(**byte)).count()
+            1 + rest
+                .iter()
+                .take_while(|byte| is_continuation(**byte))
+                .count()
         }
         Some(_) => 1,
         None => 0,

@@ -13,7 +13,8 @@ pub(super) fn register(connection: &Connection, clock: &Clock) -> Result<()> {
     let (clock, random) = (clock.clone(), Random::system());
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
     connection.create_scalar_function("uuid", 0, flags, move |_| {
-        let uuid = ids::uuid_v7(&clock, &random).map_err(|error| sqlite_error(&error.to_string()))?;
+        let uuid =
+            ids::uuid_v7(&clock, &random).map_err(|error| sqlite_error(&error.to_string()))?;
         Ok(uuid.hyphenated().to_string())
     })
 }

@@ -6,9 +6,9 @@ use rusqlite::Connection;
 
 use super::History;
 use super::chain;
-use super::log::{Frames, PAGE_SIZE, LogPosition};
-use super::record::{RecordKind, Moment, CommitPoint, Record};
+use super::log::{Frames, LogPosition, PAGE_SIZE};
 use super::page_hashes::PageHashes;
+use super::record::{CommitPoint, Moment, Record, RecordKind};
 use svc_base::clock::Timestamp;
 
 impl History {

@@ -11,8 +11,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use rusqlite::wal::CheckpointMode;
 
 use super::{History, HistoryLimitExceeded};
+use crate::connection::{OpenSettings, TenantConnection};
 use crate::error::{RunError, internal};
-use crate::connection::{TenantConnection, OpenSettings};
 use svc_base::fault;
 use svc_base::threads::Threads;
 
@@ -130,7 +130,9 @@ impl History {
     /// Takes back what was lent, with what was committed meanwhile noted here.
     fn adopt(&mut self, returned: ReturnedHistory) {
         let ReturnedHistory {
-            history, is_complete, ..
+            history,
+            is_complete,
+            ..
         } = returned;
         (self.chain, self.is_too_large) = (history.chain, history.is_too_large);
         if let Some(chain) = &mut self.chain {
@@ -187,7 +189,12 @@ pub(crate) fn log_gap(taken: io::Result<()>, known: bool) {
     }
 }
 
-fn record_and_checkpoint(mut history: History, mut pin: TenantConnection, settings: &OpenSettings, frames: i32) -> ReturnedHistory {
+fn record_and_checkpoint(
+    mut history: History,
+    mut pin: TenantConnection,
+    settings: &OpenSettings,
+    frames: i32,
+) -> ReturnedHistory {
     let known = history.is_too_large();
     let taken = history.record_log_up_to(&mut pin.connection, frames.unsigned_abs());
     log_gap(taken, known);

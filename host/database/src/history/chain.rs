@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use cap_std::fs::{Dir, OpenOptions};
 
 use super::log::PAGE_SIZE;
-use super::record::{RecordFormat, RecordHeader, RecordKind, Moment, CommitPoint, Record, damaged};
 use super::page_hashes::{MAX_IMAGE_BYTES, PageHashes, WAL_VERSION_BYTES};
+use super::record::{CommitPoint, Moment, Record, RecordFormat, RecordHeader, RecordKind, damaged};
 use svc_base::clock::Timestamp;
 
 const FILE_SUFFIX: &str = ".history";
@@ -43,7 +43,9 @@ pub(super) fn list_numbers(dir: &Dir) -> io::Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in dir.entries()? {
         let entry = entry?.file_name();
-        let number = entry.to_str().and_then(|name| name.strip_suffix(FILE_SUFFIX));
+        let number = entry
+            .to_str()
+            .and_then(|name| name.strip_suffix(FILE_SUFFIX));
         numbers.extend(number.and_then(|number| number.parse::<u32>().ok()));
     }
     numbers.sort_unstable();
@@ -129,7 +131,9 @@ impl Chain {
 
     /// Whether anything was committed since it began.
     pub(super) fn has_frames(&self) -> bool {
-        self.records.iter().any(|(_, h)| h.kind == RecordKind::Frames)
+        self.records
+            .iter()
+            .any(|(_, h)| h.kind == RecordKind::Frames)
     }
 
     /// How many bytes of pages are to be unpacked to come to its end, the base aside.
@@ -309,7 +313,10 @@ impl<'c> PackedFrames<'c> {
     /// The frames from the place `from` on, up to the place `to`: the page of each, and what it holds then.
     fn between(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, &'c [u8])> {
         let place = |frame| usize::try_from(frame).unwrap_or(usize::MAX);
-        let frames = self.pages.chunks_exact(4).zip(self.data.chunks_exact(PAGE_SIZE));
+        let frames = self
+            .pages
+            .chunks_exact(4)
+            .zip(self.data.chunks_exact(PAGE_SIZE));
         frames
             .map(|(page, data)| (number(page), data))
             .skip(place(from))

@@ -91,7 +91,11 @@ impl WalFile {
         if read_up_to(&file, &mut header, 0)? < HEADER {
             return Ok(None);
         }
-        let [magic, version, page] = [read_u32(&header, 0), read_u32(&header, 4), read_u32(&header, 8)];
+        let [magic, version, page] = [
+            read_u32(&header, 0),
+            read_u32(&header, 4),
+            read_u32(&header, 8),
+        ];
         let big_endian = magic & 1 == 1;
         let checksums = checksum(big_endian, [0, 0], &header[..24]);
         if magic & !1 != MAGIC || version != VERSION || checksums != read_u32_pair(&header, 24) {
@@ -190,7 +194,9 @@ impl WalFile {
     fn next_position(&self, at: &LogPosition, frame: &[u8]) -> Option<LogPosition> {
         let checksums = checksum(self.big_endian, at.checksums, &frame[..8]);
         let checksums = checksum(self.big_endian, checksums, &frame[FRAME_HEADER..]);
-        let fits = read_u32_pair(frame, 8) == at.salts && read_u32_pair(frame, 16) == checksums && read_u32(frame, 0) > 0;
+        let fits = read_u32_pair(frame, 8) == at.salts
+            && read_u32_pair(frame, 16) == checksums
+            && read_u32(frame, 0) > 0;
         fits.then_some(LogPosition {
             salts: at.salts,
             frames: at.frames + 1,

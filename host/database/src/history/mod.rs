@@ -11,13 +11,13 @@
 
 mod append;
 mod background;
-mod retention;
 mod chain;
 mod log;
 mod moments;
+mod page_hashes;
 mod record;
 mod resume;
-mod page_hashes;
+mod retention;
 #[cfg(test)]
 mod tests;
 
@@ -28,11 +28,11 @@ use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
 use self::chain::Chain;
-use self::log::{ALL_FRAMES, WalFile, PAGE_SIZE, LogPosition};
-use self::record::{RecordKind, Moment, CommitPoint, Record};
+use self::log::{ALL_FRAMES, LogPosition, PAGE_SIZE, WalFile};
 use self::page_hashes::{MAX_IMAGE_BYTES, PageHashes};
-use super::files::LOG_FILE;
+use self::record::{CommitPoint, Moment, Record, RecordKind};
 use super::connection;
+use super::files::LOG_FILE;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
@@ -298,7 +298,9 @@ impl History {
             .transpose()?;
         let image = self.image(connection)?;
         let at = self.last.filter(|_| self.chain.is_some());
-        let at = at.or(self.chain_begins_at).unwrap_or_else(|| self.distinct_time());
+        let at = at
+            .or(self.chain_begins_at)
+            .unwrap_or_else(|| self.distinct_time());
         let pages = u32::try_from(image.len() / PAGE_SIZE).map_err(io::Error::other)?;
         let state = PageHashes::of(&image);
         let point = CommitPoint {

@@ -5,8 +5,8 @@ use std::io;
 use cap_std::fs::Dir;
 
 use super::History;
-use super::retention::oldest_kept;
 use super::chain::{self, Chain, MomentLocation};
+use super::retention::oldest_kept;
 use svc_base::clock::Timestamp;
 
 /// History of a database, as it is reported.
@@ -107,7 +107,11 @@ impl History {
     }
 
     /// Lists moments before `before`, `limit` at most.
-    pub(crate) fn list_moments(&self, before: Option<Timestamp>, limit: usize) -> io::Result<HistoryMoments> {
+    pub(crate) fn list_moments(
+        &self,
+        before: Option<Timestamp>,
+        limit: usize,
+    ) -> io::Result<HistoryMoments> {
         let mut past = HistoryMoments::default();
         self.visit_moments(|spot| {
             let at = spot.moment.at;

@@ -119,11 +119,17 @@ mod tests {
             [page(1), page(2), page(4)].concat(),
         ];
         for other in others {
-            assert_ne!(PageHashes::of(&one).checksum(), PageHashes::of(&other).checksum());
+            assert_ne!(
+                PageHashes::of(&one).checksum(),
+                PageHashes::of(&other).checksum()
+            );
         }
         let mut with_log = one.clone();
         with_log[WAL_VERSION_BYTES].fill(2);
-        assert_eq!(PageHashes::of(&one).checksum(), PageHashes::of(&with_log).checksum());
+        assert_eq!(
+            PageHashes::of(&one).checksum(),
+            PageHashes::of(&with_log).checksum()
+        );
     }
 
     #[test]

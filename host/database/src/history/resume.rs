@@ -6,9 +6,9 @@ use std::time::UNIX_EPOCH;
 use rusqlite::Connection;
 
 use super::chain::{self, Chain};
-use super::log::{Frames, WalFile, PAGE_SIZE, LogPosition};
-use super::record::{RecordKind, Record, damaged};
+use super::log::{Frames, LogPosition, PAGE_SIZE, WalFile};
 use super::page_hashes::PageHashes;
+use super::record::{Record, RecordKind, damaged};
 use super::{CurrentChain, History};
 use crate::files::{DATABASE_FILE, LOG_FILE};
 
@@ -115,7 +115,13 @@ impl History {
             return Ok(());
         };
         let end = (last, point);
-        let record = Record::new(RecordKind::Seal, &[], &self.file_stamp()?, LogPosition::default(), end)?;
+        let record = Record::new(
+            RecordKind::Seal,
+            &[],
+            &self.file_stamp()?,
+            LogPosition::default(),
+            end,
+        )?;
         let length = record.header.length();
         self.make_room(length)?;
         if let Some(chain) = &mut self.chain {

@@ -89,7 +89,11 @@ impl History {
         };
         let chain = Chain::open(&self.dir, chain.number)?;
         if chain.has_frames() && chain.last() < Some(oldest_kept(self.now())) {
-            self.begin_chain(connection, WalFile::open(&self.dir, LOG_FILE)?.as_ref(), ALL_FRAMES)?;
+            self.begin_chain(
+                connection,
+                WalFile::open(&self.dir, LOG_FILE)?.as_ref(),
+                ALL_FRAMES,
+            )?;
         }
         self.remove_expired()
     }

@@ -12,10 +12,10 @@ use std::time::Duration;
 use rusqlite::{Connection, MAIN_DB, params, params_from_iter};
 
 use super::catalog::query_rows;
+use super::connection::{OpenSettings, TenantConnection};
 use super::databases::Databases;
 use super::error::{RunError, disk_error, internal};
-use super::connection::{TenantConnection, OpenSettings};
-use super::history::{HistoryMoments, HistoryLimitExceeded, has_expired_moments};
+use super::history::{HistoryLimitExceeded, HistoryMoments, has_expired_moments};
 use super::limits::MIGRATION_BUDGET_FACTOR;
 use super::migrate::{Script, ScriptError, apply_script, insert_marker};
 use super::schema::{MigrationMarker, read_markers};
@@ -140,7 +140,11 @@ impl Databases {
     ///
     /// # Errors
     /// [`SnapshotError`].
-    pub async fn snapshot_at(&self, id: BackendId, at: Timestamp) -> Result<PastSnapshot, SnapshotError> {
+    pub async fn snapshot_at(
+        &self,
+        id: BackendId,
+        at: Timestamp,
+    ) -> Result<PastSnapshot, SnapshotError> {
         let settings = self.settings(&id);
         self.get(id)?
             .with_writer_silently(move |writer| Ok(take_snapshot(writer, at, &settings)))
@@ -184,9 +188,16 @@ impl Databases {
 
     /// Forgets history that is too old, of databases that nobody writes to any more.
     pub async fn prune_histories(&self) -> anyhow::Result<()> {
-        let (files, now) = (self.files.clone(), self.writers.history_settings().clock.now());
+        let (files, now) = (
+            self.files.clone(),
+            self.writers.history_settings().clock.now(),
+        );
         let look = move || {
-            let stale = |id: &BackendId| files.directory(id).and_then(|dir| has_expired_moments(&dir, now));
+            let stale = |id: &BackendId| {
+                files
+                    .directory(id)
+                    .and_then(|dir| has_expired_moments(&dir, now))
+            };
             // One that goes meanwhile takes its history along.
             let ids = files.list()?.into_iter();
             io::Result::Ok(
@@ -213,7 +224,11 @@ impl Databases {
     }
 }
 
-fn take_snapshot(writer: &mut Writer, at: Timestamp, settings: &OpenSettings) -> Result<PastSnapshot, SnapshotError> {
+fn take_snapshot(
+    writer: &mut Writer,
+    at: Timestamp,
+    settings: &OpenSettings,
+) -> Result<PastSnapshot, SnapshotError> {
     let disk = |error: io::Error| SnapshotError::Run(disk_error(&error));
     writer.record_history();
     let now = writer.history.now();
@@ -257,7 +272,9 @@ fn apply_snapshot(
         return Err(RunError::HistoryTooSmall.into());
     }
     overwrite(&mut writer.handle, rewound)?;
-    writer.history.note_distinct_commit(writer.handle.log_pages());
+    writer
+        .history
+        .note_distinct_commit(writer.handle.log_pages());
     fault::point("rewind.committed");
     Ok(RestoreOutcome { previous })
 }
@@ -296,7 +313,9 @@ fn prepare_snapshot(
     for table in DERIVED_TABLES {
         copy_table(live, &rewound.connection, table).map_err(internal)?;
     }
-    rewound.execute_as_platform(RESTORES_TABLE_SQL).map_err(internal)?;
+    rewound
+        .execute_as_platform(RESTORES_TABLE_SQL)
+        .map_err(internal)?;
     rewound
         .connection
         .execute(

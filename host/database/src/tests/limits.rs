@@ -102,7 +102,12 @@ async fn a_key_that_is_checked_at_the_commit_fails_its_own_alone() {
     let fixture = Fixture::with(schema, |_| {}).await;
     let constraint = |error: &RunError| matches!(error, RunError::Constraint(_));
     for _ in 0..5 {
-        check_neighbours_of(&fixture, "INSERT INTO notes (parent) VALUES (-1)", constraint).await;
+        check_neighbours_of(
+            &fixture,
+            "INSERT INTO notes (parent) VALUES (-1)",
+            constraint,
+        )
+        .await;
     }
 }
 

@@ -294,7 +294,10 @@ async fn a_migration_only_adds() {
         fixture.number("SELECT count(*) FROM sqlite_schema").await,
         before
     );
-    assert_eq!(fixture.number("SELECT count(*) FROM svc_migrations").await, 8);
+    assert_eq!(
+        fixture.number("SELECT count(*) FROM svc_migrations").await,
+        8
+    );
 }
 
 #[tokio::test]
@@ -305,12 +308,24 @@ async fn a_script_is_applied_once() {
         panic!("not applied");
     };
     assert_eq!(marker.version, 2);
-    assert_eq!(fixture.migrate(sql).await.unwrap(), MigrationOutcome::AlreadyApplied(marker));
+    assert_eq!(
+        fixture.migrate(sql).await.unwrap(),
+        MigrationOutcome::AlreadyApplied(marker)
+    );
 }
 
 #[test]
 fn the_functions_are_the_gates() {
-    assert_eq!(authorizer::FUNCTIONS, guest_gate::functions::ALLOWED_FUNCTIONS);
-    assert_eq!(authorizer::OPERATORS, guest_gate::functions::IMPLICIT_FUNCTIONS);
-    assert_eq!(authorizer::TABLE_FUNCTIONS, guest_gate::functions::TABLE_VALUED_FUNCTIONS);
+    assert_eq!(
+        authorizer::FUNCTIONS,
+        guest_gate::functions::ALLOWED_FUNCTIONS
+    );
+    assert_eq!(
+        authorizer::OPERATORS,
+        guest_gate::functions::IMPLICIT_FUNCTIONS
+    );
+    assert_eq!(
+        authorizer::TABLE_FUNCTIONS,
+        guest_gate::functions::TABLE_VALUED_FUNCTIONS
+    );
 }

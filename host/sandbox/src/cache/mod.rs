@@ -74,7 +74,8 @@ impl Cache {
     ///
     /// It cannot be made, is not a directory, is not the user's own, or is open to others.
     pub(super) fn open(dir: PathBuf) -> anyhow::Result<Self> {
-        create_directory(&dir).with_context(|| format!("cannot make the cache {}", dir.display()))?;
+        create_directory(&dir)
+            .with_context(|| format!("cannot make the cache {}", dir.display()))?;
         let found = fs::symlink_metadata(&dir)
             .with_context(|| format!("cannot look at the cache {}", dir.display()))?;
         let user = rustix::process::geteuid().as_raw();
@@ -123,8 +124,9 @@ impl Cache {
             bytes = component.len(),
             "compiling a guest for the first time on this machine; pages are served meanwhile"
         );
-        let code = catch_compiler_panic(|| compiler.compiling_engine.precompile_component(component))
-            .context("it does not compile")?;
+        let code =
+            catch_compiler_panic(|| compiler.compiling_engine.precompile_component(component))
+                .context("it does not compile")?;
         tracing::info!(
             tier,
             code_bytes = code.len(),
@@ -151,7 +153,8 @@ impl Cache {
     }
 
     fn path(&self, compiler: &Compiler<'_>, component: &[u8]) -> PathBuf {
-        self.dir.join(file_name(compiler.compiling_engine, component))
+        self.dir
+            .join(file_name(compiler.compiling_engine, component))
     }
 
     /// Removes the code that has not been loaded for longest, beyond so many bytes.
@@ -188,7 +191,9 @@ fn remove(path: &Path) {
 }
 
 /// Runs a compiler. One that gives up on a strange component by a panic takes nothing with it but that component.
-fn catch_compiler_panic(compile: impl FnOnce() -> wasmtime::Result<Vec<u8>>) -> anyhow::Result<Vec<u8>> {
+fn catch_compiler_panic(
+    compile: impl FnOnce() -> wasmtime::Result<Vec<u8>>,
+) -> anyhow::Result<Vec<u8>> {
     // It keeps nothing of its own between components that a panic could leave half done.
     match panic::catch_unwind(AssertUnwindSafe(compile)) {
         Ok(result) => result.map_err(anyhow::Error::from),

@@ -204,7 +204,10 @@ async fn whatever_a_gate_does_is_contained() {
         panic!("{long:?}");
     };
     assert_eq!(refusal.reason.chars().count(), 1000);
-    assert_eq!(sandbox.gate_digest(), Some(GuestDigest::of(&guests::gate())));
+    assert_eq!(
+        sandbox.gate_digest(),
+        Some(GuestDigest::of(&guests::gate()))
+    );
 }
 
 #[tokio::test]

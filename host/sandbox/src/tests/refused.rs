@@ -15,7 +15,11 @@ fn refusals(component: &[u8]) -> [String; 2] {
         format!("{error:#}")
     };
     [
-        words(registry.prepare_component::<GatePre<CallState>>(component).err()),
+        words(
+            registry
+                .prepare_component::<GatePre<CallState>>(component)
+                .err(),
+        ),
         words(registry.prepare_component::<Renderer>(component).err()),
     ]
 }
@@ -129,7 +133,9 @@ fn what_a_component_does_before_its_first_call_is_bounded() {
     ] {
         // A gate in all but what it begins with.
         let component = gate_wat(pages, more, "");
-        let refused = registry.prepare_component::<GatePre<CallState>>(&component).err();
+        let refused = registry
+            .prepare_component::<GatePre<CallState>>(&component)
+            .err();
         let refused = refused.map(|error| format!("{error:#}"));
         let found = refused.as_ref().is_some_and(|text| text.contains(why));
         assert!(found, "{why}: {refused:?}");

@@ -6,7 +6,7 @@ use crate::control::{self, Tx};
 use crate::http::problem::{Code, Problem};
 use crate::infra::Infra;
 use crate::stripe::{
-    CheckoutOutcome, EventConsumer, Event, Fact, RelatedEvents, PlanCheckout, Stripe, StripeError,
+    CheckoutOutcome, Event, EventConsumer, Fact, PlanCheckout, RelatedEvents, Stripe, StripeError,
 };
 use crate::workspaces::subscriptions::{self, Subscription, SubscriptionFacts};
 use svc_base::clock::Timestamp;
@@ -76,7 +76,9 @@ impl Billing {
             customer: customer(known),
             return_url: &self.return_url,
         };
-        Ok(provider.create_plan_checkout(new, &self.idempotency_key("plan")?).await?)
+        Ok(provider
+            .create_plan_checkout(new, &self.idempotency_key("plan")?)
+            .await?)
     }
 
     /// Opens the provider's pages where a subscription is looked at, changed and ended; returns their address.
@@ -146,13 +148,21 @@ impl From<BillingError> for Problem {
 pub struct SubscriptionConsumer;
 
 impl EventConsumer for SubscriptionConsumer {
-    fn consume(&self, tx: &Tx<'_>, found: &RelatedEvents, _: Timestamp) -> Result<bool, control::Error> {
+    fn consume(
+        &self,
+        tx: &Tx<'_>,
+        found: &RelatedEvents,
+        _: Timestamp,
+    ) -> Result<bool, control::Error> {
         // A checkout names its workspace as its client's reference, too.
         let named = found.references.iter();
         let named = named.filter_map(|name| name.as_workspace().or_else(|| name.as_session()));
         for workspace in named.filter_map(|id| id.parse::<WorkspaceId>().ok()) {
             if subscriptions::is_known_workspace(tx, &workspace)? {
-                for told in found.events().filter_map(|event| subscription_facts(event, workspace)) {
+                for told in found
+                    .events()
+                    .filter_map(|event| subscription_facts(event, workspace))
+                {
                     subscriptions::apply_event(tx, told)?;
                 }
                 return Ok(true);

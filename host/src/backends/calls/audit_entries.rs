@@ -52,7 +52,10 @@ impl ActionCalls {
         let done = work.await;
         fault::point("query.written");
         if let (Err(_), Some(entry)) = (&done, entry) {
-            let taken: Result<(), Error> = self.control.write(move |tx| tx.withdraw_audit(&entry)).await;
+            let taken: Result<(), Error> = self
+                .control
+                .write(move |tx| tx.withdraw_audit(&entry))
+                .await;
             if let Err(error) = taken {
                 tracing::warn!(%error, "an entry of the audit stays of what was not done");
             }

@@ -7,17 +7,19 @@ pub mod tokens;
 pub mod views;
 mod watch;
 
-pub use watch::{WatchedAnswer, WatchableAction};
+pub use watch::{WatchableAction, WatchedAnswer};
 
 use std::sync::Arc;
 
 use super::actions::{Definitions, statement_error};
-use super::model::{Action, BackendError, USER_EMAIL_BIND, USER_ID_BIND, params, requires_identity, writes};
+use super::model::{
+    Action, BackendError, USER_EMAIL_BIND, USER_ID_BIND, params, requires_identity, writes,
+};
 use super::service::Backends;
 use super::verdicts::Verdicts;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
-use svc_database::{StatementCall, Databases, StatementTiming, ResultJson, BatchStep, StepParam};
+use svc_database::{BatchStep, Databases, ResultJson, StatementCall, StatementTiming, StepParam};
 
 use crate::control::Control;
 use crate::control::audit::AuditAction;
@@ -101,12 +103,16 @@ impl ActionCalls {
             done.map_err(|failure| match failure.step {
                 Some(number) => {
                     let row = &actions[number].row;
-                    BackendError::in_op(number, statement_error(&row.sql, &row.verdict, failure.error))
+                    BackendError::in_op(
+                        number,
+                        statement_error(&row.sql, &row.verdict, failure.error),
+                    )
                 }
                 None => failure.error.into(),
             })
         };
-        self.with_audit_entry(id, AuditAction::BackendCall, written, run).await
+        self.with_audit_entry(id, AuditAction::BackendCall, written, run)
+            .await
     }
 
     /// The action that a call names, if the call is one of it.

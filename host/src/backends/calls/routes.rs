@@ -13,8 +13,8 @@ use super::requests::{As, CallOrBatch, OpBody, OpRequest, RunQuery};
 use super::tokens::Tokens;
 use super::views::{OpAnswer, QueryResult};
 use crate::access::{
-    self, Authority, Authenticator, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
-    run_to_completion,
+    self, Authenticator, Authority, Editor, MaybeCaller, Viewer, credential_invalid,
+    credential_missing, run_to_completion,
 };
 use crate::backends::{BackendError, Backends, Definitions};
 use crate::config::Config;
@@ -126,7 +126,10 @@ async fn answer(
     let caller = match &page {
         Ok(page) => {
             let headers = request.headers();
-            calls.visitors.caller_session(context.host, page, headers).await?
+            calls
+                .visitors
+                .caller_session(context.host, page, headers)
+                .await?
         }
         Err(_) => None,
     };

@@ -73,7 +73,9 @@ impl Tokens {
     /// Says in an answer what is left.
     pub fn announce(&self, calls: &CallState, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
-        limits.by_client(Rule::Op).add_headers(self.of_client, headers);
+        limits
+            .by_client(Rule::Op)
+            .add_headers(self.of_client, headers);
         if let Some(draw) = self.of_deployment {
             limits.op_deployment.add_headers(draw, headers);
         }

@@ -11,7 +11,7 @@ use crate::content::Digest;
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 use svc_database::values::Params;
-use svc_database::{StatementCall, StatementTables, ChangedTables};
+use svc_database::{ChangedTables, StatementCall, StatementTables};
 
 /// A reading action that may be watched.
 #[derive(Clone, Debug)]

@@ -13,14 +13,15 @@ use super::service::Backends;
 use super::store;
 use super::verdicts::Verdicts;
 use crate::content::Digest;
-use crate::control::audit::{self, AuditAction, Actor};
+use crate::control::audit::{self, Actor, AuditAction};
 use crate::control::{self, Control};
 use crate::projects;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{
-    Databases, MigrationMarker, HistoryMoments, RestorePlan, RestoreRecord, SnapshotError, PastSnapshot, RunError, Script,
+    Databases, HistoryMoments, MigrationMarker, PastSnapshot, RestorePlan, RestoreRecord, RunError,
+    Script, SnapshotError,
 };
 use svc_sandbox::{Purpose, StatementKind};
 
@@ -81,7 +82,10 @@ impl Histories {
         part: MomentsPage,
     ) -> Result<HistoryMoments, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
-        Ok(self.databases.list_moments(id, part.before, part.limit).await?)
+        Ok(self
+            .databases
+            .list_moments(id, part.before, part.limit)
+            .await?)
     }
 
     /// Makes a project's database what it was at `at`, under the schema that it has. Durable when it answers.
@@ -100,10 +104,15 @@ impl Histories {
         // A copy in memory each: few at once.
         let waited = tokio::time::timeout(RESTORE_WAIT, self.restore_permits.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
-        let rewound = self.databases.snapshot_at(id, at).await.map_err(rewind_error)?;
+        let rewound = self
+            .databases
+            .snapshot_at(id, at)
+            .await
+            .map_err(rewind_error)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         // What the ledger does not have yet could not be applied again.
-        let recorded = |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
+        let recorded =
+            |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
         if !rewound.live_markers.iter().all(recorded) {
             return Err(BackendError::NotRecorded);
         }
@@ -115,7 +124,10 @@ impl Histories {
         let mut later = Vec::new();
         for entry in &missing {
             let script = self.script_without_inserts(entry).await;
-            later.push((entry.version, script.map_err(|e| migration_error(entry, e))?));
+            later.push((
+                entry.version,
+                script.map_err(|e| migration_error(entry, e))?,
+            ));
         }
         let restored_to = rewound.at;
         let plan = RestorePlan {
@@ -213,9 +225,14 @@ impl Backends {
                 store::append(tx, &id, &entry)?;
                 // The caller that records it need not be the one that did it.
                 match &actor {
-                    Some(actor) => {
-                        projects::record_audit_as(tx, actor, &project, AuditAction::BackendRestore, &id, now)
-                    }
+                    Some(actor) => projects::record_audit_as(
+                        tx,
+                        actor,
+                        &project,
+                        AuditAction::BackendRestore,
+                        &id,
+                        now,
+                    ),
                     None => Ok(()),
                 }
             })

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 
 use super::Histories;
-use super::requests::{RestoreBackend, MomentsQuery};
+use super::requests::{MomentsQuery, RestoreBackend};
 use super::views::{HistoryView, RestoredView};
 use crate::access::{Editor, Viewer};
 use crate::backends::operations;

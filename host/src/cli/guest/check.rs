@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::progress::Progress;
 use super::{GuestArgs, GuestDirectories, guest_tester};
 use crate::config::Config;
-use crate::content::{Content, OneTimeFiles, ContentLocation};
+use crate::content::{Content, ContentLocation, OneTimeFiles};
 use crate::guests::check::{ComponentCheck, GuestTester, candidate_choice, check_component};
 use crate::guests::replay::{ComparisonCounts, Differences, Replay, ReplayResult, hold_content};
 use svc_base::clock::Clock;
@@ -49,9 +49,18 @@ impl Check {
         let (config, directories) = self.guest_args.config_and_directories()?;
         directories.require_same_guests().await?;
         let bytes = Arc::new(read_component(&self.file)?);
-        let differences = Differences::in_folder(self.out.unwrap_or_else(|| differences_folder(&bytes)))?;
-        let report = check_with_replay((&config, &directories), &self.file, bytes, Some(differences)).await?;
-        self.guest_args.args.print_answer(&report, &report.to_text()?)?;
+        let differences =
+            Differences::in_folder(self.out.unwrap_or_else(|| differences_folder(&bytes)))?;
+        let report = check_with_replay(
+            (&config, &directories),
+            &self.file,
+            bytes,
+            Some(differences),
+        )
+        .await?;
+        self.guest_args
+            .args
+            .print_answer(&report, &report.to_text()?)?;
         Ok(if report.passed() {
             ExitCode::SUCCESS
         } else {
@@ -91,7 +100,8 @@ pub(super) async fn check_with_replay(
     else {
         return Ok(report);
     };
-    let replayed = replay_stored(directories, &tester, world, &report, &bar, &mut differences).await?;
+    let replayed =
+        replay_stored(directories, &tester, world, &report, &bar, &mut differences).await?;
     report.ok = replayed.newly_failing() == 0;
     report.replay = Some(replayed);
     report.differences = differences.path().map(std::path::absolute).transpose()?;
@@ -121,7 +131,10 @@ async fn replay_stored(
         content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
         once: OneTimeFiles::open(&data.join("once"))?,
         now,
-        guests: [tester.sandbox(world, installed)?, tester.sandbox(world, new)?],
+        guests: [
+            tester.sandbox(world, installed)?,
+            tester.sandbox(world, new)?,
+        ],
         page_bytes: tester.page_bytes,
     };
     let watch = |done, all| bar.show_count("replay", done, all);

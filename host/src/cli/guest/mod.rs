@@ -193,9 +193,11 @@ impl Guest {
             Self::Status { guest_args } => status::run(&guest_args).await,
             Self::Check(check) => check.run().await,
             Self::Install(install) => install.run().await,
-            Self::Rollback { name, from, guest_args } => {
-                switch::roll_back(name.into(), from, &guest_args).await
-            }
+            Self::Rollback {
+                name,
+                from,
+                guest_args,
+            } => switch::roll_back(name.into(), from, &guest_args).await,
             Self::Rerender { wait, guest_args } => rerender(wait, &guest_args).await,
         }
     }
@@ -205,7 +207,9 @@ impl Guest {
 async fn rerender(wait: bool, guest_args: &GuestArgs) -> anyhow::Result<ExitCode> {
     let directories = guest_args.directories()?;
     let reach = async |wanted: Rerender| -> anyhow::Result<Option<RerenderProgress>> {
-        let answer = directories.run_operation(Operation::Rerender(wanted)).await?;
+        let answer = directories
+            .run_operation(Operation::Rerender(wanted))
+            .await?;
         Ok(serde_json::from_str(&answer.document)?)
     };
     let begun = reach(Rerender::Begin).await?;

@@ -11,7 +11,9 @@ use crate::guests::Record;
 use crate::guests::record::Change;
 use crate::guests::status::{GuestStatusFile, WorldStatus, is_server_running, read_status_file};
 use svc_base::clock::{Clock, Timestamp};
-use svc_sandbox::{GuestDigest, Interface, Percentiles, GuestUsage, World, built_in, read_component};
+use svc_sandbox::{
+    GuestDigest, GuestUsage, Interface, Percentiles, World, built_in, read_component,
+};
 
 /// How many changes are shown to people.
 const SHOWN_CHANGES: usize = 5;
@@ -78,14 +80,22 @@ pub(super) async fn run(guest_args: &GuestArgs) -> anyhow::Result<ExitCode> {
         gate: of(World::Gate)?,
         rerender: rerender::progress(&directories.control()?).await?,
     };
-    guest_args.args.print_answer(&status, &status_text(&status)?)
+    guest_args
+        .args
+        .print_answer(&status, &status_text(&status)?)
 }
 
 /// Finds the interface of the guest that is chosen.
-fn installed_interface(directories: &GuestDirectories, world: World, record: &Record) -> Option<Interface> {
+fn installed_interface(
+    directories: &GuestDirectories,
+    world: World,
+    record: &Record,
+) -> Option<Interface> {
     match record.current_guest() {
         None => Some(Interface::current(world)),
-        Some(top) => Interface::of_component(&read_component(&directories.folder(world).component_path(top)).ok()?),
+        Some(top) => Interface::of_component(
+            &read_component(&directories.folder(world).component_path(top)).ok()?,
+        ),
     }
 }
 
@@ -171,7 +181,8 @@ fn write_usage(text: &mut String, usage: &GuestUsage) -> std::fmt::Result {
     if usage.calls == 0 {
         return writeln!(text, "    no calls yet");
     }
-    let spread = |one: &Percentiles| format!("{} / {} / {} / {}", one.p50, one.p90, one.p99, one.max);
+    let spread =
+        |one: &Percentiles| format!("{} / {} / {} / {}", one.p50, one.p90, one.p99, one.max);
     writeln!(
         text,
         "    {} calls, {} trapped, {} ran out of a budget",

@@ -11,7 +11,7 @@ use super::{GuestArgs, GuestDirectories};
 use crate::guests::RecordError;
 use crate::guests::replay::Differences;
 use crate::guests::status::is_server_running;
-use crate::operators::{SwitchEffect, Operation, GuestChange, SwitchGuest, SwitchOutcome};
+use crate::operators::{GuestChange, Operation, SwitchEffect, SwitchGuest, SwitchOutcome};
 use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,13 @@ impl Install {
         let _held = tokio::task::spawn_blocking(move || folder.store(&bytes)).await??;
         let digest = report.digest();
         let change = GuestChange::Install { digest, from };
-        switch_and_answer(&self.guest_args, &directories, (world, change), Some(report)).await
+        switch_and_answer(
+            &self.guest_args,
+            &directories,
+            (world, change),
+            Some(report),
+        )
+        .await
     }
 }
 
@@ -81,7 +87,9 @@ fn answer_refused(guest_args: &GuestArgs, report: Report) -> anyhow::Result<Exit
         failures: report.reasons(),
     };
     let check = Some(report);
-    guest_args.args.print_answer(&Answer { outcome, check }, &text)?;
+    guest_args
+        .args
+        .print_answer(&Answer { outcome, check }, &text)?;
     Ok(exit_code(SwitchEffect::Refused))
 }
 
@@ -92,11 +100,22 @@ pub(super) async fn roll_back(
 ) -> anyhow::Result<ExitCode> {
     let directories = guest_args.directories()?;
     directories.require_same_guests().await?;
-    let Some(top) = directories.folder(world).read()?.current_guest().map(|top| top.digest) else {
+    let Some(top) = directories
+        .folder(world)
+        .read()?
+        .current_guest()
+        .map(|top| top.digest)
+    else {
         return Err(RecordError::NoPreviousGuest(world).into());
     };
     let from = from.unwrap_or(top);
-    switch_and_answer(guest_args, &directories, (world, GuestChange::RollBack { from }), None).await
+    switch_and_answer(
+        guest_args,
+        &directories,
+        (world, GuestChange::RollBack { from }),
+        None,
+    )
+    .await
 }
 
 /// Has the change made, and says what came of it.
@@ -119,7 +138,9 @@ async fn switch_and_answer(
         outcome.effect = SwitchEffect::Pending;
     }
     let (text, effect) = (describe_switch(&outcome, world), outcome.effect);
-    guest_args.args.print_answer(&Answer { outcome, check }, &text)?;
+    guest_args
+        .args
+        .print_answer(&Answer { outcome, check }, &text)?;
     Ok(exit_code(effect))
 }
 

@@ -179,7 +179,8 @@ impl Tx<'_> {
         target: &dyn Display,
         now: Timestamp,
     ) -> Result<(), Error> {
-        self.insert_entry(actor, act, workspace, target, now).map(drop)
+        self.insert_entry(actor, act, workspace, target, now)
+            .map(drop)
     }
 
     /// Adds an entry; returns its number.

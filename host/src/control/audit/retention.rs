@@ -34,7 +34,11 @@ pub async fn forget_old(control: &Control, now: Timestamp) -> Result<(), Error> 
     forget(control, now.plus_seconds(-RETENTION_SECONDS), RETENTION).await
 }
 
-pub(super) async fn forget(control: &Control, until: Timestamp, most: Retention) -> Result<(), Error> {
+pub(super) async fn forget(
+    control: &Control,
+    until: Timestamp,
+    most: Retention,
+) -> Result<(), Error> {
     let step = DELETE_BATCH;
     loop {
         let removed: Result<usize, Error> = control

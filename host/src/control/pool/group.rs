@@ -112,7 +112,11 @@ fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Com
 
 /// Runs one job in a savepoint. A full disk or an I/O error can end the whole transaction under it: that is
 /// the `failure` of everybody in the group.
-fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Error>) -> FinishedJob {
+fn run_one(
+    connection: &Connection,
+    job: Job,
+    failure: &mut Option<rusqlite::Error>,
+) -> FinishedJob {
     if let Err(error) = connection.execute_batch("SAVEPOINT job") {
         let done = job(Err(clone_error(&error)));
         *failure = Some(error);

@@ -18,7 +18,7 @@ use super::change::{Change, ChangeListeners};
 use super::counters::Counters;
 use super::residue::Residue;
 use super::{Error, migrations};
-use group::{FinishedJob, Job, AnswerCaller, write_loop};
+use group::{AnswerCaller, FinishedJob, Job, write_loop};
 
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::content::{Content, Digest, ContentLock};
+use crate::content::{Content, ContentLock, Digest};
 use crate::control;
 use crate::deployments::store::is_referenced;
 use crate::infra::Infra;

@@ -11,7 +11,7 @@ use super::requests::{CreateFrontend, explain_share_fields};
 use super::scope::{FrontendScope, TargetPath};
 use super::views::{FrontendList, FrontendView};
 use super::{Frontends, operations};
-use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::http::context::Context;
 use crate::http::extract::{NoQuery, UnreadBody};

@@ -7,7 +7,7 @@ use http::request::Parts;
 use serde::Deserialize;
 
 use super::{Frontend, FrontendError, Frontends, Target};
-use crate::access::{MinimumRole, HasMinimumRole};
+use crate::access::{HasMinimumRole, MinimumRole};
 use crate::config::Config;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::model::{Frontend, FrontendError, FrontendState, FrontendSummary, NewFrontend, Target};
 use super::store;
 use crate::config::Config;
-use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
 use crate::deployments::publication::{Capacity, PageSource, Pipeline, SlugReservations};
@@ -133,7 +133,13 @@ impl Frontends {
                 }
                 frontend.state = FrontendState::Active;
                 frontend.source = Some(published.source);
-                projects::record_audit(tx, &project.id, AuditAction::FrontendCreate, &frontend.id, now)?;
+                projects::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::FrontendCreate,
+                    &frontend.id,
+                    now,
+                )?;
                 keep.store(tx, &frontend)?;
                 Ok(frontend)
             })
@@ -205,7 +211,13 @@ impl Frontends {
                 // A frontend that is being created is removed, too: its creation then ends with `NotFound`.
                 rows::remove(tx, &frontend.id, now)?;
                 announce_change(tx, &config, &address_of(&frontend, &project), now)?;
-                projects::record_audit(tx, &project.id, AuditAction::FrontendDelete, &frontend.id, now)?;
+                projects::record_audit(
+                    tx,
+                    &project.id,
+                    AuditAction::FrontendDelete,
+                    &frontend.id,
+                    now,
+                )?;
                 Ok::<_, FrontendError>(true)
             })
             .await?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::Reference;
 
 use crate::config::Config;
-use crate::content::{self, Artifact, Content, Digest, OneTimeFiles, ContentLocation};
+use crate::content::{self, Artifact, Content, ContentLocation, Digest, OneTimeFiles};
 use crate::control::audit::AuditAction;
 use crate::control::events::{self, Event};
 use crate::control::{Control, Error, Tx, answers};

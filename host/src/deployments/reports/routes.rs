@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::{NewReport, Reason, Reported, Reports, forms};
 use crate::access::MaybeCaller;
-use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::config::Config;
 use crate::deployments::serving::answer::platform_page;
 use crate::http::context::Context;

@@ -161,7 +161,11 @@ impl Rerenderer {
         let Some(mut progress) = progress(&self.infra.control).await? else {
             return Ok(None);
         };
-        let Some(guest) = self.sandbox.renderer_digest().filter(|_| !progress.is_finished()) else {
+        let Some(guest) = self
+            .sandbox
+            .renderer_digest()
+            .filter(|_| !progress.is_finished())
+        else {
             return Ok(None);
         };
         if self.capacity.check_disk().is_err() {

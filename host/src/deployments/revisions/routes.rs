@@ -13,7 +13,7 @@ use super::views::{
     ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
 };
 use super::{PreviewError, Revisions, operations};
-use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::deployments::frontends::requests::explain_share_fields;
 use crate::deployments::frontends::scope::FrontendScope;

@@ -14,8 +14,8 @@ use super::store;
 use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Tx};
 use crate::deployments::frontends::{
     Frontend, FrontendError, Frontends, Target, active_in, address_of,
@@ -314,7 +314,9 @@ impl Revisions {
             .sandbox
             .pages()
             .run(move |_| apply_in_order(text, &edits, most));
-        let edited = while_client_waits(editing).await.map_err(PublishError::from)?;
+        let edited = while_client_waits(editing)
+            .await
+            .map_err(PublishError::from)?;
         edited.map_err(PublishError::from)?
     }
 

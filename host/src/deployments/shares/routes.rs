@@ -13,7 +13,7 @@ use super::requests::{ClaimRequest, DeployRequest, UploadOptions};
 use super::scope::ShareToken;
 use super::views::Deployed;
 use super::{Shares, operations};
-use crate::access::idempotency::{IdempotentRequest, IdempotencyScope};
+use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, MaybeCaller};
 use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::forms;

@@ -4,9 +4,9 @@
 //! served before serves, or what was chosen. Changes take turns by a lock of the operating system's. Where there is no record, the
 //! component whose name sorts last serves, so that one may be put there by hand before a first start.
 
+mod describe;
 #[cfg(test)]
 mod tests;
-mod describe;
 
 use std::fs::File;
 use std::io;
@@ -17,12 +17,17 @@ use anyhow::Context as _;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::components::{TEMPORARY_SUFFIX, check_owner, installed_by_hand, is_installed_by_command};
+use super::components::{
+    TEMPORARY_SUFFIX, check_owner, installed_by_hand, is_installed_by_command,
+};
 use crate::data_lock::create_private_dir;
 use svc_base::clock::Timestamp;
 use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
-use svc_sandbox::{GuestChoice, GuestChoices, RolledBackGuest, GuestDigest, GuestOrigin, World, components_newest_first};
+use svc_sandbox::{
+    GuestChoice, GuestChoices, GuestDigest, GuestOrigin, RolledBackGuest, World,
+    components_newest_first,
+};
 
 /// The name of the record.
 const RECORD_FILE: &str = "installed.json";
@@ -102,7 +107,9 @@ impl Record {
     /// The end of the trial of the guest that serves: a day after its installation, also where a rollback has put it back.
     /// A guest that was put there by hand has none.
     pub fn trial_until(&self) -> Option<Timestamp> {
-        let top = self.current_guest().filter(|top| is_installed_by_command(Path::new(&top.file)))?;
+        let top = self
+            .current_guest()
+            .filter(|top| is_installed_by_command(Path::new(&top.file)))?;
         Some(top.installed_at.plus_seconds(TRIAL_SECONDS))
     }
 
@@ -186,7 +193,9 @@ impl Folder {
     pub fn read(&self) -> anyhow::Result<Record> {
         let path = self.record_path();
         let text = match std::fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.record_of_manual_guests()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(self.record_of_manual_guests());
+            }
             text => text.with_context(|| format!("reading {}", path.display()))?,
         };
         let record: Record =
@@ -217,10 +226,14 @@ impl Folder {
 
     /// Returns the guest that the sandbox is to try.
     pub fn choice(&self, record: &Record, now: Timestamp) -> GuestChoice {
-        let files = record.serving.iter().rev().map(|installed| GuestOrigin::File {
-            path: self.path.join(&installed.file),
-            digest: Some(installed.digest),
-        });
+        let files = record
+            .serving
+            .iter()
+            .rev()
+            .map(|installed| GuestOrigin::File {
+                path: self.path.join(&installed.file),
+                digest: Some(installed.digest),
+            });
         GuestChoice {
             origins: files.chain([GuestOrigin::BuiltIn]).collect(),
             on_trial: record.trial_until().is_some_and(|until| now < until),
@@ -244,7 +257,8 @@ impl Folder {
         }
         let held = FileLock::try_shared(File::open(self.path.join(&name))?)?;
         fault::point("install.stored");
-        let locked = || RecordError::Internal(anyhow::anyhow!("another process keeps {name} locked"));
+        let locked =
+            || RecordError::Internal(anyhow::anyhow!("another process keeps {name} locked"));
         let _lock = held.ok_or_else(locked)?;
         Ok(HeldComponent { _lock })
     }
@@ -262,7 +276,10 @@ impl Folder {
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
-        if record.current_guest().is_some_and(|top| top.digest == digest) {
+        if record
+            .current_guest()
+            .is_some_and(|top| top.digest == digest)
+        {
             return Err(RecordError::AlreadyServing);
         }
         let file = component_file_name(&digest);
@@ -318,7 +335,11 @@ impl Folder {
     }
 
     /// Takes a guest that fell out of those that serve, wherever it is among them by now. Durable when it answers.
-    pub fn remove_rolled_back(&self, fallen: &RolledBackGuest, now: Timestamp) -> Result<(), RecordError> {
+    pub fn remove_rolled_back(
+        &self,
+        fallen: &RolledBackGuest,
+        now: Timestamp,
+    ) -> Result<(), RecordError> {
         if !self.path.is_dir() {
             return Ok(());
         }
@@ -379,7 +400,8 @@ impl Folder {
             .filter_map(|entry| entry.file_name().into_string().ok())
         {
             let kept = record.serving.iter().any(|kept| kept.file == name);
-            let ours = is_installed_by_command(Path::new(&name)) || name.ends_with(TEMPORARY_SUFFIX);
+            let ours =
+                is_installed_by_command(Path::new(&name)) || name.ends_with(TEMPORARY_SUFFIX);
             if ours && !kept && !self.is_held(&name) {
                 let _ = disk::remove_file(dir, &name);
             }

@@ -41,7 +41,10 @@ fn who_served_before_serves_again() {
     let (_guests, folder) = folder();
     assert_eq!(folder.read().unwrap().serving, []);
     let none = folder.roll_back(None, NOW);
-    assert!(matches!(none, Err(RecordError::NoPreviousGuest(World::Gate))));
+    assert!(matches!(
+        none,
+        Err(RecordError::NoPreviousGuest(World::Gate))
+    ));
     let [a, b, c] = [b"a", b"b", b"c"].map(|bytes| GuestDigest::of(bytes));
     install(&folder, b"a");
     assert_eq!(serving(&install(&folder, b"b")), [a, b]);
@@ -89,8 +92,16 @@ fn a_guest_is_on_trial_for_a_day_after_it_was_installed() {
     install(&folder, b"a");
     let record = install(&folder, b"b");
     assert!(folder.choice(&record, NOW).on_trial);
-    assert!(folder.choice(&record, NOW.plus_seconds(TRIAL_SECONDS - 1)).on_trial);
-    assert!(!folder.choice(&record, NOW.plus_seconds(TRIAL_SECONDS)).on_trial);
+    assert!(
+        folder
+            .choice(&record, NOW.plus_seconds(TRIAL_SECONDS - 1))
+            .on_trial
+    );
+    assert!(
+        !folder
+            .choice(&record, NOW.plus_seconds(TRIAL_SECONDS))
+            .on_trial
+    );
 }
 
 #[test]

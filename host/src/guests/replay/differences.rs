@@ -128,5 +128,6 @@ impl Differences {
 }
 
 fn write_file(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
-    dir.open_with(name, &disk::private_file_options())?.write_all(bytes)
+    dir.open_with(name, &disk::private_file_options())?
+        .write_all(bytes)
 }

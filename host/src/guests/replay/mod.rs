@@ -20,8 +20,8 @@ use crate::deployments::operators::{self, StoredPage};
 use crate::deployments::publication::runtime;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
-    ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox, SandboxConfig,
-    Source, Statement, CallTotals, World,
+    CallTotals, ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox,
+    SandboxConfig, Source, Statement, World,
 };
 
 pub use differences::Differences;
@@ -287,7 +287,10 @@ async fn render_page(guest: &Sandbox, source: Source) -> anyhow::Result<PageResu
     }
 }
 
-async fn judge_sql(guest: &Sandbox, piece: &stored_sql::StoredSql) -> anyhow::Result<VerdictResult> {
+async fn judge_sql(
+    guest: &Sandbox,
+    piece: &stored_sql::StoredSql,
+) -> anyhow::Result<VerdictResult> {
     match guest.check_sql(piece.sql.as_str(), piece.purpose).await {
         Ok(statements) => Ok(Ok(statements)),
         Err(failure @ (GateFailure::Busy | GateFailure::Preparing)) => bail!("{failure}"),

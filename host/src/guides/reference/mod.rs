@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use schemas::{table_cell, type_text, escape_markup, types};
+use schemas::{escape_markup, table_cell, type_text, types};
 
 /// The methods, in the order in which people read them.
 const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
@@ -36,7 +36,12 @@ pub(super) fn markdown(description: &Value, base_url: &str) -> String {
         let _ = write!(out, "{}.\n\n", links.join(", "));
     }
     for (tag, about) in tags {
-        let _ = write!(out, "## {}\n\n{}\n\n", capitalize(tag), escape_markup(about));
+        let _ = write!(
+            out,
+            "## {}\n\n{}\n\n",
+            capitalize(tag),
+            escape_markup(about)
+        );
         for operation in operations.iter().filter(|one| one.has_tag(tag)) {
             operation.write(&mut out, base_url);
         }
@@ -59,7 +64,11 @@ fn operations(description: &Value) -> Vec<Operation<'_>> {
         .flat_map(|(path, item)| {
             METHODS.iter().filter_map(move |method| {
                 let definition = item[*method].as_object()?;
-                Some(Operation { path, method, definition })
+                Some(Operation {
+                    path,
+                    method,
+                    definition,
+                })
             })
         })
         .collect()
@@ -160,7 +169,10 @@ impl Operation<'_> {
     }
 
     fn body(&self, out: &mut String) {
-        let content = self.definition.get("requestBody").map(|body| &body["content"]);
+        let content = self
+            .definition
+            .get("requestBody")
+            .map(|body| &body["content"]);
         let kinds = bodies(content);
         if !kinds.is_empty() {
             let _ = write!(out, "Body: {}.\n\n", kinds.join(", or "));
@@ -200,7 +212,10 @@ impl Operation<'_> {
 
     /// Shell command, and the answer to it.
     fn example(&self, out: &mut String, base_url: &str) {
-        let body = self.definition.get("requestBody").map(|body| &body["content"]);
+        let body = self
+            .definition
+            .get("requestBody")
+            .map(|body| &body["content"]);
         let body = body.and_then(|content| example(&content["application/json"]));
         let answer = self.responses().find(|(status, _)| status.starts_with('2'));
         let answer = answer.and_then(|(_, answer)| example(&answer["content"]["application/json"]));
@@ -215,7 +230,11 @@ impl Operation<'_> {
         if self.method != usual {
             let _ = write!(command, " -X {}", self.method.to_uppercase());
         }
-        let _ = write!(command, " \"{base_url}{}\"", with_shell_variables(self.path));
+        let _ = write!(
+            command,
+            " \"{base_url}{}\"",
+            with_shell_variables(self.path)
+        );
         if self.schemes().contains(&"bearer") && !self.is_open() {
             command.push_str(" -H \"Authorization: Bearer $SVC_CREDENTIAL\"");
         }

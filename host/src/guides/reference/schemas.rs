@@ -70,13 +70,19 @@ pub(super) fn type_text(schema: &Value) -> String {
         return parts.join(" and ");
     }
     if let Some(values) = schema["enum"].as_array() {
-        return join_alternatives(values.iter().map(|value| format!("`{}`", value_text(value))));
+        return join_alternatives(
+            values
+                .iter()
+                .map(|value| format!("`{}`", value_text(value))),
+        );
     }
     if !schema["const"].is_null() {
         return format!("`{}`", value_text(&schema["const"]));
     }
     match &schema["type"] {
-        Value::Array(names) => join_alternatives(names.iter().map(|name| named_type_text(text(name), schema))),
+        Value::Array(names) => {
+            join_alternatives(names.iter().map(|name| named_type_text(text(name), schema)))
+        }
         Value::String(name) => named_type_text(name, schema),
         _ => "any JSON".to_owned(),
     }

@@ -73,5 +73,8 @@ fn bearer_tokens() {
         let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
         assert_eq!(PresentedCredential::from_headers(&headers), expected);
     }
-    assert_eq!(PresentedCredential::from_headers(&HeaderMap::new()), PresentedCredential::Missing);
+    assert_eq!(
+        PresentedCredential::from_headers(&HeaderMap::new()),
+        PresentedCredential::Missing
+    );
 }

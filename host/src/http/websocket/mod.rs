@@ -13,6 +13,6 @@ mod wire;
 
 pub use close::Close;
 pub use handshake::{AcceptedUpgrade, Upgrade};
-pub use outbox::{FlushResult, OutboxClosed, Outbox};
+pub use outbox::{FlushResult, Outbox, OutboxClosed};
 pub use reader::{Event, ReadResult, Reader};
 pub use socket::{Incoming, Socket};

@@ -226,7 +226,12 @@ impl Outbox {
 
 impl OutboxQueue {
     /// Sees that so many messages can be added.
-    fn check_room(&mut self, messages: usize, most: usize, wire: &Wire) -> Result<(), OutboxClosed> {
+    fn check_room(
+        &mut self,
+        messages: usize,
+        most: usize,
+        wire: &Wire,
+    ) -> Result<(), OutboxClosed> {
         if self.messages + messages > most {
             // Its turn to be written may only not have come yet: the client is slow if the kernel says so.
             self.write(wire);

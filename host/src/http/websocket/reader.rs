@@ -56,7 +56,11 @@ impl Reader {
     ///
     /// # Errors
     /// The reason to close: of a frame that breaks the protocol, or `on`'s own. Nothing may be fed after it.
-    pub fn feed(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> ReadResult) -> ReadResult {
+    pub fn feed(
+        &mut self,
+        arrived: &[u8],
+        on: &mut dyn FnMut(Event<'_>) -> ReadResult,
+    ) -> ReadResult {
         let (taken, is_binary) = self.headers.find_binary(arrived);
         self.read(&arrived[..taken], on)?;
         match is_binary && !self.closed {

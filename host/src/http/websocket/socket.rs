@@ -85,7 +85,11 @@ impl SocketTask {
         }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>, handler: &mut MessageHandler<'_>) -> Poll<ReadResult> {
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        handler: &mut MessageHandler<'_>,
+    ) -> Poll<ReadResult> {
         loop {
             let progress = self.outbox.advance(context.waker());
             if progress.is_over {

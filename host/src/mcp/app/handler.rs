@@ -118,7 +118,9 @@ impl ServerHandler for Handler {
         let code = done
             .as_ref()
             .map_or_else(|problem| problem.code.as_str(), |_| "ok");
-        services.metrics.count_tool(METRICS_NAME, "call", code, took);
+        services
+            .metrics
+            .count_tool(METRICS_NAME, "call", code, took);
         Ok(match done {
             Ok(result) => result,
             Err(problem) => {

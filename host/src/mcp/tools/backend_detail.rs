@@ -213,6 +213,9 @@ mod tests {
         let expected = json!({ "id": "b", "warnings": [], "schema": schema });
         assert_eq!(select_part(detail(), &request).unwrap(), expected);
         request.table = Some("i".to_owned());
-        assert_eq!(select_part(detail(), &request).unwrap_err().code, Code::NotFound);
+        assert_eq!(
+            select_part(detail(), &request).unwrap_err().code,
+            Code::NotFound
+        );
     }
 }

@@ -3,7 +3,7 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{DataRisk, to_json, describe, string_argument};
+use super::{DataRisk, describe, string_argument, to_json};
 use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::publication::Publisher;
 use crate::deployments::shares::requests::DeployRequest;
@@ -54,6 +54,8 @@ pub(super) async fn call(
     let share = arguments
         .parse_rest::<DeployRequest>()?
         .checked_as("slug", &services.config.limits)?;
-    let publishing = services.shares.publish(share, publisher, AnswerKeeper::none());
+    let publishing = services
+        .shares
+        .publish(share, publisher, AnswerKeeper::none());
     to_json(publishing.await?)
 }

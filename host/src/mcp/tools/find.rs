@@ -167,7 +167,10 @@ mod tests {
         let place = json!({ "line": 4, "from_line": 2, "offset": 4, "content": "two\nthree\nfour ä\nfive\nsix" });
         assert_eq!(document["found"], json!([place]));
         assert_eq!(document["note"], Value::Null);
-        assert_eq!(found(source, &SourceSearch::Line(4))["found"], json!([place]));
+        assert_eq!(
+            found(source, &SourceSearch::Line(4))["found"],
+            json!([place])
+        );
         for (line, content) in [(1, "one\ntwo\nthree"), (7, "five\nsix\nseven")] {
             assert_eq!(
                 found(source, &SourceSearch::Line(line))["found"][0]["content"],
@@ -197,7 +200,11 @@ mod tests {
     fn long_lines_and_long_texts_are_cut() {
         let source = format!("{}needle{}", "ä".repeat(100_000), "ö".repeat(100_000));
         let place = &found(&source, &text("needle"))["found"][0];
-        let expected = format!("{}needle{}", "ä".repeat(MAX_CONTEXT_CHARS), "ö".repeat(MAX_CONTEXT_CHARS));
+        let expected = format!(
+            "{}needle{}",
+            "ä".repeat(MAX_CONTEXT_CHARS),
+            "ö".repeat(MAX_CONTEXT_CHARS)
+        );
         assert_eq!(place["content"], expected);
         assert_eq!(place["offset"], 100_000 - MAX_CONTEXT_CHARS);
         let longest = found(&source, &text(&source));

@@ -7,18 +7,18 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::backend_detail::{
-    DetailPart, PartRequest, check_table, select_part, dry_run_result, without_sql_of_others,
+    DetailPart, PartRequest, check_table, dry_run_result, select_part, without_sql_of_others,
 };
-use super::{DataRisk, ToolSession, to_json, deletion_result, describe, string_argument};
+use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
 use crate::access::Viewer;
-use crate::backends::requests::{DefineActions, ChangeMode};
+use crate::backends::requests::{ChangeMode, DefineActions};
 use crate::backends::scope::BackendScope;
 use crate::backends::views::{Defined, Updated};
 use crate::backends::{export, operations};
 use crate::control::kept_answers::AnswerKeeper;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
+use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
 use crate::projects::Project;
 use crate::realtime;
 use crate::realtime::scope::RoomsScope;
@@ -96,7 +96,13 @@ pub(super) fn description() -> Description {
         },
     });
     let required = ["action", "project_id"];
-    describe("manage_backend", ABOUT, DataRisk::Destructive, &arguments, &required)
+    describe(
+        "manage_backend",
+        ABOUT,
+        DataRisk::Destructive,
+        &arguments,
+        &required,
+    )
 }
 
 pub(super) async fn call(
@@ -148,7 +154,10 @@ pub(super) async fn call(
         Action::Export => {
             let at: BackendScope<Viewer> = session.backend(given).await?;
             arguments.expect_none_left()?;
-            Ok(export_link(&session.services.config.base_url, &at.at.project))
+            Ok(export_link(
+                &session.services.config.base_url,
+                &at.at.project,
+            ))
         }
     }
 }

@@ -6,7 +6,7 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::find::SourceSearch;
-use super::{DataRisk, ToolSession, to_json, deletion_result, describe, string_argument};
+use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
 use crate::access::Viewer;
 use crate::control::kept_answers::AnswerKeeper;
 use crate::deployments::frontends::operations as frontends;
@@ -18,7 +18,7 @@ use crate::deployments::revisions::{HistoryQuery, Revisions, operations as revis
 use crate::deployments::shares::operations as shares;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
+use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
 use crate::mcp::results;
 use svc_sandbox::ContentType;
 
@@ -90,7 +90,13 @@ pub(super) fn description() -> Description {
         "cursor": string_argument("list_revisions: next_cursor of the page before."),
     });
     let required = ["action", "project_id"];
-    describe("manage_frontend", ABOUT, DataRisk::Destructive, &arguments, &required)
+    describe(
+        "manage_frontend",
+        ABOUT,
+        DataRisk::Destructive,
+        &arguments,
+        &required,
+    )
 }
 
 pub(super) async fn call(
@@ -158,7 +164,8 @@ async fn content(session: &ToolSession, mut arguments: Arguments) -> Result<Valu
     let service = Arc::clone(&session.services.revisions);
     let at = session.frontend(&mut arguments).await?;
     let (offset, limit) = (arguments.count("offset")?, arguments.count("limit")?);
-    let find: Option<SourceSearch> = arguments.optional("find", "a text, or the number of a line")?;
+    let find: Option<SourceSearch> =
+        arguments.optional("find", "a text, or the number of a line")?;
     if find.is_some() {
         if offset.is_some() || limit.is_some() {
             return Err(invalid(

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{DataRisk, ToolSession, to_json, describe, string_argument};
+use super::{DataRisk, ToolSession, describe, string_argument, to_json};
 use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
+use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
 use crate::payments::operations;
 
 actions!(Action {
@@ -38,7 +38,13 @@ pub(super) fn description() -> Description {
         "limit": { "type": "integer", "maximum": 1000, "description": "sessions: 100 if absent." },
     });
     let required = ["action", "project_id"];
-    describe("manage_payments", ABOUT, DataRisk::Destructive, &arguments, &required)
+    describe(
+        "manage_payments",
+        ABOUT,
+        DataRisk::Destructive,
+        &arguments,
+        &required,
+    )
 }
 
 pub(super) async fn call(

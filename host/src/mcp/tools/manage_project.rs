@@ -3,12 +3,12 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{DataRisk, ToolSession, to_json, deletion_result, describe, string_argument};
+use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
 use crate::access::WorkspaceChooser;
 use crate::control::kept_answers::AnswerKeeper;
 use crate::envelope;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
+use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
 use crate::projects::operations;
 use crate::visitors;
 
@@ -45,7 +45,13 @@ pub(super) fn description() -> Description {
         "home": string_argument("update: slug of the frontend that the project's url leads to; empty: the oldest."),
         "workspace": string_argument("create, list: id or slug, if you are in several."),
     });
-    describe("manage_project", ABOUT, DataRisk::Destructive, &arguments, &["action"])
+    describe(
+        "manage_project",
+        ABOUT,
+        DataRisk::Destructive,
+        &arguments,
+        &["action"],
+    )
 }
 
 pub(super) async fn call(

@@ -3,14 +3,14 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{DataRisk, ToolSession, to_json, deletion_result, describe, string_argument};
-use crate::access::{WorkspaceChooser, MinimumRole};
+use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
+use crate::access::{MinimumRole, WorkspaceChooser};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
 use crate::accounts::scope::{UserScope, WorkspaceScope};
 use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{ToolAction as _, Arguments, actions};
+use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
 
 actions!(Action {
     List "list",

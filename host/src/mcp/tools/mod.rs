@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{ToolAction as _, Arguments};
+use super::arguments::{Arguments, ToolAction as _};
 use super::{ToolState, auth};
 use crate::access::{MinimumRole, run_to_completion};
 use crate::backends::scope::BackendScope;
@@ -186,7 +186,9 @@ impl Tool {
     /// # Errors
     /// `invalid_request`, naming an argument that is there twice; `invalid_json`.
     pub(super) fn arguments(self, given: &RawValue) -> Result<Arguments, Problem> {
-        let about = descriptions().iter().find(|about| about.name == self.name());
+        let about = descriptions()
+            .iter()
+            .find(|about| about.name == self.name());
         let taken = about.and_then(|about| about.input_schema.get("properties"));
         let takes = |name: &str| taken.is_some_and(|taken| taken.get(name).is_some());
         Arguments::read(given, takes)
@@ -206,7 +208,11 @@ impl ToolSession {
         arguments: &mut Arguments,
     ) -> Result<ProjectScope<F>, Problem> {
         let id = arguments.required_text("project_id")?;
-        Ok(self.services.projects.find_scoped(&self.caller, &id).await?)
+        Ok(self
+            .services
+            .projects
+            .find_scoped(&self.caller, &id)
+            .await?)
     }
 
     /// One of its frontends.

@@ -32,7 +32,8 @@ pub(super) fn enqueue(
     for subscription in active_subscriptions(&session.terms(), found.events()) {
         store::insert(tx, CancellationKind::Subscription, &subscription, now)?;
     }
-    let open = session.status == Status::Open && session.created_at > now.plus_seconds(-CHECKOUT_OPEN_SECONDS);
+    let open = session.status == Status::Open
+        && session.created_at > now.plus_seconds(-CHECKOUT_OPEN_SECONDS);
     if let Some(checkout) = session.provider_id.as_deref().filter(|_| open) {
         store::insert(tx, CancellationKind::Checkout, checkout, now)?;
     }
@@ -40,7 +41,11 @@ pub(super) fn enqueue(
 }
 
 /// Looks whether an event that is about no session says that a checkout of a removed project was completed after all.
-pub(super) fn consume(tx: &Tx<'_>, found: &RelatedEvents, now: Timestamp) -> Result<(), control::Error> {
+pub(super) fn consume(
+    tx: &Tx<'_>,
+    found: &RelatedEvents,
+    now: Timestamp,
+) -> Result<(), control::Error> {
     for event in found.events() {
         let Fact::Checkout(checkout) = &event.fact else {
             continue;
@@ -51,7 +56,9 @@ pub(super) fn consume(tx: &Tx<'_>, found: &RelatedEvents, now: Timestamp) -> Res
             continue;
         }
         match &checkout.subscription {
-            Some(subscription) => store::insert(tx, CancellationKind::Subscription, subscription, now)?,
+            Some(subscription) => {
+                store::insert(tx, CancellationKind::Subscription, subscription, now)?
+            }
             None if paid => tracing::warn!(
                 checkout = checkout.id,
                 "a purchase of a project that is gone was paid: refund it in the payment provider's dashboard"
@@ -100,7 +107,9 @@ impl Payments {
             Ok(()) => None,
             Err(error) if cancellation.attempts < MAX_ATTEMPTS => {
                 tracing::warn!(%error, object, "what a removed project sold has not ended at the payment provider yet: it is told again");
-                let wait = 2_i64.saturating_pow(cancellation.attempts).min(MAX_RETRY_DELAY_SECONDS);
+                let wait = 2_i64
+                    .saturating_pow(cancellation.attempts)
+                    .min(MAX_RETRY_DELAY_SECONDS);
                 Some(self.clock.now().plus_seconds(wait))
             }
             Err(error) => {

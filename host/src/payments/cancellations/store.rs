@@ -38,7 +38,12 @@ pub(super) struct Cancellation {
 }
 
 /// Queues something, unless it is known already.
-pub(super) fn insert(tx: &Tx<'_>, kind: CancellationKind, object: &str, now: Timestamp) -> Result<(), Error> {
+pub(super) fn insert(
+    tx: &Tx<'_>,
+    kind: CancellationKind,
+    object: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT OR IGNORE INTO payment_endings (kind, object, created_at, due_at) VALUES (?1, ?2, ?3, ?3)",
     )?
@@ -53,7 +58,11 @@ pub(super) fn contains(c: &Connection, object: &str) -> rusqlite::Result<bool> {
 }
 
 /// Endings that are due, oldest first.
-pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Cancellation>> {
+pub(super) fn due(
+    c: &Connection,
+    now: Timestamp,
+    most: u32,
+) -> rusqlite::Result<Vec<Cancellation>> {
     c.prepare_cached(
         "SELECT number, kind, object, attempts FROM payment_endings WHERE due_at <= ?1
          ORDER BY due_at LIMIT ?2",
@@ -78,7 +87,11 @@ impl FromSql for CancellationKind {
 }
 
 /// Puts an ending off, after one more attempt in vain.
-pub(super) fn reschedule(tx: &Tx<'_>, cancellation: &Cancellation, until: Timestamp) -> Result<(), Error> {
+pub(super) fn reschedule(
+    tx: &Tx<'_>,
+    cancellation: &Cancellation,
+    until: Timestamp,
+) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE payment_endings SET due_at = ?2, attempts = attempts + 1 WHERE number = ?1",
     )?

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::control::{Columns, Error, Tx};
-use crate::payments::model::{NewPrice, MAX_PRICES, PaymentError, Price, Product};
+use crate::payments::model::{MAX_PRICES, NewPrice, PaymentError, Price, Product};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
@@ -44,9 +44,11 @@ pub(super) fn find_price(
     project: &ProjectId,
     id: &str,
 ) -> rusqlite::Result<Option<Price>> {
-    c.prepare_cached(&format!("{SELECT_PRICE} WHERE r.project_id = ?1 AND r.id = ?2"))?
-        .query_row(params![project, id], price_from_row)
-        .optional()
+    c.prepare_cached(&format!(
+        "{SELECT_PRICE} WHERE r.project_id = ?1 AND r.id = ?2"
+    ))?
+    .query_row(params![project, id], price_from_row)
+    .optional()
 }
 
 /// The names of what is made with a price: its own, and that of its product, if there is none of the name.

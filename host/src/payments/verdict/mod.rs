@@ -67,7 +67,10 @@ pub fn verdict<'e>(terms: &SessionTerms, ledger: impl IntoIterator<Item = &'e Ev
 }
 
 /// The subscriptions of a session that have not ended, by the provider's ids.
-pub fn active_subscriptions<'e>(terms: &SessionTerms, ledger: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
+pub fn active_subscriptions<'e>(
+    terms: &SessionTerms,
+    ledger: impl IntoIterator<Item = &'e Event>,
+) -> Vec<String> {
     let ledger: Vec<&Event> = ledger.into_iter().collect();
     let checkouts = checkouts(terms, &ledger);
     let mut living = SessionObjects::collect(terms, &ledger, &checkouts).subscriptions;
@@ -130,7 +133,11 @@ struct SessionObjects<'e> {
 }
 
 impl<'e> SessionObjects<'e> {
-    fn collect(terms: &'e SessionTerms, ledger: &[&'e Event], checkouts: &[(&'e Event, &'e Checkout)]) -> Self {
+    fn collect(
+        terms: &'e SessionTerms,
+        ledger: &[&'e Event],
+        checkouts: &[(&'e Event, &'e Checkout)],
+    ) -> Self {
         let mut purchase = Self {
             session: &terms.id,
             ..Self::default()
@@ -239,7 +246,11 @@ fn is_invoice_refunded(ledger: &[&Event], invoice: &str) -> bool {
 
 /// Whether a charge of these payments was wholly returned, and has stayed so: a return can fail later, and the money is with the
 /// owner again.
-fn any_charge_refunded(ledger: &[&Event], payments: &BTreeSet<&str>, own: impl Fn(&Charge) -> bool) -> bool {
+fn any_charge_refunded(
+    ledger: &[&Event],
+    payments: &BTreeSet<&str>,
+    own: impl Fn(&Charge) -> bool,
+) -> bool {
     let is_one = |id: Option<&str>| id.is_some_and(|id| payments.contains(id));
     ledger.iter().any(|event| {
         let Fact::Charge(charge) = &event.fact else {

@@ -63,8 +63,7 @@ impl Backlog {
 
     /// Removes the subscribes of an id, so that none of them outlives an unsubscribe that finds no room behind them.
     pub(super) fn remove_subscribes(&self, id: &str) {
-        let subscribes =
-            |frame: &ParsedFrame| matches!(frame, Ok(Frame::Subscribe { id: one, .. }) if **one == *id);
+        let subscribes = |frame: &ParsedFrame| matches!(frame, Ok(Frame::Subscribe { id: one, .. }) if **one == *id);
         self.frames().retain(|frame| !subscribes(frame));
     }
 }

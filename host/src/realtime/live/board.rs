@@ -12,11 +12,11 @@ use tokio::sync::Notify;
 
 use super::budget::AnswerBudget;
 use super::listener::Listener;
-use super::query::{Answer, QueryKey, Outcome, Query};
+use super::query::{Answer, Outcome, Query, QueryKey};
 use super::subscriber::Subscriber;
 use crate::backends::calls::WatchedAnswer;
 use svc_base::ids::BackendId;
-use svc_database::{StatementTables, ChangedTables};
+use svc_database::{ChangedTables, StatementTables};
 
 /// How much of the answers of a backend is kept for who comes later, in bytes.
 const MAX_CACHED_BYTES: usize = 4 << 20;
@@ -117,7 +117,9 @@ impl Board {
     }
 
     fn pending_changes(&self) -> MutexGuard<'_, PendingChanges> {
-        self.pending_changes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending_changes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes what a commit may have changed. Whoever commits waits for this, so it is no more than that.
@@ -172,7 +174,9 @@ impl Board {
     pub(super) fn leave(&self, query: u64, listener: &Listener, number: u64) {
         let mut state = self.state();
         if let Some(entry) = state.queries.get_mut(&query) {
-            entry.subscribers.retain(|one| !one.is_subscription(listener, number));
+            entry
+                .subscribers
+                .retain(|one| !one.is_subscription(listener, number));
             state.drop_if_unused(query);
         }
         drop(state);
@@ -234,7 +238,9 @@ impl Board {
     /// Tells who listens to a query what its evaluation came to; returns who must join anew.
     pub(super) fn finish(&self, number: u64, outcome: Outcome, now: Duration) -> Vec<Subscriber> {
         let mut state = self.state();
-        state.running_slow.take_if(|running_slow| *running_slow == number);
+        state
+            .running_slow
+            .take_if(|running_slow| *running_slow == number);
         let Some(entry) = state.queries.get_mut(&number) else {
             return Vec::new();
         };
@@ -363,7 +369,8 @@ impl State {
         };
         let bytes = |cached: &Option<Answer>| cached.as_ref().map_or(0, |cached| cached.json.len());
         self.cached -= bytes(&entry.cached);
-        let fits = answer.json.len() <= MAX_CACHED_ANSWER_BYTES && self.cached + answer.json.len() <= MAX_CACHED_BYTES;
+        let fits = answer.json.len() <= MAX_CACHED_ANSWER_BYTES
+            && self.cached + answer.json.len() <= MAX_CACHED_BYTES;
         entry.cached = fits.then_some(answer);
         self.cached += bytes(&entry.cached);
     }

@@ -67,7 +67,8 @@ impl AnswerBudget {
     pub(super) fn has_room(&self) -> bool {
         let own = self.own.load(Ordering::Relaxed);
         let all = self.all.load(Ordering::Relaxed);
-        let has_room = own <= MAX_BACKEND_BYTES && (all <= MAX_TOTAL_BYTES || own <= GUARANTEED_BACKEND_BYTES);
+        let has_room =
+            own <= MAX_BACKEND_BYTES && (all <= MAX_TOTAL_BYTES || own <= GUARANTEED_BACKEND_BYTES);
         self.is_awaited.store(!has_room, Ordering::Relaxed);
         has_room
     }

@@ -13,8 +13,8 @@ use bytes::{Bytes, BytesMut};
 
 use super::board::Board;
 use super::budget::AnswerBudget;
+use super::connection::{ConnectionContext, StreamEvent, Transport};
 use super::identity::SignIn;
-use super::connection::{StreamEvent, ConnectionContext, Transport};
 use super::protocol;
 use super::query::Answer;
 use super::subscriber::Subscriber;
@@ -291,10 +291,14 @@ impl Listener {
                     state.progress = (written, now);
                 }
                 let slow = now.saturating_sub(state.progress.1) >= within
-                    || starved && large.is_some_and(|since| now.saturating_sub(since) >= SLOW_CLIENT_TIMEOUT);
+                    || starved
+                        && large
+                            .is_some_and(|since| now.saturating_sub(since) >= SLOW_CLIENT_TIMEOUT);
                 if slow {
                     outbox.close_now(Close::SLOW);
-                } else if now.saturating_sub(self.life.last_alive().max(state.last_read(waits))) >= within {
+                } else if now.saturating_sub(self.life.last_alive().max(state.last_read(waits)))
+                    >= within
+                {
                     outbox.close(Close::SILENT);
                 } else if due {
                     let _ = outbox.push(frame::ping());

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::board::Board;
 use super::budget::AnswerBudget;
+use super::connection::{ConnectionContext, Transport};
 use super::listener::Listener;
 use super::metrics::LiveMetrics;
-use super::connection::{ConnectionContext, Transport};
 use crate::http::websocket::Close;
 use crate::realtime::hub::PageWatch;
 use crate::realtime::quotas::Permit;

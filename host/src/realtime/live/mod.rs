@@ -7,11 +7,11 @@
 mod backlog;
 mod board;
 mod budget;
+mod connection;
 mod identity;
 mod listener;
 mod listeners;
 mod metrics;
-mod connection;
 mod problems;
 pub mod protocol;
 mod query;
@@ -21,5 +21,5 @@ mod socket;
 mod stream;
 mod subscriber;
 
-pub(super) use listeners::{Listeners, Admission};
+pub(super) use listeners::{Admission, Listeners};
 pub use service::Live;

@@ -9,7 +9,7 @@ use crate::backends::calls::requests::read_params;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::frame;
-use crate::realtime::frames::{self, FrameSchema, FrameMembers, non_null};
+use crate::realtime::frames::{self, FrameMembers, FrameSchema, non_null};
 use crate::realtime::{MAX_NAME_CHARS, is_message_type};
 use svc_database::values::Params;
 

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::Live;
+use super::connection::{ConnectionContext, StreamEvent, Transport};
 use super::identity::SignIn;
-use super::connection::{StreamEvent, ConnectionContext, Transport};
 use super::service::{DrawnTokens, SubscribeRequest};
 use super::socket;
 use super::stream::EventStream;
@@ -157,7 +157,10 @@ async fn stream(
     live.draw_client_token(&client, left)?;
     let page = serving.page_on_host(&context.host, slug).await?;
     let backend = bound_backend(&page)?;
-    let session = live.visitors.caller_session(&context.host, &page, headers).await?;
+    let session = live
+        .visitors
+        .caller_session(&context.host, &page, headers)
+        .await?;
     let sign_in = session.map(SignIn::for_session);
     let opened = opened(live, context, (slug, &page), sign_in);
     let request = match subscribe_request(live, query) {
@@ -171,7 +174,8 @@ async fn stream(
     let place = live.admit(backend, client, &opened.page.slug, true)?;
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let registration = live.register(backend, place, opened, Transport::Stream(sender));
-    live.subscribe(&registration.listener, request, left).await?;
+    live.subscribe(&registration.listener, request, left)
+        .await?;
     let first = match receiver.recv().await {
         Some(StreamEvent::Error(problem)) => return Err(Arc::unwrap_or_clone(problem)),
         Some(first) => first,

@@ -9,16 +9,16 @@ use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
 
 use super::board::Board;
+use super::connection::{ConnectionContext, Transport};
 use super::listener::{Listener, SubscribeRefusal};
 use super::listeners::{Admission, Registration};
-use super::connection::{ConnectionContext, Transport};
 use super::problems;
 use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;
 use crate::backends::BackendError;
 use crate::backends::calls::ActionCalls;
 use crate::config::Config;
-use crate::http::rate_limit::{Draw, RateLimits, Rule, BucketEmpty};
+use crate::http::rate_limit::{BucketEmpty, Draw, RateLimits, Rule};
 use crate::realtime::{Realtime, RoomError};
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
@@ -107,7 +107,8 @@ impl Live {
             };
             if !self.visitors.is_live(&sign_in.session).await? {
                 sign_in.end();
-                listener.end_visitor_subscriptions(&Arc::new(BackendError::IdentityRequired.into()));
+                listener
+                    .end_visitor_subscriptions(&Arc::new(BackendError::IdentityRequired.into()));
             }
         }
         Ok(())
@@ -124,17 +125,26 @@ impl Live {
         slug: &Arc<str>,
         is_stream: bool,
     ) -> Result<Admission, LiveError> {
-        Ok(self.realtime.admit_connection(backend, client, slug, is_stream)?)
+        Ok(self
+            .realtime
+            .admit_connection(backend, client, slug, is_stream)?)
     }
 
     /// Gives a connection its seat.
-    pub(super) fn register(&self, backend: BackendId, place: Admission, opened: ConnectionContext, transport: Transport) -> Registration {
+    pub(super) fn register(
+        &self,
+        backend: BackendId,
+        place: Admission,
+        opened: ConnectionContext,
+        transport: Transport,
+    ) -> Registration {
         let limits = &self.config.limits;
         let times = (self.now(), Duration::from_secs(limits.ping_seconds));
         let slug = Arc::clone(&opened.page.slug);
         let listeners = &self.realtime.listeners;
         let connection = (place, opened, transport);
-        let (registration, new) = listeners.register(backend, connection, limits.live_per_second, times);
+        let (registration, new) =
+            listeners.register(backend, connection, limits.live_per_second, times);
         if let Some(board) = new {
             tokio::spawn(self.clone().run_board(board));
         }
@@ -152,7 +162,11 @@ impl Live {
     ///
     /// # Errors
     /// [`LiveError::Spent`].
-    pub(super) fn draw_client_token(&self, client: &IpAddr, left: &mut DrawnTokens) -> Result<(), LiveError> {
+    pub(super) fn draw_client_token(
+        &self,
+        client: &IpAddr,
+        left: &mut DrawnTokens,
+    ) -> Result<(), LiveError> {
         let bucket = self.rate_limits.by_client(Rule::Op);
         let draw = bucket.take(client);
         left.of_client = Some(draw);
@@ -173,7 +187,8 @@ impl Live {
         left: &mut DrawnTokens,
     ) -> Result<(), LiveError> {
         let most = self.config.limits.live_per_socket;
-        let subscriber = listener.begin_subscription(&request.id, usize::try_from(most).unwrap_or(usize::MAX));
+        let subscriber =
+            listener.begin_subscription(&request.id, usize::try_from(most).unwrap_or(usize::MAX));
         let SubscribeRequest { id, action, params } = request;
         let query = match &subscriber {
             Ok(_) => self
@@ -197,7 +212,9 @@ impl Live {
     /// Says what is left in the buckets that were drawn from.
     pub(super) fn announce(&self, left: DrawnTokens, headers: &mut HeaderMap) {
         if let Some(draw) = left.of_client {
-            self.rate_limits.by_client(Rule::Op).add_headers(draw, headers);
+            self.rate_limits
+                .by_client(Rule::Op)
+                .add_headers(draw, headers);
         }
         if let Some(draw) = left.of_deployment {
             self.rate_limits.op_deployment.add_headers(draw, headers);
@@ -208,7 +225,11 @@ impl Live {
     ///
     /// # Errors
     /// [`LiveError::Spent`].
-    pub(super) fn draw_page_token(&self, page: &DeploymentId, left: &mut DrawnTokens) -> Result<(), LiveError> {
+    pub(super) fn draw_page_token(
+        &self,
+        page: &DeploymentId,
+        left: &mut DrawnTokens,
+    ) -> Result<(), LiveError> {
         let bucket = &self.rate_limits.op_deployment;
         let draw = bucket.take(page);
         left.of_deployment = Some(draw);
@@ -252,7 +273,9 @@ impl Live {
             if running.is_empty() && board.is_unused() && self.realtime.listeners.forget(&board) {
                 return;
             }
-            let due = board.next_due(now).filter(|_| running.len() < CONCURRENT_EVALUATIONS);
+            let due = board
+                .next_due(now)
+                .filter(|_| running.len() < CONCURRENT_EVALUATIONS);
             tokio::select! {
                 () = board.wait_for_change() => {}
                 Some((number, query, outcome)) = running.next() => {
@@ -279,7 +302,11 @@ impl Live {
         (number, query, outcome)
     }
 
-    async fn evaluate_query(&self, backend: BackendId, query: &Query) -> Result<Outcome, BackendError> {
+    async fn evaluate_query(
+        &self,
+        backend: BackendId,
+        query: &Query,
+    ) -> Result<Outcome, BackendError> {
         let Query {
             action,
             params,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::Live;
 use super::backlog::{Backlog, ParsedFrame};
+use super::connection::{ConnectionContext, Transport};
 use super::listener::Listener;
 use super::listeners::Admission;
-use super::connection::{ConnectionContext, Transport};
 use super::protocol::{self, Frame, Refusal};
 use super::service::{DrawnTokens, LiveError, SubscribeRequest};
 use crate::http::websocket::{AcceptedUpgrade, Close, Incoming};
-use crate::realtime::meter::{MeterDecision, Meter};
+use crate::realtime::meter::{Meter, MeterDecision};
 use svc_base::ids::BackendId;
 
 /// More frames than are on their way to a client at once.
@@ -104,7 +104,9 @@ impl FrameHandler<'_> {
                 return Ok(());
             }
             // Pings cost an answer each, so a flood of them is one, too.
-            Incoming::Ping if self.meter.count(now) == MeterDecision::Sustained => return Err(Close::FLOOD),
+            Incoming::Ping if self.meter.count(now) == MeterDecision::Sustained => {
+                return Err(Close::FLOOD);
+            }
             Incoming::Ping => return Ok(()),
             Incoming::Text(text) => text,
         };

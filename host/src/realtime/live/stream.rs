@@ -8,8 +8,8 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::mpsc;
 
+use super::connection::{ConnectionContext, StreamEvent};
 use super::listeners::Registration;
-use super::connection::{StreamEvent, ConnectionContext};
 
 /// Source of a stream.
 #[derive(Debug)]

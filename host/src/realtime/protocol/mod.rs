@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::client::Client;
-use super::frames::{self, FrameSchema, FrameMembers, non_null};
+use super::frames::{self, FrameMembers, FrameSchema, non_null};
 use super::{MAX_NAME_CHARS, is_message_type};
 use crate::http::problem::Code;
 use svc_base::clock::Timestamp;

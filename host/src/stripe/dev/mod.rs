@@ -160,7 +160,12 @@ impl DevProvider {
     }
 
     /// Ends a checkout as its visitor chose, and tells the receiver; returns where the visitor goes on.
-    async fn complete(&self, id: &str, choice: PaymentChoice, email: &str) -> Result<String, DevError> {
+    async fn complete(
+        &self,
+        id: &str,
+        choice: PaymentChoice,
+        email: &str,
+    ) -> Result<String, DevError> {
         let bought = self.open().get(id).cloned();
         let bought = bought.ok_or(DevError::NothingToDo(CHECKOUT_GONE))?;
         let steps: &[PaymentStep] = match (choice, bought.recurring) {
@@ -201,7 +206,11 @@ impl DevProvider {
         let steps: &[PaymentStep] = match (action, bought.recurring) {
             (PaymentAction::Refund, _) => &[PaymentStep::Refunded],
             (PaymentAction::Dispute, _) => &[PaymentStep::Disputed],
-            (PaymentAction::Renew, true) => &[PaymentStep::Invoiced, PaymentStep::InvoicePaid, PaymentStep::Renewed],
+            (PaymentAction::Renew, true) => &[
+                PaymentStep::Invoiced,
+                PaymentStep::InvoicePaid,
+                PaymentStep::Renewed,
+            ],
             (PaymentAction::Cancel, true) => &[PaymentStep::Ended],
             (PaymentAction::Renew | PaymentAction::Cancel, false) => {
                 return Err(DevError::NothingToDo("the session is no subscription"));
@@ -224,7 +233,10 @@ impl DevProvider {
     /// Reads from the ledger what a session has bought.
     async fn load_purchase(&self, session: &str) -> Result<DevPurchase, DevError> {
         let name = Reference::subject(&Subject::Session(session.to_owned()));
-        let found = self.control.read(move |c| ledger::find_related(c, [name])).await?;
+        let found = self
+            .control
+            .read(move |c| ledger::find_related(c, [name]))
+            .await?;
         let mut months = std::collections::BTreeSet::new();
         let mut bought = None;
         for event in found.events() {
@@ -260,7 +272,11 @@ impl DevProvider {
     }
 
     /// Sends the webhook of a step, as the real provider would; returns its type.
-    async fn send_webhook(&self, bought: &DevPurchase, step: PaymentStep) -> Result<&'static str, DevError> {
+    async fn send_webhook(
+        &self,
+        bought: &DevPurchase,
+        step: PaymentStep,
+    ) -> Result<&'static str, DevError> {
         let now = self.clock.now();
         let id = format!(
             "evt_dev_{}",
@@ -292,7 +308,8 @@ impl DevProvider {
     }
 }
 
-const CHECKOUT_GONE: &str = "the checkout is over, or is not known any more: begin another one on the page";
+const CHECKOUT_GONE: &str =
+    "the checkout is over, or is not known any more: begin another one on the page";
 
 /// Choice of a visitor on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::objects::DevPurchase;
-use super::{API_PATH, PaymentChoice, DevError, DevProvider, PaymentAction, pages};
+use super::{API_PATH, DevError, DevProvider, PaymentAction, PaymentChoice, pages};
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::stripe::{SESSION_METADATA, WORKSPACE_METADATA};
@@ -27,7 +27,10 @@ pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> R
     use axum::routing::{get, post};
     Router::new()
         .route(&format!("{API_PATH}/v1/checkout/sessions"), post(checkout))
-        .route(&format!("{API_PATH}/v1/billing_portal/sessions"), post(portal))
+        .route(
+            &format!("{API_PATH}/v1/billing_portal/sessions"),
+            post(portal),
+        )
         .route(
             &format!("{API_PATH}/v1/subscriptions/{{id}}"),
             post(subscription),
@@ -191,7 +194,9 @@ async fn pay(
     Path(id): Path<String>,
     Form(chosen): Form<PaymentForm>,
 ) -> Result<Response, Problem> {
-    let next = provider.complete(&id, chosen.outcome, &chosen.email).await?;
+    let next = provider
+        .complete(&id, chosen.outcome, &chosen.email)
+        .await?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, next)]).into_response())
 }
 

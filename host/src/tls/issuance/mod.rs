@@ -218,7 +218,9 @@ impl Issuance {
         }
         // Once more: another handshake may have ended meanwhile.
         let now = self.clock.now();
-        if state.pending.len() >= MAX_PENDING_NAMES || state.budget.blocked_until(name, now).is_some() {
+        if state.pending.len() >= MAX_PENDING_NAMES
+            || state.budget.blocked_until(name, now).is_some()
+        {
             return None;
         }
         if let Some(owner) = counted {

@@ -189,7 +189,10 @@ async fn only_hosts_of_ours_and_projects_that_exist_are_asked_for() {
         assert!(world.asked().is_empty(), "{name} is remembered");
     }
     let world = world.restarted();
-    world.issuance.ensure_certificate("one-acme.pages.example.com").await;
+    world
+        .issuance
+        .ensure_certificate("one-acme.pages.example.com")
+        .await;
     assert!(world.asked().is_empty(), "over a restart, too");
 }
 
@@ -200,7 +203,11 @@ async fn handshakes_of_one_name_wait_for_one_order() {
     let handshakes: Vec<_> = (0..50)
         .map(|_| {
             let issuance = Arc::clone(&world.issuance);
-            tokio::spawn(async move { issuance.ensure_certificate("one-acme.pages.example.com").await })
+            tokio::spawn(async move {
+                issuance
+                    .ensure_certificate("one-acme.pages.example.com")
+                    .await
+            })
         })
         .collect();
     while world.fake.0.asked.lock().unwrap().is_empty() {
@@ -217,16 +224,28 @@ async fn handshakes_of_one_name_wait_for_one_order() {
 #[tokio::test]
 async fn projects_get_so_many_certificates_a_week_and_hosts_of_ours_always() {
     let world = World::new(1);
-    world.issuance.ensure_certificate("one-acme.pages.example.com").await;
+    world
+        .issuance
+        .ensure_certificate("one-acme.pages.example.com")
+        .await;
     assert_eq!(world.asked().len(), 1);
-    world.issuance.ensure_certificate("two-acme.pages.example.com").await;
+    world
+        .issuance
+        .ensure_certificate("two-acme.pages.example.com")
+        .await;
     let world = world.restarted();
-    world.issuance.ensure_certificate("two-acme.pages.example.com").await;
+    world
+        .issuance
+        .ensure_certificate("two-acme.pages.example.com")
+        .await;
     assert!(world.asked().is_empty(), "the week's one is spent");
     world.issuance.ensure_certificate("share.example.com").await;
     assert_eq!(world.asked(), ["share.example.com"]);
     world.later(7 * DAY);
-    world.issuance.ensure_certificate("two-acme.pages.example.com").await;
+    world
+        .issuance
+        .ensure_certificate("two-acme.pages.example.com")
+        .await;
     assert_eq!(world.asked(), ["two-acme.pages.example.com"]);
 }
 
@@ -251,9 +270,15 @@ async fn what_was_refused_rests_over_restarts_and_is_asked_for_again() {
 async fn a_busy_authority_is_asked_for_nothing() {
     let world = World::new(40);
     world.refuse(Refusal::Busy("too many".into()));
-    world.issuance.ensure_certificate("one-acme.pages.example.com").await;
+    world
+        .issuance
+        .ensure_certificate("one-acme.pages.example.com")
+        .await;
     world.asked();
-    world.issuance.ensure_certificate("two-acme.pages.example.com").await;
+    world
+        .issuance
+        .ensure_certificate("two-acme.pages.example.com")
+        .await;
     world.renew().await;
     assert!(world.asked().is_empty());
     world.later(60 * 60);

@@ -100,8 +100,16 @@ impl DevIssuer {
     }
 
     /// Gives out a code for a person, who is believed; `None` if there is no room or no randomness.
-    fn issue_code(&self, request: AuthorizationRequest, name: String, email: String) -> Option<String> {
-        let (text, at) = (credential::random_secret(&self.random).ok()?, self.clock.now());
+    fn issue_code(
+        &self,
+        request: AuthorizationRequest,
+        name: String,
+        email: String,
+    ) -> Option<String> {
+        let (text, at) = (
+            credential::random_secret(&self.random).ok()?,
+            self.clock.now(),
+        );
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         codes.retain(|_, code| at.0 - code.at.0 < CODE_LIFETIME_MS);
         if codes.len() >= MAX_CODES {

@@ -9,7 +9,7 @@ use super::oauth::{self, Client};
 use super::{CallbackAnswer, SignInExchange};
 use crate::issuers::CALL_TIME;
 use crate::outbound::{Answer, Outbound};
-use crate::visitors::model::{AuthError, SignInFailure, Profile, VerifiedVisitor};
+use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
 
 /// Name that GitHub demands of its clients.
 const USER_AGENT_NAME: &str = "svc";
@@ -45,7 +45,11 @@ impl Github {
         Self { client }
     }
 
-    pub(super) fn authorization_url(&self, exchange: &SignInExchange, state: &str) -> Result<Url, SignInFailure> {
+    pub(super) fn authorization_url(
+        &self,
+        exchange: &SignInExchange,
+        state: &str,
+    ) -> Result<Url, SignInFailure> {
         let address = self.page("/login/oauth/authorize")?;
         Ok(self.client.authorization_url(address, exchange, state))
     }
@@ -55,14 +59,17 @@ impl Github {
         answer: &CallbackAnswer,
         exchange: &SignInExchange,
     ) -> Result<VerifiedVisitor, SignInFailure> {
-        let answer = self.exchange_code(oauth::authorization_code(answer)?, exchange).await?;
+        let answer = self
+            .exchange_code(oauth::authorization_code(answer)?, exchange)
+            .await?;
         let tokens: Tokens = oauth::parse_answer(&answer, "a code")?;
         let api = Api {
             outbound: &self.client.outbound,
             token: &tokens.access_token,
         };
         let user: User = api.get(self.api("/user")?).await?;
-        let wants_email = self.client.requests_scope("user:email") || self.client.requests_scope("user");
+        let wants_email =
+            self.client.requests_scope("user:email") || self.client.requests_scope("user");
         let email = if wants_email {
             let emails: Vec<Email> = api.get(self.api("/user/emails")?).await?;
             let primary = emails.into_iter().find(|one| one.primary && one.verified);
@@ -94,7 +101,11 @@ impl Github {
     }
 
     /// Shows a code to the token endpoint.
-    async fn exchange_code(&self, code: &str, exchange: &SignInExchange) -> Result<Answer, SignInFailure> {
+    async fn exchange_code(
+        &self,
+        code: &str,
+        exchange: &SignInExchange,
+    ) -> Result<Answer, SignInFailure> {
         let settings = &self.client.settings;
         let form = [
             ("grant_type", "authorization_code"),
@@ -106,7 +117,8 @@ impl Github {
         ];
         let endpoint = self.page("/login/oauth/access_token")?;
         let call = self.client.outbound.call(CALL_TIME, |client| {
-            oauth::form_post(client.post(endpoint), &form).header(header::USER_AGENT, USER_AGENT_NAME)
+            oauth::form_post(client.post(endpoint), &form)
+                .header(header::USER_AGENT, USER_AGENT_NAME)
         });
         Ok(call.await?)
     }
@@ -130,7 +142,8 @@ impl Github {
 }
 
 fn address(text: &str) -> Result<Url, SignInFailure> {
-    Url::parse(text).map_err(|error| SignInFailure::new(AuthError::ProviderError, error.to_string()))
+    Url::parse(text)
+        .map_err(|error| SignInFailure::new(AuthError::ProviderError, error.to_string()))
 }
 
 /// GitHub's API, on behalf of a visitor.

@@ -47,7 +47,12 @@ impl Client {
     }
 
     /// Adds to the address of an authorization endpoint what asks for a code.
-    pub(super) fn authorization_url(&self, mut address: Url, exchange: &SignInExchange, state: &str) -> Url {
+    pub(super) fn authorization_url(
+        &self,
+        mut address: Url,
+        exchange: &SignInExchange,
+        state: &str,
+    ) -> Url {
         address
             .query_pairs_mut()
             .append_pair("response_type", "code")

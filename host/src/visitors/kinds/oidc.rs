@@ -6,10 +6,10 @@ use url::Url;
 
 use super::oauth::{self, Client};
 use super::{CallbackAnswer, SignInExchange};
-use crate::config::{IssuerAddress, AddressError};
+use crate::config::{AddressError, IssuerAddress};
 use crate::issuers::{self, CALL_TIME, IdClaims, Issuer, IssuerError, Metadata};
 use crate::outbound::Answer;
-use crate::visitors::model::{AuthError, SignInFailure, Profile, VerifiedVisitor};
+use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
 use svc_base::clock::Clock;
 
 /// Answer of the token endpoint.
@@ -91,7 +91,9 @@ impl Oidc {
             SignInFailure::new(AuthError::ProviderError, cause)
         })?;
         let client_id = &self.client.settings.client_id;
-        let claims = self.issuer.verify_id_token(&id_token, client_id, &exchange.nonce);
+        let claims = self
+            .issuer
+            .verify_id_token(&id_token, client_id, &exchange.nonce);
         let claims = claims.await?;
         // One that stands for many tenants says in its answer which of them it is.
         if named.is_some_and(|named| named != claims.issuer) {
@@ -125,7 +127,10 @@ impl Oidc {
         };
         let mut faults = missing_endpoints(&metadata);
         match self.issuer.keys().await {
-            Err(error) => faults.push(describe_fault(&error, "`jwks_uri` of its discovery document")),
+            Err(error) => faults.push(describe_fault(
+                &error,
+                "`jwks_uri` of its discovery document",
+            )),
             Ok(keys) if keys.count() == 0 => {
                 faults.push("the issuer has no key that can verify an ID token".to_owned());
             }

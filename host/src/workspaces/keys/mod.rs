@@ -168,7 +168,9 @@ impl Workspaces {
                     members::require_role(tx, by, &workspace, Role::Admin)?;
                 }
                 match store::revoke(tx, &workspace, &key, now)? {
-                    Some(true) => Ok(tx.record_audit(AuditAction::KeyRevoke, Some(&workspace), &key, now)?),
+                    Some(true) => {
+                        Ok(tx.record_audit(AuditAction::KeyRevoke, Some(&workspace), &key, now)?)
+                    }
                     Some(false) => Ok(()),
                     None => Err(WorkspaceError::UnknownKey(key)),
                 }

@@ -86,7 +86,11 @@ pub(super) fn revoke(
 }
 
 /// A key that is neither revoked nor past its end.
-pub(super) fn find_usable(c: &Connection, key_id: &str, now: Timestamp) -> rusqlite::Result<Option<UsableKey>> {
+pub(super) fn find_usable(
+    c: &Connection,
+    key_id: &str,
+    now: Timestamp,
+) -> rusqlite::Result<Option<UsableKey>> {
     c.prepare_cached(
         "SELECT workspace_id, secret_sha256, role, last_used_at FROM keys
          WHERE key_id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)",

@@ -93,7 +93,8 @@ impl Workspaces {
         self.control
             .write(move |tx| {
                 // Another request of the same person may have been first.
-                let found = store::find_user_by_subject(tx, &issuer, &subject).map_err(Error::from)?;
+                let found =
+                    store::find_user_by_subject(tx, &issuer, &subject).map_err(Error::from)?;
                 let Some((id, _)) = found else {
                     let person = (issuer.as_str(), subject.as_str(), email.as_deref());
                     store::insert_user(tx, &fresh, person, now)?;
@@ -164,7 +165,9 @@ impl Workspaces {
                     (Some((only, _)), 0) => Ok(only),
                     (Some(last), _) => {
                         let all = found.into_iter().chain([last]);
-                        Err(WorkspaceError::Ambiguous(all.map(|(_, slug)| slug).collect()))
+                        Err(WorkspaceError::Ambiguous(
+                            all.map(|(_, slug)| slug).collect(),
+                        ))
                     }
                 }
             }

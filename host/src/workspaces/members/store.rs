@@ -24,7 +24,9 @@ pub(super) fn find_user_by_subject(
     subject: &str,
 ) -> rusqlite::Result<Option<(UserId, Option<String>)>> {
     c.prepare_cached("SELECT id, email FROM users WHERE issuer = ?1 AND subject = ?2")?
-        .query_row([issuer, subject], |row| Ok((user_id_column(row, 0)?, row.get(1)?)))
+        .query_row([issuer, subject], |row| {
+            Ok((user_id_column(row, 0)?, row.get(1)?))
+        })
         .optional()
 }
 
@@ -137,7 +139,10 @@ pub(super) fn remove(tx: &Tx<'_>, workspace: &WorkspaceId, user: &UserId) -> Res
 }
 
 /// How many members a workspace has, and how many of them are owners.
-pub(super) fn count_members(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<(u64, u64)> {
+pub(super) fn count_members(
+    c: &Connection,
+    workspace: &WorkspaceId,
+) -> rusqlite::Result<(u64, u64)> {
     c.prepare_cached(
         "SELECT count(*), coalesce(sum(role = 'owner'), 0) FROM memberships WHERE workspace_id = ?1",
     )?

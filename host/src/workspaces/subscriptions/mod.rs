@@ -103,7 +103,10 @@ pub fn apply_event(tx: &Tx<'_>, told: SubscriptionFacts) -> Result<(), Error> {
 }
 
 /// The subscriptions of a workspace that live, in a transaction.
-pub(super) fn active_subscriptions(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<Vec<Subscription>, Error> {
+pub(super) fn active_subscriptions(
+    tx: &Tx<'_>,
+    workspace: &WorkspaceId,
+) -> Result<Vec<Subscription>, Error> {
     let all = store::of_workspace(tx, workspace)?.into_iter();
     Ok(all.filter(Subscription::is_active).collect())
 }
@@ -135,7 +138,9 @@ impl Workspaces {
 
     /// Notes that the provider was told to end a subscription.
     pub async fn record_end_sent(&self, id: String) -> Result<(), Error> {
-        self.control.write(move |tx| store::set_end_sent(tx, &id)).await
+        self.control
+            .write(move |tx| store::set_end_sent(tx, &id))
+            .await
     }
 }
 

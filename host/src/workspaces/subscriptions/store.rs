@@ -64,7 +64,10 @@ pub(super) fn upsert(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
 }
 
 /// Whether a workspace is here, or was.
-pub(super) fn is_known_workspace(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<bool> {
+pub(super) fn is_known_workspace(
+    c: &Connection,
+    workspace: &WorkspaceId,
+) -> rusqlite::Result<bool> {
     c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM workspaces WHERE id = ?1)
             OR EXISTS (SELECT 1 FROM ended_workspaces WHERE id = ?1)",

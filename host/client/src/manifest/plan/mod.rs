@@ -8,9 +8,9 @@ use super::{Folder, LocalPage};
 use crate::actions::ActionFile;
 use crate::api::Api;
 use crate::backends::dry_run_text;
-use crate::endpoints;
 use crate::difference::Difference;
-use crate::error::{FailureCode, Failure, Result};
+use crate::endpoints;
+use crate::error::{Failure, FailureCode, Result};
 use crate::output;
 use svc_base::digest::Digest;
 
@@ -29,10 +29,20 @@ impl Plan {
     ///
     /// # Errors
     /// What the platform would refuse, where that can be known before.
-    pub(super) async fn make(api: &Api, folder: &Folder, state: Option<&RemoteState>) -> Result<Self> {
+    pub(super) async fn make(
+        api: &Api,
+        folder: &Folder,
+        state: Option<&RemoteState>,
+    ) -> Result<Self> {
         let mut plan = Self::default();
         if state.is_none() {
-            plan.add_step(PlanStep::CreateProject, true, "project", &folder.manifest.project, "");
+            plan.add_step(
+                PlanStep::CreateProject,
+                true,
+                "project",
+                &folder.manifest.project,
+                "",
+            );
         }
         let backend = state.and_then(|state| state.backend.as_ref());
         let pending = plan.plan_migrations(folder, backend)?;
@@ -61,14 +71,24 @@ impl Plan {
     }
 
     /// Plans the migrations that are not applied; returns their numbers.
-    fn plan_migrations(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) -> Result<Vec<usize>> {
+    fn plan_migrations(
+        &mut self,
+        folder: &Folder,
+        backend: Option<&RemoteBackend>,
+    ) -> Result<Vec<usize>> {
         let applied = backend.map_or(&[][..], |backend| &backend.migrations);
         let pending = pending_migrations(folder, applied)?;
         for &number in &pending {
             let name = &folder.migrations[number].name;
             match (number, backend) {
                 (0, None) => {
-                    self.add_step(PlanStep::CreateBackend, true, "database", &format!("from {name}"), "");
+                    self.add_step(
+                        PlanStep::CreateBackend,
+                        true,
+                        "database",
+                        &format!("from {name}"),
+                        "",
+                    );
                 }
                 _ => self.add_step(PlanStep::Migrate(number), true, "migration", name, ""),
             }
@@ -126,7 +146,12 @@ impl Plan {
         }
     }
 
-    async fn plan_pages(&mut self, api: &Api, folder: &Folder, state: Option<&RemoteState>) -> Result<()> {
+    async fn plan_pages(
+        &mut self,
+        api: &Api,
+        folder: &Folder,
+        state: Option<&RemoteState>,
+    ) -> Result<()> {
         for (number, page) in folder.pages.iter().enumerate() {
             let there = match state {
                 Some(state) => state
@@ -188,7 +213,13 @@ impl Plan {
             }
         }
         if !changed.is_empty() {
-            self.add_step(PlanStep::UpdateProject, false, "project", &changed.join(", "), "");
+            self.add_step(
+                PlanStep::UpdateProject,
+                false,
+                "project",
+                &changed.join(", "),
+                "",
+            );
         }
         Ok(())
     }
@@ -228,7 +259,9 @@ impl Plan {
                         .call(&endpoints::DEFINE_ACTIONS, &at)
                         .query("dry_run", Some(true));
                     let dry_run_text = asked.body(batch).send().await;
-                    dry_run_text.map_err(|failure| ActionFile::with_action_files(failure, &folder.actions))?;
+                    dry_run_text.map_err(|failure| {
+                        ActionFile::with_action_files(failure, &folder.actions)
+                    })?;
                 }
             }
         }
@@ -259,7 +292,11 @@ impl Plan {
 }
 
 /// The slug that the home page has on the server; `None` where it is not there yet.
-pub(super) fn home_slug(folder: &Folder, state: &RemoteState, wanted: &str) -> Result<Option<String>> {
+pub(super) fn home_slug(
+    folder: &Folder,
+    state: &RemoteState,
+    wanted: &str,
+) -> Result<Option<String>> {
     if wanted.is_empty() {
         return Ok(Some(String::new()));
     }
@@ -279,7 +316,8 @@ pub(super) fn batches(folder: &Folder, numbers: &[usize]) -> Vec<Value> {
     for &number in numbers {
         let action = &folder.actions[number];
         let full = batches.last().is_some_and(|batch| {
-            batch.len() == MAX_ACTIONS || (bytes + action.sql.len() > MAX_BYTES && !batch.is_empty())
+            batch.len() == MAX_ACTIONS
+                || (bytes + action.sql.len() > MAX_BYTES && !batch.is_empty())
         });
         if full {
             batches.push(Vec::new());
@@ -298,7 +336,10 @@ pub(super) fn batches(folder: &Folder, numbers: &[usize]) -> Vec<Value> {
 }
 
 /// The numbers of the migrations that are not in the ledger, which must be the last ones.
-fn pending_migrations(folder: &Folder, applied: &[super::remote_state::AppliedMigration]) -> Result<Vec<usize>> {
+fn pending_migrations(
+    folder: &Folder,
+    applied: &[super::remote_state::AppliedMigration],
+) -> Result<Vec<usize>> {
     let is_applied = |checksum: &str| applied.iter().any(|one| one.checksum == checksum);
     let pending: Vec<_> = (0..folder.migrations.len())
         .filter(|number| !is_applied(&folder.migrations[*number].checksum))
@@ -350,7 +391,10 @@ fn check_type(page: &LocalPage, there: svc_sources::ContentType) -> Result<()> {
 
 /// How much of a page changes.
 async fn change_size(api: &Api, project: &str, slug: &str, page: &LocalPage) -> Result<String> {
-    let live = api.call(&endpoints::CONTENT, &[project, slug]).send().await?;
+    let live = api
+        .call(&endpoints::CONTENT, &[project, slug])
+        .send()
+        .await?;
     let old = live["content"].as_str().unwrap_or_default();
     Ok(Difference::between((slug, old), (slug, &page.source.content)).size())
 }

@@ -7,7 +7,9 @@ fn the_oldest_goes_when_there_is_too_much_and_when_it_is_too_old() {
     let most = 256 << 10;
     let fixture = HistoryFixture::new(most);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     for round in 0..300 {
         fixture.tick();
         let sql = format!(
@@ -17,32 +19,45 @@ fn the_oldest_goes_when_there_is_too_much_and_when_it_is_too_old() {
         fixture.run(&sql);
         history.note_commit(fixture.frames_in_log(), history.now());
         if round % 3 == 0 {
-            history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+            history
+                .record_log(&mut fixture.connection.borrow_mut())
+                .unwrap();
             let past = history.list_moments(None, 0).unwrap();
             assert!(past.bytes <= most, "round {round}: {}", past.bytes);
         }
     }
     let numbers = chain::list_numbers(&fixture.dir).unwrap();
     assert!(numbers.len() > 2 && numbers[0] > 1, "{numbers:?}");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let kept = history.list_moments(None, usize::MAX).unwrap().moments;
     assert!(kept.len() > 20, "{}", kept.len());
 
     // The present state is never too old, and the one before it is.
-    fixture.history_settings
+    fixture
+        .history_settings
         .clock
         .advance(std::time::Duration::from_secs(6 * 24 * 3600));
     add(&fixture, &mut history, "later");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
-    assert!(history.list_moments(None, usize::MAX).unwrap().moments.len() > 20);
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    assert!(
+        history
+            .list_moments(None, usize::MAX)
+            .unwrap()
+            .moments
+            .len()
+            > 20
+    );
     assert!(!has_expired_moments(&fixture.dir, history.now()).unwrap());
-    fixture.history_settings
+    fixture
+        .history_settings
         .clock
         .advance(std::time::Duration::from_secs(2 * 24 * 3600));
     assert!(has_expired_moments(&fixture.dir, history.now()).unwrap());
-    history
-        .prune(&mut fixture.connection.borrow_mut())
-        .unwrap();
+    history.prune(&mut fixture.connection.borrow_mut()).unwrap();
     assert!(!has_expired_moments(&fixture.dir, history.now()).unwrap());
     let left = history.list_moments(None, usize::MAX).unwrap();
     assert_eq!(
@@ -50,12 +65,11 @@ fn the_oldest_goes_when_there_is_too_much_and_when_it_is_too_old() {
         2,
         "the last that is gone, and what is there"
     );
-    fixture.history_settings
+    fixture
+        .history_settings
         .clock
         .advance(std::time::Duration::from_secs(8 * 24 * 3600));
-    history
-        .prune(&mut fixture.connection.borrow_mut())
-        .unwrap();
+    history.prune(&mut fixture.connection.borrow_mut()).unwrap();
     let left = history.list_moments(None, usize::MAX).unwrap().moments;
     assert_eq!(left.len(), 1, "what is there");
     assert_eq!(chain::list_numbers(&fixture.dir).unwrap().len(), 1);
@@ -70,7 +84,9 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
     // Switched off, it keeps nothing, and what was kept goes.
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     drop(history);
     let off = Arc::new(HistorySettings {
         clock: fixture.history_settings.clock.clone(),
@@ -79,7 +95,9 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
     });
     let mut history = History::open(fixture.dir.try_clone().unwrap(), off);
     assert!(chain::list_numbers(&fixture.dir).unwrap().is_empty());
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     assert_eq!(history.list_moments(None, 9).unwrap().oldest, None);
     // With less free disk than there must be, too.
     let full = Arc::new(HistorySettings {
@@ -88,7 +106,9 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
         min_free_bytes: u64::MAX,
     });
     let mut history = History::open(fixture.dir.try_clone().unwrap(), full);
-    let error = history.record_log(&mut fixture.connection.borrow_mut()).unwrap_err();
+    let error = history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert!(chain::list_numbers(&fixture.dir).unwrap().is_empty());
 }
@@ -97,23 +117,35 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
 fn a_database_that_outgrows_its_history_has_none_until_it_fits_again() {
     let fixture = HistoryFixture::new(256 << 10);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let before = history.now();
     fixture.tick();
     fixture.run("INSERT INTO t VALUES (1, hex(randomblob(250000)))");
     history.note_commit(fixture.frames_in_log(), history.now());
     for _ in 0..2 {
-        let error = history.record_log(&mut fixture.connection.borrow_mut()).unwrap_err();
+        let error = history
+            .record_log(&mut fixture.connection.borrow_mut())
+            .unwrap_err();
         assert!(HistoryLimitExceeded::is(&error), "{error}");
         assert!(history.is_too_large() && history.can_be_lent());
     }
     let past = history.image_at(before).unwrap().unwrap();
-    assert_eq!(HistoryFixture::rows(&past.bytes).len(), 0, "what was kept is there");
+    assert_eq!(
+        HistoryFixture::rows(&past.bytes).len(),
+        0,
+        "what was kept is there"
+    );
     fixture.run("DELETE FROM t; VACUUM");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     assert!(!history.is_too_large());
     let noted = add(&fixture, &mut history, "fits");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let past = history.image_at(noted).unwrap().unwrap();
     assert_eq!(HistoryFixture::rows(&past.bytes), [(1, "fits".to_owned())]);
 }
@@ -122,12 +154,19 @@ fn a_database_that_outgrows_its_history_has_none_until_it_fits_again() {
 fn a_chain_that_is_begun_aside_is_dated_before_what_is_committed_meanwhile() {
     let fixture = HistoryFixture::new(256 << 10);
     let mut history = fixture.history();
-    let path = fixture.directory.path().canonicalize().unwrap().join(DATABASE_FILE);
+    let path = fixture
+        .directory
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join(DATABASE_FILE);
     let settings = crate::connection::OpenSettings::standalone(path, 1 << 30);
     let packer = Checkpointer::start().unwrap();
     fixture.run("INSERT INTO t VALUES (1, hex(randomblob(250000)))");
     history.note_commit(fixture.frames_in_log(), history.now());
-    let error = history.record_log(&mut fixture.connection.borrow_mut()).unwrap_err();
+    let error = history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap_err();
     assert!(HistoryLimitExceeded::is(&error), "{error}");
     fixture.run("DELETE FROM t; VACUUM");
     history.note_commit(fixture.frames_in_log(), history.now());
@@ -136,7 +175,9 @@ fn a_chain_that_is_begun_aside_is_dated_before_what_is_committed_meanwhile() {
         .unwrap();
     let during = add(&fixture, &mut history, "during");
     assert_eq!(lent.reclaim(&mut history, true), Some(true));
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let moments = history.list_moments(None, 100).unwrap().moments;
     assert_eq!(moments.len(), 2, "{moments:?}");
     assert!(moments[0] == during && moments[1] < during, "{moments:?}");
@@ -148,9 +189,13 @@ fn a_chain_that_is_begun_aside_is_dated_before_what_is_committed_meanwhile() {
 fn what_nobody_noted_is_dated_by_its_log() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let noted = add(&fixture, &mut history, "first");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let written = |at: Timestamp| {
         let log = fs::File::options()
             .write(true)
@@ -172,11 +217,14 @@ fn what_nobody_noted_is_dated_by_its_log() {
         fixture.run(&format!("INSERT INTO t (a) VALUES ('lost {number}')"));
         drop(history);
         written(at);
-        fixture.history_settings
+        fixture
+            .history_settings
             .clock
             .advance(std::time::Duration::from_secs(3600));
         history = fixture.history();
-        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut fixture.connection.borrow_mut())
+            .unwrap();
         assert_eq!(history.last(), Some(expected));
         assert_eq!(fixture.at(&history, expected).len(), 2 + number);
     }
@@ -187,8 +235,15 @@ fn what_nobody_noted_is_dated_by_its_log() {
 fn what_is_taken_aside_ends_where_it_was_lent_out() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
-    let path = fixture.directory.path().canonicalize().unwrap().join(DATABASE_FILE);
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    let path = fixture
+        .directory
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join(DATABASE_FILE);
     let settings = crate::connection::OpenSettings::standalone(path, 1 << 30);
     let packer = Checkpointer::start().unwrap();
     let mut made = Vec::new();
@@ -206,8 +261,14 @@ fn what_is_taken_aside_ends_where_it_was_lent_out() {
             made.push(add(&fixture, &mut history, &format!("after {round}")));
         }
     }
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
-    assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1], "there is no gap");
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    assert_eq!(
+        chain::list_numbers(&fixture.dir).unwrap(),
+        [1],
+        "there is no gap"
+    );
     for (number, at) in made.iter().enumerate() {
         assert_eq!(fixture.at(&history, *at).len(), number + 1);
     }

@@ -20,7 +20,10 @@ fn a_log_holds_what_was_committed() {
     let rest = log.read_committed(&frames.end, ALL_FRAMES).unwrap();
     assert_eq!(rest.commits.len(), 1);
     assert!(log.contains(&frames.end).unwrap() && log.contains(&rest.end).unwrap());
-    assert_eq!(rest.end, log.read_committed(&log.start(), ALL_FRAMES).unwrap().end);
+    assert_eq!(
+        rest.end,
+        log.read_committed(&log.start(), ALL_FRAMES).unwrap().end
+    );
     assert!(first < rest.end.frames);
     assert_eq!(replay(&replay(&[], &frames), &rest), fixture.now());
 }
@@ -69,7 +72,10 @@ fn a_torn_or_changed_log_ends_before_the_damage() {
     for _ in 0..6 {
         fixture.run("INSERT INTO t (a) VALUES (hex(randomblob(3000)))");
     }
-    let whole = fixture.log().read_committed(&fixture.log().start(), ALL_FRAMES).unwrap();
+    let whole = fixture
+        .log()
+        .read_committed(&fixture.log().start(), ALL_FRAMES)
+        .unwrap();
     let bytes = fs::read(fixture.directory.path().join(LOG_FILE)).unwrap();
     let torn = TempDir::new().unwrap();
     let dir = Dir::open_ambient_dir(torn.path(), ambient_authority()).unwrap();

@@ -65,11 +65,16 @@ impl HistoryFixture {
     }
 
     fn tick(&self) {
-        self.history_settings.clock.advance(std::time::Duration::from_secs(1));
+        self.history_settings
+            .clock
+            .advance(std::time::Duration::from_secs(1));
     }
 
     fn history(&self) -> History {
-        History::open(self.dir.try_clone().unwrap(), Arc::clone(&self.history_settings))
+        History::open(
+            self.dir.try_clone().unwrap(),
+            Arc::clone(&self.history_settings),
+        )
     }
 
     fn log(&self) -> WalFile {
@@ -136,7 +141,13 @@ impl HistoryFixture {
     /// How many frames the log has that are of its generation.
     fn frames_in_log(&self) -> i32 {
         let log = self.log();
-        i32::try_from(log.read_committed(&log.start(), ALL_FRAMES).unwrap().end.frames).unwrap()
+        i32::try_from(
+            log.read_committed(&log.start(), ALL_FRAMES)
+                .unwrap()
+                .end
+                .frames,
+        )
+        .unwrap()
     }
 
     fn at(&self, history: &History, at: Timestamp) -> Vec<String> {
@@ -151,19 +162,27 @@ impl HistoryFixture {
 fn every_commit_can_be_gone_back_to() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let mut made = Vec::new();
     for round in 0..20 {
         made.push(add(&fixture, &mut history, &round.to_string()));
         match round % 5 {
-            1 => history.record_log(&mut fixture.connection.borrow_mut()).unwrap(),
+            1 => history
+                .record_log(&mut fixture.connection.borrow_mut())
+                .unwrap(),
             2 => {
-                history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+                history
+                    .record_log(&mut fixture.connection.borrow_mut())
+                    .unwrap();
                 fixture.copy_log("PASSIVE");
                 history.note_checkpoint(true, 0);
             }
             3 => {
-                history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+                history
+                    .record_log(&mut fixture.connection.borrow_mut())
+                    .unwrap();
                 fixture.copy_log("TRUNCATE");
                 history.note_checkpoint(true, 0);
                 history.append_seal().unwrap();
@@ -173,8 +192,14 @@ fn every_commit_can_be_gone_back_to() {
             _ => {}
         }
     }
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
-    assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1], "one chain has all");
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    assert_eq!(
+        chain::list_numbers(&fixture.dir).unwrap(),
+        [1],
+        "one chain has all"
+    );
     for (round, at) in made.iter().enumerate() {
         let expected: Vec<_> = (0..=round).map(|n| n.to_string()).collect();
         assert_eq!(fixture.at(&history, *at), expected);
@@ -196,16 +221,22 @@ fn every_commit_can_be_gone_back_to() {
 fn a_crash_blurs_what_was_not_taken_and_loses_nothing_else() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let first = add(&fixture, &mut history, "first");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let lost = add(&fixture, &mut history, "second");
     add(&fixture, &mut history, "third");
     // Another process goes on, before the two are taken.
     drop(history);
     fixture.tick();
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     assert_eq!(
         chain::list_numbers(&fixture.dir).unwrap(),
         [1],
@@ -259,14 +290,20 @@ fn where_the_log_does_not_follow_another_chain_begins() {
     for (what, meanwhile, chains) in cases {
         let fixture = HistoryFixture::new(1 << 30);
         let mut history = fixture.history();
-        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut fixture.connection.borrow_mut())
+            .unwrap();
         let first = add(&fixture, &mut history, "first");
-        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut fixture.connection.borrow_mut())
+            .unwrap();
         drop(history);
         meanwhile(&fixture);
         fixture.tick();
         let mut history = fixture.history();
-        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut fixture.connection.borrow_mut())
+            .unwrap();
         let numbers = chain::list_numbers(&fixture.dir).unwrap();
         assert_eq!(numbers.len(), chains, "{what}");
         assert_eq!(fixture.at(&history, first), ["first"], "{what}");
@@ -284,9 +321,13 @@ fn where_the_log_does_not_follow_another_chain_begins() {
 fn a_file_that_somebody_else_has_changed_is_not_gone_on_with() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let first = add(&fixture, &mut history, "first");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     fixture.copy_log("TRUNCATE");
     history.note_checkpoint(true, 0);
     history.append_seal().unwrap();
@@ -295,7 +336,9 @@ fn a_file_that_somebody_else_has_changed_is_not_gone_on_with() {
     fixture.tick();
     let mut history = fixture.history();
     assert!(history.chain.is_none());
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     assert_eq!(fixture.at(&history, first), ["first"]);
     assert_eq!(fixture.at(&history, history.now()), ["first", "theirs"]);
 }
@@ -304,15 +347,21 @@ fn a_file_that_somebody_else_has_changed_is_not_gone_on_with() {
 fn a_copy_of_the_log_that_was_given_up_may_have_been_complete() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     add(&fixture, &mut history, "first");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     fixture.copy_log("PASSIVE");
     history.note_checkpoint(false, fixture.frames());
     // SQLite begins the log anew, and two commits are in it before it is looked at.
     let second = add(&fixture, &mut history, "second");
     add(&fixture, &mut history, "third");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1]);
     assert_eq!(fixture.at(&history, second), ["first", "second"]);
 }
@@ -322,10 +371,14 @@ fn a_torn_end_of_a_chain_is_taken_again() {
     for keep in [0, 1, 60, 75, 76, 77, 107, 108, 120] {
         let fixture = HistoryFixture::new(1 << 30);
         let mut history = fixture.history();
-        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut fixture.connection.borrow_mut())
+            .unwrap();
         let before = history.chain.as_ref().unwrap().end;
         add(&fixture, &mut history, "first");
-        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut fixture.connection.borrow_mut())
+            .unwrap();
         let path = fixture.directory.path().join("0000000001.history");
         let mut bytes = fs::read(&path).unwrap();
         // The length came to the disk, and not all of what it is the length of.
@@ -340,7 +393,9 @@ fn a_torn_end_of_a_chain_is_taken_again() {
         fixture.tick();
         let mut history = fixture.history();
         assert_eq!(history.chain.as_ref().unwrap().end, before, "{keep}");
-        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut fixture.connection.borrow_mut())
+            .unwrap();
         assert_eq!(fixture.at(&history, history.now()), ["first"], "{keep}");
         assert_eq!(verify(&fixture.dir).unwrap(), HistoryFindings::default());
     }
@@ -350,11 +405,15 @@ fn a_torn_end_of_a_chain_is_taken_again() {
 fn a_damaged_chain_is_found_and_never_believed() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let mut made = Vec::new();
     for round in 0..3 {
         made.push(add(&fixture, &mut history, &round.to_string()));
-        history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+        history
+            .record_log(&mut fixture.connection.borrow_mut())
+            .unwrap();
     }
     let path = fixture.directory.path().join("0000000001.history");
     let bytes = fs::read(&path).unwrap();
@@ -380,11 +439,20 @@ fn a_damaged_chain_is_found_and_never_believed() {
 fn a_clock_that_is_set_back_confuses_nobody() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let first = add(&fixture, &mut history, "first");
     let back = |millis: i64| Timestamp(first.0 - millis);
-    assert_eq!(history.commit_time(back(5)), first, "a little: it stands still");
-    assert_eq!(history.commit_time(back(MAX_CLOCK_SETBACK_MILLIS + 1)), back(MAX_CLOCK_SETBACK_MILLIS + 1));
+    assert_eq!(
+        history.commit_time(back(5)),
+        first,
+        "a little: it stands still"
+    );
+    assert_eq!(
+        history.commit_time(back(MAX_CLOCK_SETBACK_MILLIS + 1)),
+        back(MAX_CLOCK_SETBACK_MILLIS + 1)
+    );
     // Two commits at one time can only be told apart where somebody asks for it.
     history.frames_seen = 0;
     history.note_commit(fixture.frames_in_log(), first);

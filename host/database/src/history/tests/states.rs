@@ -4,7 +4,10 @@ use super::*;
 
 /// The points of a chain's moments, oldest first.
 fn points(fixture: &HistoryFixture, chain: u32) -> Vec<CommitPoint> {
-    let moment_locations = Chain::open(&fixture.dir, chain).unwrap().moment_locations().unwrap();
+    let moment_locations = Chain::open(&fixture.dir, chain)
+        .unwrap()
+        .moment_locations()
+        .unwrap();
     moment_locations
         .iter()
         .map(|spot| spot.moment.point.unwrap())
@@ -15,15 +18,21 @@ fn points(fixture: &HistoryFixture, chain: u32) -> Vec<CommitPoint> {
 fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let mut states = vec![PageHashes::of(&fixture.now()).checksum()];
     for round in 0..12 {
         add(&fixture, &mut history, &"x".repeat(1 + round * 900));
         states.push(PageHashes::of(&fixture.now()).checksum());
         match round % 4 {
-            1 => history.record_log(&mut fixture.connection.borrow_mut()).unwrap(),
+            1 => history
+                .record_log(&mut fixture.connection.borrow_mut())
+                .unwrap(),
             2 => {
-                history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+                history
+                    .record_log(&mut fixture.connection.borrow_mut())
+                    .unwrap();
                 fixture.copy_log("TRUNCATE");
                 history.note_checkpoint(true, 0);
                 history.append_seal().unwrap();
@@ -35,7 +44,9 @@ fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
     // It becomes smaller, too.
     fixture.tick();
     fixture.run("DELETE FROM t WHERE id > 2; VACUUM");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     states.push(PageHashes::of(&fixture.now()).checksum());
     let points = points(&fixture, 1);
     let found: Vec<u64> = points.iter().map(|point| point.state).collect();
@@ -51,16 +62,22 @@ fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
 fn commits_go_on_being_counted_where_another_chain_begins() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     for round in 0..3 {
         add(&fixture, &mut history, &round.to_string());
     }
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     drop(history);
     // A commit that was never noted: there is a gap.
     fixture.copy_log("TRUNCATE");
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let (first, second) = (points(&fixture, 1), points(&fixture, 2));
     assert_eq!(first.last().unwrap().commit, 4);
     assert_eq!(
@@ -74,7 +91,10 @@ fn commits_go_on_being_counted_where_another_chain_begins() {
 fn append_wrong_state(fixture: &HistoryFixture, number: u32) -> Timestamp {
     let chain = Chain::open(&fixture.dir, number).unwrap();
     let (offset, header) = *chain.records.last().unwrap();
-    let path = fixture.directory.path().join(format!("{number:010}.history"));
+    let path = fixture
+        .directory
+        .path()
+        .join(format!("{number:010}.history"));
     let file = fs::File::open(&path).unwrap();
     let mut moments = header.moments(&file, offset).unwrap();
     let content = header.content(&file, offset).unwrap();
@@ -91,11 +111,17 @@ fn append_wrong_state(fixture: &HistoryFixture, number: u32) -> Timestamp {
 fn a_record_that_leads_elsewhere_is_named_and_never_restored() {
     let fixture = HistoryFixture::new(1 << 30);
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let first = add(&fixture, &mut history, "first");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let second = add(&fixture, &mut history, "second");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let at = append_wrong_state(&fixture, 1);
     assert_eq!(at, second);
     let found = verify(&fixture.dir).unwrap();
@@ -108,7 +134,9 @@ fn a_record_that_leads_elsewhere_is_named_and_never_restored() {
     drop(history);
     let mut history = fixture.history();
     let third = add(&fixture, &mut history, "third");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1, 2]);
     let now = history.last().unwrap();
     assert!(now > third);
@@ -117,7 +145,8 @@ fn a_record_that_leads_elsewhere_is_named_and_never_restored() {
 
 #[test]
 fn a_history_of_the_format_before_is_read_and_another_begins() {
-    let before = include_bytes!("../../../../../tests/http/earlier_installation/0000000001.history");
+    let before =
+        include_bytes!("../../../../../tests/http/earlier_installation/0000000001.history");
     let fixture = HistoryFixture::new(1 << 30);
     fs::write(fixture.directory.path().join("0000000001.history"), before).unwrap();
     let chain = Chain::open(&fixture.dir, 1).unwrap();
@@ -139,14 +168,21 @@ fn a_history_of_the_format_before_is_read_and_another_begins() {
     assert_eq!(found.notes.len(), 1, "{found:?}");
     assert!(found.notes[0].contains("earlier format"), "{found:?}");
     let mut history = fixture.history();
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     let new = add(&fixture, &mut history, "new");
-    history.record_log(&mut fixture.connection.borrow_mut()).unwrap();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
     assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1, 2]);
     let bytes = fs::read(fixture.directory.path().join("0000000001.history")).unwrap();
     assert_eq!(bytes, before, "nothing was added to it");
     assert_eq!(fixture.at(&history, new), ["new"]);
-    let commits: Vec<u64> = points(&fixture, 2).iter().map(|point| point.commit).collect();
+    let commits: Vec<u64> = points(&fixture, 2)
+        .iter()
+        .map(|point| point.commit)
+        .collect();
     assert_eq!(commits, [1, 2]);
     // What it has can be gone back to.
     let guests = |at| {

@@ -37,7 +37,13 @@ fn event() -> impl Strategy<Value = Event> {
 async fn apply_event(fixture: &mut Fixture, event: Event) {
     let moment = |fixture: &Fixture, share: u8| {
         let first = fixture.states[0].at.0;
-        let last = fixture.states.last().unwrap().at.0.max(fixture.clock.now().0);
+        let last = fixture
+            .states
+            .last()
+            .unwrap()
+            .at
+            .0
+            .max(fixture.clock.now().0);
         Timestamp(first + (last - first) * i64::from(share) / 255)
     };
     match event {
@@ -65,7 +71,11 @@ async fn apply_event(fixture: &mut Fixture, event: Event) {
         }
         Event::Tick(millis) => fixture.clock.advance(Duration::from_millis(millis.into())),
         Event::Remember => {
-            let past = fixture.databases.list_moments(fixture.id, None, 1).await.unwrap();
+            let past = fixture
+                .databases
+                .list_moments(fixture.id, None, 1)
+                .await
+                .unwrap();
             assert_eq!(past.newest, fixture.states.last().map(|state| state.at));
             fixture.taken();
         }

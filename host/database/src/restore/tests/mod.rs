@@ -131,7 +131,10 @@ impl Fixture {
 
     /// All that was committed and not blurred is in the history.
     fn taken(&mut self) {
-        let waiting = self.states.iter_mut().filter(|s| s.kept == Retention::Pending);
+        let waiting = self
+            .states
+            .iter_mut()
+            .filter(|s| s.kept == Retention::Pending);
         waiting.for_each(|state| state.kept = Retention::Recorded);
     }
 
@@ -172,7 +175,10 @@ impl Fixture {
         let before = std::mem::replace(&mut self.data, copy);
         self.databases = self.open(self.data.path());
         drop(before);
-        let waiting = self.states.iter_mut().filter(|s| s.kept == Retention::Pending);
+        let waiting = self
+            .states
+            .iter_mut()
+            .filter(|s| s.kept == Retention::Pending);
         let mut blurred = false;
         waiting.for_each(|state| {
             state.kept = Retention::MaybeLost;
@@ -223,7 +229,11 @@ impl Fixture {
             record,
         };
         let before = self.rows().await;
-        let previous = match self.databases.restore_snapshot(self.id, rewound, plan).await {
+        let previous = match self
+            .databases
+            .restore_snapshot(self.id, rewound, plan)
+            .await
+        {
             Ok(done) => done.previous,
             Err(refused) => {
                 assert!(matches!(refused.error.error, RunError::HistoryTooSmall));
@@ -244,10 +254,9 @@ impl Fixture {
         };
         assert!(restored <= at);
         self.check(restored, &self.rows().await);
-        let skipped = self
-            .states
-            .iter()
-            .find(|state| state.kept == Retention::Recorded && state.at > restored && state.at <= at);
+        let skipped = self.states.iter().find(|state| {
+            state.kept == Retention::Recorded && state.at > restored && state.at <= at
+        });
         assert!(
             skipped.is_none(),
             "{restored} for {at}: {skipped:?} was later"
@@ -319,7 +328,11 @@ async fn a_busy_day_keeps_within_its_bounds() {
         fixture.databases.record_history();
         if step % 24 == 23 {
             fixture.databases.prune_histories().await.unwrap();
-            let past = fixture.databases.list_moments(fixture.id, None, 1).await.unwrap();
+            let past = fixture
+                .databases
+                .list_moments(fixture.id, None, 1)
+                .await
+                .unwrap();
             assert!(past.oldest >= Some(oldest), "what is gone stays gone");
             oldest = past.oldest.unwrap();
         }
@@ -356,7 +369,11 @@ async fn closing_and_opening_at_once_leave_no_gap() {
     done.store(true, Ordering::Relaxed);
     closer.join().unwrap();
     fixture.taken();
-    let past = fixture.databases.list_moments(fixture.id, None, 1000).await.unwrap();
+    let past = fixture
+        .databases
+        .list_moments(fixture.id, None, 1000)
+        .await
+        .unwrap();
     let moments: Vec<_> = past.moments.into_iter().rev().collect();
     let made: Vec<_> = fixture.states.iter().map(|state| state.at).collect();
     assert_eq!(moments, made);

@@ -1,7 +1,7 @@
 //! Changes of who is in a workspace: each looks at the roles as they are in its own transaction.
 
-use crate::control::kept_answers::AnswerKeeper;
 use crate::control::audit::AuditAction;
+use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Error, Tx};
 use crate::workspaces::error::WorkspaceError;
 use crate::workspaces::members::store;
