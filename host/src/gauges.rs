@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 
 use crate::config::Config;
 use crate::control::Control;
-use crate::deployments::Deployments;
+use crate::deployments::serving::Serving;
 use crate::overview::{self, CapUse};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
@@ -85,13 +85,13 @@ impl Gauges {
         &self,
         config: &Config,
         control: &Control,
-        deployments: &Deployments,
+        serving: &Serving,
         now: Timestamp,
     ) -> anyhow::Result<()> {
         let limits = &config.limits;
         let counts = overview::counts(control, now).await?;
         let cached = CapUse {
-            used: deployments.pages.size().1,
+            used: serving.pages().size().1,
             cap: limits.page_cache_bytes,
         };
         let caps = overview::cap_uses(&counts, limits);

@@ -21,6 +21,7 @@ pub mod gauges;
 pub mod guests;
 pub mod guides;
 pub mod http;
+pub mod infra;
 pub mod issuers;
 pub mod landing;
 pub mod log;

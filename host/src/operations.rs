@@ -61,12 +61,12 @@ fn rows() -> Vec<OperationInfo> {
         "list_visitors" "manage_project" "visitors" visitors::operations::list;
         "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget, changes [VisitorForget];
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create, changes [FrontendCreate];
-        "claim_share" "manage_frontend" "claim" deployments::sharing::operations::claim, changes [FrontendClaim];
+        "claim_share" "manage_frontend" "claim" deployments::shares::operations::claim, changes [FrontendClaim];
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list;
         "get_frontend" "manage_frontend" "get" deployments::frontends::operations::get;
-        "republish_frontend" "manage_frontend" "update" deployments::frontends::operations::republish, changes [FrontendPublish];
+        "republish_frontend" "manage_frontend" "update" deployments::revisions::operations::republish, changes [FrontendPublish];
         "delete_frontend" "manage_frontend" "delete" deployments::frontends::operations::delete, changes [FrontendDelete];
-        "get_content" "manage_frontend" "content" deployments::frontends::operations::content;
+        "get_content" "manage_frontend" "content" deployments::revisions::operations::content;
         "list_revisions" "manage_frontend" "list_revisions" deployments::revisions::operations::list;
         "get_revision" "manage_frontend" "get_revision" deployments::revisions::operations::get;
         "create_revision" "manage_frontend" "create_revision" deployments::revisions::operations::create, changes [RevisionCreate];

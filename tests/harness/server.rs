@@ -369,7 +369,7 @@ impl TestServer {
 
     /// Writes visits to the database; returns those of a page.
     pub async fn visits(&self, slug: &str) -> u64 {
-        self.server.app().deployments.flush_visits().await.unwrap();
+        self.server.app().serving.flush_visits().await.unwrap();
         self.written_visits(slug).await
     }
 

@@ -98,7 +98,7 @@ async fn a_start_repairs_what_was_half_done() {
     );
     let repaired = async || {
         server.advance(3600);
-        server.server().app().deployments.collect().await.unwrap();
+        server.server().app().collector.collect().await.unwrap();
         disk::holding(server.data(), "half-done-words")
             .is_empty()
             .then_some(())

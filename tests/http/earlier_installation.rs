@@ -145,7 +145,7 @@ async fn everything_is_there_and_views_are_counted_on() {
         .server
         .server()
         .app()
-        .deployments
+        .serving
         .forget_visits()
         .await
         .unwrap();

@@ -85,20 +85,20 @@ async fn content_goes_after_a_grace_and_only_if_nobody_needs_it() {
     let other = json!({ "content": "other-words-that-go", "name": "other" });
     server.publish_slug(&other).await;
     server.advance(WEEK / 2);
-    let deployments = &server.server().app().deployments;
-    deployments.sweep().await.unwrap();
+    let app = server.server().app();
+    app.expiry.sweep().await.unwrap();
     server.advance(3600);
-    deployments.collect().await.unwrap();
+    app.collector.collect().await.unwrap();
     let page = server.get("/younger").answer().await.expect(200);
     assert_eq!(page.text(), "words-that-expire");
     server.advance(WEEK / 2);
-    deployments.sweep().await.unwrap();
+    app.expiry.sweep().await.unwrap();
     let held = disk::holding(server.data().join("content").as_path(), "words-that");
     assert!(!held.is_empty(), "content has its grace");
     let sources = disk::holding(&server.data().join("content"), "other-words-that-go");
     assert!(!sources.is_empty());
     server.advance(3600);
-    deployments.collect().await.unwrap();
+    app.collector.collect().await.unwrap();
     let content = server.data().join("content");
     let held = disk::holding(&content, "words-that");
     assert!(held.is_empty(), "{held:?}");
@@ -114,13 +114,13 @@ async fn content_goes_after_a_grace_and_only_if_nobody_needs_it() {
 async fn publishing_again_what_is_about_to_go_keeps_it() {
     let server = start_with_page().await;
     server.advance(WEEK);
-    let deployments = &server.server().app().deployments;
-    deployments.sweep().await.unwrap();
+    let app = server.server().app();
+    app.expiry.sweep().await.unwrap();
     server.advance(3600);
     let body = json!({ "content": "words-that-expire", "name": "again" });
     server.publish_slug(&body).await;
-    deployments.collect().await.unwrap();
-    deployments.pages.forget("again");
+    app.collector.collect().await.unwrap();
+    app.serving.pages().forget("again");
     let page = server.get("/again").answer().await.expect(200);
     assert_eq!(page.text(), "words-that-expire");
 }
@@ -128,14 +128,14 @@ async fn publishing_again_what_is_about_to_go_keeps_it() {
 #[tokio::test]
 async fn content_that_was_needed_again_has_its_grace_again() {
     let server = start_with_page().await;
-    let deployments = &server.server().app().deployments;
+    let app = server.server().app();
     server.advance(WEEK);
-    deployments.sweep().await.unwrap();
+    app.expiry.sweep().await.unwrap();
     let body = json!({ "content": "words-that-expire", "name": "again" });
     server.publish_slug(&body).await;
     server.advance(WEEK);
-    deployments.sweep().await.unwrap();
-    assert_eq!(deployments.collect().await.unwrap(), 0);
+    app.expiry.sweep().await.unwrap();
+    assert_eq!(app.collector.collect().await.unwrap(), 0);
     server.advance(3600);
-    assert_ne!(deployments.collect().await.unwrap(), 0);
+    assert_ne!(app.collector.collect().await.unwrap(), 0);
 }

@@ -151,7 +151,8 @@ async fn bad_bodies_of_calls_and_members_of_problems_are_described() {
         include_str!("../../host/src/backends/problems.rs"),
         include_str!("../../host/src/backends/calls/requests.rs"),
         include_str!("../../host/src/deployments/frontends/problems.rs"),
-        include_str!("../../host/src/deployments/problems.rs"),
+        include_str!("../../host/src/deployments/publication/problems.rs"),
+        include_str!("../../host/src/deployments/revisions/problems.rs"),
     ] {
         for with in source.split(".with(").skip(1) {
             let name = with.trim_start().trim_start_matches('"');

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["config", "data_lock", "permissions", "telemetry"],
     &["content", "control", "data_dir", "issuers", "log", "tls"],
+    &["infra"],
     &["edge", "http", "overview"],
     &["stripe", "workspaces"],
     &["access"],
@@ -27,12 +28,30 @@ const LAYERS: &[&[&str]] = &[
     &["cli"],
 ];
 
+/// Layers of `host/src/deployments`, in the same way: services, and what they share.
+const DEPLOYMENTS: &[&[&str]] = &[
+    &[
+        "address",
+        "forms",
+        "once_files",
+        "problems",
+        "requests",
+        "views",
+    ],
+    &["model"],
+    &["store"],
+    &["collection", "operators", "serving"],
+    &["publication", "reports"],
+    &["frontends", "rerender"],
+    &["revisions", "shares"],
+];
+
 /// Files that name the parts and are none.
 const ROOTS: &[&str] = &["lib", "main"];
 
-/// The source of each part, without comments and unit tests, by file.
-fn parts() -> BTreeMap<String, Vec<(PathBuf, String)>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/src");
+/// The source of each part below `root`, without comments and unit tests, by file.
+fn parts(root: &str) -> BTreeMap<String, Vec<(PathBuf, String)>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(root);
     let mut parts: BTreeMap<String, Vec<(PathBuf, String)>> = BTreeMap::new();
     let mut open = vec![root.clone()];
     while let Some(directory) = open.pop() {
@@ -67,15 +86,15 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The parts that some code uses: `crate::part` wherever it stands, and the members of `use crate::{…}`.
-fn used_parts(code: &str) -> BTreeSet<String> {
+/// The parts of `root` that some code uses: with `crate::` it is `crate::part` wherever it stands, and the members of `use crate::{…}`.
+fn used_parts(root: &str, code: &str) -> BTreeSet<String> {
     let identifier = |text: &str| -> String {
         text.chars()
             .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
             .collect()
     };
     let mut found = BTreeSet::new();
-    for rest in code.split("crate::").skip(1) {
+    for rest in code.split(root).skip(1) {
         match rest.strip_prefix('{') {
             None => {
                 found.insert(identifier(rest));
@@ -105,25 +124,30 @@ fn used_parts(code: &str) -> BTreeSet<String> {
 }
 
 /// The layer of a part.
-fn layer(part: &str) -> Option<usize> {
-    LAYERS.iter().position(|layer| layer.contains(&part))
+fn layer(layers: &[&[&str]], part: &str) -> Option<usize> {
+    layers.iter().position(|layer| layer.contains(&part))
 }
 
 /// Uses of another part that is not below, as `file uses part`.
 fn upward_uses(part: &str, file: &Path, code: &str) -> Vec<String> {
-    let Some(own) = layer(part) else {
+    upwards_in(LAYERS, "crate::", part, file, code)
+}
+
+/// Uses of another part that is not below, in these layers of the parts of `root`.
+fn upwards_in(layers: &[&[&str]], root: &str, part: &str, file: &Path, code: &str) -> Vec<String> {
+    let Some(own) = layer(layers, part) else {
         return vec![format!("{part} is in no layer")];
     };
-    used_parts(code)
+    used_parts(root, code)
         .into_iter()
-        .filter(|used| used != part && layer(used).is_some_and(|layer| layer >= own))
+        .filter(|used| used != part && layer(layers, used).is_some_and(|layer| layer >= own))
         .map(|used| format!("{} uses {used}", file.display()))
         .collect()
 }
 
 #[test]
 fn parts_use_what_is_below_them_and_no_peer() {
-    let mut parts = parts();
+    let mut parts = parts("host/src");
     parts.retain(|part, _| !ROOTS.contains(&part.as_str()));
     let known: BTreeSet<&str> = parts.keys().map(String::as_str).collect();
     let drawn: BTreeSet<&str> = LAYERS.iter().copied().flatten().copied().collect();
@@ -140,16 +164,47 @@ fn parts_use_what_is_below_them_and_no_peer() {
 }
 
 #[test]
+fn services_of_deployments_use_those_below_them_and_no_peer() {
+    let mut parts = parts("host/src/deployments");
+    parts.remove("mod");
+    let known: BTreeSet<&str> = parts.keys().map(String::as_str).collect();
+    let drawn: BTreeSet<&str> = DEPLOYMENTS.iter().copied().flatten().copied().collect();
+    assert_eq!(known, drawn, "the parts of deployments");
+    let mut found = Vec::new();
+    for (part, files) in &parts {
+        for (file, code) in files {
+            // In a file of the folder itself, and in the front of a service, `super` is the folder.
+            let depth = file.components().count();
+            let code = match depth == 1 || (depth == 2 && file.ends_with("mod.rs")) {
+                true => code.replace("super::", "crate::deployments::"),
+                false => code.clone(),
+            };
+            found.extend(upwards_in(
+                DEPLOYMENTS,
+                "crate::deployments::",
+                part,
+                file,
+                &code,
+            ));
+        }
+    }
+    assert!(found.is_empty(), "not below:\n  {}", found.join("\n  "));
+}
+
+#[test]
 fn the_drawing_has_the_layers() {
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ARCHITECTURE.md");
     let text = std::fs::read_to_string(text).unwrap();
-    let drawn: Vec<Vec<&str>> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix(" layer ")?.split_once('│'))
-        .map(|(_, parts)| parts.split_whitespace().collect())
-        .collect();
-    let from_the_top: Vec<Vec<&str>> = LAYERS.iter().rev().map(|layer| layer.to_vec()).collect();
-    assert_eq!(drawn, from_the_top);
+    for (name, layers) in [(" layer ", LAYERS), (" deployments ", DEPLOYMENTS)] {
+        let drawn: Vec<Vec<&str>> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(name)?.split_once('│'))
+            .map(|(_, parts)| parts.split_whitespace().collect())
+            .collect();
+        let from_the_top: Vec<Vec<&str>> =
+            layers.iter().rev().map(|layer| layer.to_vec()).collect();
+        assert_eq!(drawn, from_the_top);
+    }
 }
 
 #[test]

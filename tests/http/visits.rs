@@ -122,7 +122,7 @@ async fn a_stop_writes_down_what_was_counted_after_a_flush_that_failed() {
         BEGIN SELECT RAISE(ABORT, 'broken'); END";
     rows.execute_batch(broken).unwrap();
     server.get("/page").answer().await.expect(200);
-    let failed = server.server().app().deployments.flush_visits().await;
+    let failed = server.server().app().serving.flush_visits().await;
     assert!(failed.is_err());
     server.get("/page").answer().await.expect(200);
     rows.execute_batch("DROP TRIGGER broken").unwrap();

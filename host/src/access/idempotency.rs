@@ -17,6 +17,7 @@ use crate::control::kept_answers::{self, AnswerKeeper, AnswerKey, KeptAnswer};
 use crate::control::{self, Control};
 use crate::http::context::Context;
 use crate::http::problem::{Code, Problem};
+use crate::infra::Infra;
 use crate::workspaces::Caller;
 use svc_base::clock::Clock;
 use svc_sandbox::Flow;
@@ -51,10 +52,10 @@ pub struct Idempotency {
 
 impl Idempotency {
     /// Makes the service; request bodies are compared by a MAC with `secret`.
-    pub fn new(control: Control, clock: Clock, secret: hmac::Key) -> Self {
+    pub fn new(infra: Infra, secret: hmac::Key) -> Self {
         Self {
-            control,
-            clock,
+            control: infra.control,
+            clock: infra.clock,
             secret,
             in_flight: InFlight::default(),
         }

@@ -1,5 +1,6 @@
 //! The application: all services, and the state that handlers share.
 
+mod deployments;
 mod services;
 
 use std::sync::Arc;
@@ -10,17 +11,30 @@ use self::services::{Infrastructure, Services};
 use crate::access::Authenticator;
 use crate::access::idempotency::Idempotency;
 use crate::accounts::Accounts;
-use crate::backends::Backends;
+use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::CallState;
+use crate::backends::export::Exporter;
+use crate::backends::history::Histories;
+use crate::backends::{Backends, Definitions, Migrations};
 use crate::config::Config;
+use crate::content::Content;
 use crate::control::Control;
-use crate::deployments::Deployments;
+use crate::deployments::collection::Collector;
+use crate::deployments::frontends::Frontends;
+use crate::deployments::publication::Pipeline;
+use crate::deployments::publication::runtime::Runtimes;
+use crate::deployments::reports::Reports;
+use crate::deployments::rerender::Rerenderer;
+use crate::deployments::revisions::Revisions;
+use crate::deployments::serving::{Expiry, Serving};
+use crate::deployments::shares::Shares;
 use crate::edge::Purger;
 use crate::envelope::Teardown;
 use crate::gauges::Gauges;
 use crate::http::hosts::Hosts;
 use crate::http::rate_limit::RateLimits;
 use crate::http::request_ids::RequestIds;
+use crate::infra::Infra;
 use crate::landing::Landing;
 use crate::mcp::ToolState;
 use crate::mcp::app::AppToolState;
@@ -75,13 +89,45 @@ shared! {
     clock: Clock,
     /// The control database.
     control: Control,
+    /// Values that every service is built on.
+    infra: Infra,
     /// The guests.
     sandbox: Sandbox,
+    /// Sources and pages by their digests.
+    content: Content,
     /// Pages at their slugs.
-    deployments: Arc<Deployments>,
+    serving: Arc<Serving>,
+    /// End of quick shares whose time is over.
+    expiry: Expiry,
+    /// Scripts that pages name.
+    runtimes: Arc<Runtimes>,
+    /// Pipeline from a source to what a slug answers.
+    pipeline: Arc<Pipeline>,
+    /// Pages of projects.
+    frontends: Arc<Frontends>,
+    /// History of frontends.
+    revisions: Arc<Revisions>,
+    /// Pages that anybody publishes, for a time.
+    shares: Arc<Shares>,
+    /// Renders pages again that another guest has rendered.
+    rerenderer: Arc<Rerenderer>,
+    /// Deletes content that nothing refers to.
+    collector: Arc<Collector>,
+    /// Reports of abuse.
+    reports: Arc<Reports>,
     /// Projects' databases and their actions.
     backends: Arc<Backends>,
-    /// Rooms of pages.
+    /// Migrations of backends.
+    migrations: Arc<Migrations>,
+    /// Definitions of actions.
+    definitions: Arc<Definitions>,
+    /// Calls of actions, and queries of owners.
+    action_calls: Arc<ActionCalls>,
+    /// Histories of backends, and their restores.
+    histories: Arc<Histories>,
+    /// Exports of backends' databases.
+    exporter: Arc<Exporter>,
+    /// Rooms in which pages talk to each other.
     realtime: Arc<Realtime>,
     /// State of the routes of rooms.
     rooms: RoomState,
@@ -139,36 +185,47 @@ impl App {
     /// # Errors
     /// When something below the data or cache directory cannot be opened.
     pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
-        let infra = Infrastructure::open(config, clock, random)?;
+        let infra = Infrastructure::open(config, clock, random).await?;
         let app = Self::assemble(Services::open(infra).await?)?;
         Ok(SharedApp(Arc::new(app)))
     }
 
     fn assemble(services: Services) -> anyhow::Result<Self> {
         let infra = &services.infra;
-        let (config, clock, random) = (&infra.config, &infra.clock, &infra.random);
+        let infra = infra.infra.clone();
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
         Ok(Self {
-            app_tools: AppToolState::new(calls.clone(), metrics, clock.clone()),
+            app_tools: AppToolState::new(calls.clone(), metrics, infra.clock.clone()),
             calls,
             tools: services.tools(),
             rooms: services.rooms(),
             checkout: services.checkout(),
             live_queries: services.live_queries(),
-            dev_issuer: DevIssuer::from_config(config, clock, random)?.map(Arc::new),
-            landing: Arc::new(Landing::new(Arc::clone(config))),
-            hosts: Arc::new(Hosts::new(config)),
-            request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),
-            idempotency: Idempotency::new(
-                infra.control.clone(),
-                clock.clone(),
-                services.deployments.secrets.idempotency.clone(),
-            ),
+            dev_issuer: DevIssuer::from_config(&infra)?.map(Arc::new),
+            landing: Arc::new(Landing::new(Arc::clone(&infra.config))),
+            hosts: Arc::new(Hosts::new(&infra.config)),
+            request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(infra.random.bytes()?))),
+            idempotency: Idempotency::new(infra.clone(), infra.secrets.idempotency.clone()),
             sandbox: services.sandbox,
-            deployments: services.deployments,
+            content: services.deployments.content,
+            serving: services.deployments.serving,
+            expiry: services.deployments.expiry,
+            runtimes: services.deployments.runtimes,
+            pipeline: services.deployments.pipeline,
+            frontends: services.deployments.frontends,
+            revisions: services.deployments.revisions,
+            shares: services.deployments.shares,
+            rerenderer: services.deployments.rerenderer,
+            collector: services.deployments.collector,
+            reports: services.deployments.reports,
             realtime: services.realtime,
             backends: services.backends,
+            migrations: services.migrations,
+            definitions: services.definitions,
+            action_calls: services.action_calls,
+            histories: services.histories,
+            exporter: services.exporter,
             workspaces: services.workspaces,
             projects: services.projects,
             authenticator: services.authenticator,
@@ -182,9 +239,10 @@ impl App {
             rate_limits: services.rate_limits,
             metrics: services.metrics,
             gauges: services.gauges,
-            config: services.infra.config,
-            clock: services.infra.clock,
-            control: services.infra.control,
+            config: Arc::clone(&infra.config),
+            clock: infra.clock.clone(),
+            control: infra.control.clone(),
+            infra,
         })
     }
 }

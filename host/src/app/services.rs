@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use super::deployments::Deployments;
 use crate::access::{Authenticator, TokenVerifier};
 use crate::accounts::{Accounts, Billing, SubscriptionConsumer};
-use crate::backends::Backends;
+use crate::backends::calls::ActionCalls;
 use crate::backends::calls::routes::CallState;
+use crate::backends::export::Exporter;
+use crate::backends::history::Histories;
+use crate::backends::{Backends, Definitions, Migrations};
 use crate::config::Config;
-use crate::content::{ContentLocation, OneTimeFiles, StoreConnector};
-use crate::control::{Change, Control, Secrets};
-use crate::deployments::Deployments;
-use crate::deployments::operators::follow_content;
-use crate::deployments::pages::Pages;
-use crate::deployments::runtime::Runtimes;
-use crate::deployments::timings::Timings;
-use crate::deployments::visits::Visits;
+use crate::control::{Control, Secrets};
+use crate::deployments::publication::Capacity;
+use crate::deployments::serving::Serving;
 use crate::edge::Purger;
 use crate::envelope::Teardown;
 use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
+use crate::infra::Infra;
 use crate::mcp::ToolState;
 use crate::outbound::{NO_ROOT_CERTIFICATES, Outbound};
 use crate::payments::Payments;
@@ -42,19 +42,22 @@ use svc_sandbox::{Sandbox, SandboxConfig, StartupCode};
 
 /// Values that all services need.
 pub(super) struct Infrastructure {
-    pub(super) config: Arc<Config>,
-    pub(super) clock: Clock,
-    pub(super) random: Random,
-    pub(super) control: Control,
-    outbound: Outbound,
+    pub(super) infra: Infra,
+    pub(super) secrets: Secrets,
+    pub(super) outbound: Outbound,
 }
 
 /// Services of the domains.
 pub(super) struct Services {
     pub(super) sandbox: Sandbox,
-    pub(super) deployments: Arc<Deployments>,
+    pub(super) deployments: Deployments,
     pub(super) realtime: Arc<Realtime>,
     pub(super) backends: Arc<Backends>,
+    pub(super) migrations: Arc<Migrations>,
+    pub(super) definitions: Arc<Definitions>,
+    pub(super) action_calls: Arc<ActionCalls>,
+    pub(super) histories: Arc<Histories>,
+    pub(super) exporter: Arc<Exporter>,
     pub(super) workspaces: Workspaces,
     pub(super) projects: Projects,
     pub(super) authenticator: Authenticator,
@@ -81,24 +84,28 @@ struct PaymentServices {
 
 impl Infrastructure {
     /// Opens the control database.
-    pub(super) fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
+    pub(super) async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
         let outbound = Outbound::new()?;
         if !outbound.has_root_certificates() {
             tracing::warn!("sign-in, payments and certificates will fail: {NO_ROOT_CERTIFICATES}");
         }
+        let control = Control::open(&config.data).context("opening the control database")?;
         Ok(Self {
-            control: Control::open(&config.data).context("opening the control database")?,
+            secrets: Secrets::load(&control, &random).await?,
+            infra: Infra {
+                control,
+                clock,
+                random,
+                config: Arc::new(config),
+            },
             outbound,
-            config: Arc::new(config),
-            clock,
-            random,
         })
     }
 
     fn sandbox(&self) -> anyhow::Result<Sandbox> {
-        let config = &self.config;
+        let config = &self.infra.config;
         let sandbox = Sandbox::start(SandboxConfig {
-            guests: guests::read_choices(&config.guests, self.clock.now()),
+            guests: guests::read_choices(&config.guests, self.infra.clock.now()),
             limits: config.limits.guest_limits(),
             startup_code: StartupCode::Baseline,
             ..SandboxConfig::new(config.cache.clone())
@@ -106,69 +113,22 @@ impl Infrastructure {
         sandbox.context("starting the sandbox")
     }
 
-    async fn deployments(&self, sandbox: &Sandbox) -> anyhow::Result<Arc<Deployments>> {
-        let (data, limits) = (&self.config.data, &self.config.limits);
-        let pages = Pages::new(limits.page_cache_bytes, limits.page_bytes);
-        let pages = Arc::new(pages);
-        let followed = Arc::clone(&pages);
-        self.control.on_change(move |change| {
-            if let Change::Slug(slug) = change {
-                followed.forget(slug);
-            }
-        });
-        let place = ContentLocation::new(data, self.config.content_url.as_ref());
-        let before = ContentLocation::read_recorded(data)?;
-        let access = self.config.s3.as_ref();
-        let connector = StoreConnector::new(self.outbound.clone(), limits.page_bytes);
-        let content = place
-            .open(&before, access, &connector, &self.random)
-            .await?;
-        follow_content(&self.control, &content, &place, &before).await?;
-        let deployments = Arc::new(Deployments {
-            control: self.control.clone(),
-            content,
-            once: OneTimeFiles::open(&data.join("once"))?,
-            sandbox: sandbox.clone(),
-            clock: self.clock.clone(),
-            random: self.random.clone(),
-            config: Arc::clone(&self.config),
-            secrets: Secrets::load(&self.control, &self.random).await?,
-            runtimes: Runtimes::default(),
-            reservations: Arc::default(),
-            timings: Timings::default(),
-            pages,
-            visits: Visits::new(u64::from_le_bytes(self.random.bytes()?)),
-        });
-        let deleting = deployments.remember_deletions().await;
-        deleting.context("looking for content that may be under deletion")?;
-        let burnt = deployments.finish_burning().await;
-        burnt.context("removing burnt shares")?;
-        let ended = deployments.end_unfinished().await;
-        ended.context("ending interrupted creations")?;
-        Ok(deployments)
-    }
-
-    /// Makes the rooms. They follow changes behind the pages, which they look at.
-    fn realtime(&self, deployments: &Arc<Deployments>) -> Arc<Realtime> {
-        let (clock, random) = (self.clock.clone(), self.random.clone());
-        let (limits, deployments) = (self.config.limits.clone(), Arc::clone(deployments));
-        let realtime = Arc::new(Realtime::new(clock, random, limits, deployments));
-        self.control.on_change(realtime.follower());
+    /// Makes the rooms, behind the pages: they look at those that a change is about.
+    fn realtime(&self) -> Arc<Realtime> {
+        let realtime = Arc::new(Realtime::new(self.infra.clone()));
+        self.infra.control.follow(realtime.follower());
         realtime
     }
 
     async fn backends(
         &self,
-        deployments: &Arc<Deployments>,
+        capacity: &Capacity,
         sandbox: &Sandbox,
         realtime: &Arc<Realtime>,
     ) -> anyhow::Result<Arc<Backends>> {
         let backends = Arc::new(Backends::new(
-            self.control.clone(),
-            self.clock.clone(),
-            self.random.clone(),
-            Arc::clone(&self.config),
-            Arc::clone(deployments),
+            self.infra.clone(),
+            capacity.clone(),
             sandbox.clone(),
             Arc::clone(realtime) as _,
         )?);
@@ -177,20 +137,28 @@ impl Infrastructure {
         Ok(backends)
     }
 
+    fn workspaces(&self) -> Workspaces {
+        let Infra {
+            control,
+            clock,
+            random,
+            ..
+        } = self.infra.clone();
+        Workspaces::new(control, clock, random)
+    }
+
     fn projects(&self, workspaces: &Workspaces) -> Projects {
         Projects::new(
-            self.control.clone(),
-            self.clock.clone(),
-            self.random.clone(),
-            Arc::clone(&self.config),
+            self.infra.clone(),
             workspaces.clone(),
         )
     }
 
     fn authenticator(&self, workspaces: &Workspaces) -> anyhow::Result<Authenticator> {
-        let oauth = self.config.oauth.as_ref();
-        let tokens =
-            oauth.map(|oauth| TokenVerifier::new(oauth, self.outbound.clone(), self.clock.clone()));
+        let oauth = self.infra.config.oauth.as_ref();
+        let tokens = oauth.map(|oauth| {
+            TokenVerifier::new(oauth, self.outbound.clone(), self.infra.clock.clone())
+        });
         let tokens = tokens.transpose().context("in oauth.issuer")?;
         Ok(Authenticator::new(workspaces.clone(), tokens))
     }
@@ -198,35 +166,37 @@ impl Infrastructure {
     fn visitors(
         &self,
         projects: &Projects,
-        deployments: &Arc<Deployments>,
+        serving: &Arc<Serving>,
     ) -> anyhow::Result<Arc<Visitors>> {
-        let deployments = Arc::clone(deployments);
-        let visitors = Visitors::new(projects.clone(), deployments, &self.outbound)?;
+        let visitors = Visitors::new(
+            self.infra.clone(),
+            &self.secrets.sign_in,
+            projects.clone(),
+            Arc::clone(serving),
+            &self.outbound,
+        )?;
         let visitors = Arc::new(visitors);
-        self.control.on_change(visitors.follower());
+        self.infra.control.follow(visitors.follower());
         Ok(visitors)
     }
 
     fn purger(&self) -> Option<Arc<Purger>> {
-        let edge = self.config.edge.as_ref()?;
-        let (control, clock) = (self.control.clone(), self.clock.clone());
-        let purger = Purger::new(control, clock, self.outbound.clone(), edge);
+        let edge = self.infra.config.edge.as_ref()?;
+        let purger = Purger::new(self.infra.clone(), self.outbound.clone(), edge);
         Some(Arc::new(purger))
     }
 
     fn paying(&self, projects: &Projects) -> anyhow::Result<PaymentServices> {
-        let (control, clock, random) = (&self.control, &self.clock, &self.random);
-        let stand_in = dev::settings(&self.config, random)?;
-        let stripe = self.config.stripe.as_ref().or(stand_in.as_ref());
+        let Infra { random, config, .. } = &self.infra;
+        let stand_in = dev::settings(config, random)?;
+        let stripe = config.stripe.as_ref().or(stand_in.as_ref());
         let provider = stripe
             .map(|settings| Stripe::new(self.outbound.clone(), settings))
             .transpose()?;
         let price = stripe.and_then(|settings| settings.plan_price.clone());
-        let billing = Billing::new(provider.clone(), price, &self.config, random.clone());
+        let billing = Billing::new(provider.clone(), price, self.infra.clone());
         let payments = Arc::new(Payments::new(
-            control.clone(),
-            clock.clone(),
-            random.clone(),
+            self.infra.clone(),
             projects.clone(),
             provider,
         ));
@@ -234,16 +204,10 @@ impl Infrastructure {
         let consumers: Vec<Arc<dyn EventConsumer>> =
             vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
         let webhooks = stripe
-            .map(|settings| {
-                WebhookReceiver::new(control.clone(), clock.clone(), settings, consumers)
-            })
+            .map(|settings| WebhookReceiver::new(self.infra.clone(), settings, consumers))
             .map(Arc::new);
         let dev_provider = stand_in
-            .map(|settings| {
-                let (config, outbound) = (&self.config, self.outbound.clone());
-                let (control, clock) = (control.clone(), clock.clone());
-                DevProvider::new(config, settings, outbound, control, clock, random.clone())
-            })
+            .map(|settings| DevProvider::new(self.infra.clone(), settings, self.outbound.clone()))
             .map(Arc::new);
         Ok(PaymentServices {
             payments,
@@ -254,18 +218,38 @@ impl Infrastructure {
     }
 }
 
+/// Makes the metrics of these services, and the gauges that are read when they are asked for.
+fn measured(
+    deployments: &Deployments,
+    sandbox: &Sandbox,
+    realtime: &Realtime,
+) -> (Metrics, Gauges) {
+    let mut gauges = Gauges::default();
+    let metrics = Metrics::new(|registry| {
+        gauges = Gauges::register(registry);
+        deployments.register(registry);
+        sandbox.metrics().register(registry);
+        realtime.register(registry);
+    });
+    (metrics, gauges)
+}
+
 impl Services {
     /// Opens everything below the data directory. Guests go on loading in the background.
     pub(super) async fn open(infra: Infrastructure) -> anyhow::Result<Self> {
         let sandbox = infra.sandbox()?;
-        let deployments = infra.deployments(&sandbox).await?;
-        let realtime = infra.realtime(&deployments);
-        let backends = infra.backends(&deployments, &sandbox, &realtime).await?;
-        let (control, clock, random) = (&infra.control, &infra.clock, &infra.random);
-        let workspaces = Workspaces::new(control.clone(), clock.clone(), random.clone());
+        let deployments = Deployments::open(&infra, &sandbox).await?;
+        // Pages forget a change first, and then the rooms look at them.
+        let realtime = infra.realtime();
+        let backends = infra
+            .backends(&deployments.capacity, &sandbox, &realtime)
+            .await?;
+        let definitions = Arc::new(Definitions::new(&backends));
+        let infra = &infra.infra;
+        let workspaces = infra.workspaces();
         let projects = infra.projects(&workspaces);
         let authenticator = infra.authenticator(&workspaces)?;
-        let visitors = infra.visitors(&projects, &deployments)?;
+        let visitors = infra.visitors(&projects, &deployments.serving)?;
         let paying = infra.paying(&projects)?;
         let settled = paying.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")?;
@@ -273,7 +257,7 @@ impl Services {
             (control.clone(), clock.clone()),
             workspaces.clone(),
             projects.clone(),
-            Arc::clone(&deployments),
+            Arc::clone(&deployments.frontends),
             Arc::clone(&backends),
             Arc::clone(&visitors),
             Arc::clone(&paying.payments),
@@ -284,19 +268,18 @@ impl Services {
             paying.billing,
             Arc::clone(&infra.config),
         );
-        let mut gauges = Gauges::default();
-        let metrics = Metrics::new(|registry| {
-            gauges = Gauges::register(registry);
-            deployments.register(registry);
-            sandbox.metrics().register(registry);
-            realtime.register(registry);
-        });
+        let (metrics, gauges) = measured(&deployments, &sandbox, &realtime);
         Ok(Self {
+            action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
+            definitions,
+            migrations: Arc::new(Migrations::new(&backends)),
+            histories: Arc::new(Histories::new(&backends)),
+            exporter: Arc::new(Exporter::new(&backends)),
             purger: infra.purger(),
             payments: paying.payments,
             webhooks: paying.webhooks,
             dev_provider: paying.dev_provider,
-            rate_limits: Arc::new(RateLimits::new(&infra.config.limits, clock)),
+            rate_limits: Arc::new(RateLimits::new(&infra.config.limits, &infra.clock)),
             metrics: Arc::new(metrics),
             gauges: Arc::new(gauges),
             sandbox,
@@ -317,12 +300,14 @@ impl Services {
     pub(super) fn calls(&self) -> CallState {
         CallState {
             backends: Arc::clone(&self.backends),
-            deployments: Arc::clone(&self.deployments),
+            definitions: Arc::clone(&self.definitions),
+            actions: Arc::clone(&self.action_calls),
+            serving: Arc::clone(&self.deployments.serving),
             projects: self.projects.clone(),
             visitors: Arc::clone(&self.visitors),
             authenticator: self.authenticator.clone(),
             rate_limits: Arc::clone(&self.rate_limits),
-            config: Arc::clone(&self.infra.config),
+            config: Arc::clone(&self.infra.infra.config),
         }
     }
 
@@ -333,14 +318,20 @@ impl Services {
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
             envelope: self.teardown.clone(),
-            deployments: Arc::clone(&self.deployments),
+            shares: Arc::clone(&self.deployments.shares),
+            frontends: Arc::clone(&self.deployments.frontends),
+            revisions: Arc::clone(&self.deployments.revisions),
             visitors: Arc::clone(&self.visitors),
             backends: Arc::clone(&self.backends),
+            definitions: Arc::clone(&self.definitions),
+            actions: Arc::clone(&self.action_calls),
+            migrations: Arc::clone(&self.migrations),
+            histories: Arc::clone(&self.histories),
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),
             metrics: Arc::clone(&self.metrics),
-            clock: self.infra.clock.clone(),
-            config: Arc::clone(&self.infra.config),
+            clock: self.infra.infra.clock.clone(),
+            config: Arc::clone(&self.infra.infra.config),
         }
     }
 
@@ -349,9 +340,9 @@ impl Services {
         RoomState {
             realtime: Arc::clone(&self.realtime),
             backends: Arc::clone(&self.backends),
-            deployments: Arc::clone(&self.deployments),
+            serving: Arc::clone(&self.deployments.serving),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.infra.config),
+            config: Arc::clone(&self.infra.infra.config),
         }
     }
 
@@ -359,9 +350,9 @@ impl Services {
     pub(super) fn checkout(&self) -> CheckoutState {
         CheckoutState {
             payments: Arc::clone(&self.payments),
-            deployments: Arc::clone(&self.deployments),
+            serving: Arc::clone(&self.deployments.serving),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.infra.config),
+            config: Arc::clone(&self.infra.infra.config),
         }
     }
 
@@ -370,12 +361,12 @@ impl Services {
         LiveQueryState {
             live: Live::new(
                 Arc::clone(&self.realtime),
-                Arc::clone(&self.backends),
+                Arc::clone(&self.action_calls),
                 Arc::clone(&self.visitors),
                 Arc::clone(&self.rate_limits),
-                Arc::clone(&self.infra.config),
+                Arc::clone(&self.infra.infra.config),
             ),
-            deployments: Arc::clone(&self.deployments),
+            serving: Arc::clone(&self.deployments.serving),
         }
     }
 }

@@ -10,17 +10,20 @@ use super::model::{
     Action, ActionRow, BackendError, BadAction, MAX_BATCH, MAX_NOTE_CHARS, NewAction,
 };
 use super::service::Backends;
+use super::verdicts::Verdicts;
 use super::{store, verdicts};
 use crate::access::while_client_waits;
+use crate::config::Config;
 use crate::content::Digest;
-use crate::control;
 use crate::control::audit::AuditAction;
+use crate::control::{self, Control};
 use crate::projects;
+use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
 use svc_base::names::is_action_name;
-use svc_database::RunError;
+use svc_database::{Databases, RunError};
 use svc_sandbox::{MAX_STATEMENT_BYTES, Purpose, Statement};
 
 /// Approximate number of backends whose actions are cached.
@@ -46,8 +49,11 @@ impl Weighter<BackendId, Arc<Actions>> for TextWeighter {
     }
 }
 
-/// Creates the cache of actions. Each shard has room for the maximum that one backend may define.
-pub(super) fn action_cache() -> Cache<BackendId, Arc<Actions>, TextWeighter> {
+/// Actions of the backends that are called, in memory.
+pub(super) type ActionCache = Cache<BackendId, Arc<Actions>, TextWeighter>;
+
+/// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
+pub(super) fn action_cache() -> ActionCache {
     memory_cache::weighted_cache(
         MAX_CACHED_BACKENDS,
         MAX_CACHE_BYTES,
@@ -56,8 +62,33 @@ pub(super) fn action_cache() -> Cache<BackendId, Arc<Actions>, TextWeighter> {
     )
 }
 
-impl Backends {
-    /// Defines actions: all of them, or none. Returns the newest version of every action of the backend.
+/// Definitions of actions.
+#[derive(Debug)]
+pub struct Definitions {
+    pub(super) control: Control,
+    clock: Clock,
+    pub(super) config: Arc<Config>,
+    pub(super) databases: Arc<Databases>,
+    verdicts: Arc<Verdicts>,
+    actions: Arc<ActionCache>,
+    pub(super) backends: Arc<Backends>,
+}
+
+impl Definitions {
+    /// Makes the service of the actions of these backends.
+    pub fn new(backends: &Arc<Backends>) -> Self {
+        Self {
+            control: backends.control.clone(),
+            clock: backends.clock.clone(),
+            config: Arc::clone(&backends.config),
+            databases: Arc::clone(&backends.databases),
+            verdicts: Arc::clone(&backends.verdicts),
+            actions: Arc::clone(&backends.actions),
+            backends: Arc::clone(backends),
+        }
+    }
+
+    /// Defines actions: all of them, or none. Answers the newest version of every action that the backend has.
     ///
     /// # Errors
     /// [`BackendError::Batch`] names every entry that is refused.
@@ -66,9 +97,9 @@ impl Backends {
         project: ProjectId,
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
-        let id = self.require_backend(project).await?.id;
+        let id = self.backends.require_backend(project).await?.id;
         let rows = while_client_waits(self.judge_batch(id, batch)).await??;
-        self.check_disk()?;
+        self.backends.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self
             .control

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::actions::Definitions;
 use super::model::{Action, BackendDetail, BackendError, requires_identity};
 use super::service::Backends;
 use super::store;
@@ -28,8 +29,10 @@ impl Backends {
         let look = move |c: &_| store::allows_agents(c, &id);
         self.control.read(look).await
     }
+}
 
-    /// Lists the actions that need no sign-in, by name, from after a name.
+impl Definitions {
+    /// The actions that anybody may call, by name, after one of them.
     pub async fn public_actions(
         &self,
         id: BackendId,

@@ -1,16 +1,15 @@
 //! Dry runs: what a change would do to the schema and to the actions.
 
-use super::actions::ActionChange;
-use super::migrations;
+use super::actions::{ActionChange, Definitions};
+use super::migrations::{self, Migrations};
 use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
-use super::service::Backends;
 use super::store;
 use crate::access::while_client_waits;
-use crate::control;
+use crate::control::{self, Control};
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{DryRunInput, DryRunOutcome, DryRunStatement, MigrationOutcome};
 
-impl Backends {
+impl Migrations {
     /// Tries a migration of a project's backend.
     ///
     /// # Errors
@@ -20,15 +19,15 @@ impl Backends {
         project: ProjectId,
         ddl: String,
     ) -> Result<DryRun, BackendError> {
-        let id = self.require_backend(project).await?.id;
-        let turn = self.migration_lock(id);
+        let id = self.backends.require_backend(project).await?.id;
+        let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
-        let script = while_client_waits(self.judge_script(ddl, Some(id))).await??;
+        let script = while_client_waits(self.backends.judge_script(ddl, Some(id))).await??;
         let recorded = self.recorded_version(id, &script.checksum).await?.is_some();
         if !recorded {
             self.check_definitions(id, &script, None).await?;
         }
-        let actions = self.current_actions(id).await?;
+        let actions = current(&self.control, id).await?;
         let trial = DryRunInput {
             script: (!recorded).then(|| script.clone()),
             statements: actions.iter().map(trial_statement).collect(),
@@ -42,8 +41,10 @@ impl Backends {
         };
         Ok(to_dry_run(status, outcome))
     }
+}
 
-    /// Tries a batch of actions: they would be `applied`, or exist already.
+impl Definitions {
+    /// Tries a batch of actions: they would be `applied`, or they are there already.
     ///
     /// # Errors
     /// [`BackendError`], as for the batch itself.
@@ -52,9 +53,9 @@ impl Backends {
         project: ProjectId,
         batch: Vec<NewAction>,
     ) -> Result<DryRun, BackendError> {
-        let id = self.require_backend(project).await?.id;
+        let id = self.backends.require_backend(project).await?.id;
         let rows = while_client_waits(self.judge_batch(id, batch)).await??;
-        let mut actions = self.current_actions(id).await?;
+        let mut actions = current(&self.control, id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.config.limits.definition_bytes;
         let taken = self.control.read(move |c| store::definition_bytes(c, &id));
@@ -85,11 +86,14 @@ impl Backends {
             outcome.map_err(|failure| failure.error)?,
         ))
     }
+}
 
-    /// Lists the newest version of every action.
-    async fn current_actions(&self, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
-        self.control.read(move |c| store::actions(c, &id)).await
-    }
+/// Returns the newest version of every action.
+async fn current_actions(
+    control: &Control,
+    id: BackendId,
+) -> Result<Vec<ActionRow>, control::Error> {
+    control.read(move |c| store::actions(c, &id)).await
 }
 
 fn trial_statement(action: &ActionRow) -> DryRunStatement {

@@ -7,13 +7,15 @@ use super::model::{BackendError, LedgerEntry, MigrationResult, MigrationStatus};
 use super::service::Backends;
 use super::{store, verdicts};
 use crate::access::while_client_waits;
+use crate::config::Config;
 use crate::content::Digest;
-use crate::control;
 use crate::control::audit::AuditAction;
+use crate::control::{self, Control};
 use crate::projects;
+use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{MigrationOutcome, RunError, Script, ScriptError};
+use svc_database::{Databases, MigrationOutcome, RunError, Script, ScriptError};
 use svc_sandbox::{MAX_SCRIPT_BYTES, Purpose};
 
 /// Locks of migrations and restores, one per backend.
@@ -45,7 +47,46 @@ impl Backends {
         })
     }
 
-    /// Migrates a project's backend. A script that is in the file and not in the ledger is only recorded; one that is in
+    /// Returns the turn of a backend: its holder alone changes the backend's file.
+    pub(super) fn migration_lock(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self
+            .migration_locks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Nobody waits for, or has, a turn that only the map knows.
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(id).or_default())
+    }
+}
+
+/// Migrations of backends.
+#[derive(Debug)]
+pub struct Migrations {
+    pub(super) control: Control,
+    clock: Clock,
+    config: Arc<Config>,
+    pub(super) databases: Arc<Databases>,
+    pub(super) backends: Arc<Backends>,
+}
+
+impl Migrations {
+    /// Makes the service of the migrations of these backends.
+    pub fn new(backends: &Arc<Backends>) -> Self {
+        Self {
+            control: backends.control.clone(),
+            clock: backends.clock.clone(),
+            config: Arc::clone(&backends.config),
+            databases: Arc::clone(&backends.databases),
+            backends: Arc::clone(backends),
+        }
+    }
+
+    /// Returns the backends.
+    pub(super) fn backends(&self) -> &Backends {
+        &self.backends
+    }
+
+    /// Migrates a project's backend. A script that is in the file and not in the ledger is recorded; one that is in
     /// both changes nothing.
     ///
     /// # Errors
@@ -56,11 +97,11 @@ impl Backends {
         ddl: String,
         note: Option<String>,
     ) -> Result<MigrationResult, BackendError> {
-        let id = self.require_backend(project).await?.id;
-        let turn = self.migration_lock(id);
+        let id = self.backends.require_backend(project).await?.id;
+        let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
-        self.record_restores(id).await?;
-        let script = while_client_waits(self.judge_script(ddl, Some(id))).await??;
+        self.backends.record_restores(id).await?;
+        let script = while_client_waits(self.backends.judge_script(ddl, Some(id))).await??;
         if let Some(version) = self.recorded_version(id, &script.checksum).await? {
             return Ok(MigrationResult {
                 status: MigrationStatus::AlreadyApplied,
@@ -70,7 +111,7 @@ impl Backends {
             });
         }
         self.check_definitions(id, &script, note.as_deref()).await?;
-        self.check_disk()?;
+        self.backends.check_disk()?;
         let migrated = self.databases.migrate(id, script.clone()).await;
         let (status, marker, warnings) =
             match migrated.map_err(|error| script_error(&script, error))? {
@@ -159,17 +200,6 @@ impl Backends {
                 Err(BackendError::NotRecorded)
             }
         }
-    }
-
-    /// Returns the lock of a backend: only its holder changes the backend's schema.
-    pub(super) fn migration_lock(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self
-            .migration_locks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        // A lock that only the map holds is not in use.
-        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        Arc::clone(turns.entry(id).or_default())
     }
 }
 

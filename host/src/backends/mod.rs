@@ -28,6 +28,8 @@ pub mod stored_sql;
 mod verdicts;
 pub mod views;
 
+pub use actions::Definitions;
+pub use migrations::Migrations;
 pub use model::{Backend, BackendError};
 pub use occupancy::{Occupancy, RoomKeeper};
 pub use service::Backends;

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Backends;
+use super::calls::ActionCalls;
 use super::calls::requests::{As, CallBatch, check_ops};
+use super::export::Exporter;
+use super::history::Histories;
 use super::history::requests::{MomentsQuery, RestoreBackend};
 use super::history::views::{HistoryView, RestoredView};
 use super::requests::{Change, ChangeMode, CreateBackend, DefineActions, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};
+use super::{Backends, Definitions, Migrations};
 use crate::access::{Editor, Viewer};
 use crate::control::kept_answers::AnswerKeeper;
 use crate::http::problem::Problem;
@@ -49,18 +52,18 @@ pub async fn get(
 /// # Errors
 /// `nothing_to_update`, `ddl_refused`, `constraint_violation`, `migration_not_recorded`, `database_full`, `database_busy`.
 pub async fn update(
-    backends: Arc<Backends>,
+    migrations: Arc<Migrations>,
     at: BackendScope<Editor>,
     (input, how): (UpdateBackend, ChangeMode),
 ) -> Result<Updated, Problem> {
-    let project = at.at.project.id;
+    let (project, backends) = (at.at.project.id, migrations.backends());
     Ok(match input.checked(how)? {
         Change::Try(ddl) => {
-            let tried = backends.try_migration(project, ddl).await?;
+            let tried = migrations.try_migration(project, ddl).await?;
             Updated::Tried(Box::new(tried.into()))
         }
         Change::Migrate { ddl, note } => {
-            Updated::Migrated(backends.migrate(project, ddl, note).await?.into())
+            Updated::Migrated(migrations.migrate(project, ddl, note).await?.into())
         }
         Change::Realtime(realtime) => {
             let detail = backends.set_realtime(project, realtime).await?;
@@ -85,16 +88,16 @@ pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result
 /// # Errors
 /// `invalid_request`, `statement_refused`, with every failing entry.
 pub async fn define(
-    backends: Arc<Backends>,
+    definitions: Arc<Definitions>,
     at: BackendScope<Editor>,
     (input, how): (DefineActions, ChangeMode),
 ) -> Result<Defined, Problem> {
     let (project, batch) = (at.at.project.id, input.checked());
     Ok(if how.dry_run {
-        let tried = backends.try_actions(project, batch).await?;
+        let tried = definitions.try_actions(project, batch).await?;
         Defined::Tried(Box::new(tried.into()))
     } else {
-        Defined::Actions(ActionList::new(&backends.define(project, batch).await?))
+        Defined::Actions(ActionList::new(&definitions.define(project, batch).await?))
     })
 }
 
@@ -103,13 +106,13 @@ pub async fn define(
 /// # Errors
 /// Errors of a call, with the `index` of the op.
 pub async fn batch(
-    backends: Arc<Backends>,
+    actions: Arc<ActionCalls>,
     at: BackendScope<Editor>,
     input: CallBatch,
 ) -> Result<Vec<u8>, Problem> {
     let ops = check_ops(input.ops)?;
     let by = input.by.map(As::checked).transpose()?;
-    Ok(backends.batch(at.backend.id, ops, by.as_ref()).await?)
+    Ok(actions.batch(at.backend.id, ops, by.as_ref()).await?)
 }
 
 /// Lists the moments that a database can be restored to.
@@ -117,12 +120,12 @@ pub async fn batch(
 /// # Errors
 /// `invalid_request`, `database_busy`.
 pub async fn history(
-    backends: Arc<Backends>,
+    histories: Arc<Histories>,
     at: BackendScope<Viewer>,
     input: MomentsQuery,
 ) -> Result<HistoryView, Problem> {
     let part = input.checked()?;
-    Ok(backends.history(at.at.project.id, part).await?.into())
+    Ok(histories.history(at.at.project.id, part).await?.into())
 }
 
 /// Restores a database to a moment of its history.
@@ -130,18 +133,18 @@ pub async fn history(
 /// # Errors
 /// `not_found` for the moment, `constraint_violation`, `database_busy`.
 pub async fn restore(
-    backends: Arc<Backends>,
+    histories: Arc<Histories>,
     at: BackendScope<Editor>,
     input: RestoreBackend,
 ) -> Result<RestoredView, Problem> {
     let moment = input.checked()?;
-    Ok(backends.restore(at.at.project.id, moment).await?.into())
+    Ok(histories.restore(at.at.project.id, moment).await?.into())
 }
 
 /// Exports a database as one file.
 ///
 /// # Errors
 /// `query_timeout`, `database_busy`.
-pub async fn export(backends: Arc<Backends>, at: BackendScope<Viewer>) -> Result<Bytes, Problem> {
-    Ok(backends.export(at.at.project.id).await?)
+pub async fn export(exporter: Arc<Exporter>, at: BackendScope<Viewer>) -> Result<Bytes, Problem> {
+    Ok(exporter.export(at.at.project.id).await?)
 }

@@ -62,23 +62,24 @@ async fn another_gate_judges_what_the_last_one_did() {
         sql: "SELECT count(*) AS n FROM a".to_owned(),
         note: None,
     };
-    let defined = app.backends.define(project.id, vec![action]).await.unwrap();
+    let defined = app
+        .definitions
+        .define(project.id, vec![action])
+        .await
+        .unwrap();
     first.stop().await.unwrap();
 
     let guests = directory.path().join("data/guests/gate");
     std::fs::create_dir_all(&guests).unwrap();
     std::fs::write(guests.join("another.wasm"), another_gate()).unwrap();
     let second = server(directory.path()).await;
-    let backends = &second.app().backends;
-    // Waits until the gate is loaded.
-    backends
+    let (backends, actions) = (&second.app().backends, &second.app().action_calls);
+    // Waits until the gate is loaded; calls find it serving then.
+    actions
         .query(id, "SELECT 1 AS x".to_owned(), Vec::new(), false)
         .await
         .unwrap();
-    let answer = backends
-        .call_action(id, "count", Vec::new(), None)
-        .await
-        .unwrap();
+    let answer = actions.op(id, "count", Vec::new(), None).await.unwrap();
     let answer: Value = serde_json::from_slice(&answer).unwrap();
     assert_eq!(answer["rows"][0]["n"], 0);
     let judged = backends.detail(project.id).await.unwrap().actions.remove(0);

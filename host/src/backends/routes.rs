@@ -10,7 +10,7 @@ use http::StatusCode;
 use super::requests::{CreateBackend, DefineActions, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{BackendView, Defined, Updated};
-use super::{Backends, operations};
+use super::{Backends, Definitions, Migrations, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::http::extract::{NoQuery, UnreadBody, UnreadQuery};
@@ -90,12 +90,12 @@ pub async fn get(
     security(("bearer" = []))
 )]
 pub async fn update(
-    State(backends): State<Arc<Backends>>,
+    State(migrations): State<Arc<Migrations>>,
     at: BackendScope<Editor>,
     body: UnreadBody,
 ) -> Result<Json<Updated>, Problem> {
     let (body, how) = body.json_and_query().await?;
-    operations::update(backends, at, (body.value, how))
+    operations::update(migrations, at, (body.value, how))
         .await
         .map(Json)
 }
@@ -137,12 +137,12 @@ pub async fn delete(
     security(("bearer" = []))
 )]
 pub async fn define(
-    State(backends): State<Arc<Backends>>,
+    State(definitions): State<Arc<Definitions>>,
     at: BackendScope<Editor>,
     body: UnreadBody,
 ) -> Result<Json<Defined>, Problem> {
     let (body, how) = body.json_and_query().await?;
-    operations::define(backends, at, (body.value, how))
+    operations::define(definitions, at, (body.value, how))
         .await
         .map(Json)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
-use super::actions::{self, Actions, TextWeighter};
+use super::actions::{self, ActionCache};
 use super::drift;
 use super::model::{Backend, BackendDetail, BackendError, LedgerEntry};
 use super::occupancy::{Occupancy, RoomKeeper};
@@ -16,8 +16,9 @@ use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Control, Tx};
-use crate::deployments::publish::PublishError;
-use crate::deployments::{self, Deployments};
+use crate::deployments::frontends;
+use crate::deployments::publication::{Capacity, PublishError};
+use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::clock::Clock;
 use svc_base::fault;
@@ -33,18 +34,14 @@ pub struct Backends {
     pub(super) clock: Clock,
     pub(super) random: Random,
     pub(super) config: Arc<Config>,
-    pub(super) deployments: Arc<Deployments>,
+    pub(super) capacity: Capacity,
     pub(super) databases: Arc<Databases>,
-    pub(super) verdicts: Verdicts,
-    pub(super) actions: Cache<BackendId, Arc<Actions>, TextWeighter>,
+    pub(super) verdicts: Arc<Verdicts>,
+    pub(super) actions: Arc<ActionCache>,
     /// Digests of schemas and ledgers that were compared and match.
     pub(super) compared_schemas: Cache<BackendId, Digest>,
     /// Locks of migrations and restores.
     pub(super) migration_locks: super::migrations::MigrationLocks,
-    /// Permits of restores.
-    pub(super) restore_permits: tokio::sync::Semaphore,
-    /// Running exports.
-    pub(super) exports: super::export::Exports,
     rooms: Arc<dyn RoomKeeper>,
     /// Backends that are behind with payments.
     pub(super) lags: super::mirror::Lags,
@@ -65,33 +62,34 @@ impl Backends {
     /// # Errors
     /// When a directory cannot be opened.
     pub fn new(
-        control: Control,
-        clock: Clock,
-        random: Random,
-        config: Arc<Config>,
-        deployments: Arc<Deployments>,
+        infra: Infra,
+        capacity: Capacity,
         sandbox: Sandbox,
         rooms: Arc<dyn RoomKeeper>,
     ) -> anyhow::Result<Self> {
+        let Infra {
+            control,
+            clock,
+            random,
+            config,
+        } = infra;
         Ok(Self {
             databases: Arc::new(Databases::open(
                 &config.data,
                 &config.limits.database_limits(),
                 clock.clone(),
             )?),
-            verdicts: Verdicts::new(sandbox),
-            actions: actions::action_cache(),
+            verdicts: Arc::new(Verdicts::new(sandbox)),
+            actions: Arc::new(actions::action_cache()),
             compared_schemas: Cache::new(drift::MAX_COMPARED),
             migration_locks: super::migrations::MigrationLocks::default(),
-            restore_permits: tokio::sync::Semaphore::new(super::history::MAX_RESTORES),
-            exports: super::export::Exports::default(),
             rooms,
             lags: super::mirror::Lags::default(),
             control,
             clock,
             random,
             config,
-            deployments,
+            capacity,
         })
     }
 
@@ -177,7 +175,7 @@ impl Backends {
                 for entry in &detail.ledger {
                     store::append(tx, &backend.id, entry)?;
                 }
-                deployments::bind_backend(tx, &backend.project, &backend.id)?;
+                frontends::bind_backend(tx, &backend.project, &backend.id)?;
                 projects::record_audit(
                     tx,
                     &backend.project,
@@ -197,7 +195,7 @@ impl Backends {
 
     /// Checks that the disk has room for new definitions.
     pub(super) fn check_disk(&self) -> Result<(), BackendError> {
-        self.deployments.check_disk().map_err(|error| match error {
+        self.capacity.check_disk().map_err(|error| match error {
             PublishError::Capacity(why) => BackendError::Capacity(why),
             other => BackendError::Internal(other.into()),
         })
@@ -328,7 +326,7 @@ impl Backends {
         let removed = self
             .control
             .write(move |tx| {
-                deployments::backend_changed(tx, &project)?;
+                frontends::backend_changed(tx, &project)?;
                 let removed = store::remove(tx, &project)?;
                 if let Some(id) = &removed {
                     projects::record_audit(tx, &project, AuditAction::BackendDelete, id, now)?;

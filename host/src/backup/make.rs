@@ -127,8 +127,8 @@ async fn copy(
     let (at, ids) = copy_databases((data, control), place, state, clock, watch)?;
     fault::point("backup.databases");
     let control = Control::open(&directory)?;
-    let one_time_left_out = operators::forget_one_time(&control, at).await?;
-    let wanted = operators::contents(&control).await?;
+    let one_time_left_out = operators::remove_one_time_shares(&control, at).await?;
+    let wanted = operators::referenced_content(&control).await?;
     let source = ObjectCopy {
         from,
         wanted: &wanted,

@@ -135,7 +135,7 @@ async fn prepare(
     fault::point("restore.databases");
     copy_guests(place, manifest, new, &mut restored.guests)?;
     let control = Control::open(directory)?;
-    let wanted = operators::contents(&control).await?;
+    let wanted = operators::referenced_content(&control).await?;
     let objects = ObjectCopy {
         from: ObjectSource::Directory(place.content()?),
         wanted: &wanted,

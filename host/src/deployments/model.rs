@@ -1,6 +1,6 @@
 //! Model of a deployment.
 
-use super::publication::Address;
+use super::address::PageAddress;
 use crate::content::Digest;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId};
@@ -51,16 +51,16 @@ impl Deployment {
     }
 
     /// Where it answers.
-    pub(in crate::deployments) fn address(&self) -> Address {
-        Address {
+    pub(super) fn address(&self) -> PageAddress {
+        PageAddress {
             slug: self.slug.clone(),
             host_label: self.host_label.clone(),
         }
     }
 }
 
-/// A page's title as answers have it.
-pub fn shown_title(title: &str) -> String {
+/// Returns a page's title as answers show it.
+pub fn display_title(title: &str) -> String {
     if title.is_empty() { "Untitled" } else { title }.to_owned()
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::store::{self, Purge};
 use crate::config::Edge;
 use crate::control::{Control, Error};
+use crate::infra::Infra;
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
 
@@ -40,13 +41,13 @@ enum PurgeOutcome {
 }
 
 impl Purger {
-    /// Makes a sender for the configured zone.
-    pub fn new(control: Control, clock: Clock, outbound: Outbound, edge: &Edge) -> Self {
+    /// A sender for the configured zone.
+    pub fn new(infra: Infra, outbound: Outbound, edge: &Edge) -> Self {
         let base = edge.api_base.as_str().trim_end_matches('/');
         let url = format!("{base}/zones/{}/purge_cache", edge.zone_id);
         Self {
-            control,
-            clock,
+            control: infra.control,
+            clock: infra.clock,
             outbound,
             url,
             token: edge.api_token.clone(),

@@ -10,7 +10,7 @@ use crate::projects::views::ProjectView;
 
 /// Returns a project with its frontends and their views.
 pub async fn get(envelope: Teardown, at: ProjectScope<Viewer>) -> Result<ProjectDetail, Problem> {
-    let members = envelope.deployments().members(at.project.id).await?;
+    let members = envelope.frontends().summaries(at.project.id).await?;
     Ok(ProjectDetail::new(
         &at.project,
         members,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::backends::Backends;
 use crate::control::Control;
 use crate::control::audit::AuditAction;
-use crate::deployments::Deployments;
+use crate::deployments::frontends::Frontends;
 use crate::payments::Payments;
 use crate::projects::model::ProjectChanges;
 use crate::projects::{self, Project, ProjectError, Projects};
@@ -25,7 +25,7 @@ pub struct Teardown {
     clock: Clock,
     workspaces: Workspaces,
     projects: Projects,
-    deployments: Arc<Deployments>,
+    frontends: Arc<Frontends>,
     backends: Arc<Backends>,
     visitors: Arc<Visitors>,
     payments: Arc<Payments>,
@@ -36,7 +36,7 @@ impl Teardown {
         (control, clock): (Control, Clock),
         workspaces: Workspaces,
         projects: Projects,
-        deployments: Arc<Deployments>,
+        frontends: Arc<Frontends>,
         backends: Arc<Backends>,
         visitors: Arc<Visitors>,
         payments: Arc<Payments>,
@@ -46,7 +46,7 @@ impl Teardown {
             clock,
             workspaces,
             projects,
-            deployments,
+            frontends,
             backends,
             visitors,
             payments,
@@ -57,8 +57,9 @@ impl Teardown {
         &self.projects
     }
 
-    pub fn deployments(&self) -> &Deployments {
-        &self.deployments
+    /// Returns the service of the pages that are published in projects.
+    pub fn frontends(&self) -> &Frontends {
+        &self.frontends
     }
 
     /// Changes a project. The sessions of its visitors whose provider it no longer offers end in the same transaction.
@@ -94,7 +95,7 @@ impl Teardown {
         project: ProjectId,
         act: Option<AuditAction>,
     ) -> anyhow::Result<()> {
-        self.deployments.begin_project_end(project, act).await?;
+        self.frontends.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
         Ok(())
     }
@@ -126,7 +127,7 @@ impl Teardown {
     /// # Errors
     /// Errors of the database; calling again continues.
     pub async fn finish(&self, project: ProjectId) -> anyhow::Result<()> {
-        while self.deployments.remove_members(project).await? {
+        while self.frontends.remove_deleting(project).await? {
             fault::point("teardown.step");
         }
         fault::point("teardown.members");

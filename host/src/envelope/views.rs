@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::config::Config;
-use crate::deployments::frontends::{FrontendState, MemberSummary};
+use crate::deployments::frontends::{FrontendState, FrontendSummary};
 use crate::projects::Project;
 use crate::projects::views::ProjectView;
 use svc_base::ids::DeploymentId;
@@ -45,8 +45,8 @@ pub struct Member {
     visits: u64,
 }
 
-impl From<MemberSummary> for Member {
-    fn from(member: MemberSummary) -> Self {
+impl From<FrontendSummary> for Member {
+    fn from(member: FrontendSummary) -> Self {
         Self {
             id: member.id,
             slug: member.slug,
@@ -58,8 +58,8 @@ impl From<MemberSummary> for Member {
 }
 
 impl ProjectDetail {
-    /// Returns the view of a project with its members.
-    pub fn new(project: &Project, members: Vec<MemberSummary>, config: &Config) -> Self {
+    /// A project with its members as it is answered.
+    pub fn new(project: &Project, members: Vec<FrontendSummary>, config: &Config) -> Self {
         let members: Vec<Member> = members.into_iter().map(Member::from).collect();
         let total = members.iter().map(|member| member.visits).sum();
         Self {

@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{CACHE_A_DAY, Documents, Landing};
-use crate::deployments::Deployments;
-use crate::deployments::publish::PageSource;
-use crate::deployments::requests::{TITLE, check_content};
+use crate::deployments::publication::{PageSource, Pipeline};
+use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::http::NOSNIFF;
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
@@ -205,16 +204,16 @@ pub async fn stage(
     extensions(("x-problems" = json!("invalid_request invalid_json render_failed timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn preview(
-    State(deployments): State<Arc<Deployments>>,
+    State(pipeline): State<Arc<Pipeline>>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let request = body.json::<PreviewRequest>().await?.value;
     check_content(&request.content)?;
-    check_characters("title", request.title.as_deref(), TITLE)?;
+    check_characters("title", request.title.as_deref(), MAX_TITLE_CHARACTERS)?;
     let content_type = request.content_type.unwrap_or(ContentType::Html);
     let title = request.title.unwrap_or_default();
     let source = PageSource::titled(content_type, &title, &request.content);
-    let rendering = deployments.render(source);
+    let rendering = pipeline.render(source);
     let page = Flow::current().preview().scope(rendering).await?;
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
     let headers = [

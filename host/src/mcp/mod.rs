@@ -20,9 +20,13 @@ use std::sync::Arc;
 
 use crate::access::Authenticator;
 use crate::accounts::Accounts;
-use crate::backends::Backends;
+use crate::backends::calls::ActionCalls;
+use crate::backends::history::Histories;
+use crate::backends::{Backends, Definitions, Migrations};
 use crate::config::Config;
-use crate::deployments::Deployments;
+use crate::deployments::frontends::Frontends;
+use crate::deployments::revisions::Revisions;
+use crate::deployments::shares::Shares;
 use crate::envelope::Teardown;
 use crate::payments::Payments;
 use crate::projects::Projects;
@@ -38,9 +42,24 @@ pub struct ToolState {
     pub accounts: Accounts,
     pub projects: Projects,
     pub envelope: Teardown,
-    pub deployments: Arc<Deployments>,
+    /// Pages that anybody publishes, for a time.
+    pub shares: Arc<Shares>,
+    /// Pages of projects.
+    pub frontends: Arc<Frontends>,
+    /// History of frontends.
+    pub revisions: Arc<Revisions>,
+    /// Visitors' sign-in and their profiles.
     pub visitors: Arc<Visitors>,
     pub backends: Arc<Backends>,
+    /// Definitions of actions.
+    pub definitions: Arc<Definitions>,
+    /// Migrations of backends.
+    pub migrations: Arc<Migrations>,
+    /// Calls of actions.
+    pub actions: Arc<ActionCalls>,
+    /// Histories of backends, and their restores.
+    pub histories: Arc<Histories>,
+    /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
     pub payments: Arc<Payments>,
     pub metrics: Arc<Metrics>,

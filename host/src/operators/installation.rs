@@ -85,7 +85,7 @@ impl Installation {
             data: app.config.data.clone(),
             control: app.control.clone(),
             clock: app.clock.clone(),
-            random: app.deployments.random.clone(),
+            random: app.infra.random.clone(),
             server: Some(app.clone()),
             stopped: Some(stopped),
             watcher: Some(watcher),

@@ -27,7 +27,7 @@ impl MakeBackup {
         let (clock, progress) = (at.clock.clone(), at.progress.clone());
         let directory = self.directory.clone();
         let served = at.server.as_ref();
-        let served = served.map(|app| app.deployments.content.clone());
+        let served = served.map(|app| app.content.clone());
         let made = run_on_thread(at, "backup", async move || {
             let watch = |stage, done, all| progress.report(stage, done, all);
             backup::make((&data, &control), served, &directory, &clock, &watch).await
@@ -66,7 +66,7 @@ pub struct CheckAll {}
 impl CheckAll {
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         let content = match &at.server {
-            Some(app) => app.deployments.content.clone(),
+            Some(app) => app.content.clone(),
             None => Content::open(&ContentLocation::read_recorded(&at.data)?.require_directory()?)?,
         };
         let stores = InstallationStores {

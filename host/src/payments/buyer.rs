@@ -4,7 +4,7 @@ use http::HeaderMap;
 use ring::digest::{SHA256, digest};
 
 use crate::control;
-use crate::deployments::pages::Page;
+use crate::deployments::serving::pages::Page;
 use crate::http::cookies::{HostCookie, host_token, token};
 use crate::http::hosts::Host;
 use crate::visitors::{Identity, Visitors};

@@ -11,7 +11,7 @@ use super::service::{Payments, apply_verdict};
 use super::store;
 use super::views::CheckoutView;
 use crate::control;
-use crate::deployments::pages::Page;
+use crate::deployments::serving::pages::Page;
 use crate::projects;
 use crate::stripe::{NewCheckout, Purchase, Stripe, StripeError};
 use crate::visitors::return_to;

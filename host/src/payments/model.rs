@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::verdict::SessionTerms;
 use crate::control;
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::LookupError;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId, SessionId};
 use svc_base::random::NoRandomness;

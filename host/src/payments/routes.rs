@@ -17,8 +17,8 @@ use super::{Payments, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::config::Config;
-use crate::deployments::Deployments;
-use crate::deployments::pages::{self, Page};
+use crate::deployments::serving::Serving;
+use crate::deployments::serving::pages::{self, Page};
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, UnreadQuery, invalid};
 use crate::http::problem::{Code, Problem};
@@ -30,7 +30,9 @@ use crate::visitors::Visitors;
 #[derive(Clone, Debug)]
 pub struct CheckoutState {
     pub payments: Arc<Payments>,
-    pub deployments: Arc<Deployments>,
+    /// Pages that they are begun on.
+    pub serving: Arc<Serving>,
+    /// Service of visitors.
     pub visitors: Arc<Visitors>,
     pub config: Arc<Config>,
 }
@@ -199,7 +201,7 @@ pub async fn checkout(
     };
     let headers = response.headers_mut();
     headers.insert(header::SET_COOKIE, cookie);
-    headers.insert(header::CACHE_CONTROL, pages::PRIVATE);
+    headers.insert(header::CACHE_CONTROL, pages::NO_STORE);
     Ok(response)
 }
 
@@ -225,7 +227,7 @@ pub async fn status(
     let owned = state.payments.paid_sessions(&page, buyer).await?;
     let mut response = Json(PaymentList::new(owned)).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, pages::PRIVATE);
+    headers.insert(header::CACHE_CONTROL, pages::NO_STORE);
     Ok(response)
 }
 
@@ -235,7 +237,7 @@ async fn frontend(
     context: &Context,
     slug: &str,
 ) -> Result<Arc<Page>, Problem> {
-    let page = state.deployments.visited(&context.host, slug).await?;
+    let page = state.serving.page_on_host(&context.host, slug).await?;
     if page.is_frontend() {
         Ok(page)
     } else {

@@ -12,7 +12,8 @@ use super::verdict::verdict;
 use super::views::MatchedBy;
 use crate::control::audit::AuditAction;
 use crate::control::{self, Control, Tx};
-use crate::deployments::pages::{Kind, Page};
+use crate::deployments::serving::pages::{Page, PageKind};
+use crate::infra::Infra;
 use crate::projects::{self, ProjectError, Projects};
 use crate::stripe::{EventConsumer, Reference, RelatedEvents, Stripe, Subject, ledger};
 use svc_base::clock::{Clock, Timestamp};
@@ -39,18 +40,12 @@ pub struct Payments {
 }
 
 impl Payments {
-    /// Creates the service on a control database, with a provider if one is configured.
-    pub fn new(
-        control: Control,
-        clock: Clock,
-        random: Random,
-        projects: Projects,
-        stripe: Option<Stripe>,
-    ) -> Self {
+    /// The payments in a control database, with a provider if one is configured.
+    pub fn new(infra: Infra, projects: Projects, stripe: Option<Stripe>) -> Self {
         Self {
-            control,
-            clock,
-            random,
+            control: infra.control,
+            clock: infra.clock,
+            random: infra.random,
             projects,
             stripe,
             locks: CheckoutLocks::default(),
@@ -107,7 +102,7 @@ impl Payments {
     /// # Errors
     /// `NoProject` for a quick share, or if the project has just ended.
     pub(super) async fn project_of(&self, page: &Page) -> Result<ProjectId, PaymentError> {
-        let Kind::Frontend { host_label } = &page.kind else {
+        let PageKind::Frontend { host_label } = &page.kind else {
             return Err(PaymentError::NoProject);
         };
         let found = self.projects.by_label(host_label).await;

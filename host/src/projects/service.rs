@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Control, Error, Tx};
+use crate::infra::Infra;
 use crate::workspaces::{Caller, Principal, WorkspaceError, WorkspaceRef, Workspaces};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{ProjectId, WorkspaceId};
@@ -30,13 +31,13 @@ pub struct Projects {
 
 impl Projects {
     /// Creates the service on a control database.
-    pub fn new(
-        control: Control,
-        clock: Clock,
-        random: Random,
-        config: Arc<Config>,
-        workspaces: Workspaces,
-    ) -> Self {
+    pub fn new(infra: Infra, workspaces: Workspaces) -> Self {
+        let Infra {
+            control,
+            clock,
+            random,
+            config,
+        } = infra;
         Self {
             control,
             clock,

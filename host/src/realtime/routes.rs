@@ -16,7 +16,7 @@ use super::{Realtime, RoomError, operations, socket};
 use crate::access::{Editor, Viewer};
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
-use crate::deployments::Deployments;
+use crate::deployments::serving::Serving;
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, UnreadQuery, invalid};
 use crate::http::origin;
@@ -28,7 +28,9 @@ use crate::visitors::Visitors;
 pub struct RoomState {
     pub realtime: Arc<Realtime>,
     pub backends: Arc<Backends>,
-    pub deployments: Arc<Deployments>,
+    /// Pages that sockets are opened from.
+    pub serving: Arc<Serving>,
+    /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
     pub config: Arc<Config>,
 }
@@ -66,7 +68,7 @@ pub async fn join(
     mut request: Request,
 ) -> Result<Response, Problem> {
     let ends = rooms.realtime.close_count();
-    let page = rooms.deployments.visited(&context.host, &slug).await?;
+    let page = rooms.serving.page_on_host(&context.host, &slug).await?;
     let backend = page.backend.filter(|_| page.is_frontend());
     let backend = backend.ok_or(BackendError::NotFound)?;
     if !rooms.backends.is_realtime(backend).await? {

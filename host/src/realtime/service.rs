@@ -18,14 +18,11 @@ use super::quotas::QuotaReached;
 use super::requests::SendMessage;
 use super::room::{Page, RoomSummary};
 use crate::backends::{Occupancy, RoomKeeper};
-use crate::config::Limits;
 use crate::control::Change;
-use crate::deployments::Deployments;
-use crate::deployments::pages;
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::{LookupError, Serving, pages};
 use crate::http::websocket::Close;
+use crate::infra::Infra;
 use crate::visitors::Visitors;
-use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
 use svc_base::pluralize;
 use svc_base::random::{NoRandomness, Random};
@@ -83,18 +80,13 @@ impl From<QuotaReached> for RoomError {
 
 impl Realtime {
     /// A server without rooms, yet.
-    pub fn new(
-        clock: Clock,
-        random: Random,
-        limits: Limits,
-        deployments: Arc<Deployments>,
-    ) -> Self {
+    pub fn new(infra: Infra) -> Self {
+        let limits = infra.config.limits.clone();
         Self {
-            hub: Arc::new(Hub::new(clock, limits)),
+            hub: Arc::new(Hub::new(infra.clock, limits)),
             listeners: Arc::default(),
             identified: Arc::default(),
-            random,
-            deployments,
+            random: infra.random,
         }
     }
 
@@ -194,13 +186,12 @@ impl Realtime {
     ///
     /// # Errors
     /// The database's; pages that could not be looked at are looked at again.
-    pub async fn send_updates(&self) -> anyhow::Result<()> {
+    pub async fn send_updates(&self, serving: &Serving) -> anyhow::Result<()> {
         self.hub.send_updates();
         for slug in self.hub.take_scheduled_checks() {
-            let found = match self.deployments.page(&slug).await {
-                Ok(page) => self
-                    .deployments
-                    .check(&page)
+            let found = match serving.page(&slug).await {
+                Ok(page) => serving
+                    .check_available(&page)
                     .map(|()| Some((page.id, page.backend))),
                 Err(error) => Err(error),
             };

@@ -32,12 +32,12 @@ use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::is_reserved;
-use crate::deployments::password::routes as passwords;
+use crate::deployments::publication::runtime::routes as runtime;
 use crate::deployments::reports::routes as reports;
 use crate::deployments::revisions::routes as revisions;
-use crate::deployments::routes as deployments;
-use crate::deployments::runtime::routes as runtime;
-use crate::deployments::sharing::routes as sharing;
+use crate::deployments::serving::password::routes as passwords;
+use crate::deployments::serving::routes as pages;
+use crate::deployments::shares::routes as shares;
 use crate::envelope::routes as envelope;
 use crate::guides::Guides;
 use crate::guides::routes as guides;
@@ -128,7 +128,7 @@ pub fn is_view(host: &Host, request: &Request) -> bool {
 /// Answers a page view without the router: views are by far the most requests, and the router's boxed futures would double their cost.
 pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
     let slug = slug(&request.uri).unwrap_or_default();
-    deployments::show(&app.deployments, host, slug, request)
+    pages::show(&app.serving, host, slug, request)
         .await
         .into_response()
 }
@@ -184,9 +184,9 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/favicon.ico", get(landing::no_icon))
         .route("/_svc/runtime/{file}", get(runtime::runtime))
         .route("/_svc/runtime.d.ts", get(runtime::typings))
-        .route("/{slug}", get(deployments::page))
-        .route("/{slug}/", get(deployments::without_slash))
-        .route("/{slug}/raw", get(deployments::raw))
+        .route("/{slug}", get(pages::page))
+        .route("/{slug}/", get(pages::without_slash))
+        .route("/{slug}/raw", get(pages::raw))
         .route_layer(middleware::from_fn(finish_changes))
         .route("/{slug}/mcp", post(app_tools::serve))
 }
@@ -253,27 +253,27 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         move |routes: MethodRouter<SharedApp>| limit_calls(routes, &app)
     };
     OpenApiRouter::with_openapi(openapi::base())
-        .routes(routes!(deployments::deploy).map(limited(Rule::Deploy)))
-        .routes(routes!(sharing::put).map(limited(Rule::Deploy)))
-        .routes(routes!(sharing::put_unnamed).map(limited(Rule::Deploy)))
-        .routes(routes!(sharing::delete).map(limited(Rule::Delete)))
+        .routes(routes!(shares::deploy).map(limited(Rule::Deploy)))
+        .routes(routes!(shares::put).map(limited(Rule::Deploy)))
+        .routes(routes!(shares::put_unnamed).map(limited(Rule::Deploy)))
+        .routes(routes!(shares::delete).map(limited(Rule::Delete)))
         .routes(routes!(passwords::unlock).map(limited(Rule::Auth)))
         .routes(routes!(reports::report).map(limited(Rule::Report)))
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
-        .routes(routes!(frontends::get, frontends::republish, frontends::delete).map(&owned))
-        .routes(routes!(sharing::claim).map(&owned))
+        .routes(routes!(frontends::get, revisions::republish, frontends::delete).map(&owned))
+        .routes(routes!(shares::claim).map(&owned))
         // A frontend may have the slug `claim`.
         .route(
             "/api/v1/projects/{id}/frontends/claim",
             owned(
                 get(frontends::get)
-                    .put(frontends::republish)
+                    .put(revisions::republish)
                     .delete(frontends::delete),
             ),
         )
-        .routes(routes!(frontends::content).map(&owned))
+        .routes(routes!(revisions::content).map(&owned))
         .routes(routes!(revisions::create, revisions::list).map(&owned))
         .routes(routes!(revisions::get).map(&owned))
         .routes(routes!(revisions::promote).map(&owned))
@@ -333,9 +333,9 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(revisions::preview_with_slash))
         .routes(routes!(runtime::runtime))
         .routes(routes!(runtime::typings))
-        .routes(routes!(deployments::raw))
-        .routes(routes!(deployments::page, deployments::reveal))
-        .routes(routes!(deployments::without_slash))
+        .routes(routes!(pages::raw))
+        .routes(routes!(pages::page, shares::reveal))
+        .routes(routes!(pages::without_slash))
         .routes(routes!(probes::problem_type))
         .routes(routes!(landing::page))
         .routes(routes!(landing::guide))
@@ -386,7 +386,7 @@ async fn only_known_labels(
     next: Next,
 ) -> Response {
     let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
-    if app.deployments.visited(&context.host, slug).await.is_ok() {
+    if app.serving.page_on_host(&context.host, slug).await.is_ok() {
         return next.run(request).await;
     }
     match check_label(&app, &context.host).await {

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
 use crate::control::audit;
-use crate::deployments::rerender;
+use crate::deployments::{operators, rerender};
 use crate::guests::watch::{GuestWatcher, StatusRequest};
 use crate::overview::status_file::StatusFile;
 use crate::tls::Tls;
@@ -70,8 +70,8 @@ macro_rules! periodic {
 /// Starts the periodic tasks: a line each.
 fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
     periodic! { task;
-        FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.deployments.flush_visits().await?);
-        SWEEP_INTERVAL "sweeping what has expired" async |app| app.deployments.sweep().await.map(|_| ());
+        FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.serving.flush_visits().await?);
+        SWEEP_INTERVAL "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
         SWEEP_INTERVAL "forgetting what was deleted" async |app| {
             let control = app.control.clone();
             Ok(tokio::task::spawn_blocking(move || control.forget_deleted()).await??)
@@ -83,7 +83,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         };
         POLL_INTERVAL "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;
         SWEEP_INTERVAL "ending what removed projects sold" async |app| app.payments.send_cancellations().await;
-        PRESENCE_INTERVAL "telling rooms" async |app| app.realtime.send_updates().await;
+        PRESENCE_INTERVAL "telling rooms" async |app| app.realtime.send_updates(&app.serving).await;
         SWEEP_INTERVAL "ending subscriptions of who has signed out" async |app| app.live_queries.live.check_sessions().await;
         SWEEP_INTERVAL "closing sockets of who has signed out" async |app| app.realtime.check_sessions(&app.visitors).await;
         POLL_INTERVAL "pinging sockets" async |app| {
@@ -94,11 +94,11 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.rate_limits.tidy();
             app.backends.tidy();
             app.visitors.sweep().await?;
-            app.deployments.forget_old().await?;
+            app.shares.forget_old_tokens().await?;
             app.payments.delete_old_events().await?;
             Ok(app.idempotency.forget_old().await?)
         };
-        FORGET_INTERVAL "forgetting views of what is gone" async |app| Ok(app.deployments.forget_visits().await?);
+        FORGET_INTERVAL "forgetting views of what is gone" async |app| Ok(app.serving.forget_visits().await?);
         FORGET_INTERVAL "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
@@ -130,7 +130,7 @@ async fn collect((app, stop): Task) {
     let stopping = stop.clone();
     let collect = async move |app: &App| {
         let stops = || *stopping.borrow();
-        app.deployments.collect_until(stops).await.map(|_| ())
+        app.collector.collect_until(stops).await.map(|_| ())
     };
     run_periodically(
         COLLECT_INTERVAL,
@@ -145,7 +145,7 @@ async fn collect((app, stop): Task) {
 async fn mark_orphans((app, mut stop): Task) {
     loop {
         tokio::select! {
-            marked = app.deployments.mark_orphans() => match marked {
+            marked = app.collector.mark_orphans() => match marked {
                 Ok(()) => return,
                 Err(error) => {
                     tracing::error!(error = format!("{error:#}"), "looking for orphaned content failed: that is tried again");
@@ -168,7 +168,7 @@ async fn rerender((app, mut stop): Task) {
             () = tokio::time::sleep(rest) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
-        rest = match app.deployments.rerender_next().await {
+        rest = match app.rerenderer.render_next().await {
             Ok(next) => next.unwrap_or(POLL_INTERVAL),
             Err(error) => {
                 tracing::error!(error = format!("{error:#}"), "rendering pages again failed");
@@ -252,7 +252,7 @@ async fn watch_guests(
 
 /// Handles the events of commands that ran without a server, such as purges of the edge. Failures are retried.
 async fn follow_operators((app, mut stop): Task) {
-    while let Err(error) = app.deployments.follow_operators().await {
+    while let Err(error) = operators::follow_events(&app.infra).await {
         tracing::error!(%error, "what operators did before the start is not followed yet");
         tokio::select! {
             () = tokio::time::sleep(SWEEP_INTERVAL) => {}
@@ -265,7 +265,7 @@ async fn follow_operators((app, mut stop): Task) {
 async fn request_rerenders(app: &App, fallen: &mut Vec<GuestDigest>) {
     while let Some(guest) = fallen.last() {
         let (control, clock) = (&app.control, &app.clock);
-        if let Err(error) = rerender::request_without(control, clock, *guest).await {
+        if let Err(error) = rerender::request_again_without(control, clock, *guest).await {
             tracing::error!(%guest, %error, "the pages of a guest that was rolled back are not made again yet: that is tried again");
             return;
         }

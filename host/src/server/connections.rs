@@ -294,7 +294,7 @@ pub(super) async fn serve_operators(
             )];
             if let Err(error) = app
                 .gauges
-                .measure(&app.config, &app.control, &app.deployments, app.clock.now())
+                .measure(&app.config, &app.control, &app.serving, app.clock.now())
                 .await
             {
                 return Problem::internal(&error).into_response();

@@ -155,7 +155,7 @@ impl Server {
             tls.stop().await;
         }
         self.app
-            .deployments
+            .serving
             .flush_all_visits()
             .await
             .context("writing the last views")?;

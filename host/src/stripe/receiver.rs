@@ -10,6 +10,7 @@ use super::signature::{self, SignatureError};
 use super::{RelatedEvents, ledger};
 use crate::config;
 use crate::control::{self, Control, Tx};
+use crate::infra::Infra;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
@@ -57,15 +58,14 @@ pub struct WebhookReceiver {
 impl WebhookReceiver {
     /// Creates the receiver for a configured provider.
     pub fn new(
-        control: Control,
-        clock: Clock,
+        infra: Infra,
         settings: &config::Stripe,
         consumers: Vec<Arc<dyn EventConsumer>>,
     ) -> Self {
         let secrets = settings.webhook_secret.0.iter();
         Self {
-            control,
-            clock,
+            control: infra.control,
+            clock: infra.clock,
             keys: secrets.map(|secret| signature::hmac_key(secret)).collect(),
             live: settings.is_live(),
             consumers,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::control;
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::LookupError;
 use crate::projects::ProjectError;
 use crate::workspaces::credential;
 use svc_base::clock::Timestamp;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ring::hmac;
+
 use super::model::{Visitor, VisitorError};
 use super::providers::Providers;
 use super::sessions::SessionCache;
@@ -10,8 +12,9 @@ use super::store;
 use super::tickets::Tickets;
 use crate::config::Config;
 use crate::control::{self, Change, Control, Tx};
-use crate::deployments::Deployments;
-use crate::deployments::pages::{Kind, Page};
+use crate::deployments::serving::Serving;
+use crate::deployments::serving::pages::{Page, PageKind};
+use crate::infra::Infra;
 use crate::outbound::Outbound;
 use crate::projects::{Project, Projects};
 use svc_base::clock::Clock;
@@ -28,7 +31,7 @@ pub struct Visitors {
     pub(super) clock: Clock,
     pub(super) random: Random,
     pub(super) config: Arc<Config>,
-    pub(super) deployments: Arc<Deployments>,
+    pub(super) serving: Arc<Serving>,
     pub(super) projects: Projects,
     pub(super) providers: Providers,
     pub(super) states: SignInStates,
@@ -42,22 +45,28 @@ impl Visitors {
     /// # Errors
     /// When the settings of a provider are not valid.
     pub fn new(
+        infra: Infra,
+        secret: &hmac::Key,
         projects: Projects,
-        deployments: Arc<Deployments>,
+        serving: Arc<Serving>,
         outbound: &Outbound,
     ) -> anyhow::Result<Self> {
-        let (control, clock) = (deployments.control.clone(), deployments.clock.clone());
-        let config = Arc::clone(&deployments.config);
+        let Infra {
+            control,
+            clock,
+            random,
+            config,
+        } = infra;
         Ok(Self {
             providers: Providers::new(&config.providers, outbound, &clock)?,
-            states: SignInStates::new(&deployments.secrets.sign_in)?,
-            random: deployments.random.clone(),
+            states: SignInStates::new(secret)?,
             tickets: Tickets::default(),
             session_cache: Arc::default(),
             control,
             clock,
+            random,
             config,
-            deployments,
+            serving,
             projects,
         })
     }
@@ -76,7 +85,7 @@ impl Visitors {
     /// Returns the frontend's own origin; a quick share has none.
     pub(super) fn origin(&self, page: &Page) -> Option<String> {
         match &page.kind {
-            Kind::Frontend { host_label } => Some(self.config.project_origin(host_label)),
+            PageKind::Frontend { host_label } => Some(self.config.project_origin(host_label)),
             _ => None,
         }
     }
@@ -87,7 +96,7 @@ impl Visitors {
         page: &Page,
     ) -> Result<Option<Project>, crate::projects::ProjectError> {
         match &page.kind {
-            Kind::Frontend { host_label } => self.projects.by_label(host_label).await,
+            PageKind::Frontend { host_label } => self.projects.by_label(host_label).await,
             _ => Ok(None),
         }
     }
@@ -149,7 +158,7 @@ impl Visitors {
             > 0
         {}
         for frontend in self.control.read(store::frontends_with_sessions).await? {
-            if !self.deployments.exists(frontend).await? {
+            if !self.serving.exists(frontend).await? {
                 self.control
                     .write(move |tx| store::end_frontend_sessions(tx, &frontend))
                     .await?;

@@ -13,7 +13,7 @@ use super::model::{
 use super::{Visitors, store};
 use crate::config::Config;
 use crate::control::{self, Change};
-use crate::deployments::pages::{Kind, Page};
+use crate::deployments::serving::pages::{Page, PageKind};
 use crate::http::hosts::Host;
 use crate::projects;
 use crate::workspaces::credential;
@@ -86,7 +86,7 @@ pub(super) fn hash_token(token: &str) -> SessionKey {
 
 /// Whether the request's host is the frontend's own origin: its project's, or the sites host where projects have none.
 pub(super) fn is_own_origin(config: &Config, host: &Host, page: &Page) -> bool {
-    let Kind::Frontend { host_label } = &page.kind else {
+    let PageKind::Frontend { host_label } = &page.kind else {
         return false;
     };
     match host {

@@ -8,7 +8,7 @@ use super::Visitors;
 use super::model::VisitorError;
 use super::providers::Provider;
 use super::state::PendingSignIn;
-use crate::deployments::pages::Page;
+use crate::deployments::serving::pages::Page;
 use crate::http::hosts::Host;
 use crate::projects::Project;
 
@@ -31,7 +31,7 @@ impl Visitors {
         host: &Host,
         slug: &str,
     ) -> Result<Arc<Page>, VisitorError> {
-        let page = self.deployments.visited(host, slug).await?;
+        let page = self.serving.page_on_host(host, slug).await?;
         match self.origin(&page) {
             Some(_) => Ok(page),
             None => Err(VisitorError::NoSignIn),
@@ -47,7 +47,7 @@ impl Visitors {
         host: &Host,
         slug: &str,
     ) -> Result<SignInPage, VisitorError> {
-        let page = self.deployments.visited(host, slug).await?;
+        let page = self.serving.page_on_host(host, slug).await?;
         let project = self.project_of(&page).await?;
         let (Some(project), Some(origin)) = (project, self.origin(&page)) else {
             return Err(VisitorError::NoSignIn);

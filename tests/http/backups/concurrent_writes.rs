@@ -19,7 +19,7 @@ async fn what_a_backup_copies_is_not_collected() {
     let slug = server.publish_slug(&json!({ "content": "x" })).await;
     let app = server.server().app();
     server.advance(8 * 24 * 3600);
-    app.deployments.sweep().await.unwrap();
+    app.expiry.sweep().await.unwrap();
     server
         .get(&format!("/{slug}"))
         .answer()
@@ -27,7 +27,7 @@ async fn what_a_backup_copies_is_not_collected() {
         .problem(404, "not_found");
     server.advance(120);
     let hold = ContentLock::shared(server.data()).unwrap().unwrap();
-    assert_eq!(app.deployments.collect().await.unwrap(), 0);
+    assert_eq!(app.collector.collect().await.unwrap(), 0);
     assert_eq!(
         disk::files(&server.data().join("content")).len(),
         3,
@@ -35,7 +35,7 @@ async fn what_a_backup_copies_is_not_collected() {
     );
     drop(hold);
     // The server's own collection may have come first.
-    app.deployments.collect().await.unwrap();
+    app.collector.collect().await.unwrap();
     assert_eq!(disk::files(&server.data().join("content")).len(), 1);
 }
 

@@ -1,7 +1,7 @@
 //! A store of other machines that is away, refuses, or gives what was never put there.
 
 use serde_json::json;
-use svc::deployments::runtime::newest_path;
+use svc::deployments::publication::runtime::newest_path;
 use svc_tests::bucket::{Bucket, BucketFault};
 use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
@@ -125,9 +125,9 @@ async fn what_the_store_has_damaged_is_not_served() {
 
 /// Has what was published expire, and its content be due.
 async fn expire(server: &TestServer) {
-    let deployments = &server.server().app().deployments;
+    let app = server.server().app();
     server.advance(7 * 24 * 3600);
-    deployments.sweep().await.unwrap();
+    app.expiry.sweep().await.unwrap();
     server.advance(3600);
 }
 
@@ -138,16 +138,16 @@ async fn what_may_still_be_deleted_is_not_put() {
     let server = start_on_bucket(&bucket, "mine").await;
     publish(&server, "one").await.expect(201);
     expire(&server).await;
-    let deployments = &server.server().app().deployments;
+    let app = server.server().app();
     bucket.set_fault(BucketFault::Unavailable);
-    assert!(deployments.collect().await.is_err());
+    assert!(app.collector.collect().await.is_err());
     bucket.set_fault(BucketFault::None);
     let other = async || (publish(&server, "two").await.status == 201).then_some(());
     wait_until("the store to be asked again", other).await;
     publish(&server, "one")
         .await
         .problem(503, "capacity_reached");
-    deployments.collect().await.unwrap();
+    app.collector.collect().await.unwrap();
     let found = server.command(&svc(), &["check", "--json"]).await.json();
     assert_eq!(
         (&found["errors"], &found["leftovers"]),
@@ -163,8 +163,8 @@ async fn what_the_store_refuses_to_delete_is_put_again() {
     publish(&server, "one").await.expect(201);
     expire(&server).await;
     bucket.set_fault(BucketFault::DeletionForbidden);
-    let deployments = &server.server().app().deployments;
-    assert!(deployments.collect().await.is_err());
+    let app = server.server().app();
+    assert!(app.collector.collect().await.is_err());
     publish(&server, "one").await.expect(201);
     get_page(&server, "one").await.expect(200);
 }
@@ -178,8 +178,8 @@ async fn what_may_still_be_deleted_is_not_put_after_a_restart() {
     expire(&server).await;
     bucket.set_fault(BucketFault::DeletionFails);
     bucket.take_requests();
-    let deployments = &server.server().app().deployments;
-    assert!(deployments.collect().await.is_err());
+    let app = server.server().app();
+    assert!(app.collector.collect().await.is_err());
     let mut asked = bucket.take_requests();
     asked.retain(|asked| asked.starts_with("DELETE"));
     let sent = asked.len();
@@ -205,15 +205,15 @@ async fn one_deletion_that_fails_leaves_the_others_done() {
     expire(&server).await;
     bucket.set_fault(BucketFault::DeletionForbidden);
     bucket.take_requests();
-    let deployments = &server.server().app().deployments;
-    assert!(deployments.collect().await.is_err());
+    let app = server.server().app();
+    assert!(app.collector.collect().await.is_err());
     let asked = bucket.take_requests();
     let mut due = asked.iter().filter_map(|it| it.strip_prefix("DELETE "));
     let kept = due.next().unwrap();
     assert!(due.count() > 16, "more than one step: {asked:?}");
     bucket.set_fault(BucketFault::None);
     bucket.forbid_deletion(Some(kept));
-    assert!(deployments.collect().await.is_err());
+    assert!(app.collector.collect().await.is_err());
     let deleted = asked.iter().filter_map(|it| it.strip_prefix("DELETE "));
     let left = bucket.objects(|objects| {
         let left = deleted.filter(|it| objects.contains_key(*it));
@@ -221,7 +221,7 @@ async fn one_deletion_that_fails_leaves_the_others_done() {
     });
     assert_eq!(left, [kept]);
     bucket.forbid_deletion(None);
-    assert_eq!(deployments.collect().await.unwrap(), 1);
+    assert_eq!(app.collector.collect().await.unwrap(), 1);
 }
 
 /// Only an answer of the store itself means that an object is lost.

@@ -28,7 +28,7 @@ async fn get_page(server: &TestServer, name: &str) -> Answer {
 }
 
 fn evict_from_cache(server: &TestServer, name: &str) {
-    server.server().app().deployments.pages.forget(name);
+    server.server().app().serving.pages().forget(name);
 }
 
 #[tokio::test]
@@ -70,10 +70,10 @@ async fn content_in_a_bucket_outlives_restarts_and_is_checked_and_collected() {
     bucket.objects(|objects| objects.insert(stray.clone(), "stray".into()));
     bucket.objects(|objects| objects.insert("pages/of/others".to_owned(), "theirs".into()));
     let server = server.restart().await;
-    let deployments = &server.server().app().deployments;
-    deployments.mark_orphans().await.unwrap();
+    let collector = &server.server().app().collector;
+    collector.mark_orphans().await.unwrap();
     server.advance(3600);
-    deployments.collect().await.unwrap();
+    collector.collect().await.unwrap();
     let kept = bucket.objects(|objects| objects.keys().cloned().collect::<Vec<_>>());
     assert!(!kept.contains(&stray) && kept.contains(&"pages/of/others".to_owned()));
     assert_eq!(kept.len(), objects + 1);

@@ -65,7 +65,7 @@ async fn a_check_finds_no_damage_in_what_changes_meanwhile() {
     let project = owner.project(&server, "House").await;
     owner.frontend(&server, &project, "room").await;
     let app = server.server().app();
-    let deployments = &app.deployments;
+    let collector = &app.collector;
     let content = Content::open(&server.data().join("content")).unwrap();
     let once = OneTimeFiles::open(&server.data().join("once")).unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -91,7 +91,7 @@ async fn a_check_finds_no_damage_in_what_changes_meanwhile() {
                 .expect(200);
             owner.delete(&server, &path).await.expect(204);
             server.advance(120);
-            deployments.collect().await.unwrap();
+            collector.collect().await.unwrap();
         }
     };
     let checking = async {

@@ -24,7 +24,7 @@ async fn a_visitor_is_sent_to_the_providers_page() {
     assert_eq!(begun.header("access-control-allow-origin"), None);
     let cookie = begun.header("set-cookie").unwrap();
     let app = shop.server.server().app();
-    let page = app.deployments.page("shop").await.unwrap().id;
+    let page = app.serving.page("shop").await.unwrap().id;
     let (pair, attributes) = cookie.split_once("; ").unwrap();
     let (name, value) = pair.split_once('=').unwrap();
     assert_eq!(name, format!("svc_checkout_{page}"));

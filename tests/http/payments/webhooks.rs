@@ -53,7 +53,7 @@ async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {
         json!({ "payments": [] })
     );
     let app = shop.server.server().app();
-    let annex = app.deployments.page("annex").await.unwrap().id;
+    let annex = app.serving.page("annex").await.unwrap().id;
     let value = first.cookie.split_once('=').unwrap().1;
     let renamed = shop.server.get("/annex/payments/status");
     let renamed = renamed.header(header::COOKIE, format!("svc_checkout_{annex}={value}"));

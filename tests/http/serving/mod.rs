@@ -292,7 +292,7 @@ async fn a_page_as_heavy_as_is_allowed_stays_in_memory() {
         .await;
     let heavy = json!({ "content": "x".repeat(1_040_000), "name": "heavy" });
     server.publish_slug(&heavy).await;
-    let pages = &server.server().app().deployments.pages;
+    let pages = server.server().app().serving.pages();
     for _ in 0..3 {
         server.get("/heavy").answer().await.expect(200);
     }

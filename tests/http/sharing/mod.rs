@@ -263,7 +263,7 @@ async fn a_claimed_share_is_a_frontend() {
     assert_eq!(root.header("location"), Some("/first"));
     // The share's end no longer counts, and its token is nobody's any more.
     server.advance(8 * 24 * 3600);
-    server.server().app().deployments.sweep().await.unwrap();
+    server.server().app().expiry.sweep().await.unwrap();
     server.get("/mine").answer().await.expect(200);
     delete(&server, &share).await.expect(204);
     server.get("/mine").answer().await.expect(200);

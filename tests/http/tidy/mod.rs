@@ -25,7 +25,7 @@ const HTTP: [(&str, &str); 9] = [
         "the extractor that gives a handler a workspace of its caller's",
     ),
     (
-        "deployments/answer.rs",
+        "deployments/serving/answer.rs",
         "the end of the page routes: from finished bytes to an answer",
     ),
     (
@@ -37,7 +37,7 @@ const HTTP: [(&str, &str); 9] = [
         "the extractor that gives a handler a frontend of its caller's",
     ),
     (
-        "deployments/sharing/scope.rs",
+        "deployments/shares/scope.rs",
         "the extractor of a share's token",
     ),
     (

@@ -53,7 +53,7 @@ async fn over_https_only_the_pages_own_host_sets_them() {
         .server
         .server()
         .app()
-        .deployments
+        .serving
         .page("room");
     let id = page.await.unwrap().id;
     let (name, token, attributes) = cookie_by_suffix(&ada, "svc_session_");

@@ -2,8 +2,8 @@
 
 pub mod routes;
 
-use crate::config::Config;
 use crate::control::{self, Tx};
+use crate::infra::Infra;
 use crate::stripe::{
     CheckoutOutcome, Event, EventConsumer, Fact, PlanCheckout, RelatedEvents, Stripe, StripeError,
 };
@@ -45,17 +45,12 @@ pub enum BillingError {
 
 impl Billing {
     /// Creates the service. Without a provider or a price nothing is sold.
-    pub fn new(
-        provider: Option<Stripe>,
-        price: Option<String>,
-        config: &Config,
-        random: Random,
-    ) -> Self {
+    pub fn new(provider: Option<Stripe>, price: Option<String>, infra: Infra) -> Self {
         Self {
             provider,
             price,
-            return_url: format!("{}/", config.base_url),
-            random,
+            return_url: format!("{}/", infra.config.base_url),
+            random: infra.random,
         }
     }
 

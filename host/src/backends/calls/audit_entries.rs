@@ -1,7 +1,7 @@
 //! Audit log entries for rows that owners write.
 
+use super::ActionCalls;
 use crate::backends::model::BackendError;
-use crate::backends::service::Backends;
 use crate::backends::store;
 use crate::control::Error;
 use crate::control::audit::{self, AuditAction};
@@ -9,8 +9,8 @@ use crate::projects;
 use svc_base::fault;
 use svc_base::ids::BackendId;
 
-impl Backends {
-    /// Runs a call; if it `writes` rows and the actor is an owner, with an entry in the audit log.
+impl ActionCalls {
+    /// Does the work of a call; if it `writes` rows and an owner acts, with an entry in the audit.
     ///
     /// # Errors
     /// Errors of the call and of the control database; then nothing is written.

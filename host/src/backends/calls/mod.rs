@@ -11,22 +11,46 @@ pub use watch::{WatchableAction, WatchedAnswer};
 
 use std::sync::Arc;
 
-use super::actions::statement_error;
+use super::actions::{Definitions, statement_error};
 use super::model::{
     Action, BackendError, USER_EMAIL_BIND, USER_ID_BIND, params, requires_identity, writes,
 };
 use super::service::Backends;
+use super::verdicts::Verdicts;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
-use svc_database::{BatchStep, ResultJson, StatementCall, StatementTiming, StepParam};
+use svc_database::{BatchStep, Databases, ResultJson, StatementCall, StatementTiming, StepParam};
 
+use crate::control::Control;
 use crate::control::audit::AuditAction;
 use crate::visitors::Identity;
+use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
 use svc_sandbox::Statement;
 
-impl Backends {
-    /// Calls an action for a visitor, signed in or not. A write is durable when this returns.
+/// Calls of actions by visitors, queries of owners, and evaluations for live queries.
+#[derive(Debug)]
+pub struct ActionCalls {
+    control: Control,
+    clock: Clock,
+    databases: Arc<Databases>,
+    verdicts: Arc<Verdicts>,
+    definitions: Arc<Definitions>,
+}
+
+impl ActionCalls {
+    /// Makes the service of calls to these backends.
+    pub fn new(backends: &Backends, definitions: Arc<Definitions>) -> Self {
+        Self {
+            control: backends.control.clone(),
+            clock: backends.clock.clone(),
+            databases: Arc::clone(&backends.databases),
+            verdicts: Arc::clone(&backends.verdicts),
+            definitions,
+        }
+    }
+
+    /// Calls an action for a visitor, who may be somebody. A write is durable when it is answered.
     ///
     /// # Errors
     /// [`BackendError`]; then nothing is changed.
@@ -99,7 +123,7 @@ impl Backends {
         given: &[(String, V)],
         by: Option<&Identity>,
     ) -> Result<Arc<Action>, BackendError> {
-        let action = self.action(id, action).await?;
+        let action = self.definitions.action(id, action).await?;
         check_reserved(given)?;
         if by.is_none() && requires_identity(&action.row.verdict) {
             return Err(BackendError::IdentityRequired);

@@ -8,6 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
+use super::ActionCalls;
 use super::requests::{As, CallOrBatch, OpBody, OpRequest, RunQuery};
 use super::tokens::Tokens;
 use super::views::{OpAnswer, QueryResult};
@@ -15,12 +16,12 @@ use crate::access::{
     self, Authenticator, Authority, Editor, MaybeCaller, Viewer, credential_invalid,
     credential_missing, run_to_completion,
 };
-use crate::backends::{BackendError, Backends};
+use crate::backends::{BackendError, Backends, Definitions};
 use crate::config::Config;
 use crate::control::audit::{Actor, with_actor};
-use crate::deployments::Deployments;
-use crate::deployments::pages::{Kind, Page};
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::LookupError;
+use crate::deployments::serving::Serving;
+use crate::deployments::serving::pages::{Page, PageKind};
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
 use crate::http::extract::{NoQuery, UnreadBody, check_single_headers, invalid};
@@ -37,7 +38,10 @@ use svc_database::{ResultJson, Schema};
 #[derive(Clone, Debug)]
 pub struct CallState {
     pub backends: Arc<Backends>,
-    pub deployments: Arc<Deployments>,
+    pub definitions: Arc<Definitions>,
+    /// Calls of actions, and queries.
+    pub actions: Arc<ActionCalls>,
+    pub serving: Arc<Serving>,
     pub projects: Projects,
     pub visitors: Arc<Visitors>,
     pub authenticator: Authenticator,
@@ -141,13 +145,11 @@ async fn answer(
         tokens.draw_more(calls, context.client, &page, ops.len() - 1)?;
     }
     let Some(owner) = owner else {
-        return Ok(json_answer(
-            run(&calls.backends, backend, wanted, by).await?,
-        ));
+        return Ok(json_answer(run(&calls.actions, backend, wanted, by).await?));
     };
     // An owner's call has an entry in the audit log, so it runs to completion.
-    let backends = Arc::clone(&calls.backends);
-    let work = Box::pin(async move { run(&backends, backend, wanted, by).await });
+    let actions = Arc::clone(&calls.actions);
+    let work = Box::pin(async move { run(&actions, backend, wanted, by).await });
     let actor = Actor::new(owner.id(), &context.request_id.into());
     let done = Box::pin(with_actor(actor, run_to_completion(work)));
     Ok(json_answer(done.await?))
@@ -155,18 +157,16 @@ async fn answer(
 
 /// Runs a checked call or batch.
 async fn run(
-    backends: &Backends,
+    actions: &ActionCalls,
     backend: BackendId,
     wanted: OpRequest,
     by: Option<Identity>,
 ) -> Result<ResultJson, BackendError> {
     match wanted {
         OpRequest::Call { action, params } => {
-            backends
-                .call_action(backend, &action, params, by.as_ref())
-                .await
+            actions.op(backend, &action, params, by.as_ref()).await
         }
-        OpRequest::Batch(ops) => backends.batch(backend, ops, by.as_ref()).await,
+        OpRequest::Batch(ops) => actions.batch(backend, ops, by.as_ref()).await,
     }
 }
 
@@ -187,7 +187,7 @@ async fn authenticate_owner(
         access::Identity::Nobody => return Err(credential_missing()),
         access::Identity::Invalid => return Err(credential_invalid()),
     };
-    let Kind::Frontend { host_label } = &page.kind else {
+    let PageKind::Frontend { host_label } = &page.kind else {
         return Err(quick_share());
     };
     let project = calls.projects.by_label(host_label).await?;
@@ -226,10 +226,10 @@ pub async fn query(
             request.sql.len()
         )));
     }
-    let backends = Arc::clone(&calls.backends);
+    let actions = Arc::clone(&calls.actions);
     let may_write = at.require::<Editor>().is_ok();
     let work = async move {
-        let query = backends.query(backend, request.sql, request.params.0, may_write);
+        let query = actions.query(backend, request.sql, request.params.0, may_write);
         query.await
     };
     let actor = Actor::new(caller.id(), &context.request_id);
@@ -283,8 +283,8 @@ pub async fn limit(State(calls): State<CallState>, request: Request, next: Next)
 /// `not_found`.
 pub fn bound_backend(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
-        (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
-        (Kind::Frontend { .. }, None) => Err(Problem::new(
+        (PageKind::Frontend { .. }, Some(backend)) => Ok(backend),
+        (PageKind::Frontend { .. }, None) => Err(Problem::new(
             Code::NotFound,
             "This page has no backend. Making one for its project gives it to the page; where the page had another one that was deleted, publish it again afterwards.",
         )),
@@ -321,8 +321,8 @@ async fn owned_backend(
     slug: &str,
     caller: &Caller,
 ) -> Result<(BackendId, Authority<Viewer>), Problem> {
-    let page = calls.deployments.visited(&context.host, slug).await?;
-    let Kind::Frontend { host_label } = &page.kind else {
+    let page = calls.serving.page_on_host(&context.host, slug).await?;
+    let PageKind::Frontend { host_label } = &page.kind else {
         return Err(quick_share());
     };
     let project = calls

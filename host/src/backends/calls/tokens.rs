@@ -6,8 +6,8 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 use super::routes::CallState;
-use crate::deployments::pages::Page;
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::LookupError;
+use crate::deployments::serving::pages::Page;
 use crate::http::client_ip::ClientIp;
 use crate::http::hosts::Host;
 use crate::http::rate_limit::{BucketEmpty, Draw, Rule};
@@ -30,7 +30,7 @@ impl Tokens {
         let limits = &calls.rate_limits;
         let of_client = limits.by_client(Rule::Op).take(&client.bucket());
         let page = match of_client {
-            Draw::Left(_) => Some(calls.deployments.visited(host, slug).await),
+            Draw::Left(_) => Some(calls.serving.page_on_host(host, slug).await),
             // A call that the client's bucket refuses does not draw from the deployment's.
             Draw::Empty => None,
         };

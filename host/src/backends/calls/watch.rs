@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{bind, check_names, check_reserved};
+use super::{ActionCalls, bind, check_names, check_reserved};
 use crate::backends::actions::statement_error;
 use crate::backends::model::{Action, BackendError, requires_identity, writes};
-use crate::backends::service::Backends;
 use crate::content::Digest;
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
@@ -37,9 +36,9 @@ pub struct WatchedAnswer {
     pub tables: Option<Arc<StatementTables>>,
 }
 
-impl Backends {
-    /// Registers a function that gets the tables that each commit may have changed: after the commit is durable, and before its callers are
-    /// answered. New versions of actions are reported, too.
+impl ActionCalls {
+    /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered. New
+    /// versions of actions are such a change, too.
     pub fn on_commit(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
         self.databases.set_commit_listener(follow);
     }
@@ -55,7 +54,7 @@ impl Backends {
         given: &Params,
         is_signed_in: bool,
     ) -> Result<WatchableAction, BackendError> {
-        let action = self.action(id, action).await?;
+        let action = self.definitions.action(id, action).await?;
         check_reserved(given)?;
         if writes(&action.row.verdict) {
             return Err(BackendError::Invalid(format!(

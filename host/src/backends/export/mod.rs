@@ -11,7 +11,7 @@ use super::Backends;
 use super::model::BackendError;
 use crate::projects::Project;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::RunError;
+use svc_database::{Databases, RunError};
 
 /// Media type of the file.
 pub const MEDIA_TYPE: &str = "application/vnd.sqlite3";
@@ -28,7 +28,7 @@ pub fn file_name(project: &Project) -> String {
 
 /// Number of running exports, by backend.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Exports(Arc<Mutex<HashMap<BackendId, usize>>>);
+struct Exports(Arc<Mutex<HashMap<BackendId, usize>>>);
 
 /// Slot of a running export, released when it is dropped.
 #[derive(Debug)]
@@ -81,13 +81,31 @@ impl AsRef<[u8]> for ExportBytes {
     }
 }
 
-impl Backends {
-    /// Exports the database of a project's backend as one SQLite file, as it is at one moment.
+/// Exports of backends' databases.
+#[derive(Debug)]
+pub struct Exporter {
+    databases: Arc<Databases>,
+    /// Files that wait for their receivers.
+    exports: Exports,
+    backends: Arc<Backends>,
+}
+
+impl Exporter {
+    /// Makes the service of exports of these backends.
+    pub fn new(backends: &Arc<Backends>) -> Self {
+        Self {
+            databases: Arc::clone(&backends.databases),
+            exports: Exports::default(),
+            backends: Arc::clone(backends),
+        }
+    }
+
+    /// The database of a project's backend as one SQLite file, as it is at one moment.
     ///
     /// # Errors
     /// `NotFound` if there is none; busy if too many exports are running.
     pub async fn export(&self, project: ProjectId) -> Result<Bytes, BackendError> {
-        let id = self.require_backend(project).await?.id;
+        let id = self.backends.require_backend(project).await?.id;
         let slot = self.exports.begin(id).ok_or(RunError::Busy)?;
         let file = self.databases.export(id).await?;
         Ok(Bytes::from_owner(ExportBytes { file, _slot: slot }))

@@ -6,10 +6,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 
-use super::{MEDIA_TYPE, file_name};
+use super::{Exporter, MEDIA_TYPE, file_name};
 use crate::access::Viewer;
+use crate::backends::operations;
 use crate::backends::scope::BackendScope;
-use crate::backends::{Backends, operations};
 use crate::http::NOSNIFF;
 use crate::http::extract::NoQuery;
 use crate::http::problem::Problem;
@@ -31,12 +31,12 @@ use crate::http::problem::Problem;
     security(("bearer" = []))
 )]
 pub async fn export(
-    State(backends): State<Arc<Backends>>,
+    State(exporter): State<Arc<Exporter>>,
     at: BackendScope<Viewer>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let disposition = format!("attachment; filename=\"{}\"", file_name(&at.at.project));
-    let file = operations::export(backends, at).await?;
+    let file = operations::export(exporter, at).await?;
     let disposition =
         HeaderValue::try_from(disposition).map_err(|error| Problem::internal(&error))?;
     let headers = [

@@ -4,27 +4,29 @@ pub mod requests;
 pub mod routes;
 pub mod views;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::migrations;
 use super::model::{BackendError, LedgerEntry};
 use super::service::Backends;
 use super::store;
+use super::verdicts::Verdicts;
 use crate::content::Digest;
-use crate::control;
 use crate::control::audit::{self, Actor, AuditAction};
+use crate::control::{self, Control};
 use crate::projects;
-use svc_base::clock::Timestamp;
+use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{
-    HistoryMoments, MigrationMarker, PastSnapshot, RestorePlan, RestoreRecord, RunError, Script,
-    SnapshotError,
+    Databases, HistoryMoments, MigrationMarker, PastSnapshot, RestorePlan, RestoreRecord, RunError,
+    Script, SnapshotError,
 };
 use svc_sandbox::{Purpose, StatementKind};
 
-/// Maximum number of restores at once, and how long one waits to begin.
-pub(super) const MAX_RESTORES: usize = 2;
+/// How many restores may be under way at once, and how long one waits to begin.
+const MAX_RESTORES: usize = 2;
 const RESTORE_WAIT: Duration = Duration::from_secs(5);
 
 /// Page of the moments of a history.
@@ -45,8 +47,32 @@ pub struct RestoreOutcome {
     pub previous: Timestamp,
 }
 
-impl Backends {
-    /// Lists the moments that a project's backend can be restored to, newest first.
+/// Histories of backends, and their restores.
+#[derive(Debug)]
+pub struct Histories {
+    control: Control,
+    clock: Clock,
+    databases: Arc<Databases>,
+    verdicts: Arc<Verdicts>,
+    /// Restores under way.
+    restore_permits: tokio::sync::Semaphore,
+    backends: Arc<Backends>,
+}
+
+impl Histories {
+    /// Makes the service of the histories of these backends.
+    pub fn new(backends: &Arc<Backends>) -> Self {
+        Self {
+            control: backends.control.clone(),
+            clock: backends.clock.clone(),
+            databases: Arc::clone(&backends.databases),
+            verdicts: Arc::clone(&backends.verdicts),
+            restore_permits: tokio::sync::Semaphore::new(MAX_RESTORES),
+            backends: Arc::clone(backends),
+        }
+    }
+
+    /// The moments that a project's backend can be restored to, newest first.
     ///
     /// # Errors
     /// `NotFound` if the project has no backend; errors of the database.
@@ -55,7 +81,7 @@ impl Backends {
         project: ProjectId,
         part: MomentsPage,
     ) -> Result<HistoryMoments, BackendError> {
-        let id = self.require_backend(project).await?.id;
+        let id = self.backends.require_backend(project).await?.id;
         Ok(self
             .databases
             .list_moments(id, part.before, part.limit)
@@ -71,11 +97,11 @@ impl Backends {
         project: ProjectId,
         at: Timestamp,
     ) -> Result<RestoreOutcome, BackendError> {
-        let id = self.require_backend(project).await?.id;
-        let turn = self.migration_lock(id);
+        let id = self.backends.require_backend(project).await?.id;
+        let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
-        self.record_restores(id).await?;
-        // Each restore holds a copy in memory, so few run at once.
+        self.backends.record_restores(id).await?;
+        // A copy in memory each: few at once.
         let waited = tokio::time::timeout(RESTORE_WAIT, self.restore_permits.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
         let rewound = self
@@ -116,8 +142,8 @@ impl Backends {
             }
             None => failure.error.error.into(),
         })?;
-        if let Err(error) = self.record_restore(id, record).await {
-            // The restore is done; the next access to the backend records it.
+        if let Err(error) = self.backends.record_restore(id, record).await {
+            // It is done, and the next look at the backend records it.
             tracing::error!(%error, backend = %id, "a restore is not recorded yet");
         }
         Ok(RestoreOutcome {
@@ -160,8 +186,10 @@ impl Backends {
             statements,
         })
     }
+}
 
-    /// Records the restores that are in the file and not in the ledger, after a crash between the two.
+impl Backends {
+    /// Records what restores the file has and the ledger has not: a crash came between the two.
     pub(super) async fn record_restores(&self, id: BackendId) -> Result<(), BackendError> {
         for record in self.databases.restore_records(id).await? {
             self.record_restore(id, record).await?;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 
+use super::Histories;
 use super::requests::{MomentsQuery, RestoreBackend};
 use super::views::{HistoryView, RestoredView};
 use crate::access::{Editor, Viewer};
+use crate::backends::operations;
 use crate::backends::scope::BackendScope;
-use crate::backends::{Backends, operations};
 use crate::http::extract::{Query, UnreadBody};
 use crate::http::problem::Problem;
 
@@ -25,11 +26,11 @@ use crate::http::problem::Problem;
     security(("bearer" = []))
 )]
 pub async fn list(
-    State(backends): State<Arc<Backends>>,
+    State(histories): State<Arc<Histories>>,
     at: BackendScope<Viewer>,
     Query(query): Query<MomentsQuery>,
 ) -> Result<Json<HistoryView>, Problem> {
-    operations::history(backends, at, query).await.map(Json)
+    operations::history(histories, at, query).await.map(Json)
 }
 
 /// Restore the backend
@@ -47,10 +48,10 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn restore(
-    State(backends): State<Arc<Backends>>,
+    State(histories): State<Arc<Histories>>,
     at: BackendScope<Editor>,
     body: UnreadBody,
 ) -> Result<Json<RestoredView>, Problem> {
     let input = body.json().await?.value;
-    operations::restore(backends, at, input).await.map(Json)
+    operations::restore(histories, at, input).await.map(Json)
 }

@@ -218,7 +218,7 @@ async fn rerender(wait: bool, guest_args: &GuestArgs) -> anyhow::Result<ExitCode
     if wait {
         let bar = Progress::new();
         while served && !done.is_finished() {
-            bar.show_count("rerender", done.done(), done.total);
+            bar.show_count("rerender", done.pages_done(), done.total);
             tokio::time::sleep(POLL_INTERVAL).await;
             // The order matters: progress that the server made before it ended is read.
             served = is_server_running(&directories.data)?;
@@ -249,7 +249,7 @@ fn describe_rerender(done: &RerenderProgress) -> String {
         Some(at) => format!("rendered again by {at}: {counts}"),
         None => format!(
             "pages are being rendered again: {} of {} ({counts})",
-            done.done(),
+            done.pages_done(),
             done.total
         ),
     }

@@ -10,11 +10,8 @@ mod service;
 mod store;
 pub mod views;
 
-pub use model::{
-    Frontend, FrontendError, FrontendState, MemberSummary, NewContent, NewFrontend, Target,
-};
+pub use model::{Frontend, FrontendError, FrontendState, FrontendSummary, NewFrontend, Target};
+pub use service::Frontends;
+pub use store::{backend_changed, bind_backend};
 
-pub use store::bind_backend;
-
-pub(super) use service::address_of;
-pub(super) use store::{deleting, mark_deleting, remove_all_unfinished, set_live, slugs};
+pub(super) use service::{active_in, address_of};

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::content::Digest;
 use crate::control;
-use crate::deployments::publish::PublishError;
+use crate::deployments::publication::PublishError;
 use crate::deployments::views::Warning;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
@@ -69,7 +69,7 @@ pub struct Frontend {
 
 impl Frontend {
     /// A frontend whose page is yet to be made.
-    pub(super) fn begun(
+    pub(super) fn new_creating(
         id: DeploymentId,
         slug: String,
         content_type: ContentType,
@@ -95,7 +95,7 @@ impl Frontend {
 
 /// A frontend, in short.
 #[derive(Clone, Debug)]
-pub struct MemberSummary {
+pub struct FrontendSummary {
     /// Identifier of the frontend.
     pub id: DeploymentId,
     /// Where it answers.
@@ -140,41 +140,12 @@ pub struct NewFrontend {
     pub title: Option<String>,
 }
 
-/// New content of a frontend; its fields are within their bounds.
-#[derive(Clone, Debug)]
-pub struct NewContent {
-    /// Type of the source, if the request names it: another type than the frontend's is refused.
-    pub content_type: Option<ContentType>,
-    /// The source.
-    pub content: String,
-    /// The page's title; as it was, if there is none.
-    pub title: Option<String>,
-}
-
 /// Why nothing was done to a frontend.
 #[derive(Debug, thiserror::Error)]
 pub enum FrontendError {
     /// The project has no such active frontend.
     #[error("the project has no such frontend")]
     NotFound,
-    /// The frontend has no such revision.
-    #[error("the frontend has no such revision")]
-    NoRevision,
-    /// Somebody else released something meanwhile.
-    #[error("the active revision is {0}")]
-    Conflict(RevisionId),
-    /// A rollback to what never was live.
-    #[error("the revision was never live, so there is nothing to roll back to: promote it instead")]
-    NeverReleased,
-    /// A republish that names another type.
-    #[error("the frontend is of type {}", .0.as_str())]
-    TypeMismatch(ContentType),
-    /// An edit that does not fit the source.
-    #[error("{0}")]
-    Edit(String),
-    /// The edited source is larger than a request may be.
-    #[error("the edited source has {0} bytes")]
-    TooLarge(usize),
     /// The page could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),

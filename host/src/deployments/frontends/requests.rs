@@ -3,21 +3,19 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{FrontendError, NewContent, NewFrontend};
-use crate::content::Digest;
-use crate::deployments::requests::{TITLE, check_content, check_slug};
-use crate::deployments::revisions::SourceQuery;
-use crate::http::extract::{check_characters, invalid};
+use super::NewFrontend;
+use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
+use crate::http::extract::check_characters;
 use crate::http::problem::Problem;
 use svc_sandbox::ContentType;
 
 /// Fields of a quick share that a frontend does not have.
-const OF_SHARES: [&str; 3] = ["password", "one_time", "expires_in"];
+const SHARE_FIELDS: [&str; 3] = ["password", "one_time", "expires_in"];
 
 /// Adds to the refusal of a field that only quick shares have what a frontend is like instead.
 pub fn explain_share_fields(mut problem: Problem) -> Problem {
     let is_named = |field: &str| problem.detail.contains(&format!("unknown field `{field}`"));
-    if OF_SHARES.into_iter().any(is_named) {
+    if SHARE_FIELDS.into_iter().any(is_named) {
         problem.detail.push_str(
             " Only a quick share (POST /api/v1/deploy, or the tool deploy_asset) has `password`, `one_time` and `expires_in`: \
              a frontend is public, and lives as long as its project.",
@@ -51,7 +49,7 @@ impl CreateFrontend {
     /// `invalid_request`.
     pub fn checked(self) -> Result<NewFrontend, Problem> {
         check_content(&self.content)?;
-        check_characters("title", self.title.as_deref(), TITLE)?;
+        check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         let requested_slug = self.requested_slug.filter(|slug| !slug.is_empty());
         check_slug("requested_slug", requested_slug.as_deref())?;
         Ok(NewFrontend {
@@ -60,69 +58,5 @@ impl CreateFrontend {
             requested_slug,
             title: self.title.filter(|title| !title.is_empty()),
         })
-    }
-}
-
-/// New content for a frontend.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Republish {
-    /// The source; never empty.
-    #[schema(min_length = 1)]
-    pub content: String,
-    /// The page's title; as it was, if absent.
-    #[schema(max_length = 200)]
-    pub title: Option<String>,
-    /// May repeat the frontend's type; another one is refused.
-    #[serde(rename = "type")]
-    pub content_type: Option<ContentType>,
-    /// A slug never changes: anything but an empty one is refused.
-    pub requested_slug: Option<String>,
-}
-
-impl Republish {
-    /// The content that is sent.
-    ///
-    /// # Errors
-    /// `invalid_request`.
-    pub fn checked(self) -> Result<NewContent, Problem> {
-        check_content(&self.content)?;
-        check_characters("title", self.title.as_deref(), TITLE)?;
-        if self.requested_slug.is_some_and(|slug| !slug.is_empty()) {
-            return Err(invalid(
-                "`requested_slug` is refused here: a frontend's slug never changes.",
-            ));
-        }
-        Ok(NewContent {
-            content_type: self.content_type,
-            content: self.content,
-            title: self.title.filter(|title| !title.is_empty()),
-        })
-    }
-}
-
-/// Which source to answer.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct WhichContent {
-    /// A revision; the live one if absent.
-    pub revision_id: Option<String>,
-    /// The SHA-256 of what you hold: if it is still that, nothing is sent.
-    pub known_content_sha256: Option<String>,
-}
-
-impl WhichContent {
-    /// The source that is asked for.
-    ///
-    /// # Errors
-    /// `not_found` for what cannot be a revision.
-    pub fn checked(self) -> Result<SourceQuery, Problem> {
-        let revision = self.revision_id.as_deref().map(str::parse).transpose();
-        let revision = revision.map_err(|_| FrontendError::NoRevision)?;
-        // What is no digest is nobody's: it is answered like one that does not match.
-        let known = self.known_content_sha256.as_deref();
-        let known = known.and_then(|known| Digest::from_hex(&known.to_ascii_lowercase()));
-        Ok(SourceQuery { revision, known })
     }
 }

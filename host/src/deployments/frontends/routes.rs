@@ -7,15 +7,14 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 
-use super::operations;
-use super::requests::{CreateFrontend, Republish, WhichContent, explain_share_fields};
+use super::requests::{CreateFrontend, explain_share_fields};
 use super::scope::{FrontendScope, TargetPath};
-use super::views::{ContentView, FrontendList, FrontendView};
+use super::views::{FrontendList, FrontendView};
+use super::{Frontends, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
-use crate::deployments::Deployments;
 use crate::http::context::Context;
-use crate::http::extract::{NoQuery, Query, UnreadBody};
+use crate::http::extract::{NoQuery, UnreadBody};
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::projects::Projects;
@@ -35,7 +34,7 @@ use crate::projects::scope::ProjectScope;
     security(("bearer" = []))
 )]
 pub async fn create(
-    State(deployments): State<Arc<Deployments>>,
+    State(frontends): State<Arc<Frontends>>,
     request: IdempotentRequest,
     at: ProjectScope<Editor>,
     body: UnreadBody,
@@ -49,7 +48,7 @@ pub async fn create(
         name: "frontends",
         parent: &parent,
     };
-    let work = |keep| operations::create(deployments, at, body.value, keep);
+    let work = |keep| operations::create(frontends, at, body.value, keep);
     request
         .run_once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
@@ -65,11 +64,11 @@ pub async fn create(
     security(("bearer" = []))
 )]
 pub async fn list(
-    State(deployments): State<Arc<Deployments>>,
+    State(frontends): State<Arc<Frontends>>,
     at: ProjectScope<Viewer>,
     _: NoQuery,
 ) -> Result<Json<FrontendList>, Problem> {
-    operations::list(deployments, at).await.map(Json)
+    operations::list(frontends, at).await.map(Json)
 }
 
 /// Get a frontend
@@ -85,37 +84,11 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn get(
-    State(deployments): State<Arc<Deployments>>,
+    State(frontends): State<Arc<Frontends>>,
     at: FrontendScope<Viewer>,
     _: NoQuery,
 ) -> Result<Json<FrontendView>, Problem> {
-    operations::get(deployments, at).await.map(Json)
-}
-
-/// Republish a frontend
-///
-/// At once, whatever is live: the last write wins. Use revisions to look before, and not to overwrite others.
-#[utoipa::path(
-    operation_id = "republish_frontend",
-    put, path = "/api/v1/projects/{id}/frontends/{target}", tag = "frontends",
-    params(
-        ("id" = String, Path, description = "The project."),
-        ("target" = String, Path, description = "The frontend's slug, or its id.")
-    ),
-    request_body = Republish,
-    responses((status = 200, description = "Live, and durable.", body = FrontendView)),
-    extensions(("x-problems" = json!("owner body forbidden not_found type_mismatch render_failed capacity_reached"))),
-    security(("bearer" = []))
-)]
-pub async fn republish(
-    State(deployments): State<Arc<Deployments>>,
-    at: FrontendScope<Editor>,
-    body: UnreadBody,
-) -> Result<Json<FrontendView>, Problem> {
-    let input = body.json().await.map_err(explain_share_fields)?.value;
-    operations::republish(deployments, at, input)
-        .await
-        .map(Json)
+    operations::get(frontends, at).await.map(Json)
 }
 
 /// Delete a frontend
@@ -133,42 +106,19 @@ pub async fn republish(
     security(("bearer" = []))
 )]
 pub async fn delete(
-    State(deployments): State<Arc<Deployments>>,
+    State(frontends): State<Arc<Frontends>>,
     at: ProjectScope<Editor>,
     Path(path): Path<TargetPath>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    operations::delete(deployments, at, path.target()).await?;
+    operations::delete(frontends, at, path.target()).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Get the source
-///
-/// Exactly as it was published, of what is live or of a revision; never the rendered page.
-#[utoipa::path(
-    operation_id = "get_content",
-    get, path = "/api/v1/projects/{id}/frontends/{target}/content", tag = "frontends",
-    params(
-        ("id" = String, Path, description = "The project."),
-        ("target" = String, Path, description = "The frontend's slug, or its id."),
-        WhichContent
-    ),
-    responses((status = 200, description = "The source, or that it has not changed.", body = ContentView)),
-    extensions(("x-problems" = json!("owner forbidden not_found capacity_reached"))),
-    security(("bearer" = []))
-)]
-pub async fn content(
-    State(deployments): State<Arc<Deployments>>,
-    at: FrontendScope<Viewer>,
-    Query(query): Query<WhichContent>,
-) -> Result<Json<ContentView>, Problem> {
-    operations::content(deployments, at, query).await.map(Json)
 }
 
 /// A project's origin leads to its home, else to its oldest frontend.
 pub async fn home(
     State(projects): State<Projects>,
-    State(deployments): State<Arc<Deployments>>,
+    State(frontends): State<Arc<Frontends>>,
     context: Context,
 ) -> Result<Response, Problem> {
     let Host::Project(label) = &context.host else {
@@ -178,7 +128,7 @@ pub async fn home(
         .by_label(label)
         .await?
         .ok_or_else(Problem::not_found)?;
-    let slug = deployments
+    let slug = frontends
         .home(project)
         .await?
         .ok_or_else(|| Problem::new(Code::NotFound, "Nothing is published here yet."))?;

@@ -6,10 +6,9 @@ use axum::extract::{FromRef, FromRequestParts, Path};
 use http::request::Parts;
 use serde::Deserialize;
 
-use super::{Frontend, FrontendError, Target};
+use super::{Frontend, FrontendError, Frontends, Target};
 use crate::access::{HasMinimumRole, MinimumRole};
 use crate::config::Config;
-use crate::deployments::Deployments;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 use crate::projects::{Project, Projects};
@@ -30,11 +29,11 @@ impl<F: MinimumRole> FrontendScope<F> {
     /// # Errors
     /// `NotFound`.
     pub async fn find(
-        deployments: &Deployments,
+        frontends: &Frontends,
         at: ProjectScope<F>,
         target: &Target,
     ) -> Result<Self, FrontendError> {
-        let frontend = deployments.frontend(at.project.id, target).await?;
+        let frontend = frontends.find_active(at.project.id, target).await?;
         Ok(Self { at, frontend })
     }
 
@@ -56,12 +55,12 @@ impl<F: MinimumRole> HasMinimumRole for FrontendScope<F> {
 /// The second part of a frontend's address.
 #[derive(Debug, Deserialize)]
 pub struct TargetPath {
-    #[serde(default = "claim")]
+    #[serde(default = "claim_slug")]
     target: String,
 }
 
 /// The slug of the frontend whose address is that of claims, too.
-fn claim() -> String {
+fn claim_slug() -> String {
     "claim".to_owned()
 }
 
@@ -76,7 +75,7 @@ impl<F: MinimumRole, S> FromRequestParts<S> for FrontendScope<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,
-    Arc<Deployments>: FromRef<S>,
+    Arc<Frontends>: FromRef<S>,
     Arc<Config>: FromRef<S>,
 {
     type Rejection = Problem;
@@ -86,7 +85,7 @@ where
         let Path(path) = Path::<TargetPath>::from_request_parts(parts, state)
             .await
             .map_err(|_| Problem::not_found())?;
-        let deployments = Arc::<Deployments>::from_ref(state);
-        Ok(Self::find(&deployments, at, &path.target()).await?)
+        let frontends = Arc::<Frontends>::from_ref(state);
+        Ok(Self::find(&frontends, at, &path.target()).await?)
     }
 }

@@ -2,28 +2,26 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Frontend, FrontendState, MemberSummary, Target};
-use crate::content::Digest;
-use crate::control::{Columns, Counters, Error, Tx};
-use crate::deployments::publication::{Published, backend_changed};
-use crate::deployments::revisions::Released;
-use crate::deployments::store::{add_garbage, content_type};
+use super::model::{Frontend, FrontendState, FrontendSummary, Target};
+use crate::control::{Change, Columns, Counters, Error, Tx};
+use crate::deployments::publication::PublishedContent;
+use crate::deployments::store::parse_content_type;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
-const FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d.source_digest, \
+const SELECT_FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d.source_digest, \
     d.created_at, d.updated_at, d.active_revision_id FROM deployments d";
 
-/// A frontend as its row says, without what is counted elsewhere.
-fn frontend_row(row: &Row<'_>) -> rusqlite::Result<Frontend> {
+/// Reads a frontend from its row, without the numbers that are counted elsewhere.
+fn read_frontend(row: &Row<'_>) -> rusqlite::Result<Frontend> {
     let row = Columns::new(row);
     Ok(Frontend {
         id: row.get("id")?,
         slug: row.get("slug")?,
-        content_type: content_type(&row.get::<String>("content_type")?)?,
+        content_type: parse_content_type(&row.get::<String>("content_type")?)?,
         title: row.get("title")?,
         warnings: Vec::new(),
-        state: state(&row.get::<String>("state")?)?,
+        state: parse_state(&row.get::<String>("state")?)?,
         source: row.get("source_digest")?,
         visits: 0,
         created_at: row.get("created_at")?,
@@ -33,8 +31,12 @@ fn frontend_row(row: &Row<'_>) -> rusqlite::Result<Frontend> {
     })
 }
 
-/// Adds to a frontend what is counted elsewhere.
-fn counted(c: &Connection, counters: &Counters, frontend: Frontend) -> rusqlite::Result<Frontend> {
+/// Adds the numbers of views and revisions to a frontend.
+fn with_counts(
+    c: &Connection,
+    counters: &Counters,
+    frontend: Frontend,
+) -> rusqlite::Result<Frontend> {
     let revisions = c
         .prepare_cached("SELECT count(*) FROM revisions WHERE deployment_id = ?1")?
         .query_row([frontend.id], |row| row.get::<_, i64>(0))?;
@@ -45,12 +47,12 @@ fn counted(c: &Connection, counters: &Counters, frontend: Frontend) -> rusqlite:
     })
 }
 
-fn state(text: &str) -> rusqlite::Result<FrontendState> {
+fn parse_state(text: &str) -> rusqlite::Result<FrontendState> {
     text.parse().map_err(|()| rusqlite::Error::InvalidQuery)
 }
 
-/// A frontend of a project, whatever its state.
-pub(super) fn frontend(
+/// Finds a frontend of a project, whatever its state.
+pub(super) fn find(
     c: &Connection,
     counters: &Counters,
     project: &ProjectId,
@@ -64,58 +66,58 @@ pub(super) fn frontend(
     for column in columns {
         found = c
             .prepare_cached(&format!(
-                "{FRONTEND} WHERE d.project_id = ?1 AND d.{column} = ?2"
+                "{SELECT_FRONTEND} WHERE d.project_id = ?1 AND d.{column} = ?2"
             ))?
-            .query_row(params![project, target.to_string()], frontend_row)
+            .query_row(params![project, target.to_string()], read_frontend)
             .optional()?;
         if found.is_some() {
             break;
         }
     }
     found
-        .map(|frontend| counted(c, counters, frontend))
+        .map(|frontend| with_counts(c, counters, frontend))
         .transpose()
 }
 
-/// The frontends of a project, oldest first, whatever their state.
-pub(super) fn frontends(
+/// Lists the frontends of a project, oldest first, whatever their state.
+pub(super) fn list(
     c: &Connection,
     counters: &Counters,
     project: &ProjectId,
 ) -> rusqlite::Result<Vec<Frontend>> {
     c.prepare_cached(&format!(
-        "{FRONTEND} WHERE d.project_id = ?1 ORDER BY d.rowid"
+        "{SELECT_FRONTEND} WHERE d.project_id = ?1 ORDER BY d.rowid"
     ))?
-    .query_map([project], frontend_row)?
-    .map(|frontend| counted(c, counters, frontend?))
+    .query_map([project], read_frontend)?
+    .map(|frontend| with_counts(c, counters, frontend?))
     .collect()
 }
 
 /// Lists the frontends of a project in short.
-pub(super) fn members(
+pub(super) fn summaries(
     c: &Connection,
     counters: &Counters,
     project: &ProjectId,
-) -> rusqlite::Result<Vec<MemberSummary>> {
+) -> rusqlite::Result<Vec<FrontendSummary>> {
     c.prepare_cached(
         "SELECT id, slug, content_type, state FROM deployments
          WHERE project_id = ?1 ORDER BY rowid",
     )?
     .query_map([project], |row| {
         let id = row.get("id")?;
-        Ok(MemberSummary {
+        Ok(FrontendSummary {
             id,
             slug: row.get("slug")?,
-            content_type: content_type(&row.get::<_, String>("content_type")?)?,
-            state: state(&row.get::<_, String>("state")?)?,
+            content_type: parse_content_type(&row.get::<_, String>("content_type")?)?,
+            state: parse_state(&row.get::<_, String>("state")?)?,
             visits: counters.visits(&id),
         })
     })?
     .collect()
 }
 
-/// The slug of a project's home where that is active, else of its oldest active frontend.
-pub(super) fn home(
+/// Returns the slug of a project's home where that is active, else of its oldest active frontend.
+pub(super) fn home_slug(
     c: &Connection,
     project: &ProjectId,
     home: Option<&str>,
@@ -128,8 +130,8 @@ pub(super) fn home(
     .optional()
 }
 
-/// Takes a slug for a frontend that is being created.
-pub(super) fn insert_frontend(
+/// Inserts a frontend that is being created, which takes its slug.
+pub(super) fn insert(
     tx: &Tx<'_>,
     project: &ProjectId,
     expires_at: Option<Timestamp>,
@@ -157,7 +159,7 @@ pub(super) fn activate(
     tx: &Tx<'_>,
     id: &DeploymentId,
     title: &str,
-    published: &Published,
+    published: &PublishedContent,
 ) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached(
@@ -184,48 +186,13 @@ pub(super) fn remove_unfinished(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Er
 }
 
 /// Ends every creation that a crash interrupted.
-pub(in crate::deployments) fn remove_all_unfinished(tx: &Tx<'_>) -> Result<(), Error> {
+pub(super) fn remove_all_unfinished(tx: &Tx<'_>) -> Result<(), Error> {
     tx.execute("DELETE FROM deployments WHERE state = 'creating'", [])?;
     Ok(())
 }
 
-/// Makes a released revision the page: one row, so that nobody sees a mixture.
-pub(in crate::deployments) fn set_live(
-    tx: &Tx<'_>,
-    id: &DeploymentId,
-    released: &Released<'_>,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let replaced: Option<Digest> = tx
-        .prepare_cached("SELECT artifact_digest FROM deployments WHERE id = ?1")?
-        .query_row([id], |row| row.get(0))?;
-    tx.prepare_cached(
-        "UPDATE deployments SET title = ?2, source_digest = ?3, artifact_digest = ?4,
-            active_revision_id = ?5, updated_at = ?6, made_by = ?7, bytes = ?8, backend_id = coalesce(
-                (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id), backend_id)
-         WHERE id = ?1",
-    )?
-    .execute(params![
-        id,
-        released.title,
-        released.published.source,
-        released.published.artifact,
-        released.revision,
-        now,
-        released.published.by.as_str(),
-        released.published.bytes_stored(),
-    ])?;
-    match replaced {
-        Some(digest) if digest != released.published.artifact => add_garbage(tx, &digest, now),
-        _ => Ok(()),
-    }
-}
-
 /// Makes all frontends of a project stop resolving; returns their slugs.
-pub(in crate::deployments) fn mark_deleting(
-    tx: &Tx<'_>,
-    project: &ProjectId,
-) -> Result<Vec<String>, Error> {
+pub(super) fn mark_deleting(tx: &Tx<'_>, project: &ProjectId) -> Result<Vec<String>, Error> {
     let slugs = tx
         .prepare_cached(
             "UPDATE deployments SET state = 'deleting' WHERE project_id = ?1 RETURNING slug",
@@ -235,14 +202,19 @@ pub(in crate::deployments) fn mark_deleting(
     Ok(slugs)
 }
 
-/// The slugs of a project's frontends, whatever their state.
-pub(in crate::deployments) fn slugs(
-    c: &Connection,
-    project: &ProjectId,
-) -> rusqlite::Result<Vec<String>> {
+/// Lists the slugs of a project's frontends, whatever their state.
+fn list_slugs(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<String>> {
     c.prepare_cached("SELECT slug FROM deployments WHERE project_id = ?1")?
         .query_map([project], |row| row.get(0))?
         .collect()
+}
+
+/// Says in a transaction that the frontends of a project call another backend from now on, or none: their bytes stay.
+pub fn backend_changed(tx: &Tx<'_>, project: &ProjectId) -> Result<(), Error> {
+    for slug in list_slugs(tx, project)? {
+        tx.note(Change::Slug(slug));
+    }
+    Ok(())
 }
 
 /// Binds the frontends of a project that never had a backend to its first.
@@ -254,8 +226,8 @@ pub fn bind_backend(tx: &Tx<'_>, project: &ProjectId, backend: &BackendId) -> Re
     backend_changed(tx, project)
 }
 
-/// Ids of frontends of a project that are on their way out, `most` at most.
-pub(in crate::deployments) fn deleting(
+/// Lists at most `most` frontends of a project that are being deleted.
+pub(super) fn list_deleting(
     c: &Connection,
     project: &ProjectId,
     most: u32,

@@ -5,8 +5,7 @@ use utoipa::ToSchema;
 
 use super::{Frontend, FrontendState};
 use crate::config::Config;
-use crate::deployments::model::shown_title;
-use crate::deployments::revisions::FoundSource;
+use crate::deployments::model::display_title;
 use crate::deployments::views::Warning;
 use crate::projects::Project;
 use svc_base::clock::Timestamp;
@@ -63,50 +62,6 @@ pub struct FrontendList {
     pub frontends: Vec<FrontendView>,
 }
 
-/// A source, or that it has not changed.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub enum ContentView {
-    /// The source that you hold is the one that is stored.
-    Unchanged {
-        /// Always true.
-        unchanged: bool,
-        /// SHA-256 of the source.
-        content_sha256: String,
-    },
-    /// The source.
-    Content {
-        /// Exactly as it was published.
-        content: String,
-        /// SHA-256 of the source.
-        content_sha256: String,
-        /// Type of the source.
-        #[serde(rename = "type")]
-        content_type: ContentType,
-        /// Revision of the source; null until the frontend is in the revision workflow.
-        #[schema(value_type = Option<String>, format = "uuid")]
-        revision_id: Option<RevisionId>,
-    },
-}
-
-impl From<FoundSource> for ContentView {
-    fn from(found: FoundSource) -> Self {
-        let content_sha256 = found.stored.digest.to_string();
-        match found.text {
-            None => Self::Unchanged {
-                unchanged: true,
-                content_sha256,
-            },
-            Some(content) => Self::Content {
-                content,
-                content_sha256,
-                content_type: found.stored.frontend.content_type,
-                revision_id: found.stored.revision,
-            },
-        }
-    }
-}
-
 impl FrontendView {
     /// A frontend as it is answered.
     pub fn new(frontend: &Frontend, project: &Project, config: &Config) -> Self {
@@ -121,7 +76,7 @@ impl FrontendView {
             api_base: format!("{url}/api"),
             url,
             content_type: frontend.content_type,
-            title: shown_title(&frontend.title),
+            title: display_title(&frontend.title),
             warnings: frontend.warnings.clone(),
             state: frontend.state,
             content_sha256: frontend.source.map(|digest| digest.to_string()),

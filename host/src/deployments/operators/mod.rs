@@ -12,16 +12,17 @@ use crate::config::Config;
 use crate::content::{self, Artifact, Content, ContentLocation, Digest, OneTimeFiles};
 use crate::control::audit::AuditAction;
 use crate::control::events::{self, Event};
-use crate::control::{Control, Error, kept_answers};
+use crate::control::{Control, Error, Tx, answers};
 use crate::deployments;
-use crate::deployments::publication::announce_slug;
+use crate::deployments::address::{PageAddress, announce_change};
+use crate::infra::Infra;
 use crate::projects;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::DeploymentId;
 use svc_sandbox::ContentType;
 
-/// The route of deploys, as their kept answers have it.
-const DEPLOY: &str = "deploy/";
+/// Route of publishing, as kept answers name it.
+const DEPLOY_ROUTE: &str = "deploy/";
 
 /// Disables or enables a deployment; returns whether there is such a slug. The server in this process, whose settings are
 /// `served`, follows at once; without one the next start tells the edge.
@@ -35,7 +36,7 @@ pub async fn set_disabled(
     let (slug, now) = (slug.to_owned(), clock.now());
     control
         .write(move |tx| {
-            let changed = deployments::store::set_disabled(tx, &slug, disabled.then_some(now))?;
+            let changed = store::set_disabled(tx, &slug, disabled.then_some(now))?;
             let Some((id, project)) = changed else {
                 return Ok(false);
             };
@@ -54,6 +55,40 @@ pub async fn set_disabled(
             Ok(true)
         })
         .await
+}
+
+/// Follows what operators did while no server ran: each event once.
+///
+/// # Errors
+/// The database's; the events that it did not follow are there still, then.
+pub async fn follow_events(infra: &Infra) -> Result<(), Error> {
+    for (id, event) in infra.control.read(events::unhandled).await? {
+        if let Some(Event::CommandRun(deed)) = &event {
+            events::log_command(deed);
+        }
+        let (config, now) = (Arc::clone(&infra.config), infra.clock.now());
+        let followed: Result<(), Error> = infra
+            .control
+            .write(move |tx| {
+                if let Some(Event::SlugChanged(slug)) = event {
+                    announce_slug(tx, &config, &slug, now)?;
+                }
+                events::delete(tx, id)
+            })
+            .await;
+        followed?;
+    }
+    Ok(())
+}
+
+/// Has memory and the edge forget a slug, whatever answers there.
+fn announce_slug(tx: &Tx<'_>, config: &Config, slug: &str, now: Timestamp) -> Result<(), Error> {
+    let deployment = deployments::store::by_slug(tx, slug)?;
+    let address = PageAddress {
+        slug: slug.to_owned(),
+        host_label: deployment.and_then(|deployment| deployment.host_label),
+    };
+    announce_change(tx, config, &address, now)
 }
 
 /// A page that answers, with what it is made of.
@@ -82,7 +117,7 @@ impl StoredPage {
     }
 }
 
-/// Pages that answer at `now`, in the order of their ids, after one of them.
+/// Lists pages that answer at `now`, in the order of their ids, after one of them.
 pub async fn stored_pages(
     control: &Control,
     now: Timestamp,
@@ -94,23 +129,23 @@ pub async fn stored_pages(
         .await
 }
 
-/// How many pages answer at `now`.
+/// Counts the pages that answer at `now`.
 pub async fn count_pages(control: &Control, now: Timestamp) -> Result<u64, Error> {
     control.read(move |c| store::count_pages(c, now)).await
 }
 
-/// Every object that a row refers to.
-pub async fn contents(control: &Control) -> Result<BTreeSet<Digest>, Error> {
+/// Returns every object that a row refers to.
+pub async fn referenced_content(control: &Control) -> Result<BTreeSet<Digest>, Error> {
     let references = control.read(store::references).await?;
     Ok(references.iter().map(|r| r.digest).collect())
 }
 
-/// Follows the setting of where content is: if that is elsewhere than before, or does not last, everything that is wanted must
-/// be there, and then the place is noted.
+/// Settles where content is. If that is elsewhere than before, or does not last, all content that rows need must
+/// be there; then the place is noted.
 ///
 /// # Errors
 /// Content that is missing, as a text for the operator.
-pub async fn follow_content(
+pub async fn settle_content_location(
     control: &Control,
     content: &Content,
     place: &ContentLocation,
@@ -119,7 +154,7 @@ pub async fn follow_content(
     if place == before && place.is_durable() {
         return Ok(());
     }
-    let mut missing = contents(control).await?;
+    let mut missing = referenced_content(control).await?;
     let all = missing.len();
     for there in content.list().await?.0 {
         missing.remove(&there);
@@ -138,20 +173,20 @@ pub async fn follow_content(
     Ok(place.record()?)
 }
 
-/// Every deployment that there is, whatever its state.
+/// Returns the ids of all deployments, whatever their state.
 pub async fn ids(control: &Control) -> Result<HashSet<DeploymentId>, Error> {
-    control.read(store::ids).await
+    control.read(deployments::store::ids).await
 }
 
 /// Removes every one-time share, in a copy that has not got their pages; returns how many.
-pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize, Error> {
+pub async fn remove_one_time_shares(control: &Control, now: Timestamp) -> Result<usize, Error> {
     control
         .write(move |tx| {
             let ids = deployments::store::one_time_ids(tx)?;
             for id in &ids {
                 deployments::store::remove(tx, id, now)?;
             }
-            kept_answers::delete_absent(tx, DEPLOY, &store::ids(tx)?)?;
+            kept_answers::delete_absent(tx, DEPLOY_ROUTE, &deployments::store::ids(tx)?)?;
             events::delete_all(tx)?;
             Ok(ids.len())
         })
@@ -212,7 +247,7 @@ async fn check_rows(control: &Control, found: &mut Findings) -> anyhow::Result<V
                 broken,
                 store::contradictions(&tx)?,
                 store::references(&tx)?,
-                store::count(&tx)?,
+                store::count_deployments(&tx)?,
             ))
         })
         .await?;

@@ -1,16 +1,15 @@
 //! Queries of `svc check` to the control database.
 
-use std::collections::HashSet;
-
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::StoredPage;
 use crate::content::Digest;
-use crate::deployments::store::content_type;
+use crate::control::{Error, Tx};
+use crate::deployments::store::parse_content_type;
 use svc_base::clock::Timestamp;
-use svc_base::ids::DeploymentId;
+use svc_base::ids::{DeploymentId, ProjectId};
 
-/// Something that refers to stored content, for `svc check`.
+/// Reference to stored content, for `svc check`.
 #[derive(Debug)]
 pub(super) struct Reference {
     /// Row that refers to the object, for people.
@@ -21,9 +20,8 @@ pub(super) struct Reference {
     pub(super) is_page: bool,
 }
 
-/// Every reference to stored content.
+/// Lists every reference to stored content.
 pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<Reference>> {
-    // Of each home by itself.
     let by = [
         "SELECT slug AS referrer, source_digest AS digest, 0 AS is_page FROM deployments WHERE source_digest IS NOT NULL
          UNION ALL SELECT slug, artifact_digest, 1 FROM deployments WHERE artifact_digest IS NOT NULL
@@ -50,7 +48,7 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<Reference>> {
 }
 
 /// Pages that answer at a moment.
-const ANSWERS: &str = "FROM deployments d JOIN projects p ON p.id = d.project_id
+const ANSWERING_PAGES: &str = "FROM deployments d JOIN projects p ON p.id = d.project_id
     WHERE d.state = 'active' AND p.state = 'active' AND (d.expires_at IS NULL OR d.expires_at > ?1)";
 
 /// Pages that answer, in the order of their ids.
@@ -63,13 +61,13 @@ pub(super) fn pages(
     let after = after.map_or_else(String::new, |id| id.to_string());
     c.prepare_cached(&format!(
         "SELECT d.id, d.slug, d.content_type, d.title, d.source_digest, p.host_label IS NOT NULL AS is_frontend,
-            d.password_hash IS NOT NULL AS is_protected {ANSWERS} AND d.id > ?2 ORDER BY d.id LIMIT ?3"
+            d.password_hash IS NOT NULL AS is_protected {ANSWERING_PAGES} AND d.id > ?2 ORDER BY d.id LIMIT ?3"
     ))?
     .query_map(params![now, after, most], |row| {
         Ok(StoredPage {
             id: row.get("id")?,
             slug: row.get("slug")?,
-            content_type: content_type(&row.get::<_, String>("content_type")?)?,
+            content_type: parse_content_type(&row.get::<_, String>("content_type")?)?,
             title: row.get("title")?,
             source: row.get("source_digest")?,
             is_frontend: row.get("is_frontend")?,
@@ -79,15 +77,17 @@ pub(super) fn pages(
     .collect()
 }
 
-/// How many these are.
+/// Counts the pages that answer.
 pub(super) fn count_pages(c: &Connection, now: Timestamp) -> rusqlite::Result<u64> {
-    c.query_row(&format!("SELECT count(*) {ANSWERS}"), [now], |row| {
-        row.get::<_, i64>(0).map(i64::unsigned_abs)
-    })
+    c.query_row(
+        &format!("SELECT count(*) {ANSWERING_PAGES}"),
+        [now],
+        |row| row.get::<_, i64>(0).map(i64::unsigned_abs),
+    )
 }
 
-/// How many deployments there are.
-pub(super) fn count(c: &Connection) -> rusqlite::Result<u64> {
+/// Counts all deployments, whatever their state.
+pub(super) fn count_deployments(c: &Connection) -> rusqlite::Result<u64> {
     c.query_row("SELECT count(*) FROM deployments", [], |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)
     })
@@ -104,13 +104,13 @@ pub(super) fn contradictions(c: &Connection) -> rusqlite::Result<Vec<String>> {
         )?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    found.extend(unlike_revisions(c)?);
-    found.extend(histories_of_nobody(c)?);
+    found.extend(mismatched_frontends(c)?);
+    found.extend(orphaned_histories(c)?);
     Ok(found)
 }
 
 /// Frontends that are not what their active revision is.
-fn unlike_revisions(c: &Connection) -> rusqlite::Result<Vec<String>> {
+fn mismatched_frontends(c: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = Vec::new();
     let mut active =
         c.prepare("SELECT state, source_digest, title FROM revisions WHERE id = ?1")?;
@@ -141,7 +141,7 @@ fn unlike_revisions(c: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 /// Revisions and releases of deployments that are gone.
-fn histories_of_nobody(c: &Connection) -> rusqlite::Result<Vec<String>> {
+fn orphaned_histories(c: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut there = c.prepare("SELECT EXISTS (SELECT 1 FROM deployments WHERE id = ?1)")?;
     let mut found = Vec::new();
     let mut histories =
@@ -156,9 +156,17 @@ fn histories_of_nobody(c: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Every deployment that there is.
-pub(super) fn ids(c: &Connection) -> rusqlite::Result<HashSet<DeploymentId>> {
-    c.prepare("SELECT id FROM deployments")?
-        .query_map([], |row| row.get(0))?
-        .collect()
+/// Sets or lifts an operator's ban; returns whether there is such a slug.
+pub(super) fn set_disabled(
+    tx: &Tx<'_>,
+    slug: &str,
+    since: Option<Timestamp>,
+) -> Result<Option<(DeploymentId, Option<ProjectId>)>, Error> {
+    let changed = tx
+        .prepare_cached(
+            "UPDATE deployments SET disabled_at = ?2 WHERE slug = ?1 RETURNING id, project_id",
+        )?
+        .query_row(params![slug, since], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(changed)
 }

@@ -1,15 +1,21 @@
 //! Reports of abuse: anybody may complain, operators read.
 
+mod forms;
+mod problems;
 pub mod routes;
+mod store;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::views::Reported;
-use super::{Deployments, store};
+use crate::config::Config;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{Control, Error};
+use crate::deployments::store as rows;
+use crate::infra::Infra;
 use svc_base::clock::Timestamp;
 use svc_base::ids::ReportId;
 use svc_base::random::NoRandomness;
@@ -90,21 +96,46 @@ pub enum ReportError {
     Random(#[from] NoRandomness),
 }
 
-impl Deployments {
+/// The receipt of a complaint.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Reported {
+    /// The report's id.
+    #[schema(value_type = String, format = "uuid")]
+    pub id: ReportId,
+}
+
+/// Reports of abuse.
+#[derive(Debug)]
+pub struct Reports {
+    infra: Infra,
+}
+
+impl Reports {
+    /// Makes the service of a server.
+    pub fn new(infra: Infra) -> Self {
+        Self { infra }
+    }
+
+    /// Returns the settings.
+    fn config(&self) -> &Arc<Config> {
+        &self.infra.config
+    }
+
     /// Takes a report. Durable when it returns.
     ///
     /// # Errors
     /// [`ReportError`].
-    pub async fn report(
+    pub async fn insert(
         &self,
         report: NewReport,
         keep: AnswerKeeper<Reported>,
     ) -> Result<Reported, ReportError> {
-        let id = ReportId::new(&self.clock, &self.random)?;
-        let now = self.clock.now();
-        self.control
+        let id = ReportId::new(&self.infra.clock, &self.infra.random)?;
+        let now = self.infra.clock.now();
+        self.infra
+            .control
             .write(move |tx| {
-                let there = store::by_slug(tx, &report.slug).map_err(Error::from)?;
+                let there = rows::by_slug(tx, &report.slug).map_err(Error::from)?;
                 if !there.is_some_and(|deployment| deployment.is_live(now)) {
                     return Err(ReportError::NotFound);
                 }
@@ -117,7 +148,7 @@ impl Deployments {
     }
 }
 
-/// Reports, newest first: those that are open, or all.
+/// Lists reports, newest first: those that are open, or all.
 pub async fn list(control: &Control, all: bool) -> Result<Vec<Report>, Error> {
     control.read(move |c| store::reports(c, all)).await
 }

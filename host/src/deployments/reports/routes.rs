@@ -9,22 +9,20 @@ use serde::Deserialize;
 use svc_base::names::is_slug;
 use utoipa::ToSchema;
 
-use super::{NewReport, Reason};
+use super::{NewReport, Reason, Reported, Reports, forms};
 use crate::access::MaybeCaller;
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::config::Config;
-use crate::deployments::answer::platform_page;
-use crate::deployments::views::Reported;
-use crate::deployments::{Deployments, forms};
+use crate::deployments::serving::answer::platform_page;
 use crate::http::context::Context;
 use crate::http::extract::{ReadBody, UnreadBody, check_characters};
 use crate::http::origin::check_origin;
 use crate::http::problem::{Code, Problem};
 
 /// The longest details of a report, in characters.
-const DETAILS: usize = 4_000;
+const MAX_DETAILS_CHARACTERS: usize = 4_000;
 /// The longest contact of a report, in characters.
-const CONTACT: usize = 320;
+const MAX_CONTACT_CHARACTERS: usize = 320;
 
 /// A complaint about a page.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -54,7 +52,7 @@ pub struct ReportRequest {
     security((), ("bearer" = []))
 )]
 pub async fn report(
-    State(deployments): State<Arc<Deployments>>,
+    State(reports): State<Arc<Reports>>,
     context: Context,
     headers: HeaderMap,
     request: IdempotentRequest,
@@ -63,18 +61,18 @@ pub async fn report(
 ) -> Result<Response, Problem> {
     let body = body.form_or_json::<ReportRequest>().await?;
     if !body.form {
-        return take_report(deployments, request, caller, body).await;
+        return take_report(reports, request, caller, body).await;
     }
-    let config = Arc::clone(&deployments.config);
+    let config = Arc::clone(reports.config());
     check_origin(&config, &context, &headers)?;
     let slug = body.value.slug.clone();
-    let reported = take_report(deployments, request, caller, body).await;
+    let reported = take_report(reports, request, caller, body).await;
     after_report(&config, &slug, reported)
 }
 
 /// Takes a report, once for each idempotency key.
 async fn take_report(
-    deployments: Arc<Deployments>,
+    reports: Arc<Reports>,
     request: IdempotentRequest,
     MaybeCaller(caller): MaybeCaller,
     body: ReadBody<ReportRequest>,
@@ -86,8 +84,8 @@ async fn take_report(
     };
     let wanted = body.value;
     let work = |keep| async move {
-        check_characters("details", wanted.details.as_deref(), DETAILS)?;
-        check_characters("contact", wanted.contact.as_deref(), CONTACT)?;
+        check_characters("details", wanted.details.as_deref(), MAX_DETAILS_CHARACTERS)?;
+        check_characters("contact", wanted.contact.as_deref(), MAX_CONTACT_CHARACTERS)?;
         check_slug(&wanted.slug)?;
         let report = NewReport {
             slug: wanted.slug,
@@ -95,7 +93,7 @@ async fn take_report(
             details: given(wanted.details),
             contact: given(wanted.contact),
         };
-        Ok::<_, Problem>(deployments.report(report, keep).await?)
+        Ok::<_, Problem>(reports.insert(report, keep).await?)
     };
     let by = caller.as_ref();
     request
@@ -119,7 +117,7 @@ pub async fn report_form(
     if !is_slug(&slug) {
         return Err(Problem::not_found());
     }
-    let page = forms::report(&slug, None, &config);
+    let page = forms::report_form(&slug, None, &config);
     Ok(platform_page(StatusCode::OK, &page))
 }
 
@@ -129,7 +127,7 @@ pub async fn report_form(
     responses((status = 200, description = "The form.", content_type = "text/html", body = String))
 )]
 pub async fn report_form_of_any(State(config): State<Arc<Config>>) -> Response {
-    platform_page(StatusCode::OK, &forms::report("", None, &config))
+    platform_page(StatusCode::OK, &forms::report_form("", None, &config))
 }
 
 /// The answer to the form that reports a page: thanks, or the form once more with what is wrong with it.
@@ -139,12 +137,12 @@ fn after_report(
     reported: Result<Response, Problem>,
 ) -> Result<Response, Problem> {
     let (status, page) = match reported {
-        Ok(_) => (StatusCode::ACCEPTED, forms::reported(config)),
+        Ok(_) => (StatusCode::ACCEPTED, forms::report_received(config)),
         Err(problem) if problem.code == Code::NotFound => {
             let wrong = "There is no such page. It may have expired, or been deleted.";
             (
                 StatusCode::NOT_FOUND,
-                forms::report(slug, Some(wrong), config),
+                forms::report_form(slug, Some(wrong), config),
             )
         }
         Err(problem) => return Err(problem),

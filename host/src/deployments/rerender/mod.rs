@@ -12,24 +12,26 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use store::Candidate;
 
-use super::publication::{Stored, announce};
-use super::publish::{PageSource, Placement, PublishError, RenderedBy, RenderedPage};
-use super::runtime;
+use super::address::announce_change;
+use super::publication::{
+    Capacity, PageSource, Pipeline, Placement, PublishError, RenderedBy, RenderedPage,
+    StoredPublication, runtime,
+};
 use crate::control::{self, Control};
-use crate::deployments::Deployments;
+use crate::infra::Infra;
 use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 use svc_base::ids::DeploymentId;
-use svc_sandbox::GuestDigest;
+use svc_sandbox::{GuestDigest, Sandbox};
 
 /// How long nothing is done after a page, in times of what it took: a fifth of one thread is used at most.
-const RESTS: u32 = 4;
+const REST_FACTOR: u32 = 4;
 const SHORTEST_REST: Duration = Duration::from_millis(5);
 /// How long nothing is done where the server has no thread or no room for it.
-const BUSY: Duration = Duration::from_secs(2);
+const BUSY_REST: Duration = Duration::from_secs(2);
 
-/// How far a rerender is.
+/// Progress of a rerender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// When it was asked for.
@@ -54,7 +56,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    fn begun(requested_at: Timestamp) -> Self {
+    fn new(requested_at: Timestamp) -> Self {
         Self {
             requested_at,
             total: 0,
@@ -68,19 +70,19 @@ impl Progress {
         }
     }
 
-    /// Whether nothing is left of it.
+    /// Whether all pages are done.
     pub fn is_finished(&self) -> bool {
         self.finished_at.is_some()
     }
 
-    /// Whether its pages are made by a guest.
-    fn is_by(&self, guest: GuestDigest) -> bool {
+    /// Whether a guest renders its pages.
+    fn is_made_by(&self, guest: GuestDigest) -> bool {
         let by = self.made_by.as_deref().unwrap_or_default();
         by.starts_with(RenderedBy::new(guest, None).as_str())
     }
 
-    /// How many pages were looked at.
-    pub fn done(&self) -> u64 {
+    /// Returns the number of pages that are done.
+    pub fn pages_done(&self) -> u64 {
         self.changed + self.unchanged + self.failed + self.skipped
     }
 }
@@ -96,14 +98,14 @@ enum Outcome {
 
 /// Asks for a rerender. One that is under way begins anew: pages that it has done are not done again.
 pub async fn request(control: &Control, clock: &Clock) -> Result<Progress, control::Error> {
-    let progress = Progress::begun(clock.now());
+    let progress = Progress::new(clock.now());
     let kept = progress.clone();
-    control.write(move |tx| store::keep(tx, &kept)).await?;
+    control.write(move |tx| store::insert(tx, &kept)).await?;
     Ok(progress)
 }
 
 /// Asks again for the latest rerender if a guest that fell has made pages in it, finished or not: by the guest that serves now.
-pub async fn request_without(
+pub async fn request_again_without(
     control: &Control,
     clock: &Clock,
     fallen: GuestDigest,
@@ -111,28 +113,52 @@ pub async fn request_without(
     let now = clock.now();
     control
         .write(move |tx| {
-            let latest = store::progress(tx)?.filter(|latest| latest.is_by(fallen));
+            let latest = store::progress(tx)?.filter(|latest| latest.is_made_by(fallen));
             let Some(latest) = latest else { return Ok(()) };
             tracing::warn!(guest = %fallen, "pages are rendered again: the guest that made them was rolled back");
             // A rerender that is still under way must not take this for its own.
             let requested_at = now.max(Timestamp(latest.requested_at.0 + 1));
-            store::keep(tx, &Progress::begun(requested_at))
+            store::insert(tx, &Progress::new(requested_at))
         })
         .await
 }
 
-/// How far the latest rerender is, if there was one.
+/// Returns the progress of the latest rerender, if there was one.
 pub async fn progress(control: &Control) -> Result<Option<Progress>, control::Error> {
     control.read(store::progress).await
 }
 
-impl Deployments {
-    /// Makes the next page again, if that was asked for; returns how long to rest before another. `None` where nothing is left to do.
+/// Renders pages again that another guest has rendered.
+#[derive(Debug)]
+pub struct Rerenderer {
+    infra: Infra,
+    sandbox: Sandbox,
+    pipeline: Arc<Pipeline>,
+    capacity: Capacity,
+}
+
+impl Rerenderer {
+    /// Makes the service of a server.
+    pub fn new(
+        infra: Infra,
+        sandbox: Sandbox,
+        pipeline: Arc<Pipeline>,
+        capacity: Capacity,
+    ) -> Self {
+        Self {
+            infra,
+            sandbox,
+            pipeline,
+            capacity,
+        }
+    }
+
+    /// Renders the next page again, if a rerender is under way; returns how long to rest before another. `None` if nothing is left to do.
     ///
     /// # Errors
     /// Ours; the page comes again.
-    pub async fn rerender_next(&self) -> anyhow::Result<Option<Duration>> {
-        let Some(mut progress) = progress(&self.control).await? else {
+    pub async fn render_next(&self) -> anyhow::Result<Option<Duration>> {
+        let Some(mut progress) = progress(&self.infra.control).await? else {
             return Ok(None);
         };
         let Some(guest) = self
@@ -142,27 +168,28 @@ impl Deployments {
         else {
             return Ok(None);
         };
-        if self.check_disk().is_err() {
-            return Ok(Some(BUSY));
+        if self.capacity.check_disk().is_err() {
+            return Ok(Some(BUSY_REST));
         }
         let (share, live) = (
             RenderedBy::new(guest, None),
-            RenderedBy::new(guest, Some(&runtime::newest())),
+            RenderedBy::new(guest, Some(&runtime::newest_name())),
         );
         if progress.made_by.as_deref() != Some(live.as_str()) {
             // Another guest serves than the one that this began with: what that one made is made again, too.
             self.begin_rerender(&mut progress, &share, &live).await?;
         }
-        let (now, last) = (self.clock.now(), progress.last);
+        let (now, last) = (self.infra.clock.now(), progress.last);
         let next = self
+            .infra
             .control
-            .read(move |c| store::next(c, now, last, &share, &live))
+            .read(move |c| store::next_candidate(c, now, last, &share, &live))
             .await?;
         let stopwatch = Stopwatch::start();
         match next {
             Some(page) => {
                 if !self.rerender(progress, page).await? {
-                    return Ok(Some(BUSY));
+                    return Ok(Some(BUSY_REST));
                 }
             }
             None => {
@@ -173,12 +200,13 @@ impl Deployments {
                     failed = progress.failed,
                     "pages were rendered again"
                 );
-                self.control
-                    .write(move |tx| store::note(tx, &progress))
+                self.infra
+                    .control
+                    .write(move |tx| store::save_progress(tx, &progress))
                     .await?;
             }
         }
-        Ok(Some(SHORTEST_REST.max(stopwatch.elapsed() * RESTS)))
+        Ok(Some(SHORTEST_REST.max(stopwatch.elapsed() * REST_FACTOR)))
     }
 
     async fn begin_rerender(
@@ -187,21 +215,25 @@ impl Deployments {
         share: &RenderedBy,
         live: &RenderedBy,
     ) -> Result<(), control::Error> {
-        let (now, share, live) = (self.clock.now(), share.clone(), live.clone());
+        let (now, share, live) = (self.infra.clock.now(), share.clone(), live.clone());
         progress.made_by = Some(live.as_str().to_owned());
         progress.last = None;
         let left = self
+            .infra
             .control
-            .read(move |c| store::count(c, now, &share, &live))
+            .read(move |c| store::count_candidates(c, now, &share, &live))
             .await?;
-        progress.total = progress.done() + left;
+        progress.total = progress.pages_done() + left;
         let kept = progress.clone();
-        self.control.write(move |tx| store::note(tx, &kept)).await
+        self.infra
+            .control
+            .write(move |tx| store::save_progress(tx, &kept))
+            .await
     }
 
-    /// Makes one page again; returns whether that is settled, one way or the other.
+    /// Renders one page again; returns whether its outcome is recorded.
     async fn rerender(&self, progress: Progress, page: Candidate) -> anyhow::Result<bool> {
-        let made = match self.made_again(&page).await {
+        let made = match self.render_candidate(&page).await {
             Ok(made) => made,
             Err(PublishError::Capacity(_)) => return Ok(false),
             Err(error) => {
@@ -216,57 +248,61 @@ impl Deployments {
                     why,
                     "a page cannot be rendered again and stays as it is"
                 );
-                self.settle(progress, page, Outcome::Failed).await?;
+                self.record_outcome(progress, page, Outcome::Failed).await?;
                 return Ok(true);
             }
         };
         let (text, made) = made;
-        let stored = match self.store_made(text, &made).await {
+        let stored = match self.pipeline.store_rendered(text, &made).await {
             Err(PublishError::Capacity(_)) => return Ok(false),
             stored => stored.map_err(anyhow::Error::from)?,
         };
         fault::point("rerender.stored");
-        self.switch(progress, page, stored).await?;
+        self.replace_page(progress, page, stored).await?;
         fault::point("rerender.committed");
         Ok(true)
     }
 
-    async fn made_again(&self, page: &Candidate) -> Result<(String, RenderedPage), PublishError> {
-        let text = self.text_of(page.source).await?;
+    async fn render_candidate(
+        &self,
+        page: &Candidate,
+    ) -> Result<(String, RenderedPage), PublishError> {
+        let text = self.pipeline.source_text(page.source).await?;
         let draft = PageSource::titled(page.content_type, &page.title, &text);
         let placement = Placement {
             is_private: page.is_protected,
-            ..Placement::open(&page.slug, page.expires_at)
+            ..Placement::public(&page.slug, page.expires_at)
         };
         let made = match page.host_label {
-            Some(_) => self.render_live(draft, placement).await?,
-            None => self.render_share(draft, placement).await?,
+            Some(_) => self.pipeline.render_live(draft, placement).await?,
+            None => self.pipeline.render_share(draft, placement).await?,
         };
         Ok((text, made))
     }
 
-    /// Puts a page in the place of the one that was made before, if that is still there; what the edge holds of it is purged.
-    async fn switch(
+    /// Replaces a page by the one that was rendered again, if it is still there; the edge is purged of it.
+    async fn replace_page(
         &self,
         mut progress: Progress,
         page: Candidate,
-        stored: Stored,
+        stored: StoredPublication,
     ) -> Result<(), control::Error> {
-        let (config, now) = (Arc::clone(&self.config), self.clock.now());
+        let (config, now) = (Arc::clone(&self.infra.config), self.infra.clock.now());
         let published = stored.published();
         let switched = self
+            .infra
             .control
             .write(move |tx| {
-                let outcome = if !store::switch(tx, &page, &published, now)? {
+                let outcome = if !store::replace_page(tx, &page, &published, now)? {
                     Outcome::Skipped
                 } else if published.artifact == page.artifact {
                     Outcome::Unchanged
                 } else {
-                    announce(tx, &config, &page.address(), now)?;
+                    announce_change(tx, &config, &page.address(), now)?;
                     Outcome::Changed
                 };
-                progress.count(page.id, outcome);
-                store::note(tx, &progress)
+                progress.count_outcome(page.id, outcome);
+                store::save_progress(tx, &progress)
             })
             .await;
         // The rows hold the content from here on.
@@ -274,21 +310,22 @@ impl Deployments {
         switched
     }
 
-    async fn settle(
+    async fn record_outcome(
         &self,
         mut progress: Progress,
         page: Candidate,
         outcome: Outcome,
     ) -> Result<(), control::Error> {
-        progress.count(page.id, outcome);
-        self.control
-            .write(move |tx| store::note(tx, &progress))
+        progress.count_outcome(page.id, outcome);
+        self.infra
+            .control
+            .write(move |tx| store::save_progress(tx, &progress))
             .await
     }
 }
 
 impl Progress {
-    fn count(&mut self, page: DeploymentId, outcome: Outcome) {
+    fn count_outcome(&mut self, page: DeploymentId, outcome: Outcome) {
         self.last = Some(page);
         *match outcome {
             Outcome::Changed => &mut self.changed,

@@ -5,9 +5,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::Progress;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
-use crate::deployments::publication::{Address, Published};
-use crate::deployments::publish::RenderedBy;
-use crate::deployments::store::{add_garbage, content_type};
+use crate::deployments::address::PageAddress;
+use crate::deployments::publication::{PublishedContent, RenderedBy};
+use crate::deployments::store::{mark_garbage, parse_content_type};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_sandbox::ContentType;
@@ -21,7 +21,7 @@ pub(super) struct Candidate {
     pub(super) title: String,
     pub(super) source: Digest,
     pub(super) artifact: Digest,
-    /// A frontend's.
+    /// Label of the project's origin; a quick share has none.
     pub(super) host_label: Option<String>,
     pub(super) expires_at: Option<Timestamp>,
     /// Whether readers need a password.
@@ -29,9 +29,9 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Where it answers.
-    pub(super) fn address(&self) -> Address {
-        Address {
+    /// Returns the address of the page.
+    pub(super) fn address(&self) -> PageAddress {
+        PageAddress {
             slug: self.slug.clone(),
             host_label: self.host_label.clone(),
         }
@@ -39,14 +39,14 @@ impl Candidate {
 }
 
 /// Pages with a source that answer and that another guest, or another runtime, has made.
-const LEFT: &str = "FROM deployments d JOIN projects p ON p.id = d.project_id
+const OUTDATED_PAGES: &str = "FROM deployments d JOIN projects p ON p.id = d.project_id
     WHERE d.state = 'active' AND p.state = 'active' AND d.one_time = 0
         AND d.source_digest IS NOT NULL AND d.artifact_digest IS NOT NULL
         AND (d.expires_at IS NULL OR d.expires_at > ?1)
         AND d.made_by IS NOT CASE WHEN p.host_label IS NULL THEN ?2 ELSE ?3 END";
 
-/// The next of them, in the order of their ids.
-pub(super) fn next(
+/// Returns the next outdated page, in the order of ids.
+pub(super) fn next_candidate(
     c: &Connection,
     now: Timestamp,
     last: Option<DeploymentId>,
@@ -56,13 +56,13 @@ pub(super) fn next(
     let last = last.map_or_else(String::new, |id| id.to_string());
     c.prepare_cached(&format!(
         "SELECT d.id, d.slug, d.content_type, d.title, d.source_digest, d.artifact_digest,
-            p.host_label, d.expires_at, d.password_hash IS NOT NULL AS is_protected {LEFT} AND d.id > ?4 ORDER BY d.id LIMIT 1"
+            p.host_label, d.expires_at, d.password_hash IS NOT NULL AS is_protected {OUTDATED_PAGES} AND d.id > ?4 ORDER BY d.id LIMIT 1"
     ))?
     .query_row(params![now, share.as_str(), live.as_str(), last], |row| {
         Ok(Candidate {
             id: row.get("id")?,
             slug: row.get("slug")?,
-            content_type: content_type(&row.get::<_, String>("content_type")?)?,
+            content_type: parse_content_type(&row.get::<_, String>("content_type")?)?,
             title: row.get("title")?,
             source: row.get("source_digest")?,
             artifact: row.get("artifact_digest")?,
@@ -74,25 +74,25 @@ pub(super) fn next(
     .optional()
 }
 
-/// How many there are.
-pub(super) fn count(
+/// Counts the outdated pages.
+pub(super) fn count_candidates(
     c: &Connection,
     now: Timestamp,
     share: &RenderedBy,
     live: &RenderedBy,
 ) -> rusqlite::Result<u64> {
     c.query_row(
-        &format!("SELECT count(*) {LEFT}"),
+        &format!("SELECT count(*) {OUTDATED_PAGES}"),
         params![now, share.as_str(), live.as_str()],
         |row| row.get::<_, i64>(0).map(i64::unsigned_abs),
     )
 }
 
-/// Puts a page in the place of the one that was made before; returns whether that was still there.
-pub(super) fn switch(
+/// Replaces a page by the one that was rendered again; returns whether it was still there.
+pub(super) fn replace_page(
     tx: &Tx<'_>,
     page: &Candidate,
-    published: &Published,
+    published: &PublishedContent,
     now: Timestamp,
 ) -> Result<bool, Error> {
     let switched = tx
@@ -111,12 +111,12 @@ pub(super) fn switch(
             published.bytes_stored(),
         ])?;
     if switched > 0 && page.artifact != published.artifact {
-        add_garbage(tx, &page.artifact, now)?;
+        mark_garbage(tx, &page.artifact, now)?;
     }
     Ok(switched > 0)
 }
 
-/// The latest rerender.
+/// Returns the progress of the latest rerender.
 pub(super) fn progress(c: &Connection) -> rusqlite::Result<Option<Progress>> {
     c.prepare_cached(
         "SELECT requested_at, total, changed, unchanged, failed, skipped, finished_at, made_by, last
@@ -140,8 +140,8 @@ pub(super) fn progress(c: &Connection) -> rusqlite::Result<Option<Progress>> {
     .optional()
 }
 
-/// Keeps a rerender that was just asked for, in the place of an earlier one.
-pub(super) fn keep(tx: &Tx<'_>, new: &Progress) -> Result<(), Error> {
+/// Inserts a rerender, in the place of an earlier one.
+pub(super) fn insert(tx: &Tx<'_>, new: &Progress) -> Result<(), Error> {
     tx.execute(
         "INSERT OR REPLACE INTO rerender (id, requested_at) VALUES (1, ?1)",
         [new.requested_at],
@@ -149,8 +149,8 @@ pub(super) fn keep(tx: &Tx<'_>, new: &Progress) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes how far a rerender is, unless another was asked for meanwhile.
-pub(super) fn note(tx: &Tx<'_>, done: &Progress) -> Result<(), Error> {
+/// Stores the progress of a rerender, unless another was asked for meanwhile.
+pub(super) fn save_progress(tx: &Tx<'_>, done: &Progress) -> Result<(), Error> {
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let last = done.last.map_or_else(String::new, |id| id.to_string());
     tx.prepare_cached(

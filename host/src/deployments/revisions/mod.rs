@@ -3,6 +3,7 @@
 mod model;
 pub mod operations;
 mod preview;
+mod problems;
 mod releases;
 pub mod requests;
 pub mod routes;
@@ -10,7 +11,6 @@ mod service;
 mod store;
 pub mod views;
 
-pub use model::{FoundSource, HistoryPage, NewRevision, RevisionKind, SourceQuery};
-
-pub(super) use releases::{Released, release};
-pub(super) use store::insert;
+pub use model::{HistoryQuery, RevisionError};
+pub use preview::PreviewError;
+pub use service::Revisions;

@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::content::Digest;
-use crate::deployments::frontends::Frontend;
+use crate::control;
+use crate::deployments::frontends::{Frontend, FrontendError};
+use crate::deployments::publication::PublishError;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
 use svc_base::numbers::optional_whole_number;
+use svc_sandbox::ContentType;
 
 /// How a revision last became what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -73,7 +76,7 @@ pub struct Revision {
     pub id: RevisionId,
     /// Digest of the source.
     pub source: Digest,
-    /// The page without its runtime, once somebody has looked.
+    /// The page without its runtime, once it was rendered for a preview.
     pub preview: Option<Digest>,
     /// The page's title.
     pub title: String,
@@ -129,7 +132,7 @@ pub struct NewDraft {
 /// A draft, and whether an older revision has the same content and title and was taken instead.
 #[derive(Clone, Debug)]
 pub struct CreatedDraft {
-    /// Of which frontend.
+    /// Identifier of the frontend.
     pub deployment: DeploymentId,
     /// The revision.
     pub revision: Revision,
@@ -168,10 +171,10 @@ pub struct SourceQuery {
     pub known: Option<Digest>,
 }
 
-/// A source; no text for who holds it already.
+/// A source, without its text if the caller has it already.
 #[derive(Debug)]
-pub struct FoundSource {
-    /// Which it is.
+pub struct FetchedSource {
+    /// Frontend, revision and digest of the source.
     pub stored: StoredSource,
     /// Exactly as it was published.
     pub text: Option<String>,
@@ -179,7 +182,7 @@ pub struct FoundSource {
 
 /// Query for a part of a history.
 #[derive(Clone, Copy, Debug)]
-pub struct HistoryPage {
+pub struct HistoryQuery {
     /// How many revisions.
     pub limit: u32,
     /// Only those older than this number.
@@ -188,19 +191,68 @@ pub struct HistoryPage {
 
 /// A revision to add, which is a draft until it is released.
 #[derive(Debug)]
-pub struct NewRevision<'a> {
+pub(super) struct NewRevision<'a> {
     /// Identifier of the revision.
-    pub id: RevisionId,
+    pub(super) id: RevisionId,
     /// The page's title.
-    pub title: &'a str,
+    pub(super) title: &'a str,
     /// Digest of the source.
-    pub source: Digest,
+    pub(super) source: Digest,
     /// The page without its runtime, if it was rendered.
-    pub preview: Option<Digest>,
+    pub(super) preview: Option<Digest>,
     /// Bytes of both.
-    pub bytes: u64,
+    pub(super) bytes: u64,
     /// Why it is made.
-    pub message: Option<&'a str>,
+    pub(super) message: Option<&'a str>,
     /// How it becomes what it is.
-    pub kind: RevisionKind,
+    pub(super) kind: RevisionKind,
+}
+
+/// New content of a frontend; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewContent {
+    /// Type of the source, if the request names it: another type than the frontend's is refused.
+    pub content_type: Option<ContentType>,
+    /// The source.
+    pub content: String,
+    /// The page's title; as it was, if there is none.
+    pub title: Option<String>,
+}
+
+/// Why nothing was done to a frontend's revisions.
+#[derive(Debug, thiserror::Error)]
+pub enum RevisionError {
+    /// The frontend has no such revision.
+    #[error("the frontend has no such revision")]
+    NoRevision,
+    /// Another revision was released meanwhile.
+    #[error("the active revision is {0}")]
+    Conflict(RevisionId),
+    /// A rollback to what never was live.
+    #[error("the revision was never live, so there is nothing to roll back to: promote it instead")]
+    NeverReleased,
+    /// A republish that names another type.
+    #[error("the frontend is of type {}", .0.as_str())]
+    TypeMismatch(ContentType),
+    /// An edit that does not fit the source.
+    #[error("{0}")]
+    Edit(String),
+    /// The edited source is larger than a request may be.
+    #[error("the edited source has {0} bytes")]
+    TooLarge(usize),
+    /// The frontend's.
+    #[error(transparent)]
+    Frontend(#[from] FrontendError),
+}
+
+impl From<PublishError> for RevisionError {
+    fn from(error: PublishError) -> Self {
+        Self::Frontend(error.into())
+    }
+}
+
+impl From<control::Error> for RevisionError {
+    fn from(error: control::Error) -> Self {
+        Self::Frontend(error.into())
+    }
 }

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use super::model::{HistoryPage, RevisionKind};
-use super::requests::{CreateRevision, ReleaseRequest};
-use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView};
+use super::Revisions;
+use super::model::{HistoryQuery, RevisionKind};
+use super::requests::{ContentQuery, CreateRevision, ReleaseRequest, Republish};
+use super::views::{
+    ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
+};
 use crate::access::{Editor, Viewer};
 use crate::control::kept_answers::AnswerKeeper;
-use crate::deployments::Deployments;
 use crate::deployments::frontends::scope::FrontendScope;
+use crate::deployments::frontends::views::FrontendView;
 use crate::http::problem::Problem;
 
 /// Lists a page of the history. The first look begins it: the baseline is what is live.
@@ -16,13 +19,11 @@ use crate::http::problem::Problem;
 /// # Errors
 /// `capacity_reached`.
 pub async fn list(
-    deployments: Arc<Deployments>,
+    revisions: Arc<Revisions>,
     at: FrontendScope<Viewer>,
-    page: HistoryPage,
+    page: HistoryQuery,
 ) -> Result<RevisionList, Problem> {
-    let history = deployments
-        .history(at.project(), &at.target(), page)
-        .await?;
+    let history = revisions.history(at.project(), &at.target(), page).await?;
     Ok(history.into())
 }
 
@@ -31,12 +32,12 @@ pub async fn list(
 /// # Errors
 /// `not_found`.
 pub async fn get(
-    deployments: Arc<Deployments>,
+    revisions: Arc<Revisions>,
     at: FrontendScope<Viewer>,
     id: String,
 ) -> Result<RevisionView, Problem> {
     let id = id.parse().map_err(|_| Problem::not_found())?;
-    let revision = deployments.revision(at.project(), &at.target(), id).await?;
+    let revision = revisions.revision(at.project(), &at.target(), id).await?;
     Ok(RevisionView::from(&revision))
 }
 
@@ -45,18 +46,18 @@ pub async fn get(
 /// # Errors
 /// `invalid_request`, `revision_conflict`, `render_failed`, `capacity_reached`.
 pub async fn create(
-    deployments: Arc<Deployments>,
+    revisions: Arc<Revisions>,
     at: FrontendScope<Editor>,
     input: CreateRevision,
     keep: AnswerKeeper<RevisionCreated>,
 ) -> Result<RevisionCreated, Problem> {
     let (new, target) = (input.checked()?, at.target());
-    let viewed = Arc::clone(&deployments);
-    let keep = keep.map_view(move |drafted| RevisionCreated::new(drafted, &viewed));
-    let drafted = deployments
+    let config = Arc::clone(revisions.config());
+    let keep = keep.map_view(move |drafted| RevisionCreated::new(drafted, &config));
+    let drafted = revisions
         .create_draft(at.at.project, target, new, keep)
         .await?;
-    Ok(RevisionCreated::new(&drafted, &deployments))
+    Ok(RevisionCreated::new(&drafted, revisions.config()))
 }
 
 /// Makes a revision live, if what the caller expects to be live is.
@@ -64,11 +65,11 @@ pub async fn create(
 /// # Errors
 /// `not_found`, `revision_conflict`, `render_failed`, `capacity_reached`.
 pub async fn promote(
-    deployments: Arc<Deployments>,
+    revisions: Arc<Revisions>,
     at: FrontendScope<Editor>,
     input: ReleaseRequest,
 ) -> Result<ReleaseView, Problem> {
-    release(deployments, at, input, RevisionKind::Promote).await
+    release(revisions, at, input, RevisionKind::Promote).await
 }
 
 /// Puts a revision back that was live before, if what the caller expects to be live is.
@@ -76,22 +77,22 @@ pub async fn promote(
 /// # Errors
 /// `invalid_request` for one that was never live; those of [`promote`].
 pub async fn rollback(
-    deployments: Arc<Deployments>,
+    revisions: Arc<Revisions>,
     at: FrontendScope<Editor>,
     input: ReleaseRequest,
 ) -> Result<ReleaseView, Problem> {
-    release(deployments, at, input, RevisionKind::Rollback).await
+    release(revisions, at, input, RevisionKind::Rollback).await
 }
 
 async fn release(
-    deployments: Arc<Deployments>,
+    revisions: Arc<Revisions>,
     at: FrontendScope<Editor>,
     input: ReleaseRequest,
     kind: RevisionKind,
 ) -> Result<ReleaseView, Problem> {
     let (new, target, project) = (input.checked(kind)?, at.target(), at.at.project);
-    let done = deployments.release(project.clone(), target, new).await?;
-    Ok(ReleaseView::new(&done, &project, &deployments.config))
+    let done = revisions.release(project.clone(), target, new).await?;
+    Ok(ReleaseView::new(&done, &project, revisions.config()))
 }
 
 /// Lists everything that ever was live, newest first.
@@ -99,9 +100,39 @@ async fn release(
 /// # Errors
 /// `capacity_reached`.
 pub async fn releases(
-    deployments: Arc<Deployments>,
+    revisions: Arc<Revisions>,
     at: FrontendScope<Viewer>,
 ) -> Result<ReleaseList, Problem> {
-    let releases = deployments.releases(at.project(), &at.target()).await?;
+    let releases = revisions.releases(at.project(), &at.target()).await?;
     Ok(releases.into())
+}
+
+/// Publishes new content at once, whatever is live.
+///
+/// # Errors
+/// `invalid_request`, `type_mismatch`, `render_failed`, `capacity_reached`.
+pub async fn republish(
+    revisions: Arc<Revisions>,
+    at: FrontendScope<Editor>,
+    input: Republish,
+) -> Result<FrontendView, Problem> {
+    let (new, target, project) = (input.checked()?, at.target(), at.at.project);
+    let frontend = revisions.republish(project.clone(), target, new).await?;
+    Ok(FrontendView::new(&frontend, &project, revisions.config()))
+}
+
+/// Returns the stored source of what is live, or of a revision.
+///
+/// # Errors
+/// `not_found` for the revision.
+pub async fn content(
+    revisions: Arc<Revisions>,
+    at: FrontendScope<Viewer>,
+    input: ContentQuery,
+) -> Result<ContentView, Problem> {
+    let wanted = input.checked()?;
+    let source = revisions
+        .fetch_source(at.project(), &at.target(), wanted)
+        .await?;
+    Ok(source.into())
 }

@@ -1,13 +1,12 @@
 //! Releases: what is live changes by one row, so that no visitor sees a mixture of two revisions.
 
-use super::model::{Revision, RevisionKind, RevisionState};
+use super::model::{Revision, RevisionError, RevisionKind, RevisionState};
+use super::service::{Revisions, revision_in};
 use super::store;
 use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
-use crate::deployments::Deployments;
-use crate::deployments::frontends::{Frontend, FrontendError, Target, address_of, set_live};
-use crate::deployments::publication::Published;
-use crate::deployments::publish::PageSource;
+use crate::deployments::frontends::{Frontend, FrontendError, Target, active_in, address_of};
+use crate::deployments::publication::{PageSource, PublishedContent};
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
@@ -47,23 +46,23 @@ pub struct ReleaseOutcome {
     /// Live revision.
     pub revision: Revision,
     /// Revisions that it leaves out, if it was made from something older.
-    pub dropped: Option<Dropped>,
+    pub omitted: Option<OmittedRevisions>,
 }
 
 impl ReleaseOutcome {
-    /// The outcome where the revision was live already.
+    /// Makes the outcome for a revision that is live already.
     fn unchanged(frontend: Frontend, revision: Revision) -> Self {
         Self {
             frontend,
             revision,
-            dropped: None,
+            omitted: None,
         }
     }
 }
 
 /// Revisions that a draft leaves out, because it was made from one which is no longer live.
 #[derive(Clone, Debug)]
-pub struct Dropped {
+pub struct OmittedRevisions {
     /// Revision that the draft was made from.
     pub base: RevisionId,
     /// Revision that was live when the draft was promoted.
@@ -72,15 +71,15 @@ pub struct Dropped {
     pub since: Vec<RevisionId>,
 }
 
-impl Dropped {
+impl OmittedRevisions {
     /// Finds the revisions that promoting a draft leaves out; `None` if it was made from what is live.
-    fn by(
+    fn find(
         tx: &Tx<'_>,
         deployment: &DeploymentId,
         draft: &RevisionId,
         active: RevisionId,
     ) -> Result<Option<Self>, control::Error> {
-        let Some(base) = store::stale_base(tx, draft, &active)? else {
+        let Some(base) = store::outdated_base(tx, draft, &active)? else {
             return Ok(None);
         };
         Ok(Some(Self {
@@ -92,19 +91,19 @@ impl Dropped {
 }
 
 /// Revision that becomes live, inside the transaction.
-pub(in crate::deployments) struct Released<'a> {
-    pub(in crate::deployments) revision: RevisionId,
-    pub(in crate::deployments) kind: RevisionKind,
-    pub(in crate::deployments) message: Option<&'a str>,
-    pub(in crate::deployments) title: &'a str,
-    pub(in crate::deployments) published: &'a Published,
+pub(super) struct RevisionRelease<'a> {
+    pub(super) revision: RevisionId,
+    pub(super) kind: RevisionKind,
+    pub(super) message: Option<&'a str>,
+    pub(super) title: &'a str,
+    pub(super) published: &'a PublishedContent,
 }
 
 /// Makes a stored revision live and what was live history.
-pub(in crate::deployments) fn release(
+pub(super) fn apply_release(
     tx: &Tx<'_>,
     frontend: &Frontend,
-    released: &Released<'_>,
+    released: &RevisionRelease<'_>,
     now: Timestamp,
 ) -> Result<(), control::Error> {
     let displaced = match released.kind {
@@ -121,84 +120,82 @@ pub(in crate::deployments) fn release(
         released.message,
         now,
     )?;
-    set_live(tx, &frontend.id, released, now)
+    store::set_live_page(tx, &frontend.id, released, now)
 }
 
 /// Returns the name of a release in the audit.
-fn act_of(kind: RevisionKind) -> AuditAction {
+fn audit_act(kind: RevisionKind) -> AuditAction {
     match kind {
         RevisionKind::Rollback => AuditAction::RevisionRollback,
         _ => AuditAction::RevisionPromote,
     }
 }
 
-impl Deployments {
+impl Revisions {
     /// Makes a revision live if what the caller expects to be live is: compare and set.
     ///
     /// # Errors
-    /// [`FrontendError`]: a conflict names what is live.
+    /// [`RevisionError`]: a conflict names what is live.
     pub async fn release(
         &self,
         project: Project,
         target: Target,
         new: NewRelease,
-    ) -> Result<ReleaseOutcome, FrontendError> {
-        let (frontend, active) = self.in_workflow(&project, &target).await?;
-        let id = new.revision.ok_or(FrontendError::NoRevision)?;
-        let revision = self.revision_of(frontend.id, id).await?;
+    ) -> Result<ReleaseOutcome, RevisionError> {
+        let (frontend, active) = self.frontend_with_history(&project, &target).await?;
+        let id = new.revision.ok_or(RevisionError::NoRevision)?;
+        let revision = self.find_revision(frontend.id, id).await?;
         if new.kind == RevisionKind::Rollback && revision.promoted_at.is_none() {
-            return Err(FrontendError::NeverReleased);
+            return Err(RevisionError::NeverReleased);
         }
         if new.expected != Some(active) {
-            return Err(FrontendError::Conflict(active));
+            return Err(RevisionError::Conflict(active));
         }
         if revision.id == active {
             return Ok(ReleaseOutcome::unchanged(frontend, revision));
         }
-        self.check_disk()?;
-        let text = self.text_of(revision.source).await?;
+        self.capacity.check_disk()?;
+        let text = self.pipeline.source_text(revision.source).await?;
         let source = PageSource::titled(frontend.content_type, &revision.title, &text);
         let (stored, page) = self
-            .make_live(source, &frontend.slug, project.expires_at)
+            .pipeline
+            .render_and_store_live(source, &frontend.slug, project.expires_at)
             .await?;
         let (title, warnings) = (page.title, page.warnings);
         fault::point("release.stored");
-        let (id, now) = (frontend.id, self.clock.now());
+        let (id, now) = (frontend.id, self.infra.clock.now());
+        let address = address_of(&frontend, &project);
         let mut done = self
-            .publish(
-                stored,
-                address_of(&frontend, &project),
-                now,
-                move |tx, published| {
-                    let frontend = Self::active_in(tx, &project.id, &id)?;
-                    let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
-                    if new.expected != Some(active) {
-                        return Err(FrontendError::Conflict(active));
-                    }
-                    let dropped = Dropped::by(tx, &id, &revision.id, active)?;
-                    let released = Released {
-                        revision: revision.id,
-                        kind: new.kind,
-                        message: new.message.as_deref(),
-                        title: &title,
-                        published,
-                    };
-                    release(tx, &frontend, &released, now)?;
-                    projects::record_audit(tx, &project.id, act_of(new.kind), &revision.id, now)?;
-                    Ok(ReleaseOutcome {
-                        frontend: Self::active_in(tx, &project.id, &id)?,
-                        revision: Self::revision_in(tx, &id, &revision.id)?,
-                        dropped,
-                    })
-                },
-            )
+            .pipeline
+            .publish(stored, address, now, move |tx, published| {
+                let frontend = active_in(tx, &project.id, &id)?;
+                let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
+                if new.expected != Some(active) {
+                    return Err(RevisionError::Conflict(active));
+                }
+                let omitted = OmittedRevisions::find(tx, &id, &revision.id, active)?;
+                let released = RevisionRelease {
+                    revision: revision.id,
+                    kind: new.kind,
+                    message: new.message.as_deref(),
+                    title: &title,
+                    published,
+                };
+                apply_release(tx, &frontend, &released, now)?;
+                projects::record_audit(tx, &project.id, audit_act(new.kind), &revision.id, now)?;
+                Ok(ReleaseOutcome {
+                    frontend: active_in(tx, &project.id, &id)?,
+                    revision: revision_in(tx, &id, &revision.id)?,
+                    omitted,
+                })
+            })
             .await?;
         fault::point("release.committed");
         done.frontend.warnings = warnings;
         Ok(done)
     }
 
-    /// Everything that was ever live, newest first.
+    /// Lists all releases, newest first.
     ///
     /// # Errors
     /// `NotFound`.
@@ -206,9 +203,10 @@ impl Deployments {
         &self,
         project: &Project,
         target: &Target,
-    ) -> Result<Vec<ReleaseEntry>, FrontendError> {
-        let (frontend, _) = self.in_workflow(project, target).await?;
+    ) -> Result<Vec<ReleaseEntry>, RevisionError> {
+        let (frontend, _) = self.frontend_with_history(project, target).await?;
         Ok(self
+            .infra
             .control
             .read(move |c| store::releases(c, &frontend.id))
             .await?)

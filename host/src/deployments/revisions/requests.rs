@@ -3,20 +3,25 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::model::{DraftSource, Edit, HistoryPage, NewDraft, RevisionKind};
+use super::RevisionError;
+use super::model::{
+    DraftSource, Edit, HistoryQuery, NewContent, NewDraft, RevisionKind, SourceQuery,
+};
 use super::releases::NewRelease;
-use crate::deployments::requests::{TITLE, check_content};
+use crate::content::Digest;
+use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
+use svc_sandbox::ContentType;
 
 /// The longest message, in characters.
-const MESSAGE: usize = 1_000;
+const MAX_MESSAGE_CHARACTERS: usize = 1_000;
 /// The most edits of a draft. With the bound of a source's length it bounds the work that a request may cause.
-const EDITS: usize = 100;
+const MAX_EDITS: usize = 100;
 /// Revisions on a page of the history, if the request does not say.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 /// Revisions on a page of the history at most.
-const PAGE_MOST: u32 = 200;
+const MAX_LIMIT: u32 = 200;
 
 /// A draft to make.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -46,8 +51,8 @@ impl CreateRevision {
     /// `invalid_request`.
     pub fn checked(self) -> Result<NewDraft, Problem> {
         let base = required("base_revision_id", self.base_revision_id)?;
-        check_characters("title", self.title.as_deref(), TITLE)?;
-        check_characters("message", self.message.as_deref(), MESSAGE)?;
+        check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
+        check_characters("message", self.message.as_deref(), MAX_MESSAGE_CHARACTERS)?;
         let source = match (self.content, self.edits) {
             (Some(content), None) => {
                 check_content(&content)?;
@@ -89,9 +94,9 @@ fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
             "`edits` is empty: send at least one, or `content`.",
         ));
     }
-    if edits.len() > EDITS {
+    if edits.len() > MAX_EDITS {
         return Err(invalid(format!(
-            "`edits` has {} entries; {EDITS} is the most. Send `content` instead.",
+            "`edits` has {} entries; {MAX_EDITS} is the most. Send `content` instead.",
             edits.len()
         )));
     }
@@ -135,7 +140,7 @@ impl ReleaseRequest {
             "expected_active_revision_id",
             self.expected_active_revision_id,
         )?;
-        check_characters("message", self.message.as_deref(), MESSAGE)?;
+        check_characters("message", self.message.as_deref(), MAX_MESSAGE_CHARACTERS)?;
         Ok(NewRelease {
             revision: self.revision_id.parse().ok(),
             expected: expected.parse().ok(),
@@ -149,7 +154,7 @@ impl ReleaseRequest {
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichRevisions {
+pub struct RevisionsQuery {
     /// How many; 50 if absent.
     #[param(minimum = 1, maximum = 200)]
     pub limit: Option<u32>,
@@ -157,15 +162,15 @@ pub struct WhichRevisions {
     pub cursor: Option<String>,
 }
 
-impl WhichRevisions {
+impl RevisionsQuery {
     /// The page that is asked for.
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self) -> Result<HistoryPage, Problem> {
-        let limit = self.limit.unwrap_or(PAGE);
-        if !(1..=PAGE_MOST).contains(&limit) {
-            return Err(invalid(format!("`limit` must be from 1 to {PAGE_MOST}.")));
+    pub fn checked(self) -> Result<HistoryQuery, Problem> {
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}.")));
         }
         let before = match self.cursor.as_deref() {
             Some(cursor) => Some(cursor.parse().map_err(|_| {
@@ -175,6 +180,70 @@ impl WhichRevisions {
             })?),
             None => None,
         };
-        Ok(HistoryPage { limit, before })
+        Ok(HistoryQuery { limit, before })
+    }
+}
+
+/// New content for a frontend.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Republish {
+    /// The source; never empty.
+    #[schema(min_length = 1)]
+    pub content: String,
+    /// The page's title; as it was, if absent.
+    #[schema(max_length = 200)]
+    pub title: Option<String>,
+    /// May repeat the frontend's type; another one is refused.
+    #[serde(rename = "type")]
+    pub content_type: Option<ContentType>,
+    /// A slug never changes: anything but an empty one is refused.
+    pub requested_slug: Option<String>,
+}
+
+impl Republish {
+    /// The content that is sent.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<NewContent, Problem> {
+        check_content(&self.content)?;
+        check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
+        if self.requested_slug.is_some_and(|slug| !slug.is_empty()) {
+            return Err(invalid(
+                "`requested_slug` is refused here: a frontend's slug never changes.",
+            ));
+        }
+        Ok(NewContent {
+            content_type: self.content_type,
+            content: self.content,
+            title: self.title.filter(|title| !title.is_empty()),
+        })
+    }
+}
+
+/// Which source to answer.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ContentQuery {
+    /// A revision; the live one if absent.
+    pub revision_id: Option<String>,
+    /// The SHA-256 of what you hold: if it is still that, nothing is sent.
+    pub known_content_sha256: Option<String>,
+}
+
+impl ContentQuery {
+    /// The source that is asked for.
+    ///
+    /// # Errors
+    /// `not_found` for what cannot be a revision.
+    pub fn checked(self) -> Result<SourceQuery, Problem> {
+        let revision = self.revision_id.as_deref().map(str::parse).transpose();
+        let revision = revision.map_err(|_| RevisionError::NoRevision)?;
+        // What is no digest is nobody's: it is answered like one that does not match.
+        let known = self.known_content_sha256.as_deref();
+        let known = known.and_then(|known| Digest::from_hex(&known.to_ascii_lowercase()));
+        Ok(SourceQuery { revision, known })
     }
 }

@@ -8,16 +8,18 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
-use super::operations;
-use super::requests::{CreateRevision, ReleaseRequest, WhichRevisions};
-use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView};
+use super::requests::{ContentQuery, CreateRevision, ReleaseRequest, Republish, RevisionsQuery};
+use super::views::{
+    ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
+};
+use super::{PreviewError, Revisions, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
-use crate::deployments::Deployments;
-use crate::deployments::answer::disabled_page;
-use crate::deployments::answer::{self, Place};
+use crate::deployments::frontends::requests::explain_share_fields;
 use crate::deployments::frontends::scope::FrontendScope;
-use crate::deployments::serve::LookupError;
+use crate::deployments::frontends::views::FrontendView;
+use crate::deployments::serving::LookupError;
+use crate::deployments::serving::answer::{self, RequestOrigin, disabled_page};
 use crate::http::extract::{NoQuery, Query, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
 
@@ -30,19 +32,19 @@ use crate::http::problem::Problem;
     params(
         ("id" = String, Path, description = "The project."),
         ("target" = String, Path, description = "The frontend's slug, or its id."),
-        WhichRevisions
+        RevisionsQuery
     ),
     responses((status = 200, description = "A page of the history, without sources.", body = RevisionList)),
     extensions(("x-problems" = json!("owner forbidden not_found capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn list(
-    State(deployments): State<Arc<Deployments>>,
+    State(revisions): State<Arc<Revisions>>,
     at: FrontendScope<Viewer>,
-    Query(query): Query<WhichRevisions>,
+    Query(query): Query<RevisionsQuery>,
 ) -> Result<Json<RevisionList>, Problem> {
     let page = query.checked()?;
-    operations::list(deployments, at, page).await.map(Json)
+    operations::list(revisions, at, page).await.map(Json)
 }
 
 /// Get a revision
@@ -59,12 +61,12 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn get(
-    State(deployments): State<Arc<Deployments>>,
+    State(revisions): State<Arc<Revisions>>,
     at: FrontendScope<Viewer>,
     Path(path): Path<RevisionPath>,
     query: UnreadQuery,
 ) -> Result<Json<RevisionView>, Problem> {
-    let revision = operations::get(deployments, at, path.revision_id).await?;
+    let revision = operations::get(revisions, at, path.revision_id).await?;
     query.none()?;
     Ok(Json(revision))
 }
@@ -93,7 +95,7 @@ pub struct RevisionPath {
     security(("bearer" = []))
 )]
 pub async fn create(
-    State(deployments): State<Arc<Deployments>>,
+    State(revisions): State<Arc<Revisions>>,
     request: IdempotentRequest,
     at: FrontendScope<Editor>,
     body: UnreadBody,
@@ -104,7 +106,7 @@ pub async fn create(
         name: "revisions",
         parent: &parent,
     };
-    let work = |keep| operations::create(deployments, at, body.value, keep);
+    let work = |keep| operations::create(revisions, at, body.value, keep);
     request
         .run_once(Some(&caller), route, &body.raw, StatusCode::OK, work)
         .await
@@ -127,12 +129,12 @@ pub async fn create(
     security(("bearer" = []))
 )]
 pub async fn promote(
-    State(deployments): State<Arc<Deployments>>,
+    State(revisions): State<Arc<Revisions>>,
     at: FrontendScope<Editor>,
     body: UnreadBody,
 ) -> Result<Json<ReleaseView>, Problem> {
     let input = body.json().await?.value;
-    operations::promote(deployments, at, input).await.map(Json)
+    operations::promote(revisions, at, input).await.map(Json)
 }
 
 /// Roll back to a revision
@@ -151,12 +153,12 @@ pub async fn promote(
     security(("bearer" = []))
 )]
 pub async fn rollback(
-    State(deployments): State<Arc<Deployments>>,
+    State(revisions): State<Arc<Revisions>>,
     at: FrontendScope<Editor>,
     body: UnreadBody,
 ) -> Result<Json<ReleaseView>, Problem> {
     let input = body.json().await?.value;
-    operations::rollback(deployments, at, input).await.map(Json)
+    operations::rollback(revisions, at, input).await.map(Json)
 }
 
 /// List releases
@@ -174,11 +176,58 @@ pub async fn rollback(
     security(("bearer" = []))
 )]
 pub async fn releases(
-    State(deployments): State<Arc<Deployments>>,
+    State(revisions): State<Arc<Revisions>>,
     at: FrontendScope<Viewer>,
     _: NoQuery,
 ) -> Result<Json<ReleaseList>, Problem> {
-    operations::releases(deployments, at).await.map(Json)
+    operations::releases(revisions, at).await.map(Json)
+}
+
+/// Republish a frontend
+///
+/// At once, whatever is live: the last write wins. Use revisions to look before, and not to overwrite others.
+#[utoipa::path(
+    operation_id = "republish_frontend",
+    put, path = "/api/v1/projects/{id}/frontends/{target}", tag = "frontends",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("target" = String, Path, description = "The frontend's slug, or its id.")
+    ),
+    request_body = Republish,
+    responses((status = 200, description = "Live, and durable.", body = FrontendView)),
+    extensions(("x-problems" = json!("owner body forbidden not_found type_mismatch render_failed capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn republish(
+    State(revisions): State<Arc<Revisions>>,
+    at: FrontendScope<Editor>,
+    body: UnreadBody,
+) -> Result<Json<FrontendView>, Problem> {
+    let input = body.json().await.map_err(explain_share_fields)?.value;
+    operations::republish(revisions, at, input).await.map(Json)
+}
+
+/// Get the source
+///
+/// Exactly as it was published, of what is live or of a revision; never the rendered page.
+#[utoipa::path(
+    operation_id = "get_content",
+    get, path = "/api/v1/projects/{id}/frontends/{target}/content", tag = "frontends",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("target" = String, Path, description = "The frontend's slug, or its id."),
+        ContentQuery
+    ),
+    responses((status = 200, description = "The source, or that it has not changed.", body = ContentView)),
+    extensions(("x-problems" = json!("owner forbidden not_found capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn content(
+    State(revisions): State<Arc<Revisions>>,
+    at: FrontendScope<Viewer>,
+    Query(query): Query<ContentQuery>,
+) -> Result<Json<ContentView>, Problem> {
+    operations::content(revisions, at, query).await.map(Json)
 }
 
 /// Look at a revision
@@ -199,19 +248,21 @@ pub async fn releases(
     extensions(("x-problems" = json!("disabled not_found range_not_satisfiable render_failed capacity_reached")))
 )]
 pub async fn preview(
-    State(deployments): State<Arc<Deployments>>,
+    State(revisions): State<Arc<Revisions>>,
     Path((deployment, revision)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
         return Err(Problem::not_found());
     };
-    let page = match deployments.preview(deployment, revision).await {
+    let page = match revisions.preview(deployment, revision).await {
         Ok(page) => page,
-        Err(LookupError::Disabled) => return Ok(disabled_page(&deployments.config)),
+        Err(PreviewError::Lookup(LookupError::Disabled)) => {
+            return Ok(disabled_page(revisions.config()));
+        }
         Err(error) => return Err(error.into()),
     };
-    answer::page(&page, Place::Elsewhere, deployments.clock.now(), &headers)
+    answer::page(&page, RequestOrigin::Unpurged, revisions.now(), &headers)
 }
 
 /// Add the slash
@@ -228,15 +279,15 @@ pub async fn preview(
     extensions(("x-problems" = json!("disabled not_found")))
 )]
 pub async fn preview_with_slash(
-    State(deployments): State<Arc<Deployments>>,
+    State(revisions): State<Arc<Revisions>>,
     Path((deployment, revision)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
         return Err(Problem::not_found());
     };
-    match deployments.previewed(deployment, revision).await {
+    match revisions.find_previewable(deployment, revision).await {
         Ok(_) => {}
-        Err(LookupError::Disabled) => return Ok(disabled_page(&deployments.config)),
+        Err(LookupError::Disabled) => return Ok(disabled_page(revisions.config())),
         Err(error) => return Err(error.into()),
     }
     let headers = [

@@ -1,78 +1,100 @@
-//! Making drafts and reading a frontend's history. Each revision is immutable; drafts can be looked at before
-//! anybody else sees them.
+//! Making drafts, publishing at once, and reading a frontend's history. Each revision is immutable; drafts can be previewed before
+//! visitors see them.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::model::{
-    CreatedDraft, DraftSource, Edit, FoundSource, History, HistoryPage, NewDraft, NewRevision,
-    Revision, RevisionKind, SourceQuery, StoredSource,
+    CreatedDraft, DraftSource, Edit, FetchedSource, History, HistoryQuery, NewContent, NewDraft,
+    NewRevision, Revision, RevisionError, RevisionKind, SourceQuery, StoredSource,
 };
+use super::releases::{RevisionRelease, apply_release};
 use super::store;
 use crate::access::while_client_waits;
+use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Tx};
-use crate::deployments::Deployments;
-use crate::deployments::frontends::{Frontend, FrontendError, Target};
-use crate::deployments::publish::{PageSource, PublishError};
-use crate::deployments::room::Room;
+use crate::deployments::frontends::{
+    Frontend, FrontendError, Frontends, Target, active_in, address_of,
+};
+use crate::deployments::publication::{
+    Capacity, PageSource, Pipeline, PublishError, StoredContent,
+};
+use crate::deployments::serving::Serving;
+use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, RevisionId};
+use svc_sandbox::{ContentType, Sandbox};
 
-impl Deployments {
-    pub(in crate::deployments) fn new_revision_id(&self) -> Result<RevisionId, PublishError> {
-        Ok(RevisionId::new(&self.clock, &self.random)?)
-    }
+/// Revisions of all frontends, and their releases.
+#[derive(Debug)]
+pub struct Revisions {
+    pub(super) infra: Infra,
+    sandbox: Sandbox,
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) capacity: Capacity,
+    /// Finds the pages of previews.
+    pub(super) serving: Arc<Serving>,
+    frontends: Arc<Frontends>,
+}
 
-    /// Begins a frontend's history: a baseline that mirrors what is live and claims the release pointer.
-    pub(in crate::deployments) fn ensure_workflow(
-        tx: &Tx<'_>,
-        frontend: &mut Frontend,
-        baseline: RevisionId,
-        now: Timestamp,
-    ) -> Result<RevisionId, FrontendError> {
-        if let Some(active) = frontend.active_revision {
-            return Ok(active);
+impl Revisions {
+    /// Makes the service of a server.
+    pub fn new(
+        infra: Infra,
+        sandbox: Sandbox,
+        pipeline: Arc<Pipeline>,
+        capacity: Capacity,
+        serving: Arc<Serving>,
+        frontends: Arc<Frontends>,
+    ) -> Self {
+        Self {
+            infra,
+            sandbox,
+            pipeline,
+            capacity,
+            serving,
+            frontends,
         }
-        let source = frontend.source.ok_or(FrontendError::NotFound)?;
-        let kind = RevisionKind::Baseline;
-        let made = NewRevision {
-            id: baseline,
-            title: &frontend.title,
-            source,
-            preview: None,
-            bytes: store::live_bytes(tx, &frontend.id).map_err(control::Error::from)?,
-            message: None,
-            kind,
-        };
-        store::insert(tx, &frontend.id, &made, now)?;
-        store::make_active(tx, &baseline, kind, now)?;
-        store::point(tx, &frontend.id, &baseline)?;
-        store::insert_release(tx, &frontend.id, &baseline, kind, None, now)?;
-        frontend.active_revision = Some(baseline);
-        Ok(baseline)
     }
 
-    /// An active frontend that has a history; the first call begins it.
-    pub(in crate::deployments) async fn in_workflow(
+    /// Returns the settings.
+    pub(super) fn config(&self) -> &Arc<Config> {
+        &self.infra.config
+    }
+
+    /// Returns the time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.infra.clock.now()
+    }
+
+    fn new_revision_id(&self) -> Result<RevisionId, PublishError> {
+        Ok(RevisionId::new(&self.infra.clock, &self.infra.random)?)
+    }
+
+    /// Returns an active frontend that has a history; the first call begins that.
+    pub(super) async fn frontend_with_history(
         &self,
         project: &Project,
         target: &Target,
-    ) -> Result<(Frontend, RevisionId), FrontendError> {
-        let frontend = self.frontend(project.id, target).await?;
+    ) -> Result<(Frontend, RevisionId), RevisionError> {
+        let frontend = self.frontends.find_active(project.id, target).await?;
         if let Some(active) = frontend.active_revision {
             return Ok((frontend, active));
         }
-        let (baseline, now) = (self.new_revision_id()?, self.clock.now());
+        let (baseline, now) = (self.new_revision_id()?, self.infra.clock.now());
         let (project, id) = (project.id, frontend.id);
-        self.control
+        self.infra
+            .control
             .write(move |tx| {
-                let mut frontend = Self::active_in(tx, &project, &id)?;
-                let active = Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
-                Ok((Self::active_in(tx, &project, &id)?, active))
+                let mut frontend = active_in(tx, &project, &id)?;
+                let active = ensure_history(tx, &mut frontend, baseline, now)?;
+                Ok((active_in(tx, &project, &id)?, active))
             })
             .await
     }
@@ -85,11 +107,13 @@ impl Deployments {
         &self,
         project: &Project,
         target: &Target,
-    ) -> Result<(), FrontendError> {
-        self.in_workflow(project, target).await.map(|_| ())
+    ) -> Result<(), RevisionError> {
+        self.frontend_with_history(project, target)
+            .await
+            .map(|_| ())
     }
 
-    /// A revision of a frontend.
+    /// Returns a revision of a frontend.
     ///
     /// # Errors
     /// `NotFound`, `NoRevision`.
@@ -98,24 +122,25 @@ impl Deployments {
         project: &Project,
         target: &Target,
         id: RevisionId,
-    ) -> Result<Revision, FrontendError> {
-        let (frontend, _) = self.in_workflow(project, target).await?;
-        self.revision_of(frontend.id, id).await
+    ) -> Result<Revision, RevisionError> {
+        let (frontend, _) = self.frontend_with_history(project, target).await?;
+        self.find_revision(frontend.id, id).await
     }
 
-    pub(in crate::deployments) async fn revision_of(
+    pub(super) async fn find_revision(
         &self,
         frontend: DeploymentId,
         id: RevisionId,
-    ) -> Result<Revision, FrontendError> {
+    ) -> Result<Revision, RevisionError> {
         let found = self
+            .infra
             .control
             .read(move |c| store::by_id(c, &frontend, &id))
             .await?;
-        found.ok_or(FrontendError::NoRevision)
+        found.ok_or(RevisionError::NoRevision)
     }
 
-    /// A page of a frontend's history, newest first, older than `before`.
+    /// Returns a page of a frontend's history, newest first, older than `before`.
     ///
     /// # Errors
     /// `NotFound`.
@@ -123,11 +148,12 @@ impl Deployments {
         &self,
         project: &Project,
         target: &Target,
-        page: HistoryPage,
-    ) -> Result<History, FrontendError> {
-        let HistoryPage { limit, before } = page;
-        let (frontend, active) = self.in_workflow(project, target).await?;
+        page: HistoryQuery,
+    ) -> Result<History, RevisionError> {
+        let HistoryQuery { limit, before } = page;
+        let (frontend, active) = self.frontend_with_history(project, target).await?;
         let mut revisions = self
+            .infra
             .control
             .read(move |c| store::list(c, &frontend.id, before, limit + 1))
             .await?;
@@ -141,7 +167,7 @@ impl Deployments {
         })
     }
 
-    /// Which source a frontend, or one of its revisions, has.
+    /// Finds the source of a frontend, or of one of its revisions.
     ///
     /// # Errors
     /// `NotFound`, `NoRevision`.
@@ -150,11 +176,11 @@ impl Deployments {
         project: &Project,
         target: &Target,
         revision: Option<RevisionId>,
-    ) -> Result<StoredSource, FrontendError> {
-        let frontend = self.frontend(project.id, target).await?;
+    ) -> Result<StoredSource, RevisionError> {
+        let frontend = self.frontends.find_active(project.id, target).await?;
         match revision {
             Some(id) => {
-                let revision = self.revision_of(frontend.id, id).await?;
+                let revision = self.find_revision(frontend.id, id).await?;
                 Ok(StoredSource {
                     frontend,
                     revision: Some(id),
@@ -172,75 +198,65 @@ impl Deployments {
         }
     }
 
-    /// A source with its text, unless it is what the caller holds.
+    /// Returns a source with its text, unless the caller has that.
     ///
     /// # Errors
     /// `NotFound`, `NoRevision`.
-    pub async fn source(
+    pub async fn fetch_source(
         &self,
         project: &Project,
         target: &Target,
         wanted: SourceQuery,
-    ) -> Result<FoundSource, FrontendError> {
+    ) -> Result<FetchedSource, RevisionError> {
         let stored = self.stored_source(project, target, wanted.revision).await?;
         let text = if wanted.known == Some(stored.digest) {
             None
         } else {
-            Some(self.text_of(stored.digest).await?)
+            Some(self.pipeline.source_text(stored.digest).await?)
         };
-        Ok(FoundSource { stored, text })
-    }
-
-    /// The text of a stored source.
-    ///
-    /// # Errors
-    /// Ours: it should be there.
-    pub async fn text_of(&self, digest: Digest) -> Result<String, PublishError> {
-        let bytes = self.content.get(&digest).await?;
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes.into()).ok());
-        text.ok_or_else(|| PublishError::Internal(anyhow::anyhow!("source {digest} is missing")))
+        Ok(FetchedSource { stored, text })
     }
 
     /// Makes a draft.
     ///
     /// # Errors
-    /// [`FrontendError`]: a conflict if `base` is not the active revision.
+    /// [`RevisionError`]: a conflict if `base` is not the active revision.
     pub async fn create_draft(
         &self,
         project: Project,
         target: Target,
         new: NewDraft,
         keep: AnswerKeeper<CreatedDraft>,
-    ) -> Result<CreatedDraft, FrontendError> {
-        let (frontend, active) = self.in_workflow(&project, &target).await?;
+    ) -> Result<CreatedDraft, RevisionError> {
+        let (frontend, active) = self.frontend_with_history(&project, &target).await?;
         if new.base != Some(active) {
-            return Err(FrontendError::Conflict(active));
+            return Err(RevisionError::Conflict(active));
         }
-        let (room, workspace) = (self.room(), project.workspace.id);
-        self.check_room(workspace, Room::for_content).await?;
-        let base = self.revision_of(frontend.id, active).await?;
-        let content = self.content_of(new.source, base.source).await?;
+        let (caps, workspace) = (self.capacity.cap_check(), project.workspace.id);
+        self.capacity.check_content(workspace).await?;
+        let base = self.find_revision(frontend.id, active).await?;
+        let content = self.draft_text(new.source, base.source).await?;
         let title = new.title.unwrap_or(base.title);
-        let draft = PageSource::titled(frontend.content_type, &title, &content);
-        let page = self.render(draft).await?;
-        let title = page.title;
-        let stored = self.store_page(Bytes::from(content), page.html).await?;
+        let (title, stored) = self
+            .store_draft(frontend.content_type, &title, content)
+            .await?;
         fault::point("draft.stored");
-        let (id, now) = (self.new_revision_id()?, self.clock.now());
+        let (id, now) = (self.new_revision_id()?, self.infra.clock.now());
         let (source_digest, preview_digest) = (stored.source.digest(), stored.page.digest());
         let (project, deployment, bytes) = (project.id, frontend.id, stored.bytes);
-        self.control
+        self.infra
+            .control
             .write(move |tx| {
-                let frontend = Self::active_in(tx, &project, &deployment)?;
+                let frontend = active_in(tx, &project, &deployment)?;
                 let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
                 if new.base != Some(active) {
-                    return Err(FrontendError::Conflict(active));
+                    return Err(RevisionError::Conflict(active));
                 }
-                let same = store::same(tx, &deployment, &source_digest, &title)
+                let same = store::find_same(tx, &deployment, &source_digest, &title)
                     .map_err(control::Error::from)?;
                 let (deduplicated, id) = (same.is_some(), same.unwrap_or(id));
                 if !deduplicated {
-                    room.for_content(tx, &workspace)?;
+                    caps.check_content(tx, &workspace)?;
                     let made = NewRevision {
                         id,
                         title: &title,
@@ -253,11 +269,11 @@ impl Deployments {
                     store::insert(tx, &deployment, &made, now)?;
                     projects::record_audit(tx, &project, AuditAction::RevisionCreate, &id, now)?;
                 }
-                // Of an older draft with the same content, too: its author has seen what is live now.
+                // An older draft with the same content gets this base, too: its author has seen the live revision.
                 store::set_base(tx, &id, &active)?;
                 let drafted = CreatedDraft {
                     deployment,
-                    revision: Self::revision_in(tx, &deployment, &id)?,
+                    revision: revision_in(tx, &deployment, &id)?,
                     deduplicated,
                 };
                 keep.store(tx, &drafted)?;
@@ -266,57 +282,164 @@ impl Deployments {
             .await
     }
 
-    /// The whole source of a draft, which may be sent as edits of the `base`.
-    async fn content_of(&self, new: DraftSource, base: Digest) -> Result<String, FrontendError> {
+    /// Renders the preview of a draft, and stores it with its source; returns the title that the page has.
+    async fn store_draft(
+        &self,
+        content_type: ContentType,
+        title: &str,
+        content: String,
+    ) -> Result<(String, StoredContent), PublishError> {
+        let draft = PageSource::titled(content_type, title, &content);
+        let page = self.pipeline.render(draft).await?;
+        let stored = self
+            .pipeline
+            .store_page(Bytes::from(content), page.html)
+            .await?;
+        Ok((page.title, stored))
+    }
+
+    /// Returns the whole source of a draft, which may be sent as edits of the `base`.
+    async fn draft_text(&self, new: DraftSource, base: Digest) -> Result<String, RevisionError> {
         match new {
             DraftSource::Content(content) => Ok(content),
-            DraftSource::Edits(edits) => self.edited(base, edits).await,
+            DraftSource::Edits(edits) => self.apply_edits(base, edits).await,
         }
     }
 
-    /// A revision as it is in a transaction.
-    pub(super) fn revision_in(
-        tx: &Tx<'_>,
-        frontend: &DeploymentId,
-        id: &RevisionId,
-    ) -> Result<Revision, FrontendError> {
-        let found = store::by_id(tx, frontend, id).map_err(control::Error::from)?;
-        found.ok_or(FrontendError::NoRevision)
-    }
-
-    /// A stored source with edits applied: by a worker, because each of them goes through the whole text.
-    async fn edited(&self, base: Digest, edits: Vec<Edit>) -> Result<String, FrontendError> {
-        let most = usize::try_from(self.config.limits.body_bytes).unwrap_or(usize::MAX);
-        let text = self.text_of(base).await?;
+    /// Returns a stored source with edits applied: by a worker, because each of them goes through the whole text.
+    async fn apply_edits(&self, base: Digest, edits: Vec<Edit>) -> Result<String, RevisionError> {
+        let most = usize::try_from(self.infra.config.limits.body_bytes).unwrap_or(usize::MAX);
+        let text = self.pipeline.source_text(base).await?;
         let editing = self
             .sandbox
-            .page_lane()
-            .run(move |_| apply(text, &edits, most));
+            .pages()
+            .run(move |_| apply_in_order(text, &edits, most));
         let edited = while_client_waits(editing)
             .await
             .map_err(PublishError::from)?;
         edited.map_err(PublishError::from)?
     }
+
+    /// Publishes new content at once, whatever is live: a revision that is made and released in one.
+    ///
+    /// # Errors
+    /// [`RevisionError`].
+    pub async fn republish(
+        &self,
+        project: Project,
+        target: Target,
+        new: NewContent,
+    ) -> Result<Frontend, RevisionError> {
+        let frontend = self.frontends.find_active(project.id, &target).await?;
+        let wanted = new.content_type;
+        if wanted.is_some_and(|named| named != frontend.content_type) {
+            return Err(RevisionError::TypeMismatch(frontend.content_type));
+        }
+        self.capacity.check_content(project.workspace.id).await?;
+        let title = new.title.unwrap_or_else(|| frontend.title.clone());
+        let source = PageSource::titled(frontend.content_type, &title, &new.content);
+        let (stored, page) = self
+            .pipeline
+            .render_and_store_live(source, &frontend.slug, project.expires_at)
+            .await?;
+        let (title, warnings) = (page.title, page.warnings);
+        fault::point("republish.stored");
+        let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
+        let (id, now) = (frontend.id, self.infra.clock.now());
+        let (address, caps) = (address_of(&frontend, &project), self.capacity.cap_check());
+        let mut frontend = self
+            .pipeline
+            .publish(stored, address, now, move |tx, published| {
+                let mut frontend = active_in(tx, &project.id, &id)?;
+                caps.check_content(tx, &project.workspace.id)?;
+                ensure_history(tx, &mut frontend, baseline, now)?;
+                let kind = RevisionKind::Publish;
+                let made = NewRevision {
+                    id: revision,
+                    title: &title,
+                    source: published.source,
+                    preview: None,
+                    // Of the page as well: the first look at the revision's preview makes one of its own.
+                    bytes: published.bytes,
+                    message: None,
+                    kind,
+                };
+                store::insert(tx, &id, &made, now)?;
+                let released = RevisionRelease {
+                    revision,
+                    kind,
+                    message: None,
+                    title: &title,
+                    published,
+                };
+                apply_release(tx, &frontend, &released, now)?;
+                projects::record_audit(tx, &project.id, AuditAction::FrontendPublish, &id, now)?;
+                Ok::<_, RevisionError>(active_in(tx, &project.id, &id)?)
+            })
+            .await?;
+        frontend.warnings = warnings;
+        fault::point("republish.committed");
+        Ok(frontend)
+    }
+}
+
+/// Begins a frontend's history: a baseline that mirrors what is live and claims the release pointer.
+fn ensure_history(
+    tx: &Tx<'_>,
+    frontend: &mut Frontend,
+    baseline: RevisionId,
+    now: Timestamp,
+) -> Result<RevisionId, RevisionError> {
+    if let Some(active) = frontend.active_revision {
+        return Ok(active);
+    }
+    let source = frontend.source.ok_or(FrontendError::NotFound)?;
+    let kind = RevisionKind::Baseline;
+    let made = NewRevision {
+        id: baseline,
+        title: &frontend.title,
+        source,
+        preview: None,
+        bytes: store::live_bytes(tx, &frontend.id).map_err(control::Error::from)?,
+        message: None,
+        kind,
+    };
+    store::insert(tx, &frontend.id, &made, now)?;
+    store::make_active(tx, &baseline, kind, now)?;
+    store::set_active_revision(tx, &frontend.id, &baseline)?;
+    store::insert_release(tx, &frontend.id, &baseline, kind, None, now)?;
+    frontend.active_revision = Some(baseline);
+    Ok(baseline)
+}
+
+/// Finds a revision, inside a transaction.
+pub(super) fn revision_in(
+    tx: &Tx<'_>,
+    frontend: &DeploymentId,
+    id: &RevisionId,
+) -> Result<Revision, RevisionError> {
+    let found = store::by_id(tx, frontend, id).map_err(control::Error::from)?;
+    found.ok_or(RevisionError::NoRevision)
 }
 
 /// Applies edits in order. Each must find what it looks for exactly as often as it says.
-fn apply(mut text: String, edits: &[Edit], most: usize) -> Result<String, FrontendError> {
+fn apply_in_order(mut text: String, edits: &[Edit], most: usize) -> Result<String, RevisionError> {
     for (index, edit) in edits.iter().enumerate() {
         let wanted = edit.count.unwrap_or(1);
         let found = text.matches(edit.find.as_str()).count();
         if u64::try_from(found).unwrap_or(u64::MAX) != wanted {
-            return Err(FrontendError::Edit(format!(
+            return Err(RevisionError::Edit(format!(
                 "`edits[{index}]`: `find` occurs {found} times, not {wanted}: copy it from the stored source with enough around it, or set `count`. Nothing was changed."
             )));
         }
         let grown = text.len() - found * edit.find.len() + found.saturating_mul(edit.replace.len());
         if grown > most {
-            return Err(FrontendError::TooLarge(grown));
+            return Err(RevisionError::TooLarge(grown));
         }
         text = text.replace(&edit.find, &edit.replace);
     }
     if text.is_empty() {
-        return Err(FrontendError::Edit(
+        return Err(RevisionError::Edit(
             "The edits leave nothing: a page has some content. Nothing was changed.".to_owned(),
         ));
     }
@@ -338,21 +461,21 @@ mod tests {
     #[test]
     fn edits_apply_in_order_or_not_at_all() {
         let edits = [edit("a", "b", None), edit("b", "c", Some(2))];
-        assert_eq!(apply("a b".into(), &edits, 10).unwrap(), "c c");
-        let refused = apply("a a".into(), &[edit("a", "b", None)], 10)
+        assert_eq!(apply_in_order("a b".into(), &edits, 10).unwrap(), "c c");
+        let refused = apply_in_order("a a".into(), &[edit("a", "b", None)], 10)
             .unwrap_err()
             .to_string();
         assert!(
             refused.contains("edits[0]") && refused.contains("occurs 2 times"),
             "{refused}"
         );
-        let refused = apply("x".into(), &[edit("a", "b", None)], 10)
+        let refused = apply_in_order("x".into(), &[edit("a", "b", None)], 10)
             .unwrap_err()
             .to_string();
         assert!(refused.contains("occurs 0 times"), "{refused}");
-        let nothing = apply("x".into(), &[edit("x", "", None)], 10).unwrap_err();
+        let nothing = apply_in_order("x".into(), &[edit("x", "", None)], 10).unwrap_err();
         assert!(nothing.to_string().contains("leave nothing"), "{nothing}");
-        let large = apply("aa".into(), &[edit("a", "12345", Some(2))], 9);
-        assert!(matches!(large, Err(FrontendError::TooLarge(10))));
+        let large = apply_in_order("aa".into(), &[edit("a", "12345", Some(2))], 9);
+        assert!(matches!(large, Err(RevisionError::TooLarge(10))));
     }
 }

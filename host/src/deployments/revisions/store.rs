@@ -3,9 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{NewRevision, Revision, RevisionKind, RevisionState};
-use super::releases::ReleaseEntry;
+use super::releases::{ReleaseEntry, RevisionRelease};
 use crate::content::Digest;
 use crate::control::{Columns, Error, Tx};
+use crate::deployments::store::mark_garbage;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
 
@@ -41,7 +42,7 @@ fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
     })
 }
 
-/// A revision of a frontend.
+/// Finds a revision of a frontend.
 pub(super) fn by_id(
     c: &Connection,
     deployment: &DeploymentId,
@@ -54,8 +55,8 @@ pub(super) fn by_id(
     .optional()
 }
 
-/// The oldest revision of a frontend with this content and title.
-pub(super) fn same(
+/// Finds the oldest revision of a frontend with this content and title.
+pub(super) fn find_same(
     c: &Connection,
     deployment: &DeploymentId,
     source: &Digest,
@@ -69,7 +70,7 @@ pub(super) fn same(
     .optional()
 }
 
-/// Revisions of a frontend made before number `before`, newest first.
+/// Lists the revisions of a frontend made before number `before`, newest first.
 pub(super) fn list(
     c: &Connection,
     deployment: &DeploymentId,
@@ -88,7 +89,7 @@ pub(super) fn list(
 }
 
 /// Adds a revision, which is a draft until it is released.
-pub(in crate::deployments) fn insert(
+pub(super) fn insert(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     new: &NewRevision<'_>,
@@ -121,7 +122,7 @@ pub(super) fn live_bytes(c: &Connection, deployment: &DeploymentId) -> rusqlite:
         })
 }
 
-/// Notes what a draft is made from; a revision that was live has nothing to note.
+/// Stores the base of a draft; a revision that was live has none.
 pub(super) fn set_base(tx: &Tx<'_>, id: &RevisionId, base: &RevisionId) -> Result<(), Error> {
     tx.prepare_cached("UPDATE revisions SET base_id = ?2 WHERE id = ?1 AND state = 'draft'")?
         .execute(params![id, base])?;
@@ -129,7 +130,7 @@ pub(super) fn set_base(tx: &Tx<'_>, id: &RevisionId, base: &RevisionId) -> Resul
 }
 
 /// Finds the revision that a draft was made from, if that is not `active`.
-pub(super) fn stale_base(
+pub(super) fn outdated_base(
     c: &Connection,
     draft: &RevisionId,
     active: &RevisionId,
@@ -141,7 +142,7 @@ pub(super) fn stale_base(
     .optional()
 }
 
-/// The revisions that became live after `base` last did, newest first.
+/// Lists the revisions that became live after `base` last did, newest first.
 pub(super) fn released_since(
     c: &Connection,
     deployment: &DeploymentId,
@@ -185,7 +186,7 @@ pub(super) fn displace_active(
     Ok(())
 }
 
-/// A revision is live from now on.
+/// Marks a revision as live.
 pub(super) fn make_active(
     tx: &Tx<'_>,
     id: &RevisionId,
@@ -199,8 +200,8 @@ pub(super) fn make_active(
     Ok(())
 }
 
-/// Sets the release pointer.
-pub(super) fn point(
+/// Points a frontend at its live revision.
+pub(super) fn set_active_revision(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     revision: &RevisionId,
@@ -210,7 +211,39 @@ pub(super) fn point(
     Ok(())
 }
 
-/// Adds to what was ever live.
+/// Makes a released revision the page: in one row, so that no visitor sees a mixture.
+pub(super) fn set_live_page(
+    tx: &Tx<'_>,
+    id: &DeploymentId,
+    released: &RevisionRelease<'_>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let replaced: Option<Digest> = tx
+        .prepare_cached("SELECT artifact_digest FROM deployments WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))?;
+    tx.prepare_cached(
+        "UPDATE deployments SET title = ?2, source_digest = ?3, artifact_digest = ?4,
+            active_revision_id = ?5, updated_at = ?6, made_by = ?7, bytes = ?8, backend_id = coalesce(
+                (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id), backend_id)
+         WHERE id = ?1",
+    )?
+    .execute(params![
+        id,
+        released.title,
+        released.published.source,
+        released.published.artifact,
+        released.revision,
+        now,
+        released.published.by.as_str(),
+        released.published.bytes_stored(),
+    ])?;
+    match replaced {
+        Some(digest) if digest != released.published.artifact => mark_garbage(tx, &digest, now),
+        _ => Ok(()),
+    }
+}
+
+/// Adds a release to the list of releases.
 pub(super) fn insert_release(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
@@ -227,7 +260,7 @@ pub(super) fn insert_release(
     Ok(())
 }
 
-/// Lists what was ever live, newest first.
+/// Lists all releases, newest first.
 pub(super) fn releases(
     c: &Connection,
     deployment: &DeploymentId,

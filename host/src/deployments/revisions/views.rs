@@ -3,15 +3,16 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::{CreatedDraft, History, Revision, RevisionKind, RevisionState};
-use super::releases::{Dropped, ReleaseEntry, ReleaseOutcome};
+use super::model::{CreatedDraft, FetchedSource, History, Revision, RevisionKind, RevisionState};
+use super::preview::preview_url;
+use super::releases::{OmittedRevisions, ReleaseEntry, ReleaseOutcome};
 use crate::config::Config;
-use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
-use crate::deployments::model::shown_title;
+use crate::deployments::model::display_title;
 use crate::projects::Project;
 use svc_base::clock::Timestamp;
 use svc_base::ids::RevisionId;
+use svc_sandbox::ContentType;
 
 /// A revision.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,7 +43,7 @@ impl From<&Revision> for RevisionView {
         Self {
             revision_id: revision.id,
             content_sha256: revision.source.to_string(),
-            title: shown_title(&revision.title),
+            title: display_title(&revision.title),
             message: revision.message.clone(),
             kind: revision.kind,
             state: revision.state,
@@ -90,7 +91,7 @@ pub struct ReleaseView {
 }
 
 /// How many revisions a note names.
-const NAMED: usize = 5;
+const NAMED_REVISIONS: usize = 5;
 
 impl ReleaseView {
     /// A release as it is answered.
@@ -98,26 +99,74 @@ impl ReleaseView {
         Self {
             frontend: FrontendView::new(&done.frontend, project, config),
             revision: RevisionView::from(&done.revision),
-            note: done.dropped.as_ref().map(told),
+            note: done.omitted.as_ref().map(describe_omission),
         }
     }
 }
 
-/// Describes what a release has dropped, for its caller.
-fn told(dropped: &Dropped) -> String {
-    let Dropped {
+/// Describes what a release leaves out, for its caller.
+fn describe_omission(omitted: &OmittedRevisions) -> String {
+    let OmittedRevisions {
         base,
         active,
         since,
-    } = dropped;
-    let mut named: Vec<String> = since.iter().take(NAMED).map(ToString::to_string).collect();
-    if since.len() > NAMED {
-        named.push(format!("{} more", since.len() - NAMED));
+    } = omitted;
+    let mut named: Vec<String> = since
+        .iter()
+        .take(NAMED_REVISIONS)
+        .map(ToString::to_string)
+        .collect();
+    if since.len() > NAMED_REVISIONS {
+        named.push(format!("{} more", since.len() - NAMED_REVISIONS));
     }
     format!(
         "This draft was made from revision {base}. What became live after that is not in it, and is no longer live: {}. To undo this, roll back to {active}.",
         named.join(", ")
     )
+}
+
+/// A source, or that it has not changed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ContentView {
+    /// The source that you hold is the one that is stored.
+    Unchanged {
+        /// Always true.
+        unchanged: bool,
+        /// SHA-256 of the source.
+        content_sha256: String,
+    },
+    /// The source.
+    Content {
+        /// Exactly as it was published.
+        content: String,
+        /// SHA-256 of the source.
+        content_sha256: String,
+        /// Type of the source.
+        #[serde(rename = "type")]
+        content_type: ContentType,
+        /// Revision of the source; null until the frontend is in the revision workflow.
+        #[schema(value_type = Option<String>, format = "uuid")]
+        revision_id: Option<RevisionId>,
+    },
+}
+
+impl From<FetchedSource> for ContentView {
+    fn from(found: FetchedSource) -> Self {
+        let content_sha256 = found.stored.digest.to_string();
+        match found.text {
+            None => Self::Unchanged {
+                unchanged: true,
+                content_sha256,
+            },
+            Some(content) => Self::Content {
+                content,
+                content_sha256,
+                content_type: found.stored.frontend.content_type,
+                revision_id: found.stored.revision,
+            },
+        }
+    }
 }
 
 /// Something that became live.
@@ -173,10 +222,10 @@ impl From<Vec<ReleaseEntry>> for ReleaseList {
 
 impl RevisionCreated {
     /// A draft as it is answered.
-    pub fn new(drafted: &CreatedDraft, deployments: &Deployments) -> Self {
+    pub fn new(drafted: &CreatedDraft, config: &Config) -> Self {
         Self {
             revision: RevisionView::from(&drafted.revision),
-            preview_url: deployments.preview_url(drafted.deployment, drafted.revision.id),
+            preview_url: preview_url(config, drafted.deployment, drafted.revision.id),
             deduplicated: drafted.deduplicated,
         }
     }

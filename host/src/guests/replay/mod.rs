@@ -17,7 +17,7 @@ use crate::backends::stored_sql;
 use crate::content::{Content, ContentLock, OneTimeFiles};
 use crate::control::Control;
 use crate::deployments::operators::{self, StoredPage};
-use crate::deployments::runtime;
+use crate::deployments::publication::runtime;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
     CallTotals, ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox,

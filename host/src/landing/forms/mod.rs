@@ -7,8 +7,8 @@ use maud::{Markup, PreEscaped, html};
 use super::qr;
 use crate::config::Config;
 use crate::config::format_duration;
-use crate::deployments::forms::contact;
-use crate::deployments::views::Deployed;
+use crate::deployments::forms::contact_line;
+use crate::deployments::shares::views::Deployed;
 use crate::http::problem_page::shell;
 
 /// A share that was published by the form without scripts.
@@ -53,7 +53,7 @@ pub(super) fn published(shared: &PublishedShare<'_>, config: &Config) -> Markup 
                     button.plain type="submit" { "Delete it" }
                 }
                 p.soft { "This page is shown once. Without it, the share stays until it expires." }
-                (contact(config))
+                (contact_line(config))
             }
         },
     )

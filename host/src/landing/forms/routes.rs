@@ -12,9 +12,10 @@ use utoipa::ToSchema;
 use super::PublishedShare;
 use crate::config::Config;
 use crate::control::kept_answers::AnswerKeeper;
-use crate::deployments::answer::platform_page;
-use crate::deployments::requests::DeployRequest;
-use crate::deployments::{Deployments, Publisher};
+use crate::deployments::publication::Publisher;
+use crate::deployments::serving::answer::platform_page;
+use crate::deployments::shares::Shares;
+use crate::deployments::shares::requests::DeployRequest;
 use crate::http::NOSNIFF;
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, invalid};
@@ -85,7 +86,7 @@ pub struct DeleteForm {
     extensions(("x-problems" = json!("invalid_request invalid_json render_failed origin_refused timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn share(
-    State(deployments): State<Arc<Deployments>>,
+    State(shares): State<Arc<Shares>>,
     State(config): State<Arc<Config>>,
     context: Context,
     headers: HeaderMap,
@@ -96,7 +97,7 @@ pub async fn share(
     let share = form.request()?.checked(&config.limits)?;
     let (password, one_time) = (share.password.clone(), share.one_time);
     let publisher = Publisher::new(context.client.network(), None);
-    let publishing = deployments.publish_share(share, publisher, AnswerKeeper::none());
+    let publishing = shares.publish(share, publisher, AnswerKeeper::none());
     let deployed = publishing.await?;
     let shared = PublishedShare {
         deployed: &deployed,
@@ -117,7 +118,7 @@ pub async fn share(
     extensions(("x-problems" = json!("invalid_request invalid_json not_found origin_refused timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn delete(
-    State(deployments): State<Arc<Deployments>>,
+    State(shares): State<Arc<Shares>>,
     State(config): State<Arc<Config>>,
     context: Context,
     headers: HeaderMap,
@@ -125,10 +126,8 @@ pub async fn delete(
 ) -> Result<Response, Problem> {
     check_origin(&config, &context, &headers)?;
     let form = body.form_or_json::<DeleteForm>().await?.value;
-    let share = deployments
-        .prove_share(&form.id, &form.delete_token)
-        .await?;
-    deployments.delete_share(share).await?;
+    let share = shares.authorize(&form.id, &form.delete_token).await?;
+    shares.delete(share).await?;
     Ok(platform_page(StatusCode::OK, &super::deleted()))
 }
 

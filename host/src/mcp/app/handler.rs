@@ -38,8 +38,8 @@ pub(super) struct Handler {
 
 impl Handler {
     async fn has_tool(&self, name: &str) -> Result<bool, Problem> {
-        let backends = &self.services.calls.backends;
-        let action = backends.public_action(self.backend, name).await?;
+        let definitions = &self.services.calls.definitions;
+        let action = definitions.public_action(self.backend, name).await?;
         Ok(action.is_some_and(|action| listing::to_tool(&action).is_some()))
     }
 
@@ -47,10 +47,8 @@ impl Handler {
         let given = self.arguments.as_deref().map(RawValue::get);
         let given: CallParams =
             given.map_or_else(|| Ok(CallParams::default()), arguments::parse)?;
-        let backends = &self.services.calls.backends;
-        let json = backends
-            .call_action(self.backend, name, given.into(), None)
-            .await?;
+        let actions = &self.services.calls.actions;
+        let json = actions.op(self.backend, name, given.into(), None).await?;
         let small = json.len() <= MAX_INLINE_BYTES;
         let read = move || serde_json::from_slice(&json).map(results::success);
         let read = if small {
@@ -93,8 +91,8 @@ impl ServerHandler for Handler {
                 "`cursor` is not valid: send `nextCursor` of the previous page, or leave it out.";
             return Err(ErrorData::invalid_params(message, None));
         }
-        let backends = &self.services.calls.backends;
-        match backends
+        let definitions = &self.services.calls.definitions;
+        match definitions
             .public_actions(self.backend, after.as_deref())
             .await
         {

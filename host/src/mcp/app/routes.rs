@@ -10,8 +10,8 @@ use super::handler::Handler;
 use super::sanitize::quote_title;
 use crate::backends::calls::routes::bound_backend;
 use crate::backends::calls::tokens::Tokens;
-use crate::deployments::pages::{Kind, Page};
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::LookupError;
+use crate::deployments::serving::pages::{Page, PageKind};
 use crate::http::context::Context;
 use crate::http::extract::UnreadBody;
 use crate::http::problem::{Code, Problem};
@@ -103,11 +103,11 @@ async fn answer(
 /// Returns the instructions for an agent: the service's own text, with the title of the page as a quotation.
 async fn instructions(services: &AppToolState, slug: &str, page: &Page) -> Result<String, Problem> {
     let calls = &services.calls;
-    let Kind::Frontend { host_label } = &page.kind else {
+    let PageKind::Frontend { host_label } = &page.kind else {
         return Err(Problem::not_found());
     };
     let url = format!("{}/{slug}", calls.config.project_origin(host_label));
-    let title = calls.deployments.title(page.id).await?;
+    let title = calls.serving.title(page.id).await?;
     // The title is inserted last, so that placeholders in it are not replaced.
     let text = calls.config.limits.fill_in(INSTRUCTIONS);
     Ok(text

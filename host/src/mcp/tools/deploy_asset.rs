@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{DataRisk, describe, string_argument, to_json};
 use crate::control::kept_answers::AnswerKeeper;
-use crate::deployments::Publisher;
-use crate::deployments::requests::DeployRequest;
+use crate::deployments::publication::Publisher;
+use crate::deployments::shares::requests::DeployRequest;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::mcp::ToolState;
@@ -55,7 +55,7 @@ pub(super) async fn call(
         .parse_rest::<DeployRequest>()?
         .checked_as("slug", &services.config.limits)?;
     let publishing = services
-        .deployments
-        .publish_share(share, publisher, AnswerKeeper::none());
+        .shares
+        .publish(share, publisher, AnswerKeeper::none());
     to_json(publishing.await?)
 }

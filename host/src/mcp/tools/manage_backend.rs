@@ -110,7 +110,8 @@ pub(super) async fn call(
     wanted: Action,
     mut arguments: Arguments,
 ) -> Result<Value, Problem> {
-    let backends = Arc::clone(&session.services.backends);
+    let services = session.services.clone();
+    let backends = Arc::clone(&services.backends);
     let given = &mut arguments;
     match wanted {
         Action::Create => {
@@ -121,16 +122,16 @@ pub(super) async fn call(
         Action::Update => update(&session, arguments).await,
         Action::Batch => {
             let at = session.backend(given).await?;
-            let json = operations::batch(backends, at, arguments.parse_rest()?).await?;
+            let json = operations::batch(services.actions, at, arguments.parse_rest()?).await?;
             serde_json::from_slice(&json).map_err(|error| Problem::internal(&error))
         }
         Action::History => {
             let at = session.backend(given).await?;
-            to_json(operations::history(backends, at, arguments.parse_rest()?).await?)
+            to_json(operations::history(services.histories, at, arguments.parse_rest()?).await?)
         }
         Action::Restore => {
             let at = session.backend(given).await?;
-            to_json(operations::restore(backends, at, arguments.parse_rest()?).await?)
+            to_json(operations::restore(services.histories, at, arguments.parse_rest()?).await?)
         }
         Action::Delete => {
             let at = session.project(given).await?;
@@ -178,20 +179,20 @@ async fn get(session: &ToolSession, mut arguments: Arguments) -> Result<Value, P
 
 /// Changes a backend: its actions, its schema or its switches.
 async fn update(session: &ToolSession, mut arguments: Arguments) -> Result<Value, Problem> {
-    let backends = Arc::clone(&session.services.backends);
     let defines = is_action_update(&arguments);
     let at = session.backend(&mut arguments).await?;
     if defines {
         let input = parse_actions(arguments)?;
         let named: HashSet<String> = input.0.names().map(str::to_owned).collect();
-        return match operations::define(backends, at, input).await? {
+        let definitions = Arc::clone(&session.services.definitions);
+        return match operations::define(definitions, at, input).await? {
             Defined::Tried(run) => dry_run_result(*run),
             actions @ Defined::Actions(_) => Ok(without_sql_of_others(to_json(actions)?, &named)),
         };
     }
     let how = change_mode(&mut arguments)?;
     let input = (arguments.parse_rest()?, how);
-    match operations::update(backends, at, input).await? {
+    match operations::update(Arc::clone(&session.services.migrations), at, input).await? {
         Updated::Tried(run) => dry_run_result(*run),
         done => to_json(done),
     }

@@ -9,14 +9,13 @@ use super::find::SourceSearch;
 use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
 use crate::access::Viewer;
 use crate::control::kept_answers::AnswerKeeper;
-use crate::deployments::Deployments;
 use crate::deployments::frontends::operations as frontends;
 use crate::deployments::frontends::requests::explain_share_fields;
 use crate::deployments::frontends::scope::FrontendScope;
-use crate::deployments::frontends::views::ContentView;
-use crate::deployments::revisions::requests::WhichRevisions;
-use crate::deployments::revisions::{HistoryPage, operations as revisions};
-use crate::deployments::sharing::operations as sharing;
+use crate::deployments::revisions::requests::RevisionsQuery;
+use crate::deployments::revisions::views::ContentView;
+use crate::deployments::revisions::{HistoryQuery, Revisions, operations as revisions};
+use crate::deployments::shares::operations as shares;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
@@ -105,64 +104,64 @@ pub(super) async fn call(
     wanted: Action,
     mut arguments: Arguments,
 ) -> Result<Value, Problem> {
-    let deployments = Arc::clone(&session.services.deployments);
+    let services = session.services.clone();
     let given = &mut arguments;
     match wanted {
         Action::Create => {
             let (at, keep) = (session.project(given).await?, AnswerKeeper::none());
             let input = arguments.parse_rest().map_err(explain_share_fields)?;
-            to_json(frontends::create(deployments, at, input, keep).await?)
+            to_json(frontends::create(services.frontends, at, input, keep).await?)
         }
         Action::Claim => {
             let at = session.project(given).await?;
-            to_json(sharing::claim(deployments, at, arguments.parse_rest()?).await?)
+            to_json(shares::claim(services.shares, at, arguments.parse_rest()?).await?)
         }
         Action::List => {
             let at = session.project(given).await?;
             arguments.expect_none_left()?;
-            to_json(frontends::list(deployments, at).await?)
+            to_json(frontends::list(services.frontends, at).await?)
         }
         Action::Get => {
             let at = session.frontend(given).await?;
             arguments.expect_none_left()?;
-            to_json(frontends::get(deployments, at).await?)
+            to_json(frontends::get(services.frontends, at).await?)
         }
         Action::Content => content(&session, arguments).await,
         Action::Update => {
             let at = session.frontend(given).await?;
             let input = arguments.parse_rest().map_err(explain_share_fields)?;
-            to_json(frontends::republish(deployments, at, input).await?)
+            to_json(revisions::republish(services.revisions, at, input).await?)
         }
         Action::Delete => {
             let (at, target) = (session.project(given).await?, arguments.frontend()?);
             arguments.expect_none_left()?;
-            deletion_result(frontends::delete(deployments, at, target).await)
+            deletion_result(frontends::delete(services.frontends, at, target).await)
         }
         Action::CreateRevision => {
             let (at, keep) = (session.frontend(given).await?, AnswerKeeper::none());
-            to_json(revisions::create(deployments, at, arguments.parse_rest()?, keep).await?)
+            to_json(revisions::create(services.revisions, at, arguments.parse_rest()?, keep).await?)
         }
         Action::ListRevisions => list_revisions(&session, arguments).await,
         Action::GetRevision => revision(&session, arguments).await,
         Action::Promote => {
             let at = session.frontend(given).await?;
-            to_json(revisions::promote(deployments, at, arguments.parse_rest()?).await?)
+            to_json(revisions::promote(services.revisions, at, arguments.parse_rest()?).await?)
         }
         Action::Rollback => {
             let at = session.frontend(given).await?;
-            to_json(revisions::rollback(deployments, at, arguments.parse_rest()?).await?)
+            to_json(revisions::rollback(services.revisions, at, arguments.parse_rest()?).await?)
         }
         Action::Releases => {
             let at = session.frontend(given).await?;
             arguments.expect_none_left()?;
-            to_json(revisions::releases(deployments, at).await?)
+            to_json(revisions::releases(services.revisions, at).await?)
         }
     }
 }
 
 /// Returns a source: a range of it, or with `find` the lines around each match.
 async fn content(session: &ToolSession, mut arguments: Arguments) -> Result<Value, Problem> {
-    let deployments = Arc::clone(&session.services.deployments);
+    let service = Arc::clone(&session.services.revisions);
     let at = session.frontend(&mut arguments).await?;
     let (offset, limit) = (arguments.count("offset")?, arguments.count("limit")?);
     let find: Option<SourceSearch> =
@@ -175,9 +174,9 @@ async fn content(session: &ToolSession, mut arguments: Arguments) -> Result<Valu
         }
         // A caller that searches a source is about to change it, and needs the id of the active revision.
         let target = at.target();
-        deployments.begin_history(at.project(), &target).await?;
+        service.begin_history(at.project(), &target).await?;
     }
-    let source = frontends::content(deployments, at, arguments.parse_rest()?).await?;
+    let source = revisions::content(service, at, arguments.parse_rest()?).await?;
     match (find, &source) {
         (Some(find), ContentView::Content { .. }) => find_excerpts(&source, &find),
         _ => content_range(&source, offset, limit),
@@ -185,37 +184,37 @@ async fn content(session: &ToolSession, mut arguments: Arguments) -> Result<Valu
 }
 
 async fn revision(session: &ToolSession, mut arguments: Arguments) -> Result<Value, Problem> {
-    let deployments = Arc::clone(&session.services.deployments);
+    let service = Arc::clone(&session.services.revisions);
     let at = session.frontend(&mut arguments).await?;
     let id = arguments.required_text("revision_id")?;
-    let revision = revisions::get(deployments, at, id).await?;
+    let revision = revisions::get(service, at, id).await?;
     arguments.expect_none_left()?;
     to_json(revision)
 }
 
 /// Lists revisions: few, unless the call states a number.
 async fn list_revisions(session: &ToolSession, mut arguments: Arguments) -> Result<Value, Problem> {
-    let deployments = Arc::clone(&session.services.deployments);
+    let service = Arc::clone(&session.services.revisions);
     let at = session.frontend(&mut arguments).await?;
     let chosen = !arguments.has("limit");
     if chosen {
         arguments.set("limit", &DEFAULT_REVISIONS)?;
     }
-    let page = arguments.parse_rest::<WhichRevisions>()?.checked()?;
-    list_fitting(deployments, at, page, chosen).await
+    let page = arguments.parse_rest::<RevisionsQuery>()?.checked()?;
+    list_fitting(service, at, page, chosen).await
 }
 
 /// Returns as many revisions as fit into a result. Adds a note if the list is shorter than the caller may expect, because
 /// the default was used or because the rest does not fit.
 async fn list_fitting(
-    deployments: Arc<Deployments>,
+    service: Arc<Revisions>,
     at: FrontendScope<Viewer>,
-    mut page: HistoryPage,
+    mut page: HistoryQuery,
     chosen: bool,
 ) -> Result<Value, Problem> {
     let asked = page.limit;
     loop {
-        let history = revisions::list(Arc::clone(&deployments), at.clone(), page).await?;
+        let history = revisions::list(Arc::clone(&service), at.clone(), page).await?;
         let there_are_more = history.next_cursor.is_some();
         let mut document = to_json(history)?;
         if let (true, Value::Object(members)) = (there_are_more, &mut document)

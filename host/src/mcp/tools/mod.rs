@@ -22,8 +22,8 @@ use super::{ToolState, auth};
 use crate::access::{MinimumRole, run_to_completion};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;
-use crate::deployments::Publisher;
 use crate::deployments::frontends::scope::FrontendScope;
+use crate::deployments::publication::Publisher;
 use crate::http::problem::Problem;
 use crate::operations;
 use crate::projects::scope::ProjectScope;
@@ -220,7 +220,7 @@ impl ToolSession {
     ) -> Result<FrontendScope<F>, Problem> {
         let at = self.project(arguments).await?;
         let target = arguments.frontend()?;
-        Ok(FrontendScope::find(&self.services.deployments, at, &target).await?)
+        Ok(FrontendScope::find(&self.services.frontends, at, &target).await?)
     }
 
     /// Finds the backend of the project that the arguments name.

@@ -19,8 +19,8 @@ use super::socket;
 use super::stream::EventStream;
 use crate::backends::calls::requests::read_params;
 use crate::backends::calls::routes::bound_backend;
-use crate::deployments::Deployments;
-use crate::deployments::pages;
+use crate::deployments::serving::Serving;
+use crate::deployments::serving::pages;
 use crate::http::context::Context;
 use crate::http::extract::{UnreadQuery, invalid};
 use crate::http::negotiate;
@@ -36,7 +36,7 @@ const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 #[derive(Clone, Debug)]
 pub struct LiveQueryState {
     pub live: Live,
-    pub deployments: Arc<Deployments>,
+    pub serving: Arc<Serving>,
 }
 
 /// Query string of a stream.
@@ -104,12 +104,12 @@ pub async fn listen(
 }
 
 async fn open(
-    LiveQueryState { live, deployments }: &LiveQueryState,
+    LiveQueryState { live, serving }: &LiveQueryState,
     context: &Context,
     slug: &str,
     (query, request): (&UnreadQuery, &mut Request),
 ) -> Result<Response, Problem> {
-    let page = deployments.visited(&context.host, slug).await?;
+    let page = serving.page_on_host(&context.host, slug).await?;
     let backend = bound_backend(&page)?;
     if !Upgrade::is_requested(request.headers()) {
         query.read::<SocketQuery>()?;
@@ -142,7 +142,7 @@ async fn open(
 
 /// Opens a stream: the response begins with the first result.
 async fn stream(
-    LiveQueryState { live, deployments }: &LiveQueryState,
+    LiveQueryState { live, serving }: &LiveQueryState,
     context: &Context,
     slug: &str,
     (query, headers): (&UnreadQuery, &HeaderMap),
@@ -150,7 +150,7 @@ async fn stream(
 ) -> Result<Response, Problem> {
     let client = context.client.bucket();
     live.draw_client_token(&client, left)?;
-    let page = deployments.visited(&context.host, slug).await?;
+    let page = serving.page_on_host(&context.host, slug).await?;
     let backend = bound_backend(&page)?;
     let session = live
         .visitors

@@ -16,7 +16,8 @@ use super::listeners::{Admission, Registration};
 use super::problems;
 use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;
-use crate::backends::{BackendError, Backends};
+use crate::backends::BackendError;
+use crate::backends::calls::ActionCalls;
 use crate::config::Config;
 use crate::http::rate_limit::{Draw, RateLimits, Rule};
 use crate::realtime::Realtime;
@@ -31,7 +32,7 @@ const CONCURRENT_EVALUATIONS: usize = 2;
 #[derive(Clone, Debug)]
 pub struct Live {
     realtime: Arc<Realtime>,
-    backends: Arc<Backends>,
+    actions: Arc<ActionCalls>,
     pub(super) visitors: Arc<Visitors>,
     rate_limits: Arc<RateLimits>,
     pub(super) config: Arc<Config>,
@@ -58,16 +59,16 @@ impl Live {
     /// Creates the service, which learns of every commit of these backends from now on.
     pub fn new(
         realtime: Arc<Realtime>,
-        backends: Arc<Backends>,
+        actions: Arc<ActionCalls>,
         visitors: Arc<Visitors>,
         rate_limits: Arc<RateLimits>,
         config: Arc<Config>,
     ) -> Self {
         let listeners = Arc::clone(&realtime.listeners);
-        backends.on_commit(move |backend, touched| listeners.touch(backend, touched));
+        actions.follow(move |backend, touched| listeners.touch(backend, touched));
         Self {
             realtime,
-            backends,
+            actions,
             visitors,
             rate_limits,
             config,
@@ -225,7 +226,7 @@ impl Live {
         let visitor = listener.visitor();
         let backend = listener.backend;
         let found = self
-            .backends
+            .actions
             .find_watchable(backend, &action, &params, visitor.is_some());
         let is_own = found.await?.requires_identity();
         Ok(Query {
@@ -289,13 +290,13 @@ impl Live {
             visitor,
         } = query;
         // Whether a visitor is signed in is checked when a subscriber joins.
-        let found = self.backends.find_watchable(backend, action, params, true);
+        let found = self.actions.find_watchable(backend, action, params, true);
         let found = found.await?;
         if found.requires_identity() != visitor.is_some() {
             return Ok(Outcome::IdentityChanged);
         }
         let seen = self
-            .backends
+            .actions
             .evaluate(backend, &found, params, visitor.as_deref());
         Ok(Outcome::Answered(seen.await?))
     }

@@ -21,6 +21,7 @@ use super::event::{CheckoutOutcome, Fact, Reference, Subject};
 use super::{amounts, ledger, signature};
 use crate::config::{self, Config, WebhookSecrets};
 use crate::control::Control;
+use crate::infra::Infra;
 use crate::outbound::Outbound;
 use svc_base::clock::Clock;
 use svc_base::random::{NoRandomness, Random};
@@ -117,15 +118,14 @@ fn own_address(listen: SocketAddr) -> String {
 }
 
 impl DevProvider {
-    /// Creates the provider for a server with these settings.
-    pub fn new(
-        config: &Config,
-        settings: config::Stripe,
-        outbound: Outbound,
-        control: Control,
-        clock: Clock,
-        random: Random,
-    ) -> Self {
+    /// The stand-in of a server with these settings.
+    pub fn new(infra: Infra, settings: config::Stripe, outbound: Outbound) -> Self {
+        let Infra {
+            control,
+            clock,
+            random,
+            config,
+        } = infra;
         Self {
             settings,
             webhooks: format!("{}/_svc/webhooks/stripe", own_address(config.listen)),

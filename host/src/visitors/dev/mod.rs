@@ -12,7 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::state::challenge;
-use crate::config::{Config, Provider, ProviderKind};
+use crate::config::{Provider, ProviderKind};
+use crate::infra::Infra;
 use crate::issuers::{SigningError, SigningKey};
 use crate::workspaces::credential;
 use svc_base::clock::{Clock, Timestamp};
@@ -59,12 +60,9 @@ impl DevIssuer {
     /// Creates the issuer, with a new key; `None` if the settings have no such provider.
     ///
     /// # Errors
-    /// No randomness is available.
-    pub fn from_config(
-        config: &Config,
-        clock: &Clock,
-        random: &Random,
-    ) -> Result<Option<Self>, SigningError> {
+    /// When the system has no randomness.
+    pub fn of(infra: &Infra) -> Result<Option<Self>, SigningError> {
+        let config = &infra.config;
         let mut providers = config.providers.iter();
         let Some(settings) = providers.find(|one| one.kind == ProviderKind::Dev) else {
             return Ok(None);
@@ -75,8 +73,8 @@ impl DevIssuer {
             redirect_uri: format!("{sites}/_svc/auth/callback/{name}"),
             settings: settings.clone(),
             key: SigningKey::generate("dev")?,
-            clock: clock.clone(),
-            random: random.clone(),
+            clock: infra.clock.clone(),
+            random: infra.random.clone(),
             codes: Mutex::default(),
         }))
     }

@@ -1,0 +1,156 @@
+//! The services of deployments, each made of those before it.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use prometheus_client::registry::Registry;
+
+use super::services::Infrastructure;
+use crate::content::{Content, ContentLocation, OneTimeFiles, StoreConnector};
+use crate::deployments::collection::Collector;
+use crate::deployments::frontends::Frontends;
+use crate::deployments::operators::settle_content_location;
+use crate::deployments::publication::runtime::Runtimes;
+use crate::deployments::publication::{Capacity, Pipeline, SlugReservations};
+use crate::deployments::reports::Reports;
+use crate::deployments::rerender::Rerenderer;
+use crate::deployments::revisions::Revisions;
+use crate::deployments::serving::{Expiry, Serving};
+use crate::deployments::shares::Shares;
+use svc_sandbox::Sandbox;
+
+/// Services of deployments.
+pub(super) struct Deployments {
+    pub(super) content: Content,
+    pub(super) serving: Arc<Serving>,
+    pub(super) expiry: Expiry,
+    pub(super) runtimes: Arc<Runtimes>,
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) capacity: Capacity,
+    pub(super) frontends: Arc<Frontends>,
+    pub(super) revisions: Arc<Revisions>,
+    pub(super) shares: Arc<Shares>,
+    pub(super) rerenderer: Arc<Rerenderer>,
+    pub(super) collector: Arc<Collector>,
+    pub(super) reports: Arc<Reports>,
+}
+
+/// Values that all who publish share.
+struct Publication {
+    runtimes: Arc<Runtimes>,
+    pipeline: Arc<Pipeline>,
+    capacity: Capacity,
+    slugs: SlugReservations,
+}
+
+impl Deployments {
+    /// Opens the content, makes the services, and repairs what a crash left half done.
+    pub(super) async fn open(infra: &Infrastructure, sandbox: &Sandbox) -> anyhow::Result<Self> {
+        let content = open_content(infra).await?;
+        let made = Self::new(infra, sandbox, content)?;
+        infra.infra.control.follow(made.serving.follower());
+        let deleting = made.collector.expect_unfinished_deletions().await;
+        deleting.context("looking for content that may be under deletion")?;
+        let burnt = made.shares.finish_burning().await;
+        burnt.context("removing burnt shares")?;
+        let ended = made.frontends.remove_unfinished().await;
+        ended.context("ending interrupted creations")?;
+        Ok(made)
+    }
+
+    fn new(infra: &Infrastructure, sandbox: &Sandbox, content: Content) -> anyhow::Result<Self> {
+        let (infra, secrets) = (&infra.infra, &infra.secrets);
+        let once = OneTimeFiles::open(&infra.config.data.join("once"))?;
+        let serving = Arc::new(Serving::new(
+            infra.clone(),
+            content.clone(),
+            sandbox.clone(),
+            secrets.unlock.clone(),
+        )?);
+        let expiry = Expiry::new(infra.clone(), once.clone());
+        let Publication {
+            runtimes,
+            pipeline,
+            capacity,
+            slugs,
+        } = Publication::new(infra, sandbox, &content, &expiry);
+        let frontends = Arc::new(Frontends::new(
+            infra.clone(),
+            Arc::clone(&pipeline),
+            capacity.clone(),
+            slugs.clone(),
+        ));
+        Ok(Self {
+            revisions: Arc::new(Revisions::new(
+                infra.clone(),
+                sandbox.clone(),
+                Arc::clone(&pipeline),
+                capacity.clone(),
+                Arc::clone(&serving),
+                Arc::clone(&frontends),
+            )),
+            shares: Arc::new(Shares::new(
+                infra.clone(),
+                once,
+                sandbox.clone(),
+                Arc::clone(&pipeline),
+                capacity.clone(),
+                slugs,
+            )),
+            rerenderer: Arc::new(Rerenderer::new(
+                infra.clone(),
+                sandbox.clone(),
+                Arc::clone(&pipeline),
+                capacity.clone(),
+            )),
+            collector: Arc::new(Collector::new(infra.clone(), content.clone())),
+            reports: Arc::new(Reports::new(infra.clone())),
+            content,
+            serving,
+            expiry,
+            runtimes,
+            pipeline,
+            capacity,
+            frontends,
+        })
+    }
+
+    /// Adds the numbers of these services to the metrics of the server.
+    pub(super) fn register(&self, registry: &mut Registry) {
+        self.serving.register(registry);
+        self.pipeline.register(registry);
+    }
+}
+
+impl Publication {
+    fn new(infra: &Infrastructure, sandbox: &Sandbox, content: &Content, expiry: &Expiry) -> Self {
+        let (infra, holder_key) = (&infra.infra, infra.secrets.holders.clone());
+        let runtimes = Arc::new(Runtimes::new(infra.clone(), content.clone()));
+        Self {
+            pipeline: Arc::new(Pipeline::new(
+                infra.clone(),
+                content.clone(),
+                sandbox.clone(),
+                Arc::clone(&runtimes),
+            )),
+            runtimes,
+            capacity: Capacity::new(infra.clone(), content.clone(), holder_key),
+            slugs: SlugReservations::new(infra.clone(), expiry.clone()),
+        }
+    }
+}
+
+/// Opens the content where the settings say, once all that rows name is there.
+async fn open_content(infra: &Infrastructure) -> anyhow::Result<Content> {
+    let infra = &infra.infra;
+    let (data, limits) = (&infra.config.data, &infra.config.limits);
+    let place = ContentLocation::new(data, infra.config.content_url.as_ref());
+    let before = ContentLocation::read_recorded(data)?;
+    let access = infra.config.s3.as_ref();
+    let connector = StoreConnector::new(infra.outbound.clone(), limits.page_bytes);
+    let content = place
+        .open(&before, access, &connector, &infra.random)
+        .await?;
+    settle_content_location(&infra.control, &content, &place, &before).await?;
+    Ok(content)
+}

@@ -1,0 +1,195 @@
+//! Collection of content that nothing refers to, and the repair of what a crash left without a reference.
+
+mod store;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use crate::content::{Content, ContentLock, Digest};
+use crate::control;
+use crate::deployments::store::is_referenced;
+use crate::infra::Infra;
+
+/// Marks handled in one step, so that no step holds the writer for long.
+const MARKS_A_STEP: u32 = 500;
+/// How long content without a reference is kept, in seconds.
+const GRACE_SECONDS: i64 = 60;
+/// Objects that are deleted at once: a store of other machines takes its time for each.
+const CONCURRENT_DELETIONS: usize = 16;
+/// Objects that are deleted in one step at a store of other machines: a backup waits no longer than for one request.
+const REMOTE_MARKS_A_STEP: u32 = 16;
+/// How long content is left alone between two steps, for a backup that waits for its turn.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Outcome of a step of the collector.
+#[derive(Default)]
+struct CollectionStep {
+    /// Content that needs no mark any more.
+    done: Vec<Digest>,
+    /// How many objects are gone.
+    gone: usize,
+    /// How many could not be looked at or deleted, and why the first could not.
+    failed: u32,
+    why: Option<anyhow::Error>,
+}
+
+/// Deletes content that nothing refers to.
+#[derive(Debug)]
+pub struct Collector {
+    infra: Infra,
+    content: Content,
+}
+
+impl Collector {
+    /// Makes the collector of a server.
+    pub fn new(infra: Infra, content: Content) -> Self {
+        Self { infra, content }
+    }
+
+    /// Deletes marked content that is past its grace and that nothing refers to; returns how many objects.
+    ///
+    /// # Errors
+    /// The database's or the store's; what is left comes with the next collection.
+    pub async fn collect(&self) -> anyhow::Result<usize> {
+        self.collect_until(|| false).await
+    }
+
+    /// Collects, and leaves the rest for another time when the server `stops`.
+    ///
+    /// # Errors
+    /// The first of the database or the store, after what could be done in spite of it.
+    pub async fn collect_until(&self, stops: impl Fn() -> bool) -> anyhow::Result<usize> {
+        let before = self.infra.clock.now().plus_seconds(-GRACE_SECONDS);
+        let most = match self.content.is_remote() {
+            true => REMOTE_MARKS_A_STEP,
+            false => MARKS_A_STEP,
+        };
+        let (mut collected, mut failed, mut why) = (0, 0, None);
+        while !stops() && failed < MARKS_A_STEP {
+            let marked = self
+                .infra
+                .control
+                .read(move |c| store::list_marked(c, before, most, failed))
+                .await?;
+            if marked.is_empty() {
+                break;
+            }
+            // What a backup copies stays until it has; the next collection comes soon enough.
+            let data = self.infra.config.data.clone();
+            let hold = tokio::task::spawn_blocking(move || ContentLock::exclusive(&data)).await??;
+            if hold.is_none() {
+                break;
+            }
+            let step = self.collect_these(&marked, &stops).await;
+            drop(hold);
+            collected += step.gone;
+            failed += step.failed;
+            why = why.or(step.why);
+            let done = step.done;
+            self.infra
+                .control
+                .write(move |tx| {
+                    done.iter()
+                        .try_for_each(|digest| store::unmark(tx, digest, before))
+                })
+                .await?;
+            if marked.len() < most as usize {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        why.map_or(Ok(collected), Err)
+    }
+
+    /// Deletes some objects; one that fails does not hinder the others.
+    async fn collect_these(&self, marked: &[Digest], stops: &impl Fn() -> bool) -> CollectionStep {
+        let mut step = CollectionStep::default();
+        for some in marked.chunks(CONCURRENT_DELETIONS) {
+            if stops() {
+                break;
+            }
+            let gone = some.iter().map(|digest| self.collect_one(*digest));
+            // Each goes on to its end: one that was left in the middle could come after what is put meanwhile.
+            for (digest, gone) in some.iter().zip(join_all(gone).await) {
+                match gone {
+                    Ok(gone) => {
+                        step.done.push(*digest);
+                        step.gone += usize::from(gone);
+                    }
+                    Err(error) => {
+                        step.failed += 1;
+                        step.why.get_or_insert(error);
+                    }
+                }
+            }
+        }
+        step
+    }
+
+    /// Deletes an object that no row refers to; returns whether it is gone.
+    async fn collect_one(&self, digest: Digest) -> anyhow::Result<bool> {
+        let referenced = async {
+            let found = self.infra.control.read(move |c| is_referenced(c, &digest));
+            found.await.map_err(anyhow::Error::from)
+        };
+        self.content.collect(&digest, referenced).await
+    }
+
+    /// Has the store expect what a collector before this start may have begun to delete, if it is one of other machines. Runs before serving.
+    pub async fn expect_unfinished_deletions(&self) -> Result<(), control::Error> {
+        if !self.content.is_remote() {
+            return Ok(());
+        }
+        let before = self.infra.clock.now().plus_seconds(-GRACE_SECONDS);
+        let begun = self.infra.control.read(move |c| {
+            let mut begun = Vec::new();
+            for digest in store::list_marked(c, before, u32::MAX, 0)? {
+                if !is_referenced(c, &digest)? {
+                    begun.push(digest);
+                }
+            }
+            Ok(begun)
+        });
+        self.content.expect_deletions(begun.await?);
+        Ok(())
+    }
+
+    /// Marks content that no row ever came to refer to, because of a crash. Runs once, beside serving; what it
+    /// marks has its grace, and is looked at again before it goes.
+    ///
+    /// # Errors
+    /// The database's or the disk's.
+    pub async fn mark_orphans(&self) -> anyhow::Result<()> {
+        self.content.remove_stale_uploads().await?;
+        let (objects, _) = self.content.list().await?;
+        let now = self.infra.clock.now();
+        for step in objects.chunks(MARKS_A_STEP as usize) {
+            let step = step.to_vec();
+            let orphans = self
+                .infra
+                .control
+                .read(move |c| {
+                    let mut orphans = Vec::new();
+                    for digest in step {
+                        if !is_referenced(c, &digest)? {
+                            orphans.push(digest);
+                        }
+                    }
+                    Ok(orphans)
+                })
+                .await?;
+            if !orphans.is_empty() {
+                self.infra
+                    .control
+                    .write(move |tx| {
+                        orphans
+                            .iter()
+                            .try_for_each(|digest| store::mark_orphan(tx, digest, now))
+                    })
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+}

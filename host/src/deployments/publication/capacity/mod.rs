@@ -1,0 +1,141 @@
+//! Capacity for what is published: the disk, and the caps that all share.
+//!
+//! Each cap is looked at twice: before anything is rendered, and in the transaction that adds the row, where the count is certain.
+
+mod store;
+
+use std::net::IpAddr;
+
+use ring::hmac;
+
+use super::PublishError;
+use crate::config::{CapReached, Holder, Part};
+use crate::content::Content;
+use crate::infra::Infra;
+use crate::workspaces::Caller;
+use svc_base::disk;
+use svc_base::ids::WorkspaceId;
+
+pub(in crate::deployments) use store::{CapCheck, ShareHolder};
+
+/// Publisher of a quick share.
+#[derive(Clone, Debug)]
+pub struct Publisher {
+    network: IpAddr,
+    caller: Option<Caller>,
+}
+
+impl Publisher {
+    /// Makes the publisher of a request that has come from a network, and from a caller if it has a credential.
+    pub fn new(network: IpAddr, caller: Option<Caller>) -> Self {
+        Self { network, caller }
+    }
+
+    fn kind(&self) -> Holder {
+        match self.caller {
+            Some(_) => Holder::Owner,
+            None => Holder::Client,
+        }
+    }
+}
+
+/// Checks whether there is room for more content. Clones share their state.
+#[derive(Clone, Debug)]
+pub struct Capacity {
+    infra: Infra,
+    content: Content,
+    /// Names holders of shares.
+    holder_key: hmac::Key,
+}
+
+impl Capacity {
+    /// Makes the checks of an installation; `holder_key` names the holders of quick shares, for counting.
+    pub fn new(infra: Infra, content: Content, holder_key: hmac::Key) -> Self {
+        Self {
+            infra,
+            content,
+            holder_key,
+        }
+    }
+
+    /// Refuses to begin when the disk is nearly full: whatever stores content asks first.
+    ///
+    /// # Errors
+    /// `Capacity`.
+    pub fn check_disk(&self) -> Result<(), PublishError> {
+        if self.free_disk()? < self.infra.config.limits.free_disk_bytes {
+            return Err(PublishError::disk_full());
+        }
+        Ok(())
+    }
+
+    fn free_disk(&self) -> Result<u64, PublishError> {
+        let config = &self.infra.config;
+        let free = disk::free_bytes(&config.data)?;
+        Ok(match &config.content_url {
+            Some(_) => free.min(self.content.free()?),
+            None => free,
+        })
+    }
+
+    /// Returns the check of the caps as of now, for a transaction.
+    pub(in crate::deployments) fn cap_check(&self) -> CapCheck {
+        CapCheck {
+            limits: self.infra.config.limits.clone(),
+            key: self.holder_key.clone(),
+            now: self.infra.clock.now(),
+        }
+    }
+
+    /// Refuses to begin when there is no room for one more quick share.
+    pub(in crate::deployments) async fn check_share(
+        &self,
+        publisher: &Publisher,
+    ) -> Result<(), PublishError> {
+        self.check_disk()?;
+        let limits = &self.infra.config.limits;
+        let least = limits
+            .free_disk_bytes
+            .saturating_add(limits.free_disk_owners_bytes);
+        if publisher.kind() == Holder::Client && self.free_disk()? < least {
+            return Err(PublishError::Cap(CapReached {
+                key: "free_disk_owners_bytes",
+                part: Part::Strangers,
+            }));
+        }
+        let (caps, publisher) = (self.cap_check(), publisher.clone());
+        let checking = self
+            .infra
+            .control
+            .read(move |c| Ok(caps.check_share(c, &publisher, 0).map(drop)));
+        checking.await?
+    }
+
+    /// Refuses to begin when there is no room for one more frontend of a workspace.
+    pub(in crate::deployments) async fn check_frontend(
+        &self,
+        workspace: WorkspaceId,
+    ) -> Result<(), PublishError> {
+        self.check_disk()?;
+        let caps = self.cap_check();
+        let checking = self
+            .infra
+            .control
+            .read(move |c| Ok(caps.check_frontend(c, &workspace)));
+        checking.await?
+    }
+
+    /// Refuses to begin when there is no room for more content of a workspace's frontends.
+    pub(in crate::deployments) async fn check_content(
+        &self,
+        workspace: WorkspaceId,
+    ) -> Result<(), PublishError> {
+        self.check_disk()?;
+        let caps = self.cap_check();
+        let checking = self
+            .infra
+            .control
+            .read(move |c| Ok(caps.check_content(c, &workspace)));
+        checking.await?
+    }
+}

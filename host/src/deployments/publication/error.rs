@@ -1,0 +1,100 @@
+//! Why nothing was published.
+
+use crate::access::ClientGone;
+use crate::config::CapReached;
+use crate::content;
+use crate::control;
+use crate::deployments::problems::NO_WORKER;
+use svc_base::random::NoRandomness;
+use svc_sandbox::{Budget, Busy, ContentType, Malformed, RenderFailure};
+
+/// Why nothing was published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The source breaks the rules of its type.
+    #[error("{0}")]
+    Malformed(Malformed),
+    /// The source needs more than a budget allows.
+    #[error("the {} budget ran out", .0.as_str())]
+    Budget(Budget),
+    /// No renderer of the server knows the type.
+    #[error("no renderer knows {0}")]
+    Unsupported(ContentType),
+    /// The server has no room for it.
+    #[error("{0}")]
+    Capacity(&'static str),
+    /// A cap is reached.
+    #[error(transparent)]
+    Cap(#[from] CapReached),
+    /// The client has hung up, and nothing was stored.
+    #[error(transparent)]
+    Abandoned(#[from] ClientGone),
+    /// Everything else, for the log.
+    #[error(transparent)]
+    Internal(anyhow::Error),
+}
+
+/// Refusal for want of room on the disk.
+const DISK_FULL: &str = "The server's disk is nearly full. Try again later.";
+const PREPARING: &str = "The server is still preparing its renderer, as it does after its first start. Try again in a minute.";
+const DATABASE_BUSY: &str = "The server is busy with maintenance. Try again in a minute.";
+
+impl PublishError {
+    /// Says that the disk is nearly full.
+    pub(in crate::deployments) fn disk_full() -> Self {
+        Self::Capacity(DISK_FULL)
+    }
+}
+
+impl From<RenderFailure> for PublishError {
+    fn from(failure: RenderFailure) -> Self {
+        match failure {
+            RenderFailure::Malformed(malformed) => Self::Malformed(malformed),
+            RenderFailure::Budget(budget) => Self::Budget(budget),
+            RenderFailure::Unsupported(content_type) => Self::Unsupported(content_type),
+            RenderFailure::Preparing => Self::Capacity(PREPARING),
+            RenderFailure::Busy => Self::Capacity(NO_WORKER),
+            RenderFailure::Broken(error) => Self::Internal(error),
+        }
+    }
+}
+
+impl From<Busy> for PublishError {
+    fn from(_: Busy) -> Self {
+        Self::Capacity(NO_WORKER)
+    }
+}
+
+impl From<content::Error> for PublishError {
+    fn from(error: content::Error) -> Self {
+        match error {
+            content::Error::Full => Self::Capacity(DISK_FULL),
+            other => Self::Internal(other.into()),
+        }
+    }
+}
+
+impl From<control::Error> for PublishError {
+    fn from(error: control::Error) -> Self {
+        match error {
+            control::Error::Full => Self::Capacity(DISK_FULL),
+            control::Error::Busy => Self::Capacity(DATABASE_BUSY),
+            other => Self::Internal(other.into()),
+        }
+    }
+}
+
+impl From<NoRandomness> for PublishError {
+    fn from(error: NoRandomness) -> Self {
+        Self::Internal(error.into())
+    }
+}
+
+impl From<std::io::Error> for PublishError {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::StorageFull {
+            return Self::Capacity(DISK_FULL);
+        }
+        Self::Internal(error.into())
+    }
+}

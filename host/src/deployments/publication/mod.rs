@@ -1,0 +1,28 @@
+//! Publication: from a source to what a slug answers.
+//!
+//! ```text
+//! source ─► render ─► compress, store ─► one transaction ─────────► memory forgets ─► answered ─► the edge forgets
+//!                      durable, pinned    rows, purge, change         before the answer              from its queue
+//!                    │ a crash here leaves content without a row,   │ a crash here loses nothing: memory is gone,
+//!                    │ which the collector removes                  │ and the purge is in its queue
+//! ```
+
+mod capacity;
+mod error;
+mod page_source;
+mod pipeline;
+mod problems;
+pub mod runtime;
+mod slugs;
+mod timings;
+
+pub use capacity::{Capacity, Publisher};
+pub use error::PublishError;
+pub use page_source::PageSource;
+pub use pipeline::{Pipeline, RenderedPage};
+pub use slugs::SlugReservations;
+
+pub(super) use capacity::ShareHolder;
+pub(super) use page_source::Placement;
+pub(super) use pipeline::{PublishedContent, RenderedBy, StoredContent, StoredPublication};
+pub(super) use slugs::ReservedSlug;

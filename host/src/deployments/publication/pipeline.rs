@@ -1,0 +1,328 @@
+//! Pipeline from a source to stored, finished bytes, and to what an address answers: render, compress, store, publish.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use prometheus_client::registry::Registry;
+
+use super::PublishError;
+use super::page_source::{PageSource, Placement};
+use super::runtime::{self, Runtimes};
+use super::timings::{Stage, Timings};
+use crate::access::while_client_waits;
+use crate::content::{Artifact, Content, Digest, Pin};
+use crate::control::{self, Tx};
+use crate::deployments::address::{PageAddress, announce_change};
+use crate::deployments::views::Warning;
+use crate::infra::Infra;
+use svc_base::ProcessorStopwatch;
+use svc_base::clock::Timestamp;
+use svc_sandbox::{Foot, GuestDigest, RuntimeScript, Sandbox, Source, StopSignal};
+
+/// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
+const COMPRESSION_BUDGET: Duration = Duration::from_millis(800);
+
+/// Guest and runtime that a page was made with: another of either would make another page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderedBy(String);
+
+impl RenderedBy {
+    /// Names a guest, and the runtime if the page has one.
+    pub fn new(guest: GuestDigest, runtime: Option<&str>) -> Self {
+        Self(match runtime {
+            Some(runtime) => format!("{guest}/{runtime}"),
+            None => guest.to_string(),
+        })
+    }
+
+    /// Returns the text that rows keep.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A finished page.
+#[derive(Clone, Debug)]
+pub struct RenderedPage {
+    /// A complete HTML5 document.
+    pub html: Bytes,
+    /// Title of the page; empty where there is none.
+    pub title: String,
+    /// Warnings for the author.
+    pub warnings: Vec<Warning>,
+    /// Guest that rendered the page.
+    pub by: RenderedBy,
+}
+
+/// A source and its page in all encodings, stored. While this lives the collector keeps them.
+#[derive(Debug)]
+pub(in crate::deployments) struct StoredContent {
+    /// The source.
+    pub(in crate::deployments) source: Pin,
+    /// The page.
+    pub(in crate::deployments) page: Pin,
+    /// Bytes of both.
+    pub(in crate::deployments) bytes: u64,
+}
+
+/// A source and its page, stored, which nothing answers yet. While this lives the collector keeps them.
+#[derive(Debug)]
+pub(in crate::deployments) struct StoredPublication {
+    content: StoredContent,
+    by: RenderedBy,
+}
+
+/// Digests that the rows of a publication name.
+#[derive(Clone, Debug)]
+pub(in crate::deployments) struct PublishedContent {
+    /// Digest of the source.
+    pub(in crate::deployments) source: Digest,
+    /// Digest of the page.
+    pub(in crate::deployments) artifact: Digest,
+    /// The guest and the runtime that made the page.
+    pub(in crate::deployments) by: RenderedBy,
+    /// Bytes of the source and of the page in all encodings.
+    pub(in crate::deployments) bytes: u64,
+}
+
+impl PublishedContent {
+    /// Returns the bytes as a row has them.
+    pub(in crate::deployments) fn bytes_stored(&self) -> i64 {
+        i64::try_from(self.bytes).unwrap_or(i64::MAX)
+    }
+}
+
+impl StoredPublication {
+    /// Returns the digests that rows may name for as long as this lives.
+    pub(in crate::deployments) fn published(&self) -> PublishedContent {
+        PublishedContent {
+            source: self.content.source.digest(),
+            artifact: self.content.page.digest(),
+            by: self.by.clone(),
+            bytes: self.content.bytes,
+        }
+    }
+}
+
+/// Pipeline from a source to stored bytes, and to what an address answers.
+#[derive(Debug)]
+pub struct Pipeline {
+    infra: Infra,
+    content: Content,
+    sandbox: Sandbox,
+    runtimes: Arc<Runtimes>,
+    timings: Timings,
+}
+
+impl Pipeline {
+    /// Makes the pipeline of a server.
+    pub fn new(infra: Infra, content: Content, sandbox: Sandbox, runtimes: Arc<Runtimes>) -> Self {
+        Self {
+            infra,
+            content,
+            sandbox,
+            runtimes,
+            timings: Timings::default(),
+        }
+    }
+
+    /// Adds the times of the stages to the metrics of the server.
+    pub fn register(&self, registry: &mut Registry) {
+        self.timings.register(registry);
+    }
+
+    /// Renders a source to a page without a runtime: a quick share, or a preview.
+    ///
+    /// # Errors
+    /// See [`PublishError`].
+    pub async fn render(&self, source: PageSource<'_>) -> Result<RenderedPage, PublishError> {
+        self.render_with(source, None, None).await
+    }
+
+    /// Renders a source to the page of a share.
+    pub(in crate::deployments) async fn render_share(
+        &self,
+        source: PageSource<'_>,
+        placement: Placement<'_>,
+    ) -> Result<RenderedPage, PublishError> {
+        self.render_with(source, Some(placement), None).await
+    }
+
+    /// Renders a source to the live page of a frontend, with its runtime.
+    pub(in crate::deployments) async fn render_live(
+        &self,
+        source: PageSource<'_>,
+        placement: Placement<'_>,
+    ) -> Result<RenderedPage, PublishError> {
+        let src = self.runtimes.ensure_newest_stored().await?;
+        let runtime = RuntimeScript {
+            src,
+            slug: placement.slug.to_owned(),
+        };
+        self.render_with(source, Some(placement), Some(runtime))
+            .await
+    }
+
+    async fn render_with(
+        &self,
+        source: PageSource<'_>,
+        placement: Option<Placement<'_>>,
+        runtime: Option<RuntimeScript>,
+    ) -> Result<RenderedPage, PublishError> {
+        let page_bytes = usize::try_from(self.infra.config.limits.page_bytes).unwrap_or(usize::MAX);
+        let source = Source {
+            content_type: source.content_type,
+            title: Some(source.title.to_owned()).filter(|title| !title.is_empty()),
+            name: source.name.map(str::to_owned),
+            text: source.text.to_owned(),
+            runtime,
+            page_bytes,
+            foot: placement.and_then(|placement| self.foot(placement)),
+            is_private: placement
+                .is_some_and(|placement| placement.is_private || placement.one_time),
+        };
+        let name = source.runtime.as_ref().map(|_| runtime::newest_name());
+        // Its future is large, and part of those of many routes.
+        let rendering = Box::pin(while_client_waits(self.sandbox.render(source)));
+        let rendered = self.timings.time(Stage::Render, rendering).await??;
+        Ok(RenderedPage {
+            html: rendered.html,
+            title: rendered.title.unwrap_or_default(),
+            warnings: rendered.undrawn.into_iter().map(Warning::from).collect(),
+            by: RenderedBy::new(rendered.guest, name.as_deref()),
+        })
+    }
+
+    /// Composes the lines below a page's content. A page that is gone once it is read has nothing to lead to.
+    fn foot(&self, placement: Placement<'_>) -> Option<Foot> {
+        let slug = placement.slug;
+        (!placement.one_time).then(|| Foot {
+            raw: Some(format!("/{slug}/raw")),
+            expires_at: placement.expires_at.map(|at| at.to_string()),
+            report: Some(format!(
+                "{}/_svc/report/{slug}",
+                self.infra.config.sites_url
+            )),
+        })
+    }
+
+    /// Compresses and hashes a page and stores it with its source; both are durable and pinned when this answers.
+    pub(in crate::deployments) async fn store_page(
+        &self,
+        source: Bytes,
+        page: Bytes,
+    ) -> Result<StoredContent, PublishError> {
+        let work = move |stop: &StopSignal| {
+            let spent = ProcessorStopwatch::start();
+            let goes_on = || !stop.is_set() && spent.elapsed() < COMPRESSION_BUDGET;
+            let object = Artifact::compress(page, goes_on)?.to_object()?;
+            let digests = (Digest::of(&source), Digest::of(&object));
+            Ok::<_, std::io::Error>((digests, source, object))
+        };
+        let compressing = while_client_waits(self.sandbox.page_lane().run(work));
+        let compressed = self.timings.time(Stage::Compress, compressing).await??;
+        let (digests, source, object) = compressed?;
+        let bytes = (source.len() + object.len()) as u64;
+        let storing = async {
+            tokio::try_join!(
+                self.content.put_as(digests.0, source),
+                self.content.put_as(digests.1, object)
+            )
+        };
+        let (source, page) = self.timings.time(Stage::Store, storing).await?;
+        Ok(StoredContent {
+            source,
+            page,
+            bytes,
+        })
+    }
+
+    /// Renders the live page of a frontend, which everybody may read, and stores it with its source.
+    ///
+    /// # Errors
+    /// [`PublishError`]; nothing refers to what was stored by then, and the collector removes it.
+    pub(in crate::deployments) async fn render_and_store_live(
+        &self,
+        source: PageSource<'_>,
+        slug: &str,
+        expires_at: Option<Timestamp>,
+    ) -> Result<(StoredPublication, RenderedPage), PublishError> {
+        let placement = Placement::public(slug, expires_at);
+        let page = self.render_live(source, placement).await?;
+        let stored = self.store_rendered(source.text.to_owned(), &page).await?;
+        Ok((stored, page))
+    }
+
+    /// Stores a source with the page that was rendered from it.
+    ///
+    /// # Errors
+    /// [`PublishError`]; nothing refers to what was stored by then, and the collector removes it.
+    pub(in crate::deployments) async fn store_rendered(
+        &self,
+        source: String,
+        page: &RenderedPage,
+    ) -> Result<StoredPublication, PublishError> {
+        let content = self
+            .store_page(Bytes::from(source), page.html.clone())
+            .await?;
+        Ok(StoredPublication {
+            content,
+            by: page.by.clone(),
+        })
+    }
+
+    /// Makes a stored page what an address answers: the caller's rows and the purge in one transaction, then memory.
+    ///
+    /// # Errors
+    /// The change's; nothing is changed then.
+    pub(in crate::deployments) async fn publish<T, E>(
+        &self,
+        stored: StoredPublication,
+        address: PageAddress,
+        now: Timestamp,
+        change: impl FnOnce(&Tx<'_>, &PublishedContent) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<control::Error> + Send + 'static,
+    {
+        let (config, published) = (Arc::clone(&self.infra.config), stored.published());
+        let committed = self
+            .commit(move |tx| {
+                let changed = change(tx, &published)?;
+                announce_change(tx, &config, &address, now)?;
+                Ok(changed)
+            })
+            .await;
+        // The rows hold the content from here on.
+        drop(stored);
+        committed
+    }
+
+    /// Runs the transaction of a publication, and notes how long it took.
+    pub(in crate::deployments) async fn commit<T, E>(
+        &self,
+        change: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<control::Error> + Send + 'static,
+    {
+        let committing = self.infra.control.write(change);
+        self.timings.time(Stage::Commit, committing).await
+    }
+
+    /// Returns the text of a stored source.
+    ///
+    /// # Errors
+    /// Ours: it should be there.
+    pub(in crate::deployments) async fn source_text(
+        &self,
+        digest: Digest,
+    ) -> Result<String, PublishError> {
+        let bytes = self.content.get(&digest).await?;
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes.into()).ok());
+        text.ok_or_else(|| PublishError::Internal(anyhow::anyhow!("source {digest} is missing")))
+    }
+}

@@ -1,0 +1,128 @@
+//! Reservation of slugs, so that no two publications under way take one slug.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::PublishError;
+use crate::deployments::model::is_reserved;
+use crate::deployments::serving::Expiry;
+use crate::deployments::store;
+use crate::infra::Infra;
+use svc_base::names::{numbered, with_suffix};
+
+/// Length of a slug that the service chooses.
+const CHOSEN_LENGTH: usize = 10;
+/// Length of a random suffix.
+const SUFFIX_LENGTH: usize = 6;
+/// Number of random names that are tried: only a fault could find them taken.
+const RANDOM_ATTEMPTS: u32 = 4;
+
+/// Slugs of publications under way, which no row holds yet. Clones share them.
+#[derive(Clone, Debug)]
+pub struct SlugReservations {
+    infra: Infra,
+    expiry: Expiry,
+    reserved: Arc<Mutex<HashSet<String>>>,
+}
+
+/// Slug that no other publication can take while this lives.
+#[derive(Debug)]
+pub(in crate::deployments) struct ReservedSlug {
+    slug: String,
+    reserved: Arc<Mutex<HashSet<String>>>,
+}
+
+impl ReservedSlug {
+    /// Returns the slug.
+    pub(in crate::deployments) fn as_str(&self) -> &str {
+        &self.slug
+    }
+}
+
+impl Drop for ReservedSlug {
+    fn drop(&mut self) {
+        self.reserved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.slug);
+    }
+}
+
+impl SlugReservations {
+    /// Makes the reservations of a server; `expiry` frees slugs of shares whose time is over.
+    pub fn new(infra: Infra, expiry: Expiry) -> Self {
+        Self {
+            infra,
+            expiry,
+            reserved: Arc::default(),
+        }
+    }
+
+    /// Reserves the wanted slug or, where it is taken or ours, one with a suffix; or one of our choosing.
+    pub(in crate::deployments) async fn reserve(
+        &self,
+        wanted: Option<&str>,
+    ) -> Result<ReservedSlug, PublishError> {
+        if let Some(wanted) = wanted {
+            if !is_reserved(wanted)
+                && let Some(reserved) = self.try_reserve(wanted.to_owned()).await?
+            {
+                return Ok(reserved);
+            }
+            for slug in numbered(wanted) {
+                if let Some(reserved) = self.try_reserve(slug).await? {
+                    return Ok(reserved);
+                }
+            }
+        }
+        let random = &self.infra.random;
+        for _ in 0..RANDOM_ATTEMPTS {
+            let slug = match wanted {
+                Some(wanted) => with_suffix(wanted, &random.slug(SUFFIX_LENGTH)?),
+                None => random.slug(CHOSEN_LENGTH)?,
+            };
+            if let Some(reserved) = self.try_reserve(slug).await? {
+                return Ok(reserved);
+            }
+        }
+        Err(PublishError::Internal(anyhow::anyhow!(
+            "every random slug was taken"
+        )))
+    }
+
+    /// Reserves exactly this slug if it is free.
+    async fn try_reserve(&self, slug: String) -> Result<Option<ReservedSlug>, PublishError> {
+        let reserved = Arc::clone(&self.reserved);
+        let new = reserved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(slug.clone());
+        if !new {
+            return Ok(None);
+        }
+        // From here on no other publication can take it; a row may have it already.
+        let reserved = ReservedSlug {
+            slug: slug.clone(),
+            reserved,
+        };
+        let taken = self.is_taken(&slug).await?;
+        if !taken {
+            return Ok(Some(reserved));
+        }
+        // Its time may be over and only the sweep has not come by yet: to its visitors the slug is free.
+        self.expiry.sweep().await.map_err(PublishError::Internal)?;
+        let taken = self.is_taken(&slug).await?;
+        Ok((!taken).then_some(reserved))
+    }
+
+    /// Whether a row has a slug.
+    async fn is_taken(&self, slug: &str) -> Result<bool, PublishError> {
+        let slug = slug.to_owned();
+        let taken = self
+            .infra
+            .control
+            .read(move |c| store::is_taken(c, &slug))
+            .await?;
+        Ok(taken)
+    }
+}

@@ -1,0 +1,175 @@
+//! From a finished page to an HTTP answer: encoding, validators, ranges (RFC 9110).
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use maud::Markup;
+
+use super::RawSource;
+use super::pages::{self, Page, PageKind, PagePolicy};
+use crate::config::Config;
+use crate::content::{Digest, Encoding};
+use crate::deployments::forms;
+use crate::http::NOSNIFF;
+use crate::http::document;
+use crate::http::problem::Problem;
+use crate::http::problem_page;
+use svc_base::clock::Timestamp;
+
+/// The longest that an edge is told to keep a page, in seconds.
+const MAX_EDGE_SECONDS: i64 = 31_536_000;
+/// Header that edges heed and browsers do not (RFC 9213).
+const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
+
+/// Bytes of the smallest source that is compressed: a smaller one fits into a packet or two.
+const SMALLEST_COMPRESSED: usize = 1024;
+
+/// Origin that a page is asked for on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::deployments) enum RequestOrigin {
+    /// The project's own.
+    Project,
+    /// The sites host.
+    Sites,
+    /// A host whose addresses are never purged, so that no edge is told to keep it.
+    Unpurged,
+}
+
+/// Answers the whole page, a part of it, or that the client has it.
+///
+/// # Errors
+/// `range_not_satisfiable`.
+pub(in crate::deployments) fn page(
+    page: &Page,
+    origin: RequestOrigin,
+    now: Timestamp,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
+    let best = document::preferred_variant(&page.variants, request, |variant| variant.encoding);
+    let Some(variant) = best else {
+        return Err(Problem::internal(&format!(
+            "page {} has no variants",
+            page.id
+        )));
+    };
+    let headers = match &variant.project_origin_headers {
+        Some(headers) if origin == RequestOrigin::Project => headers,
+        _ => &variant.headers,
+    };
+    let mut headers = headers.clone();
+    if page.at_edge && origin != RequestOrigin::Unpurged {
+        headers.insert(CDN_CACHE_CONTROL, edge_lifetime(page, now)?);
+    }
+    document::respond(headers, &variant.etag, &variant.bytes, request)
+}
+
+/// Redirects a browser that opens a frontend elsewhere to its project's origin: only there it can sign visitors in and open sockets.
+///
+/// # Errors
+/// `internal` for an address that no header can hold.
+pub(super) fn redirect_to_project_origin(
+    config: &Config,
+    page: &Page,
+    slug: &str,
+    query: Option<&str>,
+) -> Result<Response, Problem> {
+    let PageKind::Frontend { host_label } = &page.kind else {
+        return Err(Problem::not_found());
+    };
+    let mut location = format!("{}/{slug}", config.project_origin(host_label));
+    if let Some(query) = query {
+        location.push('?');
+        location.push_str(query);
+    }
+    let location = HeaderValue::try_from(location).map_err(|error| Problem::internal(&error))?;
+    let headers = [
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::VARY, pages::VARY_NAVIGATION),
+    ];
+    Ok((StatusCode::FOUND, headers).into_response())
+}
+
+/// Returns how long an edge may keep a page: for long, but not past its end.
+fn edge_lifetime(page: &Page, now: Timestamp) -> Result<HeaderValue, Problem> {
+    let left = page
+        .expires_at
+        .map_or(MAX_EDGE_SECONDS, |end| (end.0 - now.0) / 1000);
+    let lifetime = format!("max-age={}", left.clamp(0, MAX_EDGE_SECONDS));
+    HeaderValue::try_from(lifetime).map_err(|error| Problem::internal(&error))
+}
+
+/// Chooses the encoding of a source: a large one is compressed for a client that takes gzip.
+pub(super) fn source_encoding(source: &RawSource, request: &HeaderMap) -> Encoding {
+    let encodings = [Encoding::Gzip, Encoding::Identity];
+    let preferred = document::preferred_variant(&encodings, request, |encoding| *encoding).copied();
+    preferred
+        .filter(|_| source.bytes.len() >= SMALLEST_COMPRESSED)
+        .unwrap_or(Encoding::Identity)
+}
+
+/// Answers the source of a page: all of it, a part of it, or that the client has it.
+///
+/// # Errors
+/// `range_not_satisfiable`.
+pub(super) fn source(
+    page: &Page,
+    source: &RawSource,
+    policy: PagePolicy,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
+    let mut headers = pages::headers(&page.kind, page.is_protected(), policy.origins);
+    let media_type = HeaderValue::from_static(page.content_type.media_type());
+    headers.insert(header::CONTENT_TYPE, media_type);
+    let etag = document::etag(&source.digest, source.encoding);
+    document::add_variant_headers(&mut headers, &etag, source.encoding);
+    document::respond(headers, &etag, &source.bytes, request)
+}
+
+/// Answers a file of the platform that is named by its content.
+///
+/// # Errors
+/// `range_not_satisfiable`.
+pub(in crate::deployments) fn immutable(
+    media_type: &'static str,
+    digest: &Digest,
+    bytes: &Bytes,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
+    let etag = document::etag(digest, Encoding::Identity);
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(header::CACHE_CONTROL, pages::CACHE_FOREVER);
+    headers.insert(NOSNIFF.0, NOSNIFF.1);
+    headers.insert(header::ETAG, etag.clone());
+    document::respond(headers, &etag, bytes, request)
+}
+
+/// Returns the page in place of one that the operator has disabled.
+pub(in crate::deployments) fn disabled_page(config: &Config) -> Response {
+    platform_page(StatusCode::FORBIDDEN, &forms::disabled(config))
+}
+
+/// Answers one of the platform's own pages: its own policy, never stored, never indexed.
+pub fn platform_page(status: StatusCode, page: &Markup) -> Response {
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
+        (header::CACHE_CONTROL, pages::NO_STORE),
+        (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
+        // A form's POST must carry its origin, which `no-referrer` would turn into `null`.
+        (
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("same-origin"),
+        ),
+        NOSNIFF,
+        (
+            HeaderName::from_static("x-robots-tag"),
+            HeaderValue::from_static("noindex"),
+        ),
+    ];
+    let body = Bytes::from(page.clone().into_string());
+    (status, headers, body).into_response()
+}

@@ -1,0 +1,13 @@
+//! Serving: what answers at a slug, from memory, with views counted, and the end of shares whose time is over.
+
+pub mod answer;
+mod expiry;
+pub mod pages;
+pub mod password;
+mod problems;
+pub mod routes;
+mod service;
+mod visits;
+
+pub use expiry::Expiry;
+pub use service::{LookupError, RawSource, Serving, UnlockError};

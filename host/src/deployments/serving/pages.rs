@@ -1,0 +1,336 @@
+//! Pages in memory: a cache of finished bytes, bounded, in front of the content store.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use prometheus_client::metrics::counter::Counter;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use super::visits::ViewCounter;
+use crate::content::{Artifact, Digest, Encoding};
+use crate::deployments::model::Deployment;
+use crate::http::NOSNIFF;
+use crate::http::document;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_base::memory_cache;
+use svc_sandbox::ContentType;
+
+/// Weight of an entry beside its bytes: headers, strings, the map's own.
+const ENTRY_OVERHEAD_BYTES: u64 = 2048;
+/// Bytes of a typical page, for sizing the map.
+const TYPICAL_PAGE_BYTES: u64 = 16 * 1024;
+
+/// Scripts may run, in an origin of their own that holds nothing.
+pub const SANDBOX_POLICY: HeaderValue = HeaderValue::from_static(
+    "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads",
+);
+/// Keeps what is not everybody's out of every cache.
+pub const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
+/// A revision never changes.
+pub const CACHE_FOREVER: HeaderValue =
+    HeaderValue::from_static("public, max-age=31536000, immutable");
+/// Says that an answer is another one for a browser that opens the address.
+pub const VARY_NAVIGATION: HeaderValue = HeaderValue::from_static("Sec-Fetch-Mode, Sec-Fetch-Dest");
+/// Says so of a page that has several encodings, too.
+const VARY_PAGE: HeaderValue =
+    HeaderValue::from_static("Accept-Encoding, Sec-Fetch-Mode, Sec-Fetch-Dest");
+/// Media type of pages.
+pub const HTML_TYPE: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const NOINDEX: HeaderValue = HeaderValue::from_static("noindex");
+
+/// Guard of a page: decides which readers see it.
+#[derive(Clone, Debug)]
+pub enum PageGuard {
+    /// Lets everybody in.
+    Open,
+    /// Lets readers in who know the password of this Argon2id hash.
+    Password(String),
+}
+
+/// Where a page comes from, which decides how far it is trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageKind {
+    /// A stranger's.
+    Share,
+    /// An owner's.
+    Frontend {
+        /// Label of the project's origin, where the page is at home.
+        host_label: String,
+    },
+    /// A revision that may never be live; static, and in an origin of its own.
+    Preview,
+}
+
+/// Policy of an installation for the pages that it serves.
+#[derive(Clone, Copy, Debug)]
+pub struct PagePolicy {
+    /// Whether projects have origins of their own, so that everywhere else their pages are strangers.
+    pub origins: bool,
+    /// Whether an edge in front keeps pages until it is told otherwise.
+    pub edge: bool,
+}
+
+/// A page ready to be served, with what decides whether it may be.
+#[derive(Debug)]
+pub struct Page {
+    /// Identifier of the deployment.
+    pub id: DeploymentId,
+    /// Where it comes from.
+    pub kind: PageKind,
+    /// Type of the source.
+    pub content_type: ContentType,
+    /// Digest of the source; a one-time share has none here.
+    pub source: Option<Digest>,
+    /// The live backend that it calls.
+    pub backend: Option<BackendId>,
+    /// Whether an edge in front may keep it for long.
+    pub at_edge: bool,
+    /// Guard of the page.
+    pub guard: PageGuard,
+    /// Whether it burns when read; such a page has no variants here.
+    pub one_time: bool,
+    /// Whether the operator has taken it down.
+    pub disabled: bool,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// Encodings in the server's order of preference, identity last.
+    pub variants: Vec<PageVariant>,
+    /// Counts its views.
+    pub(super) visits: Arc<ViewCounter>,
+}
+
+/// One encoding, with the headers of its 200.
+#[derive(Debug)]
+pub struct PageVariant {
+    /// How it is encoded.
+    pub encoding: Encoding,
+    /// Strong entity tag.
+    pub etag: HeaderValue,
+    /// Bytes of the encoding.
+    pub bytes: Bytes,
+    /// All headers of a whole answer.
+    pub headers: HeaderMap,
+    /// Headers on the page's own origin, if it has one.
+    pub project_origin_headers: Option<HeaderMap>,
+}
+
+impl Page {
+    /// Makes a page ready. `artifact` is absent for a one-time share, whose bytes are read when it burns.
+    pub fn new(
+        deployment: &Deployment,
+        artifact: Option<(Digest, Artifact)>,
+        policy: PagePolicy,
+    ) -> Self {
+        let kind = match &deployment.host_label {
+            Some(label) => PageKind::Frontend {
+                host_label: label.clone(),
+            },
+            None => PageKind::Share,
+        };
+        Self::of_kind(deployment, kind, artifact, policy)
+    }
+
+    /// Makes a preview of one of a frontend's revisions.
+    pub fn preview(
+        deployment: &Deployment,
+        artifact: (Digest, Artifact),
+        policy: PagePolicy,
+    ) -> Self {
+        Self::of_kind(deployment, PageKind::Preview, Some(artifact), policy)
+    }
+
+    fn of_kind(
+        deployment: &Deployment,
+        kind: PageKind,
+        artifact: Option<(Digest, Artifact)>,
+        policy: PagePolicy,
+    ) -> Self {
+        let protected = deployment.password_hash.is_some();
+        let headers = headers(&kind, protected, policy.origins);
+        let project_headers = matches!(kind, PageKind::Frontend { .. })
+            .then(|| compose_headers(document::REVALIDATE, None, false));
+        let redirects_home = project_headers.is_some() && policy.origins;
+        let variants = artifact.map(|(digest, artifact)| {
+            let variants = artifact.variants.into_iter().map(|v| {
+                let mut ready = PageVariant::new(
+                    &digest,
+                    v.encoding,
+                    v.bytes,
+                    &headers,
+                    project_headers.as_ref(),
+                );
+                if redirects_home {
+                    ready.headers.insert(header::VARY, VARY_PAGE);
+                }
+                ready
+            });
+            variants.collect()
+        });
+        Self {
+            id: deployment.id,
+            content_type: deployment.content_type,
+            source: deployment.source,
+            backend: deployment.backend,
+            at_edge: policy.edge && matches!(kind, PageKind::Frontend { .. }),
+            kind,
+            guard: match &deployment.password_hash {
+                Some(hash) => PageGuard::Password(hash.clone()),
+                None => PageGuard::Open,
+            },
+            one_time: deployment.one_time,
+            disabled: deployment.disabled,
+            expires_at: deployment.expires_at,
+            variants: variants.unwrap_or_default(),
+            visits: Arc::new(ViewCounter::new(deployment.id)),
+        }
+    }
+
+    /// Whether readers need a password.
+    pub fn is_protected(&self) -> bool {
+        matches!(self.guard, PageGuard::Password(_))
+    }
+
+    /// Whether it is the page of a frontend.
+    pub fn is_frontend(&self) -> bool {
+        matches!(self.kind, PageKind::Frontend { .. })
+    }
+
+    fn weight(&self) -> u64 {
+        ENTRY_OVERHEAD_BYTES
+            + self
+                .variants
+                .iter()
+                .map(|v| v.bytes.len() as u64)
+                .sum::<u64>()
+    }
+}
+
+impl PageVariant {
+    fn new(
+        digest: &Digest,
+        encoding: Encoding,
+        bytes: Bytes,
+        headers: &HeaderMap,
+        project_headers: Option<&HeaderMap>,
+    ) -> Self {
+        let etag = document::etag(digest, encoding);
+        let whole = |policy: &HeaderMap| {
+            let mut headers = policy.clone();
+            headers.insert(header::CONTENT_TYPE, HTML_TYPE);
+            document::add_variant_headers(&mut headers, &etag, encoding);
+            headers
+        };
+        Self {
+            encoding,
+            headers: whole(headers),
+            project_origin_headers: project_headers.map(whole),
+            etag,
+            bytes,
+        }
+    }
+}
+
+/// Composes the headers that say how far a page is trusted: away from its own origin, if it has one.
+pub fn headers(kind: &PageKind, protected: bool, origins: bool) -> HeaderMap {
+    match kind {
+        PageKind::Share if protected => compose_headers(NO_STORE, Some(SANDBOX_POLICY), true),
+        PageKind::Share => compose_headers(document::REVALIDATE, Some(SANDBOX_POLICY), true),
+        PageKind::Frontend { .. } => compose_headers(
+            document::REVALIDATE,
+            origins.then_some(SANDBOX_POLICY),
+            false,
+        ),
+        PageKind::Preview => compose_headers(CACHE_FOREVER, Some(SANDBOX_POLICY), true),
+    }
+}
+
+fn compose_headers(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(16);
+    headers.insert(header::CACHE_CONTROL, cache);
+    headers.insert(NOSNIFF.0, NOSNIFF.1);
+    if let Some(sandbox) = sandbox {
+        headers.insert(header::CONTENT_SECURITY_POLICY, sandbox);
+    }
+    if hidden {
+        headers.insert("x-robots-tag", NOINDEX);
+    }
+    headers
+}
+
+/// Returns the number of parts of the cache: each must hold the heaviest page, with encodings that are as large as it together.
+/// What weighs more, as what does not compress may, is not kept; its readers share it (`content/held.rs`).
+fn shard_count(bytes: u64, page_bytes: u64) -> usize {
+    let heaviest = page_bytes
+        .saturating_mul(2)
+        .saturating_add(ENTRY_OVERHEAD_BYTES);
+    let fits = |shards: &usize| bytes / *shards as u64 >= heaviest;
+    [4, 2].into_iter().find(fits).unwrap_or(1)
+}
+
+/// Cache of pages by slug, bounded by their weight.
+#[derive(Debug)]
+pub struct PageCache {
+    cache: Cache<String, Arc<Page>, WeightByBytes>,
+    /// Views that found their page here.
+    pub hits: Counter,
+    /// Views that had to load it.
+    pub misses: Counter,
+}
+
+#[derive(Clone, Debug)]
+struct WeightByBytes;
+
+impl Weighter<String, Arc<Page>> for WeightByBytes {
+    fn weight(&self, _: &String, page: &Arc<Page>) -> u64 {
+        page.weight()
+    }
+}
+
+impl PageCache {
+    /// Makes a cache of at most `bytes`, for pages of at most `page_bytes`.
+    pub fn new(bytes: u64, page_bytes: u64) -> Self {
+        let items = usize::try_from(bytes / TYPICAL_PAGE_BYTES)
+            .unwrap_or(usize::MAX)
+            .clamp(16, 1 << 20);
+        let shards = shard_count(bytes, page_bytes);
+        let cache = memory_cache::weighted_cache(items, bytes, shards, WeightByBytes);
+        Self {
+            cache,
+            hits: Counter::default(),
+            misses: Counter::default(),
+        }
+    }
+
+    /// Returns the page at a slug, if it is in memory.
+    pub fn get(&self, slug: &str) -> Option<Arc<Page>> {
+        self.cache.get(slug).inspect(|_| {
+            self.hits.inc();
+        })
+    }
+
+    /// Returns the page at a slug, loaded if need be; loads of one slug wait for each other.
+    ///
+    /// # Errors
+    /// The load's.
+    pub async fn get_or_load<E>(
+        &self,
+        slug: &str,
+        load: impl Future<Output = Result<Arc<Page>, E>>,
+    ) -> Result<Arc<Page>, E> {
+        self.misses.inc();
+        self.cache.get_or_insert_async(slug, load).await
+    }
+
+    /// Forgets a slug; a load of it that is under way is not kept either.
+    pub fn forget(&self, slug: &str) {
+        self.cache.remove(slug);
+    }
+
+    /// Counts the pages in the cache, and their bytes.
+    pub fn size(&self) -> (usize, u64) {
+        (self.cache.len(), self.cache.weight())
+    }
+}

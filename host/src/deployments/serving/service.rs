@@ -1,0 +1,387 @@
+//! Service of the pages at their slugs: the hot path, which touches neither a disk nor a guest once a page is in memory.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prometheus_client::registry::Registry;
+use ring::hmac;
+
+use super::pages::{Page, PageCache, PageGuard, PageKind, PagePolicy};
+use super::password;
+use super::visits::Visits;
+use crate::config::Config;
+use crate::content::{Artifact, Content, Digest, Encoding, gzip_quickly};
+use crate::control::Change;
+use crate::deployments::model::display_title;
+use crate::deployments::store;
+use crate::http::hosts::Host;
+use crate::infra::Infra;
+use crate::telemetry::PolledGauge;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
+use svc_base::names::is_slug;
+use svc_base::random::NoRandomness;
+use svc_sandbox::{Lane, Sandbox};
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    /// Nothing lives at the slug.
+    #[error("nothing is at this slug")]
+    NotFound,
+    /// The operator has taken it down.
+    #[error("disabled by the operator")]
+    Disabled,
+    /// Everything else, for the log.
+    #[error(transparent)]
+    Internal(#[from] anyhow::Error),
+}
+
+/// Why a page stays locked.
+#[derive(Debug, thiserror::Error)]
+pub enum UnlockError {
+    /// There is no page, or it has no password.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// Not the password.
+    #[error("wrong password")]
+    Wrong,
+    /// No worker was free to compare.
+    #[error("no worker is free")]
+    Busy,
+}
+
+/// Why a source could not be encoded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EncodeError {
+    /// No worker was free to encode.
+    #[error("no worker is free")]
+    Busy,
+    /// The encoder's.
+    #[error(transparent)]
+    Failed(#[from] std::io::Error),
+}
+
+/// Source of a page, as it is answered.
+#[derive(Debug)]
+pub struct RawSource {
+    /// Digest of the source.
+    pub(super) digest: Digest,
+    /// Encoding of the bytes.
+    pub(super) encoding: Encoding,
+    /// Bytes of the source in that encoding.
+    pub(super) bytes: Bytes,
+}
+
+/// Token by which a browser proves that it knows a page's password.
+#[derive(Debug)]
+pub struct UnlockToken {
+    /// The cookie's value.
+    pub token: String,
+}
+
+/// Pages at their slugs, in memory and in the content store, with the views of each.
+#[derive(Debug)]
+pub struct Serving {
+    pub(super) infra: Infra,
+    content: Content,
+    sandbox: Sandbox,
+    /// Signs the cookies that unlock protected pages.
+    unlock_key: hmac::Key,
+    pages: Arc<PageCache>,
+    pub(super) visits: Visits,
+}
+
+impl Serving {
+    /// Makes the service of a server; no page is in memory yet.
+    ///
+    /// # Errors
+    /// When there is no randomness.
+    pub fn new(
+        infra: Infra,
+        content: Content,
+        sandbox: Sandbox,
+        unlock_key: hmac::Key,
+    ) -> Result<Self, NoRandomness> {
+        let limits = &infra.config.limits;
+        let pages = PageCache::new(limits.page_cache_bytes, limits.page_bytes);
+        let visits = Visits::new(u64::from_le_bytes(infra.random.bytes()?));
+        Ok(Self {
+            infra,
+            content,
+            sandbox,
+            unlock_key,
+            pages: Arc::new(pages),
+            visits,
+        })
+    }
+
+    /// Returns the follower of changes, which forgets pages that are no longer what they were.
+    pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
+        let pages = Arc::clone(&self.pages);
+        move |change| {
+            if let Change::Slug(slug) = change {
+                pages.forget(slug);
+            }
+        }
+    }
+
+    /// Returns the pages in memory.
+    pub fn pages(&self) -> &PageCache {
+        &self.pages
+    }
+
+    /// Returns the settings.
+    pub(super) fn config(&self) -> &Arc<Config> {
+        &self.infra.config
+    }
+
+    /// Returns the time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.infra.clock.now()
+    }
+
+    /// Counts a view of a page.
+    pub(super) fn count_view(&self, page: &Page) {
+        self.visits.count(&page.visits);
+    }
+
+    /// Adds the numbers of pages and views to the metrics of the server.
+    pub fn register(&self, registry: &mut Registry) {
+        let pages = &self.pages;
+        registry.register(
+            "svc_page_cache_hits",
+            "Pages found in memory",
+            pages.hits.clone(),
+        );
+        registry.register(
+            "svc_page_cache_misses",
+            "Pages loaded from disk",
+            pages.misses.clone(),
+        );
+        let cache = Arc::clone(pages);
+        let bytes = PolledGauge::new(
+            "svc_page_cache_bytes",
+            "Bytes of pages in memory",
+            move || cache.size().1,
+        );
+        registry.register_collector(Box::new(bytes));
+        let cache = Arc::clone(pages);
+        let entries = PolledGauge::new("svc_page_cache_pages", "Pages in memory", move || {
+            cache.size().0 as u64
+        });
+        registry.register_collector(Box::new(entries));
+        registry.register("svc_visits", "Views counted", self.visits.total.clone());
+    }
+
+    /// Returns the page at a slug, from memory or loaded into it; see [`Serving::check_available`].
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    pub async fn page(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
+        match self.pages.get(slug) {
+            Some(page) => Ok(page),
+            // Boxed, so that a view that finds its page does not carry the state of a load around.
+            None => Box::pin(self.pages.get_or_load(slug, self.load_page(slug))).await,
+        }
+    }
+
+    /// Returns the page at a slug for a host: a project's origin has its own frontends and nothing else.
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    pub async fn page_on_host(&self, host: &Host, slug: &str) -> Result<Arc<Page>, LookupError> {
+        if !is_slug(slug) {
+            return Err(LookupError::NotFound);
+        }
+        let page = self.page(slug).await?;
+        let here = match host {
+            Host::Project(label) => {
+                matches!(&page.kind, PageKind::Frontend { host_label } if host_label == label)
+            }
+            Host::Api | Host::Sites | Host::Landing => true,
+        };
+        if !here {
+            return Err(LookupError::NotFound);
+        }
+        self.check_available(&page)?;
+        Ok(page)
+    }
+
+    /// Whether a page is asked for away from the origin that its project has.
+    pub(in crate::deployments) fn is_off_project_origin(&self, host: &Host, page: &Page) -> bool {
+        page.is_frontend()
+            && !matches!(host, Host::Project(_))
+            && self.infra.config.sites_domain.is_some()
+    }
+
+    /// Checks that a page may still be shown.
+    ///
+    /// # Errors
+    /// `NotFound` when its time is over, `Disabled` when the operator has taken it down.
+    pub fn check_available(&self, page: &Page) -> Result<(), LookupError> {
+        self.check_deployment_available(page.expires_at, page.disabled)
+    }
+
+    /// Checks the state of a deployment that is no page yet.
+    pub(in crate::deployments) fn check_deployment_available(
+        &self,
+        expires_at: Option<Timestamp>,
+        disabled: bool,
+    ) -> Result<(), LookupError> {
+        if expires_at.is_some_and(|at| at <= self.infra.clock.now()) {
+            return Err(LookupError::NotFound);
+        }
+        if disabled {
+            Err(LookupError::Disabled)
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn load_page(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
+        let wanted = slug.to_owned();
+        let found = self
+            .infra
+            .control
+            .read(move |c| store::by_slug(c, &wanted))
+            .await;
+        let now = self.infra.clock.now();
+        let deployment = found
+            .map_err(anyhow::Error::from)?
+            .filter(|deployment| deployment.is_live(now))
+            .ok_or(LookupError::NotFound)?;
+        let artifact = match deployment.artifact {
+            // What is disabled is not shown, so its bytes need not be there.
+            Some(digest) if !deployment.disabled => Some(self.load_artifact(digest).await?),
+            _ => None,
+        };
+        Ok(Arc::new(Page::new(
+            &deployment,
+            artifact,
+            self.page_policy(),
+        )))
+    }
+
+    /// Loads a stored page.
+    pub(in crate::deployments) async fn load_artifact(
+        &self,
+        digest: Digest,
+    ) -> anyhow::Result<(Digest, Artifact)> {
+        let object = self.content.serve(&digest).await?;
+        let artifact = object.as_ref().and_then(Artifact::from_object);
+        let artifact =
+            artifact.ok_or_else(|| anyhow::anyhow!("artifact {digest} is missing or damaged"))?;
+        Ok((digest, artifact))
+    }
+
+    /// Returns the title of a page that answers.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn title(&self, id: DeploymentId) -> Result<String, LookupError> {
+        let found = self.infra.control.read(move |c| store::by_id(c, &id)).await;
+        let found = found.map_err(anyhow::Error::from)?;
+        found
+            .map(|deployment| display_title(&deployment.title))
+            .ok_or(LookupError::NotFound)
+    }
+
+    /// Returns the policy of this installation for its pages.
+    pub fn page_policy(&self) -> PagePolicy {
+        PagePolicy {
+            origins: self.infra.config.sites_domain.is_some(),
+            edge: self.infra.config.edge.is_some(),
+        }
+    }
+
+    /// Whether a deployment is there, answering or not.
+    pub async fn exists(&self, id: DeploymentId) -> anyhow::Result<bool> {
+        let found = self.infra.control.read(move |c| store::exists(c, &id));
+        Ok(found.await?)
+    }
+
+    /// Whether a request with these tokens may see a page.
+    pub fn is_unlocked<'t>(&self, page: &Page, mut tokens: impl Iterator<Item = &'t [u8]>) -> bool {
+        match &page.guard {
+            PageGuard::Open => true,
+            PageGuard::Password(hash) => tokens.any(|token| {
+                password::is_valid_token(
+                    &self.unlock_key,
+                    &page.id,
+                    hash,
+                    self.infra.clock.now(),
+                    token,
+                )
+            }),
+        }
+    }
+
+    /// Compares a password with a page's.
+    ///
+    /// # Errors
+    /// [`UnlockError`].
+    pub async fn unlock(&self, page: &Page, password: String) -> Result<UnlockToken, UnlockError> {
+        let PageGuard::Password(hash) = &page.guard else {
+            return Err(LookupError::NotFound.into());
+        };
+        if !verify(self.sandbox.check_lane(), password, hash.clone()).await? {
+            return Err(UnlockError::Wrong);
+        }
+        let until = self
+            .infra
+            .clock
+            .now()
+            .plus_seconds(password::UNLOCKED_SECONDS);
+        let token = password::unlock_token(&self.unlock_key, &page.id, hash, until);
+        Ok(UnlockToken { token })
+    }
+
+    /// Returns the source of a page; a one-time share has none to show.
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    pub async fn raw_source(&self, page: &Page) -> Result<RawSource, LookupError> {
+        let digest = page.source.ok_or(LookupError::NotFound)?;
+        let bytes = self
+            .content
+            .serve(&digest)
+            .await
+            .map_err(anyhow::Error::from)?;
+        let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} is missing"))?;
+        Ok(RawSource {
+            digest,
+            encoding: Encoding::Identity,
+            bytes,
+        })
+    }
+
+    /// Encodes a source for one answer, by a worker. Sources are kept as they were published and asked for rarely, so their
+    /// encodings are not kept.
+    ///
+    /// # Errors
+    /// [`EncodeError`].
+    pub(super) async fn encode_source(
+        &self,
+        source: RawSource,
+        encoding: Encoding,
+    ) -> Result<RawSource, EncodeError> {
+        if encoding == Encoding::Identity {
+            return Ok(source);
+        }
+        let RawSource { digest, bytes, .. } = source;
+        let encoding_job = self.sandbox.page_lane().run(move |_| gzip_quickly(&bytes));
+        let bytes = encoding_job.await.map_err(|_| EncodeError::Busy)??;
+        Ok(RawSource {
+            digest,
+            encoding,
+            bytes,
+        })
+    }
+}
+
+async fn verify(lane: &Lane, password: String, hash: String) -> Result<bool, UnlockError> {
+    lane.run(move |_| password::verify_password(&password, &hash))
+        .await
+        .map_err(|_| UnlockError::Busy)
+}

@@ -1,0 +1,231 @@
+//! Publishing quick shares, and burning those that are read once.
+
+use super::store;
+use super::views::Deployed;
+use super::{DeleteToken, Shares};
+use crate::access::while_client_waits;
+use crate::control::kept_answers::AnswerKeeper;
+use crate::control::{self, Change};
+use crate::deployments::model::{Deployment, display_title};
+use crate::deployments::publication::{
+    PageSource, Placement, PublishError, Publisher, RenderedPage,
+};
+use crate::deployments::serving::password;
+use crate::deployments::views::Warning;
+use crate::deployments::{once_files, store as rows};
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
+use svc_sandbox::ContentType;
+
+/// Share to publish; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewShare {
+    /// The source.
+    pub content: String,
+    /// Type of the source.
+    pub content_type: ContentType,
+    /// The wanted slug.
+    pub name: Option<String>,
+    /// The page's title; its content's, if there is none.
+    pub title: Option<String>,
+    /// How long it lives, in seconds; as long as a share may, if absent.
+    pub expires_in: Option<u64>,
+    /// Whether its first reader is its last.
+    pub one_time: bool,
+    /// Password that readers must know.
+    pub password: Option<String>,
+}
+
+/// Share that burns when it is read, ready to be published.
+struct OneTimePublication {
+    deployment: Deployment,
+    page: RenderedPage,
+    by: Publisher,
+}
+
+impl Shares {
+    /// Publishes a quick share. Durable when it returns.
+    ///
+    /// # Errors
+    /// See [`PublishError`]; nothing is stored then.
+    #[tracing::instrument(name = "publish_share", skip_all, fields(content_type = share.content_type.as_str(), bytes = share.content.len()))]
+    pub async fn publish(
+        &self,
+        share: NewShare,
+        by: Publisher,
+        keep: AnswerKeeper<Deployed>,
+    ) -> Result<Deployed, PublishError> {
+        self.capacity.check_share(&by).await?;
+        let slug = self.slugs.reserve(share.name.as_deref()).await?;
+        let created_at = self.infra.clock.now();
+        let expires_at = created_at.plus_seconds(self.life_seconds(&share));
+        let page = self.render_page(&share, slug.as_str(), expires_at).await?;
+        let token = DeleteToken::new(&self.infra.random)?;
+        let mut deployment = Deployment {
+            id: DeploymentId::new(&self.infra.clock, &self.infra.random)?,
+            slug: slug.as_str().to_owned(),
+            content_type: share.content_type,
+            title: if share.one_time {
+                String::new()
+            } else {
+                page.title.clone()
+            },
+            one_time: share.one_time,
+            password_hash: match share.password {
+                Some(password) => Some(self.hash_password(password).await?),
+                None => None,
+            },
+            source: None,
+            artifact: None,
+            host_label: None,
+            backend: None,
+            disabled: false,
+            created_at,
+            expires_at: Some(expires_at),
+            delete_token: Some(token.digest()),
+        };
+        let title = display_title(&page.title);
+        let deployed = self.compose_answer(&deployment, title, token, page.warnings.clone());
+        if share.one_time {
+            let once = OneTimePublication {
+                deployment,
+                page,
+                by,
+            };
+            return self.publish_once(once, deployed, keep).await;
+        }
+        let stored = self.pipeline.store_rendered(share.content, &page).await?;
+        let (address, now) = (deployment.address(), deployment.created_at);
+        let caps = self.capacity.cap_check();
+        self.pipeline
+            .publish(stored, address, now, move |tx, published| {
+                deployment.source = Some(published.source);
+                deployment.artifact = Some(published.artifact);
+                let holder = caps.check_share(tx, &by, published.bytes)?;
+                store::insert(tx, &deployment, &published.by, &holder, published.bytes)?;
+                keep.store(tx, &deployed)?;
+                Ok(deployed)
+            })
+            .await
+    }
+
+    /// Returns how long a share lives: as long as it asks for, and as a share may.
+    fn life_seconds(&self, share: &NewShare) -> i64 {
+        let most = self.infra.config.limits.quick_share_seconds;
+        let seconds = share.expires_in.unwrap_or(most).min(most);
+        i64::try_from(seconds).unwrap_or(i64::MAX)
+    }
+
+    /// Renders a share's page, with what its foot says.
+    async fn render_page(
+        &self,
+        share: &NewShare,
+        slug: &str,
+        expires_at: Timestamp,
+    ) -> Result<RenderedPage, PublishError> {
+        let source = PageSource {
+            content_type: share.content_type,
+            title: share.title.as_deref().unwrap_or_default(),
+            name: share.name.as_deref(),
+            text: &share.content,
+        };
+        let placement = Placement {
+            slug,
+            expires_at: Some(expires_at),
+            one_time: share.one_time,
+            is_private: share.password.is_some(),
+        };
+        self.pipeline.render_share(source, placement).await
+    }
+
+    /// Publishes a page that burns: its one file instead of content, and no source.
+    async fn publish_once(
+        &self,
+        once: OneTimePublication,
+        deployed: Deployed,
+        keep: AnswerKeeper<Deployed>,
+    ) -> Result<Deployed, PublishError> {
+        let OneTimePublication {
+            deployment,
+            page,
+            by,
+        } = once;
+        let (id, bytes, caps) = (
+            deployment.id,
+            page.html.len() as u64,
+            self.capacity.cap_check(),
+        );
+        once_files::write(&self.once, id, page.html).await?;
+        let committing = self.pipeline.commit(move |tx| {
+            let holder = caps.check_share(tx, &by, bytes)?;
+            store::insert(tx, &deployment, &page.by, &holder, bytes)?;
+            keep.store(tx, &deployed)?;
+            Ok(deployed)
+        });
+        let added = committing.await;
+        if added.is_err() {
+            once_files::burn(&self.once, id).await?;
+        }
+        added
+    }
+
+    /// Composes the answer to a publication.
+    fn compose_answer(
+        &self,
+        deployment: &Deployment,
+        title: String,
+        delete_token: DeleteToken,
+        warnings: Vec<Warning>,
+    ) -> Deployed {
+        Deployed {
+            id: deployment.id,
+            slug: deployment.slug.clone(),
+            url: format!("{}/{}", self.infra.config.sites_url, deployment.slug),
+            created_at: deployment.created_at,
+            expires_at: deployment.expires_at.unwrap_or(deployment.created_at),
+            title,
+            delete_token,
+            warnings,
+        }
+    }
+
+    async fn hash_password(&self, password: String) -> Result<String, PublishError> {
+        let salt = self.infra.random.bytes()?;
+        let hashing = self
+            .sandbox
+            .checks()
+            .run(move |_| password::hash_password(&password, &salt));
+        let hash = while_client_waits(hashing).await??;
+        hash.map_err(PublishError::Internal)
+    }
+
+    /// Burns a one-time share: of all who try, one gets its page. `None` for the others.
+    ///
+    /// # Errors
+    /// The disk's or the database's. A caller that claimed the share before the failure has lost it, and no other gets it.
+    pub async fn burn(
+        &self,
+        slug: &str,
+        id: DeploymentId,
+    ) -> Result<Option<Vec<u8>>, PublishError> {
+        let Some(page) = once_files::read(&self.once, id).await? else {
+            return Ok(None);
+        };
+        let (now, slug) = (self.infra.clock.now(), slug.to_owned());
+        // Claiming comes before unlinking: two who have read the file must not both answer with it.
+        let claimed = self
+            .infra
+            .control
+            .write(move |tx| {
+                tx.note(Change::Slug(slug));
+                rows::remove(tx, &id, now)
+            })
+            .await
+            .map_err(|error: control::Error| PublishError::from(error))?;
+        if !claimed {
+            return Ok(None);
+        }
+        once_files::burn(&self.once, id).await?;
+        Ok(Some(page))
+    }
+}

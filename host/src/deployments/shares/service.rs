@@ -1,0 +1,241 @@
+//! Deleting a share by its token, and claiming one for a project.
+//!
+//! Both are one transaction after a look: of a deletion, a claim, a reader who burns the share and its expiry, one comes first,
+//! and the others find nothing.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::store;
+use crate::config::Config;
+use crate::content::OneTimeFiles;
+use crate::control::audit::AuditAction;
+use crate::control::{self, Change};
+use crate::deployments::address::{PageAddress, announce_change};
+use crate::deployments::frontends::{Frontend, FrontendError, active_in};
+use crate::deployments::model::Deployment;
+use crate::deployments::publication::{
+    Capacity, PageSource, Pipeline, PublishError, ReservedSlug, SlugReservations,
+};
+use crate::deployments::{once_files, store as rows};
+use crate::infra::Infra;
+use crate::projects::{self, Project};
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::DeploymentId;
+use svc_base::names::is_uuid;
+use svc_sandbox::Sandbox;
+
+/// Quick shares.
+#[derive(Debug)]
+pub struct Shares {
+    pub(super) infra: Infra,
+    pub(super) once: OneTimeFiles,
+    pub(super) sandbox: Sandbox,
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) capacity: Capacity,
+    pub(super) slugs: SlugReservations,
+}
+
+/// A share whose token the caller holds.
+#[derive(Clone, Copy, Debug)]
+pub struct AuthorizedShare(DeploymentId);
+
+/// Why nothing was done to a share.
+#[derive(Debug, thiserror::Error)]
+pub enum ShareError {
+    /// There is no such share, or this is not its token: nothing tells the two apart.
+    #[error("there is no such share, or this is not its token")]
+    NotFound,
+    /// The operator has taken it down.
+    #[error("disabled by the operator")]
+    Disabled,
+    /// Only what everybody may read as often as they like becomes a frontend.
+    #[error(
+        "a {0} share cannot become a frontend, which everybody may read: publish its content as one instead"
+    )]
+    Guarded(&'static str),
+    /// Everything else.
+    #[error(transparent)]
+    Frontend(#[from] FrontendError),
+}
+
+impl From<control::Error> for ShareError {
+    fn from(error: control::Error) -> Self {
+        Self::Frontend(error.into())
+    }
+}
+
+impl From<PublishError> for ShareError {
+    fn from(error: PublishError) -> Self {
+        Self::Frontend(error.into())
+    }
+}
+
+impl Shares {
+    /// Makes the service of a server; `once` has the files of one-time shares.
+    pub fn new(
+        infra: Infra,
+        once: OneTimeFiles,
+        sandbox: Sandbox,
+        pipeline: Arc<Pipeline>,
+        capacity: Capacity,
+        slugs: SlugReservations,
+    ) -> Self {
+        Self {
+            infra,
+            once,
+            sandbox,
+            pipeline,
+            capacity,
+            slugs,
+        }
+    }
+
+    /// Returns the settings.
+    pub(super) fn config(&self) -> &Arc<Config> {
+        &self.infra.config
+    }
+
+    /// Unlinks the files of one-time shares that have no row: burnt, or never answered for. Runs before serving,
+    /// when no publish is between its file and its row.
+    ///
+    /// # Errors
+    /// The database's or the disk's.
+    pub async fn finish_burning(&self) -> anyhow::Result<()> {
+        let files = self.once.clone();
+        let files = tokio::task::spawn_blocking(move || files.list()).await??;
+        let rows = self.infra.control.read(rows::one_time_ids).await?;
+        let rows: HashSet<_> = rows.into_iter().collect();
+        for id in files.into_iter().filter(|id| !rows.contains(id)) {
+            once_files::burn(&self.once, id).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets tokens of shares that have been gone for long.
+    pub async fn forget_old_tokens(&self) -> Result<(), control::Error> {
+        let now = self.infra.clock.now();
+        self.infra
+            .control
+            .write(move |tx| store::forget_tokens(tx, now))
+            .await
+    }
+
+    /// Deletes a share for the holder of its token. One that is gone already is answered alike; durable when it answers.
+    ///
+    /// # Errors
+    /// The database's or the disk's.
+    pub async fn delete(&self, AuthorizedShare(id): AuthorizedShare) -> Result<(), ShareError> {
+        let (config, now) = (Arc::clone(&self.infra.config), self.infra.clock.now());
+        self.infra
+            .control
+            .write(move |tx| {
+                let Some(share) = store::find_with_token(tx, &id)? else {
+                    return Ok(());
+                };
+                if share.disabled {
+                    // Or its publisher would have the slug back at once, with the links to it that are out there.
+                    store::retire(tx, &id, now)?;
+                } else {
+                    rows::remove(tx, &id, now)?;
+                }
+                let address = PageAddress {
+                    slug: share.slug,
+                    host_label: None,
+                };
+                announce_change(tx, &config, &address, now)
+            })
+            .await?;
+        fault::point("share.deleted");
+        // The file goes even if there was no row: an earlier deletion may have failed between the two.
+        Ok(once_files::burn(&self.once, id)
+            .await
+            .map_err(PublishError::from)?)
+    }
+
+    /// Makes a share a frontend of a project, for the holder of its token: its slug, its source and its visits move.
+    ///
+    /// # Errors
+    /// [`ShareError`]; the share is as it was then.
+    pub async fn claim(
+        &self,
+        project: Project,
+        AuthorizedShare(id): AuthorizedShare,
+    ) -> Result<Frontend, ShareError> {
+        let found = self
+            .infra
+            .control
+            .read(move |c| rows::by_id(c, &id))
+            .await?;
+        let share = check_claimable(found, self.infra.clock.now())?;
+        self.capacity.check_content(project.workspace.id).await?;
+        let source = share.source.ok_or(ShareError::NotFound)?;
+        let text = self.pipeline.source_text(source).await?;
+        // A slug in the form of an id, as they were given out once, stays behind.
+        let fresh = match is_uuid(&share.slug) {
+            true => Some(self.slugs.reserve(None).await?),
+            false => None,
+        };
+        let slug = fresh.as_ref().map_or(&*share.slug, ReservedSlug::as_str);
+        let slug = slug.to_owned();
+        let source = PageSource::titled(share.content_type, &share.title, &text);
+        let (stored, _) = self
+            .pipeline
+            .render_and_store_live(source, &slug, project.expires_at)
+            .await?;
+        fault::point("claim.stored");
+        let (now, caps) = (self.infra.clock.now(), self.capacity.cap_check());
+        let address = PageAddress {
+            slug: slug.clone(),
+            host_label: Some(project.host_label.clone()),
+        };
+        let claimed = self
+            .pipeline
+            .publish(stored, address, now, move |tx, published| {
+                if !projects::is_live(tx, &project.id, now)? {
+                    return Err(FrontendError::NotFound.into());
+                }
+                let found = rows::by_id(tx, &id).map_err(control::Error::from)?;
+                check_claimable(found, now)?;
+                caps.check_claim(tx, &project.workspace.id)?;
+                store::move_to_project(tx, &id, (&project.id, &slug), published, now)?;
+                tx.note(Change::Slug(share.slug));
+                projects::record_audit(tx, &project.id, AuditAction::FrontendClaim, &id, now)?;
+                Ok::<_, ShareError>(active_in(tx, &project.id, &id)?)
+            })
+            .await?;
+        fault::point("claim.committed");
+        Ok(claimed)
+    }
+
+    /// Checks that a token is that of a share, which may be gone.
+    ///
+    /// # Errors
+    /// `NotFound`; the database's.
+    pub async fn authorize(&self, id: &str, token: &str) -> Result<AuthorizedShare, ShareError> {
+        let id: DeploymentId = id.parse().map_err(|_| ShareError::NotFound)?;
+        let held = self
+            .infra
+            .control
+            .read(move |c| store::token_digest(c, &id))
+            .await?;
+        match held {
+            Some(digest) if digest.is_digest_of(token.as_bytes()) => Ok(AuthorizedShare(id)),
+            _ => Err(ShareError::NotFound),
+        }
+    }
+}
+
+/// Checks that a share may become a frontend.
+fn check_claimable(found: Option<Deployment>, now: Timestamp) -> Result<Deployment, ShareError> {
+    let share = found
+        .filter(|share| share.delete_token.is_some() && share.is_live(now))
+        .ok_or(ShareError::NotFound)?;
+    match &share {
+        share if share.disabled => Err(ShareError::Disabled),
+        share if share.one_time => Err(ShareError::Guarded("one-time")),
+        share if share.password_hash.is_some() => Err(ShareError::Guarded("protected")),
+        _ => Ok(share),
+    }
+}

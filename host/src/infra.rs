@@ -1,0 +1,21 @@
+//! Values that every service is built on: the control database, the time, randomness, and the settings.
+
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::control::Control;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
+
+/// Values that every service is built on. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Infra {
+    /// The control database.
+    pub control: Control,
+    /// The time.
+    pub clock: Clock,
+    /// Source of ids, tokens and salts.
+    pub random: Random,
+    /// The effective settings.
+    pub config: Arc<Config>,
+}
