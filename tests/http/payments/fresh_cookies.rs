@@ -11,14 +11,14 @@ use crate::project_fixture::ProjectFixture;
 use crate::visitors::GuestBook;
 
 /// A page that sells and has accounts, at a provider that records what it is asked.
-struct Shop {
+struct PaymentsFixture {
     guest_book: GuestBook,
     provider: FakeStripe,
     price: String,
 }
 
-impl Shop {
-    async fn open() -> Self {
+impl PaymentsFixture {
+    async fn start() -> Self {
         let provider = FakeStripe::start().await;
         let stripe = provider.settings();
         let guest_book = GuestBook::with_settings(|settings| {
@@ -92,7 +92,7 @@ impl Shop {
 
 #[tokio::test]
 async fn a_checkout_that_fails_leaves_earlier_purchases_with_the_cookie_that_the_browser_has() {
-    let shop = Shop::open().await;
+    let shop = PaymentsFixture::start().await;
     let mut browser = shop.guest_book.browser();
     shop.buy(&mut browser).await;
     shop.sign_in(&mut browser).await;
@@ -122,7 +122,7 @@ async fn a_checkout_that_fails_leaves_earlier_purchases_with_the_cookie_that_the
 
 #[tokio::test]
 async fn a_double_click_leaves_earlier_purchases_with_the_cookie_of_the_last_answer() {
-    let shop = Shop::open().await;
+    let shop = PaymentsFixture::start().await;
     let mut browser = shop.guest_book.browser();
     shop.buy(&mut browser).await;
     shop.sign_in(&mut browser).await;
@@ -137,7 +137,7 @@ async fn a_double_click_leaves_earlier_purchases_with_the_cookie_of_the_last_ans
 
 #[tokio::test]
 async fn a_click_of_the_same_visitor_elsewhere_takes_nothing_but_the_session_along() {
-    let shop = Shop::open().await;
+    let shop = PaymentsFixture::start().await;
     let mut here = shop.guest_book.browser();
     shop.buy(&mut here).await;
     let mut elsewhere = shop.guest_book.browser();
