@@ -148,10 +148,7 @@ impl Infrastructure {
     }
 
     fn projects(&self, workspaces: &Workspaces) -> Projects {
-        Projects::new(
-            self.infra.clone(),
-            workspaces.clone(),
-        )
+        Projects::new(self.infra.clone(), workspaces.clone())
     }
 
     fn authenticator(&self, workspaces: &Workspaces) -> anyhow::Result<Authenticator> {
