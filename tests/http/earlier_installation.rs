@@ -32,7 +32,7 @@ fn copy_folder(from: &Path, to: &Path) {
         let to = to.join(path.file_name().unwrap());
         match path.is_dir() {
             true => copy_folder(&path, &to),
-            false => drop(std::fs::copy_folder(&path, &to).unwrap()),
+            false => drop(std::fs::copy(&path, &to).unwrap()),
         }
     }
 }
@@ -55,7 +55,7 @@ fn install_earlier_data(data: &Path) {
     );
     let before = Path::new(env!("CARGO_MANIFEST_DIR")).join("http/earlier_installation");
     let history = "0000000001.history";
-    std::fs::copy_folder(before.join(history), backend.join(history)).unwrap();
+    std::fs::copy(before.join(history), backend.join(history)).unwrap();
     copy_folder(&before.join("content"), &data.join("content"));
 }
 

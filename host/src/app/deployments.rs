@@ -45,10 +45,13 @@ struct Publication {
 
 impl Deployments {
     /// Opens the content, makes the services, and repairs what a crash left half done.
-    pub(super) async fn open(infra: &Infrastructure, sandbox: &Sandbox) -> anyhow::Result<Self> {
-        let content = open_content(infra).await?;
-        let made = Self::new(infra, sandbox, content)?;
-        infra.infra.control.follow(made.serving.follower());
+    pub(super) async fn open(
+        foundation: &Infrastructure,
+        sandbox: &Sandbox,
+    ) -> anyhow::Result<Self> {
+        let content = open_content(foundation).await?;
+        let made = Self::new(foundation, sandbox, content)?;
+        foundation.infra.control.on_change(made.serving.follower());
         let deleting = made.collector.expect_unfinished_deletions().await;
         deleting.context("looking for content that may be under deletion")?;
         let burnt = made.shares.finish_burning().await;
@@ -58,8 +61,12 @@ impl Deployments {
         Ok(made)
     }
 
-    fn new(infra: &Infrastructure, sandbox: &Sandbox, content: Content) -> anyhow::Result<Self> {
-        let (infra, secrets) = (&infra.infra, &infra.secrets);
+    fn new(
+        foundation: &Infrastructure,
+        sandbox: &Sandbox,
+        content: Content,
+    ) -> anyhow::Result<Self> {
+        let (infra, secrets) = (&foundation.infra, &foundation.secrets);
         let once = OneTimeFiles::open(&infra.config.data.join("once"))?;
         let serving = Arc::new(Serving::new(
             infra.clone(),
@@ -73,7 +80,7 @@ impl Deployments {
             pipeline,
             capacity,
             slugs,
-        } = Publication::new(infra, sandbox, &content, &expiry);
+        } = Publication::new(foundation, sandbox, &content, &expiry);
         let frontends = Arc::new(Frontends::new(
             infra.clone(),
             Arc::clone(&pipeline),
@@ -123,8 +130,13 @@ impl Deployments {
 }
 
 impl Publication {
-    fn new(infra: &Infrastructure, sandbox: &Sandbox, content: &Content, expiry: &Expiry) -> Self {
-        let (infra, holder_key) = (&infra.infra, infra.secrets.holders.clone());
+    fn new(
+        foundation: &Infrastructure,
+        sandbox: &Sandbox,
+        content: &Content,
+        expiry: &Expiry,
+    ) -> Self {
+        let (infra, holder_key) = (&foundation.infra, foundation.secrets.holders.clone());
         let runtimes = Arc::new(Runtimes::new(infra.clone(), content.clone()));
         Self {
             pipeline: Arc::new(Pipeline::new(
@@ -141,13 +153,13 @@ impl Publication {
 }
 
 /// Opens the content where the settings say, once all that rows name is there.
-async fn open_content(infra: &Infrastructure) -> anyhow::Result<Content> {
-    let infra = &infra.infra;
+async fn open_content(foundation: &Infrastructure) -> anyhow::Result<Content> {
+    let infra = &foundation.infra;
     let (data, limits) = (&infra.config.data, &infra.config.limits);
     let place = ContentLocation::new(data, infra.config.content_url.as_ref());
     let before = ContentLocation::read_recorded(data)?;
     let access = infra.config.s3.as_ref();
-    let connector = StoreConnector::new(infra.outbound.clone(), limits.page_bytes);
+    let connector = StoreConnector::new(foundation.outbound.clone(), limits.page_bytes);
     let content = place
         .open(&before, access, &connector, &infra.random)
         .await?;

@@ -185,14 +185,14 @@ impl App {
     /// # Errors
     /// When something below the data or cache directory cannot be opened.
     pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
-        let infra = Infrastructure::open(config, clock, random).await?;
-        let app = Self::assemble(Services::open(infra).await?)?;
+        let foundation = Infrastructure::open(config, clock, random).await?;
+        let app = Self::assemble(Services::open(foundation).await?)?;
         Ok(SharedApp(Arc::new(app)))
     }
 
     fn assemble(services: Services) -> anyhow::Result<Self> {
-        let infra = &services.infra;
-        let infra = infra.infra.clone();
+        let foundation = &services.foundation;
+        let infra = foundation.infra.clone();
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
         Ok(Self {
@@ -202,11 +202,11 @@ impl App {
             rooms: services.rooms(),
             checkout: services.checkout(),
             live_queries: services.live_queries(),
-            dev_issuer: DevIssuer::from_config(&infra)?.map(Arc::new),
+            dev_issuer: DevIssuer::new(&infra)?.map(Arc::new),
             landing: Arc::new(Landing::new(Arc::clone(&infra.config))),
             hosts: Arc::new(Hosts::new(&infra.config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(infra.random.bytes()?))),
-            idempotency: Idempotency::new(infra.clone(), infra.secrets.idempotency.clone()),
+            idempotency: Idempotency::new(infra.clone(), foundation.secrets.idempotency.clone()),
             sandbox: services.sandbox,
             content: services.deployments.content,
             serving: services.deployments.serving,

@@ -71,7 +71,7 @@ pub(super) struct Services {
     pub(super) rate_limits: Arc<RateLimits>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) gauges: Arc<Gauges>,
-    pub(super) infra: Infrastructure,
+    pub(super) foundation: Infrastructure,
 }
 
 /// Services of payments.
@@ -116,7 +116,7 @@ impl Infrastructure {
     /// Makes the rooms, behind the pages: they look at those that a change is about.
     fn realtime(&self) -> Arc<Realtime> {
         let realtime = Arc::new(Realtime::new(self.infra.clone()));
-        self.infra.control.follow(realtime.follower());
+        self.infra.control.on_change(realtime.follower());
         realtime
     }
 
@@ -173,7 +173,7 @@ impl Infrastructure {
             &self.outbound,
         )?;
         let visitors = Arc::new(visitors);
-        self.infra.control.follow(visitors.follower());
+        self.infra.control.on_change(visitors.follower());
         Ok(visitors)
     }
 
@@ -233,25 +233,25 @@ fn measured(
 
 impl Services {
     /// Opens everything below the data directory. Guests go on loading in the background.
-    pub(super) async fn open(infra: Infrastructure) -> anyhow::Result<Self> {
-        let sandbox = infra.sandbox()?;
-        let deployments = Deployments::open(&infra, &sandbox).await?;
+    pub(super) async fn open(foundation: Infrastructure) -> anyhow::Result<Self> {
+        let sandbox = foundation.sandbox()?;
+        let deployments = Deployments::open(&foundation, &sandbox).await?;
         // Pages forget a change first, and then the rooms look at them.
-        let realtime = infra.realtime();
-        let backends = infra
+        let realtime = foundation.realtime();
+        let backends = foundation
             .backends(&deployments.capacity, &sandbox, &realtime)
             .await?;
         let definitions = Arc::new(Definitions::new(&backends));
-        let infra = &infra.infra;
-        let workspaces = infra.workspaces();
-        let projects = infra.projects(&workspaces);
-        let authenticator = infra.authenticator(&workspaces)?;
-        let visitors = infra.visitors(&projects, &deployments.serving)?;
-        let paying = infra.paying(&projects)?;
+        let infra = &foundation.infra;
+        let workspaces = foundation.workspaces();
+        let projects = foundation.projects(&workspaces);
+        let authenticator = foundation.authenticator(&workspaces)?;
+        let visitors = foundation.visitors(&projects, &deployments.serving)?;
+        let paying = foundation.paying(&projects)?;
         let settled = paying.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")?;
         let teardown = Teardown::new(
-            (control.clone(), clock.clone()),
+            (infra.control.clone(), infra.clock.clone()),
             workspaces.clone(),
             projects.clone(),
             Arc::clone(&deployments.frontends),
@@ -272,7 +272,7 @@ impl Services {
             migrations: Arc::new(Migrations::new(&backends)),
             histories: Arc::new(Histories::new(&backends)),
             exporter: Arc::new(Exporter::new(&backends)),
-            purger: infra.purger(),
+            purger: foundation.purger(),
             payments: paying.payments,
             webhooks: paying.webhooks,
             dev_provider: paying.dev_provider,
@@ -289,7 +289,7 @@ impl Services {
             visitors,
             teardown,
             accounts,
-            infra,
+            foundation,
         })
     }
 
@@ -304,7 +304,7 @@ impl Services {
             visitors: Arc::clone(&self.visitors),
             authenticator: self.authenticator.clone(),
             rate_limits: Arc::clone(&self.rate_limits),
-            config: Arc::clone(&self.infra.infra.config),
+            config: Arc::clone(&self.foundation.infra.config),
         }
     }
 
@@ -327,8 +327,8 @@ impl Services {
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),
             metrics: Arc::clone(&self.metrics),
-            clock: self.infra.infra.clock.clone(),
-            config: Arc::clone(&self.infra.infra.config),
+            clock: self.foundation.infra.clock.clone(),
+            config: Arc::clone(&self.foundation.infra.config),
         }
     }
 
@@ -339,7 +339,7 @@ impl Services {
             backends: Arc::clone(&self.backends),
             serving: Arc::clone(&self.deployments.serving),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.infra.infra.config),
+            config: Arc::clone(&self.foundation.infra.config),
         }
     }
 
@@ -349,7 +349,7 @@ impl Services {
             payments: Arc::clone(&self.payments),
             serving: Arc::clone(&self.deployments.serving),
             visitors: Arc::clone(&self.visitors),
-            config: Arc::clone(&self.infra.infra.config),
+            config: Arc::clone(&self.foundation.infra.config),
         }
     }
 
@@ -361,7 +361,7 @@ impl Services {
                 Arc::clone(&self.action_calls),
                 Arc::clone(&self.visitors),
                 Arc::clone(&self.rate_limits),
-                Arc::clone(&self.infra.infra.config),
+                Arc::clone(&self.foundation.infra.config),
             ),
             serving: Arc::clone(&self.deployments.serving),
         }

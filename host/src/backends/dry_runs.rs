@@ -27,7 +27,7 @@ impl Migrations {
         if !recorded {
             self.check_definitions(id, &script, None).await?;
         }
-        let actions = current(&self.control, id).await?;
+        let actions = current_actions(&self.control, id).await?;
         let trial = DryRunInput {
             script: (!recorded).then(|| script.clone()),
             statements: actions.iter().map(trial_statement).collect(),
@@ -55,7 +55,7 @@ impl Definitions {
     ) -> Result<DryRun, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
         let rows = while_client_waits(self.judge_batch(id, batch)).await??;
-        let mut actions = current(&self.control, id).await?;
+        let mut actions = current_actions(&self.control, id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.config.limits.definition_bytes;
         let taken = self.control.read(move |c| store::definition_bytes(c, &id));

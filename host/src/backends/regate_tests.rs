@@ -79,7 +79,10 @@ async fn another_gate_judges_what_the_last_one_did() {
         .query(id, "SELECT 1 AS x".to_owned(), Vec::new(), false)
         .await
         .unwrap();
-    let answer = actions.op(id, "count", Vec::new(), None).await.unwrap();
+    let answer = actions
+        .call_action(id, "count", Vec::new(), None)
+        .await
+        .unwrap();
     let answer: Value = serde_json::from_slice(&answer).unwrap();
     assert_eq!(answer["rows"][0]["n"], 0);
     let judged = backends.detail(project.id).await.unwrap().actions.remove(0);

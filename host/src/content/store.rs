@@ -4,7 +4,7 @@
 //! is durable.
 
 use std::collections::HashMap;
-use std::object_path::Path;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -318,9 +318,9 @@ impl Content {
     }
 }
 
-fn object_path(digest: &Digest) -> object_store::object_path::Path {
+fn object_path(digest: &Digest) -> object_store::path::Path {
     let (shard, rest) = digest.storage_path();
-    object_store::object_path::Path::from_iter([shard, rest])
+    object_store::path::Path::from_iter([shard, rest])
 }
 
 /// Reads the digest from an object's path; `None` for foreign paths.

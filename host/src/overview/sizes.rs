@@ -6,7 +6,7 @@ use std::path::Path;
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use crate::content_directory::{ContentLocation, Digest, ObjectDirectory};
+use crate::content::{ContentLocation, Digest, ObjectDirectory};
 use svc_base::disk;
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_database::DatabaseFiles;

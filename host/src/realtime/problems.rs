@@ -3,7 +3,6 @@
 use super::RoomError;
 use super::frames::FrameError;
 use crate::backends::calls::requests::ParamsError;
-use crate::deployments::serving::LookupError;
 use crate::http::problem::{Code, Problem};
 
 impl From<RoomError> for Problem {

@@ -162,11 +162,11 @@ impl Drop for Permit {
         let mut counts = self.quotas.counts();
         counts.total = counts.total.saturating_sub(1);
         counts.streams = counts.streams.saturating_sub(u64::from(self.is_stream));
-        counts.by_client.decrement(&self.client);
+        counts.by_client.give_back(&self.client);
         if let Some(network) = network(self.client) {
-            counts.by_network.decrement(&network);
+            counts.by_network.give_back(&network);
         }
-        counts.by_backend.decrement(&self.backend);
+        counts.by_backend.give_back(&self.backend);
         if counts.sockets() == 0 {
             self.quotas.gone.notify_waiters();
         }

@@ -34,8 +34,6 @@ pub struct Realtime {
     /// Sockets that show a signed-in visitor.
     pub(super) identified: Arc<IdentifiedSockets>,
     random: Random,
-    /// Pages that sockets are opened from.
-    deployments: Arc<Deployments>,
 }
 
 /// Why there is no room.

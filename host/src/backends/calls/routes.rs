@@ -164,7 +164,9 @@ async fn run(
 ) -> Result<ResultJson, BackendError> {
     match wanted {
         OpRequest::Call { action, params } => {
-            actions.op(backend, &action, params, by.as_ref()).await
+            actions
+                .call_action(backend, &action, params, by.as_ref())
+                .await
         }
         OpRequest::Batch(ops) => actions.batch(backend, ops, by.as_ref()).await,
     }

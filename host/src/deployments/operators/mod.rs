@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::content::{self, Artifact, Content, ContentLocation, Digest, OneTimeFiles};
 use crate::control::audit::AuditAction;
 use crate::control::events::{self, Event};
-use crate::control::{Control, Error, Tx, answers};
+use crate::control::{Control, Error, Tx, kept_answers};
 use crate::deployments;
 use crate::deployments::address::{PageAddress, announce_change};
 use crate::infra::Infra;

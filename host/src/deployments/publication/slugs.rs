@@ -8,7 +8,7 @@ use crate::deployments::model::is_reserved;
 use crate::deployments::serving::Expiry;
 use crate::deployments::store;
 use crate::infra::Infra;
-use svc_base::names::{numbered, with_suffix};
+use svc_base::names::{numbered_slugs, with_suffix};
 
 /// Length of a slug that the service chooses.
 const CHOSEN_LENGTH: usize = 10;
@@ -69,7 +69,7 @@ impl SlugReservations {
             {
                 return Ok(reserved);
             }
-            for slug in numbered(wanted) {
+            for slug in numbered_slugs(wanted) {
                 if let Some(reserved) = self.try_reserve(slug).await? {
                     return Ok(reserved);
                 }

@@ -312,7 +312,7 @@ impl Revisions {
         let text = self.pipeline.source_text(base).await?;
         let editing = self
             .sandbox
-            .pages()
+            .page_lane()
             .run(move |_| apply_in_order(text, &edits, most));
         let edited = while_client_waits(editing)
             .await

@@ -268,7 +268,7 @@ impl Serving {
         &self,
         digest: Digest,
     ) -> anyhow::Result<(Digest, Artifact)> {
-        let object = self.content.serve(&digest).await?;
+        let object = self.content.get_shared(&digest).await?;
         let artifact = object.as_ref().and_then(Artifact::from_object);
         let artifact =
             artifact.ok_or_else(|| anyhow::anyhow!("artifact {digest} is missing or damaged"))?;
@@ -345,7 +345,7 @@ impl Serving {
         let digest = page.source.ok_or(LookupError::NotFound)?;
         let bytes = self
             .content
-            .serve(&digest)
+            .get_shared(&digest)
             .await
             .map_err(anyhow::Error::from)?;
         let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} is missing"))?;

@@ -193,7 +193,7 @@ impl Shares {
         let salt = self.infra.random.bytes()?;
         let hashing = self
             .sandbox
-            .checks()
+            .check_lane()
             .run(move |_| password::hash_password(&password, &salt));
         let hash = while_client_waits(hashing).await??;
         hash.map_err(PublishError::Internal)

@@ -129,9 +129,9 @@ impl UploadOptions {
         check_slug("name", self.name.as_deref())?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         check_life(self.expires_in, limits)?;
-        let text = files::text(bytes).map_err(|error| invalid(error.to_string()))?;
+        let text = files::decode_text(bytes).map_err(|error| invalid(error.to_string()))?;
         check_content(text)?;
-        let (content_type, content) = files::source(file, self.content_type, text);
+        let (content_type, content) = files::source_from_file(file, self.content_type, text);
         let named =
             || (!file.is_empty()).then(|| file.chars().take(MAX_TITLE_CHARACTERS).collect());
         Ok(NewShare {

@@ -129,7 +129,7 @@ async fn publish(
     let publishing = shares.publish(share, publisher, AnswerKeeper::none());
     let deployed = publishing.await?;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
-    let answer = if negotiate::names(headers, "application/json") {
+    let answer = if negotiate::accepts_by_name(headers, "application/json") {
         Json(deployed).into_response()
     } else {
         format!("{}\n", deployed.url).into_response()

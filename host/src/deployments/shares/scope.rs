@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use http::{HeaderValue, header};
 
-use crate::http::extract::Presented;
+use crate::http::extract::PresentedCredential;
 use crate::http::problem::{Code, Problem};
 
 /// Token of a request; empty if the credential is malformed, which fits no share.
@@ -15,10 +15,10 @@ impl<S: Send + Sync> FromRequestParts<S> for ShareToken {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        match Presented::of(&parts.headers) {
-            Presented::Token(token) => Ok(Self(token.to_owned())),
-            Presented::Malformed => Ok(Self(String::new())),
-            Presented::Nothing => Err(Problem::new(
+        match PresentedCredential::from_headers(&parts.headers) {
+            PresentedCredential::Token(token) => Ok(Self(token.to_owned())),
+            PresentedCredential::Malformed => Ok(Self(String::new())),
+            PresentedCredential::Missing => Err(Problem::new(
                 Code::Unauthorized,
                 "This route needs the share's `delete_token`, which publishing it answered: send it as Authorization: Bearer.",
             )

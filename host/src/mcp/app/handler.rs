@@ -48,7 +48,9 @@ impl Handler {
         let given: CallParams =
             given.map_or_else(|| Ok(CallParams::default()), arguments::parse)?;
         let actions = &self.services.calls.actions;
-        let json = actions.op(self.backend, name, given.into(), None).await?;
+        let json = actions
+            .call_action(self.backend, name, given.into(), None)
+            .await?;
         let small = json.len() <= MAX_INLINE_BYTES;
         let read = move || serde_json::from_slice(&json).map(results::success);
         let read = if small {

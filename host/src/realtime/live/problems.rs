@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::error::LiveError;
 use super::query::Outcome;
 use crate::backends::BackendError;
-use crate::deployments::serve::LookupError;
+use crate::deployments::serving::LookupError;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use svc_base::pluralize;

@@ -65,7 +65,7 @@ impl Live {
         config: Arc<Config>,
     ) -> Self {
         let listeners = Arc::clone(&realtime.listeners);
-        actions.follow(move |backend, touched| listeners.touch(backend, touched));
+        actions.on_commit(move |backend, touched| listeners.touch(backend, touched));
         Self {
             realtime,
             actions,

@@ -61,7 +61,7 @@ impl DevIssuer {
     ///
     /// # Errors
     /// When the system has no randomness.
-    pub fn of(infra: &Infra) -> Result<Option<Self>, SigningError> {
+    pub fn new(infra: &Infra) -> Result<Option<Self>, SigningError> {
         let config = &infra.config;
         let mut providers = config.providers.iter();
         let Some(settings) = providers.find(|one| one.kind == ProviderKind::Dev) else {

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use ring::hmac;
 
 use super::PublishError;
-use crate::config::{CapReached, Holder, Part};
+use crate::config::{CapHolder, CapPart, CapReached};
 use crate::content::Content;
 use crate::infra::Infra;
 use crate::workspaces::Caller;
@@ -31,10 +31,10 @@ impl Publisher {
         Self { network, caller }
     }
 
-    fn kind(&self) -> Holder {
+    fn kind(&self) -> CapHolder {
         match self.caller {
-            Some(_) => Holder::Owner,
-            None => Holder::Client,
+            Some(_) => CapHolder::Owner,
+            None => CapHolder::Client,
         }
     }
 }
@@ -73,7 +73,7 @@ impl Capacity {
         let config = &self.infra.config;
         let free = disk::free_bytes(&config.data)?;
         Ok(match &config.content_url {
-            Some(_) => free.min(self.content.free()?),
+            Some(_) => free.min(self.content.free_bytes()?),
             None => free,
         })
     }
@@ -97,10 +97,10 @@ impl Capacity {
         let least = limits
             .free_disk_bytes
             .saturating_add(limits.free_disk_owners_bytes);
-        if publisher.kind() == Holder::Client && self.free_disk()? < least {
+        if publisher.kind() == CapHolder::Client && self.free_disk()? < least {
             return Err(PublishError::Cap(CapReached {
                 key: "free_disk_owners_bytes",
-                part: Part::Strangers,
+                part: CapPart::Strangers,
             }));
         }
         let (caps, publisher) = (self.cap_check(), publisher.clone());

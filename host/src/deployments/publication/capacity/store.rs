@@ -4,7 +4,7 @@ use ring::hmac;
 use rusqlite::{Connection, params};
 
 use super::Publisher;
-use crate::config::{CapReached, Held, Holder, Limits, Part};
+use crate::config::{CapHolder, CapPart, CapReached, CapUsage, Limits};
 use crate::control;
 use crate::deployments::publication::PublishError;
 use crate::workspaces::Principal;
@@ -14,7 +14,7 @@ use svc_base::ids::{ProjectId, WorkspaceId};
 /// Bytes of a holder's keyed hash.
 const HASH_BYTES: usize = 16;
 
-/// Holder of a quick share, as its row names it: counted by, and never shown.
+/// CapHolder of a quick share, as its row names it: counted by, and never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::deployments) struct ShareHolder {
     /// Keyed hash of a client's network or of an owner.
@@ -81,13 +81,13 @@ impl CapCheck {
         let workspaces = principal.map_or_else(Vec::new, |principal| principal.workspaces);
         let frontends = self.count_frontends(c, &workspaces)?;
         let kind = publisher.kind();
-        let number = Held {
+        let number = CapUsage {
             all: self.count_all(c)?,
             strangers: shares.strangers,
             own: shares.own + frontends,
         };
         self.limits.deployments_cap().check(kind, number, 1)?;
-        let held = Held {
+        let held = CapUsage {
             all: shares.bytes,
             strangers: shares.strangers_bytes,
             own: shares.own_bytes,
@@ -124,13 +124,13 @@ impl CapCheck {
         let holder = ShareHolder::from_name(&self.key, &principal.name, true);
         let shares = self.share_usage(c, &holder)?;
         let own = shares.own + self.count_frontends(c, &principal.workspaces)?;
-        let held = Held {
+        let held = CapUsage {
             all,
             strangers: shares.strangers,
             own,
         };
         let cap = self.limits.deployments_cap();
-        cap.check(Holder::Owner, held, 1)?;
+        cap.check(CapHolder::Owner, held, 1)?;
         self.check_owner_bytes(c, &principal.workspaces)
     }
 
@@ -153,7 +153,7 @@ impl CapCheck {
         if held >= self.limits.owner_bytes {
             return Err(PublishError::Cap(CapReached {
                 key: "owner_bytes",
-                part: Part::Owner,
+                part: CapPart::Owner,
             }));
         }
         Ok(())
