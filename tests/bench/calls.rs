@@ -117,7 +117,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
 }
 
 /// A call of the gate.
-fn gate_case(guests: &'static Calls, name: &'static str, sql: String, most: Option<f64>) -> Case {
+fn gate_case(guests: &'static DirectCalls, name: &'static str, sql: String, most: Option<f64>) -> Case {
     let same = sql.clone();
     Case {
         name,
@@ -134,7 +134,7 @@ fn gate_case(guests: &'static Calls, name: &'static str, sql: String, most: Opti
 
 /// A call of the renderer.
 fn page_case(
-    guests: &'static Calls,
+    guests: &'static DirectCalls,
     name: &'static str,
     kind: ContentType,
     text: String,

@@ -92,7 +92,7 @@ fn visit_requests(svc: &Running) -> Vec<Vec<u8>> {
             let key = keys.next().unwrap_or(1);
             let params = match action {
                 "row" => json!({ "id": key }),
-                "range" => json!({ "first": items::first(key) }),
+                "range" => json!({ "first": items::first_key_of_range(key) }),
                 "insert" => items::new_row(),
                 _ => json!({}),
             };

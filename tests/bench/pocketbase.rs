@@ -121,7 +121,7 @@ fn requests(operation: Operation, address: SocketAddr) -> Vec<Vec<u8>> {
             .collect(),
         // Without a count of all rows, which it would make otherwise.
         Operation::Range => items::keys()
-            .map(items::first)
+            .map(items::first_key_of_range)
             .map(|first| {
                 let end = first + items::RANGE;
                 get(format!(

@@ -13,11 +13,10 @@ use super::room::{DeliveryTally, Room};
 
 /// Number of members that are written before the task yields.
 const MEMBERS_PER_YIELD: usize = 32;
-/// Length of a pause, as a multiple of the round before it.
-const PAUSE_FACTOR: u32 = 2;
-/// Shorter pauses are skipped, because timers are not more precise.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+/// Pause between two rounds, in which messages gather: timers are no more precise.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Duration of a round from which on a pause follows: shorter rounds are cheap enough to run for each message.
+const LONG_ROUND: Duration = Duration::from_micros(125);
 
 /// Starts writing the queues of a room, if something was queued.
 pub(super) fn start(hub: &Arc<Hub>, room: &Arc<Room>) {
@@ -43,10 +42,9 @@ async fn run_rounds(hub: Arc<Hub>, room: Arc<Room>) {
             }
         }
         drop(outboxes);
-        let pause = (watch.elapsed() * PAUSE_FACTOR).min(LONGEST_PAUSE);
-        if pause >= SHORTEST_PAUSE {
+        if watch.elapsed() >= LONG_ROUND {
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(PAUSE) => {}
                 () = room.urgent.notified() => {}
             }
         }
