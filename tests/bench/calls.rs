@@ -117,7 +117,12 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
 }
 
 /// A call of the gate.
-fn gate_case(guests: &'static DirectCalls, name: &'static str, sql: String, most: Option<f64>) -> Case {
+fn gate_case(
+    guests: &'static DirectCalls,
+    name: &'static str,
+    sql: String,
+    most: Option<f64>,
+) -> Case {
     let same = sql.clone();
     Case {
         name,
