@@ -80,7 +80,7 @@ impl Formulas {
         latex: &str,
         is_display: bool,
     ) -> fmt::Result {
-        match self.to_mathml(latex, is_display) {
+        match self.write_mathml(latex, is_display) {
             Ok(math) => out.write_str(&math),
             Err(reason) => {
                 let source = html! {
@@ -91,7 +91,7 @@ impl Formulas {
         }
     }
 
-    fn to_mathml(&mut self, latex: &str, is_display: bool) -> Result<String, String> {
+    fn write_mathml(&mut self, latex: &str, is_display: bool) -> Result<String, String> {
         if latex.len() > MAX_FORMULA_BYTES || nesting_depth(latex) > MAX_DEPTH {
             return Err("it is too long or nests too deep".to_owned());
         }

@@ -129,7 +129,7 @@ impl Database {
     fn exclusive_job(&self, write: PendingWrite) -> QueuedWork {
         let limits = self.limits;
         QueuedWork::Exclusive(Box::new(move |writer| {
-            run_single_write(writer, write, &limits)
+            run_single_write(writer, write, &limits);
         }))
     }
 

@@ -206,11 +206,11 @@ async fn the_order_of_webhooks_does_not_matter() {
                 0 => shop.send_checkout_paid("evt_1", "sub_1").await,
                 1 => {
                     shop.send_subscription_status("evt_2", "updated", "active", 5)
-                        .await
+                        .await;
                 }
                 _ => {
                     shop.send_subscription_status("evt_3", "updated", "unpaid", 9)
-                        .await
+                        .await;
                 }
             }
         }

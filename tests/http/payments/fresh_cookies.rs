@@ -34,7 +34,7 @@ impl PaymentsFixture {
         let price =
             json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
         let path = format!("/{project}/payments/catalog");
-        let made = owner.post(&server, &path, &price).await.expect(201).json();
+        let made = owner.post(server, &path, &price).await.expect(201).json();
         Self {
             price: text(&made["id"]),
             guest_book,

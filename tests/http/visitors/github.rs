@@ -201,7 +201,7 @@ async fn operators_are_told_what_is_wrong_with_a_provider() {
                 drop(
                     i.behaviours
                         .insert(DISCOVERY, IssuerBehaviour::Text("<html>".into())),
-                )
+                );
             },
             "cannot be read",
         ),
@@ -247,7 +247,7 @@ async fn operators_are_told_what_is_wrong_with_a_provider() {
                 drop(
                     i.behaviours
                         .insert("/keys", IssuerBehaviour::Text("[]".into())),
-                )
+                );
             },
             "`jwks_uri`",
         ),

@@ -120,7 +120,7 @@ async fn the_end_of_a_session_closes_what_shows_it() {
     app.visitors
         .invalidate_sessions(guest_book.fixture.project.parse().unwrap());
     assert_only_shown_socket_closes(&guest_book, &mut ada, async |_: &mut Browser| {
-        server.advance(31)
+        server.advance(31);
     })
     .await;
 }

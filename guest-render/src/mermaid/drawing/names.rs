@@ -38,7 +38,7 @@ impl<'a> NameMap<'a> {
                     "id" => present.push(value),
                     "class" => classes.extend(value.split_ascii_whitespace()),
                     name if HREF_ATTRIBUTES.contains(&name) => {
-                        referenced.extend(value.strip_prefix('#'))
+                        referenced.extend(value.strip_prefix('#'));
                     }
                     _ => referenced.extend(fragment_ids(value)),
                 }

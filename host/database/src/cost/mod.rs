@@ -188,7 +188,7 @@ impl WrittenRegisters {
             }
             match instruction.code.as_str() {
                 "Copy" | "Move" => {
-                    written.extend(p2..p2.saturating_add(p3.clamp(0, MAX_ARGUMENTS)))
+                    written.extend(p2..p2.saturating_add(p3.clamp(0, MAX_ARGUMENTS)));
                 }
                 "Null" => written.extend(p2..p3.min(p2.saturating_add(MAX_ARGUMENTS))),
                 _ => {}

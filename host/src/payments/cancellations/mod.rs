@@ -57,7 +57,7 @@ pub(super) fn consume(
         }
         match &checkout.subscription {
             Some(subscription) => {
-                store::insert(tx, CancellationKind::Subscription, subscription, now)?
+                store::insert(tx, CancellationKind::Subscription, subscription, now)?;
             }
             None if paid => tracing::warn!(
                 checkout = checkout.id,

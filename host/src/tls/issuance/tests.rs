@@ -206,7 +206,7 @@ async fn handshakes_of_one_name_wait_for_one_order() {
             tokio::spawn(async move {
                 issuance
                     .ensure_certificate("one-acme.pages.example.com")
-                    .await
+                    .await;
             })
         })
         .collect();

@@ -34,7 +34,7 @@ fn replace_with(trap: &VictimFolder, name: &str, what: Replacement) {
     let link = |to: &str| std::os::unix::fs::symlink(to, &path).unwrap();
     match what {
         Replacement::Pipe => {
-            mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap()
+            mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         }
         Replacement::LinkInside => link(trap.path_of("work/copy/page.md").to_str().unwrap()),
         Replacement::LinkOutside => link(trap.path_of("victim/settings.sql").to_str().unwrap()),
