@@ -1,14 +1,14 @@
 //! Descriptions of less common languages and of configuration files.
 
-use super::languages::{Language, LanguageFlag, Quote};
+use super::languages::{Language, LanguageFlag, StringSyntax};
 
-const DOUBLE: Quote = quote("\"", true);
-const DOUBLE_VERBATIM: Quote = quote("\"", false);
-const SINGLE: Quote = quote("'", true);
-const SINGLE_VERBATIM: Quote = quote("'", false);
+const DOUBLE_QUOTED: StringSyntax = string_syntax("\"", true);
+const DOUBLE_VERBATIM: StringSyntax = string_syntax("\"", false);
+const SINGLE_QUOTED: StringSyntax = string_syntax("'", true);
+const SINGLE_VERBATIM: StringSyntax = string_syntax("'", false);
 
-const fn quote(mark: &'static str, escapes: bool) -> Quote {
-    Quote {
+const fn string_syntax(mark: &'static str, escapes: bool) -> StringSyntax {
+    StringSyntax {
         mark,
         escapes,
         lines: false,
@@ -23,7 +23,7 @@ const PLAIN: Language = Language {
     types: "",
     line_comments: &[],
     block_comments: &[],
-    quotes: &[DOUBLE, SINGLE],
+    quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
     flags: &[],
 };
 
@@ -63,7 +63,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             target_sources install message option list string file",
         literals: "on off true false public private interface required version",
         line_comments: &["#"],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::DollarVariables],
         ..PLAIN
     },
@@ -83,7 +83,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         names: "http rest",
         keywords: "GET POST PUT PATCH DELETE HEAD OPTIONS CONNECT TRACE HTTP",
         line_comments: &["###"],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::ColonKeys, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
@@ -170,7 +170,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "bit bit_vector byte int integer logic real reg signed std_logic std_logic_vector string supply0 supply1 tri unsigned wire",
         line_comments: &["//", "--"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::DollarVariables],
         ..PLAIN
     },
@@ -184,7 +184,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             f32 i32 u32 f16 vec2f vec3f vec4f void dim3 size_t",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::Preprocessor, LanguageFlag::AtAttributes],
     },
     Language {
@@ -255,7 +255,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "BEGIN END break case catch continue delete do else elseif exit expr for foreach func function getline global if in incr \
             lappend list namespace next package print printf proc puts return set switch upvar variable while",
         line_comments: &["#"],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::DollarVariables],
         ..PLAIN
     },

@@ -15,7 +15,7 @@ impl<K> Default for Counts<K> {
 
 impl<K: Eq + Hash> Counts<K> {
     /// Returns how much a key holds.
-    pub fn of(&self, key: &K) -> u64 {
+    pub fn count(&self, key: &K) -> u64 {
         self.0.get(key).copied().unwrap_or(0)
     }
 
@@ -25,7 +25,7 @@ impl<K: Eq + Hash> Counts<K> {
     }
 
     /// Counts one less for a key.
-    pub fn give_back(&mut self, key: &K) {
+    pub fn decrement(&mut self, key: &K) {
         if let Some(count) = self.0.get_mut(key) {
             *count = count.saturating_sub(1);
             if *count == 0 {
@@ -50,10 +50,16 @@ mod tests {
         for key in ["a", "a", "b"] {
             counts.take(key);
         }
-        assert_eq!((counts.of(&"a"), counts.of(&"b"), counts.keys()), (2, 1, 2));
+        assert_eq!(
+            (counts.count(&"a"), counts.count(&"b"), counts.keys()),
+            (2, 1, 2)
+        );
         for key in ["a", "b", "b", "c"] {
-            counts.give_back(&key);
+            counts.decrement(&key);
         }
-        assert_eq!((counts.of(&"a"), counts.of(&"b"), counts.keys()), (1, 0, 1));
+        assert_eq!(
+            (counts.count(&"a"), counts.count(&"b"), counts.keys()),
+            (1, 0, 1)
+        );
     }
 }

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::responses::{self, ResponseRules};
+use super::responses::{self, ResponseConstraints};
 
 /// The most schemas to visit for one member, since references may form a circle.
 const MAX_SCHEMAS: usize = 10_000;
@@ -24,7 +24,7 @@ pub struct Endpoint {
     /// Whether a repeated request does no harm.
     pub repeatable: bool,
     /// Rules for the answer.
-    pub(super) response_rules: ResponseRules,
+    pub(super) response_rules: ResponseConstraints,
 }
 
 macro_rules! endpoints {

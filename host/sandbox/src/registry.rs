@@ -17,7 +17,7 @@ use wasmtime::component::{Component, InstancePre};
 use super::StartupCode;
 use super::admission::{check_imports, read_component};
 use super::bindings::gate::GatePre;
-use super::cache::{Cache, Compiler, Tier};
+use super::cache::{Cache, Compiler, OptimizationTier};
 use super::choice::{GuestChoice, GuestChoices, GuestOrigin};
 use super::compilation::{CompilationProgress, GuestCompilation};
 use super::engine::GuestEngine;
@@ -188,7 +188,7 @@ impl Registry {
         if self.startup_code == StartupCode::Optimised || !cfg!(target_arch = "x86_64") {
             return None;
         }
-        let made = self.engine.with_tier(Tier::Baseline);
+        let made = self.engine.with_tier(OptimizationTier::Baseline);
         made.inspect_err(|error| {
             tracing::warn!(
                 error = format!("{error:#}"),
@@ -424,7 +424,7 @@ impl Registry {
 }
 
 fn is_baseline<W>(guest: &Arc<LoadedGuest<W>>) -> bool {
-    guest.code().engine.tier() == Tier::Baseline
+    guest.code().engine.tier() == OptimizationTier::Baseline
 }
 
 impl GuestOrigin {

@@ -10,7 +10,7 @@ use super::model::{
     Action, ActionRow, BackendError, BadAction, MAX_BATCH, MAX_NOTE_CHARS, NewAction,
 };
 use super::service::Backends;
-use super::verdicts::Verdicts;
+use super::verdicts::SqlJudge;
 use super::{store, verdicts};
 use crate::access::while_client_waits;
 use crate::config::Config;
@@ -69,7 +69,7 @@ pub struct Definitions {
     clock: Clock,
     pub(super) config: Arc<Config>,
     pub(super) databases: Arc<Databases>,
-    verdicts: Arc<Verdicts>,
+    verdicts: Arc<SqlJudge>,
     actions: Arc<ActionCache>,
     pub(super) backends: Arc<Backends>,
 }

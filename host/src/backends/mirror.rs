@@ -9,9 +9,9 @@ use svc_database::PaymentRow;
 
 /// Backends whose table is behind, each with the reason.
 #[derive(Debug, Default)]
-pub(super) struct Lags(Mutex<HashMap<BackendId, String>>);
+pub(super) struct LaggingMirrors(Mutex<HashMap<BackendId, String>>);
 
-impl Lags {
+impl LaggingMirrors {
     fn lock(&self) -> MutexGuard<'_, HashMap<BackendId, String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

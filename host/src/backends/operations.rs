@@ -10,7 +10,7 @@ use super::export::Exporter;
 use super::history::Histories;
 use super::history::requests::{MomentsQuery, RestoreBackend};
 use super::history::views::{HistoryView, RestoredView};
-use super::requests::{Change, ChangeMode, CreateBackend, DefineActions, UpdateBackend};
+use super::requests::{BackendChange, ChangeMode, CreateBackend, DefineActions, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};
 use super::{Backends, Definitions, Migrations};
@@ -58,19 +58,19 @@ pub async fn update(
 ) -> Result<Updated, Problem> {
     let (project, backends) = (at.at.project.id, migrations.backends());
     Ok(match input.checked(how)? {
-        Change::Try(ddl) => {
+        BackendChange::Try(ddl) => {
             let tried = migrations.try_migration(project, ddl).await?;
             Updated::Tried(Box::new(tried.into()))
         }
-        Change::Migrate { ddl, note } => {
+        BackendChange::Migrate { ddl, note } => {
             Updated::Migrated(migrations.migrate(project, ddl, note).await?.into())
         }
-        Change::Realtime(realtime) => {
+        BackendChange::Realtime(realtime) => {
             let detail = backends.set_realtime(project, realtime).await?;
             let view = BackendView::new(&detail, backends.config());
             Updated::Switched(Box::new(view))
         }
-        Change::Agents(agents) => {
+        BackendChange::Agents(agents) => {
             let detail = backends.set_agents(project, agents).await?;
             let view = BackendView::new(&detail, backends.config());
             Updated::Switched(Box::new(view))

@@ -9,7 +9,7 @@ use super::drift;
 use super::model::{Backend, BackendDetail, BackendError, LedgerEntry};
 use super::occupancy::{Occupancy, RoomKeeper};
 use super::store;
-use super::verdicts::Verdicts;
+use super::verdicts::SqlJudge;
 use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
@@ -36,7 +36,7 @@ pub struct Backends {
     pub(super) config: Arc<Config>,
     pub(super) capacity: Capacity,
     pub(super) databases: Arc<Databases>,
-    pub(super) verdicts: Arc<Verdicts>,
+    pub(super) verdicts: Arc<SqlJudge>,
     pub(super) actions: Arc<ActionCache>,
     /// Digests of schemas and ledgers that were compared and match.
     pub(super) compared_schemas: Cache<BackendId, Digest>,
@@ -44,7 +44,7 @@ pub struct Backends {
     pub(super) migration_locks: super::migrations::MigrationLocks,
     rooms: Arc<dyn RoomKeeper>,
     /// Backends that are behind with payments.
-    pub(super) lags: super::mirror::Lags,
+    pub(super) lags: super::mirror::LaggingMirrors,
 }
 
 /// Backend to create.
@@ -79,12 +79,12 @@ impl Backends {
                 &config.limits.database_limits(),
                 clock.clone(),
             )?),
-            verdicts: Arc::new(Verdicts::new(sandbox)),
+            verdicts: Arc::new(SqlJudge::new(sandbox)),
             actions: Arc::new(actions::action_cache()),
             compared_schemas: Cache::new(drift::MAX_COMPARED),
             migration_locks: super::migrations::MigrationLocks::default(),
             rooms,
-            lags: super::mirror::Lags::default(),
+            lags: super::mirror::LaggingMirrors::default(),
             control,
             clock,
             random,

@@ -43,12 +43,12 @@ pub(super) fn weight(sql: &str) -> u64 {
 
 /// Judges SQL; verdicts on queries are cached by the text and the gate.
 #[derive(Debug)]
-pub(super) struct Verdicts {
+pub(super) struct SqlJudge {
     sandbox: Sandbox,
     queries: Cache<QueryKey, Arc<JudgedQuery>, TextWeighter>,
 }
 
-impl Verdicts {
+impl SqlJudge {
     /// Creates an empty cache.
     pub(super) fn new(sandbox: Sandbox) -> Self {
         Self {

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::directory::{BackupDirectory, check_not_nested};
-use super::manifest::{Entry, FORMAT, Manifest};
+use super::manifest::{FORMAT, Manifest, ManifestEntry};
 use super::objects::{ObjectCopy, ObjectSource};
 use super::outcome::{BackupOutcome, CopyStats};
 use super::{ProgressFn, Stage, millis};
@@ -220,7 +220,7 @@ fn copy_guests(
     from: &Path,
     to: &mut ObjectDirectory,
     copied: &mut CopyStats,
-) -> anyhow::Result<Vec<Entry>> {
+) -> anyhow::Result<Vec<ManifestEntry>> {
     let mut entries = Vec::new();
     let dir = match disk::open_directory(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(entries),
@@ -259,7 +259,7 @@ fn copy_guests(
                 to.put(&digest, guest.open()?)?;
             }
             copied.count(bytes, !there);
-            entries.push(Entry {
+            entries.push(ManifestEntry {
                 name: format!("{folder}/{name}"),
                 sha256: digest.to_string(),
                 bytes,
@@ -276,7 +276,7 @@ fn describe(
     state: &str,
     at: Timestamp,
     ids: &[BackendId],
-    guests: Vec<Entry>,
+    guests: Vec<ManifestEntry>,
 ) -> anyhow::Result<Manifest> {
     let files = DatabaseFiles::open(&directory.join(BACKENDS))?;
     let backends = ids
@@ -298,9 +298,9 @@ fn describe(
     })
 }
 
-fn describe_file(path: &Path, name: String) -> anyhow::Result<Entry> {
+fn describe_file(path: &Path, name: String) -> anyhow::Result<ManifestEntry> {
     let (digest, bytes) = Digest::copy_and_digest(std::fs::File::open(path)?, io::sink())?;
-    Ok(Entry {
+    Ok(ManifestEntry {
         name,
         sha256: digest.to_string(),
         bytes,

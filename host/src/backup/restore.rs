@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::directory::{BackupDirectory, check_not_nested};
 use super::make::{BACKENDS, CONTENT, CONTROL, check};
-use super::manifest::{Entry, Manifest};
+use super::manifest::{Manifest, ManifestEntry};
 use super::objects::{ObjectCopy, ObjectSource};
 use super::outcome::CopyStats;
 use super::{ProgressFn, Stage, millis, switch};
@@ -196,7 +196,7 @@ fn copy_databases(
 }
 
 /// Copies a file that the manifest describes; returns its length.
-fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &Entry) -> anyhow::Result<u64> {
+fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &ManifestEntry) -> anyhow::Result<u64> {
     let mut file = to.open_with(name, &disk::private_file_options())?;
     let source = from
         .open(name)

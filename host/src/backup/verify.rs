@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::directory::{BackupDirectory, LAYOUT};
 use super::make::{BACKENDS, CONTROL};
-use super::manifest::{Entry, Manifest};
+use super::manifest::{Manifest, ManifestEntry};
 use crate::check::{Findings, InstallationStores};
 use crate::content::{Content, Digest};
 use crate::control::{self, Control, counters};
@@ -78,7 +78,7 @@ fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result
     Ok(damaged)
 }
 
-fn is_as_described(path: &Path, entry: &Entry) -> io::Result<bool> {
+fn is_as_described(path: &Path, entry: &ManifestEntry) -> io::Result<bool> {
     match std::fs::File::open(path) {
         Ok(file) => {
             let (digest, bytes) = Digest::copy_and_digest(file, io::sink())?;

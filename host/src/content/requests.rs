@@ -126,7 +126,7 @@ impl BoundedClient {
             false => self.bytes,
         };
         let answer = self.outbound.send(request, most).await;
-        answer.map_err(failed)
+        answer.map_err(to_http_error)
     }
 }
 
@@ -154,7 +154,7 @@ fn is_refusal(status: StatusCode) -> bool {
     status.is_client_error() && !known
 }
 
-fn failed(error: OutboundError) -> HttpError {
+fn to_http_error(error: OutboundError) -> HttpError {
     let kind = match error {
         OutboundError::Timeout => HttpErrorKind::Timeout,
         OutboundError::TooLarge => HttpErrorKind::Decode,

@@ -7,7 +7,7 @@ use svc_base::ids::{BackendId, DeploymentId};
 use svc_sandbox::ContentType;
 
 /// Slugs that the service keeps for itself.
-const RESERVED: [&str; 8] = [
+const RESERVED_SLUGS: [&str; 8] = [
     "api", "mcp", "auth", "assets", "healthz", "readyz", "metrics", "problems",
 ];
 
@@ -66,5 +66,5 @@ pub fn display_title(title: &str) -> String {
 
 /// Whether the service keeps a slug for itself.
 pub fn is_reserved(slug: &str) -> bool {
-    RESERVED.contains(&slug)
+    RESERVED_SLUGS.contains(&slug)
 }

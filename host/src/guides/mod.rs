@@ -23,7 +23,7 @@ use svc_sandbox::{ContentType, Flow, GuestDigest, RenderFailure, Sandbox, Source
 /// Name of the page of the API's reference.
 const REFERENCE: &str = "api-reference";
 /// Name of the list of pages, which is at the folder itself.
-const INDEX: &str = "";
+const INDEX_NAME: &str = "";
 
 /// Content-Security-Policy of the pages: no scripts, no requests.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -245,7 +245,7 @@ fn entries(config: &Config, description: &Description) -> GuidePages {
     });
     let reference = reference::markdown(description.value(), &config.base_url);
     let others = [
-        (INDEX, GuidePage::new(rewriting::index())),
+        (INDEX_NAME, GuidePage::new(rewriting::index())),
         (REFERENCE, GuidePage::new(reference)),
     ];
     guides.chain(others).collect()

@@ -29,7 +29,7 @@ const SCRIPT_PARTS: &str = concat!(
     include_str!("../../assets/landing/pass.js"),
 );
 
-const OWNER: &str = include_str!("../../assets/connect/owner.sh");
+const OWNER_SETUP: &str = include_str!("../../assets/connect/owner.sh");
 const CLAUDE_CODE: &str = include_str!("../../assets/connect/claude-code.sh");
 const MCP_JSON: &str = include_str!("../../assets/connect/mcp.json");
 const CURSOR_JSON: &str = include_str!("../../assets/connect/cursor.json");
@@ -37,7 +37,7 @@ const OWNER_CLAUDE_CODE: &str = include_str!("../../assets/connect/owner-claude-
 const OWNER_MCP_JSON: &str = include_str!("../../assets/connect/owner-mcp.json");
 const OWNER_CURSOR_JSON: &str = include_str!("../../assets/connect/owner-cursor.json");
 /// Style that hides elements for scripts, where scripts are off.
-const UNSCRIPTED: &str = ".scripted{display:none}";
+const NO_SCRIPT_STYLE: &str = ".scripted{display:none}";
 
 const TITLE: &str = "svc: publish a page, get a link";
 const DESCRIPTION: &str = "Publish {{content_types}}, and pass the link on. No account needed. Agents and owners publish by API, with a database for what lasts.";
@@ -136,7 +136,7 @@ fn policy(style: &str, api: &str) -> HeaderValue {
         "default-src 'none'; style-src '{}' '{}'; script-src '{}'; connect-src {api}; frame-src {api}; img-src {images}; \
          form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
         source(style),
-        source(UNSCRIPTED),
+        source(NO_SCRIPT_STYLE),
         source(&SCRIPT),
     );
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
@@ -166,30 +166,30 @@ fn head(config: &Config, style: &str) -> Markup {
             link rel="icon" href="/favicon.svg" type="image/svg+xml";
             link rel="icon" href="/favicon.ico" sizes="32x32";
             style { (PreEscaped(style)) }
-            noscript { style { (PreEscaped(UNSCRIPTED)) } }
+            noscript { style { (PreEscaped(NO_SCRIPT_STYLE)) } }
         }
     }
 }
 
 /// Setup texts of an MCP client: without a credential, and with one.
-struct Connection {
+struct ClientSetup {
     name: &'static str,
     anyone: &'static str,
     owner: &'static str,
 }
 
-const CONNECTIONS: [Connection; 3] = [
-    Connection {
+const CLIENT_SETUPS: [ClientSetup; 3] = [
+    ClientSetup {
         name: "Claude Code",
         anyone: CLAUDE_CODE,
         owner: OWNER_CLAUDE_CODE,
     },
-    Connection {
+    ClientSetup {
         name: ".mcp.json of a repository",
         anyone: MCP_JSON,
         owner: OWNER_MCP_JSON,
     },
-    Connection {
+    ClientSetup {
         name: "Cursor, in ~/.cursor/mcp.json",
         anyone: CURSOR_JSON,
         owner: OWNER_CURSOR_JSON,
@@ -205,8 +205,8 @@ fn agents(base_url: &str) -> Markup {
                 ". Publishing a share needs no credential. Projects need one, which stays in the environment as " code { "SVC_CREDENTIAL" }
                 ": never in a message or a page."
             }
-            @for one in &CONNECTIONS {
-                (folded(one.name, &html! {
+            @for one in &CLIENT_SETUPS {
+                (collapsed_section(one.name, &html! {
                     (snippet(&html! { h3 { "To share" } }, one.name, one.anyone, base_url))
                     (snippet(&html! { h3 { "To own projects" } }, &format!("{}, for owners", one.name), one.owner, base_url))
                 }))
@@ -224,14 +224,14 @@ fn owners(base_url: &str, api: &str) -> Markup {
                 "A project keeps its pages for as long as you like. Its credential comes from the operator of this server (" code { "svc namespace create" }
                 "). Then a page takes three lines."
             }
-            (folded("The three lines, for a shell", &snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER, base_url)))
+            (collapsed_section("The three lines, for a shell", &snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER_SETUP, base_url)))
             p { "Drafts, previews, rollback and a database are a call each: " a href={ (api) "/_svc/docs/" } { "the guides" } " show how, and " a href={ (api) "/_svc/docs/api-reference" } { "the reference" } " lists every call." }
         }
     }
 }
 
 /// Makes content that is shown when its summary is opened.
-fn folded(summary: &str, content: &Markup) -> Markup {
+fn collapsed_section(summary: &str, content: &Markup) -> Markup {
     html! { details.folded { summary { (summary) } (content) } }
 }
 

@@ -10,7 +10,7 @@ use super::{CACHE_A_DAY, headers};
 use crate::http::document::Document;
 
 /// Size of each picture, in CSS pixels.
-const SIZE: (u32, u32) = (640, 400);
+const PICTURE_SIZE: (u32, u32) = (640, 400);
 
 /// An example with its pictures.
 struct Example {
@@ -88,7 +88,7 @@ pub(super) fn gallery(api: &str) -> Markup {
                     li {
                         picture {
                             source media="(prefers-color-scheme: dark)" srcset=(path(&file(example, true)));
-                            img src=(path(&file(example, false))) width=(SIZE.0) height=(SIZE.1) loading="lazy" decoding="async" alt=(example.alt);
+                            img src=(path(&file(example, false))) width=(PICTURE_SIZE.0) height=(PICTURE_SIZE.1) loading="lazy" decoding="async" alt=(example.alt);
                         }
                         h3 { (example.title) }
                         p { (example.about) }

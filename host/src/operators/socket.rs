@@ -107,7 +107,7 @@ impl Listener {
                     }
                 },
                 Some(_) = connections.join_next() => {}
-                () = stopped(&mut stop) => break,
+                () = stop_requested(&mut stop) => break,
             }
         }
         // Later commands find no socket, and wait for the lock.
@@ -120,7 +120,7 @@ impl Listener {
 }
 
 /// Waits until `stop` becomes true.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
+async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     // A dropped sender means stop.
     let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -147,14 +147,14 @@ pub(super) fn non_null(member: Option<&RawValue>) -> Option<&RawValue> {
 
 /// String, borrowed if it has no escapes.
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Parses a JSON string.
 ///
 /// # Errors
 /// The parser's error, for any other value.
 pub(super) fn parse_string(json: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    Ok(serde_json::from_str::<Text<'_>>(json)?.0)
+    Ok(serde_json::from_str::<JsonText<'_>>(json)?.0)
 }
 
 fn parse_error(error: &serde_json::Error) -> FrameError {

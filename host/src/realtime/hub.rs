@@ -12,7 +12,7 @@ use super::metrics::RoomMetrics;
 use super::protocol::Message;
 use super::quotas::{Permit, QuotaReached, Quotas, SocketLimits};
 use super::room::{
-    CurrentTime, DeliveryTally, Liveness, Member, NeedsUpdate, Page, Room, RoomSummary,
+    CurrentTime, DeliveryTally, Liveness, NeedsUpdate, Page, Room, RoomMember, RoomSummary,
 };
 use super::rounds;
 use crate::config::Limits;
@@ -232,7 +232,7 @@ impl Hub {
     }
 
     /// Returns the number of times that the rooms of any backend were closed.
-    pub(super) fn close_count(&self) -> u64 {
+    pub(super) fn room_close_count(&self) -> u64 {
         self.ends.load(Ordering::SeqCst)
     }
 
@@ -296,7 +296,8 @@ impl Hub {
     pub(super) fn count(&self) {
         let rooms = self.all();
         let open = rooms.iter().filter(|room| room.summary().members > 0);
-        self.metrics.set(self.quotas.total(), open.count() as u64);
+        self.metrics
+            .set_gauges(self.quotas.total(), open.count() as u64);
     }
 
     /// Closes all sockets, present and future; waits until they are gone.
@@ -322,7 +323,7 @@ impl RoomTicket {
     ) -> Result<(), Close> {
         let hub = &self.hub;
         let ping = Duration::from_secs(hub.limits.ping_seconds);
-        let member = Member {
+        let member = RoomMember {
             id,
             outbox: Arc::clone(outbox),
             page: self.page.clone(),

@@ -104,8 +104,8 @@ impl Realtime {
 
     /// How many times the rooms of some backend have ended: whoever reads this before it looks at a backend, and reads the
     /// same once it has a ticket, has missed no end in between.
-    pub(super) fn close_count(&self) -> u64 {
-        self.hub.close_count()
+    pub(super) fn room_close_count(&self) -> u64 {
+        self.hub.room_close_count()
     }
 
     /// Admits a socket to a room before its upgrade.

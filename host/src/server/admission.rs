@@ -28,7 +28,7 @@ impl ConnectionLimits {
         let all = limits
             .connections_total
             .saturating_add(limits.sockets_total);
-        let cap = limits.cap("connections_total", all);
+        let cap = limits.divide_cap("connections_total", all);
         // WebSockets have limits of their own, so they are added here.
         let per_client = limits
             .connections_per_client
@@ -100,9 +100,9 @@ impl Connections {
             return Some(ConnectionPermit { counted: None });
         }
         let mut open = self.open();
-        let own = open.by_client.of(&client.bucket());
+        let own = open.by_client.count(&client.bucket());
         let is_refused = own >= self.limits.per_client
-            || open.by_network.of(&client.network()) >= self.limits.per_network
+            || open.by_network.count(&client.network()) >= self.limits.per_network
             || open.all >= self.limits.total
             || (open.all >= self.limits.unreserved && own > 0);
         if is_refused {
@@ -125,8 +125,8 @@ impl Drop for ConnectionPermit {
         };
         let mut open = connections.open();
         open.all = open.all.saturating_sub(1);
-        open.by_client.give_back(&client.bucket());
-        open.by_network.give_back(&client.network());
+        open.by_client.decrement(&client.bucket());
+        open.by_network.decrement(&client.network());
     }
 }
 

@@ -222,7 +222,7 @@ impl Connection {
             }
         });
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        let (mut connection, mut stopped) = (pin!(connection), pin!(stopped(stop.clone())));
+        let (mut connection, mut stopped) = (pin!(connection), pin!(stop_requested(stop.clone())));
         let (mut given_up, mut silent) = (pin!(stream_timeout(stop)), pin!(sleep(HEAD_TIME)));
         let mut is_closing = false;
         // Timers are polled only where they can end the connection: polling them costs every request.
@@ -259,14 +259,14 @@ impl Connection {
 }
 
 /// Waits until the server stops.
-async fn stopped(mut stop: watch::Receiver<bool>) {
+async fn stop_requested(mut stop: watch::Receiver<bool>) {
     // A dropped sender means stop.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// Waits until a stopping server gives up on a connection with an event stream.
 async fn stream_timeout(stop: watch::Receiver<bool>) {
-    stopped(stop).await;
+    stop_requested(stop).await;
     sleep(STREAM_TIME).await;
 }
 
@@ -312,11 +312,11 @@ pub(super) async fn serve_operators(
         .layer(named)
         .layer(completed);
     let late = async {
-        stopped(stop.clone()).await;
+        stop_requested(stop.clone()).await;
         sleep(STOP_TIME).await;
     };
     tokio::select! {
-        served = axum::serve(listener, router).with_graceful_shutdown(stopped(stop.clone())) => {
+        served = axum::serve(listener, router).with_graceful_shutdown(stop_requested(stop.clone())) => {
             if let Err(error) = served {
                 tracing::error!(%error, "the operators' listener failed");
             }

@@ -104,7 +104,7 @@ pub async fn call(
             .map_or_else(Problem::not_found, Problem::from)
             .into_response(),
     };
-    tokens.announce(calls, response.headers_mut());
+    tokens.add_rate_limit_headers(calls, response.headers_mut());
     response
 }
 
@@ -275,7 +275,7 @@ pub async fn limit(State(calls): State<CallState>, request: Request, next: Next)
         Some(spent) => Problem::from(spent).into_response(),
         None => next.run(request).await,
     };
-    tokens.announce(&calls, response.headers_mut());
+    tokens.add_rate_limit_headers(&calls, response.headers_mut());
     response
 }
 

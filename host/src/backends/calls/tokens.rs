@@ -73,7 +73,7 @@ impl Tokens {
     }
 
     /// Adds the rate limit headers.
-    pub fn announce(&self, calls: &CallState, headers: &mut HeaderMap) {
+    pub fn add_rate_limit_headers(&self, calls: &CallState, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
         limits
             .by_client(Rule::Op)

@@ -11,7 +11,7 @@ use super::migrations;
 use super::model::{BackendError, LedgerEntry};
 use super::service::Backends;
 use super::store;
-use super::verdicts::Verdicts;
+use super::verdicts::SqlJudge;
 use crate::content::Digest;
 use crate::control::audit::{self, Actor, AuditAction};
 use crate::control::{self, Control};
@@ -53,7 +53,7 @@ pub struct Histories {
     control: Control,
     clock: Clock,
     databases: Arc<Databases>,
-    verdicts: Arc<Verdicts>,
+    verdicts: Arc<SqlJudge>,
     /// Restores under way.
     restore_permits: tokio::sync::Semaphore,
     backends: Arc<Backends>,

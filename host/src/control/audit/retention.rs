@@ -60,7 +60,7 @@ pub(super) async fn forget(
 
 /// Entries of one kind, of a workspace or of one principal in it, of which the oldest are to be deleted.
 #[derive(Clone, Debug)]
-struct Excess {
+struct ExcessEntries {
     workspace: String,
     is_lasting: bool,
     /// All principals, if there is none.
@@ -69,7 +69,7 @@ struct Excess {
     first: i64,
 }
 
-async fn forget_before(control: &Control, excesses: Vec<Excess>) -> Result<(), Error> {
+async fn forget_before(control: &Control, excesses: Vec<ExcessEntries>) -> Result<(), Error> {
     for excess in excesses {
         loop {
             let excess = excess.clone();
@@ -78,7 +78,7 @@ async fn forget_before(control: &Control, excesses: Vec<Excess>) -> Result<(), E
                     let sql = "DELETE FROM audit WHERE workspace_id = ?1 AND number IN
                         (SELECT number FROM audit WHERE workspace_id = ?1 AND is_lasting = ?2
                             AND (?3 IS NULL OR principal = ?3) AND number < ?4 ORDER BY number LIMIT ?5)";
-                    let Excess {
+                    let ExcessEntries {
                         workspace,
                         is_lasting,
                         principal,
@@ -96,7 +96,7 @@ async fn forget_before(control: &Control, excesses: Vec<Excess>) -> Result<(), E
 }
 
 /// Finds principals with more entries of a kind than `most`.
-fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>> {
+fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEntries>> {
     c.prepare_cached(
         "SELECT workspace_id, is_lasting, principal,
             (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
@@ -104,7 +104,7 @@ fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>>
          FROM audit a GROUP BY workspace_id, is_lasting, principal HAVING count(*) > ?1",
     )?
     .query_map([most], |row| {
-        Ok(Excess {
+        Ok(ExcessEntries {
             workspace: row.get(0)?,
             is_lasting: row.get(1)?,
             principal: row.get(2)?,
@@ -115,7 +115,7 @@ fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>>
 }
 
 /// Finds workspaces with more entries of a kind than `most`.
-fn workspaces_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>> {
+fn workspaces_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEntries>> {
     c.prepare_cached(
         "SELECT workspace_id, is_lasting,
             (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
@@ -123,7 +123,7 @@ fn workspaces_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>>
          FROM audit a GROUP BY workspace_id, is_lasting HAVING count(*) > ?1",
     )?
     .query_map([most], |row| {
-        Ok(Excess {
+        Ok(ExcessEntries {
             workspace: row.get(0)?,
             is_lasting: row.get(1)?,
             principal: None,

@@ -20,7 +20,7 @@ const CONCURRENT_DELETIONS: usize = 16;
 /// Objects that are deleted in one step at a store of other machines: a backup waits no longer than for one request.
 const REMOTE_MARKS_A_STEP: u32 = 16;
 /// How long content is left alone between two steps, for a backup that waits for its turn.
-const PAUSE: Duration = Duration::from_millis(50);
+const STEP_PAUSE: Duration = Duration::from_millis(50);
 
 /// Outcome of a step of the collector.
 #[derive(Default)]
@@ -97,7 +97,7 @@ impl Collector {
             if marked.len() < most as usize {
                 break;
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(STEP_PAUSE).await;
         }
         why.map_or(Ok(collected), Err)
     }

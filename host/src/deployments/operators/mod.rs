@@ -195,7 +195,7 @@ pub async fn remove_one_time_shares(control: &Control, now: Timestamp) -> Result
 
 /// Findings of a check of the store.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Findings {
+pub struct StoreFindings {
     /// Deployments looked at.
     pub deployments: u64,
     /// Objects in the content store.
@@ -220,8 +220,8 @@ pub async fn check(
     control: &Control,
     content: &Content,
     once: Option<&OneTimeFiles>,
-) -> anyhow::Result<Findings> {
-    let mut found = Findings::default();
+) -> anyhow::Result<StoreFindings> {
+    let mut found = StoreFindings::default();
     let references = check_rows(control, &mut found).await?;
     check_content(control, content, &references, &mut found).await?;
     check_unused(control, content, &references, &mut found).await?;
@@ -232,7 +232,10 @@ pub async fn check(
 }
 
 /// The database by itself; returns what it refers to.
-async fn check_rows(control: &Control, found: &mut Findings) -> anyhow::Result<Vec<Reference>> {
+async fn check_rows(
+    control: &Control,
+    found: &mut StoreFindings,
+) -> anyhow::Result<Vec<Reference>> {
     let (sound, broken_keys, contradictions, references, deployments) = control
         .read(|c| {
             // One moment for all of them: what is half of a change contradicts the other half.
@@ -274,7 +277,7 @@ async fn check_content(
     control: &Control,
     content: &Content,
     references: &[Reference],
-    found: &mut Findings,
+    found: &mut StoreFindings,
 ) -> anyhow::Result<()> {
     let mut looked_at: HashSet<Digest> = HashSet::new();
     for reference in references {
@@ -309,7 +312,7 @@ async fn check_unused(
     control: &Control,
     content: &Content,
     references: &[Reference],
-    found: &mut Findings,
+    found: &mut StoreFindings,
 ) -> anyhow::Result<()> {
     let (objects, strangers) = content.list().await?;
     found.objects = objects.len();
@@ -333,7 +336,7 @@ async fn check_unused(
 async fn check_once(
     control: &Control,
     once: &OneTimeFiles,
-    found: &mut Findings,
+    found: &mut StoreFindings,
 ) -> anyhow::Result<()> {
     let rows = async || control.read(deployments::store::one_time_ids).await;
     let before: HashSet<_> = rows().await?.into_iter().collect();

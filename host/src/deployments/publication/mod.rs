@@ -23,6 +23,6 @@ pub use pipeline::{Pipeline, RenderedPage};
 pub use slugs::SlugReservations;
 
 pub(super) use capacity::ShareHolder;
-pub(super) use page_source::Placement;
+pub(super) use page_source::PagePlacement;
 pub(super) use pipeline::{PublishedContent, RenderedBy, StoredContent, StoredPublication};
 pub(super) use slugs::ReservedSlug;

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::Candidate;
+use store::RerenderCandidate;
 
 use super::address::announce_change;
 use super::publication::{
-    Capacity, PageSource, Pipeline, Placement, PublishError, RenderedBy, RenderedPage,
+    Capacity, PagePlacement, PageSource, Pipeline, PublishError, RenderedBy, RenderedPage,
     StoredPublication, runtime,
 };
 use crate::control::{self, Control};
@@ -89,7 +89,7 @@ impl Progress {
 
 /// Outcome for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum RerenderOutcome {
     Changed,
     Unchanged,
     Failed,
@@ -232,7 +232,7 @@ impl Rerenderer {
     }
 
     /// Renders one page again; returns whether its outcome is recorded.
-    async fn rerender(&self, progress: Progress, page: Candidate) -> anyhow::Result<bool> {
+    async fn rerender(&self, progress: Progress, page: RerenderCandidate) -> anyhow::Result<bool> {
         let made = match self.render_candidate(&page).await {
             Ok(made) => made,
             Err(PublishError::Capacity(_)) => return Ok(false),
@@ -248,7 +248,8 @@ impl Rerenderer {
                     why,
                     "a page cannot be rendered again and stays as it is"
                 );
-                self.record_outcome(progress, page, Outcome::Failed).await?;
+                self.record_outcome(progress, page, RerenderOutcome::Failed)
+                    .await?;
                 return Ok(true);
             }
         };
@@ -265,13 +266,13 @@ impl Rerenderer {
 
     async fn render_candidate(
         &self,
-        page: &Candidate,
+        page: &RerenderCandidate,
     ) -> Result<(String, RenderedPage), PublishError> {
         let text = self.pipeline.source_text(page.source).await?;
         let draft = PageSource::titled(page.content_type, &page.title, &text);
-        let placement = Placement {
+        let placement = PagePlacement {
             is_private: page.is_protected,
-            ..Placement::public(&page.slug, page.expires_at)
+            ..PagePlacement::public(&page.slug, page.expires_at)
         };
         let made = match page.host_label {
             Some(_) => self.pipeline.render_live(draft, placement).await?,
@@ -284,7 +285,7 @@ impl Rerenderer {
     async fn replace_page(
         &self,
         mut progress: Progress,
-        page: Candidate,
+        page: RerenderCandidate,
         stored: StoredPublication,
     ) -> Result<(), control::Error> {
         let (config, now) = (Arc::clone(&self.infra.config), self.infra.clock.now());
@@ -294,12 +295,12 @@ impl Rerenderer {
             .control
             .write(move |tx| {
                 let outcome = if !store::replace_page(tx, &page, &published, now)? {
-                    Outcome::Skipped
+                    RerenderOutcome::Skipped
                 } else if published.artifact == page.artifact {
-                    Outcome::Unchanged
+                    RerenderOutcome::Unchanged
                 } else {
                     announce_change(tx, &config, &page.address(), now)?;
-                    Outcome::Changed
+                    RerenderOutcome::Changed
                 };
                 progress.count_outcome(page.id, outcome);
                 store::save_progress(tx, &progress)
@@ -313,8 +314,8 @@ impl Rerenderer {
     async fn record_outcome(
         &self,
         mut progress: Progress,
-        page: Candidate,
-        outcome: Outcome,
+        page: RerenderCandidate,
+        outcome: RerenderOutcome,
     ) -> Result<(), control::Error> {
         progress.count_outcome(page.id, outcome);
         self.infra
@@ -325,13 +326,13 @@ impl Rerenderer {
 }
 
 impl Progress {
-    fn count_outcome(&mut self, page: DeploymentId, outcome: Outcome) {
+    fn count_outcome(&mut self, page: DeploymentId, outcome: RerenderOutcome) {
         self.last = Some(page);
         *match outcome {
-            Outcome::Changed => &mut self.changed,
-            Outcome::Unchanged => &mut self.unchanged,
-            Outcome::Failed => &mut self.failed,
-            Outcome::Skipped => &mut self.skipped,
+            RerenderOutcome::Changed => &mut self.changed,
+            RerenderOutcome::Unchanged => &mut self.unchanged,
+            RerenderOutcome::Failed => &mut self.failed,
+            RerenderOutcome::Skipped => &mut self.skipped,
         } += 1;
     }
 }

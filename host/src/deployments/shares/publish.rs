@@ -8,7 +8,7 @@ use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Change};
 use crate::deployments::model::{Deployment, display_title};
 use crate::deployments::publication::{
-    PageSource, Placement, PublishError, Publisher, RenderedPage,
+    PagePlacement, PageSource, PublishError, Publisher, RenderedPage,
 };
 use crate::deployments::serving::password;
 use crate::deployments::views::Warning;
@@ -129,7 +129,7 @@ impl Shares {
             name: share.name.as_deref(),
             text: &share.content,
         };
-        let placement = Placement {
+        let placement = PagePlacement {
             slug,
             expires_at: Some(expires_at),
             one_time: share.one_time,

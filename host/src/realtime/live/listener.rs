@@ -39,11 +39,11 @@ pub(super) struct Listener {
     pub(super) life: Liveness,
     opened: ConnectionContext,
     pub(super) board: Arc<Board>,
-    state: Mutex<State>,
+    state: Mutex<ListenerState>,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ListenerState {
     /// `None` once the connection is closed.
     transport: Option<Transport>,
     pub(super) subscriptions: HashMap<Arc<str>, Subscription>,
@@ -105,7 +105,7 @@ impl Listener {
             opened,
             life: Liveness::new(now),
             board,
-            state: Mutex::new(State {
+            state: Mutex::new(ListenerState {
                 transport: Some(transport),
                 subscriptions: HashMap::new(),
                 next: 0,
@@ -118,7 +118,7 @@ impl Listener {
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, ListenerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -242,7 +242,7 @@ impl Listener {
     }
 
     /// Sends late problems and requests late results, as long as there is room.
-    pub(super) fn send_late(&self, state: &mut State) {
+    pub(super) fn send_late(&self, state: &mut ListenerState) {
         while state.sent < MAX_IN_FLIGHT_BYTES {
             let Some((id, number)) = state.late.front().cloned() else {
                 return;
@@ -327,7 +327,7 @@ impl Listener {
     }
 }
 
-impl State {
+impl ListenerState {
     /// Returns when the client last read pending data, because a ping is answered only after that.
     fn last_read(&self, waits: bool) -> Duration {
         if waits {

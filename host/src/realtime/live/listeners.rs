@@ -137,7 +137,8 @@ impl Listeners {
         let counts = boards.values().map(|board| board.count());
         let (queries, subscriptions) = counts.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         let bytes = self.bytes.load(Ordering::Relaxed);
-        self.metrics.set(all.len(), queries, subscriptions, bytes);
+        self.metrics
+            .set_gauges(all.len(), queries, subscriptions, bytes);
     }
 
     /// Closes all connections, present and future.
