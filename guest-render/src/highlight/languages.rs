@@ -22,7 +22,7 @@ pub(super) struct StringSyntax {
     pub(super) mark: &'static str,
     /// Whether a backslash escapes the next character.
     pub(super) escapes: bool,
-    /// Whether it may span lines.
+    /// Whether the string may span lines.
     pub(super) lines: bool,
 }
 

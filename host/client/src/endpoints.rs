@@ -19,7 +19,7 @@ pub struct Endpoint {
     pub query: &'static [&'static str],
     /// Body members that the client may send; `list.member` for members of a list's entries.
     pub body: &'static [&'static str],
-    /// Whether it creates something, and takes an idempotency key.
+    /// Whether the endpoint creates something, and takes an idempotency key.
     pub creates: bool,
     /// Whether a repeated request does no harm.
     pub repeatable: bool,

@@ -48,7 +48,7 @@ struct KeyColumn {
     name: String,
     declared: String,
     not_null: bool,
-    /// Whether it is the only column of the primary key.
+    /// Whether the column is the only column of the primary key.
     is_key: bool,
 }
 

@@ -113,7 +113,7 @@ impl Infrastructure {
         sandbox.context("starting the sandbox")
     }
 
-    /// Makes the rooms, behind the pages: they look at those that a change is about.
+    /// Makes the rooms. They come after the pages, because they look up the pages that a change affects.
     fn realtime(&self) -> Arc<Realtime> {
         let realtime = Arc::new(Realtime::new(self.infra.clone()));
         self.infra.control.on_change(realtime.follower());
@@ -236,7 +236,7 @@ impl Services {
     pub(super) async fn open(foundation: Infrastructure) -> anyhow::Result<Self> {
         let sandbox = foundation.sandbox()?;
         let deployments = Deployments::open(&foundation, &sandbox).await?;
-        // Pages forget a change first, and then the rooms look at them.
+        // The cache of pages handles a change first, because the rooms read it.
         let realtime = foundation.realtime();
         let backends = foundation
             .backends(&deployments.capacity, &sandbox, &realtime)

@@ -52,7 +52,7 @@ impl Weighter<BackendId, Arc<Actions>> for TextWeighter {
 /// Actions of the backends that are called, in memory.
 pub(super) type ActionCache = Cache<BackendId, Arc<Actions>, TextWeighter>;
 
-/// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
+/// Keeps the actions of the backends that are called. Each shard has room for all actions that one backend may define.
 pub(super) fn action_cache() -> ActionCache {
     memory_cache::weighted_cache(
         MAX_CACHED_BACKENDS,

@@ -22,7 +22,7 @@ use crate::projects::scope::ProjectScope;
 /// Creates the backend of a project. Durable when it returns.
 ///
 /// # Errors
-/// `ddl_refused`, `backend_exists`, `constraint_violation`, `capacity_reached`; then nothing is left of the attempt.
+/// `ddl_refused`, `backend_exists`, `constraint_violation`, `capacity_reached`; then nothing was created.
 pub async fn create(
     backends: Arc<Backends>,
     at: ProjectScope<Editor>,

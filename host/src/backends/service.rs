@@ -96,7 +96,7 @@ impl Backends {
     /// Creates a project's backend. Durable when it returns.
     ///
     /// # Errors
-    /// [`BackendError`]; then nothing is left of the attempt.
+    /// [`BackendError`]; then nothing was created.
     pub async fn create(
         &self,
         project: &Project,
@@ -152,7 +152,7 @@ impl Backends {
         Ok(detail)
     }
 
-    /// Records a new database as the project's backend, and binds the frontends that never had one.
+    /// Records a new database as the project's backend, and binds the frontends that never had a backend.
     async fn record(
         &self,
         detail: BackendDetail,
@@ -272,7 +272,7 @@ impl Backends {
         Ok(self.databases.schema(id).await?)
     }
 
-    /// Whether the rooms of a backend may be joined; those of one that is gone may not.
+    /// Whether the rooms of a backend may be joined; false for a deleted backend.
     pub async fn is_realtime(&self, id: BackendId) -> Result<bool, control::Error> {
         self.control.read(move |c| store::is_realtime(c, &id)).await
     }

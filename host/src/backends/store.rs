@@ -210,7 +210,7 @@ pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Resu
     .query_row([id], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
 }
 
-/// Returns the bytes that a new version of an action adds to that size.
+/// Returns the bytes that a new version of an action adds to the size of the definitions.
 pub(super) fn action_bytes(new: &ActionRow) -> u64 {
     let note = new.note.as_deref().map_or(0, str::len);
     let bytes = new.sql.len() + note + verdict_json(new).len() + new.name.len();

@@ -193,7 +193,7 @@ mod tests {
             take(&one, is_known).await.unwrap();
             refused(&other, is_known, "belongs to another installation").await;
         }
-        // What was copied from below the data is taken, and nothing else.
+        // Only objects that were copied from the data directory are accepted.
         store.delete(&OWNER_FILE.into()).await.unwrap();
         let object = format!("0f/{}", "a".repeat(62));
         for name in [OPENED_FILE, &object] {

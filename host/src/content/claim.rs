@@ -129,7 +129,7 @@ mod tests {
         for is_known in [false, true] {
             assert!(why(&other, is_known).contains("belongs to another installation"));
         }
-        // What was copied from below the data is taken, and nothing else.
+        // Only objects that were copied from the data directory are accepted.
         fs::remove_file(store.join(OWNER_FILE)).unwrap();
         fs::create_dir(store.join("0f")).unwrap();
         fs::write(store.join(OPENED_FILE), "").unwrap();

@@ -215,7 +215,7 @@ impl Guides {
             foot: None,
             is_private: false,
         };
-        // Rendered as the server's own work, whoever requests it first.
+        // Rendered as the server's own work, not as that of the first client.
         let rendering = Flow::Server.scope(self.sandbox.render(source));
         Ok(rendering.await?.html)
     }

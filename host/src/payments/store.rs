@@ -127,7 +127,7 @@ pub(super) fn is_known_cookie(
     })
 }
 
-/// Moves to the cookie of a new session what its visitor has bought with the cookie `former`, signed in or not. Another visitor's purchases
+/// Moves the purchases of a visitor from the cookie `former` to the cookie of a new session, signed in or not. Another visitor's purchases
 /// stay. Returns how many were moved.
 pub(super) fn move_to_cookie(
     tx: &Tx<'_>,

@@ -224,7 +224,7 @@ impl Projects {
     }
 }
 
-/// Changes a project, in the transaction of who looks after what is in it.
+/// Changes a project, in the transaction of the caller, who changes its contents.
 ///
 /// # Errors
 /// [`ProjectError`].

@@ -24,7 +24,7 @@ use svc_base::ids::DeploymentId;
 const SMALL_ROOM: usize = 32;
 /// Delay of presence updates per member of a larger room.
 const UPDATE_DELAY_PER_MEMBER: Duration = Duration::from_millis(1);
-/// Maximum delay; the specification allows two seconds, and the rest of the way takes some of that.
+/// Maximum delay; the specification allows two seconds, and the delivery takes a part of that.
 const MAX_UPDATE_DELAY: Duration = Duration::from_secs(1);
 /// Approximate size of an event, in bytes.
 const EVENT_BYTES: usize = 128;

@@ -1,8 +1,8 @@
 //! All routes and their layers: a newcomer starts here.
 //!
-//! Before a request comes here it has passed the front (`server/front.rs`): its id, its host, its path in canonical
-//! form. The order from there is the order of the specification: path and method by the router, the rate limit by
-//! a route's layer, the credential and the declared length by a handler's extractors, then the handler.
+//! The front (`server/front.rs`) comes first: it sets the request's id, its host, and the canonical form of its path. Then the order is that
+//! of the specification: the router checks path and method, a route's layer the rate limit, a handler's extractors the credential and the
+//! declared length; then the handler runs.
 
 pub mod paths;
 mod probes;
@@ -158,7 +158,7 @@ fn slug(uri: &Uri) -> Option<&str> {
     (is_slug(slug) && !is_reserved(slug)).then_some(slug)
 }
 
-/// The routes of a project's origin: its own frontends, and nothing else.
+/// Returns the routes of a project's origin: its own frontends, and nothing else.
 fn project(app: &SharedApp) -> Router<SharedApp> {
     let limited = limited(app);
     Router::new()

@@ -1,5 +1,5 @@
-//! Admission of connections: how many there may be of a client, of a network and in all, so that idle connections of strangers keep
-//! nobody out.
+//! Admission of connections: limits by client, by network and in all, so that idle connections of strangers do not lock out other
+//! clients.
 //!
 //! A part of the server's connections is reserved for clients that have none yet.
 
@@ -12,11 +12,11 @@ use crate::config::Limits;
 use crate::http::client_ip::ClientIp;
 use svc_base::Counts;
 
-/// Largest numbers of connections.
+/// Maximum numbers of connections.
 #[derive(Clone, Copy, Debug)]
 struct ConnectionLimits {
     per_client: u64,
-    /// Most of an IPv6 /48, which has many clients in it.
+    /// Maximum for an IPv6 /48, which contains many clients.
     per_network: u64,
     /// Number beyond which only clients without a connection are admitted.
     unreserved: u64,
@@ -165,7 +165,7 @@ mod tests {
             ("192.0.2.1", true),
             ("::ffff:192.0.2.1", true),
             ("192.0.2.1", false),
-            // Five are open: what is left is for who has none.
+            // Five are open: the rest is reserved for clients without a connection.
             ("2001:db8:1:2::1", false),
             ("192.0.2.2", true),
             ("192.0.2.3", false),

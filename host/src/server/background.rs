@@ -21,10 +21,10 @@ const PRESENCE_INTERVAL: Duration = Duration::from_millis(100);
 const COLLECT_INTERVAL: Duration = Duration::from_secs(15);
 const TIDY_INTERVAL: Duration = Duration::from_secs(60);
 const FORGET_INTERVAL: Duration = Duration::from_secs(3600);
-/// Four times a second, so that a failed guest is noticed within one.
+/// Interval of checks of the guests: a failed guest is noticed within a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The application, and the signal to stop.
+/// Application, and the signal to stop.
 type TaskInput = (SharedApp, watch::Receiver<bool>);
 
 /// Starts all background tasks; each ends when `stop` becomes true.

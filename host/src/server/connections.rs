@@ -73,7 +73,7 @@ impl HttpBuilders {
     }
 }
 
-/// Serves until `stop` becomes true, then finishes what is running.
+/// Serves until `stop` becomes true, then finishes the running requests.
 pub(super) async fn serve(
     listener: TcpListener,
     app: SharedApp,
@@ -122,7 +122,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Accepts the next connection, as soon as one can be; `None` once the server stops.
+/// Accepts the next connection; `None` once the server stops.
 pub(super) async fn accept(
     listener: &TcpListener,
     stop: &mut watch::Receiver<bool>,

@@ -125,7 +125,7 @@ fn relocate_error(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
 pub(super) struct TreeRoot {
     /// First page of the tree.
     pub(super) page: i32,
-    /// Whether it is opened for writing.
+    /// Whether the tree is opened for writing.
     pub(super) writes: bool,
 }
 

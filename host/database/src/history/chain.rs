@@ -129,7 +129,7 @@ impl Chain {
         self.records.first().map(|(_, base)| base.last)
     }
 
-    /// Whether it has commits after its base.
+    /// Whether the chain has commits after its base.
     pub(super) fn has_frames(&self) -> bool {
         self.records
             .iter()
@@ -203,7 +203,7 @@ impl Chain {
         self.records.last().and_then(|(_, header)| header.point)
     }
 
-    /// Whether it has a record of the old format.
+    /// Whether the chain has a record of the old format.
     pub(super) fn has_old_format(&self) -> bool {
         let mut records = self.records.iter();
         records.any(|(_, header)| header.format == RecordFormat::V1)

@@ -110,9 +110,9 @@ struct CurrentChain {
     state: Option<PageHashes>,
     /// Whether all of the log is copied, so that SQLite may have started it anew.
     copied: bool,
-    /// Whether it ends with a seal.
+    /// Whether the chain ends with a seal.
     sealed: bool,
-    /// Whether it must be compared with the database before anything is appended.
+    /// Whether the chain must be compared with the database before anything is appended.
     doubtful: bool,
 }
 

@@ -50,7 +50,7 @@ impl ActionCalls {
         }
     }
 
-    /// Calls an action for a visitor, who may be somebody. A write is durable when it is answered.
+    /// Calls an action for a visitor, signed in or not. A write is durable when it is answered.
     ///
     /// # Errors
     /// [`BackendError`]; then nothing is changed.

@@ -19,13 +19,13 @@ const GRACE_SECONDS: i64 = 60;
 const CONCURRENT_DELETIONS: usize = 16;
 /// Objects that are deleted in one step at a store of other machines: a backup waits no longer than for one request.
 const REMOTE_MARKS_A_STEP: u32 = 16;
-/// How long content is left alone between two steps, for a backup that waits for its turn.
+/// Pause between two steps of a collection, in which a waiting backup can begin.
 const STEP_PAUSE: Duration = Duration::from_millis(50);
 
 /// Outcome of a step of the collector.
 #[derive(Default)]
 struct CollectionStep {
-    /// Content that needs no mark any more.
+    /// Content that no longer needs a mark.
     done: Vec<Digest>,
     /// How many objects are gone.
     gone: usize,
@@ -75,7 +75,7 @@ impl Collector {
             if marked.is_empty() {
                 break;
             }
-            // What a backup copies stays until it has; the next collection comes soon enough.
+            // Content that a backup copies stays until the backup ends; the next collection removes it.
             let data = self.infra.config.data.clone();
             let hold = tokio::task::spawn_blocking(move || ContentLock::exclusive(&data)).await??;
             if hold.is_none() {

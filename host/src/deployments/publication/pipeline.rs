@@ -183,7 +183,7 @@ impl Pipeline {
                 .is_some_and(|placement| placement.is_private || placement.one_time),
         };
         let name = source.runtime.as_ref().map(|_| runtime::newest_name());
-        // Its future is large, and part of those of many routes.
+        // Boxed, because this future is large and is part of many routes' futures.
         let rendering = Box::pin(while_client_waits(self.sandbox.render(source)));
         let rendered = self
             .timings

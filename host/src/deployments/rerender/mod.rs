@@ -237,7 +237,7 @@ impl Rerenderer {
             Ok(made) => made,
             Err(PublishError::Capacity(_)) => return Ok(false),
             Err(error) => {
-                // What an author wrote stays out of the log: only what kind of failure it is.
+                // The log gets the kind of failure only, never the author's text.
                 let why = match error {
                     PublishError::Malformed(_) => "the guest calls its source malformed",
                     PublishError::Budget(_) => "it takes more than its budget",

@@ -252,7 +252,7 @@ impl Serving {
             .filter(|deployment| deployment.is_live(now))
             .ok_or(LookupError::NotFound)?;
         let artifact = match deployment.artifact {
-            // What is disabled is not shown, so its bytes need not be there.
+            // A disabled page is not shown, so its bytes may be missing.
             Some(digest) if !deployment.disabled => Some(self.load_artifact(digest).await?),
             _ => None,
         };

@@ -1,4 +1,4 @@
-//! `deploy_asset`: publishes a quick share, without a credential if need be.
+//! `deploy_asset`: publishes a quick share, also without a credential.
 
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};

@@ -53,7 +53,7 @@ pub(super) struct ListenerState {
     pub(super) late: VecDeque<(Arc<str>, u64)>,
     /// Bytes in flight.
     sent: usize,
-    /// Whether a large result is in flight, and since when that is known.
+    /// Whether a large result is in flight, and when that was first noticed.
     large: Option<Option<Duration>>,
     next_ping: Duration,
     /// Number of bytes that the kernel had accepted at its latest change, and the time of that change.
@@ -200,14 +200,14 @@ impl Listener {
         self.sign_in().and_then(SignIn::visitor)
     }
 
-    /// Says that a frame is refused; a subscription of its id ends by it.
+    /// Reports a refused frame; this ends the subscription with its id.
     pub(super) fn refuse(&self, id: Option<&Arc<str>>, error: &LiveError) {
         if let Some(id) = id {
             self.end(id);
         }
         let frame = protocol::error(id.map(AsRef::as_ref), &self.opened.document(error));
         if let Some(Transport::Socket(outbox)) = &self.state().transport {
-            // One that is closed is told nothing more.
+            // A closed connection gets no more messages.
             let _ = outbox.push(frame);
         }
     }
@@ -316,7 +316,7 @@ impl Listener {
             Some(Transport::Socket(outbox)) => outbox.close(close),
             Some(Transport::Stream(events)) => {
                 if let Some(error) = LiveError::of_close(close) {
-                    // One that nobody reads any more has ended already.
+                    // A stream without a receiver has ended already.
                     let _ = events.send(StreamEvent::Error(Arc::new(error)));
                 }
                 // Dropping the sender ends the stream.
@@ -337,7 +337,7 @@ impl ListenerState {
         }
     }
 
-    /// Sends the last word about a subscription.
+    /// Sends the final message of a subscription.
     fn send_end(&mut self, id: &str, error: Arc<LiveError>, opened: &ConnectionContext) {
         match &self.transport {
             Some(Transport::Socket(outbox)) => {

@@ -53,12 +53,12 @@ impl From<&LiveError> for Problem {
     }
 }
 
-/// Returns an error as the document that a listener is told.
+/// Returns the problem document of an error, for a listener.
 pub(super) fn document(error: &LiveError, base_url: &str, request: &str) -> String {
     Problem::from(error).document(base_url, request).to_string()
 }
 
-/// Returns the outcome of an evaluation that failed: a busy database ends nothing that has a result.
+/// Returns the outcome of an evaluation that failed: a busy database does not end a subscription that has a result.
 pub(super) fn evaluation_outcome(error: BackendError) -> Outcome {
     let problem = Problem::from(&error);
     problem.log(EVALUATION_LOG_NAME);

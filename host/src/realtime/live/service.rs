@@ -40,7 +40,7 @@ pub struct Live {
     watch: Stopwatch,
 }
 
-/// Request of a client to be told what an action answers.
+/// Request of a client to subscribe to the answer of an action.
 #[derive(Debug)]
 pub(super) struct SubscribeRequest {
     pub(super) id: Arc<str>,

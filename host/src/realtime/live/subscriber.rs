@@ -81,7 +81,7 @@ impl Subscriber {
         }
     }
 
-    /// Ends it with an error, which it is told behind what is on its way.
+    /// Ends the subscription with an error, which is sent after the results in flight.
     pub(super) fn fail(&self, error: Arc<LiveError>) {
         let failed = self.with_state(|state| {
             let Some(one) = state.subscriptions.get_mut(&self.id) else {

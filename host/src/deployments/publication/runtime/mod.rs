@@ -96,7 +96,7 @@ impl Runtimes {
     }
 
     async fn store_newest(&self) -> Result<String, PublishError> {
-        // What the script loads is there before the script is.
+        // The files that the script loads are stored before the script.
         self.store_script(LIVE_MODULE).await?;
         self.store_script(TABLE_MODULE).await?;
         self.store_script(&SCRIPT).await
