@@ -1,4 +1,4 @@
-//! Walk through statements, with a second check of their class, after that of the first words.
+//! Walk through statements. Their class is checked a second time here; the first check is by their first words.
 
 use sqlite3_parser::ast::{
     AlterTableBody, InsertBody, ResolveType, ResultColumn, Set, SortedColumn, Stmt, Upsert,

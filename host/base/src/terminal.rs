@@ -46,7 +46,7 @@ pub fn escape_json(document: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Quotes a text as one word of a POSIX shell, for commands that somebody copies.
+/// Quotes a text as one word of a POSIX shell, for commands that people copy.
 #[must_use]
 pub fn quote_shell_word(text: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.:/=@%+,".contains(c);

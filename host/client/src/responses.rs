@@ -272,7 +272,7 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
 /// Error of reading a body.
 #[derive(Debug)]
 pub(super) enum BodyError {
-    /// It has more bytes than the bound.
+    /// The answer has more bytes than the limit.
     TooLarge,
     /// The connection broke.
     Broken(reqwest::Error),

@@ -1,4 +1,4 @@
-//! Commits of a writer that wait for their acknowledgement, after which the listener is told and callers are answered.
+//! Commits of a writer that wait for their acknowledgement, after which the listener is notified and callers are answered.
 
 use super::batch::BatchError;
 use super::changed_tables::{ChangedTables, CommitListener};
@@ -34,7 +34,7 @@ impl std::fmt::Debug for CommitReplies {
 }
 
 impl PendingCommits {
-    /// Starts without commits, for a database whose commits `listener` is told of.
+    /// Starts without commits, for a database whose commits `listener` follows.
     pub(super) fn new(id: BackendId, listener: CommitListener) -> Self {
         Self {
             id,

@@ -103,7 +103,7 @@ impl GuestWorld for GatePre<CallState> {
 ///
 /// # Errors
 ///
-/// It imports what guests are not given, lacks the world's exports, or cannot be instantiated.
+/// The component imports interfaces that guests do not get, lacks the world's exports, or cannot be instantiated.
 pub(super) fn prepare_guest<W: GuestWorld>(
     engine: &GuestEngine,
     component: &Component,
@@ -400,7 +400,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// It is no component, or [`prepare_guest`] refuses it.
+    /// The file is not a component, or [`prepare_guest`] refuses it.
     pub(super) fn prepare_component<W: GuestWorld>(&self, bytes: &[u8]) -> anyhow::Result<W> {
         self.compile_or_load(&self.engine, bytes)
     }

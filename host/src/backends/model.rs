@@ -35,7 +35,7 @@ pub struct Backend {
     pub created_at: Timestamp,
 }
 
-/// Entry of the ledger: a script that changed the schema, verbatim.
+/// An entry of the ledger: what was done to the schema, verbatim.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct LedgerEntry {
     /// From 1; the script that made the backend is the first.

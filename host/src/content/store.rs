@@ -332,7 +332,7 @@ pub(super) fn digest_of_path(path: &str) -> Option<Digest> {
 mod tests {
     use super::*;
 
-    /// A store of each kind, with what it lies in.
+    /// Opens a store of each kind; returns it with its directory.
     fn stores() -> [(Content, Option<tempfile::TempDir>); 2] {
         let directory = tempfile::tempdir().unwrap();
         let local = Content::open(directory.path()).unwrap();

@@ -45,7 +45,7 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Whether it still answers at `now`.
+    /// Whether the deployment still answers at `now`.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|at| at > now)
     }

@@ -120,7 +120,7 @@ pub(super) fn remember_token(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> 
     Ok(())
 }
 
-/// Whether a share's time is over: what has become a frontend meanwhile lives as long as its project.
+/// Whether a share has expired; a share that was claimed as a frontend lives as long as its project.
 pub(super) fn has_expired(
     c: &Connection,
     id: &DeploymentId,

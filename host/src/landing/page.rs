@@ -111,8 +111,8 @@ fn used_tokens(style: &str) -> String {
     used.collect()
 }
 
-/// Returns a script without its comments and indentation, which are a fifteenth of what a visitor would wait for. A comment has its lines to
-/// itself, and no string goes over lines.
+/// Returns a script without its comments and indentation, which are a fifteenth of its size. A comment must have its own lines,
+/// and no string may span lines.
 fn strip_comments(script: &str) -> String {
     let is_comment = |line: &str| line.starts_with("//") || line.starts_with("/** ");
     let lines = script.lines().map(str::trim_start);

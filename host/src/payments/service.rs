@@ -20,7 +20,7 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{ProjectId, SessionId};
 use svc_base::random::Random;
 
-/// How long an event without a session is kept, in seconds. The provider itself forgets events after 30 days.
+/// Time for which an event without a session is kept, in seconds. The provider itself forgets events after 30 days.
 const UNCLAIMED_EVENT_SECONDS: i64 = 90 * 24 * 3600;
 /// Number of old events that one transaction deletes.
 const EVENT_BATCH: u32 = 100;

@@ -13,7 +13,7 @@ use super::tickets::{Ticket, TicketRedemption};
 use super::{Visitors, return_to};
 use crate::workspaces::credential;
 
-/// How long a sign-in waits for a permit to call a provider.
+/// Time for which a sign-in waits for a permit to call a provider.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Request of a page to start a sign-in.

@@ -195,7 +195,7 @@ impl Visitors {
     }
 
     /// Begins a session and ends the browser's previous one there; returns the token of the new session, which is not stored, or `None` if
-    /// the project does not offer the provider any more.
+    /// the project no longer offers the provider.
     ///
     /// # Errors
     /// [`VisitorError`].

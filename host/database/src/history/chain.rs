@@ -209,7 +209,7 @@ impl Chain {
         records.any(|(_, header)| header.format == RecordFormat::V1)
     }
 
-    /// Checks all records and the states that they lead to; returns what is wrong.
+    /// Checks all records and the states that they lead to; returns the faults.
     pub(super) fn verify(&self) -> io::Result<Option<String>> {
         if self.records.is_empty() {
             return Ok(Some("has no beginning".to_owned()));

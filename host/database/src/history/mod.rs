@@ -159,7 +159,7 @@ impl History {
         self.history_settings.max_bytes > 0
     }
 
-    /// Notes a commit at a time of its own, which no other commit has.
+    /// Notes a commit at a unique time.
     pub(super) fn note_distinct_commit(&mut self, frames: i32) {
         self.note_commit(frames, self.distinct_time());
     }

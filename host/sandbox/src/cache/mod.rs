@@ -72,7 +72,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// It cannot be made, is not a directory, is not the user's own, or is open to others.
+    /// The directory cannot be created, is not a directory, belongs to another user, or is open to others.
     pub(super) fn open(dir: PathBuf) -> anyhow::Result<Self> {
         create_directory(&dir)
             .with_context(|| format!("cannot make the cache {}", dir.display()))?;

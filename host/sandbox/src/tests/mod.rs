@@ -345,7 +345,7 @@ fn the_first_guest_of_a_choice_that_works_serves() {
         "{:?}",
         applied.failures
     );
-    // One that is not what it should be is as good as broken.
+    // A component with other exports counts as broken.
     let another = GuestOrigin::File {
         path: installed,
         digest: Some(GuestDigest::of(b"another")),

@@ -21,7 +21,7 @@ use svc_base::ids::WorkspaceId;
 pub use ahead::AuditEntryAhead;
 pub use retention::forget_old;
 
-/// How long entries are kept, in seconds.
+/// Time for which entries are kept, in seconds.
 pub const RETENTION_SECONDS: i64 = 90 * 24 * 3600;
 /// Principal of operators' commands.
 const OPERATOR: &str = "operator";

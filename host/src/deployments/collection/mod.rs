@@ -1,4 +1,4 @@
-//! Collection of content that nothing refers to, and the repair of what a crash left without a reference.
+//! Deletes content that nothing refers to, and marks content that a crash left without a reference.
 
 mod store;
 
@@ -13,7 +13,7 @@ use crate::infra::Infra;
 
 /// Marks handled in one step, so that no step holds the writer for long.
 const MARKS_A_STEP: u32 = 500;
-/// How long content without a reference is kept, in seconds.
+/// Time for which content without a reference is kept, in seconds.
 const GRACE_SECONDS: i64 = 60;
 /// Objects that are deleted at once: a store of other machines takes its time for each.
 const CONCURRENT_DELETIONS: usize = 16;
@@ -27,9 +27,9 @@ const STEP_PAUSE: Duration = Duration::from_millis(50);
 struct CollectionStep {
     /// Content that no longer needs a mark.
     done: Vec<Digest>,
-    /// How many objects are gone.
+    /// Number of deleted objects.
     gone: usize,
-    /// How many could not be looked at or deleted, and why the first could not.
+    /// Number of objects that could not be checked or deleted, and the first error.
     failed: u32,
     why: Option<anyhow::Error>,
 }
@@ -50,7 +50,7 @@ impl Collector {
     /// Deletes marked content that is past its grace and that nothing refers to; returns how many objects.
     ///
     /// # Errors
-    /// The database's or the store's; what is left comes with the next collection.
+    /// Errors of the database or of the store; the next collection continues.
     pub async fn collect(&self) -> anyhow::Result<usize> {
         self.collect_until(|| false).await
     }
@@ -110,7 +110,7 @@ impl Collector {
                 break;
             }
             let gone = some.iter().map(|digest| self.collect_one(*digest));
-            // Each goes on to its end: one that was left in the middle could come after what is put meanwhile.
+            // Each deletion runs to its end: an abandoned one could take effect after a later write of the same object.
             for (digest, gone) in some.iter().zip(join_all(gone).await) {
                 match gone {
                     Ok(gone) => {
@@ -136,7 +136,7 @@ impl Collector {
         self.content.collect(&digest, referenced).await
     }
 
-    /// Has the store expect what a collector before this start may have begun to delete, if it is one of other machines. Runs before serving.
+    /// Tells a remote store which deletions a collector before this start may have begun. Runs before serving.
     pub async fn expect_unfinished_deletions(&self) -> Result<(), control::Error> {
         if !self.content.is_remote() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Operators' work on deployments: taking one down, putting it back, and checking what is stored.
+//! Operators' work on deployments: disables and enables them, and checks the store.
 
 mod store;
 
@@ -91,7 +91,7 @@ fn announce_slug(tx: &Tx<'_>, config: &Config, slug: &str, now: Timestamp) -> Re
     announce_change(tx, config, &address, now)
 }
 
-/// A page that answers, with what it is made of.
+/// Page that answers, with its source.
 #[derive(Clone, Debug)]
 pub struct StoredPage {
     /// Identifier of the page.
@@ -104,14 +104,14 @@ pub struct StoredPage {
     pub title: String,
     /// Digest of the source; a one-time share has none in the content store.
     pub source: Option<Digest>,
-    /// Whether it is an owner's, and has a runtime.
+    /// Whether the page is an owner's, and has a runtime.
     pub is_frontend: bool,
-    /// Whether it has a password.
+    /// Whether the page has a password.
     pub is_protected: bool,
 }
 
 impl StoredPage {
-    /// Whether it is not for everybody: protected, or to be read once.
+    /// Whether the page is private: protected, or to be read once.
     pub fn is_private(&self) -> bool {
         self.is_protected || self.source.is_none()
     }
@@ -231,14 +231,14 @@ pub async fn check(
     Ok(found)
 }
 
-/// The database by itself; returns what it refers to.
+/// Checks the database by itself; returns its references to content.
 async fn check_rows(
     control: &Control,
     found: &mut StoreFindings,
 ) -> anyhow::Result<Vec<Reference>> {
     let (sound, broken_keys, contradictions, references, deployments) = control
         .read(|c| {
-            // One moment for all of them: what is half of a change contradicts the other half.
+            // One snapshot for all queries: a half-finished change would contradict itself.
             let tx = c.unchecked_transaction()?;
             let sound: String = tx.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
             let broken: i64 =

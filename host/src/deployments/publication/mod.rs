@@ -1,4 +1,4 @@
-//! Publication: from a source to what a slug answers.
+//! Publication: renders and stores a source, and makes it the page at a slug.
 //!
 //! ```text
 //! source ─► render ─► compress, store ─► one transaction ─────────► memory forgets ─► answered ─► the edge forgets

@@ -25,10 +25,10 @@ use svc_base::fault;
 use svc_base::ids::DeploymentId;
 use svc_sandbox::{GuestDigest, Sandbox};
 
-/// How long nothing is done after a page, in times of what it took: a fifth of one thread is used at most.
+/// Pause after a page, as a multiple of its rendering time: at most a fifth of one thread is used.
 const REST_FACTOR: u32 = 4;
 const SHORTEST_REST: Duration = Duration::from_millis(5);
-/// How long nothing is done where the server has no thread or no room for it.
+/// Pause when the server has no free thread or no room.
 const BUSY_REST: Duration = Duration::from_secs(2);
 
 /// Progress of a rerender.
@@ -40,7 +40,7 @@ pub struct Progress {
     pub total: u64,
     /// Pages whose bytes are others now.
     pub changed: u64,
-    /// Pages that are what they were.
+    /// Pages that did not change.
     pub unchanged: u64,
     /// Pages that the guest has failed to render: they stay as they are.
     pub failed: u64,

@@ -27,7 +27,7 @@ impl Expiry {
     /// Removes shares whose time is over; returns their number.
     ///
     /// # Errors
-    /// The database's or the disk's; what is left comes with the next sweep.
+    /// Errors of the database or of the disk; the next sweep continues.
     pub async fn sweep(&self) -> anyhow::Result<usize> {
         let Infra { control, clock, .. } = &self.infra;
         let now = clock.now();
@@ -54,7 +54,7 @@ impl Expiry {
                     })
                     .await?;
             }
-            // Their rows are gone, so these files are not looked at again before the next start: one that cannot be
+            // The rows are deleted, so these files are not checked again before the next start: a file that cannot be
             // removed must not hinder the others.
             let mut first_error = None;
             for deployment in expired {

@@ -116,7 +116,7 @@ impl Serving {
         })
     }
 
-    /// Returns the follower of changes, which forgets pages that are no longer what they were.
+    /// Returns the follower of changes, which forgets changed pages.
     pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
         let pages = Arc::clone(&self.pages);
         move |change| {

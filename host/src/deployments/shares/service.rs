@@ -209,7 +209,7 @@ impl Shares {
         Ok(claimed)
     }
 
-    /// Checks that a token is that of a share, which may be gone.
+    /// Checks the token of a share, which may be deleted already.
     ///
     /// # Errors
     /// `NotFound`; the database's.

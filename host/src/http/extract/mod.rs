@@ -87,7 +87,7 @@ pub struct ReadBody<T> {
     pub value: T,
     /// Bytes of the body, for the check of idempotency keys.
     pub raw: Bytes,
-    /// Whether it was a form, which a browser sends and whose answer is a page.
+    /// Whether the body was a form, which a browser sends and whose answer is a page.
     pub form: bool,
 }
 

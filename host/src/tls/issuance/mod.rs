@@ -22,7 +22,7 @@ use super::store::Store;
 use crate::config::{Cap, CapPart};
 use svc_base::clock::Clock;
 
-/// How long a handshake waits for its certificate.
+/// Time for which a handshake waits for its certificate.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(30);
 /// Most orders at once.
 const MAX_ORDERS: usize = 4;

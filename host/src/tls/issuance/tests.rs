@@ -1,4 +1,4 @@
-//! The rules of issuance with an authority of one's own: who may ask, how often, and what is remembered.
+//! Tests of issuance with a fake authority: eligible names, rate limits, and stored state.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -37,10 +37,10 @@ const SCRIPT_PARTS: &str = concat!(
 );
 /// The typings of the newest runtime.
 pub const TYPINGS: &str = include_str!("../../../../assets/runtime.d.ts");
-/// How much of the digest names a runtime, in hexadecimal digits.
+/// Length of the digest in a runtime's name, in hexadecimal digits.
 const NAME_DIGITS: usize = 32;
 
-/// How many scripts of earlier programs are in memory, for pages that were made by those.
+/// Number of scripts of earlier releases in memory, for pages that those releases made.
 const OLDER_IN_MEMORY: usize = 8;
 
 /// The scripts that this program has, by their names.
