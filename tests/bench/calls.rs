@@ -29,7 +29,7 @@ struct Case {
     sandboxed: Box<dyn Fn() -> anyhow::Result<CallCost>>,
     /// Native form of the call; drawing has none, because it is compiled for the sandbox alone.
     native: Option<Box<dyn Fn() -> bool>>,
-    /// The most that it may take, as a multiple of the native time.
+    /// Maximum time of the call, as a multiple of the native time.
     most: Option<f64>,
 }
 
@@ -117,7 +117,12 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
 }
 
 /// A call of the gate.
-fn gate_case(guests: &'static DirectCalls, name: &'static str, sql: String, most: Option<f64>) -> Case {
+fn gate_case(
+    guests: &'static DirectCalls,
+    name: &'static str,
+    sql: String,
+    most: Option<f64>,
+) -> Case {
     let same = sql.clone();
     Case {
         name,

@@ -137,7 +137,7 @@ impl Payments {
         if let Some(url) = &session.provider_url {
             if let Some(fresh) = fresh {
                 self.control
-                    .write(move |tx| fresh.set_header(tx, &id))
+                    .write(move |tx| fresh.replace_cookie(tx, &id))
                     .await?;
             }
             return Ok(view(url.clone()));
@@ -162,7 +162,7 @@ impl Payments {
                 // Events that came before the checkout's id was known count now.
                 apply_verdict(tx, &id, now)?;
                 match &fresh {
-                    Some(fresh) => fresh.set_header(tx, &id),
+                    Some(fresh) => fresh.replace_cookie(tx, &id),
                     None => Ok(()),
                 }
             })
@@ -222,7 +222,7 @@ impl FreshCookie {
     ///
     /// If the former cookie has no purchases, the previous click has moved them to the cookie of the session that both clicks share. The
     /// browser may never have received that cookie.
-    fn set_header(&self, tx: &control::Tx<'_>, id: &SessionId) -> Result<(), PaymentError> {
+    fn replace_cookie(&self, tx: &control::Tx<'_>, id: &SessionId) -> Result<(), PaymentError> {
         let wanted = &self.wanted;
         let session = store::by_id(tx, id).map_err(control::Error::from)?;
         let Some(session) = session else {

@@ -345,7 +345,7 @@ fn the_first_guest_of_a_choice_that_works_serves() {
         "{:?}",
         applied.failures
     );
-    // A component with other exports counts as broken.
+    // A component with another digest counts as broken.
     let another = GuestOrigin::File {
         path: installed,
         digest: Some(GuestDigest::of(b"another")),

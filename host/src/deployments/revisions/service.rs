@@ -359,7 +359,7 @@ impl Revisions {
                     title: &title,
                     source: published.source,
                     preview: None,
-                    // The page is removed, too: the first request for the revision's preview renders it again.
+                    // Includes the bytes of the page, because the first request for the revision's preview renders another copy.
                     bytes: published.bytes,
                     message: None,
                     kind,
