@@ -85,7 +85,7 @@ fn write_table(
     out.markup(&html! { caption { (layout.caption()) } }.into_string())?;
     out.markup("\n<thead>\n")?;
     let mut is_first = true;
-    each_row(table, |row| {
+    for_each_row(table, |row| {
         if is_first {
             write_row(out, row, layout.columns, &HEADER_CELL)?;
             out.markup("</thead>\n<tbody>\n")?;
@@ -177,7 +177,7 @@ impl Layout {
     fn measure(table: Table<'_>) -> Result<Self, RenderError> {
         let mut layout = Self::default();
         let mut names = String::new();
-        each_row(table, |row| {
+        for_each_row(table, |row| {
             if layout.rows == 0 {
                 names = row
                     .iter()
@@ -268,7 +268,7 @@ fn plural(count: u64) -> &'static str {
 ///
 /// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around the table
 /// they are left out.
-fn each_row<F>(table: Table<'_>, mut row: F) -> Result<(), RenderError>
+fn for_each_row<F>(table: Table<'_>, mut row: F) -> Result<(), RenderError>
 where
     F: FnMut(&StringRecord) -> Result<(), RenderError>,
 {

@@ -2,15 +2,15 @@
 
 use super::languages::{Language, LanguageFlag, StringSyntax};
 
-const BACK_LINES: StringSyntax = string_syntax("`", true, true);
-const BACK_LINES_VERBATIM: StringSyntax = string_syntax("`", false, true);
-const BACK_VERBATIM: StringSyntax = string_syntax("`", false, false);
+const BACKTICK_MULTILINE: StringSyntax = string_syntax("`", true, true);
+const BACKTICK_MULTILINE_RAW: StringSyntax = string_syntax("`", false, true);
+const BACKTICK_RAW: StringSyntax = string_syntax("`", false, false);
 const DOUBLE_QUOTED: StringSyntax = string_syntax("\"", true, false);
-const DOUBLE_LINES: StringSyntax = string_syntax("\"", true, true);
-const DOUBLE_VERBATIM: StringSyntax = string_syntax("\"", false, false);
+const DOUBLE_MULTILINE: StringSyntax = string_syntax("\"", true, true);
+const DOUBLE_RAW: StringSyntax = string_syntax("\"", false, false);
 const SINGLE_QUOTED: StringSyntax = string_syntax("'", true, false);
-const SINGLE_LINES: StringSyntax = string_syntax("'", true, true);
-const SINGLE_VERBATIM: StringSyntax = string_syntax("'", false, false);
+const SINGLE_MULTILINE: StringSyntax = string_syntax("'", true, true);
+const SINGLE_RAW: StringSyntax = string_syntax("'", false, false);
 const TRIPLE_QUOTED: StringSyntax = string_syntax("\"\"\"", true, true);
 const TRIPLE_SINGLE: StringSyntax = string_syntax("'''", true, true);
 
@@ -45,7 +45,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "Self bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE_LINES, SINGLE_QUOTED],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_QUOTED],
         flags: &[
             LanguageFlag::NestedComments,
             LanguageFlag::HashAttributes,
@@ -65,7 +65,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "any bigint boolean never number object string symbol unknown",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED, BACK_LINES],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED, BACKTICK_MULTILINE],
         flags: &[
             LanguageFlag::AtAttributes,
             LanguageFlag::Regexes,
@@ -97,7 +97,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             rune string uint uint8 uint16 uint32 uint64 uintptr",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED, BACK_LINES_VERBATIM],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED, BACKTICK_MULTILINE_RAW],
         flags: &[LanguageFlag::CapitalizedTypes],
     },
     Language {
@@ -195,7 +195,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "bool float int iterable mixed never object string void",
         line_comments: &["//", "#"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE_LINES, SINGLE_LINES],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[
             LanguageFlag::HashAttributes,
             LanguageFlag::DollarVariables,
@@ -244,7 +244,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "undef",
         line_comments: &["#"],
         block_comments: &[("=pod", "=cut")],
-        quotes: &[DOUBLE_LINES, SINGLE_LINES],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[LanguageFlag::DollarVariables],
         ..PLAIN
     },
@@ -342,7 +342,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             source then trap unset until while",
         literals: "true false",
         line_comments: &["#"],
-        quotes: &[DOUBLE_LINES, SINGLE_LINES],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[LanguageFlag::DollarVariables, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
@@ -353,7 +353,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             trap try until using while",
         line_comments: &["#"],
         block_comments: &[("<#", "#>")],
-        quotes: &[DOUBLE_LINES, SINGLE_LINES],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[
             LanguageFlag::DollarVariables,
             LanguageFlag::CaseInsensitive,
@@ -381,7 +381,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             timestamptz uuid varchar",
         line_comments: &["--", "#"],
         block_comments: &[("/*", "*/")],
-        quotes: &[SINGLE_VERBATIM, DOUBLE_VERBATIM, BACK_VERBATIM],
+        quotes: &[SINGLE_RAW, DOUBLE_RAW, BACKTICK_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
     },
     Language {
@@ -397,7 +397,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         names: "yaml yml",
         literals: "true false null yes no on off True False",
         line_comments: &["#"],
-        quotes: &[DOUBLE_QUOTED, SINGLE_VERBATIM],
+        quotes: &[DOUBLE_QUOTED, SINGLE_RAW],
         flags: &[LanguageFlag::ColonKeys, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
@@ -405,7 +405,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         names: "toml ini cfg conf properties env dotenv editorconfig",
         literals: "true false on off yes no inf nan",
         line_comments: &["#", ";"],
-        quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_VERBATIM],
+        quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_RAW],
         flags: &[
             LanguageFlag::EqualsKeys,
             LanguageFlag::HyphenatedNames,
@@ -433,7 +433,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "add arg as cmd copy entrypoint env expose from healthcheck label maintainer onbuild \
             run shell stopsignal user volume workdir",
         line_comments: &["#"],
-        quotes: &[DOUBLE_LINES, SINGLE_LINES],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[
             LanguageFlag::DollarVariables,
             LanguageFlag::CaseInsensitive,

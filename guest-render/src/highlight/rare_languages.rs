@@ -3,9 +3,9 @@
 use super::languages::{Language, LanguageFlag, StringSyntax};
 
 const DOUBLE_QUOTED: StringSyntax = string_syntax("\"", true);
-const DOUBLE_VERBATIM: StringSyntax = string_syntax("\"", false);
+const DOUBLE_RAW: StringSyntax = string_syntax("\"", false);
 const SINGLE_QUOTED: StringSyntax = string_syntax("'", true);
-const SINGLE_VERBATIM: StringSyntax = string_syntax("'", false);
+const SINGLE_RAW: StringSyntax = string_syntax("'", false);
 
 const fn string_syntax(mark: &'static str, escapes: bool) -> StringSyntax {
     StringSyntax {
@@ -52,7 +52,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false pi inf nan Inf NaN eps ans",
         line_comments: &["%", "#", "..."],
         block_comments: &[("%{", "%}")],
-        quotes: &[DOUBLE_VERBATIM],
+        quotes: &[DOUBLE_RAW],
         ..PLAIN
     },
     Language {
@@ -93,7 +93,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             finish for function hi highlight if in inoremap let map nmap nnoremap noremap normal return set setlocal silent source syntax try \
             catch unlet vmap vnoremap while",
         literals: "v:true v:false v:null on off",
-        quotes: &[SINGLE_VERBATIM],
+        quotes: &[SINGLE_RAW],
         ..PLAIN
     },
     Language {
@@ -103,7 +103,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             return select stop subroutine target then type use where while write",
         types: "integer real complex logical character double precision",
         line_comments: &["!"],
-        quotes: &[DOUBLE_VERBATIM, SINGLE_VERBATIM],
+        quotes: &[DOUBLE_RAW, SINGLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
@@ -117,7 +117,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "integer cardinal byte word longint int64 real double single extended char string boolean variant pointer",
         line_comments: &["//"],
         block_comments: &[("{", "}"), ("(*", "*)")],
-        quotes: &[SINGLE_VERBATIM],
+        quotes: &[SINGLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
     },
     Language {
@@ -128,7 +128,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             synchronized tagged task terminate then type until use when while with xor",
         types: "integer float boolean character string natural positive duration",
         line_comments: &["--"],
-        quotes: &[DOUBLE_VERBATIM],
+        quotes: &[DOUBLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
@@ -192,7 +192,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "call cd choice cls copy del do echo else endlocal errorlevel exist exit for goto if in md mkdir move not off on pause popd \
             pushd rd ren rmdir set setlocal shift start title type xcopy",
         line_comments: &["::", "rem ", "REM ", "@rem "],
-        quotes: &[DOUBLE_VERBATIM],
+        quotes: &[DOUBLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
@@ -206,7 +206,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false nothing",
         types: "boolean byte char date decimal double integer long object short single string variant",
         line_comments: &["'"],
-        quotes: &[DOUBLE_VERBATIM],
+        quotes: &[DOUBLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
@@ -283,7 +283,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             if into linkage loop move multiply open perform pic picture proc procedure program program-id quit read run section select set \
             stop storage subtract then to until using value varying when where working-storage write",
         line_comments: &["*>", "\""],
-        quotes: &[SINGLE_VERBATIM],
+        quotes: &[SINGLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },

@@ -44,7 +44,7 @@ impl Weighter<BackendId, Arc<Actions>> for TextWeighter {
     fn weight(&self, _: &BackendId, actions: &Arc<Actions>) -> u64 {
         let weights = actions
             .values()
-            .map(|action| verdicts::weight(&action.row.sql));
+            .map(|action| verdicts::estimate_memory(&action.row.sql));
         512 + weights.sum::<u64>()
     }
 }

@@ -103,7 +103,7 @@ impl Backends {
         new: NewBackend,
         keep: AnswerKeeper<BackendDetail>,
     ) -> Result<BackendDetail, BackendError> {
-        if self.of_project(project.id).await?.is_some() {
+        if self.find_by_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
         let script = while_client_waits(self.judge_script(new.ddl, None)).await??;
@@ -163,7 +163,7 @@ impl Backends {
         self.control
             .write(move |tx| {
                 let backend = &detail.backend;
-                let found = store::of_project(tx, &backend.project);
+                let found = store::find_by_project(tx, &backend.project);
                 if !projects::is_live(tx, &backend.project, now)? {
                     return Err(BackendError::NoProject);
                 }
@@ -211,9 +211,12 @@ impl Backends {
     }
 
     /// Finds the backend of a project.
-    pub async fn of_project(&self, project: ProjectId) -> Result<Option<Backend>, control::Error> {
+    pub async fn find_by_project(
+        &self,
+        project: ProjectId,
+    ) -> Result<Option<Backend>, control::Error> {
         self.control
-            .read(move |c| store::of_project(c, &project))
+            .read(move |c| store::find_by_project(c, &project))
             .await
     }
 
@@ -225,7 +228,7 @@ impl Backends {
         &self,
         project: ProjectId,
     ) -> Result<Backend, BackendError> {
-        self.of_project(project)
+        self.find_by_project(project)
             .await?
             .ok_or(BackendError::NotFound)
     }

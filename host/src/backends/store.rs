@@ -23,7 +23,10 @@ fn backend_from_row(row: &Row<'_>) -> rusqlite::Result<Backend> {
     })
 }
 
-pub(super) fn of_project(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Backend>> {
+pub(super) fn find_by_project(
+    c: &Connection,
+    project: &ProjectId,
+) -> rusqlite::Result<Option<Backend>> {
     c.prepare_cached(&format!("{SELECT_BACKEND} WHERE project_id = ?1"))?
         .query_row([project], backend_from_row)
         .optional()

@@ -11,7 +11,7 @@ use super::objects::{ObjectCopy, ObjectSource};
 use super::outcome::{BackupOutcome, CopyStats};
 use super::{ProgressFn, Stage, millis};
 use crate::backends::copies::DatabaseSources;
-use crate::check::{Findings, InstallationStores};
+use crate::check::{InstallationStores, StoreFindings};
 use crate::content::{Content, ContentLocation, ContentLock, Digest, ObjectDirectory};
 use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
@@ -180,7 +180,7 @@ pub(super) async fn check(
     stores: &InstallationStores,
     damaged: Vec<String>,
     watch: ProgressFn<'_>,
-) -> anyhow::Result<Findings> {
+) -> anyhow::Result<StoreFindings> {
     watch(Stage::Check, 0, 1);
     let mut found = stores.check().await?;
     found.errors.extend(damaged);

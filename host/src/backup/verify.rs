@@ -6,7 +6,7 @@ use std::path::Path;
 use super::directory::{BackupDirectory, LAYOUT};
 use super::make::{BACKENDS, CONTROL};
 use super::manifest::{Manifest, ManifestEntry};
-use crate::check::{Findings, InstallationStores};
+use crate::check::{InstallationStores, StoreFindings};
 use crate::content::{Content, Digest};
 use crate::control::{self, Control, counters};
 use crate::permissions;
@@ -17,7 +17,7 @@ use svc_database::DatabaseFiles;
 ///
 /// # Errors
 /// When the backup cannot be read at all.
-pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
+pub async fn verify(place: &Path) -> anyhow::Result<StoreFindings> {
     let place = BackupDirectory::open_for_reading(place)?;
     let manifest = place.manifest()?;
     let damaged = damaged_files(&place, &manifest)?;

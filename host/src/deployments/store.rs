@@ -43,7 +43,7 @@ pub(super) fn parse_content_type(text: &str) -> rusqlite::Result<ContentType> {
 }
 
 /// Finds the deployment that answers at a slug, whether or not its time is over.
-pub(super) fn by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Deployment>> {
+pub(super) fn find_by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Deployment>> {
     c.prepare_cached(&format!(
         "{SELECT_DEPLOYMENT} WHERE d.slug = ?1 AND {IS_SERVED}"
     ))?
@@ -52,7 +52,10 @@ pub(super) fn by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Dep
 }
 
 /// Finds the deployment of an id, whether or not its time is over.
-pub(super) fn by_id(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Option<Deployment>> {
+pub(super) fn find_by_id(
+    c: &Connection,
+    id: &DeploymentId,
+) -> rusqlite::Result<Option<Deployment>> {
     c.prepare_cached(&format!(
         "{SELECT_DEPLOYMENT} WHERE d.id = ?1 AND {IS_SERVED}"
     ))?

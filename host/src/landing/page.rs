@@ -71,7 +71,7 @@ pub(super) fn landing(config: &Config, api: ApiHost) -> Page {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            (head(config, &style))
+            (html_head(config, &style))
             body.landing {
                 header {
                     h1 { "Publish a page, get a link" }
@@ -95,7 +95,7 @@ pub(super) fn landing(config: &Config, api: ApiHost) -> Page {
     };
     Page {
         html: page.into_string(),
-        policy: policy(&style, api),
+        policy: content_security_policy(&style, api),
     }
 }
 
@@ -127,7 +127,7 @@ fn strip_comments(script: &str) -> String {
 
 /// Composes the page's Content-Security-Policy: its style and script by their digests, the API's calls, previews and QR codes, and the
 /// form.
-fn policy(style: &str, api: &str) -> HeaderValue {
+fn content_security_policy(style: &str, api: &str) -> HeaderValue {
     let (api, images) = match api {
         "" => ("'self'", "'self'".to_owned()),
         api => (api, format!("'self' {api}")),
@@ -135,20 +135,20 @@ fn policy(style: &str, api: &str) -> HeaderValue {
     let policy = format!(
         "default-src 'none'; style-src '{}' '{}'; script-src '{}'; connect-src {api}; frame-src {api}; img-src {images}; \
          form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-        source(style),
-        source(NO_SCRIPT_STYLE),
-        source(&SCRIPT),
+        csp_hash_source(style),
+        csp_hash_source(NO_SCRIPT_STYLE),
+        csp_hash_source(&SCRIPT),
     );
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
 
 /// Returns the hash source of a text for a Content-Security-Policy.
-fn source(text: &str) -> String {
+fn csp_hash_source(text: &str) -> String {
     let digest = STANDARD.encode(digest(&SHA256, text.as_bytes()));
     format!("sha256-{digest}")
 }
 
-fn head(config: &Config, style: &str) -> Markup {
+fn html_head(config: &Config, style: &str) -> Markup {
     let home = match &config.landing_host {
         Some(host) => format!("{}://{host}/", config.scheme),
         None => format!("{}/", config.base_url),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use maud::{Markup, html};
 
-use super::{CACHE_A_DAY, headers};
+use super::{CACHE_ONE_DAY, headers};
 use crate::http::document::Document;
 
 /// Size of each picture, in CSS pixels.
@@ -108,7 +108,7 @@ pub(super) fn gallery(api: &str) -> Markup {
 /// # Errors
 /// Only when a compressor fails.
 pub(super) fn documents() -> io::Result<Vec<(String, Document)>> {
-    let headers = headers(HeaderValue::from_static("image/webp"), CACHE_A_DAY, None);
+    let headers = headers(HeaderValue::from_static("image/webp"), CACHE_ONE_DAY, None);
     let pictures = EXAMPLES.iter().flat_map(|example| {
         [
             (file(example, false), example.light),

@@ -127,7 +127,10 @@ impl Payments {
         let (id, fresh) = (stored.id, stored.fresh);
         let lock = self.locks.lock_for(id);
         let _lock = lock.lock().await;
-        let session = self.control.read(move |c| store::by_id(c, &id)).await?;
+        let session = self
+            .control
+            .read(move |c| store::find_by_id(c, &id))
+            .await?;
         let refused = || PaymentError::Unavailable("it refused the click before this one".into());
         let session = session.ok_or_else(refused)?;
         let view = |url| CheckoutView {
@@ -181,7 +184,7 @@ impl Payments {
             if nothing {
                 return store::delete_session(tx, &id);
             }
-            match store::by_id(tx, &id)? {
+            match store::find_by_id(tx, &id)? {
                 Some(session) => store::mark_outcome_unknown(tx, &session, failed),
                 None => Ok(()),
             }
@@ -224,7 +227,7 @@ impl FreshCookie {
     /// browser may never have received that cookie.
     fn replace_cookie(&self, tx: &control::Tx<'_>, id: &SessionId) -> Result<(), PaymentError> {
         let wanted = &self.wanted;
-        let session = store::by_id(tx, id).map_err(control::Error::from)?;
+        let session = store::find_by_id(tx, id).map_err(control::Error::from)?;
         let Some(session) = session else {
             return Ok(());
         };

@@ -45,7 +45,7 @@ fn project_from_row(row: &Row<'_>) -> rusqlite::Result<Project> {
     })
 }
 
-pub(super) fn by_id(
+pub(super) fn find_by_id(
     c: &Connection,
     id: &ProjectId,
     now: Timestamp,
@@ -57,7 +57,7 @@ pub(super) fn by_id(
     .optional()
 }
 
-pub(super) fn by_label(
+pub(super) fn find_by_label(
     c: &Connection,
     label: &str,
     now: Timestamp,
@@ -70,7 +70,7 @@ pub(super) fn by_label(
 }
 
 /// Lists the live projects of workspaces, oldest first.
-pub(super) fn of_workspaces(
+pub(super) fn list_by_workspaces(
     c: &Connection,
     workspaces: &[WorkspaceId],
     now: Timestamp,

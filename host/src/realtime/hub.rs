@@ -251,7 +251,7 @@ impl Hub {
 
     /// Closes the sockets of a page for which `why` returns a close code.
     pub(super) fn close_page(self: &Arc<Self>, slug: &str, why: &dyn Fn(&Page) -> Option<Close>) {
-        for room in self.all() {
+        for room in self.all_rooms() {
             self.with_room(&room, |now, tally| {
                 ((), room.close_page(slug, why, now, tally))
             });
@@ -259,7 +259,7 @@ impl Hub {
     }
 
     /// Lists all rooms.
-    fn all(&self) -> Vec<Arc<Room>> {
+    fn all_rooms(&self) -> Vec<Arc<Room>> {
         let mut all = Vec::new();
         for shard in &self.shards {
             for rooms in lock(shard).values() {
@@ -285,7 +285,7 @@ impl Hub {
     pub(super) fn ping(self: &Arc<Self>) {
         let every = Duration::from_secs(self.limits.ping_seconds);
         let within = Duration::from_secs(self.limits.pong_seconds);
-        for room in self.all() {
+        for room in self.all_rooms() {
             self.with_room(&room, |now, tally| {
                 ((), room.ping(now, every, within, tally))
             });
@@ -294,7 +294,7 @@ impl Hub {
 
     /// Updates the gauges of sockets and rooms.
     pub(super) fn count(&self) {
-        let rooms = self.all();
+        let rooms = self.all_rooms();
         let open = rooms.iter().filter(|room| room.summary().members > 0);
         self.metrics
             .set_gauges(self.quotas.total(), open.count() as u64);
@@ -303,7 +303,7 @@ impl Hub {
     /// Closes all sockets, present and future; waits until they are gone.
     pub(super) async fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        for room in self.all() {
+        for room in self.all_rooms() {
             room.end(Close::STOPPED);
         }
         self.quotas.wait_until_none().await;

@@ -192,7 +192,7 @@ async fn authenticate_owner(
     let PageKind::Frontend { host_label } = &page.kind else {
         return Err(quick_share());
     };
-    let project = calls.projects.by_label(host_label).await?;
+    let project = calls.projects.find_by_label(host_label).await?;
     let project = project.ok_or_else(Problem::not_found)?;
     calls.projects.scoped::<Editor>(&caller, project.id).await?;
     Ok((caller, by.checked()?))
@@ -329,7 +329,7 @@ async fn owned_backend(
     };
     let project = calls
         .projects
-        .by_label(host_label)
+        .find_by_label(host_label)
         .await?
         .ok_or_else(Problem::not_found)?;
     match calls.projects.scoped(caller, project.id).await {

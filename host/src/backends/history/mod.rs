@@ -27,7 +27,7 @@ use svc_sandbox::{Purpose, StatementKind};
 
 /// Maximum number of concurrent restores, and the time that another one waits to begin.
 const MAX_RESTORES: usize = 2;
-const RESTORE_WAIT: Duration = Duration::from_secs(5);
+const RESTORE_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Page of the moments of a history.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,8 @@ impl Histories {
         let _mine = turn.lock().await;
         self.backends.record_restores(id).await?;
         // Each restore holds a copy in memory, so few run at once.
-        let waited = tokio::time::timeout(RESTORE_WAIT, self.restore_permits.acquire()).await;
+        let waited =
+            tokio::time::timeout(RESTORE_QUEUE_TIMEOUT, self.restore_permits.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
         let rewound = self
             .databases

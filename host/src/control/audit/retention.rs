@@ -52,9 +52,9 @@ pub(super) async fn forget(
             break;
         }
     }
-    let principals = control.read(move |c| principals_beyond(c, most.of_principal));
+    let principals = control.read(move |c| principals_over_limit(c, most.of_principal));
     forget_before(control, principals.await?).await?;
-    let workspaces = control.read(move |c| workspaces_beyond(c, most.of_workspace));
+    let workspaces = control.read(move |c| workspaces_over_limit(c, most.of_workspace));
     forget_before(control, workspaces.await?).await
 }
 
@@ -96,7 +96,7 @@ async fn forget_before(control: &Control, excesses: Vec<ExcessEntries>) -> Resul
 }
 
 /// Finds principals with more entries of a kind than `most`.
-fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEntries>> {
+fn principals_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEntries>> {
     c.prepare_cached(
         "SELECT workspace_id, is_lasting, principal,
             (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
@@ -115,7 +115,7 @@ fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEn
 }
 
 /// Finds workspaces with more entries of a kind than `most`.
-fn workspaces_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEntries>> {
+fn workspaces_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEntries>> {
     c.prepare_cached(
         "SELECT workspace_id, is_lasting,
             (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting

@@ -12,13 +12,13 @@ use crate::deployments::store::is_referenced;
 use crate::infra::Infra;
 
 /// Marks handled in one step, so that no step holds the writer for long.
-const MARKS_A_STEP: u32 = 500;
+const MARKS_PER_STEP: u32 = 500;
 /// Time for which content without a reference is kept, in seconds.
 const GRACE_SECONDS: i64 = 60;
 /// Objects that are deleted at once: a store of other machines takes its time for each.
 const CONCURRENT_DELETIONS: usize = 16;
 /// Objects that are deleted in one step at a store of other machines: a backup waits no longer than for one request.
-const REMOTE_MARKS_A_STEP: u32 = 16;
+const REMOTE_MARKS_PER_STEP: u32 = 16;
 /// Pause between two steps of a collection, in which a waiting backup can begin.
 const STEP_PAUSE: Duration = Duration::from_millis(50);
 
@@ -62,11 +62,11 @@ impl Collector {
     pub async fn collect_until(&self, stops: impl Fn() -> bool) -> anyhow::Result<usize> {
         let before = self.infra.clock.now().plus_seconds(-GRACE_SECONDS);
         let most = match self.content.is_remote() {
-            true => REMOTE_MARKS_A_STEP,
-            false => MARKS_A_STEP,
+            true => REMOTE_MARKS_PER_STEP,
+            false => MARKS_PER_STEP,
         };
         let (mut collected, mut failed, mut why) = (0, 0, None);
-        while !stops() && failed < MARKS_A_STEP {
+        while !stops() && failed < MARKS_PER_STEP {
             let marked = self
                 .infra
                 .control
@@ -164,7 +164,7 @@ impl Collector {
         self.content.remove_stale_uploads().await?;
         let (objects, _) = self.content.list().await?;
         let now = self.infra.clock.now();
-        for step in objects.chunks(MARKS_A_STEP as usize) {
+        for step in objects.chunks(MARKS_PER_STEP as usize) {
             let step = step.to_vec();
             let orphans = self
                 .infra

@@ -83,7 +83,7 @@ pub async fn follow_events(infra: &Infra) -> Result<(), Error> {
 
 /// Has memory and the edge forget a slug, whatever answers there.
 fn announce_slug(tx: &Tx<'_>, config: &Config, slug: &str, now: Timestamp) -> Result<(), Error> {
-    let deployment = deployments::store::by_slug(tx, slug)?;
+    let deployment = deployments::store::find_by_slug(tx, slug)?;
     let address = PageAddress {
         slug: slug.to_owned(),
         host_label: deployment.and_then(|deployment| deployment.host_label),

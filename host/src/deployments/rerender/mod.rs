@@ -26,10 +26,10 @@ use svc_base::ids::DeploymentId;
 use svc_sandbox::{GuestDigest, Sandbox};
 
 /// Pause after a page, as a multiple of its rendering time: at most a fifth of one thread is used.
-const REST_FACTOR: u32 = 4;
-const SHORTEST_REST: Duration = Duration::from_millis(5);
+const PAUSE_FACTOR: u32 = 4;
+const MIN_PAUSE: Duration = Duration::from_millis(5);
 /// Pause when the server has no free thread or no room.
-const BUSY_REST: Duration = Duration::from_secs(2);
+const BUSY_PAUSE: Duration = Duration::from_secs(2);
 
 /// Progress of a rerender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,7 +169,7 @@ impl Rerenderer {
             return Ok(None);
         };
         if self.capacity.check_disk().is_err() {
-            return Ok(Some(BUSY_REST));
+            return Ok(Some(BUSY_PAUSE));
         }
         let (share, live) = (
             RenderedBy::new(guest, None),
@@ -189,7 +189,7 @@ impl Rerenderer {
         match next {
             Some(page) => {
                 if !self.rerender(progress, page).await? {
-                    return Ok(Some(BUSY_REST));
+                    return Ok(Some(BUSY_PAUSE));
                 }
             }
             None => {
@@ -206,7 +206,7 @@ impl Rerenderer {
                     .await?;
             }
         }
-        Ok(Some(SHORTEST_REST.max(stopwatch.elapsed() * REST_FACTOR)))
+        Ok(Some(MIN_PAUSE.max(stopwatch.elapsed() * PAUSE_FACTOR)))
     }
 
     async fn begin_rerender(

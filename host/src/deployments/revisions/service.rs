@@ -135,7 +135,7 @@ impl Revisions {
         let found = self
             .infra
             .control
-            .read(move |c| store::by_id(c, &frontend, &id))
+            .read(move |c| store::find_by_id(c, &frontend, &id))
             .await?;
         found.ok_or(RevisionError::NoRevision)
     }
@@ -418,7 +418,7 @@ pub(super) fn revision_in(
     frontend: &DeploymentId,
     id: &RevisionId,
 ) -> Result<Revision, RevisionError> {
-    let found = store::by_id(tx, frontend, id).map_err(control::Error::from)?;
+    let found = store::find_by_id(tx, frontend, id).map_err(control::Error::from)?;
     found.ok_or(RevisionError::NoRevision)
 }
 

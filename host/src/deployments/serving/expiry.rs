@@ -9,7 +9,7 @@ use crate::deployments::{once_files, store};
 use crate::infra::Infra;
 
 /// Shares that one transaction removes at most, so that none holds the writer for long.
-const SHARES_A_STEP: u32 = 500;
+const SHARES_PER_STEP: u32 = 500;
 
 /// Removes quick shares whose time is over. Clones share their state.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Expiry {
         let mut swept = 0;
         loop {
             let expired = control
-                .read(move |c| store::list_expired(c, now, SHARES_A_STEP))
+                .read(move |c| store::list_expired(c, now, SHARES_PER_STEP))
                 .await?;
             let step = expired.len();
             let config = Arc::clone(&self.infra.config);
@@ -68,7 +68,7 @@ impl Expiry {
                 return Err(error.into());
             }
             swept += step;
-            if step < SHARES_A_STEP as usize {
+            if step < SHARES_PER_STEP as usize {
                 return Ok(swept);
             }
         }

@@ -244,7 +244,7 @@ impl Serving {
         let found = self
             .infra
             .control
-            .read(move |c| store::by_slug(c, &wanted))
+            .read(move |c| store::find_by_slug(c, &wanted))
             .await;
         let now = self.infra.clock.now();
         let deployment = found
@@ -280,7 +280,11 @@ impl Serving {
     /// # Errors
     /// `NotFound`.
     pub async fn title(&self, id: DeploymentId) -> Result<String, LookupError> {
-        let found = self.infra.control.read(move |c| store::by_id(c, &id)).await;
+        let found = self
+            .infra
+            .control
+            .read(move |c| store::find_by_id(c, &id))
+            .await;
         let found = found.map_err(anyhow::Error::from)?;
         found
             .map(|deployment| display_title(&deployment.title))

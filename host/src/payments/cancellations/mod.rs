@@ -84,7 +84,9 @@ impl Payments {
             return Ok(());
         };
         let now = self.clock.now();
-        let due = self.control.read(move |c| store::due(c, now, BATCH_SIZE));
+        let due = self
+            .control
+            .read(move |c| store::list_due(c, now, BATCH_SIZE));
         for cancellation in due.await? {
             let told = send(stripe, &cancellation).await;
             let failed = told.is_err();

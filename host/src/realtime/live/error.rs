@@ -42,7 +42,7 @@ pub(super) enum LiveError {
 
 impl LiveError {
     /// Returns the error that ends a stream, for the close code of a socket; `None` if the server stops, which is not an error.
-    pub(super) fn of_close(close: Close) -> Option<Self> {
+    pub(super) fn from_close(close: Close) -> Option<Self> {
         match close {
             Close::STOPPED => None,
             Close::DISABLED => Some(Self::Disabled),

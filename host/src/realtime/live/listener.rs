@@ -315,7 +315,7 @@ impl Listener {
         match &state.transport {
             Some(Transport::Socket(outbox)) => outbox.close(close),
             Some(Transport::Stream(events)) => {
-                if let Some(error) = LiveError::of_close(close) {
+                if let Some(error) = LiveError::from_close(close) {
                     // A stream without a receiver has ended already.
                     let _ = events.send(StreamEvent::Error(Arc::new(error)));
                 }

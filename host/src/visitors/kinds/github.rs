@@ -7,7 +7,7 @@ use url::Url;
 
 use super::oauth::{self, Client};
 use super::{CallbackAnswer, SignInExchange};
-use crate::issuers::CALL_TIME;
+use crate::issuers::CALL_TIMEOUT;
 use crate::outbound::{Answer, Outbound};
 use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
 
@@ -116,7 +116,7 @@ impl Github {
             ("client_secret", settings.client_secret.as_str()),
         ];
         let endpoint = self.page("/login/oauth/access_token")?;
-        let call = self.client.outbound.call(CALL_TIME, |client| {
+        let call = self.client.outbound.call(CALL_TIMEOUT, |client| {
             oauth::form_post(client.post(endpoint), &form)
                 .header(header::USER_AGENT, USER_AGENT_NAME)
         });
@@ -154,7 +154,7 @@ struct GithubApi<'a> {
 
 impl GithubApi<'_> {
     async fn get<T: DeserializeOwned>(&self, address: Url) -> Result<T, SignInFailure> {
-        let call = self.outbound.call(CALL_TIME, |client| {
+        let call = self.outbound.call(CALL_TIMEOUT, |client| {
             client
                 .get(address)
                 .bearer_auth(self.token)

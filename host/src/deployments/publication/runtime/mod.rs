@@ -41,7 +41,7 @@ pub const TYPINGS: &str = include_str!("../../../../assets/runtime.d.ts");
 const NAME_DIGITS: usize = 32;
 
 /// Number of scripts of earlier releases in memory, for pages that those releases made.
-const OLDER_IN_MEMORY: usize = 8;
+const MAX_OLDER_SCRIPTS: usize = 8;
 
 /// The scripts that this program has, by their names.
 static OWN_SCRIPTS: LazyLock<[(String, Digest, &str); 3]> = LazyLock::new(|| {
@@ -85,7 +85,7 @@ impl Runtimes {
             infra,
             content,
             newest: OnceCell::new(),
-            older: Cache::new(OLDER_IN_MEMORY),
+            older: Cache::new(MAX_OLDER_SCRIPTS),
         }
     }
 
