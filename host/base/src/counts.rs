@@ -20,7 +20,7 @@ impl<K: Eq + Hash> Counts<K> {
     }
 
     /// Counts one more for a key.
-    pub fn take(&mut self, key: K) {
+    pub fn increment(&mut self, key: K) {
         *self.0.entry(key).or_default() += 1;
     }
 
@@ -48,7 +48,7 @@ mod tests {
     fn keys_that_hold_nothing_are_forgotten() {
         let mut counts = Counts::default();
         for key in ["a", "a", "b"] {
-            counts.take(key);
+            counts.increment(key);
         }
         assert_eq!(
             (counts.count(&"a"), counts.count(&"b"), counts.keys()),

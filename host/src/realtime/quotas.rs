@@ -126,11 +126,11 @@ impl Quotas {
         }
         counts.total += 1;
         counts.streams += u64::from(is_stream);
-        counts.by_client.take(client);
+        counts.by_client.increment(client);
         if let Some(network) = network {
-            counts.by_network.take(network);
+            counts.by_network.increment(network);
         }
-        counts.by_backend.take(backend);
+        counts.by_backend.increment(backend);
         drop(counts);
         Ok(Permit {
             quotas: Arc::clone(self),

@@ -109,8 +109,8 @@ impl Connections {
             return None;
         }
         open.all += 1;
-        open.by_client.take(client.bucket());
-        open.by_network.take(client.network());
+        open.by_client.increment(client.bucket());
+        open.by_network.increment(client.network());
         drop(open);
         Some(ConnectionPermit {
             counted: Some((Arc::clone(self), client)),
