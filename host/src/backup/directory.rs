@@ -231,7 +231,7 @@ impl BackupDirectory {
         let guests = manifest
             .guests
             .iter()
-            .filter_map(ManifestEntry::digest)
+            .filter_map(ManifestEntry::parse_digest)
             .collect();
         self.guests()?.retain_only(&guests)
     }

@@ -53,13 +53,13 @@ struct FormatField {
 
 impl ManifestEntry {
     /// Parses the SHA-256.
-    pub(super) fn digest(&self) -> Option<Digest> {
+    pub(super) fn parse_digest(&self) -> Option<Digest> {
         Digest::from_hex(&self.sha256)
     }
 
     /// Whether a file has this entry's digest and length.
     pub(super) fn describes(&self, digest: Digest, bytes: u64) -> bool {
-        Some(digest) == self.digest() && bytes == self.bytes
+        Some(digest) == self.parse_digest() && bytes == self.bytes
     }
 }
 

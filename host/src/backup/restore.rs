@@ -229,7 +229,7 @@ fn copy_guests(
         else {
             bail!(damaged());
         };
-        let digest = entry.digest().with_context(damaged)?;
+        let digest = entry.parse_digest().with_context(damaged)?;
         let source = from.get(&digest)?.with_context(damaged)?;
         let folder = disk::ensure_subdirectory(&to, &folder.to_string_lossy())?;
         let mut file = folder.open_with(name, &disk::private_file_options())?;

@@ -68,7 +68,7 @@ fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result
     let guests = place.guests()?;
     for entry in &manifest.guests {
         let whole = entry
-            .digest()
+            .parse_digest()
             .map(|digest| guests.is_whole(&digest))
             .transpose()?;
         if whole != Some(true) {
