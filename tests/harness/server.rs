@@ -192,11 +192,9 @@ impl TestServer {
             .expect("the server starts");
         let believed = roots.as_deref().unwrap_or_default().as_bytes();
         let believed = reqwest::Certificate::from_pem_bundle(believed).unwrap();
-        let mut client = crate::http_client();
-        if !believed.is_empty() {
-            client = client.tls_certs_only(believed);
-        }
-        let client = client
+        // The machine's own certificates would be read anew for each client.
+        let client = crate::http_client()
+            .tls_certs_only(believed)
             .redirect(reqwest::redirect::Policy::none())
             .timeout(DEADLINE)
             .no_proxy()

@@ -89,12 +89,9 @@ pub(super) fn run_group(
         }
     }
     // These were rolled back and run again. A caller that gave up sees its channel close.
-    unfinished
-        .long
-        .retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
-    unfinished
-        .deferred
-        .retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
+    for writes in [&mut unfinished.long, &mut unfinished.deferred] {
+        writes.retain(|write| write.work_state.requeue(QUEUE_TIMEOUT));
+    }
     unfinished
 }
 

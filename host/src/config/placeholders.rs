@@ -5,29 +5,47 @@ use svc_sandbox::ContentType;
 
 use super::Limits;
 
+/// Marks around the name of a placeholder.
+const OPEN: &str = "{{";
+const CLOSE: &str = "}}";
+
 impl Limits {
-    /// Replaces the placeholders of a text: `{{body_bytes}}` becomes `1 MB`.
+    /// Replaces the placeholders of a text: `{{body_bytes}}` becomes `1 MB`. Unknown ones stay.
     #[must_use]
     pub fn fill_in(&self, text: &str) -> String {
-        let limits = match serde_json::to_value(self) {
-            Ok(Value::Object(limits)) => limits,
-            _ => return text.to_owned(),
+        let Some((start, mut rest)) = text.split_once(OPEN) else {
+            return text.to_owned();
         };
-        let mut said = text
-            .replace("{{content_types}}", &ContentType::list(ContentType::phrase))
-            .replace("{{type_names}}", &ContentType::list(ContentType::as_str))
-            .replace("{{extensions}}", &extensions());
-        for (name, value) in limits {
-            let mark = format!("{{{{{name}}}}}");
-            if said.contains(&mark) {
-                said = said.replace(
-                    &mark,
-                    &format_limit(&name, value.as_u64().unwrap_or_default()),
-                );
+        let limits = serde_json::to_value(self).unwrap_or_default();
+        let mut filled = start.to_owned();
+        loop {
+            // Between this mark and the next is the name of the placeholder, with the text behind it.
+            let (part, next) = match rest.split_once(OPEN) {
+                Some((part, next)) => (part, Some(next)),
+                None => (rest, None),
+            };
+            match part.split_once(CLOSE) {
+                Some((name, text)) if let Some(value) = placeholder_value(name, &limits) => {
+                    filled.extend([value.as_str(), text]);
+                }
+                _ => filled.extend([OPEN, part]),
+            }
+            match next {
+                Some(next) => rest = next,
+                None => return filled,
             }
         }
-        said
     }
+}
+
+/// Returns the text for a placeholder, if it is known.
+fn placeholder_value(name: &str, limits: &Value) -> Option<String> {
+    Some(match name {
+        "content_types" => ContentType::list(ContentType::phrase),
+        "type_names" => ContentType::list(ContentType::as_str),
+        "extensions" => extensions(),
+        _ => format_limit(name, limits.get(name)?.as_u64().unwrap_or_default()),
+    })
 }
 
 /// Lists the file extensions of all types.
@@ -103,10 +121,10 @@ mod tests {
             quick_share_seconds: 3_600,
             ..Limits::default()
         };
-        let text = "{{quick_share_seconds}}, {{mcp_per_minute}} a minute, {{body_bytes}}; {name} and {{nothing}} stay";
+        let text = "{{quick_share_seconds}}, {{mcp_per_minute}} a minute, {{body_bytes}}; {name} and {{nothing}} stay, {{{{body_bytes}}, {{";
         assert_eq!(
             limits.fill_in(text),
-            "1 hour, 7 a minute, 1 MB; {name} and {{nothing}} stay"
+            "1 hour, 7 a minute, 1 MB; {name} and {{nothing}} stay, {{1 MB, {{"
         );
     }
 }

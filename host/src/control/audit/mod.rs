@@ -66,17 +66,17 @@ impl Actor {
 }
 
 tokio::task_local! {
-    static DOER: Actor;
+    static ACTOR: Actor;
 }
 
 /// Runs a future on behalf of an actor.
 pub async fn with_actor<T>(actor: Actor, work: impl Future<Output = T>) -> T {
-    DOER.scope(actor, work).await
+    ACTOR.scope(actor, work).await
 }
 
 /// Returns the actor of this task, if there is one.
 pub fn current_actor() -> Option<Actor> {
-    DOER.try_with(Clone::clone).ok()
+    ACTOR.try_with(Clone::clone).ok()
 }
 
 /// Runs a future of another task on behalf of this task's actor.

@@ -42,7 +42,7 @@ update, exactly one of: actions, which pages may call: a name that is there is r
 (in a page await svc.db.op(\"add_note\", {text: \"hi\"}) answers {rows, columns, rows_affected, truncated}); \
 ddl, one additive migration, which changes nothing when sent again; realtime, whether pages have rooms for messages (svc.ws.room(id)); \
 agents, whether visitors' agents may call actions that need no sign-in as tools, at <page url>/mcp. \
-batch: calls actions as a visitor, with `as` as a signed-in one, in one transaction; what they write stays. \
+batch: calls actions as a visitor, with `as` as a signed-in one, in one transaction; what they write stays written. \
 get: schema, migrations, actions, row counts. \
 export: where to download it as one SQLite file. \
 history: moments of the last 7 days to restore. \

@@ -69,8 +69,9 @@ macro_rules! tools {
                 let services = services.clone();
                 match (self, caller) {
                     (Self::DeployAsset, caller) => {
+                        // Boxed like all calls: their states are large, and would be copied by each layer around them.
                         let publisher = Publisher::new(network, caller);
-                        let call = deploy_asset::call(services, publisher, arguments);
+                        let call = Box::pin(deploy_asset::call(services, publisher, arguments));
                         CallOutcome {
                             action: NO_ACTION,
                             result: run_to_completion(call).await,
@@ -83,7 +84,7 @@ macro_rules! tools {
                             Err(problem) => return CallOutcome::refused(problem),
                         };
                         let session = ToolSession { services, caller };
-                        let call = $file::call(session, wanted, arguments);
+                        let call = Box::pin($file::call(session, wanted, arguments));
                         CallOutcome {
                             action: wanted.name(),
                             result: run($name, wanted.name(), call).await,
