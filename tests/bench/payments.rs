@@ -34,7 +34,7 @@ const VIEWING: Duration = Duration::from_secs(3);
 /// Purchases that these webhooks are about.
 const PURCHASES_BESIDE: usize = 750;
 /// Maximum growth of the p99 of page views beside them.
-const GROWTH: f64 = 1.5;
+const MAX_P99_GROWTH: f64 = 1.5;
 
 /// A session and the provider's id of its checkout.
 type StartedCheckout = (String, String);
@@ -273,7 +273,7 @@ fn measure_views_beside_webhooks(
     goals.at_most(
         "page views beside webhooks: p99, of that alone",
         among / alone,
-        GROWTH,
+        MAX_P99_GROWTH,
     );
     Ok(())
 }

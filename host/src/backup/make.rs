@@ -9,7 +9,7 @@ use super::directory::{BackupDirectory, check_not_nested};
 use super::manifest::{FORMAT, Manifest, ManifestEntry};
 use super::objects::{ObjectCopy, ObjectSource};
 use super::outcome::{BackupOutcome, CopyStats};
-use super::{ProgressFn, Stage, millis};
+use super::{BackupStage, ProgressFn, millis};
 use crate::backends::copies::DatabaseSources;
 use crate::check::{InstallationStores, StoreFindings};
 use crate::content::{Content, ContentLocation, ContentLock, Digest, ObjectDirectory};
@@ -181,10 +181,10 @@ pub(super) async fn check(
     damaged: Vec<String>,
     watch: ProgressFn<'_>,
 ) -> anyhow::Result<StoreFindings> {
-    watch(Stage::Check, 0, 1);
+    watch(BackupStage::Check, 0, 1);
     let mut found = stores.check().await?;
     found.errors.extend(damaged);
-    watch(Stage::Check, 1, 1);
+    watch(BackupStage::Check, 1, 1);
     Ok(found)
 }
 
@@ -203,15 +203,15 @@ fn copy_databases(
     let files = DatabaseFiles::open(&to.join(BACKENDS))?;
     let all = moment.backends.len() as u64 + 1;
     let mut done = 0;
-    watch(Stage::Databases, done, all);
+    watch(BackupStage::Databases, done, all);
     // Tenants' databases first: a long read transaction keeps a write-ahead log from being restarted.
     let ids = moment.backends.copy_to(&files, || {
         done += 1;
-        watch(Stage::Databases, done, all);
+        watch(BackupStage::Databases, done, all);
     })?;
     moment.control.copy_to(&to)?;
     control.counters().copy_to(&to)?;
-    watch(Stage::Databases, all, all);
+    watch(BackupStage::Databases, all, all);
     Ok((moment.at, ids))
 }
 

@@ -12,7 +12,7 @@ use super::make::{BACKENDS, CONTENT, CONTROL, check};
 use super::manifest::{Manifest, ManifestEntry};
 use super::objects::{ObjectCopy, ObjectSource};
 use super::outcome::CopyStats;
-use super::{ProgressFn, Stage, millis, switch};
+use super::{BackupStage, ProgressFn, millis, switch};
 use crate::check::InstallationStores;
 use crate::content::{Content, ContentLock, Digest, ObjectDirectory};
 use crate::control::{self, Control, counters};
@@ -169,7 +169,7 @@ fn copy_databases(
 ) -> anyhow::Result<()> {
     let state = place.dir.open_dir(&manifest.state)?;
     let all = manifest.backends.len() as u64 + 1;
-    watch(Stage::Databases, 0, all);
+    watch(BackupStage::Databases, 0, all);
     copied.count(copy_file(&state, new, CONTROL, &manifest.control)?, true);
     if let Some(entry) = &manifest.counters {
         copied.count(copy_file(&state, new, counters::FILE, entry)?, true);
@@ -190,7 +190,7 @@ fn copy_databases(
         );
         copied.count(copy_file(&from, &to, DatabaseFiles::NAME, entry)?, true);
         prepare_for_server(&files, &id).with_context(|| format!("opening backend {id}"))?;
-        watch(Stage::Databases, copied.files, all);
+        watch(BackupStage::Databases, copied.files, all);
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ const REFERENCE: &str = "api-reference";
 const INDEX_NAME: &str = "";
 
 /// Content-Security-Policy of the pages: no scripts, no requests.
-const POLICY: HeaderValue = HeaderValue::from_static(
+const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
@@ -265,7 +265,7 @@ fn headers(kind: HeaderValue, cache: HeaderValue) -> HeaderMap {
 fn page_headers() -> HeaderMap {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let mut headers = headers(kind, REVALIDATE);
-    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
     headers.insert(
         header::REFERRER_POLICY,
         HeaderValue::from_static("no-referrer"),

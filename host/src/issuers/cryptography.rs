@@ -10,7 +10,7 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, Enc
 use ring::rand::SystemRandom;
 use ring::signature::{self as ring_signature, EcdsaKeyPair, RsaPublicKeyComponents};
 
-static PROVIDER: CryptoProvider = CryptoProvider {
+static CRYPTO_PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: signer,
     verifier_factory: verifier,
     // Key conversion is not needed.
@@ -22,7 +22,7 @@ pub(super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
         // Fails if another provider is installed: no other code of this process uses the library.
-        let _ = PROVIDER.install_default();
+        let _ = CRYPTO_PROVIDER.install_default();
     });
 }
 

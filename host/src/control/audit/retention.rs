@@ -19,7 +19,7 @@ pub(super) struct Retention {
 }
 
 /// Number of entries that are kept of each kind.
-const RETENTION: Retention = Retention {
+const RETENTION_LIMITS: Retention = Retention {
     of_workspace: 100_000,
     of_principal: 20_000,
 };
@@ -31,7 +31,12 @@ const DELETE_BATCH: i64 = 2_000;
 /// # Errors
 /// The database's.
 pub async fn forget_old(control: &Control, now: Timestamp) -> Result<(), Error> {
-    forget(control, now.plus_seconds(-RETENTION_SECONDS), RETENTION).await
+    forget(
+        control,
+        now.plus_seconds(-RETENTION_SECONDS),
+        RETENTION_LIMITS,
+    )
+    .await
 }
 
 pub(super) async fn forget(

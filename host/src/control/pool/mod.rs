@@ -23,7 +23,7 @@ use group::{AnswerCaller, FinishedJob, Job, write_loop};
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";
 /// Most readers at once.
-const READERS: usize = 4;
+const MAX_READERS: usize = 4;
 /// Time for which a statement waits for another process, such as an operator's command.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Size to which a checkpoint truncates the write-ahead log, in bytes.
@@ -113,7 +113,7 @@ impl Control {
             writer: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
             readers: Mutex::new(Vec::new()),
-            reading: Semaphore::new(READERS),
+            reading: Semaphore::new(MAX_READERS),
             listeners,
             residue,
             counters,
@@ -130,7 +130,7 @@ impl Control {
             writer: Mutex::default(),
             thread: Mutex::default(),
             readers: Mutex::default(),
-            reading: Semaphore::new(READERS),
+            reading: Semaphore::new(MAX_READERS),
             listeners: Arc::default(),
             residue: Residue::default(),
             counters: Arc::new(Counters::open_read_only(directory)?),
