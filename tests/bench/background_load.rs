@@ -19,8 +19,8 @@ pub(crate) struct BackgroundLoad {
 }
 
 impl BackgroundLoad {
-    /// Runs the work while the clients repeat their request. Waits for their last answers, because the server might still process abandoned requests
-    /// during the next measurement.
+    /// Runs the work while the clients repeat their request. Waits for their last answers, because the server might still process
+    /// abandoned requests during the next measurement.
     pub(crate) fn run_during(
         self,
         svc: &Running,

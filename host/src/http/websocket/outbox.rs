@@ -131,7 +131,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues messages in one piece for the next [`Outbox::flush`], which checks the limit; wakes no task. Each of several messages has one frame.
+    /// Queues messages in one piece for the next [`Outbox::flush`], which checks the limit; wakes no task. Each of several messages has
+    /// one frame.
     ///
     /// # Errors
     /// [`OutboxClosed`], as for [`Outbox::push`]: too many earlier messages are still queued.
