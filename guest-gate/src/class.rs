@@ -3,12 +3,16 @@
 use sqlite3_parser::dialect::TokenType::*;
 
 use crate::hints;
-use crate::position::{Fault, quote_excerpt};
+use crate::position::{RefusalReason, quote_excerpt};
 use crate::statement::Purpose;
 use crate::token::Token;
 
 /// Refuses SQL that does not begin like an allowed statement.
-pub(crate) fn check_class(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(), Fault> {
+pub(crate) fn check_class(
+    sql: &str,
+    tokens: &[Token],
+    purpose: Purpose,
+) -> Result<(), RefusalReason> {
     let Some(first) = tokens.first() else {
         return Ok(());
     };
@@ -29,7 +33,7 @@ pub(crate) fn check_class(sql: &str, tokens: &[Token], purpose: Purpose) -> Resu
             } else {
                 ""
             };
-            Err(Fault::new(
+            Err(RefusalReason::new(
                 first.start,
                 format!(
                     "{} is not allowed: {what} is one SELECT, INSERT, UPDATE or DELETE, with WITH before it if need be{elsewhere}.",
@@ -41,7 +45,12 @@ pub(crate) fn check_class(sql: &str, tokens: &[Token], purpose: Purpose) -> Resu
     }
 }
 
-fn check_script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) -> Result<(), Fault> {
+fn check_script(
+    sql: &str,
+    tokens: &[Token],
+    first: &Token,
+    purpose: Purpose,
+) -> Result<(), RefusalReason> {
     if first.is(TK_INSERT) || first.is(TK_WITH) {
         return Ok(());
     }
@@ -56,7 +65,7 @@ fn check_script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) ->
         ),
     };
     let refused = |token: &Token, words: &str| {
-        Err(Fault::new(
+        Err(RefusalReason::new(
             token.start,
             format!(
                 "{} is not allowed: {what} holds {instead}.",
@@ -83,7 +92,7 @@ fn check_script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) ->
         _ => None,
     };
     if let Some(instead) = hints::creation_hint(what_made.as_ref().unwrap_or(&word)) {
-        return Err(Fault::new(
+        return Err(RefusalReason::new(
             second.start,
             format!(
                 "{} is not allowed: {instead}.",

@@ -38,13 +38,13 @@ mod component {
                 Purpose::Migration => statement::Purpose::Migration,
             };
             match statement::check(&sql, purpose) {
-                Ok(statements) => Ok(statements.into_iter().map(allowed).collect()),
-                Err(refusal) => Err(refused(refusal)),
+                Ok(statements) => Ok(statements.into_iter().map(to_wit_statement).collect()),
+                Err(refusal) => Err(to_wit_refusal(refusal)),
             }
         }
     }
 
-    fn allowed(statement: statement::Statement) -> Statement {
+    fn to_wit_statement(statement: statement::Statement) -> Statement {
         Statement {
             kind: match statement.kind {
                 statement::StatementKind::Read => Kind::Read,
@@ -53,7 +53,7 @@ mod component {
             },
             binds: statement.binds,
             returns_rows: statement.returns_rows,
-            tables: statement.tables.into_iter().map(table).collect(),
+            tables: statement.tables.into_iter().map(to_wit_table).collect(),
             view: statement.view,
             parts: statement.parts,
             start: statement.start,
@@ -61,14 +61,14 @@ mod component {
         }
     }
 
-    fn table(table: statement::Table) -> Table {
+    fn to_wit_table(table: statement::Table) -> Table {
         Table {
             name: table.name,
             times: table.times,
         }
     }
 
-    fn refused(refusal: statement::Refusal) -> Refusal {
+    fn to_wit_refusal(refusal: statement::Refusal) -> Refusal {
         Refusal {
             reason: refusal.reason,
             statement: refusal.statement,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::position::{Fault, quote_excerpt};
+use crate::position::{RefusalReason, quote_excerpt};
 use crate::statement::Purpose;
 use crate::token::{Token, TokenKind};
 
@@ -17,13 +17,13 @@ pub(crate) fn check_binds(
     sql: &str,
     tokens: &[Token],
     purpose: Purpose,
-) -> Result<Vec<String>, Fault> {
+) -> Result<Vec<String>, RefusalReason> {
     let mut binds = Vec::new();
     let mut known = BTreeSet::new();
     for token in tokens.iter().filter(|token| token.kind == TokenKind::Bind) {
         let text = token.text(sql);
         if let Some(reason) = bind_fault(text, purpose) {
-            return Err(Fault::new(token.start, reason));
+            return Err(RefusalReason::new(token.start, reason));
         }
         let name = text.trim_start_matches(':');
         if known.insert(name) {

@@ -12,7 +12,7 @@ use sqlite3_parser::lexer::sql::{Error, Parser, ParserError};
 use sqlite3_parser::{Bump, FallibleIterator as _};
 
 use crate::hints;
-use crate::position::{Fault, quote_excerpt};
+use crate::position::{RefusalReason, quote_excerpt};
 use crate::token::{Token, TokenKind};
 
 /// Maximum nesting of parentheses and CASE.
@@ -33,7 +33,7 @@ pub(crate) fn parse<'b>(
     arena: &'b Bump,
     sql: &str,
     tokens: &[Token],
-) -> Result<&'b Stmt<'b>, Fault> {
+) -> Result<&'b Stmt<'b>, RefusalReason> {
     check_bounds(sql, tokens)?;
     let (spelling, starts) = rewrite_tokens(sql, tokens);
     let spelling = arena.alloc_str(&spelling);
@@ -42,9 +42,9 @@ pub(crate) fn parse<'b>(
     match parser.next() {
         Ok(Some(Cmd::Stmt(statement))) => Ok(arena.alloc(statement)),
         Ok(Some(Cmd::Explain(_) | Cmd::ExplainQueryPlan(_))) => {
-            Err(Fault::new(first, "EXPLAIN is not allowed here."))
+            Err(RefusalReason::new(first, "EXPLAIN is not allowed here."))
         }
-        Ok(None) => Err(Fault::new(first, "There is no statement.")),
+        Ok(None) => Err(RefusalReason::new(first, "There is no statement.")),
         Err(error) => Err(syntax_fault(&error, sql, tokens, &starts)),
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn token_index(name: &str) -> Option<usize> {
         .and_then(|index| index.parse().ok())
 }
 
-fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) -> Fault {
+fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) -> RefusalReason {
     let (error, place) = match error {
         Error::ParserError(error, place) => (Some(error), place.as_ref()),
         // A tokenizer error cannot come from the author: the tokens are rewritten.
@@ -112,7 +112,7 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
         .partition_point(|start| *start <= column)
         .saturating_sub(1);
     if let Some((start, reason)) = hints::syntax_hint(sql, tokens, index) {
-        return Fault::new(start, reason);
+        return RefusalReason::new(start, reason);
     }
     match (error, tokens.get(index)) {
         (Some(ParserError::Custom(message)), _) => {
@@ -127,24 +127,24 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
             } else {
                 format!(": {message}")
             };
-            Fault::new(
+            RefusalReason::new(
                 start,
                 format!("SQLite does not take what ends with {shown}{why}."),
             )
         }
-        (Some(ParserError::SyntaxError(_)) | None, Some(near)) => Fault::new(
+        (Some(ParserError::SyntaxError(_)) | None, Some(near)) => RefusalReason::new(
             near.start,
             format!("Syntax error near {}.", quote_excerpt(near.text(sql))),
         ),
         (Some(ParserError::SyntaxError(_) | ParserError::UnexpectedEof) | None, _) => {
             let end = tokens.last().map_or(0, |token| token.end);
-            Fault::new(end, "The statement ends too early.")
+            RefusalReason::new(end, "The statement ends too early.")
         }
     }
 }
 
 /// Refuses input that would cost the parser too much.
-fn check_bounds(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
+fn check_bounds(sql: &str, tokens: &[Token]) -> Result<(), RefusalReason> {
     let mut nested: Vec<usize> = vec![0];
     let mut cases = 0_usize;
     let mut prefixes = 0;
@@ -162,7 +162,7 @@ fn check_bounds(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
         }
         if nested.len() + cases > MAX_NESTING + 1 {
             let reason = format!("This is nested deeper than {MAX_NESTING} levels: simplify it.");
-            return Err(Fault::new(token.start, reason));
+            return Err(RefusalReason::new(token.start, reason));
         }
         let is_prefix = token.is(TokenType::TK_NOT) || matches!(text, "-" | "+" | "~");
         prefixes = if is_prefix { prefixes + 1 } else { 0 };
@@ -180,7 +180,7 @@ fn check_bounds(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
                 "There is too much of the same before {}.",
                 quote_excerpt(text)
             );
-            return Err(Fault::new(token.start, reason));
+            return Err(RefusalReason::new(token.start, reason));
         }
         element_begins = token.kind == TokenKind::Open || text == ",";
     }
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
     use crate::token::tokenize;
 
-    fn fault(sql: &str) -> Fault {
+    fn fault(sql: &str) -> RefusalReason {
         parse(&Bump::new(), sql, &tokenize(sql)).unwrap_err()
     }
 

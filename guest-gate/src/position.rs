@@ -31,12 +31,12 @@ pub(crate) fn to_u32(number: usize) -> u32 {
 
 /// A reason for a refusal, with the offset of the text that it refers to.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Fault {
+pub(crate) struct RefusalReason {
     pub(crate) offset: usize,
     pub(crate) reason: String,
 }
 
-impl Fault {
+impl RefusalReason {
     pub(crate) fn new(offset: usize, reason: impl Into<String>) -> Self {
         Self {
             offset,

@@ -2,7 +2,7 @@
 
 use sqlite3_parser::Bump;
 
-use crate::position::{Fault, Position, to_u32};
+use crate::position::{Position, RefusalReason, to_u32};
 use crate::token::{self, Token};
 use crate::{class, params, parse, walk};
 
@@ -82,7 +82,7 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
         .split(|token| token.kind == token::TokenKind::Semicolon)
         .filter(|piece| !piece.is_empty())
         .collect();
-    let refusal = |statement: usize, fault: Fault| Refusal {
+    let refusal = |statement: usize, fault: RefusalReason| Refusal {
         reason: fault.reason,
         statement: to_u32(statement + 1),
         position: Position::at_offset(sql, fault.offset),
@@ -91,14 +91,14 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
         let before =
             pieces.partition_point(|piece| piece.last().is_some_and(|last| last.end <= offset));
         let reason = "The SQL holds a NUL byte, where SQLite would stop reading: take it out.";
-        return Err(refusal(before, Fault::new(offset, reason)));
+        return Err(refusal(before, RefusalReason::new(offset, reason)));
     }
     let mut statements = Vec::with_capacity(pieces.len());
     let mut makes_table = false;
     for (index, piece) in pieces.iter().enumerate() {
         let at_start = |reason: &str| {
             let start = piece.first().map_or(0, |token| token.start);
-            Err(refusal(index, Fault::new(start, reason)))
+            Err(refusal(index, RefusalReason::new(start, reason)))
         };
         if index > 0 && matches!(purpose, Purpose::Action | Purpose::Query) {
             return at_start(
@@ -118,7 +118,7 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
         _ => return Ok(statements),
     };
     let offset = tokens.first().map_or(sql.len(), |token| token.start);
-    Err(refusal(0, Fault::new(offset, missing)))
+    Err(refusal(0, RefusalReason::new(offset, missing)))
 }
 
 /// Judges one statement; returns also whether it creates a table.
@@ -126,7 +126,7 @@ fn judge_statement(
     sql: &str,
     tokens: &[Token],
     purpose: Purpose,
-) -> Result<(Statement, bool), Fault> {
+) -> Result<(Statement, bool), RefusalReason> {
     class::check_class(sql, tokens, purpose)?;
     if let Some(Token {
         kind: token::TokenKind::Illegal(reason),
@@ -134,7 +134,7 @@ fn judge_statement(
         ..
     }) = tokens.last()
     {
-        return Err(Fault::new(*start, *reason));
+        return Err(RefusalReason::new(*start, *reason));
     }
     let binds = params::check_binds(sql, tokens, purpose)?;
     let arena = Bump::new();

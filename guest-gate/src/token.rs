@@ -125,10 +125,10 @@ fn next_token(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
         b'>' => sign(1 + usize::from(matches!(second, b'=' | b'>'))),
         b'!' if second == b'=' => sign(2),
         b'|' => sign(1 + usize::from(second == b'|')),
-        b'.' if second.is_ascii_digit() => number(sql, start),
+        b'.' if second.is_ascii_digit() => scan_number(sql, start),
         b'-' | b'+' | b'*' | b'/' | b'%' | b',' | b'&' | b'~' | b'.' => sign(1),
-        b'0'..=b'9' => number(sql, start),
-        quote @ (b'\'' | b'"' | b'`') => quoted(sql, start, quote),
+        b'0'..=b'9' => scan_number(sql, start),
+        quote @ (b'\'' | b'"' | b'`') => scan_quoted(sql, start, quote),
         b'[' => {
             let end = sql.run_end(start + 1, |byte| byte != b']');
             if end == sql.0.len() {
@@ -142,7 +142,7 @@ fn next_token(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
             sql.run_end(start + 1, |byte| byte.is_ascii_digit()),
         ),
         b'$' | b'@' | b'#' | b':' => bind(sql, start),
-        b'x' | b'X' if second == b'\'' => blob(sql, start),
+        b'x' | b'X' if second == b'\'' => scan_blob(sql, start),
         0xef if second == 0xbb && sql.byte_at(start + 2) == 0xbf => (None, start + 3),
         first if is_word(first) => (Some(TokenKind::Word), sql.run_end(start + 1, is_word)),
         0 => (
@@ -170,7 +170,7 @@ fn comment_end(sql: Bytes<'_>, start: usize) -> usize {
     sql.0.len()
 }
 
-fn quoted(sql: Bytes<'_>, start: usize, quote: u8) -> (Option<TokenKind>, usize) {
+fn scan_quoted(sql: Bytes<'_>, start: usize, quote: u8) -> (Option<TokenKind>, usize) {
     let mut place = start + 1;
     while place < sql.0.len() {
         if sql.byte_at(place) == quote {
@@ -192,7 +192,7 @@ fn quoted(sql: Bytes<'_>, start: usize, quote: u8) -> (Option<TokenKind>, usize)
     (Some(TokenKind::Illegal(reason)), sql.0.len())
 }
 
-fn number(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
+fn scan_number(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
     let digits = |place| sql.run_end(place, |byte| byte.is_ascii_digit() || byte == b'_');
     let mut end;
     if sql.byte_at(start) == b'0'
@@ -254,7 +254,7 @@ fn bind(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
     (Some(if named { TokenKind::Bind } else { NAMELESS }), end)
 }
 
-fn blob(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
+fn scan_blob(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
     let end = sql.run_end(start + 2, |byte| byte.is_ascii_hexdigit());
     if sql.byte_at(end) != b'\'' || !(end - start).is_multiple_of(2) {
         let reason = "A blob is an even number of hexadecimal digits, as in `x'C0FFEE'`.";

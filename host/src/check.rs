@@ -7,7 +7,7 @@ use crate::deployments::operators;
 use crate::{projects, visitors};
 use svc_database::DatabaseFiles;
 
-pub use operators::Findings;
+pub use operators::StoreFindings;
 
 /// Stores of an installation, or of a copy.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl InstallationStores {
     ///
     /// # Errors
     /// When a store cannot be read at all.
-    pub async fn check(&self) -> anyhow::Result<Findings> {
+    pub async fn check(&self) -> anyhow::Result<StoreFindings> {
         let once = self.once.as_ref();
         let mut found = operators::check(&self.control, &self.content, once).await?;
         let backends = backends::check::check(&self.control, &self.files).await?;

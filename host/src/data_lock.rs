@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 
 use svc_base::file_lock::FileLock;
 
-const FILE: &str = "lock";
+const LOCK_FILE: &str = "lock";
 /// Begin of the holder's description for a restore.
 const RESTORE_HOLDER: &str = "a restore";
 /// Begin of the holder's description for an operator's command.
@@ -47,7 +47,7 @@ impl DataLock {
     fn try_take(data: &Path) -> anyhow::Result<Self> {
         create_private_dir(data)
             .with_context(|| format!("making the data directory {}", data.display()))?;
-        let path = data.join(FILE);
+        let path = data.join(LOCK_FILE);
         let file =
             FileLock::open_file(&path).with_context(|| format!("opening {}", path.display()))?;
         let locked =
@@ -85,7 +85,7 @@ impl DataLock {
 
     /// Whether the lock's file exists: the directory was locked before.
     pub fn file_exists(data: &Path) -> bool {
-        data.join(FILE).exists()
+        data.join(LOCK_FILE).exists()
     }
 
     /// Describes the holder in the file: a server at an address.
@@ -112,7 +112,7 @@ impl DataLock {
 
 /// Whether the holder is a command, or has not described itself yet.
 fn is_command(data: &Path) -> bool {
-    let holder = std::fs::read_to_string(data.join(FILE)).unwrap_or_default();
+    let holder = std::fs::read_to_string(data.join(LOCK_FILE)).unwrap_or_default();
     holder.is_empty() || holder.starts_with(COMMAND_HOLDER)
 }
 
@@ -121,7 +121,7 @@ fn is_command(data: &Path) -> bool {
 /// # Errors
 /// When a restore holds it, or the disk's.
 pub fn check_not_restoring(data: &Path) -> anyhow::Result<()> {
-    let path = data.join(FILE);
+    let path = data.join(LOCK_FILE);
     let mut file = match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         file => file.with_context(|| format!("opening {}", path.display()))?,

@@ -96,22 +96,22 @@ impl Gauges {
         };
         let caps = overview::cap_uses(&counts, limits);
         for (limit, used) in caps.into_iter().chain([("page_cache_bytes", cached)]) {
-            set(&self.used.get_or_create(&LimitLabels { limit }), used.used);
-            set(&self.caps.get_or_create(&LimitLabels { limit }), used.cap);
+            set_gauge(&self.used.get_or_create(&LimitLabels { limit }), used.used);
+            set_gauge(&self.caps.get_or_create(&LimitLabels { limit }), used.cap);
         }
-        set(&self.shares, counts.shares);
-        set(&self.frontends, counts.frontends);
-        set(&self.disabled, counts.disabled);
-        set(&self.projects, counts.projects);
-        set(&self.namespaces, counts.namespaces);
-        set(&self.reports, counts.open_reports);
-        set(&self.reserved, limits.free_disk_bytes);
-        set(&self.free, disk::free_bytes(&config.data)?);
+        set_gauge(&self.shares, counts.shares);
+        set_gauge(&self.frontends, counts.frontends);
+        set_gauge(&self.disabled, counts.disabled);
+        set_gauge(&self.projects, counts.projects);
+        set_gauge(&self.namespaces, counts.namespaces);
+        set_gauge(&self.reports, counts.open_reports);
+        set_gauge(&self.reserved, limits.free_disk_bytes);
+        set_gauge(&self.free, disk::free_bytes(&config.data)?);
         Ok(())
     }
 }
 
-fn set(gauge: &Gauge, value: u64) {
+fn set_gauge(gauge: &Gauge, value: u64) {
     gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
 }
 
@@ -148,7 +148,7 @@ mod process {
             let bytes = stat.rss_bytes().get();
             let files = process.fd_count()? as u64;
             Ok(Self {
-                cpu_seconds: seconds(stat.utime + stat.stime, ticks),
+                cpu_seconds: ticks_to_seconds(stat.utime + stat.stime, ticks),
                 gauges: [
                     ("process_resident_memory_bytes", "Resident memory", bytes),
                     ("process_virtual_memory_bytes", "Virtual memory", stat.vsize),
@@ -173,7 +173,7 @@ mod process {
         clippy::cast_precision_loss,
         reason = "ticks of a process stay far below 2 to the 52nd"
     )]
-    fn seconds(ticks: u64, a_second: u64) -> f64 {
+    fn ticks_to_seconds(ticks: u64, a_second: u64) -> f64 {
         ticks as f64 / a_second as f64
     }
 

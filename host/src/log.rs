@@ -22,7 +22,7 @@ const MAX_RECENT: usize = 10;
 /// Most bytes of an error's text.
 const MAX_TEXT_BYTES: usize = 1000;
 
-static RECENT: Mutex<VecDeque<LoggedError>> = Mutex::new(VecDeque::new());
+static RECENT_ERRORS: Mutex<VecDeque<LoggedError>> = Mutex::new(VecDeque::new());
 
 /// A logged error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ fn directives(wanted: &str) -> String {
 
 /// Returns the latest errors of this process, oldest first.
 pub fn recent_errors() -> Vec<LoggedError> {
-    let recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
+    let recent = RECENT_ERRORS.lock().unwrap_or_else(PoisonError::into_inner);
     recent.iter().cloned().collect()
 }
 
@@ -78,7 +78,7 @@ impl<S: Subscriber> Layer<S> for RecentErrors {
         }
         let mut text = EventText::default();
         event.record(&mut text);
-        let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = RECENT_ERRORS.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.len() == MAX_RECENT {
             recent.pop_front();
         }

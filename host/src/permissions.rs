@@ -15,7 +15,7 @@ const OTHERS_MODE: u32 = 0o077;
 /// Write permissions of group and others.
 const OTHERS_WRITE: u32 = 0o022;
 /// Sticky bit: users can only replace their own files, as in `/tmp`.
-const STICKY: u32 = 0o1000;
+const STICKY_BIT: u32 = 0o1000;
 /// Most names in a message.
 const MAX_NAMES: usize = 5;
 
@@ -60,7 +60,7 @@ pub fn restrict(directory: &Path, layout: &DirectoryLayout) -> anyhow::Result<Op
         check_owner(&found, &format!("the {} {shown}", layout.what))?;
         // The directory first: its content is out of reach from then on.
         restrict_one(directory, &found)?;
-    } else if found.mode() & OTHERS_WRITE != 0 && found.mode() & STICKY == 0 {
+    } else if found.mode() & OTHERS_WRITE != 0 && found.mode() & STICKY_BIT == 0 {
         bail!(
             "{shown} holds other things and other users can write to it (mode {:04o}): choose a directory of its own for the {}",
             found.mode() & 0o7777,

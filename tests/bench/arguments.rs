@@ -7,10 +7,10 @@ use anyhow::{Context as _, bail, ensure};
 /// The arguments of the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
-    /// The parts that are wanted; none is all.
+    /// Parts to measure; all if empty.
     parts: Vec<String>,
     svc: Option<PathBuf>,
-    /// An earlier build, to be measured beside.
+    /// Earlier build to compare with.
     pub(crate) before: Option<PathBuf>,
     /// Only this page size, for profiling.
     pub(crate) page: Option<String>,
@@ -20,10 +20,10 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads them.
+    /// Parses the arguments of the process.
     ///
     /// # Errors
-    /// When one is not known, or lacks its value.
+    /// When an argument is unknown, or its value is missing.
     pub(crate) fn read(
         mut words: impl Iterator<Item = String>,
         parts: &[&str],
@@ -52,15 +52,15 @@ impl Arguments {
         Ok(read)
     }
 
-    /// Whether a part is wanted.
+    /// Whether a part is to be measured.
     pub(crate) fn selects(&self, part: &str) -> bool {
         self.parts.is_empty() || self.parts.iter().any(|named| named == part)
     }
 
-    /// The build that is measured: the one that is named, or the one beside this program.
+    /// Returns the build to measure: the named one, or the one beside this program.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no build.
     pub(crate) fn svc_beside(&self, me: &Path) -> anyhow::Result<PathBuf> {
         let svc = self.svc.clone();
         let svc = svc.unwrap_or_else(|| me.with_file_name("svc"));

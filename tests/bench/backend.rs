@@ -12,7 +12,7 @@ use super::rounds::{Contender, ROUND, ROUNDS, compare, print_head, print_ratio};
 use super::server::{Bench, Running};
 use super::tenant;
 
-/// How many keep-alive connections there are; goals are of the most.
+/// Numbers of keep-alive connections; the goals are for the largest number.
 pub(crate) const CONNECTIONS: [usize; 2] = [16, GOAL_CONNECTIONS];
 pub(crate) const GOAL_CONNECTIONS: usize = 64;
 /// The page that the calls go through.
@@ -32,7 +32,7 @@ impl Calls {
         }
     }
 
-    /// Every run starts with the same rows, so that none gets near the largest size.
+    /// Every run starts with the same rows, so that no database comes near its size limit.
     fn contender<'a>(&'a self, server: &'a Running) -> Contender<'a> {
         Contender::new(server, &self.requests).with_undo(&self.undo)
     }

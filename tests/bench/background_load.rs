@@ -1,4 +1,4 @@
-//! Work that is measured beside clients who ask again and again.
+//! Work that is measured while clients repeat requests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,8 +19,8 @@ pub(crate) struct BackgroundLoad {
 }
 
 impl BackgroundLoad {
-    /// Runs the work while the clients repeat their request. Their last answers are awaited: abandoned requests might still be processed in what
-    /// comes next.
+    /// Runs the work while the clients repeat their request. Waits for their last answers, because the server might still process
+    /// abandoned requests during the next measurement.
     pub(crate) fn run_during(
         self,
         svc: &Running,

@@ -1,4 +1,4 @@
-//! Calls of a tenant beside another one whose pages do the worst with live queries that they can, and the memory that this takes.
+//! Calls of a tenant beside a hostile tenant that abuses live queries, and the memory that this takes.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ const FLOOD: usize = 200;
 /// Megabytes that the hostile tenant may take: all params twice, answers of 32 MB, and 48 MB for sockets, subscriptions, evaluations
 /// and what an allocator keeps.
 const MOST_MEGABYTES: f64 = (2 * SOCKETS * EACH * PARAM / 1_000_000 + 32 + 48) as f64;
-/// Writer that changes the data that all of them read, and the pause between its writes.
+/// Writer that changes the data that all live queries read, and the pause between its writes.
 const WRITER: BackgroundLoad = BackgroundLoad {
     clients: 1,
     ahead: Duration::from_secs(1),
@@ -70,7 +70,7 @@ struct HostilePage {
     subscribes: usize,
     /// Bytes of each param.
     param: usize,
-    /// Whether a page takes what it is sent.
+    /// Whether a page reads the messages that it gets.
     reads: bool,
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         "Calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside hostile live queries of another tenant",
         RUN.as_millis()
     ))?;
-    // One thread: what the pages cost is taken from the machine that the server has.
+    // One thread, because the pages use the same machine as the server.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -148,7 +148,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures calls alone and beside one kind, on a server of its own; returns how many megabytes more each run took at the most.
+/// Measures calls alone and beside one kind of hostile pages, on a separate server; returns the peak growth of memory of each run, in megabytes.
 fn measure_hostile_page(
     bench: &Bench,
     runtime: &Runtime,
@@ -172,7 +172,7 @@ fn measure_hostile_page(
     Ok(memory)
 }
 
-/// Does something while hostile pages do what they do.
+/// Runs the work beside hostile pages.
 fn run_beside_hostile_pages(
     svc: &Running,
     runtime: &Runtime,

@@ -1,4 +1,4 @@
-//! Page views and calls of a tenant beside rooms that are as busy as they can be, and what one who does not read does to a room.
+//! Page views and calls of a tenant beside rooms at full load, and the effect of a member that does not read on a room.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{client, load, rooms, tenant};
 
 const RUNS: usize = 5;
 
-/// Rooms that work as fast as messages are taken.
+/// Rooms whose members send as fast as the server accepts messages.
 const FULL: Shape = Shape {
     name: "a full relay",
     rooms: 1,
@@ -22,7 +22,7 @@ const FULL: Shape = Shape {
     senders: 4,
 };
 
-/// Those who read fast, and the distance of each sender's messages.
+/// Fast readers, and the interval between the messages of a sender.
 const FAST: Shape = Shape {
     name: "99 who read",
     rooms: 1,
@@ -30,10 +30,10 @@ const FAST: Shape = Shape {
     senders: 2,
 };
 const DISTANCE: Duration = Duration::from_millis(5);
-/// How long one who does not read takes nothing: longer than it takes to fill its queue and what the kernel holds for it.
+/// Time for which a member does not read: long enough to fill its queue and its kernel buffers.
 const SLOW: Duration = Duration::from_secs(4);
 
-/// Measures both.
+/// Measures views and calls beside full rooms, and rooms with a member that does not read.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     print_title(&format!(
         "Views and calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside a room of {} members whose {} senders never wait",
@@ -87,7 +87,7 @@ fn run_page_views(svc: &Running, into: &mut RunFigures) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures what a member who takes nothing costs the others.
+/// Measures the cost of a member that does not read for the others.
 fn measure_slow_member(relay: &Relay, runtime: &Runtime, goals: &mut Goals) -> anyhow::Result<()> {
     print_title(&format!(
         "A member who takes nothing among {}, {RUNS} alternating runs of {} s: latency of the others' messages",

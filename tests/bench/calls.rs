@@ -29,7 +29,7 @@ struct Case {
     sandboxed: Box<dyn Fn() -> anyhow::Result<CallCost>>,
     /// Native form of the call; drawing has none, because it is compiled for the sandbox alone.
     native: Option<Box<dyn Fn() -> bool>>,
-    /// The most that it may take, as a multiple of the native time.
+    /// Maximum time of the call, as a multiple of the native time.
     most: Option<f64>,
 }
 

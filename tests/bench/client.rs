@@ -1,4 +1,4 @@
-//! One keep-alive connection of plain HTTP/1.1, as plain as the answers that are asked for allow.
+//! A keep-alive connection of plain HTTP/1.1, with only the features that the requested answers need.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-/// How long an answer may take.
+/// Timeout of an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A connection.
@@ -98,7 +98,7 @@ impl Client {
     }
 }
 
-/// A request for a page, as a browser makes it where it matters.
+/// Makes a request for a page, with the relevant headers of a browser.
 pub(crate) fn get(address: SocketAddr, path: &str, encoding: &str) -> Vec<u8> {
     format!(
         "GET {path} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: bench\r\nAccept: text/html,*/*;q=0.8\r\nAccept-Encoding: {encoding}\r\n\r\n"
@@ -106,7 +106,7 @@ pub(crate) fn get(address: SocketAddr, path: &str, encoding: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Where the head of an answer ends, if it does.
+/// Returns the end of the head of an answer, if it is complete.
 pub(crate) fn head_end(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     // Look at line ends alone: they are few.
@@ -131,11 +131,11 @@ pub(crate) fn content_length(head: &[u8]) -> Option<usize> {
     })
 }
 
-/// How long the body of an answer is.
+/// Length of the body of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Length {
     Bytes(usize),
-    /// Not known before its last chunk. What is asked for is JSON without line ends, so nothing else looks like it.
+    /// Chunked: unknown before the last chunk. The body is JSON without line ends, so only a chunk boundary looks like one.
     Chunked,
 }
 
@@ -162,7 +162,7 @@ impl Length {
     }
 }
 
-/// The body that chunks are of.
+/// Returns the body without its chunk headers.
 fn join_chunks(mut chunks: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Rendering beside an earlier build: pages of 10 KB, published on both servers in turns, as each server counts its time.
+//! Rendering beside an earlier build: pages of 10 KB, published on both servers in turns, timed by the metrics of each server.
 
 use std::net::SocketAddr;
 
@@ -12,14 +12,14 @@ use super::server::{Bench, Running};
 use super::source_generator::SourceGenerator;
 
 const BYTES: usize = 10 * 1024;
-/// Rounds, each of some pages on the one server and the same on the other; the first ones are not counted.
+/// Rounds: each publishes the same pages on both servers; the first rounds are not counted.
 const ROUNDS: usize = 40;
 const WARM_UP: usize = 5;
 const PAGES: usize = 10;
-/// The most that a page of Markdown may take, as a multiple of what it took before.
+/// Maximum time of a page of Markdown, as a multiple of the time in the earlier build.
 const MARKDOWN: f64 = 1.1;
 
-/// A server and where it counts.
+/// A server, and the address of its metrics.
 struct ServerWithMetrics {
     server: Running,
     metrics: SocketAddr,

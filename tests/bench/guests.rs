@@ -1,4 +1,4 @@
-//! Latencies of visitors and callers while somebody publishes whatever exhausts a renderer.
+//! Latencies of visitors and callers while a client publishes sources that exhaust a renderer.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use super::tenant;
 
 const RUNS: usize = 5;
 const RUN: Duration = Duration::from_millis(1500);
-/// Connections of those who are measured.
+/// Connections of the measured clients.
 const CONNECTIONS: usize = 4;
-/// The connections of the one who publishes: more than there are threads for guests.
+/// Connections of the publisher: more than the threads for guests.
 const PUBLISHERS: BackgroundLoad = BackgroundLoad {
     clients: 8,
     ahead: Duration::from_millis(500),
@@ -29,7 +29,7 @@ const QUIET: &str = "quiet";
 /// had much, and no page of 100 MB more.
 const ALLOCATOR_MEGABYTES: f64 = 128.0;
 
-/// Sources to publish, by the letter that the hostile renderer goes by.
+/// Sources to publish: each begins with the letter that selects an attack of the hostile renderer.
 const MISDEEDS: [(&str, &str); 5] = [
     ("l", "endless work"),
     ("m", "endless memory"),
@@ -70,7 +70,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         tenant::call_json(&svc, &items::undo_request(svc.address, QUIET))?;
         Ok(quantile(&outcome.latencies, 0.99) / 1e3)
     };
-    // Once through everything, so that what is kept for later is there.
+    // One run of everything first, so that all caches are filled.
     for (letter, _) in MISDEEDS {
         run_beside_publishers(&svc, letter, || Ok(()))?;
     }
@@ -110,7 +110,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Does something while the publishers publish.
+/// Runs the work while the publishers publish.
 fn run_beside_publishers(
     svc: &Running,
     letter: &str,

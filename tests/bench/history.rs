@@ -9,18 +9,18 @@ use super::rounds::{Contender, ROUND, ROUNDS, compare, print_head, print_ratio};
 use super::server::Bench;
 use super::tenant;
 
-/// Connections that write: one, whose every write is a commit, and many, who share them.
+/// Connections that write: a single one, whose every write is a commit, and many, which share commits.
 const CONNECTIONS: [usize; 2] = [1, 64];
 const SLUG: &str = "kept";
 /// Number of restores, and of changes between them.
 const RESTORES: usize = 20;
-/// Rows that bring a database to 5 MB with those that it has, and what is done to it then.
+/// Rows to add, so that the database has 5 MB, and the operations on it then.
 const FILL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3800)
     INSERT INTO items (name, note) SELECT 'Filler ' || i, hex(randomblob(500)) FROM n";
 const CHANGE: &str =
     "UPDATE items SET note = hex(randomblob(500)) WHERE id > 10000 AND id % 10 = :part";
 
-/// Measures it.
+/// Measures writes, restores and dry runs.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     print_title(&format!(
         "Durable inserts with and without history, {ROUNDS} alternating rounds of {} ms",

@@ -1,4 +1,4 @@
-//! The table that all databases are measured with, what is asked of it, and how.
+//! The table that all databases are measured with, and the operations on it.
 
 use std::net::SocketAddr;
 
@@ -9,9 +9,9 @@ use super::client;
 /// The table.
 pub(crate) const SCHEMA: &str =
     "CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT NOT NULL, note TEXT);";
-/// How many rows it begins with: about 1 MB.
+/// Initial number of rows: about 1 MB.
 pub(crate) const ROWS: i64 = 10_000;
-/// How many rows a range has.
+/// Number of rows in a range.
 pub(crate) const RANGE: i64 = 100;
 /// SQL that makes the rows.
 pub(crate) const SEED: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
@@ -25,10 +25,10 @@ pub(crate) const SELECT_RANGE: &str =
     "SELECT id, name, note FROM items WHERE id >= :first AND id < :first + 100 ORDER BY id";
 /// A new row.
 pub(crate) const INSERT: &str = "INSERT INTO items (name, note) VALUES (:name, :note) RETURNING id";
-/// Takes new rows away.
+/// Deletes the new rows.
 pub(crate) const DELETE_NEW_ROWS: &str = "DELETE FROM items WHERE id > 10000";
 
-/// How many keys are asked for in turn.
+/// Number of keys that are requested in turn.
 const KEYS: i64 = 1_000;
 
 /// Operation on a database.
@@ -71,7 +71,7 @@ pub(crate) fn keys() -> impl Iterator<Item = i64> + Clone {
     (0..KEYS).map(|number| 1 + number * 7_919 % ROWS)
 }
 
-/// The first key of a whole range that is at `key` or before.
+/// Returns the start of the last complete range that begins at or before `key`.
 pub(crate) fn first_key_of_range(key: i64) -> i64 {
     key.min(ROWS - RANGE + 1)
 }
@@ -90,7 +90,7 @@ pub(crate) fn call(address: SocketAddr, slug: &str, action: &str, params: &Value
     client::post(address, &format!("/{slug}/api/op"), &body)
 }
 
-/// The call that takes new rows away.
+/// Makes the call that deletes the new rows.
 pub(crate) fn undo_request(address: SocketAddr, slug: &str) -> Vec<u8> {
     call(address, slug, "undo", &json!({}))
 }

@@ -1,4 +1,4 @@
-//! Live queries: what a thousand who watch one query cost, how soon they are told, and what they take from writers.
+//! Live queries: the cost of a thousand subscribers of one query, their delay, and the effect on writers.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ pub(crate) const WRITES: u32 = 64;
 /// Duration of a run, and number of rounds.
 pub(crate) const RUN: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 4;
-/// How many connections insert as fast as they can.
+/// Number of connections that insert as fast as possible.
 const CONNECTIONS: usize = 64;
 
 /// Limits that are too high to matter; queries are evaluated as often as by default.
@@ -170,7 +170,7 @@ impl DeliveryLog {
     }
 }
 
-/// Opens the sockets of those who watch, each with its query; they close as they are dropped.
+/// Opens the sockets of the subscribers, each with its query; dropping them closes them.
 async fn open_watchers(
     address: SocketAddr,
     ledger: &Arc<DeliveryLog>,
@@ -209,7 +209,7 @@ async fn record_deliveries(mut stream: TcpStream, ledger: Arc<DeliveryLog>) {
     ledger.closed.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The first `n` that a result has.
+/// Returns the first `n` in a result.
 fn newest_number(payload: &[u8]) -> Option<u64> {
     const MARK: &[u8] = b"\"n\":";
     let at = payload.windows(MARK.len()).position(|part| part == MARK)?;
@@ -219,7 +219,7 @@ fn newest_number(payload: &[u8]) -> Option<u64> {
     Some(digits.fold(0, |n, digit| n * 10 + u64::from(digit - b'0')))
 }
 
-/// Writes so many notes a second, each by its request, and notes when each was answered.
+/// Writes notes at a given rate, and records the time of each answer.
 pub(crate) async fn write_notes(
     address: SocketAddr,
     ledger: &DeliveryLog,
@@ -260,7 +260,7 @@ pub(crate) async fn write_notes(
     Ok(())
 }
 
-/// Inserts at full speed, with nobody and with a thousand who watch.
+/// Inserts at full speed, without subscribers and with a thousand.
 fn measure_throughput(
     svc: &Running,
     runtime: &tokio::runtime::Runtime,
@@ -273,7 +273,7 @@ fn measure_throughput(
     )];
     let mut rates = [Vec::new(), Vec::new()];
     for round in 0..ROUNDS {
-        // Who goes first changes: the table grows from one to the next.
+        // The order alternates, because the table grows from run to run.
         for watched in [round % 2, (round + 1) % 2] {
             let ledger: Arc<DeliveryLog> = Arc::default();
             let watchers = match watched {

@@ -1,6 +1,6 @@
 //! The subscription to records that PocketBase has, where it is installed, beside live queries: as many watchers, as many writes.
 //!
-//! It tells each of a thousand streams of each record that was made; a live query tells them of the answer.
+//! PocketBase sends each new record to each of a thousand streams; a live query sends the answer of the query.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -21,14 +21,14 @@ use super::pocketbase::{COLLECTION, NOT_INSTALLED, start};
 use super::report::{print_line, print_title, quantile};
 use super::server::{Bench, Running, on_path};
 
-/// The way to its streams.
+/// Path of its event streams.
 const REALTIME: &str = "/api/realtime";
-/// Behind this stands what a record of ours is called, and its number.
+/// Mark before the name and the number of one of our records.
 const NAME: &[u8] = b"\"name\":\"note ";
-/// Behind this stands the id of a stream.
+/// Mark before the id of a stream.
 const CLIENT: &[u8] = b"\"clientId\":\"";
 
-/// Measures its subscription to records, if there is one.
+/// Measures its subscription to records, if PocketBase is installed.
 pub(crate) fn measure(bench: &Bench, given: Option<PathBuf>) -> anyhow::Result<()> {
     print_title(
         "PocketBase's subscription to records: a thousand who watch, beside 64 writes a second",
@@ -105,7 +105,7 @@ async fn open_watcher(address: SocketAddr) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Where the word behind a mark stands, once something else stands behind it.
+/// Returns the position of the word after a mark, once the word is complete.
 fn word_after(bytes: &[u8], mark: &[u8], of: impl Fn(&u8) -> bool) -> Option<Range<usize>> {
     let at = bytes.windows(mark.len()).position(|part| part == mark)?;
     let start = at + mark.len();

@@ -1,4 +1,4 @@
-//! The load: keep-alive connections that each ask again as soon as they are answered.
+//! The load: keep-alive connections, each of which sends the next request as soon as it gets an answer.
 //!
 //! It shares two cores with the server that it measures, so it does as little as it can: one thread, requests made
 //! beforehand, and of an answer only the status and the length are read.
@@ -19,13 +19,13 @@ use super::client::{Length, head_end, status};
 pub(crate) struct Outcome {
     /// Answers a second.
     pub(crate) rate: f64,
-    /// How many answers.
+    /// Number of answers.
     pub(crate) answers: usize,
     /// Microseconds from request to answer, of each.
     pub(crate) latencies: Vec<f64>,
 }
 
-/// Asks for `time` over `connections`: each for one of the requests after the other, beginning at a place of its own.
+/// Sends requests for `time` over `connections`: each connection sends the requests in turn, from a different start.
 pub(crate) fn run(
     address: SocketAddr,
     requests: &[Vec<u8>],
@@ -177,7 +177,7 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Resul
                 missing -= read(stream, buffer).await?.min(missing);
             }
         }
-        // Its end has to be seen whole: the buffer is larger than what is asked for.
+        // The end of the answer must be complete in the buffer, which is larger than any requested answer.
         length => {
             while !length.is_whole(&buffer[..filled], end) {
                 filled += read(stream, &mut buffer[filled..]).await?;

@@ -1,4 +1,4 @@
-//! As many databases as a server may have, all of them in use: what memory that takes.
+//! Memory of a server with the maximum number of databases, all of them in use.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,22 +13,22 @@ use super::report::{Goals, print_line, print_title, quantile};
 use super::server::{Bench, Running};
 use super::tenant;
 
-/// As many as the limit allows.
+/// Number of databases: the default limit.
 const DATABASES: usize = 250;
-/// How many are made at a time.
+/// Number of databases that are created at a time.
 const CREATORS: usize = 4;
 const CONNECTIONS: usize = 64;
 const RUN: Duration = Duration::from_secs(10);
-/// Operations that every database is asked for in a turn: mostly reads. The scan fills the database's cache of pages.
+/// Operations on every database in a turn: mostly reads. The scan fills the database's cache of pages.
 const OPERATION_MIX: [&str; 6] = ["scan", "row", "range", "row", "insert", "row"];
 const SCAN: (&str, &str) = (
     "scan",
     "SELECT count(*) AS n FROM items WHERE note LIKE '%item 99%'",
 );
-/// How many turns there are, of other rows each.
+/// Number of turns; each uses other rows.
 const TURNS: usize = 10;
 
-/// Measures it.
+/// Measures the memory.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     print_title(&format!(
         "{DATABASES} databases of {} rows under a mixed load of {CONNECTIONS} connections for {} s",

@@ -1,4 +1,4 @@
-//! How little the number of pages matters: starting, and page views, with a few and with very many.
+//! Effect of the number of pages on starting and on page views: with a few pages and with very many.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::server::{Bench, Running};
 use super::source_generator::SourceGenerator;
 use super::{client, load};
 
-/// How many pages there are.
+/// Numbers of pages.
 const SIZES: [usize; 3] = [50, 5_000, 100_000];
-/// How many of them are published; the others are the same under other slugs.
+/// Number of published pages; the others are copies under other slugs.
 const PUBLISHED: usize = 50;
 const BYTES: usize = 10 * 1024;
 const STARTS: usize = 10;
 const CONNECTIONS: usize = 64;
-/// How long all pages are asked for, one after the other.
+/// Time for which all pages are requested in turn.
 const WALK_TIME: Duration = Duration::from_secs(5);
 /// Megabytes that the cache of pages may take, and that a server takes besides.
 const CACHE_MEGABYTES: f64 = 32.0;

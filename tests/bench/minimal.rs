@@ -1,4 +1,4 @@
-//! The minimal server: axum, one route, bytes from memory. What a page view costs at the least.
+//! The minimal server: axum, one route, bytes from memory. It shows the minimum cost of a page view.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::ListenerExt;
 
-/// Makes this program the minimal server; a directory follows.
+/// Argument that starts this program as the minimal server; a directory follows.
 pub(crate) const ARGUMENT: &str = "minimal";
 
 type Pages = Arc<HashMap<String, Bytes>>;

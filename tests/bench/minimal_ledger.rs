@@ -1,5 +1,5 @@
-//! The minimal server of webhooks: axum and rusqlite, which write the rows that an event of a known session leads to. What that costs
-//! at the least, without signatures and verdicts, but as durable.
+//! The minimal server of webhooks: axum and rusqlite, which write the rows of an event of a known session. It shows the minimum cost,
+//! without signatures and verdicts, but equally durable.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,7 +18,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-/// Makes this program that server; the path of a new database follows.
+/// Argument that starts this program as the minimal server of webhooks; the path of a new database follows.
 pub(crate) const ARGUMENT: &str = "minimal-ledger";
 /// The tables, as the real server has them.
 const SCHEMA: &str = include_str!("../../host/migrations/0009_payments.sql");
@@ -89,7 +89,7 @@ async fn queue_write(queue: &Queue, write: Write) -> anyhow::Result<()> {
     Ok(answer.await??)
 }
 
-/// Commits what has queued at once, as the real server does.
+/// Commits all queued events together, as the real server does.
 fn write_groups(writer: &Connection, queued: &mpsc::Receiver<Queued>) -> rusqlite::Result<()> {
     while let Ok(first) = queued.recv() {
         writer.execute_batch("BEGIN IMMEDIATE")?;
@@ -99,7 +99,7 @@ fn write_groups(writer: &Connection, queued: &mpsc::Receiver<Queued>) -> rusqlit
             .collect();
         writer.execute_batch("COMMIT")?;
         for (result, told) in done {
-            // A caller that has gone away does not want it.
+            // A caller that has disconnected needs no answer.
             let _ = told.send(result);
         }
     }
@@ -129,7 +129,7 @@ fn insert_session(writer: &Connection, id: &str) -> rusqlite::Result<()> {
         .map(|_| ())
 }
 
-/// The rows of an event: itself, the names by which it is found, and what becomes of its session.
+/// Writes the rows of an event: the event, its references, and the new state of its session.
 fn insert_event(writer: &Connection, event: &Value) -> rusqlite::Result<()> {
     let object = &event["data"]["object"];
     let session = object["metadata"]["svc_session"]

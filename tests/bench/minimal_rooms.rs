@@ -17,7 +17,7 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Makes this program the minimal relay.
+/// Argument that starts this program as the minimal relay.
 pub(crate) const ARGUMENT: &str = "minimal-rooms";
 /// Messages that a room keeps for slow clients, before they miss some.
 const QUEUE: usize = 4096;

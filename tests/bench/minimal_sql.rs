@@ -1,5 +1,5 @@
-//! The minimal server of a database: axum and rusqlite, one route. What a call costs at the least, without a gate,
-//! limits or tenants, but as durable.
+//! The minimal server of a database: axum and rusqlite, one route. It shows the minimum cost of a call, without a gate,
+//! limits or tenants, but equally durable.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -20,9 +20,9 @@ use tokio::sync::oneshot;
 
 use super::items;
 
-/// Makes this program that server; how it commits and the path of a new database follow.
+/// Argument that starts this program as the minimal server of a database; the commit mode and the path of a new database follow.
 pub(crate) const ARGUMENT: &str = "minimal-sql";
-/// Commits what has queued at once.
+/// Commits all queued calls together.
 pub(crate) const GROUPED: &str = "grouped";
 /// Commits every insert alone.
 pub(crate) const SINGLE: &str = "single";
@@ -52,7 +52,7 @@ struct Row<'a> {
 }
 
 struct Write {
-    /// A new row's name and note; `None` takes new rows away.
+    /// Name and note of a new row; `None` deletes the new rows.
     row: Option<(String, String)>,
     answer: oneshot::Sender<rusqlite::Result<i64>>,
 }
@@ -180,7 +180,7 @@ fn write_groups(writer: &Connection, queued: &mpsc::Receiver<Write>) -> rusqlite
             .collect();
         writer.execute_batch("COMMIT")?;
         for (result, answer) in done {
-            // A caller that has gone away does not want it.
+            // A caller that has disconnected needs no answer.
             let _ = answer.send(result);
         }
     }
@@ -190,7 +190,7 @@ fn write_groups(writer: &Connection, queued: &mpsc::Receiver<Write>) -> rusqlite
 fn write_singly(writer: &Connection, queued: &mpsc::Receiver<Write>) -> rusqlite::Result<()> {
     for write in queued {
         let result = perform(writer, write.row);
-        // See above.
+        // As above.
         let _ = write.answer.send(result);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Latencies of a tenant beside another one whose statements never end, or were quick until they are not.
+//! Latencies of a tenant beside a loud tenant, whose statements never end or become slow.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use super::tenant;
 
 const RUNS: usize = 5;
 pub(crate) const RUN: Duration = Duration::from_millis(1500);
-/// Connections of the one who is measured: enough to notice a stall, few enough not to be one.
+/// Connections of the measured tenant: enough to notice a stall, too few to cause one.
 pub(crate) const CONNECTIONS: usize = 4;
-/// The connections of the one who never ends: more than there are threads for such work. They run for so long before anything is
-/// measured that the first reach their deadline while it is.
+/// Connections of the loud tenant: more than the threads for its work. They run for this long before the
+/// measurement, so that the first statements reach their deadline during it.
 const ENDLESS_CALLERS: BackgroundLoad = BackgroundLoad {
     clients: 8,
     ahead: Duration::from_secs(1),
 };
 
-/// How often an action is called with little before it is called with much.
+/// Number of calls with small arguments before the calls with large ones.
 const TRAINING: usize = 3;
 
 const OPERATIONS: [Operation; 2] = [Operation::Row, Operation::Insert];
@@ -55,7 +55,7 @@ const REPEATED_TEXT: (&str, usize) = (
     "(printf('%.*c', :n, 'a') LIKE '%a' || replace(printf('%.*c', min(:n, 490), 'x'), 'x', '_a') || 'b')",
     200,
 );
-/// Arguments until the statements are known to be quick, where they are, and then.
+/// Arguments until the statements count as quick, and arguments after that.
 const SMALL_ARGUMENT: i64 = 1;
 const LARGE_ARGUMENT: i64 = 100_000;
 
@@ -81,7 +81,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     for _ in 0..RUNS {
         measure_operations(&svc, &mut quiet)?;
         for ((action, _), beside) in LOUD_ACTIONS.iter().zip(&mut beside) {
-            // Each time anew: what was long is in doubt for a while.
+            // Repeated each time, because a slow statement counts as slow for a while.
             for _ in 0..TRAINING {
                 svc.client()?
                     .send(&loud_call(&svc, action, SMALL_ARGUMENT))?;
@@ -104,7 +104,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
 /// Figures of each operation.
 pub(crate) type Figures = [RunFigures; OPERATIONS.len()];
 
-/// Prints what a quiet tenant has alone and beside others, whom it must not notice.
+/// Prints the figures of a quiet tenant, alone and beside others, which must not affect it.
 pub(crate) fn print_beside(
     quiet: &Figures,
     beside: &[(&str, &Figures)],
@@ -144,7 +144,7 @@ impl RunFigures {
         self.rates.push(outcome.rate);
     }
 
-    /// Prints what was had alone and beside others, of whom nothing must be noticed.
+    /// Prints figures measured alone and beside others, which must not differ.
     pub(crate) fn print_beside(
         &self,
         name: &str,
@@ -173,7 +173,7 @@ fn loud_call(svc: &Running, action: &str, n: i64) -> Vec<u8> {
     items::call(svc.address, LOUD, action, &params)
 }
 
-/// Does something while the loud tenant calls an action again and again.
+/// Runs the work while the loud tenant repeats a call.
 fn run_beside_endless_calls(
     svc: &Running,
     action: &str,
@@ -182,7 +182,7 @@ fn run_beside_endless_calls(
     let call = loud_call(svc, action, LARGE_ARGUMENT);
     let send_request = |client: &mut Client| {
         let answer = client.send(&call)?;
-        // Out of time or space, or not begun in time because so many of its own run; some end by themselves.
+        // Out of time or space, or not started in time because of the tenant's other calls; some calls succeed.
         ensure!(
             matches!(answer.status, 200 | 400 | 503),
             "a loud statement was {answer:?}"

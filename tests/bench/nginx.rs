@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::server::{Bench, Running, free_address, on_path};
 
-/// Starts nginx on the pages in a directory, or answers that there is none to start.
+/// Starts nginx on the pages in a directory; `None` if it is not installed.
 pub(crate) fn start(
     bench: &Bench,
     program: Option<PathBuf>,
@@ -22,7 +22,7 @@ pub(crate) fn start(
     let settings = home.join("nginx.conf");
     std::fs::write(&settings, conf(address, &home, pages))?;
     let mut command = Command::new(program);
-    // Its workers outlive it, unless they are killed with it.
+    // Workers survive nginx, unless they are killed with it.
     command.process_group(0);
     command.arg("-p").arg(&home).arg("-c").arg(&settings);
     Running::start_at(command, address).map(Some)
@@ -30,7 +30,7 @@ pub(crate) fn start(
 
 fn conf(address: SocketAddr, home: &Path, pages: &Path) -> String {
     let (home, pages) = (home.display(), pages.display());
-    // Its workers read what only its user may: they stay that user.
+    // The workers must read files of nginx's user, so they keep that user.
     let user = if rustix::process::geteuid().is_root() {
         "user root;"
     } else {

@@ -1,4 +1,4 @@
-//! An owner on one connection: what the API is told before anything is measured.
+//! An owner on one connection, who sets up projects before a measurement.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use super::server::Running;
 pub(crate) struct Owner {
     pub(crate) client: Client,
     credential: String,
-    /// Where what they send goes.
+    /// Base path of the requests.
     pub(crate) path: String,
 }
 
@@ -26,7 +26,7 @@ impl Owner {
         })
     }
 
-    /// Makes a project, and goes there.
+    /// Creates a project, and makes it the target of further requests.
     pub(crate) fn create_project(&mut self, name: &str) -> anyhow::Result<()> {
         self.path = "/api/v1/projects".to_owned();
         let (project, _) = self.send("POST", "", &json!({ "name": name }))?;
@@ -35,7 +35,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Goes to the first project that there is.
+    /// Makes the first existing project the target of further requests.
     pub(crate) fn select_first_project(&mut self) -> anyhow::Result<()> {
         self.path = "/api/v1/projects".to_owned();
         let (projects, _) = self.send("GET", "", &json!({}))?;
@@ -44,7 +44,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Sends a document; returns another, and how many milliseconds it took.
+    /// Sends a document; returns the answered document, and the time in milliseconds.
     pub(crate) fn send(
         &mut self,
         method: &str,

@@ -1,4 +1,4 @@
-//! Webhooks of the payment provider: how many a second are taken in, what each costs, and what page views notice of them.
+//! Webhooks of the payment provider: throughput, cost of each, and their effect on page views.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use super::server::{Bench, Running};
 
 const SECRET: &str = "whsec_of_the_bench";
 const SLUG: &str = "shop";
-/// Purchases that events are about, and how many each has.
+/// Purchases that events are about, and number of events of each.
 const SESSIONS: usize = 3_000;
 const EVENTS: usize = 4;
 /// Events of the first round, which warms up, and of each of the others.
@@ -33,13 +33,13 @@ const WEBHOOKS_PER_MINUTE: u32 = 10_000;
 const VIEWING: Duration = Duration::from_secs(3);
 /// Purchases that these webhooks are about.
 const PURCHASES_BESIDE: usize = 750;
-/// The most that page views' p99 may grow beside them.
-const GROWTH: f64 = 1.5;
+/// Maximum growth of the p99 of page views beside them.
+const MAX_P99_GROWTH: f64 = 1.5;
 
 /// A session and the provider's id of its checkout.
 type StartedCheckout = (String, String);
 
-/// Measures them.
+/// Measures webhooks.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     print_title(&format!(
         "Webhooks over {CONNECTIONS} connections, {ROUNDS} alternating rounds of {ROUND} events; minimal writes the same rows, as durable"
@@ -273,7 +273,7 @@ fn measure_views_beside_webhooks(
     goals.at_most(
         "page views beside webhooks: p99, of that alone",
         among / alone,
-        GROWTH,
+        MAX_P99_GROWTH,
     );
     Ok(())
 }

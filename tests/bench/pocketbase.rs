@@ -1,7 +1,7 @@
 //! Calls beside PocketBase, where it is installed: its REST API, with public rules, on the same rows.
 //!
-//! It runs as it comes, but for its log of requests, which is off because it costs as much as a read. It commits with
-//! `synchronous=NORMAL`: an insert of its is not durable when it is answered, one of `svc`'s is.
+//! PocketBase runs with its defaults, except that its request log is off, because it costs as much as a read. It commits with
+//! `synchronous=NORMAL`: its inserts are not durable when they are answered; those of `svc` are.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ const MIGRATION: &str = r#"migrate((app) => {
 }, (app) => {});
 "#;
 
-/// Measures all operations, if there is one.
+/// Measures all operations, if PocketBase is installed.
 pub(crate) fn measure(
     bench: &Bench,
     given: Option<PathBuf>,
@@ -105,7 +105,7 @@ pub(crate) fn start(program: &Path, directory: &Path) -> anyhow::Result<Running>
     if !output.status.success() {
         bail!("{superuser:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    // It does not say which port it takes: take a free one for it.
+    // PocketBase does not report its port, so it gets a free one.
     let address = free_address()?;
     let mut serve = command();
     serve.arg("serve").arg(format!("--http={address}"));
@@ -119,7 +119,7 @@ fn requests(operation: Operation, address: SocketAddr) -> Vec<Vec<u8>> {
         Operation::Row => items::keys()
             .map(|key| get(format!("{COLLECTION}/{key:015}")))
             .collect(),
-        // Without a count of all rows, which it would make otherwise.
+        // Turns off the count of all rows, which is the default.
         Operation::Range => items::keys()
             .map(items::first_key_of_range)
             .map(|first| {

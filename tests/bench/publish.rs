@@ -1,4 +1,4 @@
-//! Publishing: from a source to a durable page, one after the other.
+//! Publishing: from a source to a durable page, sequentially.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use super::source_generator::SourceGenerator;
 const BYTES: usize = 10 * 1024;
 const COUNT: usize = 200;
 const WARM_UP: usize = 10;
-/// The parts of a publish, as the server names them: the two that wait for the disk last. The gate has no part in it.
+/// Stages of a publish, with the server's names; the two that wait for the disk come last. The gate is not involved.
 const PARTS: [&str; 4] = ["render", "compress", "store", "commit"];
 
 /// Measures each type.
@@ -38,7 +38,7 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads from the server's metrics what the stages of all publishes have taken, in milliseconds.
+/// Reads the total times of the stages of all publishes from the server's metrics, in milliseconds.
 pub(crate) fn publish_stage_times(metrics: SocketAddr) -> anyhow::Result<[f64; PARTS.len()]> {
     let answer = Client::connect(metrics)?.get("/metrics", "identity")?;
     let text = String::from_utf8(answer.body)?;

@@ -1,4 +1,4 @@
-//! Clients of a relay, as cheap as they can be: what they cost is taken from the machine that the server has.
+//! Clients of a relay, as cheap as possible, because they use the same machine as the server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 use super::relay_protocol::{Frames, RelayEvent, RelayProtocol, RelayReader};
 use super::server::Running;
 
-/// How long a large room takes until everybody in it is a member.
+/// Time until all clients of a large room are members.
 const SETTLING: Duration = Duration::from_millis(1_500);
-/// How long a client waits before it looks whether the run is over.
+/// Interval at which a client checks whether the run is over.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Bytes that the kernel may hold for a client that reads slowly: as few as it allows.
 const SMALL_BUFFER_BYTES: u32 = 4 * 1024;
@@ -32,7 +32,7 @@ pub(crate) struct Relay {
     pub(crate) path: fn(usize) -> String,
 }
 
-/// Rooms of so many members, of whom so many send.
+/// Shape of the rooms: numbers of rooms, members and senders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
@@ -44,9 +44,9 @@ pub(crate) struct Shape {
 /// Pace of the senders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SendPace {
-    /// Again, as soon as another member has an earlier message: so many are on their way.
+    /// Each sender sends again once another member has received an earlier message; contains the number of messages in flight.
     Window(usize),
-    /// At this distance from one to the next, whatever becomes of them.
+    /// Each sender sends at this fixed interval.
     Every(Duration),
 }
 
@@ -136,7 +136,7 @@ impl RelayRun {
         })
     }
 
-    /// How many messages were delivered so far.
+    /// Number of messages delivered so far.
     pub(crate) fn delivered(&self) -> u64 {
         self.run.counts.delivered.load(Ordering::Relaxed)
     }
@@ -218,7 +218,7 @@ fn to_nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Receives, counts, and measures if it is to; returns latencies in milliseconds.
+/// Receives and counts messages, and measures if asked; returns latencies in milliseconds.
 async fn receive(
     run: Arc<Run>,
     mut stream: OwnedReadHalf,
@@ -243,7 +243,7 @@ async fn receive(
             RelayEvent::Closed => {
                 run.counts.closed.fetch_add(1, Ordering::Relaxed);
             }
-            // A run is over before anybody must answer.
+            // A run ends before any ping must be answered.
             RelayEvent::Ping => {}
             RelayEvent::Message(time) => {
                 delivered += 1;

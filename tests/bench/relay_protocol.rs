@@ -1,25 +1,25 @@
-//! Languages that relays speak: envelopes in texts, or the protocol of NATS in binary messages.
+//! Protocols of relays: envelopes in texts, or the protocol of NATS in binary messages.
 
 use std::ops::Range;
 
 /// Bytes of a message, as a page would send it.
 const LENGTH: usize = 200;
-/// Before the digits of a message's time.
+/// Mark before the digits of a message's time.
 const MARK: &[u8] = b"\"data\":\"t";
 
-/// Language of a relay.
+/// Protocol of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelayProtocol {
-    /// A text is a message; the address says in which room.
+    /// Each text is a message; the address names the room.
     Envelopes,
-    /// The protocol of NATS, in binary messages that end anywhere; a room is a subject.
+    /// The protocol of NATS, in binary messages with arbitrary boundaries; a room is a subject.
     Nats,
 }
 
 /// Event that a client receives from a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelayEvent {
-    /// A message, sent at so many nanoseconds of the run, if it says so.
+    /// A message; contains its time of sending in nanoseconds of the run, if it has one.
     Message(Option<u64>),
     Ping,
     Closed,
@@ -77,7 +77,7 @@ pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 pub(crate) struct Frames(Vec<u8>);
 
 impl Frames {
-    /// Takes what has come; `on` gets the opcode and the payload of each whole frame.
+    /// Parses received bytes; `on` gets the opcode and the payload of each complete frame.
     pub(crate) fn take(&mut self, bytes: &[u8], mut on: impl FnMut(u8, &[u8])) {
         self.0.extend_from_slice(bytes);
         let mut at = 0;
@@ -90,7 +90,7 @@ impl Frames {
     }
 }
 
-/// The opcode of a whole frame, and where its payload is.
+/// Returns the opcode of a complete frame, and the range of its payload.
 fn head(bytes: &[u8]) -> Option<(u8, Range<usize>)> {
     let (start, length) = match *bytes.get(1)? {
         126 => (4, number(bytes.get(2..4)?)),
@@ -110,10 +110,10 @@ fn number(bytes: &[u8]) -> usize {
 #[derive(Debug)]
 pub(crate) struct RelayReader {
     protocol: RelayProtocol,
-    /// Whether it reads the times of messages, which takes the client's share of the machine.
+    /// Whether to read the times of messages, which costs the client processor time.
     reads_times: bool,
     frames: Frames,
-    /// Lines that are not whole yet.
+    /// Incomplete lines.
     lines: Vec<u8>,
 }
 
@@ -134,7 +134,7 @@ impl RelayReader {
         self.frames.take(bytes, |opcode, payload| match opcode {
             8 => on(RelayEvent::Closed),
             9 => on(RelayEvent::Ping),
-            // Events of the platform's are no messages.
+            // Platform events are not messages.
             1 if !payload.starts_with(br#"{"v":1,"type":"svc:"#) => {
                 let time = reads_times.then(|| time_of(payload)).flatten();
                 on(RelayEvent::Message(time));

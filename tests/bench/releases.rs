@@ -1,4 +1,4 @@
-//! Republishing and promoting, and what page views notice of a stream of publishes.
+//! Republishing and promoting, and the effect of a stream of publishes on page views.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,10 +17,10 @@ const BYTES: usize = 10 * 1024;
 const COUNT: usize = 200;
 const RUNS: usize = 5;
 const RUN: Duration = Duration::from_millis(1500);
-/// Visitors at once: enough to notice a stall, few enough not to be one.
+/// Concurrent visitors: enough to notice a stall, too few to cause one.
 const VISITORS: usize = 8;
 
-/// Measures both.
+/// Measures releases, and page views beside publishes.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     std::fs::create_dir_all(bench.directory("releases"))?;
     let credential = bench.create_namespace("releases")?;

@@ -1,4 +1,4 @@
-//! Figures: medians, tables, and whether a goal was reached.
+//! Figures: medians, tables and goals.
 
 use std::io::Write;
 use std::time::Duration;
@@ -11,17 +11,17 @@ pub(crate) fn print_line(line: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the head of a part.
+/// Prints the heading of a part.
 pub(crate) fn print_title(text: &str) -> anyhow::Result<()> {
     print_line(&format!("\n{text}\n"))
 }
 
-/// The middle of some figures; `NaN` of none.
+/// Returns the median of figures; `NaN` if there are none.
 pub(crate) fn median(figures: &[f64]) -> f64 {
     quantile(figures, 0.5)
 }
 
-/// The figure below which a share of all lies, by nearest rank.
+/// Returns a percentile of figures, by nearest rank.
 pub(crate) fn quantile(figures: &[f64], share: f64) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -47,12 +47,12 @@ pub(crate) fn millis(time: Duration) -> f64 {
 pub(crate) struct Goals(Vec<String>);
 
 impl Goals {
-    /// A figure that must be at least `least`.
+    /// Checks that a figure is at least `least`.
     pub(crate) fn at_least(&mut self, what: &str, found: f64, least: f64) {
         self.record_goal(what, found, "at least", least, found >= least);
     }
 
-    /// A figure that must be at most `most`.
+    /// Checks that a figure is at most `most`.
     pub(crate) fn at_most(&mut self, what: &str, found: f64, most: f64) {
         self.record_goal(what, found, "at most", most, found <= most);
     }
@@ -64,7 +64,7 @@ impl Goals {
             .push(format!("{verdict}  {what}: {found:.2} ({word} {bound})"));
     }
 
-    /// Prints all of them.
+    /// Prints all missed goals.
     pub(crate) fn print(&self) -> anyhow::Result<()> {
         print_title("Goals")?;
         self.0.iter().try_for_each(|line| print_line(line))

@@ -13,7 +13,7 @@ use super::report::{Goals, median, millis, print_line, print_title, quantile};
 use super::server::{Bench, Running};
 use super::{Run, nats};
 
-/// How long a run takes, and how often each is made.
+/// Duration of a run, and number of runs.
 const RUN: Duration = Duration::from_secs(4);
 const ROUNDS: usize = 3;
 /// The name of the relay that has goals.
@@ -42,8 +42,8 @@ const SHAPES: [Shape; 2] = [
     },
 ];
 
-/// Messages a second at which ours is held against the minimal relay, and whether its figures have goals there: beyond, what counts is
-/// that nobody who reads is closed.
+/// Messages a second for the comparison with the minimal relay, and whether there are goals at that load: above it, the only goal is
+/// that no reading client is disconnected.
 const STEADY_LOADS: [(u32, bool); 2] = [(8_000, true), (16_000, false)];
 /// Rounds at each of these loads.
 const STEADY_ROUNDS: usize = 5;
@@ -130,7 +130,7 @@ fn compare_at_steady_load(
         if !has_goals {
             continue;
         }
-        // Of a round each, because the machine is another one a minute later.
+        // Ratios within each round, because the machine's speed changes over minutes.
         let ratio = |get: fn(&Outcome) -> f64| {
             let pairs = figures[0].iter().zip(&figures[1]);
             median(
@@ -221,7 +221,7 @@ async fn compare(relays: &[Relay], shape: Shape, goals: &mut Goals) -> anyhow::R
     }
     let what = format!("{}, deliveries beside minimal", shape.name);
     goals.at_least(&what, fastest[0] / fastest[1], 0.85);
-    // Half of what the minimal relay can, for all.
+    // Half of the maximum load of the minimal relay, for all relays.
     let deliveries = shape.rooms * shape.senders * (shape.members - 1);
     let distance = Duration::from_secs_f64(deliveries as f64 / (fastest[1] / 2.0));
     for relay in relays {

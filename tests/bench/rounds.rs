@@ -8,12 +8,12 @@ use super::load;
 use super::report::{median, print_line, quantile};
 use super::server::Running;
 
-/// A multiple of how many servers there are, so that each goes first as often as the others.
+/// Number of rounds: a multiple of the number of servers, so that each goes first equally often.
 pub(crate) const ROUNDS: usize = 6;
 pub(crate) const ROUND: Duration = Duration::from_millis(900);
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// A server that takes part, and what it is asked.
+/// Measured server, with its requests.
 pub(crate) struct Contender<'a> {
     server: &'a Running,
     requests: &'a [Vec<u8>],
@@ -76,7 +76,7 @@ impl Figures {
         self.cpu.as_secs_f64() * 1e6 / self.answers as f64
     }
 
-    /// The middle of the rounds' ratios of throughput.
+    /// Returns the median of the rounds' ratios of throughput.
     pub(crate) fn ratio(&self, other: &Self) -> f64 {
         let rounds = self.rates.iter().zip(&other.rates);
         median(
@@ -86,7 +86,7 @@ impl Figures {
         )
     }
 
-    /// Prints them as a row.
+    /// Prints the figures as a row.
     pub(crate) fn print(&self, case: &str, server: &str) -> anyhow::Result<()> {
         print_line(&format!(
             "{case:16} {server:10} {:>9.0} {:>8.0} {:>8.0} {:>10.1}",
@@ -98,7 +98,7 @@ impl Figures {
     }
 }
 
-/// Prints what stands above the rows.
+/// Prints the header of the table.
 pub(crate) fn print_head(case: &str) -> anyhow::Result<()> {
     print_line(&format!(
         "{case:16} {:10} {:>9} {:>8} {:>8} {:>10}",
@@ -106,7 +106,7 @@ pub(crate) fn print_head(case: &str) -> anyhow::Result<()> {
     ))
 }
 
-/// Prints how two rows compare.
+/// Prints the ratio of two rows.
 pub(crate) fn print_ratio(ours: &Figures, theirs: &Figures, of: &str) -> anyhow::Result<()> {
     print_line(&format!(
         "{:16} {of:10} {:>9.2} {:>8} {:>8} {:>10.2}",

@@ -1,4 +1,4 @@
-//! Servers as processes: started, asked what they have used, and ended.
+//! Servers as processes: starts them, reads their usage, and stops them.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -16,11 +16,11 @@ use super::{minimal, minimal_ledger, minimal_rooms, minimal_sql};
 
 /// The kernel counts processor time in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
-/// How long guests may take to compile.
+/// Time limit of compiling guests.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long somebody else's server may take to listen.
+/// Time limit until another program's server listens.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long what a server still has to do may take.
+/// Time limit until a server is idle.
 const REST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Limits that are too high to matter.
@@ -42,7 +42,7 @@ projects_free = 1000000
 database_bytes = 268435456
 ";
 
-/// Where everything is.
+/// Files and directories of a run.
 #[derive(Debug)]
 pub(crate) struct Bench {
     svc: PathBuf,
@@ -51,15 +51,15 @@ pub(crate) struct Bench {
     settings: PathBuf,
 }
 
-/// An address that is free now; nobody else takes one on this machine meanwhile.
+/// Returns a free address; no other program on this machine takes one meanwhile.
 pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }
 
-/// A program that is installed, if it is.
+/// Returns the path of a program, if it is installed.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    // Servers are there, even if the user's path leaves it out.
+    // Servers are installed in this directory, even if it is not in the user's path.
     let mut folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     folders.find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
 }
@@ -69,7 +69,7 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
 pub(crate) struct Running {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// From its start to the line that says it serves.
+    /// Time from the start to the log line that it serves.
     pub(crate) ready_after: Duration,
     /// When it was started.
     pub(crate) began: Instant,
@@ -97,7 +97,7 @@ impl Bench {
         self.start_svc_with_cache(data, "cache")
     }
 
-    /// Starts `svc` on a data directory; returns where it tells its metrics, too.
+    /// Starts `svc` on a data directory; returns the address of its metrics, too.
     pub(crate) fn start_svc_with_metrics(
         &self,
         data: &str,
@@ -127,7 +127,7 @@ impl Bench {
         Ok(self.run_for_output(data, command)?.trim().to_owned())
     }
 
-    /// Does something with the guests of a data directory; returns what the command says of it.
+    /// Runs a guest command on a data directory; returns its output.
     pub(crate) fn run_guest_command(
         &self,
         data: &str,
@@ -198,7 +198,7 @@ impl Bench {
         self.with_settings(data, &lines)?.start_owned(data)
     }
 
-    /// Starts a server that believes what its clients say of whom they pass on, and counts neither their previews nor their passwords.
+    /// Starts a server that trusts its clients as proxies, and does not limit previews and passwords.
     pub(crate) fn start_owned_behind_proxies(
         &self,
         data: &str,
@@ -221,7 +221,7 @@ impl Bench {
         })
     }
 
-    /// Fills the cache of compiled guests, with their optimised code too, whose compilation would disturb what is measured.
+    /// Fills the cache of compiled guests, with their optimised code too, whose compilation would disturb the measurements.
     pub(crate) fn compile_guests(&self) -> anyhow::Result<()> {
         let first = self.start_svc("first")?;
         first.await_guests()?;
@@ -230,7 +230,7 @@ impl Bench {
 }
 
 impl Running {
-    /// Starts a server that does not say where it listens, but was told.
+    /// Starts a server that listens on a given address and does not report it.
     pub(crate) fn start_at(mut command: Command, address: SocketAddr) -> anyhow::Result<Self> {
         command
             .stdin(Stdio::null())
@@ -274,7 +274,7 @@ impl Running {
             .strip_prefix("ready http://")
             .and_then(|a| a.parse().ok());
         let Some(address) = address else {
-            // Its own words went to nobody; the exit status is all there is.
+            // Its output is discarded, so only the exit status is known.
             bail!("{command:?} did not start: {:?} {line:?}", child.wait()?);
         };
         Ok(Self {
@@ -304,7 +304,7 @@ impl Running {
 
     /// Processor time used so far, in user and system mode.
     ///
-    /// That of its children counts too: somebody else's server may have its work done by others.
+    /// Includes child processes, because other servers may use workers.
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
         let id = self.child.id().to_string();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
@@ -312,7 +312,7 @@ impl Running {
         children.fold(cpu_of(&id), |sum, child| Ok(sum? + child?))
     }
 
-    /// Waits until it does nothing any more.
+    /// Waits until the server is idle.
     pub(crate) fn await_rest(&self) -> anyhow::Result<()> {
         let began = Instant::now();
         loop {
@@ -339,7 +339,7 @@ impl Running {
         Ok((now, megabytes("VmHWM:").context("no VmHWM")?))
     }
 
-    /// Has the most that it used begin anew.
+    /// Resets the peak of the memory in use.
     pub(crate) fn reset_peak_memory(&self) -> anyhow::Result<()> {
         let file = format!("/proc/{}/clear_refs", self.child.id());
         std::fs::write(&file, "5").context(file)
@@ -348,7 +348,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended already is ended; one that leads a group ends with its workers.
+        // A process that has ended already is not an error; the leader of a group is killed with its workers.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.kill();
         let _ = self.child.wait();

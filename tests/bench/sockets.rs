@@ -1,4 +1,4 @@
-//! Sockets that do nothing: the memory that each takes, and what their pings cost.
+//! Idle sockets: the memory of each, and the cost of their pings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,11 +12,11 @@ use super::relay::{Relay, stay_idle};
 use super::report::{Goals, print_line, print_title};
 use super::rooms;
 
-/// How many there are.
+/// Number of sockets.
 const COUNTS: [usize; 2] = [10_000, 25_000];
-/// How many share a room.
+/// Number of sockets in a room.
 const MEMBERS: usize = 100;
-/// How long they are watched: two pings each.
+/// Duration of the measurement: two pings of each socket.
 const IDLE: Duration = Duration::from_secs(50);
 /// Open files of this program beside sockets.
 const OTHER_FILES: u64 = 1_000;
@@ -78,7 +78,7 @@ async fn measure_idle_sockets(relay: &Relay, most: usize, goals: &mut Goals) -> 
     Ok(())
 }
 
-/// How many sockets the limit on open files allows here, with some left for everything else.
+/// Returns the number of sockets that the limit on open files allows, with some files left for other uses.
 fn open_file_limit() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let files = limit

@@ -1,4 +1,4 @@
-//! Starting: cold, where the guests are yet to be compiled, and warm; and what a server takes that does nothing.
+//! Starting: cold, with guests that must be compiled, and warm; and the memory of an idle server.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::server::{Bench, Running};
 
 const WARM: usize = 10;
 const COLD: usize = 5;
-/// How long a server is left alone before its memory is read.
+/// Idle time before the memory of a server is read.
 const REST: Duration = Duration::from_secs(2);
 
 /// Milliseconds from the start of the process.

@@ -15,7 +15,7 @@ const ACTIONS: [(&str, &str); 4] = [
     ("undo", items::DELETE_NEW_ROWS),
 ];
 
-/// Makes a tenant whose page has this slug, with actions of its own beside the usual ones.
+/// Creates a tenant whose page has this slug, with further actions beside the usual ones.
 pub(crate) fn create_tenant(
     owner: &mut Owner,
     slug: &str,

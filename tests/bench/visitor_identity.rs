@@ -21,12 +21,12 @@ const SLUG: &str = "items";
 const VISITORS: usize = 10_000;
 /// Number of their sessions.
 const SESSIONS: usize = 100_000;
-/// How many of the sessions call in turn: one of each visitor's.
+/// Number of sessions that call in turn: one of each visitor.
 const CALLERS: usize = VISITORS;
 /// Sessions of each visitor.
 const EACH: usize = SESSIONS / VISITORS;
 const CONNECTIONS: usize = 64;
-/// The row by its key, for who is signed in.
+/// Reads a row by its key, for the signed-in visitor.
 const OWN: (&str, &str) = (
     "own",
     "SELECT id, name, note FROM items WHERE id = :id AND :svc_user_id <> ''",
@@ -90,7 +90,7 @@ fn insert_visitors(database: &std::path::Path, address: SocketAddr) -> anyhow::R
             "INSERT INTO visitors (id, project_id, issuer, subject, provider, email, name, created_at, last_seen_at)
              VALUES (?1, ?2, 'https://bench.example', ?1, 'bench', ?1 || '@example.com', 'Somebody', ?3, ?3)",
         )?;
-        // Seen in the far future, so that nobody is noted as seen meanwhile.
+        // Last seen in the far future, so that no visitor is recorded as seen meanwhile.
         let later = 4_102_444_800_000_i64;
         for number in 0..VISITORS {
             visitor.execute(params![format!("usr_{number:0>22}"), project, later])?;
@@ -113,7 +113,7 @@ fn insert_visitors(database: &std::path::Path, address: SocketAddr) -> anyhow::R
 }
 
 fn cookie(page: &Page, number: usize) -> String {
-    // Spread over all sessions, and each another visitor's.
+    // Spread over all sessions, each of another visitor.
     let session = number * EACH + number / (VISITORS / EACH);
     format!(
         "Cookie: svc_session_{}={}\r\n",

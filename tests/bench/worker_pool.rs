@@ -1,4 +1,4 @@
-//! The threads that pages are made on, under attack: what one request of a stranger costs, and what owners notice of many.
+//! The threads that render pages, under attack: the cost of one request of a stranger, and the effect of many on owners.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,15 +17,15 @@ use super::server::{Bench, Running};
 use super::source_generator::SourceGenerator;
 use super::tenant;
 
-/// How often each operation of the owner is done.
+/// Number of runs of each operation of the owner.
 const ROUNDS: usize = 100;
 /// A page that the owner publishes, in bytes.
 const PAGE: usize = 10 * 1024;
-/// The most that one request of a stranger may cost, in seconds of processor time.
+/// Maximum cost of one request of a stranger, in seconds of processor time.
 const MOST_SECONDS: f64 = 3.0;
-/// The least bound of what owners notice, in milliseconds.
+/// Lowest limit of the delay of owners, in milliseconds.
 const DELAY_BOUND_MILLISECONDS: f64 = 250.0;
-/// How long a client waits that hangs up.
+/// Time after which a client hangs up.
 const HANG_UP_AFTER: Duration = Duration::from_millis(1100);
 /// Pages with twenty large diagrams, each of another client.
 const SHARES: BackgroundLoad = BackgroundLoad {
@@ -38,13 +38,13 @@ const PREVIEWS: BackgroundLoad = BackgroundLoad {
     ahead: Duration::from_secs(1),
 };
 
-/// How long a stranger rests who was refused.
+/// Pause of a stranger after a refusal.
 const REFUSED_PAUSE: Duration = Duration::from_millis(20);
 
 const TENANT: &str = "tenant";
 const PROTECTED: (&str, &str) = ("safe", "open sesame");
 
-/// Measures both.
+/// Measures the cost of requests, and the delay of owners.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let (svc, credential) = bench.start_owned_behind_proxies("pool")?;
     let mut owner = Owner::new(&svc, &credential)?;
@@ -230,12 +230,12 @@ struct Attack {
     crowd: BackgroundLoad,
     path: &'static str,
     body: Value,
-    /// How many clients the connections are of.
+    /// Number of clients that share the connections.
     clients: usize,
 }
 
 impl Attack {
-    /// Runs the work while they do.
+    /// Runs the work while strangers repeat the request.
     fn run_during(
         &self,
         svc: &Running,

@@ -1,6 +1,6 @@
 //! Fuzzing by count, on the compiler that everything is built with: every text of the corpora, and changed ones.
 //!
-//! The same texts in every run. `FUZZ_ROUNDS` has more made of each, and `FUZZ_SEED` others. What is found is kept as a file of
+//! Every run uses the same texts. `FUZZ_ROUNDS` makes more of each, and `FUZZ_SEED` makes others. A finding is kept as a file of
 //! `tests/corpus/fuzz`. For the guests natively `libfuzzer` beside this looks further; through the host, where the compiled guest is
 //! opaque to it, this is the long run, too.
 

@@ -113,7 +113,7 @@ impl Installation {
     }
 
     /// Lets `readers` race for a one-time share and kills the server after its first answer. At most one reader
-    /// has it; once it is not to be had any more, its bytes are in no file.
+    /// gets it; once the share no longer answers, its bytes are in no file.
     pub async fn kill_while_burning(&self, readers: usize) {
         let server = self.serve().await;
         let number = self.share_numbers.fetch_add(1, Ordering::Relaxed);

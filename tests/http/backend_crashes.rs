@@ -155,7 +155,7 @@ async fn define(site: &OwnerProcess<'_>, backend: &str, n: u64) -> Value {
 /// Returns the request of a group, which is sent before and after the crash.
 fn request_of_group(group: &str, backend: &str, first: &Value) -> (Method, String, Option<Value>) {
     let (method, below, body) = match group {
-        // What was committed is taken when somebody looks.
+        // The first request for the history takes the committed frames.
         "history" => (Method::GET, "/history", None),
         "rewind" => (Method::POST, "/restore", Some(first.clone())),
         "provision" => (Method::POST, "", Some(json!({ "ddl": GUESTS }))),

@@ -162,7 +162,7 @@ async fn one_op_that_fails_leaves_nothing_of_any_and_is_named() {
         assert!(text(&problem["detail"]).starts_with("Op 2: "), "{problem}");
         assert_nothing_written(&fixture, &problem).await;
     }
-    // What an op takes from a row that is not there.
+    // An op that takes a value from a missing row.
     let renamed = operation("rename", &json!({ "id": 9, "name": "x" }));
     let ops = json!([order, renamed, line(json!({ "from": [1, "id"] }))]);
     let problem = send_batch(&fixture, &ops)

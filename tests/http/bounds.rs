@@ -251,7 +251,7 @@ async fn a_full_database_refuses_whole_writes_until_there_is_room() {
     assert_eq!(fixture.count("numbers").await, 10);
 }
 
-/// Writers of one database share commits; whoever fails among them fails alone.
+/// Writers of one database share commits; a failing writer fails alone.
 #[tokio::test]
 async fn a_writer_that_fails_costs_the_others_nothing() {
     let limits = TestServer::builder().limits(|limits| {

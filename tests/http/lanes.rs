@@ -1,4 +1,4 @@
-//! The lanes that pages are made in: who waits for whom, what stops where nobody waits any more, and what one page may use.
+//! The lanes that render pages: order of callers, cancellation of abandoned work, and the budget of a page.
 
 use http::Method;
 use reqwest::RequestBuilder;
@@ -218,7 +218,7 @@ async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
 #[tokio::test]
 async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
     let site = LaneServer::with_built_in_guests().await;
-    // Nothing is written while somebody else writes.
+    // Writes wait while another connection writes.
     let rows = rusqlite::Connection::open(site.server.data().join("control.db")).unwrap();
     rows.execute_batch("BEGIN IMMEDIATE").unwrap();
     let body = json!({ "content": "kept", "name": "kept" });
@@ -311,7 +311,7 @@ async fn owners_gates_and_passwords_never_wait_for_pages_of_strangers() {
     let defined = owner.send(&site.server, Method::PUT, &path, &actions).await;
     defined.expect(200);
     site.server.unlock("safe", "sesame").await;
-    // A share of somebody with a credential is an owner's work, too.
+    // A share of a caller with a credential is an owner's work, too.
     let share = json!({ "type": "markdown", "content": HARMLESS });
     let share = owner
         .request(&site.server, Method::POST, "/api/v1/deploy")

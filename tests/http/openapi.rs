@@ -245,7 +245,7 @@ async fn references_lead_somewhere() {
         seen += 1;
     }
     assert!(seen > 10);
-    // What nothing refers to is left over: of a type that has another name now.
+    // An unreferenced schema is a leftover of a renamed type.
     for name in description["components"]["schemas"]
         .as_object()
         .unwrap()
@@ -268,7 +268,7 @@ async fn every_route_below_api_names_an_unknown_query_parameter() {
         if !path.starts_with("/api/") && !calls_backend(&path) {
             continue;
         }
-        // Those of a workspace take roles that a key has not, and a key makes none; the table of roles is walked with such a query.
+        // A key lacks the roles for operations on workspaces, and cannot create one; the test of the roles table covers them.
         let makes_workspace = path == "/api/v1/workspaces" && method == Method::POST;
         if path.starts_with("/api/v1/workspaces/{id}") || makes_workspace {
             continue;

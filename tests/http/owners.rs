@@ -159,7 +159,7 @@ async fn checks_of_owner_routes_run_in_their_order() {
             .await
             .problem(413, "payload_too_large");
     }
-    // What is not there before what is wrong with the question.
+    // A missing resource is reported before an invalid query.
     for (path, status) in [("", 400), ("/room", 404), ("/room/content", 404)] {
         let path = format!("{project}/frontends{path}?x=1");
         let answer = owner.request(&server, Method::GET, &path).answer().await;

@@ -1,4 +1,4 @@
-//! Protected pages: locked until somebody knows the password, and then for an hour.
+//! Protected pages: locked until a visitor sends the password, and then unlocked for an hour.
 
 use serde_json::json;
 use svc_tests::{ReadAnswer, TestServer};

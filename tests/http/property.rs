@@ -46,7 +46,7 @@ async fn run_cases<S>(
             ..Config::default()
         };
         let no_failure_of_ours = |value| match send(address, &value) {
-            // What is not configured here is said so, whatever is asked of it.
+            // Unconfigured features answer that they are unconfigured, for any request.
             Some(answer) if answer.status >= 500 && !answer.text().contains("_unconfigured") => {
                 Err(TestCaseError::fail(format!("{answer:?}")))
             }
@@ -218,7 +218,7 @@ impl RandomRequest {
     }
 }
 
-/// Skips `100 Continue`, where somebody expected it.
+/// Skips `100 Continue`, if there is one.
 fn skip_interim(answer: &[u8]) -> &[u8] {
     match answer.strip_prefix(b"HTTP/1.1 100 Continue\r\n\r\n") {
         Some(rest) if !rest.is_empty() => rest,

@@ -7,7 +7,7 @@ use svc_tests::{Answer, ReadAnswer, TestServer};
 use crate::owner::{Owner, text};
 use crate::project_fixture::{GUESTS, ProjectFixture, assert_sql_refused, named, names, padded};
 
-/// Sends a query as somebody, or as nobody.
+/// Sends a query as an owner, or without a credential.
 async fn send_request(fixture: &ProjectFixture, owner: Option<&Owner>, body: &Value) -> Answer {
     let request = fixture.server.json("/room/api/query", body);
     match owner {

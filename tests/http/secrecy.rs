@@ -206,7 +206,7 @@ async fn a_command_makes_nothing_where_nothing_is() {
         .await;
     assert!(!output.success);
     assert!(!missing.exists() && !root.path().join("data").exists());
-    // One that is named is, and that is said.
+    // A named data directory is created, and the command says so.
     let output = svc().run(&missing, &["namespace", "create", "acme"]).await;
     assert!(
         output.success && output.stderr.contains("made the data directory"),

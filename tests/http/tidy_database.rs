@@ -81,7 +81,7 @@ fn modules() -> Modules {
                 }
                 continue;
             }
-            // What only tests compile.
+            // Files that only tests compile.
             if name.ends_with("tests.rs") || name == "slow_values.rs" {
                 continue;
             }

@@ -15,10 +15,10 @@ use sqlite3_parser::dialect::TokenType;
 
 use crate::names::{self, NameUse};
 use crate::parse::{has_placeholder, token_index};
-use crate::position::Fault;
+use crate::position::RefusalReason;
 use crate::statement::Purpose;
 use crate::token::{Token, TokenKind, unquote};
-use reads::{Body, Reads};
+use reads::{StatementBody, TableReads};
 
 /// SQLite's limit of an expression's depth.
 const MAX_EXPRESSION_DEPTH: usize = 1_000;
@@ -38,13 +38,13 @@ pub(crate) struct WalkResult {
 }
 
 /// A task of the walk.
-enum Task<'b> {
+enum WalkTask<'b> {
     Expr(&'b Expr<'b>, usize),
     Select(&'b Select<'b>, usize),
     /// Closes the scope of the innermost WITH.
     LeaveScope,
     /// Enters this body: the following tasks belong to it.
-    EnterBody(Body),
+    EnterBody(StatementBody),
     /// Sets whether the following expressions are stored by a table or an index.
     SetStored(bool),
 }
@@ -53,16 +53,16 @@ struct Walk<'s, 'b> {
     sql: &'s str,
     tokens: &'s [Token],
     purpose: Purpose,
-    tasks: Vec<Task<'b>>,
+    tasks: Vec<WalkTask<'b>>,
     /// Scopes of common table expressions by name, innermost last.
-    scopes: Vec<Vec<(String, Body)>>,
+    scopes: Vec<Vec<(String, StatementBody)>>,
     /// Whether the walk has visited each token.
     seen: Vec<bool>,
-    reads: Reads,
+    reads: TableReads,
     /// Whether the expression is stored by a table or an index.
     stored: bool,
     /// The first fault in the order of the text.
-    fault: Option<Fault>,
+    fault: Option<RefusalReason>,
 }
 
 /// A name of the tree: the index of its token, and its meaning.
@@ -77,7 +77,7 @@ pub(crate) fn walk<'b>(
     tokens: &[Token],
     purpose: Purpose,
     statement: &'b Stmt<'b>,
-) -> Result<WalkResult, Fault> {
+) -> Result<WalkResult, RefusalReason> {
     let mut walk = Walk {
         sql,
         tokens,
@@ -85,7 +85,7 @@ pub(crate) fn walk<'b>(
         tasks: Vec::new(),
         scopes: Vec::new(),
         seen: vec![false; tokens.len()],
-        reads: Reads::default(),
+        reads: TableReads::default(),
         stored: false,
         fault: None,
     };
@@ -103,13 +103,13 @@ pub(crate) fn walk<'b>(
     });
     if let Some((_, token)) = unseen {
         let reason = "This part of the statement is not understood: write it in another way.";
-        return Err(Fault::new(token.start, reason));
+        return Err(RefusalReason::new(token.start, reason));
     }
     let start = tokens.first().map_or(0, |token| token.start);
     (found.tables, found.parts) = walk
         .reads
         .finish()
-        .map_err(|reason| Fault::new(start, reason))?;
+        .map_err(|reason| RefusalReason::new(start, reason))?;
     Ok(found)
 }
 
@@ -117,7 +117,7 @@ impl<'b> Walk<'_, 'b> {
     fn run_tasks(&mut self) {
         while let Some(task) = self.tasks.pop() {
             match task {
-                Task::Expr(expr, depth) => {
+                WalkTask::Expr(expr, depth) => {
                     if depth > MAX_EXPRESSION_DEPTH {
                         let reason = format!(
                             "An expression of this statement is deeper than {MAX_EXPRESSION_DEPTH} levels: shorten its chains of operators."
@@ -128,28 +128,28 @@ impl<'b> Walk<'_, 'b> {
                     self.reads.add_part();
                     self.walk_expression(expr, depth);
                 }
-                Task::Select(select, depth) => {
+                WalkTask::Select(select, depth) => {
                     self.reads.add_part();
                     self.walk_select(select, depth);
                 }
-                Task::LeaveScope => drop(self.scopes.pop()),
-                Task::EnterBody(body) => self.reads.enter(body),
-                Task::SetStored(stored) => self.stored = stored,
+                WalkTask::LeaveScope => drop(self.scopes.pop()),
+                WalkTask::EnterBody(body) => self.reads.enter(body),
+                WalkTask::SetStored(stored) => self.stored = stored,
             }
         }
     }
 
     fn push_expression(&mut self, expr: &'b Expr<'b>, depth: usize) {
-        self.tasks.push(Task::Expr(expr, depth));
+        self.tasks.push(WalkTask::Expr(expr, depth));
     }
 
     fn push_expressions(&mut self, exprs: impl IntoIterator<Item = &'b Expr<'b>>, depth: usize) {
         self.tasks
-            .extend(exprs.into_iter().map(|expr| Task::Expr(expr, depth)));
+            .extend(exprs.into_iter().map(|expr| WalkTask::Expr(expr, depth)));
     }
 
     fn push_select(&mut self, select: &'b Select<'b>, depth: usize) {
-        self.tasks.push(Task::Select(select, depth));
+        self.tasks.push(WalkTask::Select(select, depth));
     }
 
     /// Refuses the token; the first fault in the text wins.
@@ -164,7 +164,7 @@ impl<'b> Walk<'_, 'b> {
             .as_ref()
             .is_none_or(|first| offset < first.offset)
         {
-            self.fault = Some(Fault::new(offset, reason));
+            self.fault = Some(RefusalReason::new(offset, reason));
         }
     }
 

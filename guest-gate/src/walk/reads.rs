@@ -12,12 +12,12 @@ const MAX_PARTS: u64 = 100_000;
 
 /// The statement itself, or one of its common table expressions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Body(usize);
+pub(super) struct StatementBody(usize);
 
 /// Reads so far, for each body.
 #[derive(Debug, Default)]
-pub(super) struct Reads {
-    within: Body,
+pub(super) struct TableReads {
+    within: StatementBody,
     /// Reads of the statement itself, and of each common table expression.
     bodies: Vec<BodyReads>,
     /// Number of common table expressions.
@@ -29,25 +29,25 @@ struct BodyReads {
     /// Tables, each with the index of its token.
     tables: Vec<(usize, String)>,
     functions: u64,
-    commons: Vec<Body>,
+    commons: Vec<StatementBody>,
     /// Number of expressions and selects.
     parts: u64,
 }
 
-impl Reads {
+impl TableReads {
     /// Adds a body for another common table expression.
-    pub(super) fn add_body(&mut self) -> Body {
+    pub(super) fn add_body(&mut self) -> StatementBody {
         self.commons += 1;
-        Body(self.commons)
+        StatementBody(self.commons)
     }
 
     /// Returns the body that reads are added to.
-    pub(super) fn current_body(&self) -> Body {
+    pub(super) fn current_body(&self) -> StatementBody {
         self.within
     }
 
     /// Enters `body`: the following reads are added to it.
-    pub(super) fn enter(&mut self, body: Body) {
+    pub(super) fn enter(&mut self, body: StatementBody) {
         self.within = body;
     }
 
@@ -67,12 +67,12 @@ impl Reads {
     }
 
     /// Adds a reference to a common table expression.
-    pub(super) fn add_common(&mut self, body: Body) {
+    pub(super) fn add_common(&mut self, body: StatementBody) {
         self.current_reads().commons.push(body);
     }
 
     fn current_reads(&mut self) -> &mut BodyReads {
-        let Body(index) = self.within;
+        let StatementBody(index) = self.within;
         if self.bodies.len() <= index {
             self.bodies.resize(index + 1, BodyReads::default());
         }
@@ -125,7 +125,7 @@ impl Reads {
         for body in finished.into_iter().rev() {
             let mine = times[body].max(1);
             times[body] = mine;
-            for Body(named) in &self.bodies[body].commons {
+            for StatementBody(named) in &self.bodies[body].commons {
                 // A recursive reference is not expanded again.
                 if place[*named] < place[body] {
                     times[*named] = times[*named].saturating_add(mine);
@@ -146,7 +146,7 @@ impl Reads {
             }
             while let Some((body, next)) = path.pop() {
                 match self.bodies[body].commons.get(next) {
-                    Some(Body(named)) => {
+                    Some(StatementBody(named)) => {
                         path.push((body, next + 1));
                         if !std::mem::replace(&mut begun[*named], true) {
                             path.push((*named, 0));

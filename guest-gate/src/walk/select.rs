@@ -5,7 +5,7 @@ use sqlite3_parser::ast::{
     Limit, OneSelect, ResultColumn, Select, SelectBody, SelectTable, With,
 };
 
-use super::{Task, Walk};
+use super::{Walk, WalkTask};
 use crate::names::NameUse;
 
 impl<'b> Walk<'_, 'b> {
@@ -16,7 +16,7 @@ impl<'b> Walk<'_, 'b> {
             order_by,
             limit,
         } = select;
-        self.walk_with(with.as_ref(), depth);
+        self.walk_with_clause(with.as_ref(), depth);
         self.walk_one_select(select, depth);
         for compound in compounds.iter().flatten() {
             self.walk_one_select(&compound.select, depth);
@@ -26,11 +26,11 @@ impl<'b> Walk<'_, 'b> {
     }
 
     /// Opens the scope of a WITH. It closes when all tasks added from here on are done.
-    pub(super) fn walk_with(&mut self, with: Option<&'b With<'b>>, depth: usize) {
+    pub(super) fn walk_with_clause(&mut self, with: Option<&'b With<'b>>, depth: usize) {
         let Some(With { recursive: _, ctes }) = with else {
             return;
         };
-        self.tasks.push(Task::LeaveScope);
+        self.tasks.push(WalkTask::LeaveScope);
         let mut names = Vec::with_capacity(ctes.len());
         for CommonTableExpr {
             tbl_name,
@@ -46,9 +46,9 @@ impl<'b> Walk<'_, 'b> {
             ));
             self.mark_columns(columns.unwrap_or_default());
             // The last task that is pushed is done first.
-            self.tasks.push(Task::EnterBody(within));
+            self.tasks.push(WalkTask::EnterBody(within));
             self.push_select(select, depth);
-            self.tasks.push(Task::EnterBody(body));
+            self.tasks.push(WalkTask::EnterBody(body));
         }
         self.scopes.push(names);
     }
@@ -65,7 +65,7 @@ impl<'b> Walk<'_, 'b> {
                 window_clause,
             } => {
                 self.walk_results(columns, depth);
-                self.walk_from(from.as_ref(), depth);
+                self.walk_from_clause(from.as_ref(), depth);
                 self.push_expressions(where_clause.iter().chain(having.iter()).copied(), depth);
                 self.push_expressions(group_by.iter().copied().flatten(), depth);
                 for window in window_clause.iter().copied().flatten() {
@@ -102,7 +102,7 @@ impl<'b> Walk<'_, 'b> {
     }
 
     /// Walks through a FROM clause. The recursion is as deep as parentheses are nested.
-    pub(super) fn walk_from(&mut self, from: Option<&'b FromClause<'b>>, depth: usize) {
+    pub(super) fn walk_from_clause(&mut self, from: Option<&'b FromClause<'b>>, depth: usize) {
         let Some(from) = from else {
             return;
         };
@@ -141,7 +141,7 @@ impl<'b> Walk<'_, 'b> {
                 self.mark_alias(alias.as_ref());
             }
             SelectTable::Sub(from, alias) => {
-                self.walk_from(Some(from), depth);
+                self.walk_from_clause(Some(from), depth);
                 self.mark_alias(alias.as_ref());
             }
         }

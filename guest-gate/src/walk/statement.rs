@@ -1,4 +1,4 @@
-//! Walk through statements, with a second check of their class, after that of the first words.
+//! Walk through statements. Their class is checked a second time here; the first check is by their first words.
 
 use sqlite3_parser::ast::{
     AlterTableBody, InsertBody, ResolveType, ResultColumn, Set, SortedColumn, Stmt, Upsert,
@@ -137,7 +137,7 @@ impl<'b> Walk<'_, 'b> {
         else {
             return false;
         };
-        self.walk_with(with.as_ref(), TOP_DEPTH);
+        self.walk_with_clause(with.as_ref(), TOP_DEPTH);
         self.check_table(tbl_name, NameUse::Write);
         if let Some(columns) = columns {
             self.mark_all_seen(columns.iter());
@@ -216,11 +216,11 @@ impl<'b> Walk<'_, 'b> {
         else {
             return false;
         };
-        self.walk_with(with.as_ref(), TOP_DEPTH);
+        self.walk_with_clause(with.as_ref(), TOP_DEPTH);
         self.check_table(tbl_name, NameUse::Write);
         self.check_indexed(indexed.as_ref());
         self.walk_assignments(sets);
-        self.walk_from(from.as_ref(), TOP_DEPTH);
+        self.walk_from_clause(from.as_ref(), TOP_DEPTH);
         self.push_expressions(where_clause, TOP_DEPTH);
         self.refuse_row_limits("UPDATE", *order_by, limit.is_some());
         self.walk_returning(*returning)
@@ -239,7 +239,7 @@ impl<'b> Walk<'_, 'b> {
         else {
             return false;
         };
-        self.walk_with(with.as_ref(), TOP_DEPTH);
+        self.walk_with_clause(with.as_ref(), TOP_DEPTH);
         self.check_table(tbl_name, NameUse::Write);
         self.check_indexed(indexed.as_ref());
         self.push_expressions(where_clause, TOP_DEPTH);

@@ -5,7 +5,7 @@
 
 use sqlite3_parser::ast::{Expr, Literal};
 
-use super::{Task, Walk};
+use super::{Walk, WalkTask};
 use crate::parse::token_index;
 use crate::position::quote_excerpt;
 use crate::token::unquote;
@@ -25,9 +25,9 @@ impl<'b> Walk<'_, 'b> {
     /// Walks through a stored expression.
     pub(super) fn walk_stored(&mut self, expr: &'b Expr<'b>, depth: usize) {
         // The last task that is pushed is done first.
-        self.tasks.push(Task::SetStored(false));
+        self.tasks.push(WalkTask::SetStored(false));
         self.push_expression(expr, depth);
-        self.tasks.push(Task::SetStored(true));
+        self.tasks.push(WalkTask::SetStored(true));
     }
 
     /// Refuses a call whose result depends on the clock.

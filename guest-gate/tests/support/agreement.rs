@@ -85,7 +85,7 @@ impl Watched {
             Err(rusqlite::Error::MultipleStatement) => {
                 return Err(format!("several statements: {sql:?}"));
             }
-            // What the gate does not know: tables, columns, numbers of arguments.
+            // The gate does not check these: tables, columns, numbers of arguments.
             Err(_) => return Ok(()),
         };
         let reads = statement.kind == StatementKind::Read;

@@ -85,12 +85,12 @@ fn write_table(
     out.markup(&html! { caption { (layout.caption()) } }.into_string())?;
     out.markup("\n<thead>\n")?;
     let mut is_first = true;
-    each_row(table, |row| {
+    for_each_row(table, |row| {
         if is_first {
             write_row(out, row, layout.columns, &HEADER_CELL)?;
             out.markup("</thead>\n<tbody>\n")?;
         } else {
-            write_row(out, row, layout.columns, &CELL)?;
+            write_row(out, row, layout.columns, &CELL_MARKUP)?;
         }
         is_first = false;
         Ok(())
@@ -111,12 +111,12 @@ const HEADER_CELL: CellMarkup = CellMarkup {
     open_words: "<th scope=\"col\" dir=\"auto\">",
     close: "</th>",
 };
-const CELL: CellMarkup = CellMarkup {
+const CELL_MARKUP: CellMarkup = CellMarkup {
     open: "<td>",
     open_words: "<td dir=\"auto\">",
     close: "</td>",
 };
-const ROW: CellMarkup = CellMarkup {
+const ROW_MARKUP: CellMarkup = CellMarkup {
     open: "<tr>",
     open_words: "<tr>",
     close: "</tr>\n",
@@ -128,7 +128,7 @@ fn write_row(
     columns: usize,
     cell: &CellMarkup,
 ) -> Result<(), RenderError> {
-    out.markup(ROW.open)?;
+    out.markup(ROW_MARKUP.open)?;
     for column in 0..columns {
         let text = row.get(column).unwrap_or_default();
         out.markup(if has_words(text) {
@@ -139,7 +139,7 @@ fn write_row(
         out.text(text)?;
         out.markup(cell.close)?;
     }
-    out.markup(ROW.close)
+    out.markup(ROW_MARKUP.close)
 }
 
 /// Whether a cell has a letter.
@@ -177,7 +177,7 @@ impl Layout {
     fn measure(table: Table<'_>) -> Result<Self, RenderError> {
         let mut layout = Self::default();
         let mut names = String::new();
-        each_row(table, |row| {
+        for_each_row(table, |row| {
             if layout.rows == 0 {
                 names = row
                     .iter()
@@ -215,13 +215,13 @@ impl Layout {
 
     /// Returns a lower bound of the bytes that the rows take in a page.
     fn bytes(&self) -> u64 {
-        let cell = (CELL.open.len() + CELL.close.len()) as u64;
-        let row = (ROW.open.len() + ROW.close.len()) as u64;
+        let cell = (CELL_MARKUP.open.len() + CELL_MARKUP.close.len()) as u64;
+        let row = (ROW_MARKUP.open.len() + ROW_MARKUP.close.len()) as u64;
         let cells = self
             .rows
             .saturating_mul(self.columns as u64)
             .saturating_mul(cell);
-        let direction = (CELL.open_words.len() - CELL.open.len()) as u64;
+        let direction = (CELL_MARKUP.open_words.len() - CELL_MARKUP.open.len()) as u64;
         cells
             .saturating_add(self.rows * row)
             .saturating_add(self.cells_with_words * direction)
@@ -268,7 +268,7 @@ fn plural(count: u64) -> &'static str {
 ///
 /// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around the table
 /// they are left out.
-fn each_row<F>(table: Table<'_>, mut row: F) -> Result<(), RenderError>
+fn for_each_row<F>(table: Table<'_>, mut row: F) -> Result<(), RenderError>
 where
     F: FnMut(&StringRecord) -> Result<(), RenderError>,
 {

@@ -78,17 +78,17 @@ impl Scanner<'_> {
                 .count();
             return (self.end_of_space(space), TokenClass::Plain);
         }
-        self.comment()
-            .or_else(|| self.meta(first))
-            .or_else(|| self.string(first))
-            .or_else(|| self.regex(first))
-            .or_else(|| self.variable(first))
+        self.scan_comment()
+            .or_else(|| self.scan_meta(first))
+            .or_else(|| self.scan_string(first))
+            .or_else(|| self.scan_regex(first))
+            .or_else(|| self.scan_variable(first))
             .or_else(|| {
                 first
                     .is_ascii_digit()
                     .then(|| (self.number_end(), TokenClass::Number))
             })
-            .or_else(|| self.word())
+            .or_else(|| self.scan_word())
             .unwrap_or_else(|| {
                 (
                     self.at + self.rest().chars().next().map_or(1, char::len_utf8),
@@ -106,7 +106,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn comment(&self) -> Option<(usize, TokenClass)> {
+    fn scan_comment(&self) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
         for (open, close) in self.language.block_comments {
             if rest.starts_with(open) {
@@ -156,7 +156,7 @@ impl Scanner<'_> {
         self.at + self.rest().find('\n').unwrap_or(self.rest().len())
     }
 
-    fn meta(&self, first: u8) -> Option<(usize, TokenClass)> {
+    fn scan_meta(&self, first: u8) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
         let is_line =
             self.starts_line && first == b'#' && self.language.has(LanguageFlag::Preprocessor);
@@ -186,7 +186,7 @@ impl Scanner<'_> {
         None
     }
 
-    fn string(&self, first: u8) -> Option<(usize, TokenClass)> {
+    fn scan_string(&self, first: u8) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
         if self.language.has(LanguageFlag::RawStrings) && matches!(first, b'r' | b'b') {
             let prefix = if rest.starts_with("br") { 2 } else { 1 };
@@ -242,7 +242,7 @@ impl Scanner<'_> {
     }
 
     /// Takes a regular expression: a slash opens one where no value stands before it that could be divided.
-    fn regex(&self, first: u8) -> Option<(usize, TokenClass)> {
+    fn scan_regex(&self, first: u8) -> Option<(usize, TokenClass)> {
         if first != b'/'
             || !self.language.has(LanguageFlag::Regexes)
             || !b"\n(,=:[!&|?{};+~".contains(&self.before)
@@ -277,7 +277,7 @@ impl Scanner<'_> {
         None
     }
 
-    fn variable(&self, first: u8) -> Option<(usize, TokenClass)> {
+    fn scan_variable(&self, first: u8) -> Option<(usize, TokenClass)> {
         if first != b'$' || !self.language.has(LanguageFlag::DollarVariables) {
             return None;
         }
@@ -309,7 +309,7 @@ impl Scanner<'_> {
         self.at + end
     }
 
-    fn word(&self) -> Option<(usize, TokenClass)> {
+    fn scan_word(&self) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
         let joins: &[char] = if self.language.has(LanguageFlag::HyphenatedNames) {
             &['-']

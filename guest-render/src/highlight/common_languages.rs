@@ -1,21 +1,21 @@
 //! The table of languages: what their words, comments and strings look like.
 
-use super::languages::{Language, LanguageFlag, Quote};
+use super::languages::{Language, LanguageFlag, StringSyntax};
 
-const BACK_LINES: Quote = quote("`", true, true);
-const BACK_LINES_VERBATIM: Quote = quote("`", false, true);
-const BACK_VERBATIM: Quote = quote("`", false, false);
-const DOUBLE: Quote = quote("\"", true, false);
-const DOUBLE_LINES: Quote = quote("\"", true, true);
-const DOUBLE_VERBATIM: Quote = quote("\"", false, false);
-const SINGLE: Quote = quote("'", true, false);
-const SINGLE_LINES: Quote = quote("'", true, true);
-const SINGLE_VERBATIM: Quote = quote("'", false, false);
-const TRIPLE: Quote = quote("\"\"\"", true, true);
-const TRIPLE_SINGLE: Quote = quote("'''", true, true);
+const BACKTICK_MULTILINE: StringSyntax = string_syntax("`", true, true);
+const BACKTICK_MULTILINE_RAW: StringSyntax = string_syntax("`", false, true);
+const BACKTICK_RAW: StringSyntax = string_syntax("`", false, false);
+const DOUBLE_QUOTED: StringSyntax = string_syntax("\"", true, false);
+const DOUBLE_MULTILINE: StringSyntax = string_syntax("\"", true, true);
+const DOUBLE_RAW: StringSyntax = string_syntax("\"", false, false);
+const SINGLE_QUOTED: StringSyntax = string_syntax("'", true, false);
+const SINGLE_MULTILINE: StringSyntax = string_syntax("'", true, true);
+const SINGLE_RAW: StringSyntax = string_syntax("'", false, false);
+const TRIPLE_QUOTED: StringSyntax = string_syntax("\"\"\"", true, true);
+const TRIPLE_SINGLE: StringSyntax = string_syntax("'''", true, true);
 
-const fn quote(mark: &'static str, escapes: bool, lines: bool) -> Quote {
-    Quote {
+const fn string_syntax(mark: &'static str, escapes: bool, lines: bool) -> StringSyntax {
+    StringSyntax {
         mark,
         escapes,
         lines,
@@ -45,7 +45,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "Self bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE_LINES, SINGLE],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_QUOTED],
         flags: &[
             LanguageFlag::NestedComments,
             LanguageFlag::HashAttributes,
@@ -65,7 +65,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "any bigint boolean never number object string symbol unknown",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE, SINGLE, BACK_LINES],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED, BACKTICK_MULTILINE],
         flags: &[
             LanguageFlag::AtAttributes,
             LanguageFlag::Regexes,
@@ -80,7 +80,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "True False None self cls",
         types: "bool bytes dict float int list object set str tuple",
         line_comments: &["#"],
-        quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE],
+        quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[
             LanguageFlag::AtAttributes,
             LanguageFlag::HashCommentsAnywhere,
@@ -97,7 +97,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             rune string uint uint8 uint16 uint32 uint64 uintptr",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE, SINGLE, BACK_LINES_VERBATIM],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED, BACKTICK_MULTILINE_RAW],
         flags: &[LanguageFlag::CapitalizedTypes],
     },
     Language {
@@ -113,7 +113,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "boolean byte char double float int long short",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE],
+        quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
     },
     Language {
@@ -131,7 +131,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             wchar_t",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::Preprocessor, LanguageFlag::CapitalizedTypes],
     },
     Language {
@@ -147,7 +147,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             string uint ulong ushort void",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::Preprocessor, LanguageFlag::CapitalizedTypes],
     },
     Language {
@@ -162,7 +162,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "Self",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE],
+        quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED],
         flags: &[
             LanguageFlag::NestedComments,
             LanguageFlag::AtAttributes,
@@ -181,7 +181,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "bool double int num",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE],
+        quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
     },
     Language {
@@ -195,7 +195,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "bool float int iterable mixed never object string void",
         line_comments: &["//", "#"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE_LINES, SINGLE_LINES],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[
             LanguageFlag::HashAttributes,
             LanguageFlag::DollarVariables,
@@ -213,7 +213,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "attr_accessor attr_reader attr_writer",
         line_comments: &["#"],
         block_comments: &[("=begin", "=end")],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
     },
     Language {
@@ -223,7 +223,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             try unless unquote use when with",
         literals: "true false nil",
         line_comments: &["#"],
-        quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE],
+        quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
@@ -234,7 +234,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false nil self",
         line_comments: &["--"],
         block_comments: &[("--[[", "]]")],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         ..PLAIN
     },
     Language {
@@ -244,7 +244,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "undef",
         line_comments: &["#"],
         block_comments: &[("=pod", "=cut")],
-        quotes: &[DOUBLE_LINES, SINGLE_LINES],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[LanguageFlag::DollarVariables],
         ..PLAIN
     },
@@ -253,7 +253,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "break else for function if in library next repeat require return while",
         literals: "TRUE FALSE NULL NA NaN Inf",
         line_comments: &["#"],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::HashCommentsAnywhere],
         ..PLAIN
     },
@@ -265,7 +265,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false nothing missing",
         line_comments: &["#"],
         block_comments: &[("#=", "=#")],
-        quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE],
+        quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED],
         flags: &[
             LanguageFlag::AtAttributes,
             LanguageFlag::CapitalizedTypes,
@@ -280,7 +280,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "True False",
         line_comments: &["--"],
         block_comments: &[("{-", "-}")],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::NestedComments, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
@@ -294,7 +294,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "bool char float int list option string unit",
         line_comments: &["//"],
         block_comments: &[("(*", "*)")],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::NestedComments, LanguageFlag::CapitalizedTypes],
     },
     Language {
@@ -303,7 +303,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             let letfn loop ns or quote recur require set! unless when when-let",
         literals: "true false nil t",
         line_comments: &[";", ";;"],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
@@ -317,7 +317,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "anyopaque anytype bool f32 f64 i8 i16 i32 i64 isize noreturn type u8 u16 u32 u64 \
             usize void",
         line_comments: &["//"],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
         ..PLAIN
     },
@@ -332,7 +332,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "address bool bytes bytes32 int int256 string uint uint8 uint256",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::CapitalizedTypes],
     },
     Language {
@@ -342,7 +342,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             source then trap unset until while",
         literals: "true false",
         line_comments: &["#"],
-        quotes: &[DOUBLE_LINES, SINGLE_LINES],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[LanguageFlag::DollarVariables, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
@@ -353,7 +353,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             trap try until using while",
         line_comments: &["#"],
         block_comments: &[("<#", "#>")],
-        quotes: &[DOUBLE_LINES, SINGLE_LINES],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[
             LanguageFlag::DollarVariables,
             LanguageFlag::CaseInsensitive,
@@ -381,7 +381,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             timestamptz uuid varchar",
         line_comments: &["--", "#"],
         block_comments: &[("/*", "*/")],
-        quotes: &[SINGLE_VERBATIM, DOUBLE_VERBATIM, BACK_VERBATIM],
+        quotes: &[SINGLE_RAW, DOUBLE_RAW, BACKTICK_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
     },
     Language {
@@ -389,7 +389,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false null NaN Infinity",
         line_comments: &["//", "#"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::StringKeys],
         ..PLAIN
     },
@@ -397,7 +397,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         names: "yaml yml",
         literals: "true false null yes no on off True False",
         line_comments: &["#"],
-        quotes: &[DOUBLE, SINGLE_VERBATIM],
+        quotes: &[DOUBLE_QUOTED, SINGLE_RAW],
         flags: &[LanguageFlag::ColonKeys, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
@@ -405,7 +405,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         names: "toml ini cfg conf properties env dotenv editorconfig",
         literals: "true false on off yes no inf nan",
         line_comments: &["#", ";"],
-        quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE, SINGLE_VERBATIM],
+        quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_RAW],
         flags: &[
             LanguageFlag::EqualsKeys,
             LanguageFlag::HyphenatedNames,
@@ -419,7 +419,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "inherit initial unset revert none auto",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[
             LanguageFlag::AtAttributes,
             LanguageFlag::DollarVariables,
@@ -433,7 +433,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "add arg as cmd copy entrypoint env expose from healthcheck label maintainer onbuild \
             run shell stopsignal user volume workdir",
         line_comments: &["#"],
-        quotes: &[DOUBLE_LINES, SINGLE_LINES],
+        quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[
             LanguageFlag::DollarVariables,
             LanguageFlag::CaseInsensitive,
@@ -445,7 +445,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         names: "makefile make mk just justfile",
         keywords: "define else endef endif export ifdef ifeq ifndef ifneq include override set unexport",
         line_comments: &["#"],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[
             LanguageFlag::DollarVariables,
             LanguageFlag::ColonKeys,
@@ -459,7 +459,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             listen",
         literals: "on off",
         line_comments: &["#"],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[LanguageFlag::DollarVariables],
         ..PLAIN
     },
@@ -470,7 +470,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "any bool list map number object set string tuple",
         line_comments: &["#", "//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::EqualsKeys, LanguageFlag::HyphenatedNames],
     },
     Language {
@@ -479,7 +479,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false null",
         line_comments: &["#"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
@@ -490,7 +490,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false null",
         types: "Boolean Float ID Int String",
         line_comments: &["#"],
-        quotes: &[TRIPLE, TRIPLE_SINGLE, DOUBLE],
+        quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED],
         flags: &[
             LanguageFlag::AtAttributes,
             LanguageFlag::DollarVariables,
@@ -509,7 +509,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             sint32 sint64 string tuple u8 u16 u32 u64 uint32 uint64",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE, SINGLE],
+        quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[
             LanguageFlag::AtAttributes,
             LanguageFlag::CapitalizedTypes,

@@ -12,17 +12,17 @@ pub(super) struct Language {
     pub(super) line_comments: &'static [&'static str],
     pub(super) block_comments: &'static [(&'static str, &'static str)],
     /// Kinds of strings; of two with a common start, the longer one comes first.
-    pub(super) quotes: &'static [Quote],
+    pub(super) quotes: &'static [StringSyntax],
     pub(super) flags: &'static [LanguageFlag],
 }
 
 /// A kind of string.
-pub(super) struct Quote {
+pub(super) struct StringSyntax {
     /// The opening and closing mark.
     pub(super) mark: &'static str,
     /// Whether a backslash escapes the next character.
     pub(super) escapes: bool,
-    /// Whether it may span lines.
+    /// Whether the string may span lines.
     pub(super) lines: bool,
 }
 

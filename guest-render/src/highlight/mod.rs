@@ -84,7 +84,7 @@ pub(crate) fn write_highlighted(
             }
         }
     }
-    pieces.finish()
+    pieces.write_rest()
 }
 
 /// Writes code token by token, and joins neighbours of one class.
@@ -124,7 +124,7 @@ impl<'a> SpanWriter<'a> {
     }
 
     /// Writes the rest of the code as plain.
-    fn finish(mut self) -> fmt::Result {
+    fn write_rest(mut self) -> fmt::Result {
         self.take(self.code.len(), TokenClass::Plain)?;
         self.flush(self.code.len())
     }

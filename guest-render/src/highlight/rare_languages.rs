@@ -1,14 +1,14 @@
 //! Descriptions of less common languages and of configuration files.
 
-use super::languages::{Language, LanguageFlag, Quote};
+use super::languages::{Language, LanguageFlag, StringSyntax};
 
-const DOUBLE: Quote = quote("\"", true);
-const DOUBLE_VERBATIM: Quote = quote("\"", false);
-const SINGLE: Quote = quote("'", true);
-const SINGLE_VERBATIM: Quote = quote("'", false);
+const DOUBLE_QUOTED: StringSyntax = string_syntax("\"", true);
+const DOUBLE_RAW: StringSyntax = string_syntax("\"", false);
+const SINGLE_QUOTED: StringSyntax = string_syntax("'", true);
+const SINGLE_RAW: StringSyntax = string_syntax("'", false);
 
-const fn quote(mark: &'static str, escapes: bool) -> Quote {
-    Quote {
+const fn string_syntax(mark: &'static str, escapes: bool) -> StringSyntax {
+    StringSyntax {
         mark,
         escapes,
         lines: false,
@@ -23,7 +23,7 @@ const PLAIN: Language = Language {
     types: "",
     line_comments: &[],
     block_comments: &[],
-    quotes: &[DOUBLE, SINGLE],
+    quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
     flags: &[],
 };
 
@@ -52,7 +52,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false pi inf nan Inf NaN eps ans",
         line_comments: &["%", "#", "..."],
         block_comments: &[("%{", "%}")],
-        quotes: &[DOUBLE_VERBATIM],
+        quotes: &[DOUBLE_RAW],
         ..PLAIN
     },
     Language {
@@ -63,7 +63,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             target_sources install message option list string file",
         literals: "on off true false public private interface required version",
         line_comments: &["#"],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::DollarVariables],
         ..PLAIN
     },
@@ -83,7 +83,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         names: "http rest",
         keywords: "GET POST PUT PATCH DELETE HEAD OPTIONS CONNECT TRACE HTTP",
         line_comments: &["###"],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::ColonKeys, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },
@@ -93,7 +93,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             finish for function hi highlight if in inoremap let map nmap nnoremap noremap normal return set setlocal silent source syntax try \
             catch unlet vmap vnoremap while",
         literals: "v:true v:false v:null on off",
-        quotes: &[SINGLE_VERBATIM],
+        quotes: &[SINGLE_RAW],
         ..PLAIN
     },
     Language {
@@ -103,7 +103,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             return select stop subroutine target then type use where while write",
         types: "integer real complex logical character double precision",
         line_comments: &["!"],
-        quotes: &[DOUBLE_VERBATIM, SINGLE_VERBATIM],
+        quotes: &[DOUBLE_RAW, SINGLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
@@ -117,7 +117,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "integer cardinal byte word longint int64 real double single extended char string boolean variant pointer",
         line_comments: &["//"],
         block_comments: &[("{", "}"), ("(*", "*)")],
-        quotes: &[SINGLE_VERBATIM],
+        quotes: &[SINGLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
     },
     Language {
@@ -128,7 +128,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             synchronized tagged task terminate then type until use when while with xor",
         types: "integer float boolean character string natural positive duration",
         line_comments: &["--"],
-        quotes: &[DOUBLE_VERBATIM],
+        quotes: &[DOUBLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
@@ -170,7 +170,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "bit bit_vector byte int integer logic real reg signed std_logic std_logic_vector string supply0 supply1 tri unsigned wire",
         line_comments: &["//", "--"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::DollarVariables],
         ..PLAIN
     },
@@ -184,7 +184,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             f32 i32 u32 f16 vec2f vec3f vec4f void dim3 size_t",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::Preprocessor, LanguageFlag::AtAttributes],
     },
     Language {
@@ -192,7 +192,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "call cd choice cls copy del do echo else endlocal errorlevel exist exit for goto if in md mkdir move not off on pause popd \
             pushd rd ren rmdir set setlocal shift start title type xcopy",
         line_comments: &["::", "rem ", "REM ", "@rem "],
-        quotes: &[DOUBLE_VERBATIM],
+        quotes: &[DOUBLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
@@ -206,7 +206,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false nothing",
         types: "boolean byte char date decimal double integer long object short single string variant",
         line_comments: &["'"],
-        quotes: &[DOUBLE_VERBATIM],
+        quotes: &[DOUBLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive],
         ..PLAIN
     },
@@ -255,7 +255,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "BEGIN END break case catch continue delete do else elseif exit expr for foreach func function getline global if in incr \
             lappend list namespace next package print printf proc puts return set switch upvar variable while",
         line_comments: &["#"],
-        quotes: &[DOUBLE],
+        quotes: &[DOUBLE_QUOTED],
         flags: &[LanguageFlag::DollarVariables],
         ..PLAIN
     },
@@ -283,7 +283,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             if into linkage loop move multiply open perform pic picture proc procedure program program-id quit read run section select set \
             stop storage subtract then to until using value varying when where working-storage write",
         line_comments: &["*>", "\""],
-        quotes: &[SINGLE_VERBATIM],
+        quotes: &[SINGLE_RAW],
         flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::HyphenatedNames],
         ..PLAIN
     },

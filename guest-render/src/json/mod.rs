@@ -118,7 +118,7 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
 /// An array or object of the source.
 #[derive(Clone, Copy, Default)]
 struct Container {
-    /// Number of its own entries.
+    /// Number of entries directly in the container.
     entries: u32,
     /// Offset of its end.
     end: usize,

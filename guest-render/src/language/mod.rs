@@ -36,7 +36,7 @@ enum Script {
 
 impl Script {
     /// Number of scripts.
-    const COUNT: usize = 14;
+    const SCRIPT_COUNT: usize = 14;
 
     fn of(char: char) -> Option<Self> {
         Some(match char {
@@ -61,7 +61,7 @@ impl Script {
 
 /// Detects the language of a text, as a tag; `None` if it is uncertain.
 pub(crate) fn detect(text: &str) -> Option<&'static str> {
-    let mut counts = [0_usize; Script::COUNT];
+    let mut counts = [0_usize; Script::SCRIPT_COUNT];
     let mut total = 0;
     for script in text.chars().filter_map(Script::of).take(MAX_LETTERS) {
         counts[script as usize] += 1;

@@ -21,13 +21,13 @@ pub(super) fn close_image(out: &mut dyn fmt::Write, link: &NodeLink) -> fmt::Res
 }
 
 /// Beginnings of blocks whose text is no markup.
-const VERBATIM: [&str; 5] = ["<script", "<style", "<pre", "<textarea", "<!--"];
+const RAW_BLOCK_OPENINGS: [&str; 5] = ["<script", "<style", "<pre", "<textarea", "<!--"];
 
 /// Writes raw HTML, and adds the attributes of Markdown's images to its images. They come first, because the first of two
 /// attributes counts, and have no quotes, so that a string in a script stays intact.
 pub(super) fn write_html(out: &mut dyn fmt::Write, html: &str) -> fmt::Result {
     let start = html.trim_start();
-    let is_verbatim = VERBATIM.iter().any(|tag| {
+    let is_verbatim = RAW_BLOCK_OPENINGS.iter().any(|tag| {
         start
             .get(..tag.len())
             .is_some_and(|begin| begin.eq_ignore_ascii_case(tag))

@@ -15,17 +15,17 @@ impl<K> Default for Counts<K> {
 
 impl<K: Eq + Hash> Counts<K> {
     /// Returns how much a key holds.
-    pub fn of(&self, key: &K) -> u64 {
+    pub fn count(&self, key: &K) -> u64 {
         self.0.get(key).copied().unwrap_or(0)
     }
 
     /// Counts one more for a key.
-    pub fn take(&mut self, key: K) {
+    pub fn increment(&mut self, key: K) {
         *self.0.entry(key).or_default() += 1;
     }
 
     /// Counts one less for a key.
-    pub fn give_back(&mut self, key: &K) {
+    pub fn decrement(&mut self, key: &K) {
         if let Some(count) = self.0.get_mut(key) {
             *count = count.saturating_sub(1);
             if *count == 0 {
@@ -48,12 +48,18 @@ mod tests {
     fn keys_that_hold_nothing_are_forgotten() {
         let mut counts = Counts::default();
         for key in ["a", "a", "b"] {
-            counts.take(key);
+            counts.increment(key);
         }
-        assert_eq!((counts.of(&"a"), counts.of(&"b"), counts.keys()), (2, 1, 2));
+        assert_eq!(
+            (counts.count(&"a"), counts.count(&"b"), counts.keys()),
+            (2, 1, 2)
+        );
         for key in ["a", "b", "b", "c"] {
-            counts.give_back(&key);
+            counts.decrement(&key);
         }
-        assert_eq!((counts.of(&"a"), counts.of(&"b"), counts.keys()), (1, 0, 1));
+        assert_eq!(
+            (counts.count(&"a"), counts.count(&"b"), counts.keys()),
+            (1, 0, 1)
+        );
     }
 }

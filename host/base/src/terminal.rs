@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Widest column that is padded; a longer cell shifts the rest of its row.
-const MAX_COLUMN_WIDTH: usize = 60;
+const MAX_PADDED_WIDTH: usize = 60;
 
 /// Escapes characters that control a terminal or change the direction of writing. Newlines and tabs stay.
 #[must_use]
@@ -46,7 +46,7 @@ pub fn escape_json(document: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Quotes a text as one word of a POSIX shell, for commands that somebody copies.
+/// Quotes a text as one word of a POSIX shell, for commands that people copy.
 #[must_use]
 pub fn quote_shell_word(text: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.:/=@%+,".contains(c);
@@ -93,7 +93,7 @@ pub fn grid(head: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = lines.iter().filter_map(|line| line.get(column));
         let longest = cells.map(|cell| cell.chars().count()).max();
-        longest.unwrap_or(0).min(MAX_COLUMN_WIDTH)
+        longest.unwrap_or(0).min(MAX_PADDED_WIDTH)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let shown = lines.iter().map(|line| {

@@ -1,4 +1,4 @@
-//! HTTP client for the server's REST API. Failures say what is wrong when no answer comes, or an unexpected one.
+//! HTTP client for the server's REST API. Failures describe a missing or unexpected answer.
 
 use std::time::Duration;
 

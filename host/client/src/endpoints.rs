@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::responses::{self, ResponseRules};
+use super::responses::{self, ResponseConstraints};
 
 /// The most schemas to visit for one member, since references may form a circle.
 const MAX_SCHEMAS: usize = 10_000;
@@ -19,12 +19,12 @@ pub struct Endpoint {
     pub query: &'static [&'static str],
     /// Body members that the client may send; `list.member` for members of a list's entries.
     pub body: &'static [&'static str],
-    /// Whether it creates something, and takes an idempotency key.
+    /// Whether the endpoint creates something, and takes an idempotency key.
     pub creates: bool,
     /// Whether a repeated request does no harm.
     pub repeatable: bool,
     /// Rules for the answer.
-    pub(super) response_rules: ResponseRules,
+    pub(super) response_rules: ResponseConstraints,
 }
 
 macro_rules! endpoints {

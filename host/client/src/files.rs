@@ -34,9 +34,9 @@ pub(super) struct Directory {
 pub(super) enum FileComparison {
     /// The file does not exist.
     Missing,
-    /// It has exactly these bytes.
+    /// The file has exactly these bytes.
     Same,
-    /// It has other bytes.
+    /// The file has other bytes.
     Different,
 }
 

@@ -1,6 +1,6 @@
 //! Commands of the client: everything that people and their scripts do on a server, by REST alone.
 //!
-//! They stand beside the operators' commands (`cli`), which work on a data directory. A command finds its server by `--server`, by
+//! The operators' commands (`cli`) are separate: they work on a data directory. A command finds its server by `--server`, by
 //! a profile of `svc login`, or by the environment.
 
 #![forbid(unsafe_code)]

@@ -21,7 +21,7 @@ const MAX_QUOTED_CHARACTERS: usize = 60;
 
 /// Size limit and rules for an answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ResponseRules {
+pub(super) struct ResponseConstraints {
     /// The most bytes that are read into memory.
     pub(super) max_bytes: usize,
     /// Members with a rule for their values.
@@ -56,7 +56,7 @@ enum MemberRule {
     List(&'static [Member]),
 }
 
-impl ResponseRules {
+impl ResponseConstraints {
     const fn new(max_bytes: usize, members: &'static [Member]) -> Self {
         Self { max_bytes, members }
     }
@@ -107,8 +107,8 @@ const MIGRATION_MEMBERS: &[Member] = &[
     ("applied_at", MemberRule::Cursor),
 ];
 
-pub(super) const NOTHING: ResponseRules = ResponseRules::new(SMALL_BYTES, &[]);
-pub(super) const SHARE: ResponseRules = ResponseRules::new(
+pub(super) const NOTHING: ResponseConstraints = ResponseConstraints::new(SMALL_BYTES, &[]);
+pub(super) const SHARE: ResponseConstraints = ResponseConstraints::new(
     SMALL_BYTES,
     &[
         ("id", MemberRule::Id),
@@ -118,17 +118,19 @@ pub(super) const SHARE: ResponseRules = ResponseRules::new(
         ("delete_token", MemberRule::Id),
     ],
 );
-pub(super) const PROJECTS: ResponseRules = ResponseRules::new(
+pub(super) const PROJECTS: ResponseConstraints = ResponseConstraints::new(
     LIST_BYTES,
     &[("projects", MemberRule::List(PROJECT_MEMBERS))],
 );
-pub(super) const PROJECT: ResponseRules = ResponseRules::new(LIST_BYTES, PROJECT_MEMBERS);
-pub(super) const FRONTENDS: ResponseRules = ResponseRules::new(
+pub(super) const PROJECT: ResponseConstraints =
+    ResponseConstraints::new(LIST_BYTES, PROJECT_MEMBERS);
+pub(super) const FRONTENDS: ResponseConstraints = ResponseConstraints::new(
     LIST_BYTES,
     &[("frontends", MemberRule::List(FRONTEND_MEMBERS))],
 );
-pub(super) const FRONTEND: ResponseRules = ResponseRules::new(SMALL_BYTES, FRONTEND_MEMBERS);
-pub(super) const SOURCE: ResponseRules = ResponseRules::new(
+pub(super) const FRONTEND: ResponseConstraints =
+    ResponseConstraints::new(SMALL_BYTES, FRONTEND_MEMBERS);
+pub(super) const SOURCE: ResponseConstraints = ResponseConstraints::new(
     LARGE_BYTES,
     &[
         ("type", MemberRule::Word),
@@ -136,7 +138,7 @@ pub(super) const SOURCE: ResponseRules = ResponseRules::new(
         ("revision_id", MemberRule::Id),
     ],
 );
-pub(super) const REVISIONS: ResponseRules = ResponseRules::new(
+pub(super) const REVISIONS: ResponseConstraints = ResponseConstraints::new(
     LIST_BYTES,
     &[
         ("active_revision_id", MemberRule::Id),
@@ -144,22 +146,23 @@ pub(super) const REVISIONS: ResponseRules = ResponseRules::new(
         ("next_cursor", MemberRule::Cursor),
     ],
 );
-pub(super) const REVISION: ResponseRules = ResponseRules::new(SMALL_BYTES, REVISION_MEMBERS);
-pub(super) const DRAFT: ResponseRules = ResponseRules::new(
+pub(super) const REVISION: ResponseConstraints =
+    ResponseConstraints::new(SMALL_BYTES, REVISION_MEMBERS);
+pub(super) const DRAFT: ResponseConstraints = ResponseConstraints::new(
     SMALL_BYTES,
     &[
         ("revision", MemberRule::Document(REVISION_MEMBERS)),
         ("preview_url", MemberRule::Url),
     ],
 );
-pub(super) const RELEASE: ResponseRules = ResponseRules::new(
+pub(super) const RELEASE: ResponseConstraints = ResponseConstraints::new(
     SMALL_BYTES,
     &[
         ("frontend", MemberRule::Document(FRONTEND_MEMBERS)),
         ("revision", MemberRule::Document(REVISION_MEMBERS)),
     ],
 );
-pub(super) const RELEASES: ResponseRules = ResponseRules::new(
+pub(super) const RELEASES: ResponseConstraints = ResponseConstraints::new(
     LIST_BYTES,
     &[(
         "releases",
@@ -170,7 +173,7 @@ pub(super) const RELEASES: ResponseRules = ResponseRules::new(
         ]),
     )],
 );
-pub(super) const BACKEND: ResponseRules = ResponseRules::new(
+pub(super) const BACKEND: ResponseConstraints = ResponseConstraints::new(
     LARGE_BYTES,
     &[
         ("id", MemberRule::Id),
@@ -184,7 +187,7 @@ pub(super) const BACKEND: ResponseRules = ResponseRules::new(
         ),
     ],
 );
-pub(super) const MOMENTS: ResponseRules = ResponseRules::new(
+pub(super) const MOMENTS: ResponseConstraints = ResponseConstraints::new(
     LIST_BYTES,
     &[
         ("moments", MemberRule::List(&[("at", MemberRule::Cursor)])),
@@ -193,15 +196,15 @@ pub(super) const MOMENTS: ResponseRules = ResponseRules::new(
         ("next_before", MemberRule::Cursor),
     ],
 );
-pub(super) const RESTORED: ResponseRules = ResponseRules::new(
+pub(super) const RESTORED: ResponseConstraints = ResponseConstraints::new(
     SMALL_BYTES,
     &[
         ("restored_to", MemberRule::Cursor),
         ("previous", MemberRule::Cursor),
     ],
 );
-pub(super) const ROWS: ResponseRules = ResponseRules::new(LARGE_BYTES, &[]);
-pub(super) const DESCRIPTION: ResponseRules = ResponseRules::new(LIST_BYTES, &[]);
+pub(super) const ROWS: ResponseConstraints = ResponseConstraints::new(LARGE_BYTES, &[]);
+pub(super) const DESCRIPTION: ResponseConstraints = ResponseConstraints::new(LIST_BYTES, &[]);
 
 impl MemberRule {
     fn admits(self, value: &Value) -> bool {
@@ -269,7 +272,7 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
 /// Error of reading a body.
 #[derive(Debug)]
 pub(super) enum BodyError {
-    /// It has more bytes than the bound.
+    /// The answer has more bytes than the limit.
     TooLarge,
     /// The connection broke.
     Broken(reqwest::Error),

@@ -208,7 +208,7 @@ impl FrontendHandle {
     }
 }
 
-/// Note of the server that compares a release with what was live.
+/// Note of the server that compares a release with the previous live revision.
 pub(super) fn release_note(released: &Value) -> String {
     released["note"].as_str().unwrap_or_default().to_owned()
 }

@@ -1,7 +1,7 @@
 //! Advice for what SQLite cannot do in a script: which statement to write instead.
 
 /// Fragments of SQLite's messages, each with the advice for it.
-const ADVICE: &[(&str, &str)] = &[
+const MESSAGE_ADVICE: &[(&str, &str)] = &[
     (
         "cannot add a unique column",
         "add the column without UNIQUE, then write CREATE UNIQUE INDEX name ON table (column)",
@@ -35,7 +35,7 @@ const ADVICE: &[(&str, &str)] = &[
 /// Appends advice to a message of SQLite, if there is any for it.
 pub(super) fn with_advice(reason: String) -> String {
     let lower = reason.to_ascii_lowercase();
-    let known = ADVICE.iter().find(|(says, _)| lower.contains(says));
+    let known = MESSAGE_ADVICE.iter().find(|(says, _)| lower.contains(says));
     match known {
         Some((_, advice)) => format!("{reason}: {advice}"),
         None => reason,

@@ -16,7 +16,7 @@ use svc_base::Stopwatch;
 pub struct BatchStep {
     /// One statement, without anything after it.
     pub sql: Arc<str>,
-    /// Whether it changes rows.
+    /// Whether the statement changes rows.
     pub writes: bool,
     /// Values of the binds.
     pub params: Vec<(String, StepParam)>,

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row};
 
 /// Condition for the names of the tenant's own tables, views and indexes.
-pub(super) const OWN_NAMES_SQL: &str =
+pub(super) const INTERNAL_NAMES_SQL: &str =
     "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'svc\\_%' ESCAPE '\\'";
 
 /// Quotes a name for use in SQL.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use svc_base::clock::Timestamp;
 use svc_base::positions::CommitPosition;
 
-/// Number and time of a writer's last commit. The number continues that of the history.
+/// Number and time of a writer's last commit. The number continues the numbers of the history.
 #[derive(Debug)]
 pub(super) struct CommitCounter {
     count: AtomicU64,

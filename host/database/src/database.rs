@@ -236,7 +236,7 @@ impl Database {
             writes.waiting.push_front(self.exclusive_job(write));
         }
         if too_long {
-            // It goes before all writes, so that the log does not grow further.
+            // The checkpoint runs before all writes, so that the log does not grow further.
             let cut = |writer: &mut Writer| {
                 writer.truncate_log();
             };

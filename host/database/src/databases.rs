@@ -28,7 +28,7 @@ use svc_base::ids::{BackendId, WorkspaceId};
 use svc_base::sync::lock;
 
 /// The most open databases: as many as an installation has by default, since opening one costs more than most calls.
-pub(super) const MAX_OPEN: usize = 256;
+pub(super) const MAX_OPEN_DATABASES: usize = 256;
 /// Time without a call after which a database is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -126,7 +126,8 @@ impl Databases {
         if open.being_removed.contains(&id) {
             return Err(RunError::Closed);
         }
-        let closed = (open.entries.len() >= MAX_OPEN).then(|| take_least_recent(&mut open.entries));
+        let closed = (open.entries.len() >= MAX_OPEN_DATABASES)
+            .then(|| take_least_recent(&mut open.entries));
         let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
         let (owner, settings) = (self.owner(id), self.settings(&id));
         let database = Database::new(owner, settings, self.limits, lanes, writers)?;

@@ -31,7 +31,7 @@ pub struct DryRunStatement {
     pub name: String,
     /// The statement itself.
     pub sql: Arc<str>,
-    /// Whether it changes rows.
+    /// Whether the statement changes rows.
     pub writes: bool,
 }
 

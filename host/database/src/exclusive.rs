@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::changed_tables::ChangedTables;
 use super::database::{Database, QueuedWork, await_answer};
 use super::error::RunError;
-use super::pending_commits::Replies;
+use super::pending_commits::CommitReplies;
 use super::schema;
 use super::writer::Writer;
 use svc_base::work_state::WorkState;
@@ -55,7 +55,7 @@ impl Database {
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
                 }
                 // The caller is answered only after this, so that it sees the new schema.
-                let answer = Replies::Exclusive(Box::new(move || {
+                let answer = CommitReplies::Exclusive(Box::new(move || {
                     // The caller may have gone away.
                     let _ = answer.send(result);
                 }));

@@ -10,7 +10,7 @@ use super::batch::BatchError;
 use super::connection::TenantConnection;
 use super::error::{RunError, internal};
 use super::limits::{QUEUE_TIMEOUT, ResultLimits};
-use super::pending_commits::Replies;
+use super::pending_commits::CommitReplies;
 use super::pending_write::PendingWrite;
 use super::run::ResultJson;
 use super::timing::{SHORT_BUDGET, thread_cpu_time};
@@ -65,7 +65,7 @@ pub(super) fn run_group(
             Err(GroupFailure::NeedsSavepoints) => with_savepoints = true,
             Ok(results) => {
                 let touched = writer.handle.take_changed_tables();
-                writer.add_pending_commit(touched, Replies::Writes(waiting, results));
+                writer.add_pending_commit(touched, CommitReplies::Writes(waiting, results));
                 break;
             }
             Err(GroupFailure::Write(offender, error)) => {
@@ -116,7 +116,7 @@ pub(super) fn run_single_write(writer: &mut Writer, write: PendingWrite, limits:
     match result {
         Ok(json) => {
             let touched = handle.take_changed_tables();
-            writer.add_pending_commit(touched, Replies::Writes(vec![write], vec![Ok(json)]));
+            writer.add_pending_commit(touched, CommitReplies::Writes(vec![write], vec![Ok(json)]));
         }
         Err(error) => write.answer(Err(error)),
     }

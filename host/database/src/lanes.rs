@@ -44,7 +44,7 @@ struct LaneQueue {
 
 struct LaneState {
     work: FairQueue,
-    /// How many threads wait for work.
+    /// Number of threads that wait for work.
     idle: usize,
     closed: bool,
 }

@@ -116,7 +116,7 @@ impl StatementMeter {
             state.deadline.store(end, Ordering::Relaxed);
         }
         if watch == WatchMode::InLane {
-            state.watchdog.begin();
+            state.watchdog.statement_started();
         }
     }
 
@@ -124,7 +124,7 @@ impl StatementMeter {
     pub(super) fn stop(&self) -> Option<ExceededLimit> {
         let state = &self.0;
         if !state.closely.load(Ordering::Relaxed) {
-            state.watchdog.end();
+            state.watchdog.statement_ended();
         }
         let _turn = state.lock_interrupt();
         state.deadline.store(NO_DEADLINE, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Commits of a writer that wait for their acknowledgement, after which the listener is told and callers are answered.
+//! Commits of a writer that wait for their acknowledgement, after which the listener is notified and callers are answered.
 
 use super::batch::BatchError;
 use super::changed_tables::{ChangedTables, CommitListener};
@@ -13,18 +13,18 @@ use svc_base::positions::{CommitPosition, UnacknowledgedCommits};
 pub(super) struct PendingCommits {
     id: BackendId,
     listener: CommitListener,
-    waiting: UnacknowledgedCommits<(ChangedTables, Replies)>,
+    waiting: UnacknowledgedCommits<(ChangedTables, CommitReplies)>,
 }
 
 /// Callers of a commit, with their answers.
-pub(super) enum Replies {
+pub(super) enum CommitReplies {
     /// Writes that share the commit, with a result for each.
     Writes(Vec<PendingWrite>, Vec<Result<ResultJson, BatchError>>),
     /// Answer of a job that had the writer for itself.
     Exclusive(Box<dyn FnOnce() + Send>),
 }
 
-impl std::fmt::Debug for Replies {
+impl std::fmt::Debug for CommitReplies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Writes(..) => "Writes",
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Replies {
 }
 
 impl PendingCommits {
-    /// Starts without commits, for a database whose commits `listener` is told of.
+    /// Starts without commits, for a database whose commits `listener` follows.
     pub(super) fn new(id: BackendId, listener: CommitListener) -> Self {
         Self {
             id,
@@ -48,7 +48,7 @@ impl PendingCommits {
         &mut self,
         position: CommitPosition,
         touched: ChangedTables,
-        replies: Replies,
+        replies: CommitReplies,
     ) {
         self.waiting.push(position, (touched, replies));
     }
@@ -58,13 +58,13 @@ impl PendingCommits {
         for (touched, replies) in self.waiting.take_acknowledged(position) {
             self.listener.notify(self.id, touched);
             match replies {
-                Replies::Writes(writes, results) => {
+                CommitReplies::Writes(writes, results) => {
                     fault::point("write.told");
                     for (write, result) in writes.into_iter().zip(results) {
                         write.answer(result);
                     }
                 }
-                Replies::Exclusive(answer) => answer(),
+                CommitReplies::Exclusive(answer) => answer(),
             }
         }
     }

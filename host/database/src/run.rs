@@ -22,7 +22,7 @@ const MAX_CACHED_STATEMENT_BYTES: i32 = 128 << 10;
 pub struct StatementCall {
     /// One statement, without anything after it.
     pub sql: Arc<str>,
-    /// Whether it changes rows.
+    /// Whether the statement changes rows.
     pub writes: bool,
     /// Values of the binds.
     pub params: Params,

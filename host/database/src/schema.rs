@@ -97,7 +97,7 @@ pub struct MigrationMarker {
 }
 
 /// Condition for the names that the platform shows: the tenant's own, and `svc_payments`.
-const SHOWN_NAMES_SQL: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+const VISIBLE_NAMES_SQL: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
     AND (name NOT LIKE 'svc\\_%' ESCAPE '\\' OR name = 'svc_payments' COLLATE NOCASE)";
 
 /// Reads the schema.
@@ -162,7 +162,7 @@ fn read_unsigned(row: &Row<'_>) -> rusqlite::Result<u64> {
 
 fn read_names(c: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
     c.prepare(&format!(
-        "SELECT name FROM sqlite_schema WHERE type = ?1 AND {SHOWN_NAMES_SQL}
+        "SELECT name FROM sqlite_schema WHERE type = ?1 AND {VISIBLE_NAMES_SQL}
          ORDER BY name = 'svc_payments' COLLATE NOCASE, rowid"
     ))?
     .query_map([kind], |row| row.get(0))?
@@ -189,7 +189,7 @@ fn read_columns(c: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
 fn read_indexes(c: &Connection) -> rusqlite::Result<Vec<Index>> {
     let found: Vec<(String, String)> = c
         .prepare(&format!(
-            "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND {SHOWN_NAMES_SQL} ORDER BY rowid"
+            "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND {VISIBLE_NAMES_SQL} ORDER BY rowid"
         ))?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Row};
 
 use super::authorizer::StatementRole;
-use super::catalog::{OWN_NAMES_SQL, query_rows, quote_identifier};
+use super::catalog::{INTERNAL_NAMES_SQL, query_rows, quote_identifier};
 use super::connection::TenantConnection;
 use super::error::{RunError, internal};
 use super::warnings::identity_update;
@@ -33,7 +33,7 @@ pub(super) fn find_faults(
     let watch = Stopwatch::start();
     let mut found = broken_foreign_keys(connection).map_err(internal)?;
     let sql = format!(
-        "SELECT name, type = 'view' FROM sqlite_schema WHERE type IN ('table', 'view') AND {OWN_NAMES_SQL} ORDER BY rowid"
+        "SELECT name, type = 'view' FROM sqlite_schema WHERE type IN ('table', 'view') AND {INTERNAL_NAMES_SQL} ORDER BY rowid"
     );
     let things = query_rows(connection, &sql, |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?))
@@ -125,7 +125,7 @@ fn broken_foreign_keys(connection: &Connection) -> rusqlite::Result<Vec<SchemaFa
         "SELECT t.name, k.\"table\", k.\"to\",
             (SELECT p.type FROM sqlite_schema AS p WHERE p.name = k.\"table\" COLLATE NOCASE AND p.type IN ('table', 'view')),
             EXISTS (SELECT 1 FROM pragma_table_xinfo(k.\"table\") AS x WHERE x.name = k.\"to\" COLLATE NOCASE)
-        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {OWN_NAMES_SQL} ORDER BY rowid) AS t
+        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {INTERNAL_NAMES_SQL} ORDER BY rowid) AS t
             JOIN pragma_foreign_key_list(t.name) AS k"
     );
     let read = |row: &Row<'_>| {

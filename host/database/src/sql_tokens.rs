@@ -8,7 +8,7 @@ struct Token {
     start: usize,
     /// Text in lower case, without quotes.
     name: String,
-    /// Whether it is written without quotes, so that it may be a keyword.
+    /// Whether the token is written without quotes, so that it may be a keyword.
     is_unquoted: bool,
     /// Byte before the token, without white space.
     before: u8,

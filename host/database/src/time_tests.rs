@@ -1,7 +1,7 @@
 //! No statement runs for much longer than it may, and none that runs on the thread of a request holds it for long: every
 //! function and operator that the gate allows, with arguments that are made to be slow.
 //!
-//! What is measured is the time of the thread on its processor, so that a busy machine is no false alarm.
+//! The tests measure the processor time of the thread, so that a busy machine is no false alarm.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -34,15 +34,15 @@ pub struct StatementTiming {
 }
 
 /// Values of [`StatementTiming::state`]: above zero the statement is quick; below zero it is long, for as many runs.
-const UNKNOWN: i32 = 0;
-const QUICK: i32 = 1;
+const UNKNOWN_TIMING: i32 = 0;
+const QUICK_TIMING: i32 = 1;
 
 impl StatementTiming {
     /// Returns the lane of the next run.
     pub(super) fn lane(&self) -> Lane {
         match self.state.load(Ordering::Relaxed) {
-            UNKNOWN => Lane::Short,
-            state if state > UNKNOWN => {
+            UNKNOWN_TIMING => Lane::Short,
+            state if state > UNKNOWN_TIMING => {
                 let inline_skips = self.inline_skips.load(Ordering::Relaxed);
                 if inline_skips > 0 {
                     self.inline_skips.store(inline_skips - 1, Ordering::Relaxed);
@@ -61,12 +61,12 @@ impl StatementTiming {
         let state = self.state.load(Ordering::Relaxed);
         let now = if worked.is_some_and(|worked| worked > SHORT_BUDGET) {
             -DOUBT_RUNS
-        } else if state < UNKNOWN {
+        } else if state < UNKNOWN_TIMING {
             state + 1
         } else if time <= INLINE_BUDGET {
-            QUICK
+            QUICK_TIMING
         } else {
-            UNKNOWN
+            UNKNOWN_TIMING
         };
         if now != state {
             // If two runs end at once, either value is right.

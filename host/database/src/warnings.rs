@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, Row};
 
-use super::catalog::{OWN_NAMES_SQL, query_rows, quote_identifier};
+use super::catalog::{INTERNAL_NAMES_SQL, query_rows, quote_identifier};
 use super::connection::{OpenSettings, TenantConnection};
 
 /// Part of a schema that is probably not what its author meant.
@@ -48,7 +48,7 @@ struct KeyColumn {
     name: String,
     declared: String,
     not_null: bool,
-    /// Whether it is the only column of the primary key.
+    /// Whether the column is the only column of the primary key.
     is_key: bool,
 }
 
@@ -56,7 +56,7 @@ struct KeyColumn {
 pub(super) fn find_warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
     let mut found: Vec<SchemaWarning> = key_columns(c)?.iter().filter_map(key_warning).collect();
     let checked = format!(
-        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%' AND {OWN_NAMES_SQL} ORDER BY rowid"
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%' AND {INTERNAL_NAMES_SQL} ORDER BY rowid"
     );
     let tables = query_rows(c, &checked, |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
@@ -84,7 +84,7 @@ fn key_columns(c: &Connection) -> rusqlite::Result<Vec<KeyColumn>> {
         "SELECT t.name, x.name, x.type, x.\"notnull\", x.pk > 0 AND
             (SELECT count(*) FROM pragma_table_xinfo(t.name) AS y WHERE y.pk > 0) = 1,
             (SELECT count(*) FROM pragma_index_list(t.name) AS i WHERE i.origin = 'pk')
-        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {OWN_NAMES_SQL} ORDER BY rowid) AS t
+        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {INTERNAL_NAMES_SQL} ORDER BY rowid) AS t
             JOIN pragma_table_xinfo(t.name) AS x
         WHERE x.dflt_value IS NULL AND x.hidden = 0 AND (x.pk > 0 OR length(x.type) > 5)"
     );

@@ -70,7 +70,7 @@ impl Watchdog {
     }
 
     /// Notes that a statement starts, and wakes the thread if it sleeps.
-    pub(super) fn begin(&self) {
+    pub(super) fn statement_started(&self) {
         if let Some(shared) = &self.0 {
             shared.running.fetch_add(1, Ordering::SeqCst);
             if shared.asleep.swap(false, Ordering::SeqCst) {
@@ -80,7 +80,7 @@ impl Watchdog {
     }
 
     /// Notes that a statement has ended.
-    pub(super) fn end(&self) {
+    pub(super) fn statement_ended(&self) {
         if let Some(shared) = &self.0 {
             shared.running.fetch_sub(1, Ordering::SeqCst);
         }
@@ -165,10 +165,10 @@ mod tests {
                 thread::sleep(WATCH_INTERVAL);
             }
             while looks.try_recv().is_ok() {}
-            watchdog.begin();
+            watchdog.statement_started();
             looks.recv().unwrap();
             looks.recv().unwrap();
-            watchdog.end();
+            watchdog.statement_ended();
         }
         let gone = Arc::downgrade(shared);
         drop(watchdog);

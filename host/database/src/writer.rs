@@ -13,7 +13,7 @@ use super::error::{RunError, internal};
 use super::files::DatabaseFiles;
 use super::history::{Checkpointer, History, HistorySettings, LentHistory, log_gap};
 use super::limits::QUEUE_TIMEOUT;
-use super::pending_commits::{PendingCommits, Replies};
+use super::pending_commits::{CommitReplies, PendingCommits};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 
@@ -177,7 +177,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Adds a commit that is made and synced; its callers are answered with the acknowledgement.
-    pub(super) fn add_pending_commit(&mut self, touched: ChangedTables, replies: Replies) {
+    pub(super) fn add_pending_commit(&mut self, touched: ChangedTables, replies: CommitReplies) {
         let position = self.commits.position();
         self.pending.add(position, touched, replies);
     }
@@ -206,7 +206,7 @@ impl Writer {
 
     /// Starts a checkpoint in the background; returns false if that is not possible.
     fn checkpoint_in_background(&mut self, pages: i32) -> bool {
-        if !self.history.can_be_lent() {
+        if !self.history.can_checkpoint_in_background() {
             return false;
         }
         match self.history.lend(&self.checkpointer, &self.settings, pages) {
@@ -386,7 +386,7 @@ mod tests {
             .handle
             .execute_as_platform("CREATE TABLE t (a)")
             .unwrap();
-        writer.add_pending_commit(ChangedTables::All, Replies::Exclusive(answer));
+        writer.add_pending_commit(ChangedTables::All, CommitReplies::Exclusive(answer));
         assert!(!answered.load(Ordering::Relaxed));
         writer.acknowledge();
         assert!(answered.load(Ordering::Relaxed));

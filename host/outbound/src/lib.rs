@@ -47,7 +47,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// Failure of a call. Its text names neither the address nor what was sent.
+/// Failure of a call. Its text contains neither the address nor the request.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
     /// The whole response did not arrive in time.

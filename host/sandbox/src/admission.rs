@@ -11,7 +11,7 @@ use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
 use super::bindings::gate::GatePre;
-use super::cache::{Cache, Tier};
+use super::cache::{Cache, OptimizationTier};
 use super::engine::GuestEngine;
 use super::interface::{ComponentNames, Interface};
 use super::limits::GuestLimits;
@@ -52,7 +52,7 @@ pub fn inspect_component(
     limits: GuestLimits,
     bytes: &[u8],
 ) -> anyhow::Result<Inspection> {
-    let engine = GuestEngine::new(Tier::Optimised, 1, limits, Metrics::default())?;
+    let engine = GuestEngine::new(OptimizationTier::Optimised, 1, limits, Metrics::default())?;
     let cache = Cache::open(cache_dir.to_owned())?;
     let mut found = Inspection {
         digest: GuestDigest::of(bytes),

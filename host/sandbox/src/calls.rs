@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bindings::gate::GatePre;
-use super::cache::{Cache, Tier};
+use super::cache::{Cache, OptimizationTier};
 use super::engine::GuestEngine;
 use super::gate;
 use super::limits::GuestLimits;
@@ -54,8 +54,12 @@ impl DirectCalls {
     ///
     /// The cache is refused, or a guest cannot be loaded.
     pub fn new(cache_dir: PathBuf, gate: Option<&[u8]>) -> anyhow::Result<Self> {
-        let engine =
-            GuestEngine::new(Tier::Optimised, 1, GuestLimits::DEFAULT, Metrics::default())?;
+        let engine = GuestEngine::new(
+            OptimizationTier::Optimised,
+            1,
+            GuestLimits::DEFAULT,
+            Metrics::default(),
+        )?;
         let cache = Cache::open(cache_dir)?;
         let gate = gate.unwrap_or(built_in(World::Gate));
         let render = load_guest(&engine, &cache, built_in(World::Render))?;

@@ -11,7 +11,7 @@ use wasmtime::{
     Strategy, Trap, UpdateDeadline, WasmBacktraceDetails,
 };
 
-use super::cache::{Compiler, Tier};
+use super::cache::{Compiler, OptimizationTier};
 use super::lane::StopSignal;
 use super::limits::{EpochTicker, GuestLimits, Limits, PageLimits, TABLE_ELEMENTS};
 use super::metrics::{CallUsage, Metrics};
@@ -109,13 +109,13 @@ pub(super) struct CallResult<T> {
 
 /// Bounds of one call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+pub(super) struct CallLimits {
     pub(super) limits: Limits,
     /// Processor time of its thread.
     pub(super) processor: Duration,
 }
 
-impl From<Limits> for Allowance {
+impl From<Limits> for CallLimits {
     /// Allows everything within the limits of a call.
     fn from(limits: Limits) -> Self {
         Self {
@@ -128,11 +128,11 @@ impl From<Limits> for Allowance {
 /// Error that ends a call whose caller has gone away.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("nobody waits for its result any more")]
-struct Abandoned;
+struct CallerGone;
 
 /// Engine with everything that a call needs; it compiles and runs code of one tier.
 pub(super) struct GuestEngine {
-    tier: Tier,
+    tier: OptimizationTier,
     instances: usize,
     engine: Engine,
     linker: Linker<CallState>,
@@ -150,7 +150,7 @@ impl fmt::Debug for GuestEngine {
 impl GuestEngine {
     /// Creates an engine for at most `instances` calls at once.
     pub(super) fn new(
-        tier: Tier,
+        tier: OptimizationTier,
         instances: usize,
         limits: GuestLimits,
         metrics: Metrics,
@@ -177,11 +177,11 @@ impl GuestEngine {
     }
 
     /// Creates an engine of another tier with the same budgets and the same number of calls.
-    pub(super) fn with_tier(&self, tier: Tier) -> anyhow::Result<Self> {
+    pub(super) fn with_tier(&self, tier: OptimizationTier) -> anyhow::Result<Self> {
         Self::new(tier, self.instances, self.limits, self.metrics.clone())
     }
 
-    pub(super) fn tier(&self) -> Tier {
+    pub(super) fn tier(&self) -> OptimizationTier {
         self.tier
     }
 
@@ -214,15 +214,15 @@ impl GuestEngine {
     }
 
     /// Creates a store for the calling thread. Its call ends when the allowance is used up, or `stop` is set.
-    fn store(&self, allowance: Allowance, stop: StopSignal) -> wasmtime::Result<Store<CallState>> {
-        let Allowance { limits, processor } = allowance;
+    fn store(&self, allowance: CallLimits, stop: StopSignal) -> wasmtime::Result<Store<CallState>> {
+        let CallLimits { limits, processor } = allowance;
         let mut store = Store::new(&self.engine, CallState::new(limits.memory_bytes));
         store.limiter(|state| &mut state.meter);
         let (wall, spent) = (Stopwatch::start(), ProcessorStopwatch::start());
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |_| {
             if stop.is_set() {
-                return Err(Abandoned.into());
+                return Err(CallerGone.into());
             }
             if wall.elapsed() >= limits.wall || spent.elapsed() >= processor {
                 return Ok(UpdateDeadline::Interrupt);
@@ -245,7 +245,7 @@ impl GuestEngine {
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
     ) -> wasmtime::Result<T> {
         let _running = self.ticker.start_call();
-        let allowance = Allowance::from(*self.limits(world));
+        let allowance = CallLimits::from(*self.limits(world));
         body(&mut self.store(allowance, StopSignal::default())?)
     }
 
@@ -254,7 +254,7 @@ impl GuestEngine {
     pub(super) fn call<T>(
         &self,
         (function, tally): (Function, &Tally),
-        allowance: Allowance,
+        allowance: CallLimits,
         stop: &StopSignal,
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
     ) -> CallResult<T> {
@@ -318,7 +318,7 @@ pub(super) fn call_span(function: Function, guest: GuestDigest) -> tracing::Span
 
 /// Maps an error to an exhausted budget or a failure.
 fn classify_failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
-    if error.is::<Abandoned>() {
+    if error.is::<CallerGone>() {
         return CallFailure::Abandoned;
     }
     // A refused allocation is the cause, whatever error the guest made of it.
@@ -398,7 +398,7 @@ fn instance_pool(
 }
 
 /// Returns the settings of a tier, without the allocation strategy: code is shared by all engines of a tier.
-fn engine_config(tier: Tier) -> Config {
+fn engine_config(tier: OptimizationTier) -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
@@ -409,8 +409,8 @@ fn engine_config(tier: Tier) -> Config {
         .memory_may_move(false)
         .memory_init_cow(true)
         .strategy(match tier {
-            Tier::Baseline => Strategy::Winch,
-            Tier::Optimised => Strategy::Cranelift,
+            OptimizationTier::Baseline => Strategy::Winch,
+            OptimizationTier::Optimised => Strategy::Cranelift,
         })
         .cranelift_opt_level(OptLevel::Speed)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)

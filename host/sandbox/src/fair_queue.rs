@@ -122,7 +122,7 @@ impl<J> FairQueue<J> {
         Some(number)
     }
 
-    /// Removes a waiting job that is not to run any more.
+    /// Removes a waiting job, which will not run.
     pub(super) fn remove(&mut self, flow: &Flow, number: u64) -> Option<J> {
         let backlog = self.flows.get_mut(flow)?;
         let place = backlog.jobs.iter().position(|(at, _)| *at == number)?;

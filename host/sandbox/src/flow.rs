@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 tokio::task_local! {
-    static CURRENT: Flow;
+    static CURRENT_FLOW: Flow;
 }
 
 /// A caller, as the unit of fair sharing.
@@ -90,12 +90,12 @@ impl Flow {
     /// Returns the flow of the current task.
     #[must_use]
     pub fn current() -> Self {
-        CURRENT.try_with(Self::clone).unwrap_or_default()
+        CURRENT_FLOW.try_with(Self::clone).unwrap_or_default()
     }
 
     /// Runs a future as part of this flow.
     pub async fn scope<T>(self, work: impl Future<Output = T>) -> T {
-        CURRENT.scope(self, work).await
+        CURRENT_FLOW.scope(self, work).await
     }
 }
 

@@ -6,7 +6,7 @@ use super::Inner;
 use super::bindings::gate::GatePre;
 use super::bindings::gate::exports::svc::gate::judge as wit;
 use super::bindings::gate::svc::gate::types;
-use super::engine::{self, Allowance, CallFailure, Function};
+use super::engine::{self, CallFailure, CallLimits, Function};
 use super::lane::{Busy, StopSignal};
 use super::metrics::CallUsage;
 use super::renderer::truncate_message;
@@ -78,7 +78,7 @@ async fn judge_with_guest(
     purpose: Purpose,
 ) -> GuestAttempt<Result<Verdict, GateFailure>> {
     let function = Function::Check;
-    let allowance = Allowance::from(*inner.engine.limits(function.world()));
+    let allowance = CallLimits::from(*inner.engine.limits(function.world()));
     let span = engine::call_span(function, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
     let job = move |stop: &StopSignal| {

@@ -171,7 +171,7 @@ mod tests {
         for interface in Interface::ALL {
             let is_current = interface == Interface::current(interface.world());
             assert_eq!(interface.taken_until().is_none(), is_current);
-            // The named release has no adapter for it any more.
+            // The named release no longer has an adapter for it.
             let minor = |version: &str| {
                 version
                     .split('.')

@@ -1,7 +1,7 @@
 //! Lanes: thread pools for blocking work. One renders pages; another runs short work that must not wait for pages.
 //!
 //! The threads have a low priority, so that such work never slows down page views. Flows share them fairly (`fair_queue.rs`), and
-//! one thread of each lane serves owners alone. A job that cannot start soon is refused, and a running job is told to stop when
+//! one thread of each lane serves owners alone. A job that cannot start soon is refused, and a running job gets a stop signal when
 //! its caller goes away.
 
 use std::any::Any;

@@ -43,7 +43,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 
-use cache::{Cache, Tier};
+use cache::{Cache, OptimizationTier};
 use engine::GuestEngine;
 use lane::LaneConfig;
 use registry::Registry;
@@ -156,7 +156,7 @@ impl Sandbox {
         // A thread drops its instance before it makes the next; the other half is for guests that are being checked.
         let threads = pages.threads + checks.threads + 2;
         let engine = Arc::new(GuestEngine::new(
-            Tier::Optimised,
+            OptimizationTier::Optimised,
             threads * 2,
             config.limits,
             metrics.clone(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use wasmtime::{Engine, ResourceLimiter};
 
-use super::engine::Allowance;
+use super::engine::CallLimits;
 use super::metrics::CallUsage;
 use super::values::{Budget, World};
 
@@ -89,8 +89,8 @@ impl PageLimits {
     }
 
     /// Returns what one call may use of the rest of the budget.
-    pub(super) fn allowance(&self, limits: Limits) -> Allowance {
-        Allowance {
+    pub(super) fn allowance(&self, limits: Limits) -> CallLimits {
+        CallLimits {
             limits: Limits {
                 fuel: limits.fuel.min(self.fuel),
                 wall: limits.wall.min(self.wall),

@@ -17,7 +17,7 @@ use wasmtime::component::{Component, InstancePre};
 use super::StartupCode;
 use super::admission::{check_imports, read_component};
 use super::bindings::gate::GatePre;
-use super::cache::{Cache, Compiler, Tier};
+use super::cache::{Cache, Compiler, OptimizationTier};
 use super::choice::{GuestChoice, GuestChoices, GuestOrigin};
 use super::compilation::{CompilationProgress, GuestCompilation};
 use super::engine::GuestEngine;
@@ -103,7 +103,7 @@ impl GuestWorld for GatePre<CallState> {
 ///
 /// # Errors
 ///
-/// It imports what guests are not given, lacks the world's exports, or cannot be instantiated.
+/// The component imports interfaces that guests do not get, lacks the world's exports, or cannot be instantiated.
 pub(super) fn prepare_guest<W: GuestWorld>(
     engine: &GuestEngine,
     component: &Component,
@@ -188,7 +188,7 @@ impl Registry {
         if self.startup_code == StartupCode::Optimised || !cfg!(target_arch = "x86_64") {
             return None;
         }
-        let made = self.engine.with_tier(Tier::Baseline);
+        let made = self.engine.with_tier(OptimizationTier::Baseline);
         made.inspect_err(|error| {
             tracing::warn!(
                 error = format!("{error:#}"),
@@ -400,7 +400,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// It is no component, or [`prepare_guest`] refuses it.
+    /// The file is not a component, or [`prepare_guest`] refuses it.
     pub(super) fn prepare_component<W: GuestWorld>(&self, bytes: &[u8]) -> anyhow::Result<W> {
         self.compile_or_load(&self.engine, bytes)
     }
@@ -424,7 +424,7 @@ impl Registry {
 }
 
 fn is_baseline<W>(guest: &Arc<LoadedGuest<W>>) -> bool {
-    guest.code().engine.tier() == Tier::Baseline
+    guest.code().engine.tier() == OptimizationTier::Baseline
 }
 
 impl GuestOrigin {

@@ -118,7 +118,7 @@ impl<W> GuestSlot<W> {
             .map(|serving| serving.guest.digest)
     }
 
-    /// Returns the guest that serves, and what it has used.
+    /// Returns the guest that serves, and its usage.
     pub(super) fn usage(&self) -> Option<(GuestDigest, GuestUsage)> {
         let now = self.current()?;
         Some((now.guest.digest, now.guest.tally.usage()))

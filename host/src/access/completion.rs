@@ -37,7 +37,7 @@ impl From<ClientGone> for Problem {
 
 tokio::task_local! {
     /// Receiver that closes once the client of this task's operation has disconnected.
-    static CLIENT: watch::Receiver<()>;
+    static CLIENT_CONNECTED: watch::Receiver<()>;
 }
 
 /// Runs work to completion in a task of its own, with the caller's actor and flow, even if the client disconnects. Only parts in
@@ -51,14 +51,14 @@ pub async fn run_to_completion<T: Send + 'static, E: Send + 'static>(
 where
     Problem: From<E>,
 {
-    if CLIENT.try_with(|_| ()).is_ok() {
+    if CLIENT_CONNECTED.try_with(|_| ()).is_ok() {
         // Already inside of such a task.
         return Ok(work.await?);
     }
     let work = audit::carry_actor(audit::current_actor(), work);
     let work = Flow::current().scope(work);
     let (waits, client) = watch::channel(());
-    let work = CLIENT.scope(client, work);
+    let work = CLIENT_CONNECTED.scope(client, work);
     let done = tokio::spawn(work.in_current_span()).await;
     // Dropped earlier if the handler is dropped.
     drop(waits);
@@ -70,7 +70,7 @@ where
 /// # Errors
 /// [`ClientGone`] if it was cancelled.
 pub async fn while_client_waits<T>(work: impl Future<Output = T>) -> Result<T, ClientGone> {
-    let Ok(mut client) = CLIENT.try_with(Clone::clone) else {
+    let Ok(mut client) = CLIENT_CONNECTED.try_with(Clone::clone) else {
         // Outside of such a task, the work is dropped with its handler.
         return Ok(work.await);
     };

@@ -23,7 +23,7 @@ use svc_base::clock::Clock;
 use svc_sandbox::Flow;
 
 const HEADER: &str = "idempotency-key";
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Most characters of a key.
 pub const MAX_KEY_CHARS: usize = 128;
 
@@ -230,7 +230,7 @@ fn replay(kept: KeptAnswer, secret: &hmac::Key, body: &[u8]) -> Result<Response,
     let status = StatusCode::from_u16(kept.status).map_err(|error| Problem::internal(&error))?;
     let mut response = answer(status, body);
     let replayed = HeaderValue::from_static("true");
-    response.headers_mut().insert(REPLAYED, replayed);
+    response.headers_mut().insert(REPLAYED_HEADER, replayed);
     Ok(response)
 }
 

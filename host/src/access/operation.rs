@@ -7,10 +7,10 @@
 //!                  the service                    authority, whose type is the floor  what was sent          what is answered
 //! ```
 //!
-//! One that a client may repeat with an `Idempotency-Key` also takes a [`AnswerKeeper`](crate::control::kept_answers::AnswerKeeper), which keeps its
-//! answer in the transaction of its effect. A shell reads the input, calls the function and writes the answer. `completion.rs` around
-//! all shells has operations that change something run to completion. [`OperationInfo`]s list the operations: the runner of tools,
-//! tests, the description and the documents read the list.
+//! An operation that a client may repeat with an `Idempotency-Key` also takes a
+//! [`AnswerKeeper`](crate::control::kept_answers::AnswerKeeper), which keeps its answer in the transaction of its effect. A shell reads
+//! the input, calls the function and writes the answer. `completion.rs` around all shells has operations that change something run to
+//! completion. [`OperationInfo`]s list the operations: the runner of tools, tests, the description and the documents read the list.
 
 use super::authority::HasMinimumRole;
 use crate::control::audit::AuditAction;

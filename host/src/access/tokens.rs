@@ -28,7 +28,7 @@ pub struct TokenVerifier {
     scopes: Vec<String>,
     clock: Clock,
     /// Cache by the token's digest: the person, the end of the entry's validity, and the number of the key set.
-    checked: Cache<Digest, (Arc<Person>, Timestamp, u64)>,
+    checked: Cache<Digest, (Arc<TokenPerson>, Timestamp, u64)>,
 }
 
 /// Reason for refusing a token.
@@ -44,13 +44,13 @@ pub(super) enum TokenRefusal {
 
 /// Person that a token identifies.
 #[derive(Clone, Debug)]
-pub(super) struct Person {
+pub(super) struct TokenPerson {
     issuer: String,
     subject: String,
     email: Option<String>,
 }
 
-impl Person {
+impl TokenPerson {
     /// Lends the person's fields.
     pub(super) fn borrowed(&self) -> workspaces::Person<'_> {
         workspaces::Person {
@@ -90,7 +90,7 @@ impl TokenVerifier {
     }
 
     /// Verifies a token; returns the person that it identifies.
-    pub(super) async fn check(&self, token: &str) -> Result<Arc<Person>, TokenRefusal> {
+    pub(super) async fn check(&self, token: &str) -> Result<Arc<TokenPerson>, TokenRefusal> {
         let (name, now) = (Digest::of(token.as_bytes()), self.clock.now());
         // Read before the verification, so that keys fetched during it invalidate the entry.
         let asked = self.issuer.key_fetches();
@@ -113,7 +113,7 @@ impl TokenVerifier {
             return Err(TokenRefusal::Scope);
         }
         let until = claims.until.min(Timestamp(now.0 + RECHECK_MILLIS));
-        let person = Arc::new(Person {
+        let person = Arc::new(TokenPerson {
             issuer: claims.issuer,
             subject: claims.subject,
             email: claims.email.filter(|email| email.len() <= MAX_EMAIL_BYTES),

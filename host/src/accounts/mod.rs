@@ -1,6 +1,6 @@
 //! Workspaces over the network: their members, keys and plan, and their deletion.
 //!
-//! `workspaces` stores them. This module stands above all that a workspace owns, because deleting a workspace deletes that too.
+//! `workspaces` stores them. This module stands above all that a workspace owns, because deleting a workspace also deletes its contents.
 
 pub mod audit;
 pub mod metadata;

@@ -20,19 +20,19 @@ pub struct Accounts {
     config: Arc<Config>,
 }
 
-/// Why nothing was done to a workspace and what it owns.
+/// Error of an operation on a workspace and its contents.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    /// The workspace's.
+    /// Error of the workspace.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// The plan's.
+    /// Error of the plan.
     #[error(transparent)]
     Billing(#[from] BillingError),
-    /// No provider is there that could end the subscription of the workspace.
+    /// The workspace has a subscription, and no provider is configured that could end it.
     #[error("the workspace has a subscription, and there is no payment provider to end it")]
     NoProvider,
-    /// Everything else, for the log.
+    /// Any other error, for the log.
     #[error(transparent)]
     Internal(#[from] anyhow::Error),
 }
@@ -96,7 +96,7 @@ impl Accounts {
     /// after it the next start continues.
     ///
     /// # Errors
-    /// The caller may not, or the subscription cannot be ended: nothing is destroyed then.
+    /// When the caller may not delete it, or the subscription cannot be ended; then nothing is deleted.
     pub async fn delete(&self, workspace: WorkspaceId, by: Caller) -> Result<(), AccountError> {
         let mut told = Vec::new();
         let known = self.workspaces.subscriptions(workspace).await?;
@@ -129,7 +129,7 @@ impl Accounts {
     }
 }
 
-/// The error of a subscription whose end cannot be told.
+/// Returns the error of a subscription that cannot be ended.
 fn cancel_problem(error: BillingError) -> AccountError {
     match error {
         BillingError::Unconfigured => AccountError::NoProvider,

@@ -1,4 +1,4 @@
-//! The services of deployments, each made of those before it.
+//! The services of deployments; each is built from earlier ones.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) struct Deployments {
     pub(super) reports: Arc<Reports>,
 }
 
-/// Values that all who publish share.
+/// Values that all publishing services share.
 struct Publication {
     runtimes: Arc<Runtimes>,
     pipeline: Arc<Pipeline>,
@@ -44,7 +44,7 @@ struct Publication {
 }
 
 impl Deployments {
-    /// Opens the content, makes the services, and repairs what a crash left half done.
+    /// Opens the content, makes the services, and repairs what a crash has left incomplete.
     pub(super) async fn open(
         foundation: &Infrastructure,
         sandbox: &Sandbox,
@@ -152,7 +152,7 @@ impl Publication {
     }
 }
 
-/// Opens the content where the settings say, once all that rows name is there.
+/// Opens the configured content store, after checking that it has all content that rows name.
 async fn open_content(foundation: &Infrastructure) -> anyhow::Result<Content> {
     let infra = &foundation.infra;
     let (data, limits) = (&infra.config.data, &infra.config.limits);

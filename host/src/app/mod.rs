@@ -97,7 +97,7 @@ shared! {
     content: Content,
     /// Pages at their slugs.
     serving: Arc<Serving>,
-    /// End of quick shares whose time is over.
+    /// Deletes expired quick shares.
     expiry: Expiry,
     /// Scripts that pages name.
     runtimes: Arc<Runtimes>,

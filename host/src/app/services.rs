@@ -113,7 +113,7 @@ impl Infrastructure {
         sandbox.context("starting the sandbox")
     }
 
-    /// Makes the rooms, behind the pages: they look at those that a change is about.
+    /// Makes the rooms. They come after the pages, because they look up the pages that a change affects.
     fn realtime(&self) -> Arc<Realtime> {
         let realtime = Arc::new(Realtime::new(self.infra.clone()));
         self.infra.control.on_change(realtime.follower());
@@ -183,7 +183,7 @@ impl Infrastructure {
         Some(Arc::new(purger))
     }
 
-    fn paying(&self, projects: &Projects) -> anyhow::Result<PaymentServices> {
+    fn payment_services(&self, projects: &Projects) -> anyhow::Result<PaymentServices> {
         let Infra { random, config, .. } = &self.infra;
         let stand_in = dev::settings(config, random)?;
         let stripe = config.stripe.as_ref().or(stand_in.as_ref());
@@ -216,7 +216,7 @@ impl Infrastructure {
 }
 
 /// Makes the metrics of these services, and the gauges that are read when they are asked for.
-fn measured(
+fn metrics_and_gauges(
     deployments: &Deployments,
     sandbox: &Sandbox,
     realtime: &Realtime,
@@ -236,7 +236,7 @@ impl Services {
     pub(super) async fn open(foundation: Infrastructure) -> anyhow::Result<Self> {
         let sandbox = foundation.sandbox()?;
         let deployments = Deployments::open(&foundation, &sandbox).await?;
-        // Pages forget a change first, and then the rooms look at them.
+        // The cache of pages handles a change first, because the rooms read it.
         let realtime = foundation.realtime();
         let backends = foundation
             .backends(&deployments.capacity, &sandbox, &realtime)
@@ -247,7 +247,7 @@ impl Services {
         let projects = foundation.projects(&workspaces);
         let authenticator = foundation.authenticator(&workspaces)?;
         let visitors = foundation.visitors(&projects, &deployments.serving)?;
-        let paying = foundation.paying(&projects)?;
+        let paying = foundation.payment_services(&projects)?;
         let settled = paying.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")?;
         let teardown = Teardown::new(
@@ -265,7 +265,7 @@ impl Services {
             paying.billing,
             Arc::clone(&infra.config),
         );
-        let (metrics, gauges) = measured(&deployments, &sandbox, &realtime);
+        let (metrics, gauges) = metrics_and_gauges(&deployments, &sandbox, &realtime);
         Ok(Self {
             action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
             definitions,

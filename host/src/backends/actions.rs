@@ -10,7 +10,7 @@ use super::model::{
     Action, ActionRow, BackendError, BadAction, MAX_BATCH, MAX_NOTE_CHARS, NewAction,
 };
 use super::service::Backends;
-use super::verdicts::Verdicts;
+use super::verdicts::SqlJudge;
 use super::{store, verdicts};
 use crate::access::while_client_waits;
 use crate::config::Config;
@@ -44,7 +44,7 @@ impl Weighter<BackendId, Arc<Actions>> for TextWeighter {
     fn weight(&self, _: &BackendId, actions: &Arc<Actions>) -> u64 {
         let weights = actions
             .values()
-            .map(|action| verdicts::weight(&action.row.sql));
+            .map(|action| verdicts::estimate_memory(&action.row.sql));
         512 + weights.sum::<u64>()
     }
 }
@@ -52,7 +52,7 @@ impl Weighter<BackendId, Arc<Actions>> for TextWeighter {
 /// Actions of the backends that are called, in memory.
 pub(super) type ActionCache = Cache<BackendId, Arc<Actions>, TextWeighter>;
 
-/// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
+/// Keeps the actions of the backends that are called. Each shard has room for all actions that one backend may define.
 pub(super) fn action_cache() -> ActionCache {
     memory_cache::weighted_cache(
         MAX_CACHED_BACKENDS,
@@ -69,7 +69,7 @@ pub struct Definitions {
     clock: Clock,
     pub(super) config: Arc<Config>,
     pub(super) databases: Arc<Databases>,
-    verdicts: Arc<Verdicts>,
+    verdicts: Arc<SqlJudge>,
     actions: Arc<ActionCache>,
     pub(super) backends: Arc<Backends>,
 }

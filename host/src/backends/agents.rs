@@ -32,7 +32,7 @@ impl Backends {
 }
 
 impl Definitions {
-    /// The actions that anybody may call, by name, after one of them.
+    /// Lists the actions that need no sign-in, by name, after a given name.
     pub async fn public_actions(
         &self,
         id: BackendId,

@@ -12,7 +12,7 @@ use svc_database::{Inventory, Schema};
 pub(super) const MAX_COMPARED: usize = 1024;
 
 impl Backends {
-    /// Lists the parts of a schema that the ledger's scripts do not create. Empty if the scripts cannot be run any more.
+    /// Lists the parts of a schema that the ledger's scripts do not create. Empty if the scripts no longer run.
     pub(super) async fn unrecorded(
         &self,
         id: BackendId,

@@ -47,13 +47,13 @@ impl Backends {
         })
     }
 
-    /// Returns the turn of a backend: its holder alone changes the backend's file.
+    /// Returns the lock of a backend: only its holder changes the backend's file.
     pub(super) fn migration_lock(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self
             .migration_locks
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Nobody waits for, or has, a turn that only the map knows.
+        // A lock that only the map holds is not in use.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry(id).or_default())
     }

@@ -1,4 +1,4 @@
-//! The table `svc_payments` of a backend, which the payments have written, and why it is behind where it is.
+//! The table `svc_payments` of a backend: writes rows of payments, and notes why a table is behind.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,9 @@ use svc_database::PaymentRow;
 
 /// Backends whose table is behind, each with the reason.
 #[derive(Debug, Default)]
-pub(super) struct Lags(Mutex<HashMap<BackendId, String>>);
+pub(super) struct LaggingMirrors(Mutex<HashMap<BackendId, String>>);
 
-impl Lags {
+impl LaggingMirrors {
     fn lock(&self) -> MutexGuard<'_, HashMap<BackendId, String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -33,7 +33,7 @@ impl Backends {
         Ok(self.databases.mirror_payments(backend, rows, anew).await?)
     }
 
-    /// Notes why the table of a backend is behind; `None` is one that is not.
+    /// Notes why the table of a backend is behind; `None` if it is not.
     pub fn note_lag(&self, backend: BackendId, why: Option<String>) {
         let mut lags = self.lags.lock();
         match why {
@@ -42,7 +42,7 @@ impl Backends {
         };
     }
 
-    /// Forgets the backends that lack nothing any more.
+    /// Forgets the backends whose table is no longer behind.
     pub fn retain_lags(&self, lags: impl Fn(&BackendId) -> bool) {
         self.lags.lock().retain(|backend, _| lags(backend));
     }

@@ -195,7 +195,7 @@ pub enum BackendError {
     /// The project has a backend already.
     #[error("the project has a backend already")]
     Exists,
-    /// The project does not exist any more.
+    /// The project no longer exists.
     #[error("the project is gone")]
     NoProject,
     /// A field breaks a rule.
@@ -241,7 +241,7 @@ pub enum BackendError {
     /// A migration is in the file and not in the ledger.
     #[error("the migration was applied but not recorded")]
     NotRecorded,
-    /// The history does not reach back so far; contains the first moment that it has.
+    /// The history begins later; contains its first moment.
     #[error("there is no such moment")]
     NoMoment(Option<Timestamp>),
     /// A migration of the ledger cannot be applied to the rows to restore.

@@ -10,7 +10,7 @@ use super::export::Exporter;
 use super::history::Histories;
 use super::history::requests::{MomentsQuery, RestoreBackend};
 use super::history::views::{HistoryView, RestoredView};
-use super::requests::{Change, ChangeMode, CreateBackend, DefineActions, UpdateBackend};
+use super::requests::{BackendChange, ChangeMode, CreateBackend, DefineActions, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};
 use super::{Backends, Definitions, Migrations};
@@ -22,7 +22,7 @@ use crate::projects::scope::ProjectScope;
 /// Creates the backend of a project. Durable when it returns.
 ///
 /// # Errors
-/// `ddl_refused`, `backend_exists`, `constraint_violation`, `capacity_reached`; then nothing is left of the attempt.
+/// `ddl_refused`, `backend_exists`, `constraint_violation`, `capacity_reached`; then nothing was created.
 pub async fn create(
     backends: Arc<Backends>,
     at: ProjectScope<Editor>,
@@ -58,19 +58,19 @@ pub async fn update(
 ) -> Result<Updated, Problem> {
     let (project, backends) = (at.at.project.id, migrations.backends());
     Ok(match input.checked(how)? {
-        Change::Try(ddl) => {
+        BackendChange::Try(ddl) => {
             let tried = migrations.try_migration(project, ddl).await?;
             Updated::Tried(Box::new(tried.into()))
         }
-        Change::Migrate { ddl, note } => {
+        BackendChange::Migrate { ddl, note } => {
             Updated::Migrated(migrations.migrate(project, ddl, note).await?.into())
         }
-        Change::Realtime(realtime) => {
+        BackendChange::Realtime(realtime) => {
             let detail = backends.set_realtime(project, realtime).await?;
             let view = BackendView::new(&detail, backends.config());
             Updated::Switched(Box::new(view))
         }
-        Change::Agents(agents) => {
+        BackendChange::Agents(agents) => {
             let detail = backends.set_agents(project, agents).await?;
             let view = BackendView::new(&detail, backends.config());
             Updated::Switched(Box::new(view))

@@ -98,7 +98,7 @@ impl CreateBackend {
 
 /// Change of a backend.
 #[derive(Debug)]
-pub enum Change {
+pub enum BackendChange {
     /// Applies a migration.
     Migrate { ddl: String, note: Option<String> },
     /// Tries a migration, by its script.
@@ -114,19 +114,21 @@ impl UpdateBackend {
     ///
     /// # Errors
     /// `nothing_to_update` or `invalid_request`.
-    pub fn checked(self, how: ChangeMode) -> Result<Change, Problem> {
+    pub fn checked(self, how: ChangeMode) -> Result<BackendChange, Problem> {
         check_characters("note", self.note.as_deref(), MAX_NOTE_CHARS)?;
         match (self.ddl, self.realtime, self.agents) {
-            (Some(ddl), None, None) if how.dry_run => Ok(Change::Try(ddl)),
-            (Some(ddl), None, None) => Ok(Change::Migrate {
+            (Some(ddl), None, None) if how.dry_run => Ok(BackendChange::Try(ddl)),
+            (Some(ddl), None, None) => Ok(BackendChange::Migrate {
                 ddl,
                 note: self.note,
             }),
             (None, Some(_), None) | (None, None, Some(_)) if how.dry_run => Err(invalid(
                 "`dry_run` is for migrations and actions: leave it out to switch `realtime` or `agents`.",
             )),
-            (None, Some(realtime), None) if self.note.is_none() => Ok(Change::Realtime(realtime)),
-            (None, None, Some(agents)) if self.note.is_none() => Ok(Change::Agents(agents)),
+            (None, Some(realtime), None) if self.note.is_none() => {
+                Ok(BackendChange::Realtime(realtime))
+            }
+            (None, None, Some(agents)) if self.note.is_none() => Ok(BackendChange::Agents(agents)),
             (None, None, None) => Err(Problem::new(
                 Code::NothingToUpdate,
                 "Nothing to update: send `ddl`, `realtime` or `agents`; over the tools also `actions`.",

@@ -27,7 +27,7 @@ impl<F: MinimumRole> BackendScope<F> {
     /// # Errors
     /// `NotFound`.
     pub async fn find(backends: &Backends, at: ProjectScope<F>) -> Result<Self, BackendError> {
-        let backend = backends.of_project(at.project.id).await?;
+        let backend = backends.find_by_project(at.project.id).await?;
         let backend = backend.ok_or(BackendError::NotFound)?;
         Ok(Self { at, backend })
     }

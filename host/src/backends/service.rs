@@ -9,7 +9,7 @@ use super::drift;
 use super::model::{Backend, BackendDetail, BackendError, LedgerEntry};
 use super::occupancy::{Occupancy, RoomKeeper};
 use super::store;
-use super::verdicts::Verdicts;
+use super::verdicts::SqlJudge;
 use crate::access::while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
@@ -36,7 +36,7 @@ pub struct Backends {
     pub(super) config: Arc<Config>,
     pub(super) capacity: Capacity,
     pub(super) databases: Arc<Databases>,
-    pub(super) verdicts: Arc<Verdicts>,
+    pub(super) verdicts: Arc<SqlJudge>,
     pub(super) actions: Arc<ActionCache>,
     /// Digests of schemas and ledgers that were compared and match.
     pub(super) compared_schemas: Cache<BackendId, Digest>,
@@ -44,7 +44,7 @@ pub struct Backends {
     pub(super) migration_locks: super::migrations::MigrationLocks,
     rooms: Arc<dyn RoomKeeper>,
     /// Backends that are behind with payments.
-    pub(super) lags: super::mirror::Lags,
+    pub(super) lags: super::mirror::LaggingMirrors,
 }
 
 /// Backend to create.
@@ -79,12 +79,12 @@ impl Backends {
                 &config.limits.database_limits(),
                 clock.clone(),
             )?),
-            verdicts: Arc::new(Verdicts::new(sandbox)),
+            verdicts: Arc::new(SqlJudge::new(sandbox)),
             actions: Arc::new(actions::action_cache()),
             compared_schemas: Cache::new(drift::MAX_COMPARED),
             migration_locks: super::migrations::MigrationLocks::default(),
             rooms,
-            lags: super::mirror::Lags::default(),
+            lags: super::mirror::LaggingMirrors::default(),
             control,
             clock,
             random,
@@ -96,14 +96,14 @@ impl Backends {
     /// Creates a project's backend. Durable when it returns.
     ///
     /// # Errors
-    /// [`BackendError`]; then nothing is left of the attempt.
+    /// [`BackendError`]; then nothing was created.
     pub async fn create(
         &self,
         project: &Project,
         new: NewBackend,
         keep: AnswerKeeper<BackendDetail>,
     ) -> Result<BackendDetail, BackendError> {
-        if self.of_project(project.id).await?.is_some() {
+        if self.find_by_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
         let script = while_client_waits(self.judge_script(new.ddl, None)).await??;
@@ -152,7 +152,7 @@ impl Backends {
         Ok(detail)
     }
 
-    /// Records a new database as the project's backend, and binds the frontends that never had one.
+    /// Records a new database as the project's backend, and binds the frontends that never had a backend.
     async fn record(
         &self,
         detail: BackendDetail,
@@ -163,7 +163,7 @@ impl Backends {
         self.control
             .write(move |tx| {
                 let backend = &detail.backend;
-                let found = store::of_project(tx, &backend.project);
+                let found = store::find_by_project(tx, &backend.project);
                 if !projects::is_live(tx, &backend.project, now)? {
                     return Err(BackendError::NoProject);
                 }
@@ -211,9 +211,12 @@ impl Backends {
     }
 
     /// Finds the backend of a project.
-    pub async fn of_project(&self, project: ProjectId) -> Result<Option<Backend>, control::Error> {
+    pub async fn find_by_project(
+        &self,
+        project: ProjectId,
+    ) -> Result<Option<Backend>, control::Error> {
         self.control
-            .read(move |c| store::of_project(c, &project))
+            .read(move |c| store::find_by_project(c, &project))
             .await
     }
 
@@ -225,7 +228,7 @@ impl Backends {
         &self,
         project: ProjectId,
     ) -> Result<Backend, BackendError> {
-        self.of_project(project)
+        self.find_by_project(project)
             .await?
             .ok_or(BackendError::NotFound)
     }
@@ -272,7 +275,7 @@ impl Backends {
         Ok(self.databases.schema(id).await?)
     }
 
-    /// Whether the rooms of a backend may be joined; those of one that is gone may not.
+    /// Whether the rooms of a backend may be joined; false for a deleted backend.
     pub async fn is_realtime(&self, id: BackendId) -> Result<bool, control::Error> {
         self.control.read(move |c| store::is_realtime(c, &id)).await
     }

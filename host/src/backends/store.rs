@@ -23,7 +23,10 @@ fn backend_from_row(row: &Row<'_>) -> rusqlite::Result<Backend> {
     })
 }
 
-pub(super) fn of_project(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Backend>> {
+pub(super) fn find_by_project(
+    c: &Connection,
+    project: &ProjectId,
+) -> rusqlite::Result<Option<Backend>> {
     c.prepare_cached(&format!("{SELECT_BACKEND} WHERE project_id = ?1"))?
         .query_row([project], backend_from_row)
         .optional()
@@ -210,7 +213,7 @@ pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Resu
     .query_row([id], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
 }
 
-/// Returns the bytes that a new version of an action adds to that size.
+/// Returns the bytes that a new version of an action adds to the size of the definitions.
 pub(super) fn action_bytes(new: &ActionRow) -> u64 {
     let note = new.note.as_deref().map_or(0, str::len);
     let bytes = new.sql.len() + note + verdict_json(new).len() + new.name.len();

@@ -21,7 +21,7 @@ pub async fn backends(control: &Control) -> Result<Vec<BackendId>, Error> {
 }
 
 /// Lists the SQL of a backend: the newest versions of its actions, and the scripts of its ledger.
-pub async fn of_backend(control: &Control, id: BackendId) -> Result<Vec<StoredSql>, Error> {
+pub async fn list_backend_sql(control: &Control, id: BackendId) -> Result<Vec<StoredSql>, Error> {
     let (actions, ledger) = control
         .read(move |c| Ok((store::actions(c, &id)?, store::ledger(c, &id)?)))
         .await?;

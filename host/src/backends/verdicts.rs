@@ -31,24 +31,24 @@ type QueryKey = (Option<GuestDigest>, String);
 struct TextWeighter;
 
 impl Weighter<QueryKey, Arc<JudgedQuery>> for TextWeighter {
-    fn weight(&self, (_, sql): &QueryKey, _: &Arc<JudgedQuery>) -> u64 {
-        weight(sql)
+    fn estimate_memory(&self, (_, sql): &QueryKey, _: &Arc<JudgedQuery>) -> u64 {
+        estimate_memory(sql)
     }
 }
 
 /// Returns the approximate memory of SQL with its verdict, in bytes: the text, the statement in it, and the names of its binds.
-pub(super) fn weight(sql: &str) -> u64 {
+pub(super) fn estimate_memory(sql: &str) -> u64 {
     512 + 3 * u64::try_from(sql.len()).unwrap_or(u64::MAX / 4)
 }
 
 /// Judges SQL; verdicts on queries are cached by the text and the gate.
 #[derive(Debug)]
-pub(super) struct Verdicts {
+pub(super) struct SqlJudge {
     sandbox: Sandbox,
     queries: Cache<QueryKey, Arc<JudgedQuery>, TextWeighter>,
 }
 
-impl Verdicts {
+impl SqlJudge {
     /// Creates an empty cache.
     pub(super) fn new(sandbox: Sandbox) -> Self {
         Self {

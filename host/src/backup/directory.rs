@@ -17,7 +17,7 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 
 use super::make::CONTENT;
-use super::manifest::{Entry, Manifest};
+use super::manifest::{Manifest, ManifestEntry};
 use crate::content::{Digest, ObjectDirectory};
 use crate::data_lock::create_private_dir;
 use crate::permissions::{self, DirectoryLayout};
@@ -25,15 +25,15 @@ use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
 
 const MANIFEST: &str = "backup.json";
-const LOCK: &str = "backup.lock";
-const STATE: &str = "state-";
+const LOCK_FILE: &str = "backup.lock";
+const STATE_PREFIX: &str = "state-";
 const GUESTS: &str = "guests";
 /// Layout of a backup.
 pub(super) const LAYOUT: DirectoryLayout = DirectoryLayout {
     what: "backup",
-    names: &[MANIFEST, LOCK, CONTENT, GUESTS],
-    prefixes: &[STATE, ".backup.json"],
-    owned: &[MANIFEST, LOCK],
+    names: &[MANIFEST, LOCK_FILE, CONTENT, GUESTS],
+    prefixes: &[STATE_PREFIX, ".backup.json"],
+    owned: &[MANIFEST, LOCK_FILE],
 };
 
 /// The directory of a backup, locked until it is dropped.
@@ -83,14 +83,14 @@ impl BackupDirectory {
         let dir =
             disk::open_directory(&path).with_context(|| format!("opening {}", path.display()))?;
         let empty = dir.entries()?.next().is_none();
-        if !empty && !dir.is_file(MANIFEST) && !dir.is_file(LOCK) {
+        if !empty && !dir.is_file(MANIFEST) && !dir.is_file(LOCK_FILE) {
             bail!(
                 "{} is not empty and is no backup: choose a directory of its own",
                 path.display()
             );
         }
         permissions::restrict(&path, &LAYOUT)?;
-        let lock = FileLock::try_exclusive(FileLock::open_file(&path.join(LOCK))?)?;
+        let lock = FileLock::try_exclusive(FileLock::open_file(&path.join(LOCK_FILE))?)?;
         let lock =
             lock.with_context(|| format!("{} is being written by another backup", path.display()))?;
         let place = Self {
@@ -119,7 +119,7 @@ impl BackupDirectory {
         let path = path.canonicalize()?;
         let dir = disk::open_directory(&path)?;
         let lock =
-            match File::open(path.join(LOCK)) {
+            match File::open(path.join(LOCK_FILE)) {
                 Ok(file) => {
                     let lock = FileLock::try_shared(file)?;
                     Some(lock.with_context(|| {
@@ -152,9 +152,9 @@ impl BackupDirectory {
             false => None,
         };
         self.remove_states(complete.as_deref())?;
-        let number = |name: &str| name.strip_prefix(STATE)?.parse::<u64>().ok();
+        let number = |name: &str| name.strip_prefix(STATE_PREFIX)?.parse::<u64>().ok();
         let last = complete.as_deref().and_then(number).unwrap_or(0);
-        let name = format!("{STATE}{}", last + 1);
+        let name = format!("{STATE_PREFIX}{}", last + 1);
         disk::ensure_subdirectory(&self.dir, &name)?;
         Ok(name)
     }
@@ -175,7 +175,7 @@ impl BackupDirectory {
         for entry in self.dir.entries()? {
             let name = entry?.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with(STATE) && Some(&*name) != but {
+            if name.starts_with(STATE_PREFIX) && Some(&*name) != but {
                 disk::remove_directory(&self.dir, &name)?;
             }
         }
@@ -228,7 +228,11 @@ impl BackupDirectory {
         self.remove_states(Some(&manifest.state))?;
         fault::point("backup.tidying");
         self.content()?.retain_only(content)?;
-        let guests = manifest.guests.iter().filter_map(Entry::digest).collect();
+        let guests = manifest
+            .guests
+            .iter()
+            .filter_map(ManifestEntry::parse_digest)
+            .collect();
         self.guests()?.retain_only(&guests)
     }
 }

@@ -10,7 +10,7 @@ use crate::overview::status_file;
 use svc_base::clock::Timestamp;
 
 /// Name of the file in the data directory, which a restore does not touch.
-const FILE: &str = "backup.status";
+const LAST_BACKUP_FILE: &str = "backup.status";
 
 /// Record of the last backups.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct CompleteBackup {
 
 /// Reads the record.
 pub fn read(data: &Path) -> io::Result<LastBackup> {
-    Ok(status_file::read_json(data, FILE)?.unwrap_or_default())
+    Ok(status_file::read_json(data, LAST_BACKUP_FILE)?.unwrap_or_default())
 }
 
 /// Records the outcome of a backup.
@@ -61,5 +61,5 @@ pub fn record(
             ..read(data)?
         },
     };
-    status_file::write(data, FILE, &last)
+    status_file::write(data, LAST_BACKUP_FILE, &last)
 }

@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::directory::{BackupDirectory, check_not_nested};
-use super::manifest::{Entry, FORMAT, Manifest};
+use super::manifest::{FORMAT, Manifest, ManifestEntry};
 use super::objects::{ObjectCopy, ObjectSource};
 use super::outcome::{BackupOutcome, CopyStats};
-use super::{ProgressFn, Stage, millis};
+use super::{BackupStage, ProgressFn, millis};
 use crate::backends::copies::DatabaseSources;
-use crate::check::{Findings, InstallationStores};
+use crate::check::{InstallationStores, StoreFindings};
 use crate::content::{Content, ContentLocation, ContentLock, Digest, ObjectDirectory};
 use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
@@ -180,11 +180,11 @@ pub(super) async fn check(
     stores: &InstallationStores,
     damaged: Vec<String>,
     watch: ProgressFn<'_>,
-) -> anyhow::Result<Findings> {
-    watch(Stage::Check, 0, 1);
+) -> anyhow::Result<StoreFindings> {
+    watch(BackupStage::Check, 0, 1);
     let mut found = stores.check().await?;
     found.errors.extend(damaged);
-    watch(Stage::Check, 1, 1);
+    watch(BackupStage::Check, 1, 1);
     Ok(found)
 }
 
@@ -203,15 +203,15 @@ fn copy_databases(
     let files = DatabaseFiles::open(&to.join(BACKENDS))?;
     let all = moment.backends.len() as u64 + 1;
     let mut done = 0;
-    watch(Stage::Databases, done, all);
+    watch(BackupStage::Databases, done, all);
     // Tenants' databases first: a long read transaction keeps a write-ahead log from being restarted.
     let ids = moment.backends.copy_to(&files, || {
         done += 1;
-        watch(Stage::Databases, done, all);
+        watch(BackupStage::Databases, done, all);
     })?;
     moment.control.copy_to(&to)?;
     control.counters().copy_to(&to)?;
-    watch(Stage::Databases, all, all);
+    watch(BackupStage::Databases, all, all);
     Ok((moment.at, ids))
 }
 
@@ -220,7 +220,7 @@ fn copy_guests(
     from: &Path,
     to: &mut ObjectDirectory,
     copied: &mut CopyStats,
-) -> anyhow::Result<Vec<Entry>> {
+) -> anyhow::Result<Vec<ManifestEntry>> {
     let mut entries = Vec::new();
     let dir = match disk::open_directory(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(entries),
@@ -259,7 +259,7 @@ fn copy_guests(
                 to.put(&digest, guest.open()?)?;
             }
             copied.count(bytes, !there);
-            entries.push(Entry {
+            entries.push(ManifestEntry {
                 name: format!("{folder}/{name}"),
                 sha256: digest.to_string(),
                 bytes,
@@ -276,7 +276,7 @@ fn describe(
     state: &str,
     at: Timestamp,
     ids: &[BackendId],
-    guests: Vec<Entry>,
+    guests: Vec<ManifestEntry>,
 ) -> anyhow::Result<Manifest> {
     let files = DatabaseFiles::open(&directory.join(BACKENDS))?;
     let backends = ids
@@ -298,9 +298,9 @@ fn describe(
     })
 }
 
-fn describe_file(path: &Path, name: String) -> anyhow::Result<Entry> {
+fn describe_file(path: &Path, name: String) -> anyhow::Result<ManifestEntry> {
     let (digest, bytes) = Digest::copy_and_digest(std::fs::File::open(path)?, io::sink())?;
-    Ok(Entry {
+    Ok(ManifestEntry {
         name,
         sha256: digest.to_string(),
         bytes,

@@ -24,20 +24,20 @@ pub(super) struct Manifest {
     /// Directory of the databases.
     pub(super) state: String,
     /// The control database.
-    pub(super) control: Entry,
+    pub(super) control: ManifestEntry,
     /// The counters; format 1 has them in the control database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) counters: Option<Entry>,
+    pub(super) counters: Option<ManifestEntry>,
     /// Tenants' databases, by id.
-    pub(super) backends: Vec<Entry>,
+    pub(super) backends: Vec<ManifestEntry>,
     /// Installed guests, by their paths in the data directory's `guests`.
-    pub(super) guests: Vec<Entry>,
+    pub(super) guests: Vec<ManifestEntry>,
 }
 
 /// A file of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+pub(super) struct ManifestEntry {
     /// Name of the file.
     pub(super) name: String,
     /// SHA-256 in hexadecimal.
@@ -51,15 +51,15 @@ struct FormatField {
     format: u32,
 }
 
-impl Entry {
+impl ManifestEntry {
     /// Parses the SHA-256.
-    pub(super) fn digest(&self) -> Option<Digest> {
+    pub(super) fn parse_digest(&self) -> Option<Digest> {
         Digest::from_hex(&self.sha256)
     }
 
     /// Whether a file has this entry's digest and length.
     pub(super) fn describes(&self, digest: Digest, bytes: u64) -> bool {
-        Some(digest) == self.digest() && bytes == self.bytes
+        Some(digest) == self.parse_digest() && bytes == self.bytes
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
             schema: control::SCHEMA_VERSION,
             moment: "2026-11-20T12:00:00.000Z".into(),
             state: "state-1".into(),
-            control: Entry {
+            control: ManifestEntry {
                 name: "control.db".into(),
                 sha256: "00".repeat(32),
                 bytes: 1,

@@ -29,7 +29,7 @@ pub use verify::verify;
 /// Stage of a backup or a restore, for the display of its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum BackupStage {
     /// Copying databases.
     Databases,
     /// Copying content, in bytes.
@@ -39,7 +39,7 @@ pub enum Stage {
 }
 
 /// Callback for progress: the stage, the finished amount, and the total.
-pub type ProgressFn<'w> = &'w dyn Fn(Stage, u64, u64);
+pub type ProgressFn<'w> = &'w dyn Fn(BackupStage, u64, u64);
 
 /// Converts a duration to whole milliseconds.
 fn millis(duration: Duration) -> u64 {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use super::outcome::CopyStats;
-use super::{ProgressFn, Stage};
+use super::{BackupStage, ProgressFn};
 use crate::content::{self, Content, Digest, ObjectDirectory, PutError};
 use svc_base::fault;
 
@@ -49,7 +49,7 @@ impl ObjectCopy<'_> {
         for digest in self.wanted {
             all += self.from.bytes(digest)?.unwrap_or(0);
         }
-        watch(Stage::Content, 0, all);
+        watch(BackupStage::Content, 0, all);
         for digest in self.wanted {
             match self.copy_one(digest, to, thorough).await? {
                 Some((bytes, now)) => copied.count(bytes, now),
@@ -58,7 +58,7 @@ impl ObjectCopy<'_> {
                 )),
             }
             fault::point("backup.object");
-            watch(Stage::Content, copied.bytes.min(all), all);
+            watch(BackupStage::Content, copied.bytes.min(all), all);
         }
         to.sync()?;
         Ok(damaged)

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::directory::{BackupDirectory, check_not_nested};
 use super::make::{BACKENDS, CONTENT, CONTROL, check};
-use super::manifest::{Entry, Manifest};
+use super::manifest::{Manifest, ManifestEntry};
 use super::objects::{ObjectCopy, ObjectSource};
 use super::outcome::CopyStats;
-use super::{ProgressFn, Stage, millis, switch};
+use super::{BackupStage, ProgressFn, millis, switch};
 use crate::check::InstallationStores;
 use crate::content::{Content, ContentLock, Digest, ObjectDirectory};
 use crate::control::{self, Control, counters};
@@ -169,7 +169,7 @@ fn copy_databases(
 ) -> anyhow::Result<()> {
     let state = place.dir.open_dir(&manifest.state)?;
     let all = manifest.backends.len() as u64 + 1;
-    watch(Stage::Databases, 0, all);
+    watch(BackupStage::Databases, 0, all);
     copied.count(copy_file(&state, new, CONTROL, &manifest.control)?, true);
     if let Some(entry) = &manifest.counters {
         copied.count(copy_file(&state, new, counters::FILE, entry)?, true);
@@ -190,13 +190,13 @@ fn copy_databases(
         );
         copied.count(copy_file(&from, &to, DatabaseFiles::NAME, entry)?, true);
         prepare_for_server(&files, &id).with_context(|| format!("opening backend {id}"))?;
-        watch(Stage::Databases, copied.files, all);
+        watch(BackupStage::Databases, copied.files, all);
     }
     Ok(())
 }
 
 /// Copies a file that the manifest describes; returns its length.
-fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &Entry) -> anyhow::Result<u64> {
+fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &ManifestEntry) -> anyhow::Result<u64> {
     let mut file = to.open_with(name, &disk::private_file_options())?;
     let source = from
         .open(name)
@@ -229,7 +229,7 @@ fn copy_guests(
         else {
             bail!(damaged());
         };
-        let digest = entry.digest().with_context(damaged)?;
+        let digest = entry.parse_digest().with_context(damaged)?;
         let source = from.get(&digest)?.with_context(damaged)?;
         let folder = disk::ensure_subdirectory(&to, &folder.to_string_lossy())?;
         let mut file = folder.open_with(name, &disk::private_file_options())?;

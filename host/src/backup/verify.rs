@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::directory::{BackupDirectory, LAYOUT};
 use super::make::{BACKENDS, CONTROL};
-use super::manifest::{Entry, Manifest};
-use crate::check::{Findings, InstallationStores};
+use super::manifest::{Manifest, ManifestEntry};
+use crate::check::{InstallationStores, StoreFindings};
 use crate::content::{Content, Digest};
 use crate::control::{self, Control, counters};
 use crate::permissions;
@@ -17,7 +17,7 @@ use svc_database::DatabaseFiles;
 ///
 /// # Errors
 /// When the backup cannot be read at all.
-pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
+pub async fn verify(place: &Path) -> anyhow::Result<StoreFindings> {
     let place = BackupDirectory::open_for_reading(place)?;
     let manifest = place.manifest()?;
     let damaged = damaged_files(&place, &manifest)?;
@@ -68,7 +68,7 @@ fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result
     let guests = place.guests()?;
     for entry in &manifest.guests {
         let whole = entry
-            .digest()
+            .parse_digest()
             .map(|digest| guests.is_whole(&digest))
             .transpose()?;
         if whole != Some(true) {
@@ -78,7 +78,7 @@ fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result
     Ok(damaged)
 }
 
-fn is_as_described(path: &Path, entry: &Entry) -> io::Result<bool> {
+fn is_as_described(path: &Path, entry: &ManifestEntry) -> io::Result<bool> {
     match std::fs::File::open(path) {
         Ok(file) => {
             let (digest, bytes) = Digest::copy_and_digest(file, io::sink())?;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use super::OperatorArgs;
 use super::actor::actor;
 use crate::backup;
-use crate::check::{Findings, InstallationStores};
+use crate::check::{InstallationStores, StoreFindings};
 use crate::content::{Content, ContentLocation, OneTimeFiles};
 use crate::data_dir;
 use crate::operators::{self, CheckAll, Operation, ProgressSink};
@@ -22,7 +22,7 @@ pub(super) struct Check {
 
 impl Check {
     /// Checks a data directory or a backup.
-    async fn findings(&self) -> anyhow::Result<Findings> {
+    async fn findings(&self) -> anyhow::Result<StoreFindings> {
         let data = self.args.data();
         if backup::is_backup(&data) {
             return backup::verify(&data).await;
@@ -34,7 +34,7 @@ impl Check {
         };
         let data = self.args.installation()?;
         let wanted = Operation::Check(CheckAll {});
-        let mut found: Findings =
+        let mut found: StoreFindings =
             match operators::run_on_server(&data, &wanted, &actor(), &ProgressSink::default())
                 .await?
             {
@@ -48,7 +48,7 @@ impl Check {
     }
 
     /// Checks a data directory that no server uses.
-    async fn check_offline(&self, data: &Path) -> anyhow::Result<Findings> {
+    async fn check_offline(&self, data: &Path) -> anyhow::Result<StoreFindings> {
         let parts = InstallationStores {
             control: self.args.control()?,
             content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::backup::Stage;
+use crate::backup::BackupStage;
 
 /// Template of the counter, for most stages.
 const COUNT_TEMPLATE: &str = "{pos}/{len}";
@@ -25,11 +25,11 @@ impl Progress {
     }
 
     /// Shows the progress of a stage of a backup.
-    pub(super) fn show_stage(&self, stage: Stage, done: u64, all: u64) {
+    pub(super) fn show_stage(&self, stage: BackupStage, done: u64, all: u64) {
         let (name, counted) = match stage {
-            Stage::Databases => ("databases", COUNT_TEMPLATE),
-            Stage::Content => ("content", "{bytes}/{total_bytes} {bytes_per_sec} {eta}"),
-            Stage::Check => ("check", ""),
+            BackupStage::Databases => ("databases", COUNT_TEMPLATE),
+            BackupStage::Content => ("content", "{bytes}/{total_bytes} {bytes_per_sec} {eta}"),
+            BackupStage::Check => ("check", ""),
         };
         self.draw(
             name,

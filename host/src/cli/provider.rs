@@ -42,7 +42,7 @@ impl ProviderCommand {
         let config = settings.resolve(listen)?;
         let outbound = Outbound::new()?;
         let providers = Providers::new(&config.providers, &outbound, &Clock::system())?;
-        let provider = providers.by_name(&name).with_context(|| {
+        let provider = providers.find_by_name(&name).with_context(|| {
             let names: Vec<_> = config.providers.iter().map(|one| one.name.as_str()).collect();
             match names.is_empty() {
                 true => format!("there is no provider `{name}`: the settings have none; name their file with --config"),

@@ -60,7 +60,7 @@ pub(super) fn merge_settings_file(
     file: Option<PathBuf>,
 ) -> anyhow::Result<Settings> {
     match file {
-        Some(path) => Ok(settings.or(Settings::from_file(&path)?)),
+        Some(path) => Ok(settings.fill_from(Settings::from_file(&path)?)),
         None => Ok(settings),
     }
 }

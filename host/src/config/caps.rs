@@ -104,21 +104,21 @@ impl Cap {
 impl Limits {
     /// Returns the cap on quick shares and frontends.
     pub fn deployments_cap(&self) -> Cap {
-        self.cap("active_deployments", self.active_deployments)
+        self.divide_cap("active_deployments", self.active_deployments)
     }
 
     /// Returns the cap on the bytes of quick shares.
     pub fn share_bytes_cap(&self) -> Cap {
-        self.cap("share_bytes", self.share_bytes)
+        self.divide_cap("share_bytes", self.share_bytes)
     }
 
     /// Returns the cap on backends.
     pub fn backends_cap(&self) -> Cap {
-        self.cap("backends", self.backends)
+        self.divide_cap("backends", self.backends)
     }
 
     /// Divides a cap into its parts.
-    pub fn cap(&self, key: &'static str, whole: u64) -> Cap {
+    pub fn divide_cap(&self, key: &'static str, whole: u64) -> Cap {
         let percent = |percent: u64| {
             let part = u128::from(whole) * u128::from(percent) / 100;
             u64::try_from(part).unwrap_or(u64::MAX)
@@ -142,7 +142,7 @@ mod tests {
     fn a_cap_is_divided_and_small_ones_are_not() {
         let limits = Limits::default();
         let parts = |whole| {
-            let cap = limits.cap("k", whole);
+            let cap = limits.divide_cap("k", whole);
             (cap.strangers, cap.per_client, cap.per_owner)
         };
         for (whole, expected) in [
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_is_reached_is_named() {
-        let cap = Limits::default().cap("k", 100);
+        let cap = Limits::default().divide_cap("k", 100);
         let held = |all, strangers, own| CapUsage {
             all,
             strangers,

@@ -172,7 +172,7 @@ impl Settings {
 
     /// Merges the settings: those of `file` where these have none.
     #[must_use]
-    pub fn or(self, file: Self) -> Self {
+    pub fn fill_from(self, file: Self) -> Self {
         Self {
             listen: self.listen.or(file.listen),
             data: self.data.or(file.data),

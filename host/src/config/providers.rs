@@ -119,7 +119,7 @@ impl Provider {
             issuer,
             client_id: "svc".to_owned(),
             client_secret: String::new(),
-            scopes: owned(ProviderKind::Dev.rules().scopes),
+            scopes: to_strings(ProviderKind::Dev.rules().scopes),
         }
     }
 
@@ -157,7 +157,7 @@ impl Provider {
             bail!("providers.{name}.scopes has one that is no scope: {scope:?}");
         }
         if self.scopes.is_empty() {
-            self.scopes = owned(rules.scopes);
+            self.scopes = to_strings(rules.scopes);
         }
         if let Some((needed, why)) = rules.needed
             && !self.scopes.iter().any(|scope| scope == needed)
@@ -171,7 +171,7 @@ impl Provider {
     }
 }
 
-fn owned(names: &[&str]) -> Vec<String> {
+fn to_strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 

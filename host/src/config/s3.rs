@@ -42,7 +42,7 @@ const ALLOW_HTTP: &str = "AWS_ALLOW_HTTP";
 const SESSION: &str = "AWS_SESSION_TOKEN";
 /// Further variables of the environment: the role of a machine, a container or a cluster's account, and how
 /// the bucket is named in addresses.
-const LIBRARY_VARIABLES: &[&str] = &[
+const OBJECT_STORE_VARIABLES: &[&str] = &[
     "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_ROLE_ARN",
@@ -97,7 +97,7 @@ impl S3 {
             self.endpoint = Some(url);
         }
         self.region = first(&["AWS_REGION", "AWS_DEFAULT_REGION"]).or(self.region);
-        let mut names = LIBRARY_VARIABLES.to_vec();
+        let mut names = OBJECT_STORE_VARIABLES.to_vec();
         // Id and secret come from one source: halves of two keys would not work.
         if let Some(id) = variable("AWS_ACCESS_KEY_ID") {
             self.access_key_id = Some(id);

@@ -16,7 +16,7 @@ use object_store::{
 use url::Url;
 
 use super::claim::{self, OWNER_FILE};
-use super::local::MARKER;
+use super::local::OPENED_FILE;
 use super::requests::StoreConnector;
 use super::store::digest_of_path;
 use crate::config::S3;
@@ -26,9 +26,9 @@ use svc_base::random::Random;
 const RETRIES: usize = 3;
 const RETRY_TIME: Duration = Duration::from_secs(10);
 
-const REFUSED: &str = "the store refuses these keys: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or those of [s3], and that they may get, put, delete and list there";
+const REFUSED_MESSAGE: &str = "the store refuses these keys: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or those of [s3], and that they may get, put, delete and list there";
 const NO_BUCKET: &str = "there is no such bucket: make it, or check its name, the endpoint (AWS_ENDPOINT_URL) and the region (AWS_REGION)";
-const FAILING: &str = "the store does not answer as it should: check the endpoint (AWS_ENDPOINT_URL), the region (AWS_REGION), and, if this machine has no role of its own, that keys are set (AWS_ACCESS_KEY_ID)";
+const FAILING_MESSAGE: &str = "the store does not answer as it should: check the endpoint (AWS_ENDPOINT_URL), the region (AWS_REGION), and, if this machine has no role of its own, that keys are set (AWS_ACCESS_KEY_ID)";
 
 /// A bucket, restricted to the prefix of the content.
 pub(super) type Bucket = PrefixStore<object_store::aws::AmazonS3>;
@@ -143,7 +143,7 @@ async fn check_is_for_content(store: &dyn ObjectStore) -> anyhow::Result<()> {
     let mut objects = store.list(None).boxed();
     while let Some(object) = objects.try_next().await.map_err(with_advice)? {
         let name = object.location.as_ref();
-        if name != MARKER && digest_of_path(name).is_none() {
+        if name != OPENED_FILE && digest_of_path(name).is_none() {
             bail!("it has other objects, such as {name}: name a prefix for content alone");
         }
     }
@@ -156,11 +156,11 @@ fn with_advice(error: Error) -> anyhow::Error {
     // The text contains those of its causes: where a listing fails, it is the only information.
     let told = error.to_string();
     let advice = match error {
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => REFUSED,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => REFUSED_MESSAGE,
         Error::NotFound { .. } => NO_BUCKET,
-        _ if told.contains("403 Forbidden") => REFUSED,
+        _ if told.contains("403 Forbidden") => REFUSED_MESSAGE,
         _ if told.contains("NoSuchBucket") => NO_BUCKET,
-        _ => FAILING,
+        _ => FAILING_MESSAGE,
     };
     anyhow!(told).context(advice)
 }
@@ -193,10 +193,10 @@ mod tests {
             take(&one, is_known).await.unwrap();
             refused(&other, is_known, "belongs to another installation").await;
         }
-        // What was copied from below the data is taken, and nothing else.
+        // Only objects that were copied from the data directory are accepted.
         store.delete(&OWNER_FILE.into()).await.unwrap();
         let object = format!("0f/{}", "a".repeat(62));
-        for name in [MARKER, &object] {
+        for name in [OPENED_FILE, &object] {
             store.put(&name.into(), "x".into()).await.unwrap();
         }
         take(&other, false).await.unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use super::local::MARKER;
+use super::local::OPENED_FILE;
 use crate::data_lock::create_private_dir;
 use svc_base::disk;
 use svc_base::file_lock::FileLock;
@@ -84,7 +84,10 @@ fn check_is_for_content(directory: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
         let shard = |name: &str| name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
-        if !name.to_str().is_some_and(|it| it == MARKER || shard(it)) {
+        if !name
+            .to_str()
+            .is_some_and(|it| it == OPENED_FILE || shard(it))
+        {
             bail!(
                 "{} has other files, such as {}: name a directory for content alone",
                 directory.display(),
@@ -126,10 +129,10 @@ mod tests {
         for is_known in [false, true] {
             assert!(why(&other, is_known).contains("belongs to another installation"));
         }
-        // What was copied from below the data is taken, and nothing else.
+        // Only objects that were copied from the data directory are accepted.
         fs::remove_file(store.join(OWNER_FILE)).unwrap();
         fs::create_dir(store.join("0f")).unwrap();
-        fs::write(store.join(MARKER), "").unwrap();
+        fs::write(store.join(OPENED_FILE), "").unwrap();
         take(&other, false).unwrap();
         fs::remove_file(store.join(OWNER_FILE)).unwrap();
         fs::write(store.join("letters"), "").unwrap();

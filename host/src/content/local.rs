@@ -8,7 +8,7 @@ use object_store::local::LocalFileSystem;
 use svc_base::disk;
 
 /// File that is written at each start, to learn the file system's time.
-pub(super) const MARKER: &str = ".opened";
+pub(super) const OPENED_FILE: &str = ".opened";
 
 /// A directory of objects.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl LocalDirectory {
 
 /// Returns the file system's current time, by the stamp of a file that is written now.
 fn marker_time(directory: &Path) -> std::io::Result<SystemTime> {
-    let marker = directory.join(MARKER);
+    let marker = directory.join(OPENED_FILE);
     std::fs::write(&marker, b"")?;
     std::fs::metadata(&marker)?.modified()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use svc_base::file_lock::FileLock;
 
 /// The name of the file in the data directory.
-const FILE: &str = "content.lock";
+const LOCK_FILE: &str = "content.lock";
 /// Pause between two attempts at the lock, and most attempts: half a minute.
 const LOCK_POLL: Duration = Duration::from_millis(20);
 const LOCK_POLLS: u32 = 1500;
@@ -23,7 +23,9 @@ impl ContentLock {
     /// lock. Blocks.
     pub fn shared(data: &Path) -> io::Result<Option<Self>> {
         for _ in 0..LOCK_POLLS {
-            if let Some(_locked) = FileLock::try_shared(FileLock::open_file(&data.join(FILE))?)? {
+            if let Some(_locked) =
+                FileLock::try_shared(FileLock::open_file(&data.join(LOCK_FILE))?)?
+            {
                 return Ok(Some(Self { _locked }));
             }
             std::thread::sleep(LOCK_POLL);
@@ -33,7 +35,7 @@ impl ContentLock {
 
     /// Takes the lock exclusively, for deletions; `None` while it is taken.
     pub fn exclusive(data: &Path) -> io::Result<Option<Self>> {
-        let locked = FileLock::try_exclusive(FileLock::open_file(&data.join(FILE))?)?;
+        let locked = FileLock::try_exclusive(FileLock::open_file(&data.join(LOCK_FILE))?)?;
         Ok(locked.map(|_locked| Self { _locked }))
     }
 }

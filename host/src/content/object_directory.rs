@@ -7,7 +7,7 @@ use std::path::Path;
 use cap_std::fs::{Dir, File};
 
 use super::Digest;
-use super::local::MARKER;
+use super::local::OPENED_FILE;
 use svc_base::disk;
 
 /// Prefix of the names of unfinished objects.
@@ -110,7 +110,7 @@ impl ObjectDirectory {
             let shard = shard?;
             let name = shard.file_name();
             if !shard.file_type()?.is_dir() {
-                if name != MARKER {
+                if name != OPENED_FILE {
                     shard.remove_file()?;
                 }
                 continue;

@@ -18,9 +18,9 @@ use url::Url;
 
 use crate::outbound::{Answer, Outbound, OutboundError};
 
-/// Timeout of a request with its answer; a write has a second more for each `BYTES_A_SECOND`.
+/// Timeout of a request with its answer; a write has a second more for each `BYTES_PER_SECOND`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
-const BYTES_A_SECOND: usize = 256 << 10;
+const BYTES_PER_SECOND: usize = 256 << 10;
 /// Lower bound of the limit on an answer's bytes, however small pages may be; and the limit on an error's bytes.
 const MIN_ANSWER_LIMIT: usize = 64 << 20;
 const ERROR_LIMIT: usize = 64 << 10;
@@ -88,7 +88,7 @@ impl BoundedClient {
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
-        let seconds = Duration::from_secs((body.len() / BYTES_A_SECOND) as u64);
+        let seconds = Duration::from_secs((body.len() / BYTES_PER_SECOND) as u64);
         *request.timeout_mut() = Some(REQUEST_TIMEOUT + seconds);
         if !body.is_empty() || *request.method() == Method::PUT {
             *request.body_mut() = Some(body.into());
@@ -126,7 +126,7 @@ impl BoundedClient {
             false => self.bytes,
         };
         let answer = self.outbound.send(request, most).await;
-        answer.map_err(failed)
+        answer.map_err(to_http_error)
     }
 }
 
@@ -154,7 +154,7 @@ fn is_refusal(status: StatusCode) -> bool {
     status.is_client_error() && !known
 }
 
-fn failed(error: OutboundError) -> HttpError {
+fn to_http_error(error: OutboundError) -> HttpError {
     let kind = match error {
         OutboundError::Timeout => HttpErrorKind::Timeout,
         OutboundError::TooLarge => HttpErrorKind::Decode,

@@ -15,9 +15,9 @@ const LARGE_BYTES: usize = 256 * 1024;
 pub(super) struct SharedObjects(Mutex<HashMap<Digest, Weak<Bytes>>>);
 
 /// Owner of an object's bytes: every slice keeps it alive.
-struct Owner(Arc<Bytes>);
+struct SharedBytes(Arc<Bytes>);
 
-impl AsRef<[u8]> for Owner {
+impl AsRef<[u8]> for SharedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -28,7 +28,7 @@ impl SharedObjects {
     pub(super) fn get(&self, digest: &Digest) -> Option<Bytes> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let object = held.get(digest)?.upgrade()?;
-        Some(Bytes::from_owner(Owner(object)))
+        Some(Bytes::from_owner(SharedBytes(object)))
     }
 
     /// Registers an object, so that other readers find it while it or a slice of it lives.
@@ -41,7 +41,7 @@ impl SharedObjects {
         // Dead entries are removed, so that there is at most one more entry than large objects in memory.
         held.retain(|_, object| object.strong_count() > 0);
         held.insert(digest, Arc::downgrade(&object));
-        Bytes::from_owner(Owner(object))
+        Bytes::from_owner(SharedBytes(object))
     }
 }
 

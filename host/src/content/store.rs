@@ -12,7 +12,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
 use super::claim::{Claim, OWNER_FILE};
-use super::local::{LocalDirectory, MARKER};
+use super::local::{LocalDirectory, OPENED_FILE};
 use super::object_locks::ObjectLocks;
 use super::pins::{Pin, Pins};
 use super::shared_objects::SharedObjects;
@@ -144,7 +144,7 @@ impl Content {
             Ok(_) => Ok(pin),
             // A remote store answers so to any conflict, and the object may be missing.
             Err(object_store::Error::AlreadyExists { .. }) if self.0.health.is_none() => Ok(pin),
-            Err(error) => Err(self.failed(error)),
+            Err(error) => Err(self.to_content_error(error)),
         }
     }
 
@@ -164,7 +164,7 @@ impl Content {
         Ok(answer)
     }
 
-    fn failed(&self, error: object_store::Error) -> Error {
+    fn to_content_error(&self, error: object_store::Error) -> Error {
         match &self.0.health {
             None => error.into(),
             Some(_) => Error::Unreachable(error.to_string()),
@@ -181,7 +181,7 @@ impl Content {
         match self.ask(getting).await? {
             Ok(object) => self.verify(*digest, object).await.map(Some),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(self.failed(error)),
+            Err(error) => Err(self.to_content_error(error)),
         }
     }
 
@@ -245,7 +245,7 @@ impl Content {
                 if may_have_succeeded(&error) {
                     self.expect_deletions([*digest]);
                 }
-                Err(self.failed(error).into())
+                Err(self.to_content_error(error).into())
             }
         }
     }
@@ -287,11 +287,11 @@ impl Content {
         let mut objects = self.0.store.list(None).boxed();
         loop {
             let next = self.ask(objects.try_next()).await?;
-            let Some(object) = next.map_err(|error| self.failed(error))? else {
+            let Some(object) = next.map_err(|error| self.to_content_error(error))? else {
                 return Ok(());
             };
             let name = object.location.to_string();
-            if name != MARKER && name != OWNER_FILE {
+            if name != OPENED_FILE && name != OWNER_FILE {
                 on(name, object.size);
             }
         }
@@ -332,7 +332,7 @@ pub(super) fn digest_of_path(path: &str) -> Option<Digest> {
 mod tests {
     use super::*;
 
-    /// A store of each kind, with what it lies in.
+    /// Opens a store of each kind; returns it with its directory.
     fn stores() -> [(Content, Option<tempfile::TempDir>); 2] {
         let directory = tempfile::tempdir().unwrap();
         let local = Content::open(directory.path()).unwrap();

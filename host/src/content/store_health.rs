@@ -14,7 +14,7 @@ use super::Digest;
 use svc_base::Stopwatch;
 
 /// Time after a failure during which no request is sent.
-const BACKOFF: Duration = Duration::from_secs(1);
+const FAILURE_BACKOFF: Duration = Duration::from_secs(1);
 /// Longest time after which an unanswered deletion may still be executed.
 const MAX_DELETION_DELAY: Duration = Duration::from_secs(60);
 
@@ -29,7 +29,9 @@ impl StoreHealth {
     /// Whether the last request failed a moment ago.
     pub(super) fn is_backing_off(&self) -> bool {
         let failed = lock(&self.failed);
-        failed.as_ref().is_some_and(|it| it.elapsed() < BACKOFF)
+        failed
+            .as_ref()
+            .is_some_and(|it| it.elapsed() < FAILURE_BACKOFF)
     }
 
     /// Records whether the store has answered; a refusal is an answer.

@@ -19,7 +19,7 @@ use svc_base::sqlite;
 pub const FILE: &str = "counters.db";
 /// Migrations in order, as those of the control database.
 const SCRIPTS: &[&str] = &[include_str!("../../migrations/counters/0001_visits.sql")];
-/// How long a statement waits for another process, such as an operator's command.
+/// Time for which a statement waits for another process, such as an operator's command.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Age after which flush ids are deleted, in seconds.
 const FLUSH_ID_SECONDS: i64 = 3600;

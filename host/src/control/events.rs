@@ -24,7 +24,7 @@ pub struct CommandRecord {
 }
 
 const SLUG_CHANGED: &str = "slug_changed";
-const NOTED: &str = "noted";
+const COMMAND_RUN_KIND: &str = "noted";
 
 /// Writes an operator's command into the log.
 pub fn log_command(record: &CommandRecord) {
@@ -39,7 +39,12 @@ pub fn log_command(record: &CommandRecord) {
 pub fn record(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
     let (kind, subject, command, actor) = match event {
         Event::SlugChanged(slug) => (SLUG_CHANGED, slug.as_str(), "", ""),
-        Event::CommandRun(record) => (NOTED, "", record.command.as_str(), record.actor.as_str()),
+        Event::CommandRun(record) => (
+            COMMAND_RUN_KIND,
+            "",
+            record.command.as_str(),
+            record.actor.as_str(),
+        ),
     };
     tx.execute(
         "INSERT INTO operator_events (kind, subject, at, command, actor) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -58,7 +63,7 @@ pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Event>)>> 
             };
             let event = match row.get_ref(1)?.as_str()? {
                 SLUG_CHANGED => Some(Event::SlugChanged(row.get(2)?)),
-                NOTED => Some(Event::CommandRun(record)),
+                COMMAND_RUN_KIND => Some(Event::CommandRun(record)),
                 _ => None,
             };
             Ok((row.get(0)?, event))

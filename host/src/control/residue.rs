@@ -12,7 +12,7 @@ use super::{Control, Error};
 /// The table whose rows hold secrets: password hashes, and slugs that are one.
 const SECRET_TABLE: &str = "deployments";
 
-/// How long a checkpoint waits for readers: writers wait meanwhile.
+/// Time for which a checkpoint waits for readers: writers wait meanwhile.
 const CHECKPOINT_BUSY_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// State that tells whether the write-ahead log may hold deleted rows.

@@ -1,4 +1,4 @@
-//! Addresses of deployments, and how memory and the edge follow a change of what one of them answers: the only place that has either forget a page.
+//! Addresses of deployments. Only this module makes the page cache and the edge forget a page.
 
 use crate::config::Config;
 use crate::control::{self, Change, Tx};
@@ -14,8 +14,8 @@ pub(super) struct PageAddress {
     pub(super) host_label: Option<String>,
 }
 
-/// Says in a transaction that an address answers something else from now on, or nothing: memory forgets what it holds once
-/// that is durable, and what the edge holds is queued for purging.
+/// Notes in a transaction that the answer of an address changes or ends: the page cache forgets the page once the transaction is
+/// durable, and a purge of the edge is queued.
 pub(super) fn announce_change(
     tx: &Tx<'_>,
     config: &Config,

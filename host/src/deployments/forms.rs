@@ -60,7 +60,7 @@ pub fn disabled(config: &Config) -> Markup {
     )
 }
 
-/// How to reach the operator, where that is known.
+/// Contact of the operator, if configured.
 pub fn contact_line(config: &Config) -> Markup {
     html! { @if let Some(contact) = &config.contact { p.soft { a href=(contact) { "Contact the operator" } } } }
 }

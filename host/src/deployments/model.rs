@@ -7,7 +7,7 @@ use svc_base::ids::{BackendId, DeploymentId};
 use svc_sandbox::ContentType;
 
 /// Slugs that the service keeps for itself.
-const RESERVED: [&str; 8] = [
+const RESERVED_SLUGS: [&str; 8] = [
     "api", "mcp", "auth", "assets", "healthz", "readyz", "metrics", "problems",
 ];
 
@@ -45,7 +45,7 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Whether it still answers at `now`.
+    /// Whether the deployment still answers at `now`.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|at| at > now)
     }
@@ -66,5 +66,5 @@ pub fn display_title(title: &str) -> String {
 
 /// Whether the service keeps a slug for itself.
 pub fn is_reserved(slug: &str) -> bool {
-    RESERVED.contains(&slug)
+    RESERVED_SLUGS.contains(&slug)
 }

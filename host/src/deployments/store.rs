@@ -16,7 +16,7 @@ const SELECT_DEPLOYMENT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d
     d.source_digest, d.artifact_digest, d.disabled_at, d.created_at, d.expires_at, p.host_label, \
     (SELECT b.id FROM backends b WHERE b.id = d.backend_id) AS backend_id, d.delete_sha256 \
     FROM deployments d JOIN projects p ON p.id = d.project_id";
-const RESOLVES: &str = "d.state = 'active' AND p.state = 'active'";
+const IS_SERVED: &str = "d.state = 'active' AND p.state = 'active'";
 
 fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     let row = Columns::new(row);
@@ -43,18 +43,21 @@ pub(super) fn parse_content_type(text: &str) -> rusqlite::Result<ContentType> {
 }
 
 /// Finds the deployment that answers at a slug, whether or not its time is over.
-pub(super) fn by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Deployment>> {
+pub(super) fn find_by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Deployment>> {
     c.prepare_cached(&format!(
-        "{SELECT_DEPLOYMENT} WHERE d.slug = ?1 AND {RESOLVES}"
+        "{SELECT_DEPLOYMENT} WHERE d.slug = ?1 AND {IS_SERVED}"
     ))?
     .query_row([slug], read_deployment)
     .optional()
 }
 
 /// Finds the deployment of an id, whether or not its time is over.
-pub(super) fn by_id(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Option<Deployment>> {
+pub(super) fn find_by_id(
+    c: &Connection,
+    id: &DeploymentId,
+) -> rusqlite::Result<Option<Deployment>> {
     c.prepare_cached(&format!(
-        "{SELECT_DEPLOYMENT} WHERE d.id = ?1 AND {RESOLVES}"
+        "{SELECT_DEPLOYMENT} WHERE d.id = ?1 AND {IS_SERVED}"
     ))?
     .query_row([id], read_deployment)
     .optional()
@@ -120,7 +123,7 @@ pub(super) fn remember_token(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> 
     Ok(())
 }
 
-/// Whether a share's time is over: what has become a frontend meanwhile lives as long as its project.
+/// Whether a share has expired; a share that was claimed as a frontend lives as long as its project.
 pub(super) fn has_expired(
     c: &Connection,
     id: &DeploymentId,

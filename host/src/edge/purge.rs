@@ -60,7 +60,7 @@ impl Purger {
             let now = self.clock.now();
             let due = self
                 .control
-                .read(move |c| store::due(c, now, BATCH))
+                .read(move |c| store::list_due(c, now, BATCH))
                 .await?;
             if due.is_empty() {
                 return Ok(());

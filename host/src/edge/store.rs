@@ -27,7 +27,7 @@ pub fn enqueue_purge(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Er
 }
 
 /// Reads the purges that are due, oldest first.
-pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Purge>> {
+pub(super) fn list_due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Purge>> {
     c.prepare_cached(
         "SELECT prefix, attempts, repeats, generation FROM purges WHERE due_at <= ?1
          ORDER BY due_at LIMIT ?2",

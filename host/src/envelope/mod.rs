@@ -1,4 +1,4 @@
-//! A project as a whole: what is in it, its changes, and its end.
+//! A project with its contents: its detail, its changes and its deletion.
 
 pub mod operations;
 pub mod routes;

@@ -31,8 +31,8 @@ pub async fn update(
     Ok(ProjectView::new(&project, envelope.projects().config()))
 }
 
-/// Ends a project with all that is in it; `None` is one that is gone already. Its addresses stop resolving before this
-/// returns.
+/// Deletes a project with its contents; `None` is a project that is deleted already. Its addresses stop resolving before this
+/// function returns.
 pub async fn delete(envelope: Teardown, at: Option<ProjectScope<Editor>>) -> Result<(), Problem> {
     match at {
         Some(at) => Ok(envelope.delete_project(at.project.id).await?),

@@ -1,7 +1,8 @@
-//! Changes of a project with what is in it; and its end, and that of a workspace with all of its own: what it has stops to resolve at once, and is then removed step by step.
+//! Changes a project with its contents, and deletes projects and workspaces: their addresses stop resolving at once, and the contents are
+//! then removed step by step.
 //!
 //! The order: frontends, backend, visitors, payments, the row of the project, and after all of its projects the row of the workspace.
-//! Each step is a transaction that begins by looking at what is left, so that an interrupted teardown continues where it was.
+//! Each step is a transaction that begins by reading the remaining contents, so that an interrupted teardown continues.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::ProjectId;
 
-/// Changes projects with what is in them, and ends them.
+/// Changes and deletes projects with their contents.
 #[derive(Clone, Debug)]
 pub struct Teardown {
     control: Control,
@@ -85,7 +86,7 @@ impl Teardown {
             .await
     }
 
-    /// Makes a project and all that is in it unreachable; durable when it answers.
+    /// Makes a project and its contents unreachable; durable when it returns.
     pub async fn make_unreachable(&self, project: ProjectId) -> anyhow::Result<()> {
         self.make_unreachable_as(project, None).await
     }

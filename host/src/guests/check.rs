@@ -62,7 +62,7 @@ pub struct ComponentCheck {
 }
 
 impl ComponentCheck {
-    /// Whether it may serve.
+    /// Whether the guest may serve.
     pub fn passed(&self) -> bool {
         self.component.refused.is_empty()
             && self.corpus.as_ref().is_some_and(|stood| stood.failed == 0)

@@ -69,7 +69,7 @@ fn find_html_faults(source: &Source, page: &str) -> Vec<String> {
     }
 }
 
-/// Checker of a page, with what it has found so far.
+/// Checker of a page, with its findings so far.
 struct PageChecker<'a> {
     source: &'a Source,
     faults: Vec<String>,

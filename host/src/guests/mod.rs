@@ -1,7 +1,7 @@
 //! Guests as operators see them: checked, replayed on stored content, installed, rolled back, and watched while they serve.
 //!
 //! [`record`] is the operator's choice, on the disk. [`watch`] is the server's side: it follows the record while calls run,
-//! persists what the sandbox decided by itself, and writes the [`status`] file. [`check`] and [`replay`] are the tests before an
+//! persists the rollbacks that the sandbox decided, and writes the [`status`] file. [`check`] and [`replay`] are the tests before an
 //! installation.
 
 pub mod check;

@@ -23,10 +23,10 @@ use svc_sandbox::{ContentType, Flow, GuestDigest, RenderFailure, Sandbox, Source
 /// Name of the page of the API's reference.
 const REFERENCE: &str = "api-reference";
 /// Name of the list of pages, which is at the folder itself.
-const INDEX: &str = "";
+const INDEX_NAME: &str = "";
 
 /// Content-Security-Policy of the pages: no scripts, no requests.
-const POLICY: HeaderValue = HeaderValue::from_static(
+const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
@@ -215,7 +215,7 @@ impl Guides {
             foot: None,
             is_private: false,
         };
-        // Rendered as the server's own work, whoever requests it first.
+        // Rendered as the server's own work, not as that of the first client.
         let rendering = Flow::Server.scope(self.sandbox.render(source));
         Ok(rendering.await?.html)
     }
@@ -245,7 +245,7 @@ fn entries(config: &Config, description: &Description) -> GuidePages {
     });
     let reference = reference::markdown(description.value(), &config.base_url);
     let others = [
-        (INDEX, GuidePage::new(rewriting::index())),
+        (INDEX_NAME, GuidePage::new(rewriting::index())),
         (REFERENCE, GuidePage::new(reference)),
     ];
     guides.chain(others).collect()
@@ -265,7 +265,7 @@ fn headers(kind: HeaderValue, cache: HeaderValue) -> HeaderMap {
 fn page_headers() -> HeaderMap {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let mut headers = headers(kind, REVALIDATE);
-    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
     headers.insert(
         header::REFERRER_POLICY,
         HeaderValue::from_static("no-referrer"),

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::{GUIDES, IMAGES, INDEX, REFERENCE};
+use super::{GUIDES, IMAGES, INDEX_NAME, REFERENCE};
 use crate::config::Config;
 
 /// Address of the sample server in the guides, and domain of its projects' origins.
-const SAMPLE: &str = "localhost:8080";
+const SAMPLE_ADDRESS: &str = "localhost:8080";
 
 /// Returns the Markdown that a page is rendered from: with its language, and a link to the list of all guides.
 pub(super) fn page_source(name: &str, text: &str) -> String {
     let way_back = match name {
-        INDEX => "",
+        INDEX_NAME => "",
         _ => "<nav><a href=\"./\">All guides</a></nav>\n\n",
     };
     format!("---\nlang: en\n---\n{way_back}{text}")
@@ -102,7 +102,7 @@ fn resolve_link(target: &str) -> Option<Cow<'_, str>> {
 
 /// Replaces the sample's addresses with the server's.
 fn replace_server_address(text: &str, config: &Config) -> String {
-    let text = text.replace(&format!("http://{SAMPLE}"), &config.base_url);
+    let text = text.replace(&format!("http://{SAMPLE_ADDRESS}"), &config.base_url);
     match &config.sites_domain {
         None => text,
         Some(domain) => replace_project_origins(&text, &format!("{}://", config.scheme), domain),
@@ -118,7 +118,7 @@ fn replace_project_origins(text: &str, scheme: &str, domain: &str) -> String {
             .find(|char: char| !(char.is_ascii_alphanumeric() || char == '-'))
             .unwrap_or_default();
         let rest = part[label..].strip_prefix('.');
-        match rest.and_then(|rest| rest.strip_prefix(SAMPLE)) {
+        match rest.and_then(|rest| rest.strip_prefix(SAMPLE_ADDRESS)) {
             Some(rest) if label > 0 => {
                 let _ = write!(done, "{scheme}{}.{domain}{rest}", &part[..label]);
             }

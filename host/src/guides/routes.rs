@@ -8,7 +8,7 @@ use http::{HeaderMap, header};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Guides, INDEX, PageAnswer};
+use super::{Guides, INDEX_NAME, PageAnswer};
 use crate::http::problem::Problem;
 
 /// Returns the routes, whose state is the guides.
@@ -34,7 +34,7 @@ pub async fn index(
     State(guides): State<Arc<Guides>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    answer(&guides, INDEX, &headers).await
+    answer(&guides, INDEX_NAME, &headers).await
 }
 
 /// The list of guides, by its address without the slash

@@ -289,7 +289,7 @@ mod tests {
             stream.read_exact(&mut payload).await.unwrap();
             match (head[3], head[4]) {
                 (PING, 0) => {
-                    // Whoever has ended the connection does not take it.
+                    // A closed connection does not take it.
                     let _ = stream.write_all(&frame(PING, ACK, 0, &payload)).await;
                 }
                 (DATA, flags) => {

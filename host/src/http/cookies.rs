@@ -1,4 +1,4 @@
-//! Cookies of the platform: their names, their attributes, and how they are read.
+//! Cookies of the platform: names, attributes and parsing.
 //!
 //! A page can set a cookie for its parent domain, and browsers send it to sibling hosts without its origin. Over https the names begin
 //! with `__Host-`, which browsers accept from the host itself alone. Over plain HTTP the origin is unknown, so several cookies of one
@@ -50,7 +50,7 @@ impl HostCookie {
     /// Returns the `Set-Cookie` header with a lifetime in seconds; 0 removes the cookie.
     ///
     /// # Errors
-    /// The value is one that no header can hold.
+    /// When a header cannot hold the value.
     pub fn set_header(&self, value: &str, seconds: i64) -> Result<HeaderValue, InvalidHeaderValue> {
         let cookie = Cookie::build((self.name.as_str(), value))
             .path(self.path.as_str())
@@ -108,7 +108,7 @@ mod tests {
         for (lines, expected) in [
             (vec![format!("x=1; n={one}")], Some(&one)),
             (vec!["x=1".to_owned(), format!("n={two}")], Some(&two)),
-            // What another one is beside it does not matter.
+            // Cookies of other names do not matter.
             (vec![format!("\u{fc}=\u{fc}; n={one};")], Some(&one)),
             (vec![format!("n={one}; n={two}")], None),
             (vec![format!("n={one}"), format!("n={one}")], None),

@@ -35,7 +35,7 @@ struct BucketRate {
     keys: [&'static str; 2],
 }
 
-/// Makes the rate of two settings.
+/// Makes the rate from two settings.
 macro_rules! rate {
     ($limits:ident.$per_minute:ident, $same:ident.$burst:ident) => {
         BucketRate {
@@ -48,7 +48,7 @@ macro_rules! rate {
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident $name:literal $per_minute:ident $burst:ident;)+) => {
-        /// Rate limit by client that a route has.
+        /// Rate limit of a route, by client.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Rule {
             $($(#[$doc])* $rule,)+
@@ -67,7 +67,7 @@ macro_rules! rules {
 rules! {
     /// Publishing pages.
     Deploy "deploy" deploy_per_minute deploy_burst;
-    /// Deleting shares, with the numbers of publishing.
+    /// Deleting shares, with the limits of publishing.
     Delete "delete" deploy_per_minute deploy_burst;
     /// Previews of unpublished pages.
     Preview "preview" preview_per_minute preview_burst;
@@ -81,7 +81,7 @@ rules! {
     Mcp "mcp" mcp_per_minute mcp_burst;
     /// Calls of a backend; a deployment has a bucket for them too.
     Op "op" op_per_minute op_burst;
-    /// Checkouts, each of which is a call of the payment provider and a row for good.
+    /// Checkouts: each calls the payment provider, and adds a row that is never deleted.
     Checkout "checkout" checkout_per_minute checkout_burst;
 }
 
@@ -144,7 +144,7 @@ pub struct Buckets<K: Clone + Hash + Eq> {
 /// Outcome of taking a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// A token was taken, and so many are left.
+    /// A token was taken; contains the remaining number.
     Left(u32),
     /// The bucket was empty.
     Empty,
@@ -168,7 +168,7 @@ struct GovernorTime(Clock);
 impl GovernorClock for GovernorTime {
     type Instant = Nanos;
     fn now(&self) -> Nanos {
-        // An hour on, so that the arithmetic before the start does not saturate.
+        // One hour later, so that the arithmetic before the start does not saturate.
         (self.0.elapsed() + Duration::from_secs(3600)).into()
     }
 }
@@ -217,7 +217,7 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     /// Takes `tokens` tokens, or none.
     ///
     /// # Errors
-    /// [`Spent`] if there were fewer: none is taken then.
+    /// [`Spent`] if there were fewer; then none is taken.
     pub fn take_many(&self, key: &K, tokens: NonZeroU32) -> Result<Draw, BucketEmpty> {
         match self.limiter.check_key_n(key, tokens) {
             Ok(Ok(taken)) => Ok(Draw::Left(taken.remaining_burst_capacity())),

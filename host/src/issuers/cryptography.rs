@@ -10,7 +10,7 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, Enc
 use ring::rand::SystemRandom;
 use ring::signature::{self as ring_signature, EcdsaKeyPair, RsaPublicKeyComponents};
 
-static PROVIDER: CryptoProvider = CryptoProvider {
+static CRYPTO_PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: signer,
     verifier_factory: verifier,
     // Key conversion is not needed.
@@ -22,22 +22,22 @@ pub(super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
         // Fails if another provider is installed: no other code of this process uses the library.
-        let _ = PROVIDER.install_default();
+        let _ = CRYPTO_PROVIDER.install_default();
     });
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     // No HMAC algorithm: a public key taken as a shared secret would let anybody sign.
-    let scheme: Scheme = match algorithm {
-        Algorithm::RS256 => Scheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA256),
-        Algorithm::RS384 => Scheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA384),
-        Algorithm::RS512 => Scheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA512),
-        Algorithm::PS256 => Scheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA256),
-        Algorithm::PS384 => Scheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA384),
-        Algorithm::PS512 => Scheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA512),
-        Algorithm::ES256 => Scheme::Other(&ring_signature::ECDSA_P256_SHA256_FIXED),
-        Algorithm::ES384 => Scheme::Other(&ring_signature::ECDSA_P384_SHA384_FIXED),
-        Algorithm::EdDSA => Scheme::Other(&ring_signature::ED25519),
+    let scheme: VerificationScheme = match algorithm {
+        Algorithm::RS256 => VerificationScheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA256),
+        Algorithm::RS384 => VerificationScheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA384),
+        Algorithm::RS512 => VerificationScheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA512),
+        Algorithm::PS256 => VerificationScheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA256),
+        Algorithm::PS384 => VerificationScheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA384),
+        Algorithm::PS512 => VerificationScheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA512),
+        Algorithm::ES256 => VerificationScheme::Other(&ring_signature::ECDSA_P256_SHA256_FIXED),
+        Algorithm::ES384 => VerificationScheme::Other(&ring_signature::ECDSA_P384_SHA384_FIXED),
+        Algorithm::EdDSA => VerificationScheme::Other(&ring_signature::ED25519),
         _ => return Err(new_error(ErrorKind::UnsupportedAlgorithm)),
     };
     if key.family() != algorithm.family() {
@@ -51,25 +51,25 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
 }
 
 /// Parameters with which ring verifies a signature algorithm.
-enum Scheme {
+enum VerificationScheme {
     Rsa(&'static ring_signature::RsaParameters),
     Other(&'static dyn ring_signature::VerificationAlgorithm),
 }
 
 struct RingVerifier {
     algorithm: Algorithm,
-    scheme: Scheme,
+    scheme: VerificationScheme,
     key: DecodingKey,
 }
 
 impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], signed: &Vec<u8>) -> std::result::Result<(), Error> {
         let verified = match (&self.scheme, self.key.kind()) {
-            (Scheme::Rsa(scheme), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+            (VerificationScheme::Rsa(scheme), DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 let (n, e) = (strip_leading_zeros(n), strip_leading_zeros(e));
                 RsaPublicKeyComponents { n, e }.verify(scheme, message, signed)
             }
-            (Scheme::Other(scheme), DecodingKeyKind::SecretOrDer(point)) => {
+            (VerificationScheme::Other(scheme), DecodingKeyKind::SecretOrDer(point)) => {
                 ring_signature::UnparsedPublicKey::new(*scheme, point).verify(message, signed)
             }
             _ => return Err(Error::new()),

@@ -19,7 +19,7 @@ use crate::outbound::{Outbound, OutboundError};
 use svc_base::clock::Clock;
 
 /// Timeout of a request to an issuer.
-pub const CALL_TIME: Duration = Duration::from_secs(5);
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Age at which a cached document is refreshed.
 const REFRESH_AFTER: Duration = Duration::from_secs(60 * 60);
 /// Age up to which a cached document is used while the issuer does not answer.
@@ -159,7 +159,7 @@ impl Issuer {
     }
 
     async fn get(&self, address: String) -> Result<Bytes, IssuerError> {
-        let call = self.outbound.call(CALL_TIME, |client| {
+        let call = self.outbound.call(CALL_TIMEOUT, |client| {
             client
                 .get(address)
                 .header(header::ACCEPT, "application/json")

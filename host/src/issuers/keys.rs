@@ -39,7 +39,7 @@ struct Jwk {
 }
 
 #[derive(Deserialize)]
-struct Set {
+struct JwkSet {
     keys: Vec<Value>,
 }
 
@@ -49,7 +49,7 @@ impl Keys {
     /// # Errors
     /// A text that says why it is not a key set.
     pub fn parse(document: &[u8]) -> Result<Self, String> {
-        let set: Set = serde_json::from_slice(document).map_err(|error| error.to_string())?;
+        let set: JwkSet = serde_json::from_slice(document).map_err(|error| error.to_string())?;
         let keys = set.keys.into_iter();
         let keys = keys.filter_map(|key| Key::read(serde_json::from_value(key).ok()?));
         Ok(Self(keys.take(MAX_KEYS).collect()))

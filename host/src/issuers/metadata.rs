@@ -6,12 +6,12 @@ use url::Url;
 use crate::config::{AddressError, IssuerAddress};
 
 /// Placeholder for a tenant's id in the issuer name of a multi-tenant issuer, as Microsoft writes it.
-const TENANT: &str = "{tenantid}";
+const TENANT_PLACEHOLDER: &str = "{tenantid}";
 
 /// Metadata of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Issuer name in tokens; a template if it contains [`TENANT`].
+    /// Issuer name in tokens; a template if it contains [`TENANT_PLACEHOLDER`].
     issuer: String,
     /// URL of the key set.
     pub jwks_uri: Url,
@@ -44,7 +44,7 @@ pub enum MetadataError {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct DiscoveryDocument {
     issuer: String,
     jwks_uri: String,
     authorization_endpoint: Option<String>,
@@ -61,7 +61,7 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`].
     pub fn parse(address: &IssuerAddress, document: &[u8]) -> Result<Self, MetadataError> {
-        let document: Document = serde_json::from_slice(document)
+        let document: DiscoveryDocument = serde_json::from_slice(document)
             .map_err(|error| MetadataError::Unreadable(error.to_string()))?;
         if !describes_issuer(address.as_str(), &document.issuer) {
             return Err(MetadataError::OtherIssuer(document.issuer));
@@ -90,17 +90,17 @@ impl Metadata {
 
     /// Returns the issuer name expected in a token; for a multi-tenant issuer, that of the token's tenant.
     pub(super) fn issuer_of(&self, tenant: Option<&str>) -> Option<String> {
-        if !self.issuer.contains(TENANT) {
+        if !self.issuer.contains(TENANT_PLACEHOLDER) {
             return Some(self.issuer.clone());
         }
         tenant
             .filter(|tenant| is_tenant(tenant))
-            .map(|tenant| self.issuer.replace(TENANT, tenant))
+            .map(|tenant| self.issuer.replace(TENANT_PLACEHOLDER, tenant))
     }
 
     /// Whether `name` is the issuer's name, or that of one of its tenants.
     pub fn is_issuer(&self, name: &str) -> bool {
-        match self.issuer.split_once(TENANT) {
+        match self.issuer.split_once(TENANT_PLACEHOLDER) {
             None => self.issuer == name,
             Some((before, after)) => name
                 .strip_prefix(before)
@@ -111,7 +111,7 @@ impl Metadata {
 
     /// Whether a key of `issuer` may sign tokens of the issuer named `name`.
     pub(super) fn may_sign(issuer: Option<&str>, name: &str) -> bool {
-        issuer.is_none_or(|issuer| issuer == name || issuer.contains(TENANT))
+        issuer.is_none_or(|issuer| issuer == name || issuer.contains(TENANT_PLACEHOLDER))
     }
 }
 
@@ -122,7 +122,7 @@ fn describes_issuer(asked: &str, issuer: &str) -> bool {
         return true;
     }
     // At `/common/v2.0`, Microsoft describes `/{tenantid}/v2.0`.
-    let Some((before, after)) = issuer.split_once(TENANT) else {
+    let Some((before, after)) = issuer.split_once(TENANT_PLACEHOLDER) else {
         return false;
     };
     let asked = asked.strip_prefix(before);

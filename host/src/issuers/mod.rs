@@ -11,7 +11,7 @@ mod signing;
 mod tokens;
 
 pub use crate::config::{AddressError, IssuerAddress};
-pub use issuer::{CALL_TIME, Issuer, IssuerError};
+pub use issuer::{CALL_TIMEOUT, Issuer, IssuerError};
 pub use keys::Keys;
 pub use metadata::{Metadata, MetadataError};
 pub use signing::{SigningError, SigningKey};

@@ -271,7 +271,7 @@ impl<'a> Token<'a> {
             email: profile.email.filter(|_| profile.email_verified),
             client_id: claims.client_id.or(claims.azp),
             scope: claims.scope,
-            until: until(claims.exp),
+            until: expiry_from_claim(claims.exp),
         })
     }
 
@@ -321,7 +321,7 @@ impl<'a> Token<'a> {
     clippy::cast_possible_truncation,
     reason = "a float beyond the integers becomes the nearest of them"
 )]
-fn until(exp: Option<f64>) -> Timestamp {
+fn expiry_from_claim(exp: Option<f64>) -> Timestamp {
     Timestamp(((exp.unwrap_or_default() + LEEWAY) * 1000.0) as i64)
 }
 

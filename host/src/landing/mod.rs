@@ -40,7 +40,7 @@ const ICON_ICO: &[u8] = include_bytes!("../../assets/favicon.ico");
 const STAGE_SCRIPT: &str = include_str!("../../assets/stage.js");
 
 /// `Cache-Control` of icons and pictures.
-const CACHE_A_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+const CACHE_ONE_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
@@ -131,11 +131,11 @@ impl Documents {
             page: page(page::ApiHost::ThisHost)?,
             page_of_landing_host: page(page::ApiHost::OtherHost)?,
             guide: Document::new(guide.into(), &headers(TEXT, REVALIDATE, None))?,
-            robots: Document::new(robots, &headers(TEXT, CACHE_A_DAY, None))?,
-            icon_svg: Document::new(svg, &headers(kind("image/svg+xml"), CACHE_A_DAY, None))?,
+            robots: Document::new(robots, &headers(TEXT, CACHE_ONE_DAY, None))?,
+            icon_svg: Document::new(svg, &headers(kind("image/svg+xml"), CACHE_ONE_DAY, None))?,
             icon_ico: Document::new(
                 Bytes::from_static(ICON_ICO),
-                &headers(kind("image/x-icon"), CACHE_A_DAY, None),
+                &headers(kind("image/x-icon"), CACHE_ONE_DAY, None),
             )?,
             stage: stage(config)?,
             pictures: pictures::documents()?,

@@ -29,7 +29,7 @@ const SCRIPT_PARTS: &str = concat!(
     include_str!("../../assets/landing/pass.js"),
 );
 
-const OWNER: &str = include_str!("../../assets/connect/owner.sh");
+const OWNER_SETUP: &str = include_str!("../../assets/connect/owner.sh");
 const CLAUDE_CODE: &str = include_str!("../../assets/connect/claude-code.sh");
 const MCP_JSON: &str = include_str!("../../assets/connect/mcp.json");
 const CURSOR_JSON: &str = include_str!("../../assets/connect/cursor.json");
@@ -37,7 +37,7 @@ const OWNER_CLAUDE_CODE: &str = include_str!("../../assets/connect/owner-claude-
 const OWNER_MCP_JSON: &str = include_str!("../../assets/connect/owner-mcp.json");
 const OWNER_CURSOR_JSON: &str = include_str!("../../assets/connect/owner-cursor.json");
 /// Style that hides elements for scripts, where scripts are off.
-const UNSCRIPTED: &str = ".scripted{display:none}";
+const NO_SCRIPT_STYLE: &str = ".scripted{display:none}";
 
 const TITLE: &str = "svc: publish a page, get a link";
 const DESCRIPTION: &str = "Publish {{content_types}}, and pass the link on. No account needed. Agents and owners publish by API, with a database for what lasts.";
@@ -71,7 +71,7 @@ pub(super) fn landing(config: &Config, api: ApiHost) -> Page {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            (head(config, &style))
+            (html_head(config, &style))
             body.landing {
                 header {
                     h1 { "Publish a page, get a link" }
@@ -95,7 +95,7 @@ pub(super) fn landing(config: &Config, api: ApiHost) -> Page {
     };
     Page {
         html: page.into_string(),
-        policy: policy(&style, api),
+        policy: content_security_policy(&style, api),
     }
 }
 
@@ -111,8 +111,8 @@ fn used_tokens(style: &str) -> String {
     used.collect()
 }
 
-/// Returns a script without its comments and indentation, which are a fifteenth of what a visitor would wait for. A comment has its lines to
-/// itself, and no string goes over lines.
+/// Returns a script without its comments and indentation, which are a fifteenth of its size. A comment must have its own lines,
+/// and no string may span lines.
 fn strip_comments(script: &str) -> String {
     let is_comment = |line: &str| line.starts_with("//") || line.starts_with("/** ");
     let lines = script.lines().map(str::trim_start);
@@ -127,7 +127,7 @@ fn strip_comments(script: &str) -> String {
 
 /// Composes the page's Content-Security-Policy: its style and script by their digests, the API's calls, previews and QR codes, and the
 /// form.
-fn policy(style: &str, api: &str) -> HeaderValue {
+fn content_security_policy(style: &str, api: &str) -> HeaderValue {
     let (api, images) = match api {
         "" => ("'self'", "'self'".to_owned()),
         api => (api, format!("'self' {api}")),
@@ -135,20 +135,20 @@ fn policy(style: &str, api: &str) -> HeaderValue {
     let policy = format!(
         "default-src 'none'; style-src '{}' '{}'; script-src '{}'; connect-src {api}; frame-src {api}; img-src {images}; \
          form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-        source(style),
-        source(UNSCRIPTED),
-        source(&SCRIPT),
+        csp_hash_source(style),
+        csp_hash_source(NO_SCRIPT_STYLE),
+        csp_hash_source(&SCRIPT),
     );
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
 
 /// Returns the hash source of a text for a Content-Security-Policy.
-fn source(text: &str) -> String {
+fn csp_hash_source(text: &str) -> String {
     let digest = STANDARD.encode(digest(&SHA256, text.as_bytes()));
     format!("sha256-{digest}")
 }
 
-fn head(config: &Config, style: &str) -> Markup {
+fn html_head(config: &Config, style: &str) -> Markup {
     let home = match &config.landing_host {
         Some(host) => format!("{}://{host}/", config.scheme),
         None => format!("{}/", config.base_url),
@@ -166,30 +166,30 @@ fn head(config: &Config, style: &str) -> Markup {
             link rel="icon" href="/favicon.svg" type="image/svg+xml";
             link rel="icon" href="/favicon.ico" sizes="32x32";
             style { (PreEscaped(style)) }
-            noscript { style { (PreEscaped(UNSCRIPTED)) } }
+            noscript { style { (PreEscaped(NO_SCRIPT_STYLE)) } }
         }
     }
 }
 
 /// Setup texts of an MCP client: without a credential, and with one.
-struct Connection {
+struct ClientSetup {
     name: &'static str,
     anyone: &'static str,
     owner: &'static str,
 }
 
-const CONNECTIONS: [Connection; 3] = [
-    Connection {
+const CLIENT_SETUPS: [ClientSetup; 3] = [
+    ClientSetup {
         name: "Claude Code",
         anyone: CLAUDE_CODE,
         owner: OWNER_CLAUDE_CODE,
     },
-    Connection {
+    ClientSetup {
         name: ".mcp.json of a repository",
         anyone: MCP_JSON,
         owner: OWNER_MCP_JSON,
     },
-    Connection {
+    ClientSetup {
         name: "Cursor, in ~/.cursor/mcp.json",
         anyone: CURSOR_JSON,
         owner: OWNER_CURSOR_JSON,
@@ -205,8 +205,8 @@ fn agents(base_url: &str) -> Markup {
                 ". Publishing a share needs no credential. Projects need one, which stays in the environment as " code { "SVC_CREDENTIAL" }
                 ": never in a message or a page."
             }
-            @for one in &CONNECTIONS {
-                (folded(one.name, &html! {
+            @for one in &CLIENT_SETUPS {
+                (collapsed_section(one.name, &html! {
                     (snippet(&html! { h3 { "To share" } }, one.name, one.anyone, base_url))
                     (snippet(&html! { h3 { "To own projects" } }, &format!("{}, for owners", one.name), one.owner, base_url))
                 }))
@@ -224,14 +224,14 @@ fn owners(base_url: &str, api: &str) -> Markup {
                 "A project keeps its pages for as long as you like. Its credential comes from the operator of this server (" code { "svc namespace create" }
                 "). Then a page takes three lines."
             }
-            (folded("The three lines, for a shell", &snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER, base_url)))
+            (collapsed_section("The three lines, for a shell", &snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER_SETUP, base_url)))
             p { "Drafts, previews, rollback and a database are a call each: " a href={ (api) "/_svc/docs/" } { "the guides" } " show how, and " a href={ (api) "/_svc/docs/api-reference" } { "the reference" } " lists every call." }
         }
     }
 }
 
 /// Makes content that is shown when its summary is opened.
-fn folded(summary: &str, content: &Markup) -> Markup {
+fn collapsed_section(summary: &str, content: &Markup) -> Markup {
     html! { details.folded { summary { (summary) } (content) } }
 }
 

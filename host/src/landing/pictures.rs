@@ -6,11 +6,11 @@ use bytes::Bytes;
 use http::HeaderValue;
 use maud::{Markup, html};
 
-use super::{CACHE_A_DAY, headers};
+use super::{CACHE_ONE_DAY, headers};
 use crate::http::document::Document;
 
 /// Size of each picture, in CSS pixels.
-const SIZE: (u32, u32) = (640, 400);
+const PICTURE_SIZE: (u32, u32) = (640, 400);
 
 /// An example with its pictures.
 struct Example {
@@ -88,7 +88,7 @@ pub(super) fn gallery(api: &str) -> Markup {
                     li {
                         picture {
                             source media="(prefers-color-scheme: dark)" srcset=(path(&file(example, true)));
-                            img src=(path(&file(example, false))) width=(SIZE.0) height=(SIZE.1) loading="lazy" decoding="async" alt=(example.alt);
+                            img src=(path(&file(example, false))) width=(PICTURE_SIZE.0) height=(PICTURE_SIZE.1) loading="lazy" decoding="async" alt=(example.alt);
                         }
                         h3 { (example.title) }
                         p { (example.about) }
@@ -108,7 +108,7 @@ pub(super) fn gallery(api: &str) -> Markup {
 /// # Errors
 /// Only when a compressor fails.
 pub(super) fn documents() -> io::Result<Vec<(String, Document)>> {
-    let headers = headers(HeaderValue::from_static("image/webp"), CACHE_A_DAY, None);
+    let headers = headers(HeaderValue::from_static("image/webp"), CACHE_ONE_DAY, None);
     let pictures = EXAMPLES.iter().flat_map(|example| {
         [
             (file(example, false), example.light),

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{CACHE_A_DAY, Documents, Landing};
+use super::{CACHE_ONE_DAY, Documents, Landing};
 use crate::deployments::publication::{PageSource, Pipeline};
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::http::NOSNIFF;
@@ -169,7 +169,7 @@ pub async fn picture(
 pub async fn no_icon() -> Response {
     (
         StatusCode::NO_CONTENT,
-        [(header::CACHE_CONTROL, CACHE_A_DAY)],
+        [(header::CACHE_CONTROL, CACHE_ONE_DAY)],
     )
         .into_response()
 }

@@ -18,7 +18,7 @@ pub(super) enum ClientIdentity {
     Refused(Problem),
 }
 
-/// How a refusal is answered.
+/// Form of the answer to a refusal.
 #[derive(Clone, Debug)]
 pub(super) enum Refusal {
     /// An HTTP status, before any tool is called.

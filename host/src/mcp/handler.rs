@@ -107,7 +107,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::Tool::by_name(&request.name) else {
+        let Some(tool) = tools::Tool::find_by_name(&request.name) else {
             let names = tools::NAMES.join(", ");
             let message = format!(
                 "There is no tool `{}`. The tools are {names}.",

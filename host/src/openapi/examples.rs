@@ -24,7 +24,7 @@ pub(super) struct Examples {
 }
 
 /// Returns all examples by operation id, with this base URL.
-pub(super) fn all(base_url: &str) -> BTreeMap<String, Examples> {
+pub(super) fn all_examples(base_url: &str) -> BTreeMap<String, Examples> {
     serde_json::from_str(&EXAMPLES.replace(BASE_URL, base_url)).unwrap_or_default()
 }
 

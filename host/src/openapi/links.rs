@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn links_begin_at_operations_that_answer_something() {
-        let examples = examples::all("https://svc.example");
+        let examples = examples::all_examples("https://svc.example");
         for link in LINKS {
             assert!(examples.contains_key(link.from.0), "{}", link.from.0);
         }

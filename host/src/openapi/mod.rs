@@ -71,7 +71,7 @@ pub fn complete(description: OpenApi, config: &Config, is_data: fn(&str) -> bool
     document["servers"] = json!([{ "url": base_url }]);
     document["components"]["schemas"]["Problem"] = problems::schema();
     rules::apply(&mut document, &config.limits);
-    let examples = examples::all(base_url);
+    let examples = examples::all_examples(base_url);
     let rows = crate::operations::all();
     for (path, operation) in operations(&mut document) {
         let id = operation["operationId"].as_str().unwrap_or_default();

@@ -8,11 +8,11 @@ use crate::http::problem::Code;
 const PROBLEMS: &str = "x-problems";
 
 /// Errors of every route: of another method, and of a repeated header.
-const EVERYWHERE: &[Code] = &[Code::MethodNotAllowed, Code::InvalidRequest];
+const EVERY_ROUTE_CODES: &[Code] = &[Code::MethodNotAllowed, Code::InvalidRequest];
 /// Further errors of every route but the probes, which answer for any host.
-const ROUTED: &[Code] = &[Code::Misdirected, Code::Internal];
+const HOST_ROUTE_CODES: &[Code] = &[Code::Misdirected, Code::Internal];
 /// Errors of every owner route.
-const OWNER: &[Code] = &[
+const OWNER_ROUTE_CODES: &[Code] = &[
     Code::InvalidRequest,
     Code::Unauthorized,
     Code::PayloadTooLarge,
@@ -20,7 +20,7 @@ const OWNER: &[Code] = &[
     Code::RateLimited,
 ];
 /// Errors of every route with a JSON body.
-const BODY: &[Code] = &[
+const JSON_BODY_CODES: &[Code] = &[
     Code::InvalidRequest,
     Code::InvalidJson,
     Code::Timeout,
@@ -31,21 +31,21 @@ const BODY: &[Code] = &[
 
 /// Takes the error codes out of an operation. An unknown word stays there, where a test finds it.
 pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<Code> {
-    let mut codes = EVERYWHERE.to_vec();
+    let mut codes = EVERY_ROUTE_CODES.to_vec();
     let probe = matches!(path, "/healthz" | "/readyz");
     // A path parameter without a canonical form is a 404.
     if path.contains('{') {
         codes.push(Code::NotFound);
     }
     if !probe {
-        codes.extend(ROUTED);
+        codes.extend(HOST_ROUTE_CODES);
     }
     let named = operation.remove(PROBLEMS).unwrap_or_default();
     let mut unknown = Vec::new();
     for word in named.as_str().unwrap_or_default().split_ascii_whitespace() {
         match word {
-            "owner" => codes.extend(OWNER),
-            "body" => codes.extend(BODY),
+            "owner" => codes.extend(OWNER_ROUTE_CODES),
+            "body" => codes.extend(JSON_BODY_CODES),
             other => match Code::ALL.iter().find(|code| code.as_str() == other) {
                 Some(code) => codes.push(*code),
                 None => unknown.push(other),

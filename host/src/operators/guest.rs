@@ -72,7 +72,7 @@ pub struct SwitchOutcome {
     pub world: Option<World>,
     /// Digest of the chosen guest, or of the refused component.
     pub digest: GuestDigest,
-    /// Whether it is the built-in guest.
+    /// Whether this is the built-in guest.
     pub built_in: bool,
     /// Digest of the previous guest; absent if nothing was changed.
     pub previous: Option<GuestDigest>,
@@ -208,7 +208,7 @@ fn roll_back(
     Ok(Ok((changed, deed)))
 }
 
-/// Returns the outcome of a rollback of a guest that does not serve any more: nothing is changed.
+/// Returns the outcome of a rollback of a guest that no longer serves: nothing is changed.
 fn refused_outcome(world: World, seen: GuestDigest, record: &Record) -> SwitchOutcome {
     let why = format!(
         "guest {seen} does not serve any more: {}",
@@ -279,7 +279,7 @@ fn reported_effect(
     latest: u64,
     serves: &WorldStatus,
 ) -> Option<(SwitchEffect, Vec<String>)> {
-    // A higher number is that of another record, such as one from before a restore.
+    // A higher number belongs to another record, such as one from before a restore.
     if !(change.sequence..=latest).contains(&serves.sequence) {
         return None;
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::app::SharedApp;
-use crate::backup::Stage;
+use crate::backup::BackupStage;
 use crate::control::events::{self, CommandRecord};
 use crate::control::{Control, Error};
 use crate::guests::watch::WatcherHandle;
@@ -42,7 +42,7 @@ pub struct Installation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgressStep {
     /// Stage of the work.
-    pub stage: Stage,
+    pub stage: BackupStage,
     /// Finished amount of the stage.
     pub done: u64,
     /// Total amount of the stage.
@@ -60,7 +60,7 @@ impl ProgressSink {
     }
 
     /// Reports a step.
-    pub fn report(&self, stage: Stage, done: u64, all: u64) {
+    pub fn report(&self, stage: BackupStage, done: u64, all: u64) {
         if let Some(told) = &self.0 {
             told(ProgressStep { stage, done, all });
         }

@@ -26,7 +26,7 @@ pub enum Payments {
 
 /// Result of a rebuild.
 #[derive(Debug, Serialize)]
-struct Rebuilt {
+struct RebuildResult {
     project: ProjectId,
     /// Number of the project's sessions.
     sessions: usize,
@@ -59,7 +59,7 @@ impl Payments {
 async fn rebuild(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     let (project, now) = (at.project(named).await?, at.clock.now());
     let (sessions, changed) = payments::Payments::rebuild(&at.control, project, now).await?;
-    let rebuilt = Rebuilt {
+    let rebuilt = RebuildResult {
         project,
         sessions,
         changed,

@@ -24,7 +24,7 @@ use crate::guests::watch::WatcherHandle;
 /// The name of the socket in the data directory.
 pub const FILE: &str = "operators.sock";
 /// Mode of the socket: for its owner alone.
-const MODE: u32 = 0o600;
+const SOCKET_MODE: u32 = 0o600;
 /// Longest path of a socket that every system supports, in bytes.
 const PATH_BYTES: usize = 100;
 /// The longest request, in bytes.
@@ -81,7 +81,7 @@ impl Listener {
         }
         let listener = with_socket_path(data, |path| UnixListener::bind(path))
             .with_context(|| format!("listening for commands on {}", path.display()))?;
-        fs::set_permissions(&path, Permissions::from_mode(MODE))
+        fs::set_permissions(&path, Permissions::from_mode(SOCKET_MODE))
             .with_context(|| format!("closing {} to others", path.display()))?;
         Ok(Self { listener, path })
     }
@@ -107,7 +107,7 @@ impl Listener {
                     }
                 },
                 Some(_) = connections.join_next() => {}
-                () = stopped(&mut stop) => break,
+                () = stop_requested(&mut stop) => break,
             }
         }
         // Later commands find no socket, and wait for the lock.
@@ -120,7 +120,7 @@ impl Listener {
 }
 
 /// Waits until `stop` becomes true.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
+async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     // A dropped sender means stop.
     let _ = stop.wait_for(|stop| *stop).await;
 }

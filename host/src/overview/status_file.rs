@@ -13,7 +13,7 @@ use svc_base::clock::Timestamp;
 use svc_base::disk;
 
 /// Name of the file, which stays when its server ends.
-const FILE: &str = "server.status";
+const STATUS_FILE: &str = "server.status";
 
 /// Status of a server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,20 +63,20 @@ impl StatusFile {
         let errors = log::recent_errors();
         if self.errors != errors {
             self.errors = errors;
-            write(data, FILE, self)?;
+            write(data, STATUS_FILE, self)?;
         }
         Ok(())
     }
 
     /// Writes the file.
     pub fn write(&self, data: &Path) -> io::Result<()> {
-        write(data, FILE, self)
+        write(data, STATUS_FILE, self)
     }
 }
 
 /// Reads the status of the running or the last server; `None` if another version has written it in an unknown form.
 pub fn read(data: &Path) -> io::Result<Option<StatusFile>> {
-    read_json(data, FILE)
+    read_json(data, STATUS_FILE)
 }
 
 /// Reads a JSON file; `None` if it is missing or in an unknown form.

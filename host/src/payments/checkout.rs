@@ -20,7 +20,7 @@ use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::SessionId;
 
-/// Within this time a second click on the same button means the same purchase, in seconds.
+/// Time within which a second click on the same button means the same purchase, in seconds.
 const DOUBLE_CLICK_SECONDS: i64 = 60;
 
 /// Request of a visitor to begin a checkout.
@@ -127,7 +127,10 @@ impl Payments {
         let (id, fresh) = (stored.id, stored.fresh);
         let lock = self.locks.lock_for(id);
         let _lock = lock.lock().await;
-        let session = self.control.read(move |c| store::by_id(c, &id)).await?;
+        let session = self
+            .control
+            .read(move |c| store::find_by_id(c, &id))
+            .await?;
         let refused = || PaymentError::Unavailable("it refused the click before this one".into());
         let session = session.ok_or_else(refused)?;
         let view = |url| CheckoutView {
@@ -137,7 +140,7 @@ impl Payments {
         if let Some(url) = &session.provider_url {
             if let Some(fresh) = fresh {
                 self.control
-                    .write(move |tx| fresh.set_header(tx, &id))
+                    .write(move |tx| fresh.replace_cookie(tx, &id))
                     .await?;
             }
             return Ok(view(url.clone()));
@@ -162,7 +165,7 @@ impl Payments {
                 // Events that came before the checkout's id was known count now.
                 apply_verdict(tx, &id, now)?;
                 match &fresh {
-                    Some(fresh) => fresh.set_header(tx, &id),
+                    Some(fresh) => fresh.replace_cookie(tx, &id),
                     None => Ok(()),
                 }
             })
@@ -181,7 +184,7 @@ impl Payments {
             if nothing {
                 return store::delete_session(tx, &id);
             }
-            match store::by_id(tx, &id)? {
+            match store::find_by_id(tx, &id)? {
                 Some(session) => store::mark_outcome_unknown(tx, &session, failed),
                 None => Ok(()),
             }
@@ -206,25 +209,25 @@ struct Stored {
     fresh: Option<FreshCookie>,
 }
 
-/// A cookie that takes the place of another once the provider has answered: until then its visitor may never get it.
+/// New cookie that replaces another once the provider has answered. Until then the browser may not have received it.
 #[derive(Debug)]
 struct FreshCookie {
-    /// The session as this click would store it: its visitor, its page and the fresh cookie.
+    /// Session to store for this click: its visitor, its page and the new cookie.
     wanted: Session,
-    /// The cookie that the browser sent.
+    /// Cookie that the browser sent.
     former: Option<[u8; 32]>,
-    /// Since when a cookie must have been given to count.
+    /// Earliest time at which a cookie that counts was set.
     since: Timestamp,
 }
 
 impl FreshCookie {
-    /// Moves to the fresh cookie the session of this click, and what its visitor had bought with the former one.
+    /// Moves the session of this click and the visitor's earlier purchases from the former cookie to the new one.
     ///
-    /// Where nothing is found by the former one, the click before this one has moved it to the cookie of the session that both share, and the
-    /// browser may never have taken that.
-    fn set_header(&self, tx: &control::Tx<'_>, id: &SessionId) -> Result<(), PaymentError> {
+    /// If the former cookie has no purchases, the previous click has moved them to the cookie of the session that both clicks share. The
+    /// browser may never have received that cookie.
+    fn replace_cookie(&self, tx: &control::Tx<'_>, id: &SessionId) -> Result<(), PaymentError> {
         let wanted = &self.wanted;
-        let session = store::by_id(tx, id).map_err(control::Error::from)?;
+        let session = store::find_by_id(tx, id).map_err(control::Error::from)?;
         let Some(session) = session else {
             return Ok(());
         };
@@ -244,10 +247,10 @@ impl FreshCookie {
     }
 }
 
-/// Stores a session, or finds the one of a click just before.
+/// Stores a session, or finds the session of a recent click.
 ///
-/// A visitor without a sign-in keeps the cookie that we gave, so that all purchases stay together. Over plain HTTP a sibling may have set it,
-/// who would see what is bought with it; so a visitor with a sign-in gets a fresh one.
+/// A visitor without a sign-in keeps the existing cookie, so that all purchases stay together. Over plain HTTP a sibling host may have set it
+/// and would see the purchases; so a visitor with a sign-in gets a new one.
 fn store_session(
     tx: &control::Tx<'_>,
     mut session: Session,

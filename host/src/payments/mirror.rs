@@ -72,10 +72,10 @@ impl Mirrors {
 }
 
 impl Payments {
-    /// Has every table that lacks something written, each in a task of its own. Runs several times a second.
+    /// Writes all tables that lack rows, each in its own task. Runs several times a second.
     pub async fn update_mirrors(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
         let lagging = self.control.read(store::lagging_mirrors).await?;
-        // What lags no more, as where its backend is gone, is not behind.
+        // A mirror that lacks nothing, or whose backend is deleted, is not behind.
         let lags = |backend: &BackendId| lagging.iter().any(|one| one.backend == *backend);
         self.mirrors
             .state()

@@ -180,7 +180,7 @@ pub enum PaymentError {
     /// The provider failed, or did not answer.
     #[error("the provider is unavailable: {0}")]
     Unavailable(String),
-    /// The project does not exist any more.
+    /// The project no longer exists.
     #[error("the project is gone")]
     NoProject,
     /// The page does not exist, or is disabled.

@@ -20,7 +20,7 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{ProjectId, SessionId};
 use svc_base::random::Random;
 
-/// How long an event without a session is kept, in seconds. The provider itself forgets events after 30 days.
+/// Time for which an event without a session is kept, in seconds. The provider itself forgets events after 30 days.
 const UNCLAIMED_EVENT_SECONDS: i64 = 90 * 24 * 3600;
 /// Number of old events that one transaction deletes.
 const EVENT_BATCH: u32 = 100;
@@ -105,7 +105,7 @@ impl Payments {
         let PageKind::Frontend { host_label } = &page.kind else {
             return Err(PaymentError::NoProject);
         };
-        let found = self.projects.by_label(host_label).await;
+        let found = self.projects.find_by_label(host_label).await;
         let project = found.map_err(|error| match error {
             ProjectError::Store(error) => error.into(),
             _ => PaymentError::NoProject,
@@ -154,7 +154,7 @@ impl Payments {
             .read(move |c| {
                 let mut all = Vec::new();
                 for id in store::session_ids(c, &project)? {
-                    if let Some(session) = store::by_id(c, &id)? {
+                    if let Some(session) = store::find_by_id(c, &id)? {
                         let found = ledger::find_related(c, event_references(&session))?;
                         all.extend(found.entries.into_iter().map(|entry| (id, entry)));
                     }
@@ -225,7 +225,7 @@ pub(super) fn apply_verdict(
     id: &SessionId,
     now: Timestamp,
 ) -> Result<bool, control::Error> {
-    let Some(session) = store::by_id(tx, id)? else {
+    let Some(session) = store::find_by_id(tx, id)? else {
         return Ok(false);
     };
     let found = ledger::find_related(tx, event_references(&session))?;
@@ -245,10 +245,10 @@ impl EventConsumer for Payments {
         for reference in &found.references {
             let session = match (reference.as_session(), reference.as_object()) {
                 (Some(id), _) => match id.parse() {
-                    Ok(id) => store::by_id(tx, &id)?,
+                    Ok(id) => store::find_by_id(tx, &id)?,
                     Err(_) => None,
                 },
-                (None, Some(id)) => store::by_provider_id(tx, id)?,
+                (None, Some(id)) => store::find_by_provider_id(tx, id)?,
                 (None, None) => None,
             };
             sessions.extend(session);

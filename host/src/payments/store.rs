@@ -127,7 +127,7 @@ pub(super) fn is_known_cookie(
     })
 }
 
-/// Moves to the cookie of a new session what its visitor has bought with the cookie `former`, signed in or not. Another visitor's purchases
+/// Moves the purchases of a visitor from the cookie `former` to the cookie of a new session, signed in or not. Another visitor's purchases
 /// stay. Returns how many were moved.
 pub(super) fn move_to_cookie(
     tx: &Tx<'_>,
@@ -162,14 +162,14 @@ pub(super) fn set_cookie(
     Ok(())
 }
 
-pub(super) fn by_id(c: &Connection, id: &SessionId) -> rusqlite::Result<Option<Session>> {
+pub(super) fn find_by_id(c: &Connection, id: &SessionId) -> rusqlite::Result<Option<Session>> {
     c.prepare_cached(&format!("{SELECT_SESSION} WHERE id = ?1"))?
         .query_row([id], session_from_row)
         .optional()
 }
 
 /// Finds the session of a hosted checkout.
-pub(super) fn by_provider_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Session>> {
+pub(super) fn find_by_provider_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Session>> {
     c.prepare_cached(&format!("{SELECT_SESSION} WHERE provider_id = ?1"))?
         .query_row([id], session_from_row)
         .optional()

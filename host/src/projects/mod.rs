@@ -1,4 +1,4 @@
-//! Projects, owned by a workspace, with one expiry for all that is in them.
+//! Projects: each is owned by a workspace, and has one expiry for all its contents.
 
 pub mod label;
 pub mod model;

@@ -33,7 +33,7 @@ pub struct Project {
     pub updated_at: Timestamp,
     /// Identifier of the backend, if there is one.
     pub backend: Option<BackendId>,
-    /// Moment at which the project ends, with all that is in it.
+    /// Time at which the project ends, with its contents.
     pub expires_at: Option<Timestamp>,
 }
 

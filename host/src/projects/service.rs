@@ -67,7 +67,7 @@ impl Projects {
     ) -> Result<Project, ProjectError> {
         let owner = self
             .workspaces
-            .by_id(workspace)
+            .find_by_id(workspace)
             .await?
             .ok_or(ProjectError::Forbidden)?;
         let most = owner.plan.max_projects(&self.config.limits);
@@ -125,7 +125,7 @@ impl Projects {
         let now = self.clock.now();
         let found = self
             .control
-            .read(move |c| store::by_id(c, &id, now))
+            .read(move |c| store::find_by_id(c, &id, now))
             .await?;
         let project = found.ok_or(ProjectError::NotFound)?;
         let owner = project.workspace.id;
@@ -168,11 +168,11 @@ impl Projects {
     }
 
     /// Finds the live project with a host label.
-    pub async fn by_label(&self, label: &str) -> Result<Option<Project>, ProjectError> {
+    pub async fn find_by_label(&self, label: &str) -> Result<Option<Project>, ProjectError> {
         let (label, now) = (label.to_owned(), self.clock.now());
         Ok(self
             .control
-            .read(move |c| store::by_label(c, &label, now))
+            .read(move |c| store::find_by_label(c, &label, now))
             .await?)
     }
 
@@ -180,7 +180,7 @@ impl Projects {
     pub async fn owner_of_label(&self, label: String) -> Result<Option<Principal>, ProjectError> {
         let now = self.clock.now();
         let owner = self.control.read(move |c| {
-            let Some(project) = store::by_label(c, &label, now)? else {
+            let Some(project) = store::find_by_label(c, &label, now)? else {
                 return Ok(None);
             };
             Principal::of_workspace(c, &project.workspace.id).map(Some)
@@ -193,7 +193,7 @@ impl Projects {
         let now = self.clock.now();
         Ok(self
             .control
-            .read(move |c| store::of_workspaces(c, &workspaces, now))
+            .read(move |c| store::list_by_workspaces(c, &workspaces, now))
             .await?)
     }
 
@@ -224,7 +224,7 @@ impl Projects {
     }
 }
 
-/// Changes a project, in the transaction of who looks after what is in it.
+/// Changes a project, in the transaction of the caller, who changes its contents.
 ///
 /// # Errors
 /// [`ProjectError`].
@@ -234,7 +234,7 @@ pub fn change(
     changes: ProjectChanges,
     now: Timestamp,
 ) -> Result<Project, ProjectError> {
-    let found = store::by_id(tx, id, now).map_err(Error::from)?;
+    let found = store::find_by_id(tx, id, now).map_err(Error::from)?;
     let mut project = found.ok_or(ProjectError::NotFound)?;
     if let Some(name) = changes.name {
         project.name = name;

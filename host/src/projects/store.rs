@@ -45,7 +45,7 @@ fn project_from_row(row: &Row<'_>) -> rusqlite::Result<Project> {
     })
 }
 
-pub(super) fn by_id(
+pub(super) fn find_by_id(
     c: &Connection,
     id: &ProjectId,
     now: Timestamp,
@@ -57,7 +57,7 @@ pub(super) fn by_id(
     .optional()
 }
 
-pub(super) fn by_label(
+pub(super) fn find_by_label(
     c: &Connection,
     label: &str,
     now: Timestamp,
@@ -70,7 +70,7 @@ pub(super) fn by_label(
 }
 
 /// Lists the live projects of workspaces, oldest first.
-pub(super) fn of_workspaces(
+pub(super) fn list_by_workspaces(
     c: &Connection,
     workspaces: &[WorkspaceId],
     now: Timestamp,
@@ -279,9 +279,9 @@ pub fn begin_deletion(
     Ok(label)
 }
 
-/// Has the host label of a project rest: its origin has storage and permissions in browsers, which nobody else is to get. A
-/// label that rests for good goes on to. Those have no bound but what `sign_in_per_minute` leaves a client: each takes a sign-in of
-/// its own, some hundred bytes and a name that ends in its workspace's, and freeing one would hand a stranger its origin.
+/// Reserves the host label of a project: its origin has storage and permissions in browsers, which no other project may get. A
+/// permanent reservation stays permanent. Only `sign_in_per_minute` limits the number of permanent reservations: each needs a sign-in,
+/// takes about a hundred bytes, and has a name that ends in its workspace's. Releasing one would give its origin to a stranger.
 fn reserve_label(tx: &Tx<'_>, id: &ProjectId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO resting_labels (host_label, workspace_id, ended_at, until)

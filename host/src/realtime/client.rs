@@ -16,7 +16,7 @@ pub(super) struct Client {
 
 /// Visitor as the other members see it.
 #[derive(Serialize)]
-struct User<'a> {
+struct VisitorMember<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
@@ -37,7 +37,7 @@ impl Client {
     #[must_use]
     pub(super) fn with_visitor(self, session: Option<&Session>) -> Self {
         let user = session.map(|session| {
-            let user = User {
+            let user = VisitorMember {
                 id: session.visitor.as_str(),
                 name: session.profile.name.as_deref(),
                 picture: session.profile.picture.as_deref(),

@@ -11,19 +11,19 @@ use super::MAX_NAME_CHARS;
 use crate::backends::calls::requests::ParamsError;
 use svc_base::pluralize;
 
-/// Fault of a frame, as its sender is told.
+/// Error of a frame, for its sender.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FrameError {
-    /// It is no JSON.
+    /// The frame is not JSON.
     #[error("The frame is not valid JSON: {0}.")]
     NotJson(String),
-    /// It breaks a rule.
+    /// The frame breaks a rule.
     #[error("{0}")]
     Invalid(String),
-    /// Params that cannot be read.
+    /// The params cannot be read.
     #[error(transparent)]
     Params(#[from] ParamsError),
-    /// It is one too many: so many a second are the most.
+    /// The client sends too fast; contains the maximum number a second.
     #[error(
         "A socket may send {} a second: this one was dropped. Send more slowly, or the socket is closed.",
         pluralize(.0, "message")
@@ -56,7 +56,7 @@ impl<const N: usize> FrameSchema<N> {
     /// Parses a frame.
     ///
     /// # Errors
-    /// The fault, where it is no JSON object.
+    /// When the frame is not a JSON object.
     pub(super) fn read<'a>(&self, frame: &'a str) -> Result<FrameMembers<'a, N>, FrameError> {
         let mut json = serde_json::Deserializer::from_str(frame);
         let members = self.deserialize(&mut json);
@@ -147,14 +147,14 @@ pub(super) fn non_null(member: Option<&RawValue>) -> Option<&RawValue> {
 
 /// String, borrowed if it has no escapes.
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Parses a JSON string.
 ///
 /// # Errors
 /// The parser's error, for any other value.
 pub(super) fn parse_string(json: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    Ok(serde_json::from_str::<Text<'_>>(json)?.0)
+    Ok(serde_json::from_str::<JsonText<'_>>(json)?.0)
 }
 
 fn parse_error(error: &serde_json::Error) -> FrameError {

@@ -12,7 +12,7 @@ use super::metrics::RoomMetrics;
 use super::protocol::Message;
 use super::quotas::{Permit, QuotaReached, Quotas, SocketLimits};
 use super::room::{
-    CurrentTime, DeliveryTally, Liveness, Member, NeedsUpdate, Page, Room, RoomSummary,
+    CurrentTime, DeliveryTally, Liveness, NeedsUpdate, Page, Room, RoomMember, RoomSummary,
 };
 use super::rounds;
 use crate::config::Limits;
@@ -232,7 +232,7 @@ impl Hub {
     }
 
     /// Returns the number of times that the rooms of any backend were closed.
-    pub(super) fn close_count(&self) -> u64 {
+    pub(super) fn room_close_count(&self) -> u64 {
         self.ends.load(Ordering::SeqCst)
     }
 
@@ -251,7 +251,7 @@ impl Hub {
 
     /// Closes the sockets of a page for which `why` returns a close code.
     pub(super) fn close_page(self: &Arc<Self>, slug: &str, why: &dyn Fn(&Page) -> Option<Close>) {
-        for room in self.all() {
+        for room in self.all_rooms() {
             self.with_room(&room, |now, tally| {
                 ((), room.close_page(slug, why, now, tally))
             });
@@ -259,7 +259,7 @@ impl Hub {
     }
 
     /// Lists all rooms.
-    fn all(&self) -> Vec<Arc<Room>> {
+    fn all_rooms(&self) -> Vec<Arc<Room>> {
         let mut all = Vec::new();
         for shard in &self.shards {
             for rooms in lock(shard).values() {
@@ -285,7 +285,7 @@ impl Hub {
     pub(super) fn ping(self: &Arc<Self>) {
         let every = Duration::from_secs(self.limits.ping_seconds);
         let within = Duration::from_secs(self.limits.pong_seconds);
-        for room in self.all() {
+        for room in self.all_rooms() {
             self.with_room(&room, |now, tally| {
                 ((), room.ping(now, every, within, tally))
             });
@@ -294,15 +294,16 @@ impl Hub {
 
     /// Updates the gauges of sockets and rooms.
     pub(super) fn count(&self) {
-        let rooms = self.all();
+        let rooms = self.all_rooms();
         let open = rooms.iter().filter(|room| room.summary().members > 0);
-        self.metrics.set(self.quotas.total(), open.count() as u64);
+        self.metrics
+            .set_gauges(self.quotas.total(), open.count() as u64);
     }
 
     /// Closes all sockets, present and future; waits until they are gone.
     pub(super) async fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        for room in self.all() {
+        for room in self.all_rooms() {
             room.end(Close::STOPPED);
         }
         self.quotas.wait_until_none().await;
@@ -322,7 +323,7 @@ impl RoomTicket {
     ) -> Result<(), Close> {
         let hub = &self.hub;
         let ping = Duration::from_secs(hub.limits.ping_seconds);
-        let member = Member {
+        let member = RoomMember {
             id,
             outbox: Arc::clone(outbox),
             page: self.page.clone(),

@@ -35,7 +35,7 @@ impl RoomMetrics {
     }
 
     /// Sets the gauges.
-    pub(super) fn set(&self, sockets: u64, rooms: u64) {
+    pub(super) fn set_gauges(&self, sockets: u64, rooms: u64) {
         self.sockets.set(i64::try_from(sockets).unwrap_or(i64::MAX));
         self.rooms.set(i64::try_from(rooms).unwrap_or(i64::MAX));
     }

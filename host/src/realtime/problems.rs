@@ -23,7 +23,7 @@ impl From<&FrameError> for Problem {
     }
 }
 
-/// Returns the code of a frame's fault.
+/// Returns the code of a frame's error.
 pub(super) fn code_of(error: &FrameError) -> Code {
     match error {
         FrameError::NotJson(_) | FrameError::Params(ParamsError::NotJson(_)) => Code::InvalidJson,

@@ -27,7 +27,7 @@ pub(super) struct SocketLimits {
 impl SocketLimits {
     /// Computes the limits, and divides the server's sockets.
     pub(super) fn new(limits: &Limits) -> Self {
-        let cap = limits.cap("sockets_total", limits.sockets_total);
+        let cap = limits.divide_cap("sockets_total", limits.sockets_total);
         let kept = cap.whole - cap.strangers;
         Self {
             of_client: limits.sockets_per_ip,
@@ -106,15 +106,15 @@ impl Quotas {
     ) -> Result<Permit, QuotaReached> {
         let most = self.most;
         let mut counts = self.counts();
-        if counts.by_client.of(&client) >= most.of_client {
+        if counts.by_client.count(&client) >= most.of_client {
             return Err(QuotaReached::Client(most.of_client));
         }
         let network = network(client);
-        let in_network = network.map_or(0, |network| counts.by_network.of(&network));
+        let in_network = network.map_or(0, |network| counts.by_network.count(&network));
         if in_network >= most.of_network {
             return Err(QuotaReached::Network(most.of_network));
         }
-        let of_backend = counts.by_backend.of(&backend);
+        let of_backend = counts.by_backend.count(&backend);
         if of_backend >= most.of_backend {
             return Err(QuotaReached::Backend(most.of_backend));
         }
@@ -126,11 +126,11 @@ impl Quotas {
         }
         counts.total += 1;
         counts.streams += u64::from(is_stream);
-        counts.by_client.take(client);
+        counts.by_client.increment(client);
         if let Some(network) = network {
-            counts.by_network.take(network);
+            counts.by_network.increment(network);
         }
-        counts.by_backend.take(backend);
+        counts.by_backend.increment(backend);
         drop(counts);
         Ok(Permit {
             quotas: Arc::clone(self),
@@ -162,11 +162,11 @@ impl Drop for Permit {
         let mut counts = self.quotas.counts();
         counts.total = counts.total.saturating_sub(1);
         counts.streams = counts.streams.saturating_sub(u64::from(self.is_stream));
-        counts.by_client.give_back(&self.client);
+        counts.by_client.decrement(&self.client);
         if let Some(network) = network(self.client) {
-            counts.by_network.give_back(&network);
+            counts.by_network.decrement(&network);
         }
-        counts.by_backend.give_back(&self.backend);
+        counts.by_backend.decrement(&self.backend);
         if counts.sockets() == 0 {
             self.quotas.gone.notify_waiters();
         }

@@ -24,7 +24,7 @@ use svc_base::ids::DeploymentId;
 const SMALL_ROOM: usize = 32;
 /// Delay of presence updates per member of a larger room.
 const UPDATE_DELAY_PER_MEMBER: Duration = Duration::from_millis(1);
-/// Maximum delay; the specification allows two seconds, and the rest of the way takes some of that.
+/// Maximum delay; the specification allows two seconds, and the delivery takes a part of that.
 const MAX_UPDATE_DELAY: Duration = Duration::from_secs(1);
 /// Approximate size of an event, in bytes.
 const EVENT_BYTES: usize = 128;
@@ -74,7 +74,7 @@ impl Liveness {
 
 /// Socket in a room.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct RoomMember {
     /// Client as the other members see it.
     pub(super) id: Arc<Client>,
     pub(super) outbox: Arc<Outbox>,
@@ -109,20 +109,20 @@ pub(super) struct DeliveryTally {
 #[derive(Debug)]
 pub(super) struct Room {
     pub(super) id: Arc<str>,
-    state: Mutex<State>,
+    state: Mutex<RoomContents>,
     /// Notified when many messages are gathered.
     pub(super) urgent: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RoomContents {
     /// Close code, once the room has ended.
     ended: Option<Close>,
     /// Number of the last message.
     seq: u64,
-    members: Vec<Member>,
+    members: Vec<RoomMember>,
     /// New clients that the next presence update makes members.
-    coming: Vec<Member>,
+    coming: Vec<RoomMember>,
     /// Members that have left since the last presence update.
     gone: Vec<Arc<Client>>,
     /// Time of the last presence update.
@@ -178,7 +178,7 @@ impl Room {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RoomContents> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -188,7 +188,7 @@ impl Room {
     /// The close code, if the room has ended.
     pub(super) fn join(
         &self,
-        member: Member,
+        member: RoomMember,
         now: CurrentTime,
         tally: &mut DeliveryTally,
     ) -> Result<NeedsUpdate, Close> {
@@ -208,7 +208,7 @@ impl Room {
         tally: &mut DeliveryTally,
     ) -> NeedsUpdate {
         let mut state = self.state();
-        let is = |member: &Member| Arc::ptr_eq(&member.id, id);
+        let is = |member: &RoomMember| Arc::ptr_eq(&member.id, id);
         if let Some(at) = state.coming.iter().position(is) {
             // The other members were not told of the client, so they are not told that it left.
             state.coming.swap_remove(at);
@@ -308,7 +308,7 @@ impl Room {
         let state = &mut *state;
         state.queue_gathered(tally);
         let gone = &mut state.gone;
-        let close = |member: &Member| {
+        let close = |member: &RoomMember| {
             let here = *member.page.slug == *slug;
             let close = here.then(|| why(&member.page)).flatten();
             close.map(|close| member.outbox.close(close)).is_some()
@@ -359,7 +359,7 @@ impl Room {
     }
 }
 
-impl State {
+impl RoomContents {
     /// Sends a presence update, or schedules it.
     fn update_or_schedule(
         &mut self,
@@ -540,7 +540,7 @@ mod tests {
             at: Timestamp::parse("2026-11-20T12:00:00Z").unwrap(),
         };
         let (outbox, _client) = Outbox::on_loopback(32).await;
-        let member = Member {
+        let member = RoomMember {
             id: Arc::new(Client::anonymous("ada")),
             outbox: Arc::new(outbox),
             page: Page {

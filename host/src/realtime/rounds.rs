@@ -14,7 +14,7 @@ use super::room::{DeliveryTally, Room};
 /// Number of members that are written before the task yields.
 const MEMBERS_PER_YIELD: usize = 32;
 /// Pause between two rounds, in which messages gather: timers are no more precise.
-const PAUSE: Duration = Duration::from_millis(1);
+const ROUND_PAUSE: Duration = Duration::from_millis(1);
 /// Duration of a round from which on a pause follows: shorter rounds are cheap enough to run for each message.
 const LONG_ROUND: Duration = Duration::from_micros(125);
 
@@ -44,7 +44,7 @@ async fn run_rounds(hub: Arc<Hub>, room: Arc<Room>) {
         drop(outboxes);
         if watch.elapsed() >= LONG_ROUND {
             tokio::select! {
-                () = tokio::time::sleep(PAUSE) => {}
+                () = tokio::time::sleep(ROUND_PAUSE) => {}
                 () = room.urgent.notified() => {}
             }
         }

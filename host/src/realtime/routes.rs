@@ -67,7 +67,7 @@ pub async fn join(
     Path(slug): Path<String>,
     mut request: Request,
 ) -> Result<Response, Problem> {
-    let ends = rooms.realtime.close_count();
+    let ends = rooms.realtime.room_close_count();
     let page = rooms.serving.page_on_host(&context.host, &slug).await?;
     let backend = page.backend.filter(|_| page.is_frontend());
     let backend = backend.ok_or(BackendError::NotFound)?;
@@ -88,7 +88,7 @@ pub async fn join(
     let client = context.client.bucket();
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
     // From now on the ticket is closed with the backend; this finds a backend that ended before.
-    if rooms.realtime.close_count() != ends && !rooms.backends.is_realtime(backend).await? {
+    if rooms.realtime.room_close_count() != ends && !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());
     }
     let session = match cookies {

@@ -36,7 +36,7 @@ pub struct Realtime {
     random: Random,
 }
 
-/// Why there is no room.
+/// Reason for refusing a room.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RoomError {
     /// The backend has no rooms.
@@ -77,7 +77,7 @@ impl From<QuotaReached> for RoomError {
 }
 
 impl Realtime {
-    /// A server without rooms, yet.
+    /// Creates the service, without rooms.
     pub fn new(infra: Infra) -> Self {
         let limits = infra.config.limits.clone();
         Self {
@@ -102,10 +102,10 @@ impl Realtime {
         }
     }
 
-    /// How many times the rooms of some backend have ended: whoever reads this before it looks at a backend, and reads the
-    /// same once it has a ticket, has missed no end in between.
-    pub(super) fn close_count(&self) -> u64 {
-        self.hub.close_count()
+    /// Returns the number of times that the rooms of any backend were closed. If it is the same before a look at a backend
+    /// and after the admission of a socket, no close was missed in between.
+    pub(super) fn room_close_count(&self) -> u64 {
+        self.hub.room_close_count()
     }
 
     /// Admits a socket to a room before its upgrade.
@@ -183,7 +183,7 @@ impl Realtime {
     /// Sends presence updates that are due, and closes the sockets of pages that have ended. Runs ten times a second.
     ///
     /// # Errors
-    /// The database's; pages that could not be looked at are looked at again.
+    /// Errors of the database; pages that could not be checked are checked again.
     pub async fn send_updates(&self, serving: &Serving) -> anyhow::Result<()> {
         self.hub.send_updates();
         for slug in self.hub.take_scheduled_checks() {

@@ -1,8 +1,8 @@
 //! All routes and their layers: a newcomer starts here.
 //!
-//! Before a request comes here it has passed the front (`server/front.rs`): its id, its host, its path in canonical
-//! form. The order from there is the order of the specification: path and method by the router, the rate limit by
-//! a route's layer, the credential and the declared length by a handler's extractors, then the handler.
+//! The front (`server/front.rs`) comes first: it sets the request's id, its host, and the canonical form of its path. Then the order is that
+//! of the specification: the router checks path and method, a route's layer the rate limit, a handler's extractors the credential and the
+//! declared length; then the handler runs.
 
 pub mod paths;
 mod probes;
@@ -96,14 +96,17 @@ impl Routers {
             None => api,
         };
         Self {
-            api: with_fallbacks(api.route_layer(middleware::from_fn(name_route)), app),
+            api: with_fallbacks(
+                api.route_layer(middleware::from_fn(record_matched_route)),
+                app,
+            ),
             project: with_fallbacks(
-                project(app).route_layer(middleware::from_fn(name_route)),
+                project(app).route_layer(middleware::from_fn(record_matched_route)),
                 app,
             )
             .layer(middleware::from_fn_with_state(
                 app.clone(),
-                only_known_labels,
+                refuse_unknown_labels,
             )),
             landing: with_fallbacks(self::landing(app), app),
         }
@@ -158,7 +161,7 @@ fn slug(uri: &Uri) -> Option<&str> {
     (is_slug(slug) && !is_reserved(slug)).then_some(slug)
 }
 
-/// The routes of a project's origin: its own frontends, and nothing else.
+/// Returns the routes of a project's origin: its own frontends, and nothing else.
 fn project(app: &SharedApp) -> Router<SharedApp> {
     let limited = limited(app);
     Router::new()
@@ -373,13 +376,13 @@ pub async fn check_label(app: &App, host: &Host) -> Result<(), Problem> {
     let Host::Project(label) = host else {
         return Ok(());
     };
-    let found = app.projects.by_label(label).await?;
+    let found = app.projects.find_by_label(label).await?;
     found.map(|_| ()).ok_or_else(Problem::not_found)
 }
 
 /// Layer around all routes of a project's origin, 404 and 405 included. Page views check the label themselves, and a cached page proves
 /// its project.
-async fn only_known_labels(
+async fn refuse_unknown_labels(
     State(app): State<SharedApp>,
     context: Context,
     request: Request,
@@ -396,7 +399,7 @@ async fn only_known_labels(
 }
 
 /// Adds the matched route to the answer, for the front's metrics.
-async fn name_route(route: MatchedPath, request: Request, next: Next) -> Response {
+async fn record_matched_route(route: MatchedPath, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     response.extensions_mut().insert(MatchedRoute(route));
     response

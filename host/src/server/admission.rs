@@ -1,5 +1,5 @@
-//! Admission of connections: how many there may be of a client, of a network and in all, so that idle connections of strangers keep
-//! nobody out.
+//! Admission of connections: limits by client, by network and in all, so that idle connections of strangers do not lock out other
+//! clients.
 //!
 //! A part of the server's connections is reserved for clients that have none yet.
 
@@ -12,11 +12,11 @@ use crate::config::Limits;
 use crate::http::client_ip::ClientIp;
 use svc_base::Counts;
 
-/// Largest numbers of connections.
+/// Maximum numbers of connections.
 #[derive(Clone, Copy, Debug)]
 struct ConnectionLimits {
     per_client: u64,
-    /// Most of an IPv6 /48, which has many clients in it.
+    /// Maximum for an IPv6 /48, which contains many clients.
     per_network: u64,
     /// Number beyond which only clients without a connection are admitted.
     unreserved: u64,
@@ -28,7 +28,7 @@ impl ConnectionLimits {
         let all = limits
             .connections_total
             .saturating_add(limits.sockets_total);
-        let cap = limits.cap("connections_total", all);
+        let cap = limits.divide_cap("connections_total", all);
         // WebSockets have limits of their own, so they are added here.
         let per_client = limits
             .connections_per_client
@@ -100,17 +100,17 @@ impl Connections {
             return Some(ConnectionPermit { counted: None });
         }
         let mut open = self.open();
-        let own = open.by_client.of(&client.bucket());
+        let own = open.by_client.count(&client.bucket());
         let is_refused = own >= self.limits.per_client
-            || open.by_network.of(&client.network()) >= self.limits.per_network
+            || open.by_network.count(&client.network()) >= self.limits.per_network
             || open.all >= self.limits.total
             || (open.all >= self.limits.unreserved && own > 0);
         if is_refused {
             return None;
         }
         open.all += 1;
-        open.by_client.take(client.bucket());
-        open.by_network.take(client.network());
+        open.by_client.increment(client.bucket());
+        open.by_network.increment(client.network());
         drop(open);
         Some(ConnectionPermit {
             counted: Some((Arc::clone(self), client)),
@@ -125,8 +125,8 @@ impl Drop for ConnectionPermit {
         };
         let mut open = connections.open();
         open.all = open.all.saturating_sub(1);
-        open.by_client.give_back(&client.bucket());
-        open.by_network.give_back(&client.network());
+        open.by_client.decrement(&client.bucket());
+        open.by_network.decrement(&client.network());
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
             ("192.0.2.1", true),
             ("::ffff:192.0.2.1", true),
             ("192.0.2.1", false),
-            // Five are open: what is left is for who has none.
+            // Five are open: the rest is reserved for clients without a connection.
             ("2001:db8:1:2::1", false),
             ("192.0.2.2", true),
             ("192.0.2.3", false),

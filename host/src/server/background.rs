@@ -21,11 +21,11 @@ const PRESENCE_INTERVAL: Duration = Duration::from_millis(100);
 const COLLECT_INTERVAL: Duration = Duration::from_secs(15);
 const TIDY_INTERVAL: Duration = Duration::from_secs(60);
 const FORGET_INTERVAL: Duration = Duration::from_secs(3600);
-/// Four times a second, so that a failed guest is noticed within one.
+/// Interval of checks of the guests: a failed guest is noticed within a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The application, and the signal to stop.
-type Task = (SharedApp, watch::Receiver<bool>);
+/// Application, and the signal to stop.
+type TaskInput = (SharedApp, watch::Receiver<bool>);
 
 /// Starts all background tasks; each ends when `stop` becomes true.
 pub(super) fn start(
@@ -68,7 +68,7 @@ macro_rules! periodic {
 }
 
 /// Starts the periodic tasks: a line each.
-fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
+fn periodic(task: &impl Fn() -> TaskInput) -> Vec<JoinHandle<()>> {
     periodic! { task;
         FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.serving.flush_visits().await?);
         SWEEP_INTERVAL "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
@@ -108,8 +108,12 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
 }
 
 /// Runs `work` periodically; a failure is logged, and the next run tries again.
-async fn run_periodically<F>(period: Duration, (app, mut stop): Task, what: &'static str, work: F)
-where
+async fn run_periodically<F>(
+    period: Duration,
+    (app, mut stop): TaskInput,
+    what: &'static str,
+    work: F,
+) where
     F: AsyncFn(&App) -> anyhow::Result<()>,
 {
     let mut ticks = tokio::time::interval(period);
@@ -126,7 +130,7 @@ where
 }
 
 /// Deletes unreferenced content; a server that stops does not wait for all of it.
-async fn collect((app, stop): Task) {
+async fn collect((app, stop): TaskInput) {
     let stopping = stop.clone();
     let collect = async move |app: &App| {
         let stops = || *stopping.borrow();
@@ -142,7 +146,7 @@ async fn collect((app, stop): Task) {
 }
 
 /// Marks orphaned content once. A store that does not answer is asked again.
-async fn mark_orphans((app, mut stop): Task) {
+async fn mark_orphans((app, mut stop): TaskInput) {
     loop {
         tokio::select! {
             marked = app.collector.mark_orphans() => match marked {
@@ -161,7 +165,7 @@ async fn mark_orphans((app, mut stop): Task) {
 }
 
 /// Renders pages again on request, with pauses in between that leave the threads to other work.
-async fn rerender((app, mut stop): Task) {
+async fn rerender((app, mut stop): TaskInput) {
     let mut rest = POLL_INTERVAL;
     loop {
         tokio::select! {
@@ -179,7 +183,7 @@ async fn rerender((app, mut stop): Task) {
 }
 
 /// Writes new errors into the status file, for commands; once more at the end.
-async fn write_status(mut status: StatusFile, (app, mut stop): Task) {
+async fn write_status(mut status: StatusFile, (app, mut stop): TaskInput) {
     let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     let mut stopping = false;
     while !stopping {
@@ -207,7 +211,7 @@ async fn write_status(mut status: StatusFile, (app, mut stop): Task) {
 /// end, to report.
 async fn watch_guests(
     (mut guests, mut asked): (GuestWatcher, mpsc::Receiver<StatusRequest>),
-    (app, mut stop): Task,
+    (app, mut stop): TaskInput,
 ) {
     // Failed renderers whose pages are not requested to be rendered again yet.
     let mut remade = Vec::new();
@@ -251,7 +255,7 @@ async fn watch_guests(
 }
 
 /// Handles the events of commands that ran without a server, such as purges of the edge. Failures are retried.
-async fn follow_operators((app, mut stop): Task) {
+async fn follow_operators((app, mut stop): TaskInput) {
     while let Err(error) = operators::follow_events(&app.infra).await {
         tracing::error!(%error, "what operators did before the start is not followed yet");
         tokio::select! {

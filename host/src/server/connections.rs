@@ -33,15 +33,15 @@ use crate::router::{Routers, paths};
 use crate::tls::Tls;
 
 /// Timeout of a request's head.
-pub(super) const HEAD_TIME: Duration = Duration::from_secs(15);
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout of a client that reads nothing of its answers.
-pub(super) const STALL_TIME: Duration = Duration::from_secs(30);
+pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Idle timeout of an HTTP/2 connection; in HTTP/1.1 the timeout of the next head takes its place.
-const IDLE_TIME: Duration = Duration::from_secs(75);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Time that requests have to finish when the server stops.
-const STOP_TIME: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that clients have to read the end of an event stream when the server stops.
-const STREAM_TIME: Duration = Duration::from_secs(1);
+const STREAM_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a connection could not be accepted, as when file descriptors have run out.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
@@ -59,11 +59,11 @@ impl HttpBuilders {
         either
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME);
+            .header_read_timeout(HEAD_TIMEOUT);
         either
             .http2()
             .timer(TokioTimer::new())
-            .keep_alive_interval(Some(HEAD_TIME))
+            .keep_alive_interval(Some(HEAD_TIMEOUT))
             .max_concurrent_streams(100);
         Self {
             http1: either.clone().http1_only(),
@@ -73,7 +73,7 @@ impl HttpBuilders {
     }
 }
 
-/// Serves until `stop` becomes true, then finishes what is running.
+/// Serves until `stop` becomes true, then finishes the running requests.
 pub(super) async fn serve(
     listener: TcpListener,
     app: SharedApp,
@@ -96,7 +96,7 @@ pub(super) async fn serve(
         };
         // Answers are written whole, so Nagle's algorithm only delays them. A socket that refuses the option works anyway.
         let _ = stream.set_nodelay(true);
-        let stream = StallTimeout::new(stream, STALL_TIME);
+        let stream = StallTimeout::new(stream, STALL_TIMEOUT);
         let connection = Connection {
             app: app.clone(),
             routers: Arc::clone(&routers),
@@ -117,12 +117,12 @@ pub(super) async fn serve(
     drop(listener);
     // WebSockets are closed while requests finish.
     let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown()) };
-    if timeout(STOP_TIME, ended).await.is_err() {
+    if timeout(STOP_TIMEOUT, ended).await.is_err() {
         tracing::warn!("some requests or sockets did not finish in time");
     }
 }
 
-/// Accepts the next connection, as soon as one can be; `None` once the server stops.
+/// Accepts the next connection; `None` once the server stops.
 pub(super) async fn accept(
     listener: &TcpListener,
     stop: &mut watch::Receiver<bool>,
@@ -211,7 +211,7 @@ impl Connection {
         } = self;
         let (seen, answers) = (Arc::<RequestState>::default(), AnswerTracker::default());
         let sees = Arc::clone(&seen);
-        let mut slow_client = SlowClientTimeout::new(answers.clone(), STALL_TIME, IDLE_TIME);
+        let mut slow_client = SlowClientTimeout::new(answers.clone(), STALL_TIMEOUT, IDLE_TIMEOUT);
         let service = service_fn(move |request: Request<Incoming>| {
             sees.record(&request);
             let (app, routers) = (app.clone(), Arc::clone(&routers));
@@ -222,8 +222,8 @@ impl Connection {
             }
         });
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        let (mut connection, mut stopped) = (pin!(connection), pin!(stopped(stop.clone())));
-        let (mut given_up, mut silent) = (pin!(stream_timeout(stop)), pin!(sleep(HEAD_TIME)));
+        let (mut connection, mut stopped) = (pin!(connection), pin!(stop_requested(stop.clone())));
+        let (mut given_up, mut silent) = (pin!(stream_timeout(stop)), pin!(sleep(HEAD_TIMEOUT)));
         let mut is_closing = false;
         // Timers are polled only where they can end the connection: polling them costs every request.
         poll_fn(|context| {
@@ -259,15 +259,15 @@ impl Connection {
 }
 
 /// Waits until the server stops.
-async fn stopped(mut stop: watch::Receiver<bool>) {
+async fn stop_requested(mut stop: watch::Receiver<bool>) {
     // A dropped sender means stop.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// Waits until a stopping server gives up on a connection with an event stream.
 async fn stream_timeout(stop: watch::Receiver<bool>) {
-    stopped(stop).await;
-    sleep(STREAM_TIME).await;
+    stop_requested(stop).await;
+    sleep(STREAM_STOP_TIMEOUT).await;
 }
 
 /// Serves operators: `GET /metrics` and nothing else.
@@ -312,11 +312,11 @@ pub(super) async fn serve_operators(
         .layer(named)
         .layer(completed);
     let late = async {
-        stopped(stop.clone()).await;
-        sleep(STOP_TIME).await;
+        stop_requested(stop.clone()).await;
+        sleep(STOP_TIMEOUT).await;
     };
     tokio::select! {
-        served = axum::serve(listener, router).with_graceful_shutdown(stopped(stop.clone())) => {
+        served = axum::serve(listener, router).with_graceful_shutdown(stop_requested(stop.clone())) => {
             if let Err(error) = served {
                 tracing::error!(%error, "the operators' listener failed");
             }

@@ -34,11 +34,11 @@ use crate::telemetry;
 use svc_sandbox::Flow;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const ANY: HeaderValue = HeaderValue::from_static("*");
+const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
 /// Has browsers use https alone, for a year.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-const EXPOSED: HeaderValue = HeaderValue::from_static(
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy, ETag, Location, X-Request-Id",
 );
 const ALLOWED_METHODS: HeaderValue =
@@ -47,7 +47,7 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, If-None-Match, If-Range, Range, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
 );
 /// Characters that stay unencoded in a path segment: RFC 3986's unreserved ones.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+const ESCAPED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -69,16 +69,16 @@ pub(super) async fn handle(
     let format = AnswerFormat::for_request(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
-        Ok(Admitted::Preflight(host)) => match router::check_label(app, &host).await {
+        Ok(AdmittedRequest::Preflight(host)) => match router::check_label(app, &host).await {
             Ok(()) => (RequestKind::Routed, StatusCode::NO_CONTENT.into_response()),
             Err(problem) => (RequestKind::Routed, problem.into_response()),
         },
-        Ok(Admitted::View(host)) => {
+        Ok(AdmittedRequest::View(host)) => {
             let (parts, _) = request.into_parts();
             let answer = async move { router::view(app, &host, &parts).await }.instrument(span);
             (RequestKind::View, catch_panic(answer).await)
         }
-        Ok(Admitted::Call(host, client)) => {
+        Ok(AdmittedRequest::Call(host, client)) => {
             let context = CallContext {
                 host: &host,
                 client: &client,
@@ -87,7 +87,7 @@ pub(super) async fn handle(
             let answer = router::call(app, context, request).instrument(span);
             (RequestKind::Call, catch_panic(answer).await)
         }
-        Ok(Admitted::Route(host, client)) => {
+        Ok(AdmittedRequest::Route(host, client)) => {
             let answer = routers.get(&host).clone().call(request).instrument(span);
             let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
             // A route that requires a credential changes the flow to the owner's.
@@ -206,8 +206,8 @@ impl AnswerFormat {
         if !self.cors {
             return;
         }
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
         if self.options {
             headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
             headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
@@ -219,7 +219,7 @@ impl AnswerFormat {
     }
 }
 
-enum Admitted {
+enum AdmittedRequest {
     /// A CORS preflight, which is answered alike for every path of the host.
     Preflight(Host),
     /// A page view, which skips the router.
@@ -243,7 +243,7 @@ fn admit(
     peer: IpAddr,
     request_id: &str,
     request: &mut Request,
-) -> Result<Admitted, Problem> {
+) -> Result<AdmittedRequest, Problem> {
     let named = named_host(request)?;
     let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
     // A request without a host, as HTTP/1.0 allows, is for the API host.
@@ -256,11 +256,11 @@ fn admit(
         }
     };
     if router::is_view(&host, request) {
-        return Ok(Admitted::View(host));
+        return Ok(AdmittedRequest::View(host));
     }
     let client = ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies);
     if router::is_call(&host, request) {
-        return Ok(Admitted::Call(host, client));
+        return Ok(AdmittedRequest::Call(host, client));
     }
     check_single_headers(request.headers(), &SINGLE_HEADERS)?;
     let authority: Arc<str> = named.unwrap_or_default().into();
@@ -268,7 +268,7 @@ fn admit(
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
     if request.method() == Method::OPTIONS {
-        return Ok(Admitted::Preflight(host));
+        return Ok(AdmittedRequest::Preflight(host));
     }
     // Ranges are defined for GET alone (RFC 9110, section 14.2).
     if request.method() != Method::GET {
@@ -282,7 +282,7 @@ fn admit(
         authority,
         request_id: request_id.into(),
     });
-    Ok(Admitted::Route(host, client))
+    Ok(AdmittedRequest::Route(host, client))
 }
 
 /// Returns the host that a request names: in an absolute target, else in `Host`; `None` if it names none and need not. HTTP/1.1
@@ -323,7 +323,7 @@ fn canonicalize(path: &str) -> Result<Option<String>, Problem> {
             return Err(Problem::not_found());
         }
         canonical.push('/');
-        canonical.extend(utf8_percent_encode(&decoded, SEGMENT));
+        canonical.extend(utf8_percent_encode(&decoded, ESCAPED_IN_SEGMENT));
     }
     Ok(Some(canonical))
 }

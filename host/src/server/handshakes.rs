@@ -1,4 +1,4 @@
-//! TLS handshakes: bounded in time and in count, so that idle connections of strangers keep nobody out.
+//! TLS handshakes: bounded in time and in count, so that idle connections of strangers do not lock out others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,9 +18,9 @@ use crate::tls::{Tls, challenges};
 
 /// Timeout of a client's first message, and of the rest of the handshake after the answer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most handshakes of one client at once.
+/// Maximum number of concurrent handshakes of one client.
 const MAX_PER_CLIENT: usize = 128;
-/// Most handshakes at once.
+/// Maximum number of concurrent handshakes.
 const MAX_HANDSHAKES: usize = 2048;
 
 /// Counts of running handshakes.

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::admission::Connections;
-use super::connections::{HEAD_TIME, STALL_TIME, accept};
+use super::connections::{HEAD_TIMEOUT, STALL_TIMEOUT, accept};
 use crate::http::stall::StallTimeout;
 use crate::tls::Names;
 
@@ -49,13 +49,13 @@ pub(super) async fn serve(
                 let answer = answer(&names, &request);
                 async { Ok::<_, Infallible>(answer) }
             });
-            let stream = TokioIo::new(StallTimeout::new(stream, STALL_TIME));
+            let stream = TokioIo::new(StallTimeout::new(stream, STALL_TIMEOUT));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIME)
+                .header_read_timeout(HEAD_TIMEOUT)
                 .serve_connection(stream, service);
             // A connection has one answer, so this bounds it as a whole.
-            let _ = timeout(HEAD_TIME + STALL_TIME, connection).await;
+            let _ = timeout(HEAD_TIMEOUT + STALL_TIMEOUT, connection).await;
             drop(permit);
         });
     }

@@ -80,7 +80,7 @@ impl Stripe {
         }
     }
 
-    /// Closes a hosted checkout, so that it cannot be paid any more. One that is complete or expired stays as it is.
+    /// Closes a hosted checkout, so that it can no longer be paid. A complete or expired checkout stays as it is.
     ///
     /// # Errors
     /// [`StripeError`].

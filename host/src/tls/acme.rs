@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 
 use super::budget::Refusal;
 use super::challenges::Challenges;
-use super::issuance::Authority;
+use super::issuance::CertificateAuthority;
 use super::store::Store;
 use crate::config::Acme;
 use crate::outbound::{Outbound, OutboundError};
@@ -126,7 +126,7 @@ impl AcmeAuthority {
     }
 
     fn builder(&self) -> instant_acme::AccountBuilder {
-        Account::builder_with_http(Box::new(AcmeClient(self.outbound.clone())))
+        Account::builder_with_http(Box::new(AcmeHttpClient(self.outbound.clone())))
     }
 
     async fn restore_account(&self, kept: StoredAccount) -> Result<Account, Failure> {
@@ -193,7 +193,7 @@ impl AcmeAuthority {
     }
 }
 
-impl Authority for AcmeAuthority {
+impl CertificateAuthority for AcmeAuthority {
     fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>> {
         Box::pin(async move {
             match tokio::time::timeout(ORDER_TIMEOUT, self.order_with_retry(name)).await {
@@ -288,9 +288,9 @@ impl From<Failure> for Refusal {
 }
 
 /// Adapter from the outbound client to the library's trait.
-struct AcmeClient(Outbound);
+struct AcmeHttpClient(Outbound);
 
-impl HttpClient for AcmeClient {
+impl HttpClient for AcmeHttpClient {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,

@@ -63,12 +63,12 @@ pub(super) struct Budget {
     busy_until: Option<Timestamp>,
     /// Backoffs by name.
     #[serde(default)]
-    rests: HashMap<String, Backoff>,
+    rests: HashMap<String, NameBackoff>,
 }
 
 /// Backoff of a name.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Backoff {
+struct NameBackoff {
     /// Refusals since the last certificate.
     times: u32,
     /// Time until which no certificate is ordered.
@@ -78,8 +78,8 @@ struct Backoff {
 impl Default for Budget {
     fn default() -> Self {
         Self {
-            spent_until: never(),
-            strangers_until: never(),
+            spent_until: epoch(),
+            strangers_until: epoch(),
             owners_until: HashMap::new(),
             busy_until: None,
             rests: HashMap::new(),
@@ -126,7 +126,7 @@ impl Budget {
     /// Records an issued certificate.
     pub(super) fn record_success(&mut self, name: &str, now: Timestamp) {
         let until = Timestamp(now.0.saturating_add(REISSUE_INTERVAL));
-        self.remember(name, Backoff { times: 0, until }, now);
+        self.remember(name, NameBackoff { times: 0, until }, now);
     }
 
     /// Records a failure; returns the end of the name's backoff.
@@ -149,11 +149,11 @@ impl Budget {
                 (times, later(RATE_LIMIT_BACKOFF))
             }
         };
-        self.remember(name, Backoff { times, until }, now);
+        self.remember(name, NameBackoff { times, until }, now);
         until
     }
 
-    fn remember(&mut self, name: &str, rest: Backoff, now: Timestamp) {
+    fn remember(&mut self, name: &str, rest: NameBackoff, now: Timestamp) {
         self.rests
             .retain(|_, rest| now.0 < rest.until.0.saturating_add(MAX_BACKOFF));
         if self.rests.len() < MAX_BACKOFFS || self.rests.contains_key(name) {
@@ -163,7 +163,7 @@ impl Budget {
 }
 
 /// The earliest time.
-fn never() -> Timestamp {
+fn epoch() -> Timestamp {
     Timestamp(0)
 }
 
@@ -182,7 +182,7 @@ mod tests {
     use svc_base::clock::Clock;
 
     fn cap(per_week: u64) -> Cap {
-        Limits::default().cap("projects_per_week", per_week)
+        Limits::default().divide_cap("projects_per_week", per_week)
     }
 
     fn owner(name: &str, is_free_tier: bool) -> LabelOwner {

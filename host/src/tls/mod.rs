@@ -105,7 +105,7 @@ impl Tls {
                     clock: clock.clone(),
                     per_week: config
                         .limits
-                        .cap("projects_per_week", acme.projects_per_week.into()),
+                        .divide_cap("projects_per_week", acme.projects_per_week.into()),
                 })?;
                 CertificateSource::Authority(Arc::new(issuance), challenges)
             }

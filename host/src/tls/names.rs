@@ -63,7 +63,7 @@ impl Names {
         self.fixed.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The authority of HTTPS for what a request of plain HTTP calls its host; `None` if that is not ours.
+    /// Returns the HTTPS authority for the host of a plain HTTP request; `None` if the host is not ours.
     pub fn authority(&self, host: &str) -> Option<String> {
         let host = host.to_ascii_lowercase();
         let bare = match host.rsplit_once(':') {

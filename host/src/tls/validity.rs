@@ -7,15 +7,15 @@ use time::{PrimitiveDateTime, UtcOffset};
 
 use svc_base::clock::Timestamp;
 
-const SEQUENCE: u8 = 0x30;
-const INTEGER: u8 = 0x02;
+const SEQUENCE_TAG: u8 = 0x30;
+const INTEGER_TAG: u8 = 0x02;
 /// Tag `[0]`, which contains the version.
-const VERSION: u8 = 0xa0;
+const VERSION_TAG: u8 = 0xa0;
 /// Two digits for the year, of 1950 to 2049 (RFC 5280, section 4.1.2.5.1).
 const UTC_TIME: u8 = 0x17;
 /// Four digits for the year.
 const GENERALIZED_TIME: u8 = 0x18;
-const TIME: &[BorrowedFormatItem<'_>] =
+const TIME_FORMAT: &[BorrowedFormatItem<'_>] =
     format_description!("[year][month][day][hour][minute][second]Z");
 
 /// Validity period of a certificate.
@@ -30,13 +30,13 @@ pub(super) struct Validity {
 impl Validity {
     /// Reads the period; `None` if the bytes are not an X.509 certificate.
     pub(super) fn parse(certificate: &CertificateDer<'_>) -> Option<Self> {
-        let (certificate, _) = take_value(certificate, SEQUENCE)?;
-        let (signed, _) = take_value(certificate, SEQUENCE)?;
-        let signed = take_value(signed, VERSION).map_or(signed, |(_, rest)| rest);
-        let (_, rest) = take_value(signed, INTEGER)?;
-        let (_algorithm, rest) = take_value(rest, SEQUENCE)?;
-        let (_issuer, rest) = take_value(rest, SEQUENCE)?;
-        let (validity, _) = take_value(rest, SEQUENCE)?;
+        let (certificate, _) = take_value(certificate, SEQUENCE_TAG)?;
+        let (signed, _) = take_value(certificate, SEQUENCE_TAG)?;
+        let signed = take_value(signed, VERSION_TAG).map_or(signed, |(_, rest)| rest);
+        let (_, rest) = take_value(signed, INTEGER_TAG)?;
+        let (_algorithm, rest) = take_value(rest, SEQUENCE_TAG)?;
+        let (_issuer, rest) = take_value(rest, SEQUENCE_TAG)?;
+        let (validity, _) = take_value(rest, SEQUENCE_TAG)?;
         let (begins, rest) = parse_time(validity)?;
         let (ends, _) = parse_time(rest)?;
         Some(Self { begins, ends })
@@ -80,7 +80,7 @@ fn parse_time(bytes: &[u8]) -> Option<(Timestamp, &[u8])> {
             (std::str::from_utf8(text).ok()?.to_owned(), rest)
         }
     };
-    let at = PrimitiveDateTime::parse(&text, TIME).ok()?;
+    let at = PrimitiveDateTime::parse(&text, TIME_FORMAT).ok()?;
     let millis = at
         .assume_offset(UtcOffset::UTC)
         .unix_timestamp()

@@ -13,7 +13,7 @@ use super::tickets::{Ticket, TicketRedemption};
 use super::{Visitors, return_to};
 use crate::workspaces::credential;
 
-/// How long a sign-in waits for a permit to call a provider.
+/// Time for which a sign-in waits for a permit to call a provider.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Request of a page to start a sign-in.
@@ -65,7 +65,7 @@ impl Visitors {
                 Some(provider) => Arc::clone(provider),
                 None => {
                     // An unknown name is a visitor's text, so it is not logged.
-                    let known = self.providers.by_name(&name);
+                    let known = self.providers.find_by_name(&name);
                     let name = known.map_or("-", |one| one.settings.name.as_str());
                     let location = failure_url(&page.origin, &return_to, name, &not_offered());
                     return Ok(SignInStart::Return(location));

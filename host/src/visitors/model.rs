@@ -220,7 +220,7 @@ pub enum VisitorError {
     /// The provider's answer belongs to no known sign-in.
     #[error("the sign-in was not begun here")]
     UnknownSignIn,
-    /// The frontend that the sign-in began on does not exist any more.
+    /// The frontend that the sign-in began on no longer exists.
     #[error("the frontend is gone")]
     Gone,
     /// The page does not exist, or is disabled.

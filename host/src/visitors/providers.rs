@@ -54,7 +54,7 @@ impl Providers {
     }
 
     /// Finds a provider by its name.
-    pub fn by_name(&self, name: &str) -> Option<&Arc<Provider>> {
+    pub fn find_by_name(&self, name: &str) -> Option<&Arc<Provider>> {
         self.0.iter().find(|one| one.settings.name == name)
     }
 

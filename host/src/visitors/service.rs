@@ -96,7 +96,7 @@ impl Visitors {
         page: &Page,
     ) -> Result<Option<Project>, crate::projects::ProjectError> {
         match &page.kind {
-            PageKind::Frontend { host_label } => self.projects.by_label(host_label).await,
+            PageKind::Frontend { host_label } => self.projects.find_by_label(host_label).await,
             _ => Ok(None),
         }
     }

@@ -165,7 +165,8 @@ impl Visitors {
         let found = self.control.read(move |c| store::session(c, &key, now));
         let found = found.await?;
         // A session counts only as long as its provider is configured.
-        let found = found.filter(|session| self.providers.by_name(&session.provider).is_some());
+        let found =
+            found.filter(|session| self.providers.find_by_name(&session.provider).is_some());
         let found = found.map(Arc::new);
         if let Some(session) = &found {
             self.session_cache.insert_if_unchanged(session, seen);
@@ -195,7 +196,7 @@ impl Visitors {
     }
 
     /// Begins a session and ends the browser's previous one there; returns the token of the new session, which is not stored, or `None` if
-    /// the project does not offer the provider any more.
+    /// the project no longer offers the provider.
     ///
     /// # Errors
     /// [`VisitorError`].

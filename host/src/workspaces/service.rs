@@ -157,7 +157,7 @@ impl Workspaces {
     }
 
     /// Finds a workspace by its id.
-    pub async fn by_id(&self, id: WorkspaceId) -> Result<Option<Workspace>, Error> {
+    pub async fn find_by_id(&self, id: WorkspaceId) -> Result<Option<Workspace>, Error> {
         self.control
             .read(move |c| store::workspace_by_id(c, &id))
             .await
@@ -170,7 +170,7 @@ impl Workspaces {
     pub async fn find(&self, name: &str) -> Result<Workspace, WorkspaceError> {
         match name.parse() {
             Ok(id) => self
-                .by_id(id)
+                .find_by_id(id)
                 .await?
                 .ok_or_else(|| WorkspaceError::Unknown(name.to_owned())),
             Err(_) => self.find_by_slug(name).await,

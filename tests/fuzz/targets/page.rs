@@ -108,7 +108,7 @@ fn check_html(html: &str, source: &str, runtime: bool) -> Result<(), String> {
         .zip(source.bytes())
         .take_while(|(a, b)| a == b)
         .count();
-    // What follows the script may begin as the script does, so the difference may show late.
+    // The text after the script may begin like the script, so the first difference may come late.
     let put_in = (0..=place).rev().any(|at| {
         let script = html.get(at..at + added);
         let rest = html.get(at + added..).zip(source.get(at..));

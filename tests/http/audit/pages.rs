@@ -197,7 +197,7 @@ async fn a_key_is_named_by_its_id_and_a_command_by_its_operator() {
             .len(),
         2
     );
-    // What is of no workspace is read without one, and what outlives its workspace by the id.
+    // Entries without a workspace are read without one, and entries of a deleted workspace by its id.
     server
         .publish_slug(&json!({ "content": "x", "name": "share" }))
         .await;

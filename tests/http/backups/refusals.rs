@@ -12,7 +12,7 @@ use crate::svc;
 async fn a_backup_counts_once_it_is_complete_whatever_fails_then() {
     let (fixture, folder_of_backups) = (populated_fixture().await, BackupFolder::new());
     folder_of_backups.back_up(fixture.server.data()).await;
-    // What was not made by a backup cannot be tidied away as objects are.
+    // A directory that no backup made is not removed as objects are.
     let stranger = folder_of_backups.path_of("backup/content/zz/stranger");
     std::fs::create_dir_all(&stranger).unwrap();
     fixture
@@ -52,7 +52,7 @@ async fn what_is_no_place_for_a_backup_is_refused() {
         ("backup", data.parent().unwrap().to_owned(), "of its own"),
         ("backup", other.clone(), "not empty and is no backup"),
         ("backup", newer.clone(), "form 3"),
-        // Nobody makes a directory there.
+        // No user can create a directory there.
         ("backup", "/sys/svc".into(), "may not write there"),
         ("restore", newer.clone(), "form 3"),
         ("restore", other.clone(), "no backup"),

@@ -65,7 +65,7 @@ async fn content_in_a_bucket_outlives_restarts_and_is_checked_and_collected() {
         objects as u64,
         "and the claim"
     );
-    // What no row names goes, and what is ours alone is looked at.
+    // Objects without a row are deleted, but only below our prefix.
     let stray = format!("pages/of/mine/0f/{}", "a".repeat(62));
     bucket.objects(|objects| objects.insert(stray.clone(), "stray".into()));
     bucket.objects(|objects| objects.insert("pages/of/others".to_owned(), "theirs".into()));
@@ -161,7 +161,7 @@ async fn a_start_refuses_what_it_cannot_keep_content_in_and_says_what_to_do() {
     bucket.set_fault(BucketFault::Unavailable);
     assert_start_refused(&on(&data, url, &[]).await, "does not answer as it should");
     bucket.set_fault(BucketFault::None);
-    // What was emptied is not taken for what is new.
+    // An emptied bucket is not mistaken for a new one.
     let before = bucket.objects(std::mem::take);
     assert_start_refused(
         &on(&data, url, &[]).await,

@@ -210,7 +210,7 @@ async fn ctrl_c_ends_each_while_it_waits_for_an_answer() {
     let before = list_files(fixture.folder.path());
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
-    // One that reads a credential has none to read here.
+    // A command that reads a credential from the input has none here.
     for tried in SERVER_COMMANDS
         .iter()
         .filter(|tried| tried.words[0] != "login")

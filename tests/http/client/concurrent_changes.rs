@@ -21,7 +21,7 @@ async fn somebody_elses_release_is_not_overwritten_unseen() {
     fixture.run_for_stdout(&["apply", "--yes"]).await;
     fixture.write("about.md", "# About all of us\n");
     fixture.write("theirs.md", "# About them\n");
-    // Between the plan and the release somebody else publishes.
+    // Another user publishes between the plan and the release.
     let meanwhile = fixture.command(&["push", "theirs.md", "--slug", "about"]);
     let revision = (Method::GET, "/about/revisions");
     let between = serve_with_interruption(fixture.url(), revision, meanwhile).await;

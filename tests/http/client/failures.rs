@@ -168,7 +168,7 @@ async fn an_older_server_is_told_from_a_wrong_address() {
         output.stderr.contains("too old") && output.stderr.contains(said),
         "{output:?}"
     );
-    // One that knows the request and not a member of it.
+    // A server that knows the request, but not one of its members.
     fixture.write("a.md", "# A");
     let output = run_against(&fixture, old, &["publish", "a.md", "--expires-in", "1h"]).await;
     assert!(

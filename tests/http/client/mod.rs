@@ -141,7 +141,7 @@ pub(crate) async fn run_with_input(mut command: Command, input: &str) -> Output 
     let run = move || {
         let mut child = command.spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
-        // One that needs none may have ended.
+        // A command that reads no input may have ended.
         let _ = pipe.write_all(input.as_bytes());
         drop(pipe);
         child.wait_with_output().unwrap()

@@ -188,7 +188,7 @@ async fn a_file_that_is_watched_is_published_on_save() {
     );
     watching.signal(Signal::INT);
     assert!(!watching.wait_for_exit().await.success());
-    // A new page is made by it, and somebody else's release is never overwritten.
+    // `watch` creates a new page, and never overwrites another user's release.
     fixture.write("new.md", "# New\n");
     let mut watching = RunningCommand::start(&fixture.command(&["watch", "new.md"]));
     watching.wait_for_lines(1).await;

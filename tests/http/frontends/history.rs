@@ -102,7 +102,7 @@ async fn without_a_sites_domain_pages_are_on_the_sites_host() {
     );
 }
 
-/// One that is being created ends for its creator too, and leaves its slug to others.
+/// A frontend that is deleted during its creation ends for its creator, too, and releases its slug.
 #[tokio::test]
 async fn a_frontend_can_be_deleted_while_it_is_created() {
     let server = TestServer::start().await;

@@ -169,7 +169,7 @@ async fn an_unknown_label_of_the_sites_domain_is_not_found() {
             "{path}"
         );
     }
-    // A label that somebody has answers all of these.
+    // A label in use answers all of these.
     send_request("GET", "house-acme", script).await.expect(200);
     send_request("POST", "house-acme", script)
         .await

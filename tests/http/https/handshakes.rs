@@ -37,7 +37,7 @@ async fn who_says_nothing_is_closed_and_keeps_nobody_out() {
     for _ in 0..OF_CLIENT {
         silent.push(connect_from([127, 0, 0, 2], address).await);
     }
-    // One that began to speak and stopped counts as well; one more of the same client is closed at once.
+    // A handshake that stalls counts as well; one more connection of the same client is closed at once.
     silent[0].write_all(&[22, 3, 1, 2, 0]).await.unwrap();
     let mut refused = 0;
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Caps that all share: what one client, one owner and all strangers together may hold of them, and what is left for the others.
+//! Shared caps: the parts for one client, one owner and all strangers together, and the reserved rest.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::owner::{Owner, text};
 
 const DEPLOY: &str = "/api/v1/deploy";
 
-/// Has a server believe what this machine says of clients.
+/// Makes a server trust this machine as a proxy.
 fn behind_a_proxy(builder: Builder) -> Builder {
     builder.settings(|settings| settings.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()])
 }
@@ -21,7 +21,7 @@ async fn share_from(server: &TestServer, client: &str, body: &Value) -> Answer {
     request.header("x-forwarded-for", client).answer().await
 }
 
-/// Asserts that a cap was reached, and which part of it.
+/// Asserts that a part of a cap was reached.
 #[track_caller]
 fn assert_cap_reached(answer: &Answer, cap: &str, part: &str) {
     let problem = answer.problem(503, "capacity_reached");
@@ -71,7 +71,7 @@ async fn strangers_of_one_network_leave_room_for_others_and_for_owners() {
     }
     let full = owner.request(&server, Method::POST, DEPLOY).json(&body);
     assert_cap_reached(&full.answer().await, "active_deployments", "whole");
-    // A claim adds nothing to what the server holds.
+    // A claim does not add to the usage of the server.
     let first = first.unwrap();
     let claim = json!({ "id": first["id"], "delete_token": first["delete_token"] });
     let path = format!("/{project}/frontends/claim");
@@ -237,7 +237,7 @@ async fn revisions_count_with_the_pages_that_looks_at_them_make() {
 async fn what_is_sent_at_once_passes_no_owners_bound() {
     let builder = TestServer::builder().limits(|limits| limits.owner_bytes = 300_000);
     let server = builder.start().await;
-    // The first two drafts reach the bound, or the first publication, which counts as what is live and as a revision.
+    // The first two drafts reach the limit, as does the first publication, which counts as a live page and as a revision.
     for (name, method, most) in [("drafts", Method::POST, 2), ("pages", Method::PUT, 1)] {
         let owner = Owner::new(&server, name).await;
         let room = html_page(&server, &owner, "One").await;

@@ -53,7 +53,7 @@ async fn a_client_has_so_many_connections() {
         assert!(is_served(&mut stream).await);
         open.push(stream);
     }
-    // One that says nothing counts as well.
+    // A silent connection counts as well.
     open.push(connect(address, 1).await);
     for _ in 0..3 {
         let mut stream = connect(address, 1).await;

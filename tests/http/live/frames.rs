@@ -317,7 +317,7 @@ async fn an_unsubscribe_that_finds_no_room_is_done_all_the_same() {
         .collect();
     let raw = tokio::task::spawn_blocking(move || {
         let mut raw = RawWebSocket::open(address, "/room/api/live", &frames.concat());
-        // One that is known to be done after all that waited, sent again while it finds no room itself.
+        // A last subscription, which is handled after all waiting frames; it is sent again while the backlog is full.
         let last = masked_frame(0x81, subscribe("last", "all_keys", &json!({})).as_bytes());
         raw.write(&last);
         let mut answers = Vec::new();

@@ -9,7 +9,7 @@ use super::stream::Stream;
 use super::{assert_still_served, next_error, next_rows, subscribe, subscribe_and_read_first};
 use crate::visitors::GuestBook;
 
-/// A browser in which somebody has signed in.
+/// Opens a browser with a signed-in visitor.
 async fn browser_signed_in(guest_book: &GuestBook, name: &str) -> Browser {
     let mut browser = guest_book.browser();
     let form = format!("name={name}&email={name}%40example.com");

@@ -69,7 +69,7 @@ async fn as_much_as_pages_may_ask_for_takes_bounded_memory() {
         assert!(bytes <= 40 << 20, "{bytes} bytes of answers");
         let now = Resources::of_process(&server.process).memory;
         peaks.push(now.saturating_sub(before));
-        // One more is refused, whoever asks.
+        // One more is refused, from any client.
         let more = Socket::open(server.process.address(), "/room/api/live", &[]).await;
         assert_eq!(more.unwrap_err(), 429);
         drop(sockets);

@@ -53,7 +53,7 @@ async fn a_commit_that_waits_for_the_disk_is_seen_by_nobody() {
     assert_eq!(next_votes(&mut ada).await, 1);
     assert_eq!(next_votes(&mut bob).await, 1);
 
-    // A migration whose seeds somebody reads, the same.
+    // A migration whose seed rows a live query reads behaves alike.
     syncs.hold();
     let ddl = "CREATE TABLE more (a); INSERT INTO votes (poll, choice) VALUES (1, 'tea')";
     let path = format!("/{project}/backend");

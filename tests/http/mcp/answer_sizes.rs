@@ -147,7 +147,7 @@ async fn five_revisions_are_listed_unless_more_are_asked_for() {
     let rest = list(json!({ "cursor": listed["next_cursor"] })).await;
     assert_eq!(rest["revisions"].as_array().unwrap().len(), 2);
     assert_eq!(rest["note"], Value::Null);
-    // Who says how many has what REST answers.
+    // With an explicit limit the tool answers as REST does.
     for limit in [1, 5, 50] {
         let rest = owner.get(&server, &format!("{path}?limit={limit}")).await;
         assert_eq!(list(json!({ "limit": limit })).await, rest.json());

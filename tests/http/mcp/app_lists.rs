@@ -65,7 +65,7 @@ async fn a_thousand_actions_come_in_pages() {
             .await;
         assert_eq!(answer.json()["error"]["code"], -32602, "{cursor}");
     }
-    // A cursor is a place, whether or not somebody is there.
+    // A cursor is a position; no action needs to have its name.
     let params = json!({ "cursor": "action_0998x" });
     let rest = client.result("tools/list", &params).await;
     assert_eq!(rest["tools"].as_array().unwrap().len(), 1);

@@ -23,7 +23,7 @@ async fn the_list_is_small() {
             .await
             .body
             .len();
-        // The specification has 20,000; whoever adds to it takes away elsewhere.
+        // The specification allows 20,000; an addition must be balanced by a removal.
         assert!(size <= 14_000, "{size} bytes");
         assert!(size > 2_000, "{size} bytes");
     }
@@ -88,7 +88,7 @@ async fn schemas_are_flat_and_every_argument_is_explained() {
             );
         }
         let arguments = schema["properties"].as_object().unwrap();
-        // What an action does is in the tool's own description.
+        // The tool's description explains the actions.
         for (argument, about) in arguments.iter().filter(|(name, _)| *name != "action") {
             let described = about["description"].as_str().unwrap_or_default();
             assert!(!described.is_empty(), "{name}: {argument}");

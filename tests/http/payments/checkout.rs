@@ -238,7 +238,7 @@ async fn a_double_click_is_one_purchase_and_a_later_one_another() {
         assert_eq!(again.cookie, first.cookie);
     }
     assert_eq!(shop.provider.calls().len(), 1);
-    // Another browser, another price, a later day, and whoever made a cookie up, are other purchases.
+    // Another browser, another price, a later day and a forged cookie are other purchases.
     let other = shop.add_price(json!({ "label": "Print" })).await;
     let name = first.cookie.split('=').next().unwrap();
     let made_up = format!("{name}=made-up");
@@ -260,7 +260,7 @@ async fn a_double_click_is_one_purchase_and_a_later_one_another() {
         "all of a visitor's purchases stay together"
     );
     assert_eq!(shop.sessions().await.len(), 6);
-    // One that is paid is not bought again by a click, and one whose page is closed not led to.
+    // A click does not lead to a paid session, nor to one whose hosted page is closed.
     let bought = shop.begin_checkout_with_cookie(&other, &later.cookie).await;
     shop.send_accepted_event(&event(
         "evt_1",
@@ -327,12 +327,12 @@ async fn a_provider_that_refuses_fails_or_lies_grants_nothing() {
         assert_eq!(refused.header("retry-after"), Some("60"));
         assert!(!problem.to_string().contains("sk_test"), "{problem}");
         assert_eq!(refused.header("set-cookie"), None);
-        // What may have been made stays known, as open; what was surely not made is forgotten.
+        // A checkout that may exist stays known, as open; one that certainly does not is forgotten.
         let sessions = shop.sessions().await;
         assert_eq!(sessions.len() - before, usize::from(kept), "{manner:?}");
         assert!(sessions.iter().all(|one| one["status"] == "open"));
     }
-    // What the owner sees and what the project's own table has is one.
+    // The owner's list and the project's table agree.
     assert_eq!(shop.wait_for_mirrored_rows().await.len(), 7);
 }
 
@@ -349,7 +349,7 @@ async fn a_session_of_a_provider_that_fell_silent_can_be_paid_and_is_known() {
     asked.problem(503, "provider_unavailable");
     let silent = shop.provider.calls().pop().unwrap();
     let session = silent.form["client_reference_id"].clone();
-    // The same click again asks with the same key, which the provider answers with what it had made.
+    // Repeating the click sends the same key, so the provider answers with the first checkout.
     let again = shop.begin_checkout_with_cookie(&price, &known.cookie).await;
     assert_eq!(again.session, session);
     let call = shop.provider.calls().pop().unwrap();

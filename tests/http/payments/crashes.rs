@@ -70,7 +70,7 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
 
         let dying = svc().serve_to_fault(Some(&point), &data, &arguments).await;
         let begun = begin_checkout(&dying, &price).await;
-        // What the provider has made is paid, be it known here or not.
+        // The provider's checkout is paid, whether or not the server knows it.
         let session = match (&begun, provider.calls().last()) {
             (Some(begun), _) => Some(text(&begun["session_id"])),
             (None, Some(call)) => Some(call.form["client_reference_id"].clone()),
@@ -109,7 +109,7 @@ async fn whatever_the_point_of_death_every_payment_counts_once() {
             let answer: Value = request.send().await.ok()?.json().await.ok()?;
             let expected = match &session {
                 Some(_) => json!([{ "status": "paid" }]),
-                // Whether the provider had been asked is not known any more.
+                // It is unknown whether the provider got the request.
                 None => json!([{ "status": "open" }]),
             };
             (answer["rows"] == expected).then_some(())

@@ -202,7 +202,7 @@ async fn what_is_paid_after_the_end_ends_too() {
     .await;
     shop.retry_later().await;
     assert_eq!(end_calls(&shop.provider).len(), 2);
-    // A checkout of somebody else's is none of ours to end.
+    // A foreign checkout is never ended.
     let other = subscription_checkout("cs_of_nobody");
     shop.send_accepted_event(&event("evt_4", "checkout.session.completed", 2, &other))
         .await;

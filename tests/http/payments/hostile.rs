@@ -129,7 +129,7 @@ async fn what_is_not_this_purchase_grants_nothing() {
     shop.send_accepted_event(&event("evt_good", "checkout.session.completed", 1, &same))
         .await;
     assert_eq!(shop.verdict(&bought.session).await, "paid");
-    // The same event with other words changes nothing any more.
+    // Repeating the event with other content changes nothing.
     let again = change("amount_total", json!(1));
     shop.send_accepted_event(&event("evt_good", "checkout.session.expired", 1, &again))
         .await;

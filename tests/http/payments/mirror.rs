@@ -189,7 +189,13 @@ async fn deriving_anew_puts_right_what_was_wrong() {
         created_at: svc_tests::NOW,
     };
     let project = shop.project.parse().unwrap();
-    let backend = app.backends.of_project(project).await.unwrap().unwrap().id;
+    let backend = app
+        .backends
+        .find_by_project(project)
+        .await
+        .unwrap()
+        .unwrap()
+        .id;
     app.backends
         .mirror(backend, vec![payment], false)
         .await

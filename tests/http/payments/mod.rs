@@ -1,4 +1,4 @@
-//! Payments: what is sold, how visitors pay, and what the provider's webhooks come to.
+//! Payments: the catalog, checkouts, and the effects of the provider's webhooks.
 
 mod amounts;
 mod catalog;
@@ -24,7 +24,7 @@ use svc_tests::{Answer, Builder, ReadAnswer, TestServer, wait_until};
 use crate::owner::{Owner, text};
 use fake_stripe::FakeStripe;
 
-/// A project with a page, a backend and a price, at a provider that records what it is asked.
+/// A project with a page, a backend and a price, at a provider that records its requests.
 pub(crate) struct PaymentsFixture {
     pub(crate) server: TestServer,
     pub(crate) provider: FakeStripe,
@@ -41,7 +41,7 @@ impl PaymentsFixture {
         Self::with_settings(builder, |_| ()).await
     }
 
-    /// Opens one with other settings of the provider.
+    /// Opens a shop with other settings of the provider.
     pub(crate) async fn with_settings(builder: Builder, change: impl FnOnce(&mut Stripe)) -> Self {
         let provider = FakeStripe::start().await;
         let mut settings = provider.settings();
@@ -111,7 +111,7 @@ impl PaymentsFixture {
         }
     }
 
-    /// Asks what a visitor has paid for.
+    /// Requests the purchases of a visitor.
     pub(crate) async fn owned_purchases(&self, cookie: &str) -> Vec<Value> {
         let status = self.server.get("/shop/payments/status");
         let status = status.header(header::COOKIE, cookie).answer().await;
@@ -164,7 +164,7 @@ impl PaymentsFixture {
             .clone()
     }
 
-    /// Waits until the table says what the sessions do.
+    /// Waits until the table matches the sessions.
     pub(crate) async fn wait_for_mirrored_rows(&self) -> Vec<Value> {
         let same = async || {
             let mut expected: Vec<Value> = self.sessions().await.iter().map(payment_row).collect();
@@ -199,7 +199,7 @@ fn payment_row(session: &Value) -> Value {
 pub(crate) struct StartedCheckout {
     pub(crate) session: String,
     pub(crate) url: String,
-    /// The provider's id of it.
+    /// Provider's id of the checkout.
     pub(crate) checkout: String,
     /// The cookie to send.
     pub(crate) cookie: String,

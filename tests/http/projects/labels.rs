@@ -37,7 +37,7 @@ async fn a_label_that_ended_is_its_own_workspaces_for_thirty_days() {
         .delete(&server, &format!("/{web_shop}"))
         .await
         .expect(204);
-    // Its own workspace can take the label again at once, and another workspace never.
+    // The former workspace can take the label again at once, and another workspace never.
     let (again, third) = label(&alice, "Web Shop").await;
     assert_eq!(third, "web-shop-alice");
     alice

@@ -194,7 +194,7 @@ async fn five_thousand_members_end_while_pages_are_served() {
 async fn a_client_who_hangs_up_and_repeats_gets_one_project() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
-    // Nothing is written while somebody else writes.
+    // Writes wait while another connection writes.
     let rows = rusqlite::Connection::open(server.data().join("control.db")).unwrap();
     rows.execute_batch("BEGIN IMMEDIATE").unwrap();
     let body = json!({ "name": "Once" });

@@ -218,7 +218,7 @@ async fn who_vanishes_is_gone_at_once() {
 /// How many messages the fast readers of a room get.
 const MESSAGES: usize = 300;
 
-/// Hears every message in its order, counting each for all, then that somebody has left.
+/// Reads all messages in order and counts them, then reads that a client has left.
 async fn read_all_messages(mut socket: Socket, heard: Arc<AtomicUsize>) {
     let mut next = 0;
     let mut left = false;

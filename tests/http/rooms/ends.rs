@@ -178,7 +178,7 @@ async fn a_stop_tells_its_sockets_first() {
     let (mut ada, _) = join(&fixture, "a").await;
     let (bob, _) = join(&fixture, "a").await;
     let listening = tokio::spawn(async move { ada.wait_for_close().await });
-    // One that does not answer the close does not hold the server up.
+    // A client that does not answer the close does not delay the stop.
     let server = fixture.server;
     server.stop().await;
     assert_eq!(listening.await.unwrap(), Some(1001));

@@ -51,7 +51,7 @@ async fn what_happens_in_rooms_is_counted() {
         (counted("svc_room_drops_total").await > 0).then_some(())
     };
     wait_until("the queue to be full", dropped).await;
-    // One that is on its way already is not thrown away.
+    // A message that is partly written is not dropped.
     assert!((8..=9).contains(&counted("svc_room_drops_total").await));
     assert_eq!(counted("svc_room_queue_longest").await, 8);
     let _bob = listening.await.unwrap();

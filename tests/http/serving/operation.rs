@@ -115,7 +115,7 @@ async fn operators_numbers_are_on_their_own_listener() {
         answer.problem(status, code);
         assert!(answer.header("x-request-id").is_some());
     }
-    // A page of somebody else's name that leads here does not read them.
+    // A page under a foreign name that resolves to this address cannot read them.
     let port = server.server().ops_address().unwrap().port();
     for (host, status) in [
         (format!("127.0.0.1:{port}"), 200),

@@ -261,7 +261,7 @@ async fn a_claimed_share_is_a_frontend() {
     // The project's way in is still its first page.
     let root = server.get_raw(&host, "/").await.expect(302);
     assert_eq!(root.header("location"), Some("/first"));
-    // The share's end no longer counts, and its token is nobody's any more.
+    // The expiry of the share no longer counts, and its token is no longer valid.
     server.advance(8 * 24 * 3600);
     server.server().app().expiry.sweep().await.unwrap();
     server.get("/mine").answer().await.expect(200);

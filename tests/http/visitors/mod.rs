@@ -1,4 +1,4 @@
-//! Visitors who are somebody: sign-in, sessions, and actions that know who calls.
+//! Signed-in visitors: sign-in, sessions, and actions that use the caller's identity.
 
 mod allowed_providers;
 mod backups;

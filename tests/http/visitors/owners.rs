@@ -100,7 +100,7 @@ async fn visitors_are_listed_newest_first_and_forgotten() {
         ),
         (2, 2)
     );
-    // Rows of the project's own tables are its owner's business; whoever comes again is somebody new.
+    // Rows in the project's own tables stay; a visitor who signs in again is a new visitor.
     let all = guest_book
         .call(&mut browsers[1], &json!({"action": "all"}))
         .await

@@ -80,7 +80,7 @@ async fn a_ticket_is_good_once_for_a_minute_and_for_its_browser_and_page() {
     assert_eq!(location(&ticket, &answer), refused);
     assert_eq!(guest_book.user(&mut ada).await, user, "the session stays");
 
-    // Another browser, which began one of its own: whoever sends somebody else to the end of their sign-in signs nobody in.
+    // Another browser with a pending sign-in: sending it to the end of a foreign sign-in signs nobody in.
     guest_book.begin_sign_in(&mut eve, "").await;
     let ticket = guest_book.completion_url(&mut ada, "acme").await;
     let answer = eve.get(&ticket).await.expect(302);

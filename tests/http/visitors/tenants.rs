@@ -76,7 +76,7 @@ async fn a_token_counts_for_its_own_tenant() {
         }
     }
     assert_eq!(ids[..2], ids[4..]);
-    // The same subject of another tenant is another visitor.
+    // Equal subjects of two tenants are two visitors.
     assert_eq!(ids[2], ids[3]);
     assert_ne!(ids[0], ids[2]);
     // All tenants are described once, and have one set of keys.

@@ -3,7 +3,7 @@
 //! A drawing is made once. Each of its colours becomes a custom property with two values: the drawn one, and a counterpart for
 //! the other scheme. The counterpart keeps the hue and mirrors the luminance so that the contrast of any two colours stays the
 //! same: contrast is the quotient of `Y + 0.05` (WCAG 2), and the mirror is `Y + 0.05 → MIRROR_PRODUCT / (Y + 0.05)`. Saturated colours
-//! become a little brighter than that ([`LIFT`]). So text that is readable in one scheme is readable in the other, also with an
+//! become a little brighter than that ([`MAX_BRIGHTENING`]). So text that is readable in one scheme is readable in the other, also with an
 //! author's own colours.
 
 use std::fmt::Write as _;
@@ -15,16 +15,16 @@ const MIRROR_PRODUCT: f64 = 1.05 * 0.0645;
 
 /// Limit of how much brighter than its mirror a dark counterpart may be, in luminance: a saturated colour would lose its hue
 /// otherwise. White stays readable on all of them.
-const LIFT: f64 = 0.1;
+const MAX_BRIGHTENING: f64 = 0.1;
 
 /// Luminance from which counterparts are bright enough.
-const BRIGHT: f64 = 0.2;
+const BRIGHT_LUMINANCE: f64 = 0.2;
 
 /// Blend mode of layers that darken what is below them.
-pub(super) const BLEND: &str = "var(--blend)";
+pub(super) const BLEND_MODE_VARIABLE: &str = "var(--blend)";
 
 /// Luminance that WCAG adds for reflected light.
-const FLARE: f64 = 0.05;
+const REFLECTED_LUMINANCE: f64 = 0.05;
 
 /// Colours of one drawing, each once, in the order of their first use.
 #[derive(Default)]
@@ -101,9 +101,9 @@ fn luminance(colour: &Color) -> f64 {
 fn mirror_colour([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
     let colour = Color::from_rgba8(red, green, blue, alpha);
     let [_, a, b, _] = colour.to_oklaba();
-    let mirror = MIRROR_PRODUCT / (luminance(&colour) + FLARE) - FLARE;
+    let mirror = MIRROR_PRODUCT / (luminance(&colour) + REFLECTED_LUMINANCE) - REFLECTED_LUMINANCE;
     let saturation = ((f64::from(a.hypot(b)) - 0.06) / 0.1).clamp(0.0, 1.0);
-    let lift = LIFT * saturation * (1.0 - mirror / BRIGHT).max(0.0);
+    let lift = MAX_BRIGHTENING * saturation * (1.0 - mirror / BRIGHT_LUMINANCE).max(0.0);
     let wanted = (mirror + lift).clamp(0.0, 1.0);
     // Luminance grows with lightness; colours outside of the gamut get less chroma.
     let (mut low, mut high) = (0.0, 1.0);

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::colours::{BLEND, Palette};
+use super::colours::{BLEND_MODE_VARIABLE, Palette};
 use super::names::{NameMap, fragment_id};
 
 /// Properties whose value is a colour, one of [`NO_COLOUR`], or a gradient of the drawing.
@@ -81,7 +81,7 @@ impl StyleRewriter<'_> {
         }
         if property == "mix-blend-mode" && value == "multiply" {
             // A layer that darkens on light pages must brighten on dark ones.
-            return Some(BLEND.to_owned());
+            return Some(BLEND_MODE_VARIABLE.to_owned());
         }
         if property == "transform" {
             return is_geometry(value).then(|| value.to_owned());

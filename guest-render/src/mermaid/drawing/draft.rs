@@ -57,7 +57,7 @@ const NO_ACTORS: &str = r#"<svg id="drawing" xmlns="http://www.w3.org/2000/svg" 
 /// Draws the draft with merman.
 fn draw_draft(source: &str) -> Result<String, DraftError> {
     let request = SvgRequest {
-        environment: environment()?,
+        environment: svg_environment()?,
         pipeline: Some(SvgPipeline::parity()),
         options: SvgRenderOptions {
             diagram_id: Some(DRAFT_ID.to_owned()),
@@ -66,7 +66,7 @@ fn draw_draft(source: &str) -> Result<String, DraftError> {
         layout: LayoutOptions::headless_svg_defaults().with_screen_available_width(SCREEN_WIDTH),
         ..SvgRequest::default()
     };
-    let settings = settings(prepare::diagram_type(source), prepare::names_theme(source));
+    let settings = mermaid_settings(prepare::diagram_type(source), prepare::names_theme(source));
     let engine =
         MermaidEngine::new().with_site_config(SourcePresentationConfig::from_value(settings));
     let drawn = Renderer::new()
@@ -89,7 +89,7 @@ const SERIES_COLOURS: &str =
     "#737bd9,#c2571a,#2b8a57,#b03a74,#2f7fb5,#8a6d1f,#6d5a9c,#3f8383,#a04040,#5d6b7a";
 
 /// Returns the settings that all diagrams share. An author may choose a theme and its variables, but not the `secure` settings.
-fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
+fn mermaid_settings(kind: &str, has_theme: bool) -> serde_json::Value {
     // Mind maps grow around their root.
     let layout = if kind == "mindmap" {
         "cose-bilkent"
@@ -143,17 +143,17 @@ fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
     settings
 }
 
-fn environment() -> Result<SvgEnvironment, DraftError> {
+fn svg_environment() -> Result<SvgEnvironment, DraftError> {
     let identity = MeasurementProfileId::new("arial")
         .and_then(|profile| TextMeasurementProfileIdentity::new(profile, "1"))
         .map_err(|error| DraftError::message(error.to_string(), None))?;
-    let profile = TextMeasurementProfile::new(identity, measurer());
+    let profile = TextMeasurementProfile::new(identity, text_measurer());
     let measuring = TextMeasurementPolicy::uniform(profile);
     Ok(SvgEnvironment::deterministic().with_text_measurement_policy(measuring))
 }
 
 /// Measures labels by the advances of the font that the page asks for.
-fn measurer() -> Arc<dyn TextMeasurer + Send + Sync> {
+fn text_measurer() -> Arc<dyn TextMeasurer + Send + Sync> {
     DeterministicTextMeasurer::default().with_width_callback(|text, style| {
         let is_bold = style.font_weight.as_deref().is_some_and(text::is_bold);
         text::line_width(text, is_bold, style.font_size)
@@ -201,7 +201,7 @@ impl DraftError {
         let offset = offset.map(|offset| prepared.source_offset(offset));
         // The end of a source is where the parser stopped, and seldom the fault.
         let offset = match offset.filter(|offset| *offset < source.trim_end().len()) {
-            None => first_line_with(&message, source),
+            None => end_of_first_failing_line(&message, source),
             found => found,
         };
         malformed_error(source, told, offset)
@@ -209,7 +209,7 @@ impl DraftError {
 }
 
 /// Returns the offset of the first line at which the source fails for the same reason: later lines are not to blame.
-fn first_line_with(message: &str, source: &str) -> Option<usize> {
+fn end_of_first_failing_line(message: &str, source: &str) -> Option<usize> {
     if source.len() > MAX_SEARCHED_BYTES {
         return None;
     }

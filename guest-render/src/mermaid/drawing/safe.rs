@@ -249,7 +249,7 @@ impl<'a> Writer<'a> {
             self.label(node);
             return Ok(AfterOpening::Next);
         }
-        let Some(name) = element_name(node) else {
+        let Some(name) = output_element_name(node) else {
             return Err(DrawingRejection::Element(name.to_owned()));
         };
         self.out.push('<');
@@ -266,7 +266,7 @@ impl<'a> Writer<'a> {
     }
 
     fn close(&mut self, node: Node<'a, 'a>) {
-        if let Some(name) = element_name(node) {
+        if let Some(name) = output_element_name(node) {
             let _ = write!(self.out, "</{name}>");
         }
     }
@@ -327,7 +327,7 @@ pub(super) fn is_svg(node: Node<'_, '_>, name: &str) -> bool {
 }
 
 /// Returns the name of an element on the page; a link without a target becomes a group.
-fn element_name(node: Node<'_, '_>) -> Option<&'static str> {
+fn output_element_name(node: Node<'_, '_>) -> Option<&'static str> {
     let name = match node.tag_name().name() {
         "switch" => "g",
         "a" if https_link(node).is_none() => "g",

@@ -226,7 +226,7 @@ fn every_colour_has_a_counterpart() {
         rules.ends_with("#D3{fill:var(--c2)}#D3 rect{stroke:var(--c0);fill:none}"),
         "{rules}"
     );
-    // What was made for dark pages stays as it is on them; light ink alone says nothing.
+    // A drawing for dark pages stays unchanged on them; light ink alone does not make a drawing dark.
     let ink = "<style>#drawing{fill:#eee}</style>";
     assert!(self::rules(ink).starts_with("#D3{--c0:#eeeeee;--blend:multiply}"));
     let dark = made(ink, true).unwrap();

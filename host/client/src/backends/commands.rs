@@ -83,7 +83,7 @@ pub(super) async fn query(
 }
 
 /// Switches a member of the backend on or off; `name` is for messages.
-pub(super) async fn switch(
+pub(super) async fn set_switch(
     member: &str,
     name: &str,
     state: &str,

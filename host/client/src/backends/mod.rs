@@ -214,10 +214,10 @@ impl Backend {
                 args,
             } => commands::query(sql, &params, page, &args).await,
             Self::Realtime { state, args } => {
-                commands::switch("realtime", "rooms", &state, &args).await
+                commands::set_switch("realtime", "rooms", &state, &args).await
             }
             Self::Agents { state, args } => {
-                commands::switch("agents", "tools for agents", &state, &args).await
+                commands::set_switch("agents", "tools for agents", &state, &args).await
             }
             Self::History {
                 limit,

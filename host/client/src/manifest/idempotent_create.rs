@@ -30,7 +30,7 @@ pub(super) async fn create_or_replay(
         if !is_replayed || still_exists(api, look, at, &made).await? {
             return Ok(made);
         }
-        // It was deleted since, so the next key is tried.
+        // The created object was deleted since, so the next key is tried.
         deleted_id = id_of(&made);
     }
     api.call(call, at).body(body).send().await

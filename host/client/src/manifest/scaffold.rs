@@ -64,7 +64,7 @@ fn page_entries(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
     Ok(pages)
 }
 
-/// Name of the project, which is that of the folder.
+/// Name of the project: the name of the folder.
 fn project_name(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_default();
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 
 use rusqlite::{Connection, Result, Row};
 
-use super::functions::{self, Weight};
+use super::functions::{self, TimeCost};
 use super::limits::VALUE_BYTES;
 use super::meter::STEPS_PER_CHECK;
 
@@ -77,12 +77,12 @@ impl StatementCost {
 
     fn of_program(listing: &[Instruction]) -> Self {
         let written = WrittenRegisters::of_program(listing);
-        let mut line = Weight::default();
+        let mut line = TimeCost::default();
         let mut steps = HeaviestInstructions::default();
         // Each program starts at address 0: first the statement's, then those of cascades.
         let programs = listing.chunk_by(|_, next| next.address != 0);
         for (number, program) in programs.enumerate() {
-            let mut sum = Weight::default();
+            let mut sum = TimeCost::default();
             for instruction in program {
                 let weight = instruction.weight(&written);
                 steps.add(weight);
@@ -125,12 +125,12 @@ fn relocate_error(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
 pub(super) struct TreeRoot {
     /// First page of the tree.
     pub(super) page: i32,
-    /// Whether it is opened for writing.
+    /// Whether the tree is opened for writing.
     pub(super) writes: bool,
 }
 
 /// The longest values with which `weight` takes at most `most` nanoseconds.
-fn value_limit(most: f64, weight: Weight) -> i32 {
+fn value_limit(most: f64, weight: TimeCost) -> i32 {
     let left = (most - weight.fixed).max(0.0);
     let bytes = left / weight.byte.max(f64::MIN_POSITIVE);
     #[allow(clippy::cast_possible_truncation, reason = "it is bounded")]
@@ -147,7 +147,7 @@ struct HeaviestInstructions {
 }
 
 impl HeaviestInstructions {
-    fn add(&mut self, weight: Weight) {
+    fn add(&mut self, weight: TimeCost) {
         if weight.byte > 0.0 {
             self.bytes.push(weight.byte);
         }
@@ -156,7 +156,7 @@ impl HeaviestInstructions {
 
     /// Weighs the heaviest run of instructions between two checks: a loop of the heaviest instructions, of any length, with one
     /// that ends it.
-    fn heaviest_run(mut self) -> Weight {
+    fn heaviest_run(mut self) -> TimeCost {
         let steps = f64::from(STEPS_PER_CHECK);
         self.bytes.sort_unstable_by(|a, b| b.total_cmp(a));
         let (mut sum, mut most, mut length) = (0.0, 0.0_f64, 1.0);
@@ -164,7 +164,7 @@ impl HeaviestInstructions {
             (sum, length) = (sum + byte, length + 1.0);
             most = most.max(sum * (steps / length).max(1.0));
         }
-        Weight {
+        TimeCost {
             byte: most,
             fixed: self.fixed * steps / 2.0,
         }
@@ -306,7 +306,7 @@ impl Instruction {
         matches!(self.code.as_str(), "Next" | "Prev" | "Goto" | "Gosub")
     }
 
-    fn weight(&self, written: &WrittenRegisters) -> Weight {
+    fn weight(&self, written: &WrittenRegisters) -> TimeCost {
         let byte = match self.code.as_str() {
             "Function" | "PureFunc" => return self.function(|| written.arguments(self.p2)),
             "AggStep" | "AggStep1" | "AggInverse" => {
@@ -334,18 +334,18 @@ impl Instruction {
             "SorterInsert" => 2.0 * READ_NS_PER_BYTE,
             _ => 0.0,
         };
-        Weight {
+        TimeCost {
             byte,
             fixed: INSTRUCTION_NS,
         }
     }
 
     /// Weighs a function call, which is listed with its name and number of arguments.
-    fn function(&self, most: impl FnOnce() -> i32) -> Weight {
+    fn function(&self, most: impl FnOnce() -> i32) -> TimeCost {
         let (name, number) = self.p4.split_once('(').unwrap_or((&self.p4, ""));
         let number = number.trim_end_matches(')').parse::<i32>().unwrap_or(-1);
         let arguments = if number < 0 { most() } else { number };
-        functions::weight(name, count(arguments)).plus(Weight {
+        functions::weight(name, count(arguments)).plus(TimeCost {
             byte: 0.0,
             fixed: INSTRUCTION_NS,
         })

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
-use super::PURE;
+use super::DETERMINISTIC_FLAGS;
 use super::text::{PlainSqlite, read_character, until_nul};
 use crate::meter::{Deadline, WorkBudget};
 
@@ -17,7 +17,7 @@ pub(super) fn register(
 ) -> Result<()> {
     for arguments in [1, 2] {
         let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
-        connection.create_scalar_function("unhex", arguments, PURE, move |c| {
+        connection.create_scalar_function("unhex", arguments, DETERMINISTIC_FLAGS, move |c| {
             unhex(c, &sqlite, deadline.begin_work()?)
         })?;
     }

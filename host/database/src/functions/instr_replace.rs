@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
 use super::text::{PlainSqlite, is_continuation};
-use super::{PURE, Text, too_big};
+use super::{DETERMINISTIC_FLAGS, Text, too_big};
 use crate::limits::VALUE_BYTES;
 use crate::meter::{Deadline, WorkBudget};
 
@@ -17,12 +17,12 @@ pub(super) fn register(
     sqlite: &PlainSqlite,
 ) -> Result<()> {
     let (statement_deadline, texts) = (deadline.clone(), sqlite.clone());
-    connection.create_scalar_function("instr", 2, PURE, move |c| {
+    connection.create_scalar_function("instr", 2, DETERMINISTIC_FLAGS, move |c| {
         statement_deadline.check()?;
         instr(c, &texts)
     })?;
     let (statement_deadline, texts) = (deadline.clone(), sqlite.clone());
-    connection.create_scalar_function("replace", 3, PURE, move |c| {
+    connection.create_scalar_function("replace", 3, DETERMINISTIC_FLAGS, move |c| {
         replace(c, &texts, statement_deadline.begin_work()?)
     })
 }

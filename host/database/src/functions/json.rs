@@ -8,7 +8,7 @@ use super::json_merge::Json;
 use super::json_pretty::pretty;
 use super::json_reader::{JsonReader, json_argument};
 use super::text::PlainSqlite;
-use super::{PURE, Text};
+use super::{DETERMINISTIC_FLAGS, Text};
 use crate::meter::{Deadline, WorkBudget};
 
 /// Subtype with which SQLite marks JSON.
@@ -21,24 +21,30 @@ pub(super) fn register(
     sqlite: &PlainSqlite,
 ) -> Result<()> {
     let (statement_deadline, plain_json) = (deadline.clone(), sqlite.clone());
-    let flags = PURE.union(FunctionFlags::SQLITE_RESULT_SUBTYPE);
+    let flags = DETERMINISTIC_FLAGS.union(FunctionFlags::SQLITE_RESULT_SUBTYPE);
     connection.create_scalar_function("json_patch", 2, flags, move |c| {
         let patched = patch(c, &plain_json, statement_deadline.begin_work()?)?;
         let mark = patched.as_ref().and(JSON_SUBTYPE);
         Ok((patched.map(Text), mark))
     })?;
     let (statement_deadline, plain_json) = (deadline.clone(), sqlite.clone());
-    connection.create_scalar_function("jsonb_patch", 2, PURE, move |c| {
-        match patch(c, &plain_json, statement_deadline.begin_work()?)? {
+    connection.create_scalar_function(
+        "jsonb_patch",
+        2,
+        DETERMINISTIC_FLAGS,
+        move |c| match patch(c, &plain_json, statement_deadline.begin_work()?)? {
             Some(json) => plain_json.evaluate::<Option<Vec<u8>>>("SELECT jsonb(?1)", Text(json)),
             None => Ok(None),
-        }
-    })?;
+        },
+    )?;
     for arguments in [1, 2] {
         let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
-        connection.create_scalar_function("json_pretty", arguments, PURE, move |c| {
-            pretty(c, &sqlite, deadline.begin_work()?)
-        })?;
+        connection.create_scalar_function(
+            "json_pretty",
+            arguments,
+            DETERMINISTIC_FLAGS,
+            move |c| pretty(c, &sqlite, deadline.begin_work()?),
+        )?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
 use super::text::{PlainSqlite, is_continuation, is_lead, read_character, until_nul};
-use super::{PURE, sqlite_error};
+use super::{DETERMINISTIC_FLAGS, sqlite_error};
 use crate::limits::PATTERN_BYTES;
 use crate::meter::{Deadline, WorkBudget};
 
@@ -20,7 +20,7 @@ pub(super) fn register(
 ) -> Result<()> {
     for (name, arguments, kind) in [("like", 2, LIKE), ("like", 3, LIKE), ("glob", 2, GLOB)] {
         let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
-        connection.create_scalar_function(name, arguments, PURE, move |c| {
+        connection.create_scalar_function(name, arguments, DETERMINISTIC_FLAGS, move |c| {
             match_pattern(c, &sqlite, kind, deadline.begin_work()?)
         })?;
     }

@@ -5,7 +5,7 @@ use rusqlite::functions::Context;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Result};
 
-use super::PURE;
+use super::DETERMINISTIC_FLAGS;
 
 type UnaryFunction = fn(f64) -> f64;
 type BinaryFunction = fn(f64, f64) -> f64;
@@ -55,22 +55,26 @@ const ROUNDING_FUNCTIONS: &[(&str, UnaryFunction)] = &[
 /// Registers the functions.
 pub(super) fn register(connection: &Connection) -> Result<()> {
     for (name, function) in UNARY_FUNCTIONS {
-        connection.create_scalar_function(*name, 1, PURE, move |c| Ok(real(c, 0).map(function)))?;
+        connection.create_scalar_function(*name, 1, DETERMINISTIC_FLAGS, move |c| {
+            Ok(real_argument(c, 0).map(function))
+        })?;
     }
     for (name, function) in BINARY_FUNCTIONS {
-        connection.create_scalar_function(*name, 2, PURE, move |c| {
-            Ok(real(c, 0).zip(real(c, 1)).map(|(x, y)| function(x, y)))
+        connection.create_scalar_function(*name, 2, DETERMINISTIC_FLAGS, move |c| {
+            Ok(real_argument(c, 0)
+                .zip(real_argument(c, 1))
+                .map(|(x, y)| function(x, y)))
         })?;
     }
     for (name, function) in ROUNDING_FUNCTIONS {
-        connection.create_scalar_function(*name, 1, PURE, move |c| {
+        connection.create_scalar_function(*name, 1, DETERMINISTIC_FLAGS, move |c| {
             Ok(match number(c.get_raw(0)) {
                 Value::Real(real) => Value::Real(function(real)),
                 other => other,
             })
         })?;
     }
-    connection.create_scalar_function("pi", 0, PURE, |_| Ok(std::f64::consts::PI))
+    connection.create_scalar_function("pi", 0, DETERMINISTIC_FLAGS, |_| Ok(std::f64::consts::PI))
 }
 
 /// Maps non-positive input to NaN, which SQLite stores as NULL.
@@ -78,7 +82,7 @@ fn positive_or_nan(number: f64) -> f64 {
     if number > 0.0 { number } else { f64::NAN }
 }
 
-fn real(context: &Context<'_>, index: usize) -> Option<f64> {
+fn real_argument(context: &Context<'_>, index: usize) -> Option<f64> {
     match number(context.get_raw(index)) {
         #[allow(clippy::cast_precision_loss, reason = "as SQLite does")]
         Value::Integer(integer) => Some(integer as f64),

@@ -39,18 +39,18 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, clock: &Clo
 }
 
 /// Flags of a deterministic function that schemas may use.
-const PURE: FunctionFlags = FunctionFlags::SQLITE_UTF8
+const DETERMINISTIC_FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
     .union(FunctionFlags::SQLITE_DETERMINISTIC)
     .union(FunctionFlags::SQLITE_INNOCUOUS);
 
 /// Time of an instruction or a call, in nanoseconds: fixed, and for each byte of the longest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Weight {
+pub(super) struct TimeCost {
     pub(super) fixed: f64,
     pub(super) byte: f64,
 }
 
-impl Weight {
+impl TimeCost {
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             fixed: self.fixed + other.fixed,
@@ -87,7 +87,7 @@ const DEADLINE_CHECKING_FUNCTIONS: &[&str] = &[
 
 /// Weight of a call with arguments that are as slow as possible. A function that was not measured weighs as much as the slowest
 /// linear one.
-pub(super) fn weight(name: &str, arguments: f64) -> Weight {
+pub(super) fn weight(name: &str, arguments: f64) -> TimeCost {
     let name = name.to_ascii_lowercase();
     let (fixed, byte) = match name.as_str() {
         looking if DEADLINE_CHECKING_FUNCTIONS.contains(&looking) => (300.0, 0.2),
@@ -104,7 +104,7 @@ pub(super) fn weight(name: &str, arguments: f64) -> Weight {
         "count" | "row_number" | "rank" | "dense_rank" | "random" | "pi" | "uuid" => (200.0, 0.0),
         _ => (200.0, 2.0 * arguments.max(1.0)),
     };
-    Weight { fixed, byte }
+    TimeCost { fixed, byte }
 }
 
 /// Text of any bytes, as SQLite makes it of blobs.

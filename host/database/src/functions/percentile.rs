@@ -1,6 +1,6 @@
 //! The percentile functions of SQLite's extension: `median`, `percentile`, `percentile_cont` and `percentile_disc`.
 //!
-//! They keep the numbers of a group in memory, with one bound for all groups of a connection.
+//! The functions keep the numbers of a group in memory, with one bound for all groups of a connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

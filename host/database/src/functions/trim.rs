@@ -6,7 +6,7 @@ use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
 use super::text::{PlainSqlite, is_continuation, is_lead};
-use super::{PURE, Text};
+use super::{DETERMINISTIC_FLAGS, Text};
 use crate::meter::{Deadline, WorkBudget};
 
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ pub(super) fn register(
         for arguments in [1, 2] {
             let sides = TrimSides { left, right };
             let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
-            connection.create_scalar_function(name, arguments, PURE, move |c| {
+            connection.create_scalar_function(name, arguments, DETERMINISTIC_FLAGS, move |c| {
                 trim(c, sides, &sqlite, deadline.begin_work()?)
             })?;
         }

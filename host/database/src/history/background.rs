@@ -76,7 +76,7 @@ impl Drop for Checkpointer {
 
 impl History {
     /// Whether a background checkpoint is possible: the log certainly continues the chain, or there is nothing to record.
-    pub(crate) fn can_be_lent(&self) -> bool {
+    pub(crate) fn can_checkpoint_in_background(&self) -> bool {
         match &self.chain {
             Some(chain) => !chain.doubtful,
             None => self.is_too_large || !self.is_on(),

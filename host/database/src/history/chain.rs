@@ -8,7 +8,9 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use super::log::PAGE_SIZE;
 use super::page_hashes::{MAX_IMAGE_BYTES, PageHashes, WAL_VERSION_BYTES};
-use super::record::{CommitPoint, Moment, Record, RecordFormat, RecordHeader, RecordKind, damaged};
+use super::record::{
+    CommitPoint, Moment, Record, RecordFormat, RecordHeader, RecordKind, damaged_record_error,
+};
 use svc_base::clock::Timestamp;
 
 const FILE_SUFFIX: &str = ".history";
@@ -125,11 +127,11 @@ impl Chain {
     }
 
     /// Time of the first moment.
-    pub(super) fn began(&self) -> Option<Timestamp> {
+    pub(super) fn first_moment_at(&self) -> Option<Timestamp> {
         self.records.first().map(|(_, base)| base.last)
     }
 
-    /// Whether it has commits after its base.
+    /// Whether the chain has commits after its base.
     pub(super) fn has_frames(&self) -> bool {
         self.records
             .iter()
@@ -144,7 +146,7 @@ impl Chain {
 
     /// Reads the content of the last record.
     pub(super) fn last_content(&self) -> io::Result<Vec<u8>> {
-        let (offset, header) = self.records.last().ok_or_else(damaged)?;
+        let (offset, header) = self.records.last().ok_or_else(damaged_record_error)?;
         header.content(&self.file, *offset)
     }
 
@@ -186,7 +188,7 @@ impl Chain {
         resize(&mut image, spot.moment.pages)?;
         let state = spot.moment.point.map(|point| point.state);
         if state.is_some_and(|state| PageHashes::of(&image).checksum() != state) {
-            return Err(damaged());
+            return Err(damaged_record_error());
         }
         clear_wal_flag(&mut image);
         Ok(image)
@@ -194,7 +196,10 @@ impl Chain {
 
     /// Builds the database image at the last moment.
     pub(super) fn last_image(&self) -> io::Result<Vec<u8>> {
-        let last = self.moment_locations()?.pop().ok_or_else(damaged)?;
+        let last = self
+            .moment_locations()?
+            .pop()
+            .ok_or_else(damaged_record_error)?;
         self.image(&last)
     }
 
@@ -203,13 +208,13 @@ impl Chain {
         self.records.last().and_then(|(_, header)| header.point)
     }
 
-    /// Whether it has a record of the old format.
+    /// Whether the chain has a record of the old format.
     pub(super) fn has_old_format(&self) -> bool {
         let mut records = self.records.iter();
         records.any(|(_, header)| header.format == RecordFormat::V1)
     }
 
-    /// Checks all records and the states that they lead to; returns what is wrong.
+    /// Checks all records and the states that they lead to; returns the faults.
     pub(super) fn verify(&self) -> io::Result<Option<String>> {
         if self.records.is_empty() {
             return Ok(Some("has no beginning".to_owned()));
@@ -300,12 +305,14 @@ struct PackedFrames<'c> {
 
 impl<'c> PackedFrames<'c> {
     fn of(content: &'c [u8]) -> io::Result<Self> {
-        let (count, rest) = content.split_at_checked(4).ok_or_else(damaged)?;
-        let count = usize::try_from(number(count)).unwrap_or(usize::MAX);
+        let (count, rest) = content
+            .split_at_checked(4)
+            .ok_or_else(damaged_record_error)?;
+        let count = usize::try_from(read_u32(count)).unwrap_or(usize::MAX);
         let split = rest.split_at_checked(count.saturating_mul(4));
-        let (pages, data) = split.ok_or_else(damaged)?;
+        let (pages, data) = split.ok_or_else(damaged_record_error)?;
         if data.len() != count * PAGE_SIZE {
-            return Err(damaged());
+            return Err(damaged_record_error());
         }
         Ok(Self { pages, data })
     }
@@ -318,13 +325,13 @@ impl<'c> PackedFrames<'c> {
             .chunks_exact(4)
             .zip(self.data.chunks_exact(PAGE_SIZE));
         frames
-            .map(|(page, data)| (number(page), data))
+            .map(|(page, data)| (read_u32(page), data))
             .skip(place(from))
             .take(place(to.saturating_sub(from)))
     }
 }
 
-fn number(bytes: &[u8]) -> u32 {
+fn read_u32(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(bytes.try_into().unwrap_or_default())
 }
 
@@ -347,7 +354,7 @@ fn resize(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
     let pages = usize::try_from(pages).unwrap_or(usize::MAX);
     let length = pages.saturating_mul(PAGE_SIZE);
     if length == 0 || length > MAX_IMAGE_BYTES {
-        return Err(damaged());
+        return Err(damaged_record_error());
     }
     image.resize(length, 0);
     Ok(())
@@ -355,10 +362,11 @@ fn resize(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
 
 /// Writes a page, counted from 1, into an image.
 pub(super) fn write_page(image: &mut Vec<u8>, page: u32, data: &[u8]) -> io::Result<()> {
-    let start = usize::try_from(page.checked_sub(1).ok_or_else(damaged)?).unwrap_or(usize::MAX);
+    let start = usize::try_from(page.checked_sub(1).ok_or_else(damaged_record_error)?)
+        .unwrap_or(usize::MAX);
     let start = start.saturating_mul(PAGE_SIZE);
     if start > MAX_IMAGE_BYTES {
-        return Err(damaged());
+        return Err(damaged_record_error());
     }
     let end = start + PAGE_SIZE;
     if image.len() < end {

@@ -1,4 +1,4 @@
-//! SQLite's write-ahead log, read by its file format: what was committed, page by page.
+//! SQLite's write-ahead log, read by its file format: committed frames, page by page.
 //!
 //! A log is a header and frames. A frame has a page number, the page, and for the last frame of a commit also the size of the
 //! database. Salts name the generation of the log, which starts anew when it is wholly copied. Checksums cover all bytes before. A

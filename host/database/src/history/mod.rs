@@ -110,9 +110,9 @@ struct CurrentChain {
     state: Option<PageHashes>,
     /// Whether all of the log is copied, so that SQLite may have started it anew.
     copied: bool,
-    /// Whether it ends with a seal.
+    /// Whether the chain ends with a seal.
     sealed: bool,
-    /// Whether it must be compared with the database before anything is appended.
+    /// Whether the chain must be compared with the database before anything is appended.
     doubtful: bool,
 }
 
@@ -159,7 +159,7 @@ impl History {
         self.history_settings.max_bytes > 0
     }
 
-    /// Notes a commit at a time of its own, which no other commit has.
+    /// Notes a commit at a unique time.
     pub(super) fn note_distinct_commit(&mut self, frames: i32) {
         self.note_commit(frames, self.distinct_time());
     }

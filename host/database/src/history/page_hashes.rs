@@ -9,7 +9,7 @@ use std::io;
 use twox_hash::XxHash3_64;
 
 use super::log::PAGE_SIZE;
-use super::record::damaged;
+use super::record::damaged_record_error;
 
 /// The largest database that has a history, in bytes.
 pub(super) const MAX_IMAGE_BYTES: usize = 1 << 30;
@@ -44,7 +44,8 @@ impl PageHashes {
     /// # Errors
     /// Damage, if no database has this page.
     pub(super) fn set_page(&mut self, page: u32, data: &[u8]) -> io::Result<()> {
-        let place = usize::try_from(page.checked_sub(1).ok_or_else(damaged)?).unwrap_or(usize::MAX);
+        let place = usize::try_from(page.checked_sub(1).ok_or_else(damaged_record_error)?)
+            .unwrap_or(usize::MAX);
         if place >= self.pages.len() {
             self.resize(place.saturating_add(1))?;
         }
@@ -60,7 +61,7 @@ impl PageHashes {
     /// Damage, if there are more pages than a database with a history can have.
     pub(super) fn resize(&mut self, pages: usize) -> io::Result<()> {
         if pages > MAX_IMAGE_BYTES / PAGE_SIZE {
-            return Err(damaged());
+            return Err(damaged_record_error());
         }
         while self.pages.len() > pages {
             self.sum = self.sum.wrapping_sub(self.pages.pop().unwrap_or_default());

@@ -279,7 +279,7 @@ impl RecordHeader {
         let all = self.length() - self.format.header() as u64;
         let bytes = self.read_body(file, offset, usize::try_from(all).unwrap_or(usize::MAX))?;
         if crc32fast::hash(&bytes) != self.checksum || self.unpacked > MAX_UNPACKED_BYTES {
-            return Err(damaged());
+            return Err(damaged_record_error());
         }
         let packed = &bytes[bytes.len() - usize::try_from(self.packed).unwrap_or(0)..];
         unpack(packed, usize::try_from(self.unpacked).unwrap_or(0))
@@ -299,14 +299,14 @@ impl RecordHeader {
         // A file shorter than its header says is damaged. This is checked before memory is reserved.
         let size = file.metadata()?.len();
         if offset.saturating_add(self.length()) > size {
-            return Err(damaged());
+            return Err(damaged_record_error());
         }
         let mut bytes = vec![0; length];
         let read = read_up_to(file, &mut bytes, offset + self.format.header() as u64)?;
         if read == length {
             Ok(bytes)
         } else {
-            Err(damaged())
+            Err(damaged_record_error())
         }
     }
 }
@@ -315,7 +315,7 @@ fn to_u32(bytes: usize) -> io::Result<u32> {
     u32::try_from(bytes).map_err(io::Error::other)
 }
 
-pub(super) fn damaged() -> io::Error {
+pub(super) fn damaged_record_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "a history file is damaged")
 }
 
@@ -328,10 +328,10 @@ fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 fn unpack(packed: &[u8], length: usize) -> io::Result<Vec<u8>> {
-    let bytes = zstd::bulk::decompress(packed, length).map_err(|_| damaged())?;
+    let bytes = zstd::bulk::decompress(packed, length).map_err(|_| damaged_record_error())?;
     if bytes.len() == length {
         Ok(bytes)
     } else {
-        Err(damaged())
+        Err(damaged_record_error())
     }
 }

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::chain::{self, Chain};
 use super::log::{Frames, LogPosition, PAGE_SIZE, WalFile};
 use super::page_hashes::PageHashes;
-use super::record::{Record, RecordKind, damaged};
+use super::record::{Record, RecordKind, damaged_record_error};
 use super::{CurrentChain, History};
 use crate::files::{DATABASE_FILE, LOG_FILE};
 
@@ -35,7 +35,7 @@ impl History {
         let Some(point) = chain.point() else {
             return Ok(());
         };
-        let (Some((_, last)), Some(began)) = (chain.records.last(), chain.began()) else {
+        let (Some((_, last)), Some(began)) = (chain.records.last(), chain.first_moment_at()) else {
             return Ok(());
         };
         let log = WalFile::open(&self.dir, LOG_FILE)?;
@@ -71,7 +71,7 @@ impl History {
     /// # Errors
     /// Errors of the disk; damage, if the chain leads to another state than it names.
     pub(super) fn take_page_hashes(&mut self) -> io::Result<PageHashes> {
-        let chain = self.chain.as_mut().ok_or_else(damaged)?;
+        let chain = self.chain.as_mut().ok_or_else(damaged_record_error)?;
         match chain.state.take() {
             Some(state) => Ok(state),
             None => {

@@ -168,11 +168,11 @@ async fn the_log_stays_short() {
 async fn idle_databases_make_room() {
     let fixture = Fixture::new().await;
     let clock = Clock::manual(Timestamp(1_795_262_400_000));
-    for _ in 0..MAX_OPEN + 8 {
+    for _ in 0..MAX_OPEN_DATABASES + 8 {
         let id = BackendId::new(&clock, &Random::system()).unwrap();
         fixture.databases.create(id, script(SCHEMA)).await.unwrap();
         drop(fixture.databases.get(id).unwrap());
-        assert!(fixture.databases.open_count() <= MAX_OPEN);
+        assert!(fixture.databases.open_count() <= MAX_OPEN_DATABASES);
     }
     fixture.run("SELECT 1", false).await.unwrap();
 }

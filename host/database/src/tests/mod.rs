@@ -6,7 +6,7 @@ mod limits;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::databases::MAX_OPEN;
+use super::databases::MAX_OPEN_DATABASES;
 use super::values::Value;
 use super::*;
 use svc_base::Stopwatch;

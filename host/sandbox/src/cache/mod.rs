@@ -29,14 +29,14 @@ const MAX_CODE_BYTES: u64 = 512 << 20;
 
 /// Optimisation level of compiled code. Fuel, memory, time and stack are bounded equally in both.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Tier {
+pub(super) enum OptimizationTier {
     /// Code that is compiled fast, for a server that has no code yet.
     Baseline,
     /// Code that runs fast.
     Optimised,
 }
 
-impl Tier {
+impl OptimizationTier {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",
@@ -56,7 +56,7 @@ impl Tier {
 /// Engines of a tier: one compiles code, the other runs it. Their settings are compatible.
 #[derive(Debug)]
 pub(super) struct Compiler<'e> {
-    pub(super) tier: Tier,
+    pub(super) tier: OptimizationTier,
     pub(super) compiling_engine: &'e Engine,
     pub(super) running_engine: &'e Engine,
 }
@@ -72,7 +72,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// It cannot be made, is not a directory, is not the user's own, or is open to others.
+    /// The directory cannot be created, is not a directory, belongs to another user, or is open to others.
     pub(super) fn open(dir: PathBuf) -> anyhow::Result<Self> {
         create_directory(&dir)
             .with_context(|| format!("cannot make the cache {}", dir.display()))?;

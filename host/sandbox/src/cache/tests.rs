@@ -12,7 +12,7 @@ fn engine(fuel: bool) -> Engine {
 
 fn compiler(engine: &Engine) -> Compiler<'_> {
     Compiler {
-        tier: Tier::Optimised,
+        tier: OptimizationTier::Optimised,
         compiling_engine: engine,
         running_engine: engine,
     }

@@ -26,7 +26,7 @@ const BOTH: [(char, &str, End); 21] = [
     ('M', "memory at once", End::Budget(Budget::Memory)),
     ('t', "a trap", Broken("unreachable")),
     ('z', "a division by zero", Broken("divide by zero")),
-    // What a full stack of the guest's own looks like.
+    // Accesses beyond the guest's own stack, as when it is full.
     ('b', "a read just below", End::Budget(Budget::Stack)),
     ('B', "a read far beyond", Broken("memory fault")),
     ('i', "a call of no function", Broken("uninitialized")),

@@ -308,8 +308,13 @@ async fn without_a_thread_in_time_a_call_is_busy() {
 /// A registry of its own, of which nothing is loaded.
 fn registry() -> Registry {
     let metrics = Metrics::default();
-    let engine =
-        GuestEngine::new(Tier::Optimised, 2, GuestLimits::DEFAULT, metrics.clone()).unwrap();
+    let engine = GuestEngine::new(
+        OptimizationTier::Optimised,
+        2,
+        GuestLimits::DEFAULT,
+        metrics.clone(),
+    )
+    .unwrap();
     let cache = Cache::open(cache_dir()).unwrap();
     Registry::new(Arc::new(engine), StartupCode::Optimised, cache, metrics)
 }
@@ -340,7 +345,7 @@ fn the_first_guest_of_a_choice_that_works_serves() {
         "{:?}",
         applied.failures
     );
-    // One that is not what it should be is as good as broken.
+    // A component with another digest counts as broken.
     let another = GuestOrigin::File {
         path: installed,
         digest: Some(GuestDigest::of(b"another")),

@@ -12,7 +12,7 @@ fn baseline(config: SandboxConfig) -> Sandbox {
     .unwrap()
 }
 
-fn tier(sandbox: &Sandbox) -> Tier {
+fn tier(sandbox: &Sandbox) -> OptimizationTier {
     let serving = sandbox.inner.registry.gate.current().unwrap();
     serving.guest.code().engine.tier()
 }
@@ -46,7 +46,7 @@ async fn both_tiers_give_the_same_pages_and_verdicts_for_nearly_the_same_fuel() 
     is_near(fuel(&fast), fuel(&soon));
     assert_eq!(
         (tier(&fast), tier(&soon)),
-        (Tier::Optimised, Tier::Baseline)
+        (OptimizationTier::Optimised, OptimizationTier::Baseline)
     );
 }
 
@@ -150,7 +150,7 @@ async fn optimised_code_takes_over_from_baseline_code() {
     };
     let first = Sandbox::start(config()).unwrap();
     let before = first.judge("SELECT 1", Purpose::Query).await.unwrap();
-    while tier(&first) != Tier::Optimised {
+    while tier(&first) != OptimizationTier::Optimised {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let after = first.judge("SELECT 1", Purpose::Query).await.unwrap();
@@ -160,5 +160,5 @@ async fn optimised_code_takes_over_from_baseline_code() {
     // The next start begins with it.
     let second = Sandbox::start(config()).unwrap();
     second.judge("SELECT 1", Purpose::Query).await.unwrap();
-    assert_eq!(tier(&second), Tier::Optimised);
+    assert_eq!(tier(&second), OptimizationTier::Optimised);
 }

@@ -115,7 +115,7 @@ fn customer(known: &[Subscription]) -> Option<&str> {
     all.find_map(|one| one.customer.as_deref())
 }
 
-/// Follows what the provider says of the subscriptions of workspaces.
+/// Updates the subscriptions of workspaces from the events of the provider.
 #[derive(Clone, Copy, Debug)]
 pub struct SubscriptionConsumer;
 

@@ -10,7 +10,7 @@ use svc_base::fault;
 use svc_base::ids::BackendId;
 
 impl ActionCalls {
-    /// Does the work of a call; if it `writes` rows and an owner acts, with an entry in the audit.
+    /// Runs the work of a call; if it `writes` rows for an owner, it adds an entry to the audit log.
     ///
     /// # Errors
     /// Errors of the call and of the control database; then nothing is written.

@@ -16,7 +16,7 @@ use super::model::{
     Action, BackendError, USER_EMAIL_BIND, USER_ID_BIND, params, requires_identity, writes,
 };
 use super::service::Backends;
-use super::verdicts::Verdicts;
+use super::verdicts::SqlJudge;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
 use svc_database::{BatchStep, Databases, ResultJson, StatementCall, StatementTiming, StepParam};
@@ -34,7 +34,7 @@ pub struct ActionCalls {
     control: Control,
     clock: Clock,
     databases: Arc<Databases>,
-    verdicts: Arc<Verdicts>,
+    verdicts: Arc<SqlJudge>,
     definitions: Arc<Definitions>,
 }
 
@@ -50,7 +50,7 @@ impl ActionCalls {
         }
     }
 
-    /// Calls an action for a visitor, who may be somebody. A write is durable when it is answered.
+    /// Calls an action for a visitor, signed in or not. A write is durable when it is answered.
     ///
     /// # Errors
     /// [`BackendError`]; then nothing is changed.

@@ -104,7 +104,7 @@ pub async fn call(
             .map_or_else(Problem::not_found, Problem::from)
             .into_response(),
     };
-    tokens.announce(calls, response.headers_mut());
+    tokens.add_rate_limit_headers(calls, response.headers_mut());
     response
 }
 
@@ -192,7 +192,7 @@ async fn authenticate_owner(
     let PageKind::Frontend { host_label } = &page.kind else {
         return Err(quick_share());
     };
-    let project = calls.projects.by_label(host_label).await?;
+    let project = calls.projects.find_by_label(host_label).await?;
     let project = project.ok_or_else(Problem::not_found)?;
     calls.projects.scoped::<Editor>(&caller, project.id).await?;
     Ok((caller, by.checked()?))
@@ -275,7 +275,7 @@ pub async fn limit(State(calls): State<CallState>, request: Request, next: Next)
         Some(spent) => Problem::from(spent).into_response(),
         None => next.run(request).await,
     };
-    tokens.announce(&calls, response.headers_mut());
+    tokens.add_rate_limit_headers(&calls, response.headers_mut());
     response
 }
 
@@ -329,7 +329,7 @@ async fn owned_backend(
     };
     let project = calls
         .projects
-        .by_label(host_label)
+        .find_by_label(host_label)
         .await?
         .ok_or_else(Problem::not_found)?;
     match calls.projects.scoped(caller, project.id).await {

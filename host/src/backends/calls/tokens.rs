@@ -63,7 +63,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// The error of a call that found a bucket empty.
+    /// Returns the error of a call if a bucket was empty.
     pub fn refusal(&self, calls: &CallState) -> Option<BucketEmpty> {
         match (self.of_client, self.of_deployment) {
             (Draw::Empty, _) => Some(calls.rate_limits.by_client(Rule::Op).empty_error()),
@@ -73,7 +73,7 @@ impl Tokens {
     }
 
     /// Adds the rate limit headers.
-    pub fn announce(&self, calls: &CallState, headers: &mut HeaderMap) {
+    pub fn add_rate_limit_headers(&self, calls: &CallState, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
         limits
             .by_client(Rule::Op)

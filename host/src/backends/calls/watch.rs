@@ -37,7 +37,7 @@ pub struct WatchedAnswer {
 }
 
 impl ActionCalls {
-    /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered. New
+    /// Calls `follow` with the tables that a commit may have changed: once it is durable, and before its callers are answered. New
     /// versions of actions are such a change, too.
     pub fn on_commit(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
         self.databases.set_commit_listener(follow);

@@ -11,7 +11,7 @@ use super::migrations;
 use super::model::{BackendError, LedgerEntry};
 use super::service::Backends;
 use super::store;
-use super::verdicts::Verdicts;
+use super::verdicts::SqlJudge;
 use crate::content::Digest;
 use crate::control::audit::{self, Actor, AuditAction};
 use crate::control::{self, Control};
@@ -25,9 +25,9 @@ use svc_database::{
 };
 use svc_sandbox::{Purpose, StatementKind};
 
-/// How many restores may be under way at once, and how long one waits to begin.
+/// Maximum number of concurrent restores, and the time that another one waits to begin.
 const MAX_RESTORES: usize = 2;
-const RESTORE_WAIT: Duration = Duration::from_secs(5);
+const RESTORE_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Page of the moments of a history.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +53,8 @@ pub struct Histories {
     control: Control,
     clock: Clock,
     databases: Arc<Databases>,
-    verdicts: Arc<Verdicts>,
-    /// Restores under way.
+    verdicts: Arc<SqlJudge>,
+    /// Slots of running restores.
     restore_permits: tokio::sync::Semaphore,
     backends: Arc<Backends>,
 }
@@ -101,8 +101,9 @@ impl Histories {
         let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
         self.backends.record_restores(id).await?;
-        // A copy in memory each: few at once.
-        let waited = tokio::time::timeout(RESTORE_WAIT, self.restore_permits.acquire()).await;
+        // Each restore holds a copy in memory, so few run at once.
+        let waited =
+            tokio::time::timeout(RESTORE_QUEUE_TIMEOUT, self.restore_permits.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
         let rewound = self
             .databases
@@ -189,7 +190,7 @@ impl Histories {
 }
 
 impl Backends {
-    /// Records what restores the file has and the ledger has not: a crash came between the two.
+    /// Records the restores that are in the file and not in the ledger, because a crash came between the two writes.
     pub(super) async fn record_restores(&self, id: BackendId) -> Result<(), BackendError> {
         for record in self.databases.restore_records(id).await? {
             self.record_restore(id, record).await?;

@@ -21,10 +21,10 @@ use svc_base::ids::WorkspaceId;
 pub use ahead::AuditEntryAhead;
 pub use retention::forget_old;
 
-/// How long entries are kept, in seconds.
+/// Time for which entries are kept, in seconds.
 pub const RETENTION_SECONDS: i64 = 90 * 24 * 3600;
 /// Principal of operators' commands.
-const OPERATOR: &str = "operator";
+const OPERATOR_PRINCIPAL: &str = "operator";
 
 /// Actor of a change, and the request in which it acts.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Actor {
     /// Makes the actor of an operator's command.
     pub fn operator(request_id: &str) -> Self {
         Self {
-            principal: OPERATOR.into(),
+            principal: OPERATOR_PRINCIPAL.into(),
             request_id: request_id.into(),
         }
     }
@@ -202,7 +202,7 @@ impl Tx<'_> {
             act.as_str(),
             target.to_string(),
             &*actor.request_id,
-            act.is_about_access() || &*actor.principal == OPERATOR,
+            act.is_about_access() || &*actor.principal == OPERATOR_PRINCIPAL,
         ];
         Ok(insert.query_row(entry, |row| row.get(0))?)
     }

@@ -19,7 +19,7 @@ pub(super) struct Retention {
 }
 
 /// Number of entries that are kept of each kind.
-const RETENTION: Retention = Retention {
+const RETENTION_LIMITS: Retention = Retention {
     of_workspace: 100_000,
     of_principal: 20_000,
 };
@@ -31,7 +31,12 @@ const DELETE_BATCH: i64 = 2_000;
 /// # Errors
 /// The database's.
 pub async fn forget_old(control: &Control, now: Timestamp) -> Result<(), Error> {
-    forget(control, now.plus_seconds(-RETENTION_SECONDS), RETENTION).await
+    forget(
+        control,
+        now.plus_seconds(-RETENTION_SECONDS),
+        RETENTION_LIMITS,
+    )
+    .await
 }
 
 pub(super) async fn forget(
@@ -52,15 +57,15 @@ pub(super) async fn forget(
             break;
         }
     }
-    let principals = control.read(move |c| principals_beyond(c, most.of_principal));
+    let principals = control.read(move |c| principals_over_limit(c, most.of_principal));
     forget_before(control, principals.await?).await?;
-    let workspaces = control.read(move |c| workspaces_beyond(c, most.of_workspace));
+    let workspaces = control.read(move |c| workspaces_over_limit(c, most.of_workspace));
     forget_before(control, workspaces.await?).await
 }
 
 /// Entries of one kind, of a workspace or of one principal in it, of which the oldest are to be deleted.
 #[derive(Clone, Debug)]
-struct Excess {
+struct ExcessEntries {
     workspace: String,
     is_lasting: bool,
     /// All principals, if there is none.
@@ -69,7 +74,7 @@ struct Excess {
     first: i64,
 }
 
-async fn forget_before(control: &Control, excesses: Vec<Excess>) -> Result<(), Error> {
+async fn forget_before(control: &Control, excesses: Vec<ExcessEntries>) -> Result<(), Error> {
     for excess in excesses {
         loop {
             let excess = excess.clone();
@@ -78,7 +83,7 @@ async fn forget_before(control: &Control, excesses: Vec<Excess>) -> Result<(), E
                     let sql = "DELETE FROM audit WHERE workspace_id = ?1 AND number IN
                         (SELECT number FROM audit WHERE workspace_id = ?1 AND is_lasting = ?2
                             AND (?3 IS NULL OR principal = ?3) AND number < ?4 ORDER BY number LIMIT ?5)";
-                    let Excess {
+                    let ExcessEntries {
                         workspace,
                         is_lasting,
                         principal,
@@ -96,7 +101,7 @@ async fn forget_before(control: &Control, excesses: Vec<Excess>) -> Result<(), E
 }
 
 /// Finds principals with more entries of a kind than `most`.
-fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>> {
+fn principals_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEntries>> {
     c.prepare_cached(
         "SELECT workspace_id, is_lasting, principal,
             (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
@@ -104,7 +109,7 @@ fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>>
          FROM audit a GROUP BY workspace_id, is_lasting, principal HAVING count(*) > ?1",
     )?
     .query_map([most], |row| {
-        Ok(Excess {
+        Ok(ExcessEntries {
             workspace: row.get(0)?,
             is_lasting: row.get(1)?,
             principal: row.get(2)?,
@@ -115,7 +120,7 @@ fn principals_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>>
 }
 
 /// Finds workspaces with more entries of a kind than `most`.
-fn workspaces_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>> {
+fn workspaces_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEntries>> {
     c.prepare_cached(
         "SELECT workspace_id, is_lasting,
             (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
@@ -123,7 +128,7 @@ fn workspaces_beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<Excess>>
          FROM audit a GROUP BY workspace_id, is_lasting HAVING count(*) > ?1",
     )?
     .query_map([most], |row| {
-        Ok(Excess {
+        Ok(ExcessEntries {
             workspace: row.get(0)?,
             is_lasting: row.get(1)?,
             principal: None,

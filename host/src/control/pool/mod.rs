@@ -23,8 +23,8 @@ use group::{AnswerCaller, FinishedJob, Job, write_loop};
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";
 /// Most readers at once.
-const READERS: usize = 4;
-/// How long a statement waits for another process, such as an operator's command.
+const MAX_READERS: usize = 4;
+/// Time for which a statement waits for another process, such as an operator's command.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Size to which a checkpoint truncates the write-ahead log, in bytes.
 const WAL_BYTES: i64 = 16 << 20;
@@ -113,7 +113,7 @@ impl Control {
             writer: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
             readers: Mutex::new(Vec::new()),
-            reading: Semaphore::new(READERS),
+            reading: Semaphore::new(MAX_READERS),
             listeners,
             residue,
             counters,
@@ -130,7 +130,7 @@ impl Control {
             writer: Mutex::default(),
             thread: Mutex::default(),
             readers: Mutex::default(),
-            reading: Semaphore::new(READERS),
+            reading: Semaphore::new(MAX_READERS),
             listeners: Arc::default(),
             residue: Residue::default(),
             counters: Arc::new(Counters::open_read_only(directory)?),
@@ -151,7 +151,7 @@ impl Control {
         Arc::clone(&self.0.counters)
     }
 
-    /// Returns the residue of what was deleted, which the log may still hold.
+    /// Returns the state of deleted rows that the log may still hold.
     pub(super) fn residue(&self) -> &Residue {
         &self.0.residue
     }
@@ -242,7 +242,7 @@ impl Control {
         self.0.with_reader(job)
     }
 
-    /// Finishes what is queued and closes the writer. Later writes answer [`Error::Closed`].
+    /// Finishes the queued writes and closes the writer. Later writes answer [`Error::Closed`].
     pub fn close(&self) {
         let sender = self
             .0

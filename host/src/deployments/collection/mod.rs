@@ -1,4 +1,4 @@
-//! Collection of content that nothing refers to, and the repair of what a crash left without a reference.
+//! Deletes content that nothing refers to, and marks content that a crash left without a reference.
 
 mod store;
 
@@ -12,24 +12,24 @@ use crate::deployments::store::is_referenced;
 use crate::infra::Infra;
 
 /// Marks handled in one step, so that no step holds the writer for long.
-const MARKS_A_STEP: u32 = 500;
-/// How long content without a reference is kept, in seconds.
+const MARKS_PER_STEP: u32 = 500;
+/// Time for which content without a reference is kept, in seconds.
 const GRACE_SECONDS: i64 = 60;
 /// Objects that are deleted at once: a store of other machines takes its time for each.
 const CONCURRENT_DELETIONS: usize = 16;
 /// Objects that are deleted in one step at a store of other machines: a backup waits no longer than for one request.
-const REMOTE_MARKS_A_STEP: u32 = 16;
-/// How long content is left alone between two steps, for a backup that waits for its turn.
-const PAUSE: Duration = Duration::from_millis(50);
+const REMOTE_MARKS_PER_STEP: u32 = 16;
+/// Pause between two steps of a collection, in which a waiting backup can begin.
+const STEP_PAUSE: Duration = Duration::from_millis(50);
 
 /// Outcome of a step of the collector.
 #[derive(Default)]
 struct CollectionStep {
-    /// Content that needs no mark any more.
+    /// Content that no longer needs a mark.
     done: Vec<Digest>,
-    /// How many objects are gone.
+    /// Number of deleted objects.
     gone: usize,
-    /// How many could not be looked at or deleted, and why the first could not.
+    /// Number of objects that could not be checked or deleted, and the first error.
     failed: u32,
     why: Option<anyhow::Error>,
 }
@@ -50,7 +50,7 @@ impl Collector {
     /// Deletes marked content that is past its grace and that nothing refers to; returns how many objects.
     ///
     /// # Errors
-    /// The database's or the store's; what is left comes with the next collection.
+    /// Errors of the database or of the store; the next collection continues.
     pub async fn collect(&self) -> anyhow::Result<usize> {
         self.collect_until(|| false).await
     }
@@ -62,11 +62,11 @@ impl Collector {
     pub async fn collect_until(&self, stops: impl Fn() -> bool) -> anyhow::Result<usize> {
         let before = self.infra.clock.now().plus_seconds(-GRACE_SECONDS);
         let most = match self.content.is_remote() {
-            true => REMOTE_MARKS_A_STEP,
-            false => MARKS_A_STEP,
+            true => REMOTE_MARKS_PER_STEP,
+            false => MARKS_PER_STEP,
         };
         let (mut collected, mut failed, mut why) = (0, 0, None);
-        while !stops() && failed < MARKS_A_STEP {
+        while !stops() && failed < MARKS_PER_STEP {
             let marked = self
                 .infra
                 .control
@@ -75,7 +75,7 @@ impl Collector {
             if marked.is_empty() {
                 break;
             }
-            // What a backup copies stays until it has; the next collection comes soon enough.
+            // Content that a backup copies stays until the backup ends; the next collection removes it.
             let data = self.infra.config.data.clone();
             let hold = tokio::task::spawn_blocking(move || ContentLock::exclusive(&data)).await??;
             if hold.is_none() {
@@ -97,7 +97,7 @@ impl Collector {
             if marked.len() < most as usize {
                 break;
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(STEP_PAUSE).await;
         }
         why.map_or(Ok(collected), Err)
     }
@@ -110,7 +110,7 @@ impl Collector {
                 break;
             }
             let gone = some.iter().map(|digest| self.collect_one(*digest));
-            // Each goes on to its end: one that was left in the middle could come after what is put meanwhile.
+            // Each deletion runs to its end: an abandoned one could take effect after a later write of the same object.
             for (digest, gone) in some.iter().zip(join_all(gone).await) {
                 match gone {
                     Ok(gone) => {
@@ -136,7 +136,7 @@ impl Collector {
         self.content.collect(&digest, referenced).await
     }
 
-    /// Has the store expect what a collector before this start may have begun to delete, if it is one of other machines. Runs before serving.
+    /// Tells a remote store which deletions a collector before this start may have begun. Runs before serving.
     pub async fn expect_unfinished_deletions(&self) -> Result<(), control::Error> {
         if !self.content.is_remote() {
             return Ok(());
@@ -164,7 +164,7 @@ impl Collector {
         self.content.remove_stale_uploads().await?;
         let (objects, _) = self.content.list().await?;
         let now = self.infra.clock.now();
-        for step in objects.chunks(MARKS_A_STEP as usize) {
+        for step in objects.chunks(MARKS_PER_STEP as usize) {
             let step = step.to_vec();
             let orphans = self
                 .infra

@@ -125,7 +125,7 @@ pub async fn home(
         return Err(Problem::not_found());
     };
     let project = projects
-        .by_label(label)
+        .find_by_label(label)
         .await?
         .ok_or_else(Problem::not_found)?;
     let slug = frontends

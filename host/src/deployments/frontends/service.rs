@@ -17,7 +17,7 @@ use svc_base::fault;
 use svc_base::ids::{DeploymentId, ProjectId};
 
 /// Frontends that one transaction removes at most, so that none holds the writer for long.
-const FRONTENDS_A_STEP: u32 = 500;
+const FRONTENDS_PER_STEP: u32 = 500;
 
 /// Frontends of all projects.
 #[derive(Debug)]
@@ -261,7 +261,7 @@ impl Frontends {
         let members = self
             .infra
             .control
-            .read(move |c| store::list_deleting(c, &project, FRONTENDS_A_STEP))
+            .read(move |c| store::list_deleting(c, &project, FRONTENDS_PER_STEP))
             .await?;
         let (some, now) = (!members.is_empty(), self.infra.clock.now());
         if some {

@@ -1,4 +1,4 @@
-//! Operators' work on deployments: taking one down, putting it back, and checking what is stored.
+//! Operators' work on deployments: disables and enables them, and checks the store.
 
 mod store;
 
@@ -83,7 +83,7 @@ pub async fn follow_events(infra: &Infra) -> Result<(), Error> {
 
 /// Has memory and the edge forget a slug, whatever answers there.
 fn announce_slug(tx: &Tx<'_>, config: &Config, slug: &str, now: Timestamp) -> Result<(), Error> {
-    let deployment = deployments::store::by_slug(tx, slug)?;
+    let deployment = deployments::store::find_by_slug(tx, slug)?;
     let address = PageAddress {
         slug: slug.to_owned(),
         host_label: deployment.and_then(|deployment| deployment.host_label),
@@ -91,7 +91,7 @@ fn announce_slug(tx: &Tx<'_>, config: &Config, slug: &str, now: Timestamp) -> Re
     announce_change(tx, config, &address, now)
 }
 
-/// A page that answers, with what it is made of.
+/// Page that answers, with its source.
 #[derive(Clone, Debug)]
 pub struct StoredPage {
     /// Identifier of the page.
@@ -104,14 +104,14 @@ pub struct StoredPage {
     pub title: String,
     /// Digest of the source; a one-time share has none in the content store.
     pub source: Option<Digest>,
-    /// Whether it is an owner's, and has a runtime.
+    /// Whether the page is an owner's, and has a runtime.
     pub is_frontend: bool,
-    /// Whether it has a password.
+    /// Whether the page has a password.
     pub is_protected: bool,
 }
 
 impl StoredPage {
-    /// Whether it is not for everybody: protected, or to be read once.
+    /// Whether the page is private: protected, or to be read once.
     pub fn is_private(&self) -> bool {
         self.is_protected || self.source.is_none()
     }
@@ -195,7 +195,7 @@ pub async fn remove_one_time_shares(control: &Control, now: Timestamp) -> Result
 
 /// Findings of a check of the store.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Findings {
+pub struct StoreFindings {
     /// Deployments looked at.
     pub deployments: u64,
     /// Objects in the content store.
@@ -220,8 +220,8 @@ pub async fn check(
     control: &Control,
     content: &Content,
     once: Option<&OneTimeFiles>,
-) -> anyhow::Result<Findings> {
-    let mut found = Findings::default();
+) -> anyhow::Result<StoreFindings> {
+    let mut found = StoreFindings::default();
     let references = check_rows(control, &mut found).await?;
     check_content(control, content, &references, &mut found).await?;
     check_unused(control, content, &references, &mut found).await?;
@@ -231,11 +231,14 @@ pub async fn check(
     Ok(found)
 }
 
-/// The database by itself; returns what it refers to.
-async fn check_rows(control: &Control, found: &mut Findings) -> anyhow::Result<Vec<Reference>> {
+/// Checks the database by itself; returns its references to content.
+async fn check_rows(
+    control: &Control,
+    found: &mut StoreFindings,
+) -> anyhow::Result<Vec<Reference>> {
     let (sound, broken_keys, contradictions, references, deployments) = control
         .read(|c| {
-            // One moment for all of them: what is half of a change contradicts the other half.
+            // One snapshot for all queries: a half-finished change would contradict itself.
             let tx = c.unchecked_transaction()?;
             let sound: String = tx.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
             let broken: i64 =
@@ -274,7 +277,7 @@ async fn check_content(
     control: &Control,
     content: &Content,
     references: &[Reference],
-    found: &mut Findings,
+    found: &mut StoreFindings,
 ) -> anyhow::Result<()> {
     let mut looked_at: HashSet<Digest> = HashSet::new();
     for reference in references {
@@ -309,7 +312,7 @@ async fn check_unused(
     control: &Control,
     content: &Content,
     references: &[Reference],
-    found: &mut Findings,
+    found: &mut StoreFindings,
 ) -> anyhow::Result<()> {
     let (objects, strangers) = content.list().await?;
     found.objects = objects.len();
@@ -333,7 +336,7 @@ async fn check_unused(
 async fn check_once(
     control: &Control,
     once: &OneTimeFiles,
-    found: &mut Findings,
+    found: &mut StoreFindings,
 ) -> anyhow::Result<()> {
     let rows = async || control.read(deployments::store::one_time_ids).await;
     let before: HashSet<_> = rows().await?.into_iter().collect();

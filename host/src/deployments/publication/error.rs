@@ -36,7 +36,7 @@ pub enum PublishError {
 
 /// Refusal for want of room on the disk.
 const DISK_FULL: &str = "The server's disk is nearly full. Try again later.";
-const PREPARING: &str = "The server is still preparing its renderer, as it does after its first start. Try again in a minute.";
+const PREPARING_MESSAGE: &str = "The server is still preparing its renderer, as it does after its first start. Try again in a minute.";
 const DATABASE_BUSY: &str = "The server is busy with maintenance. Try again in a minute.";
 
 impl PublishError {
@@ -52,7 +52,7 @@ impl From<RenderFailure> for PublishError {
             RenderFailure::Malformed(malformed) => Self::Malformed(malformed),
             RenderFailure::Budget(budget) => Self::Budget(budget),
             RenderFailure::Unsupported(content_type) => Self::Unsupported(content_type),
-            RenderFailure::Preparing => Self::Capacity(PREPARING),
+            RenderFailure::Preparing => Self::Capacity(PREPARING_MESSAGE),
             RenderFailure::Busy => Self::Capacity(NO_WORKER),
             RenderFailure::Broken(error) => Self::Internal(error),
         }

@@ -1,4 +1,4 @@
-//! Publication: from a source to what a slug answers.
+//! Publication: renders and stores a source, and makes it the page at a slug.
 //!
 //! ```text
 //! source ─► render ─► compress, store ─► one transaction ─────────► memory forgets ─► answered ─► the edge forgets
@@ -23,6 +23,6 @@ pub use pipeline::{Pipeline, RenderedPage};
 pub use slugs::SlugReservations;
 
 pub(super) use capacity::ShareHolder;
-pub(super) use page_source::Placement;
+pub(super) use page_source::PagePlacement;
 pub(super) use pipeline::{PublishedContent, RenderedBy, StoredContent, StoredPublication};
 pub(super) use slugs::ReservedSlug;

@@ -30,7 +30,7 @@ impl<'a> PageSource<'a> {
 
 /// Place of a page that is about to be published: its address, its end and its readers.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::deployments) struct Placement<'a> {
+pub(in crate::deployments) struct PagePlacement<'a> {
     pub(in crate::deployments) slug: &'a str,
     pub(in crate::deployments) expires_at: Option<Timestamp>,
     /// Whether its first reader is its last, which leaves nothing to link to.
@@ -39,7 +39,7 @@ pub(in crate::deployments) struct Placement<'a> {
     pub(in crate::deployments) is_private: bool,
 }
 
-impl<'a> Placement<'a> {
+impl<'a> PagePlacement<'a> {
     /// Makes the place of a page that everybody may read.
     pub(in crate::deployments) fn public(slug: &'a str, expires_at: Option<Timestamp>) -> Self {
         Self {

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 
 use super::PublishError;
-use super::page_source::{PageSource, Placement};
+use super::page_source::{PagePlacement, PageSource};
 use super::runtime::{self, Runtimes};
-use super::timings::{Stage, Timings};
+use super::timings::{PublicationStage, StageTimings};
 use crate::access::while_client_waits;
 use crate::content::{Artifact, Content, Digest, Pin};
 use crate::control::{self, Tx};
@@ -112,7 +112,7 @@ pub struct Pipeline {
     content: Content,
     sandbox: Sandbox,
     runtimes: Arc<Runtimes>,
-    timings: Timings,
+    timings: StageTimings,
 }
 
 impl Pipeline {
@@ -123,7 +123,7 @@ impl Pipeline {
             content,
             sandbox,
             runtimes,
-            timings: Timings::default(),
+            timings: StageTimings::default(),
         }
     }
 
@@ -144,7 +144,7 @@ impl Pipeline {
     pub(in crate::deployments) async fn render_share(
         &self,
         source: PageSource<'_>,
-        placement: Placement<'_>,
+        placement: PagePlacement<'_>,
     ) -> Result<RenderedPage, PublishError> {
         self.render_with(source, Some(placement), None).await
     }
@@ -153,7 +153,7 @@ impl Pipeline {
     pub(in crate::deployments) async fn render_live(
         &self,
         source: PageSource<'_>,
-        placement: Placement<'_>,
+        placement: PagePlacement<'_>,
     ) -> Result<RenderedPage, PublishError> {
         let src = self.runtimes.ensure_newest_stored().await?;
         let runtime = RuntimeScript {
@@ -167,7 +167,7 @@ impl Pipeline {
     async fn render_with(
         &self,
         source: PageSource<'_>,
-        placement: Option<Placement<'_>>,
+        placement: Option<PagePlacement<'_>>,
         runtime: Option<RuntimeScript>,
     ) -> Result<RenderedPage, PublishError> {
         let page_bytes = usize::try_from(self.infra.config.limits.page_bytes).unwrap_or(usize::MAX);
@@ -183,9 +183,12 @@ impl Pipeline {
                 .is_some_and(|placement| placement.is_private || placement.one_time),
         };
         let name = source.runtime.as_ref().map(|_| runtime::newest_name());
-        // Its future is large, and part of those of many routes.
+        // Boxed, because this future is large and is part of many routes' futures.
         let rendering = Box::pin(while_client_waits(self.sandbox.render(source)));
-        let rendered = self.timings.time(Stage::Render, rendering).await??;
+        let rendered = self
+            .timings
+            .time(PublicationStage::Render, rendering)
+            .await??;
         Ok(RenderedPage {
             html: rendered.html,
             title: rendered.title.unwrap_or_default(),
@@ -195,7 +198,7 @@ impl Pipeline {
     }
 
     /// Composes the lines below a page's content. A page that is gone once it is read has nothing to lead to.
-    fn foot(&self, placement: Placement<'_>) -> Option<Foot> {
+    fn foot(&self, placement: PagePlacement<'_>) -> Option<Foot> {
         let slug = placement.slug;
         (!placement.one_time).then(|| Foot {
             raw: Some(format!("/{slug}/raw")),
@@ -221,7 +224,10 @@ impl Pipeline {
             Ok::<_, std::io::Error>((digests, source, object))
         };
         let compressing = while_client_waits(self.sandbox.page_lane().run(work));
-        let compressed = self.timings.time(Stage::Compress, compressing).await??;
+        let compressed = self
+            .timings
+            .time(PublicationStage::Compress, compressing)
+            .await??;
         let (digests, source, object) = compressed?;
         let bytes = (source.len() + object.len()) as u64;
         let storing = async {
@@ -230,7 +236,7 @@ impl Pipeline {
                 self.content.put_as(digests.1, object)
             )
         };
-        let (source, page) = self.timings.time(Stage::Store, storing).await?;
+        let (source, page) = self.timings.time(PublicationStage::Store, storing).await?;
         Ok(StoredContent {
             source,
             page,
@@ -248,7 +254,7 @@ impl Pipeline {
         slug: &str,
         expires_at: Option<Timestamp>,
     ) -> Result<(StoredPublication, RenderedPage), PublishError> {
-        let placement = Placement::public(slug, expires_at);
+        let placement = PagePlacement::public(slug, expires_at);
         let page = self.render_live(source, placement).await?;
         let stored = self.store_rendered(source.text.to_owned(), &page).await?;
         Ok((stored, page))
@@ -310,7 +316,9 @@ impl Pipeline {
         E: From<control::Error> + Send + 'static,
     {
         let committing = self.infra.control.write(change);
-        self.timings.time(Stage::Commit, committing).await
+        self.timings
+            .time(PublicationStage::Commit, committing)
+            .await
     }
 
     /// Returns the text of a stored source.

@@ -109,7 +109,7 @@ impl SlugReservations {
         if !taken {
             return Ok(Some(reserved));
         }
-        // Its time may be over and only the sweep has not come by yet: to its visitors the slug is free.
+        // The share may have expired and wait for the sweep: visitors already see the slug as free.
         self.expiry.sweep().await.map_err(PublishError::Internal)?;
         let taken = self.is_taken(&slug).await?;
         Ok((!taken).then_some(reserved))

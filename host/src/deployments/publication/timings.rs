@@ -9,7 +9,7 @@ use svc_base::Stopwatch;
 
 /// Stage of a publication.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Stage {
+pub(super) enum PublicationStage {
     /// The guest's calls, and waiting for a thread for them.
     Render,
     /// The page in every encoding, and waiting for a thread for that.
@@ -20,7 +20,7 @@ pub(super) enum Stage {
     Commit,
 }
 
-impl Stage {
+impl PublicationStage {
     fn as_str(self) -> &'static str {
         match self {
             Self::Render => "render",
@@ -38,9 +38,9 @@ struct ByStage {
 
 /// Times that each stage took.
 #[derive(Debug)]
-pub(super) struct Timings(Family<ByStage, Histogram>);
+pub(super) struct StageTimings(Family<ByStage, Histogram>);
 
-impl Default for Timings {
+impl Default for StageTimings {
     fn default() -> Self {
         // From a tenth of a millisecond to three seconds.
         let buckets = || Histogram::new(exponential_buckets(0.0001, 2.0, 16));
@@ -48,9 +48,13 @@ impl Default for Timings {
     }
 }
 
-impl Timings {
+impl StageTimings {
     /// Runs the work of a stage, and notes how long it took.
-    pub(super) async fn time<T>(&self, stage: Stage, work: impl Future<Output = T>) -> T {
+    pub(super) async fn time<T>(
+        &self,
+        stage: PublicationStage,
+        work: impl Future<Output = T>,
+    ) -> T {
         let watch = Stopwatch::start();
         let done = work.await;
         let label = ByStage {

@@ -135,7 +135,7 @@ impl Reports {
         self.infra
             .control
             .write(move |tx| {
-                let there = rows::by_slug(tx, &report.slug).map_err(Error::from)?;
+                let there = rows::find_by_slug(tx, &report.slug).map_err(Error::from)?;
                 if !there.is_some_and(|deployment| deployment.is_live(now)) {
                     return Err(ReportError::NotFound);
                 }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::Candidate;
+use store::RerenderCandidate;
 
 use super::address::announce_change;
 use super::publication::{
-    Capacity, PageSource, Pipeline, Placement, PublishError, RenderedBy, RenderedPage,
+    Capacity, PagePlacement, PageSource, Pipeline, PublishError, RenderedBy, RenderedPage,
     StoredPublication, runtime,
 };
 use crate::control::{self, Control};
@@ -25,11 +25,11 @@ use svc_base::fault;
 use svc_base::ids::DeploymentId;
 use svc_sandbox::{GuestDigest, Sandbox};
 
-/// How long nothing is done after a page, in times of what it took: a fifth of one thread is used at most.
-const REST_FACTOR: u32 = 4;
-const SHORTEST_REST: Duration = Duration::from_millis(5);
-/// How long nothing is done where the server has no thread or no room for it.
-const BUSY_REST: Duration = Duration::from_secs(2);
+/// Pause after a page, as a multiple of its rendering time: at most a fifth of one thread is used.
+const PAUSE_FACTOR: u32 = 4;
+const MIN_PAUSE: Duration = Duration::from_millis(5);
+/// Pause when the server has no free thread or no room.
+const BUSY_PAUSE: Duration = Duration::from_secs(2);
 
 /// Progress of a rerender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub struct Progress {
     pub total: u64,
     /// Pages whose bytes are others now.
     pub changed: u64,
-    /// Pages that are what they were.
+    /// Pages that did not change.
     pub unchanged: u64,
     /// Pages that the guest has failed to render: they stay as they are.
     pub failed: u64,
@@ -89,7 +89,7 @@ impl Progress {
 
 /// Outcome for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum RerenderOutcome {
     Changed,
     Unchanged,
     Failed,
@@ -169,7 +169,7 @@ impl Rerenderer {
             return Ok(None);
         };
         if self.capacity.check_disk().is_err() {
-            return Ok(Some(BUSY_REST));
+            return Ok(Some(BUSY_PAUSE));
         }
         let (share, live) = (
             RenderedBy::new(guest, None),
@@ -189,7 +189,7 @@ impl Rerenderer {
         match next {
             Some(page) => {
                 if !self.rerender(progress, page).await? {
-                    return Ok(Some(BUSY_REST));
+                    return Ok(Some(BUSY_PAUSE));
                 }
             }
             None => {
@@ -206,7 +206,7 @@ impl Rerenderer {
                     .await?;
             }
         }
-        Ok(Some(SHORTEST_REST.max(stopwatch.elapsed() * REST_FACTOR)))
+        Ok(Some(MIN_PAUSE.max(stopwatch.elapsed() * PAUSE_FACTOR)))
     }
 
     async fn begin_rerender(
@@ -232,12 +232,12 @@ impl Rerenderer {
     }
 
     /// Renders one page again; returns whether its outcome is recorded.
-    async fn rerender(&self, progress: Progress, page: Candidate) -> anyhow::Result<bool> {
+    async fn rerender(&self, progress: Progress, page: RerenderCandidate) -> anyhow::Result<bool> {
         let made = match self.render_candidate(&page).await {
             Ok(made) => made,
             Err(PublishError::Capacity(_)) => return Ok(false),
             Err(error) => {
-                // What an author wrote stays out of the log: only what kind of failure it is.
+                // The log gets the kind of failure only, never the author's text.
                 let why = match error {
                     PublishError::Malformed(_) => "the guest calls its source malformed",
                     PublishError::Budget(_) => "it takes more than its budget",
@@ -248,7 +248,8 @@ impl Rerenderer {
                     why,
                     "a page cannot be rendered again and stays as it is"
                 );
-                self.record_outcome(progress, page, Outcome::Failed).await?;
+                self.record_outcome(progress, page, RerenderOutcome::Failed)
+                    .await?;
                 return Ok(true);
             }
         };
@@ -265,13 +266,13 @@ impl Rerenderer {
 
     async fn render_candidate(
         &self,
-        page: &Candidate,
+        page: &RerenderCandidate,
     ) -> Result<(String, RenderedPage), PublishError> {
         let text = self.pipeline.source_text(page.source).await?;
         let draft = PageSource::titled(page.content_type, &page.title, &text);
-        let placement = Placement {
+        let placement = PagePlacement {
             is_private: page.is_protected,
-            ..Placement::public(&page.slug, page.expires_at)
+            ..PagePlacement::public(&page.slug, page.expires_at)
         };
         let made = match page.host_label {
             Some(_) => self.pipeline.render_live(draft, placement).await?,
@@ -284,7 +285,7 @@ impl Rerenderer {
     async fn replace_page(
         &self,
         mut progress: Progress,
-        page: Candidate,
+        page: RerenderCandidate,
         stored: StoredPublication,
     ) -> Result<(), control::Error> {
         let (config, now) = (Arc::clone(&self.infra.config), self.infra.clock.now());
@@ -294,12 +295,12 @@ impl Rerenderer {
             .control
             .write(move |tx| {
                 let outcome = if !store::replace_page(tx, &page, &published, now)? {
-                    Outcome::Skipped
+                    RerenderOutcome::Skipped
                 } else if published.artifact == page.artifact {
-                    Outcome::Unchanged
+                    RerenderOutcome::Unchanged
                 } else {
                     announce_change(tx, &config, &page.address(), now)?;
-                    Outcome::Changed
+                    RerenderOutcome::Changed
                 };
                 progress.count_outcome(page.id, outcome);
                 store::save_progress(tx, &progress)
@@ -313,8 +314,8 @@ impl Rerenderer {
     async fn record_outcome(
         &self,
         mut progress: Progress,
-        page: Candidate,
-        outcome: Outcome,
+        page: RerenderCandidate,
+        outcome: RerenderOutcome,
     ) -> Result<(), control::Error> {
         progress.count_outcome(page.id, outcome);
         self.infra
@@ -325,13 +326,13 @@ impl Rerenderer {
 }
 
 impl Progress {
-    fn count_outcome(&mut self, page: DeploymentId, outcome: Outcome) {
+    fn count_outcome(&mut self, page: DeploymentId, outcome: RerenderOutcome) {
         self.last = Some(page);
         *match outcome {
-            Outcome::Changed => &mut self.changed,
-            Outcome::Unchanged => &mut self.unchanged,
-            Outcome::Failed => &mut self.failed,
-            Outcome::Skipped => &mut self.skipped,
+            RerenderOutcome::Changed => &mut self.changed,
+            RerenderOutcome::Unchanged => &mut self.unchanged,
+            RerenderOutcome::Failed => &mut self.failed,
+            RerenderOutcome::Skipped => &mut self.skipped,
         } += 1;
     }
 }

@@ -14,7 +14,7 @@ use svc_sandbox::ContentType;
 
 /// A page that another guest has made.
 #[derive(Clone, Debug)]
-pub(super) struct Candidate {
+pub(super) struct RerenderCandidate {
     pub(super) id: DeploymentId,
     pub(super) slug: String,
     pub(super) content_type: ContentType,
@@ -28,7 +28,7 @@ pub(super) struct Candidate {
     pub(super) is_protected: bool,
 }
 
-impl Candidate {
+impl RerenderCandidate {
     /// Returns the address of the page.
     pub(super) fn address(&self) -> PageAddress {
         PageAddress {
@@ -52,14 +52,14 @@ pub(super) fn next_candidate(
     last: Option<DeploymentId>,
     share: &RenderedBy,
     live: &RenderedBy,
-) -> rusqlite::Result<Option<Candidate>> {
+) -> rusqlite::Result<Option<RerenderCandidate>> {
     let last = last.map_or_else(String::new, |id| id.to_string());
     c.prepare_cached(&format!(
         "SELECT d.id, d.slug, d.content_type, d.title, d.source_digest, d.artifact_digest,
             p.host_label, d.expires_at, d.password_hash IS NOT NULL AS is_protected {OUTDATED_PAGES} AND d.id > ?4 ORDER BY d.id LIMIT 1"
     ))?
     .query_row(params![now, share.as_str(), live.as_str(), last], |row| {
-        Ok(Candidate {
+        Ok(RerenderCandidate {
             id: row.get("id")?,
             slug: row.get("slug")?,
             content_type: parse_content_type(&row.get::<_, String>("content_type")?)?,
@@ -91,7 +91,7 @@ pub(super) fn count_candidates(
 /// Replaces a page by the one that was rendered again; returns whether it was still there.
 pub(super) fn replace_page(
     tx: &Tx<'_>,
-    page: &Candidate,
+    page: &RerenderCandidate,
     published: &PublishedContent,
     now: Timestamp,
 ) -> Result<bool, Error> {

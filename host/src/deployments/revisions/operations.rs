@@ -14,7 +14,7 @@ use crate::deployments::frontends::scope::FrontendScope;
 use crate::deployments::frontends::views::FrontendView;
 use crate::http::problem::Problem;
 
-/// Lists a page of the history. The first look begins it: the baseline is what is live.
+/// Lists a page of the history. The first call begins the history with the live page as its baseline.
 ///
 /// # Errors
 /// `capacity_reached`.
@@ -60,7 +60,7 @@ pub async fn create(
     Ok(RevisionCreated::new(&drafted, revisions.config()))
 }
 
-/// Makes a revision live, if what the caller expects to be live is.
+/// Makes a revision live, if the live revision is the one that the caller expects.
 ///
 /// # Errors
 /// `not_found`, `revision_conflict`, `render_failed`, `capacity_reached`.
@@ -72,7 +72,7 @@ pub async fn promote(
     release(revisions, at, input, RevisionKind::Promote).await
 }
 
-/// Puts a revision back that was live before, if what the caller expects to be live is.
+/// Makes an earlier live revision live again, if the live revision is the one that the caller expects.
 ///
 /// # Errors
 /// `invalid_request` for one that was never live; those of [`promote`].
@@ -121,7 +121,7 @@ pub async fn republish(
     Ok(FrontendView::new(&frontend, &project, revisions.config()))
 }
 
-/// Returns the stored source of what is live, or of a revision.
+/// Returns the stored source of the live revision, or of a given one.
 ///
 /// # Errors
 /// `not_found` for the revision.

@@ -47,10 +47,10 @@ impl Revisions {
             .infra
             .control
             .read(move |c| {
-                let Some(deployment) = rows::by_id(c, &deployment)? else {
+                let Some(deployment) = rows::find_by_id(c, &deployment)? else {
                     return Ok(None);
                 };
-                let revision = store::by_id(c, &deployment.id, &revision)?;
+                let revision = store::find_by_id(c, &deployment.id, &revision)?;
                 Ok(revision.map(|revision| (deployment, revision)))
             })
             .await;

@@ -1,4 +1,4 @@
-//! Releases: what is live changes by one row, so that no visitor sees a mixture of two revisions.
+//! Releases: one row names the live revision, so no visitor sees a mixture of two revisions.
 
 use super::model::{Revision, RevisionError, RevisionKind, RevisionState};
 use super::service::{Revisions, revision_in};
@@ -15,9 +15,9 @@ use svc_base::ids::{DeploymentId, RevisionId};
 /// Release to make.
 #[derive(Clone, Debug)]
 pub struct NewRelease {
-    /// Revision to make live; none if what was sent is no id.
+    /// Revision to make live; `None` if the sent text is not an id.
     pub revision: Option<RevisionId>,
-    /// Revision that the caller believes is live; none if what was sent is no id.
+    /// Revision that the caller believes is live; `None` if the sent text is not an id.
     pub expected: Option<RevisionId>,
     /// Reason for the release.
     pub message: Option<String>,
@@ -72,7 +72,7 @@ pub struct OmittedRevisions {
 }
 
 impl OmittedRevisions {
-    /// Finds the revisions that promoting a draft leaves out; `None` if it was made from what is live.
+    /// Finds the revisions that promoting a draft leaves out; `None` if the draft is based on the live revision.
     fn find(
         tx: &Tx<'_>,
         deployment: &DeploymentId,
@@ -99,7 +99,7 @@ pub(super) struct RevisionRelease<'a> {
     pub(super) published: &'a PublishedContent,
 }
 
-/// Makes a stored revision live and what was live history.
+/// Makes a stored revision live, and the previous live revision history.
 pub(super) fn apply_release(
     tx: &Tx<'_>,
     frontend: &Frontend,
@@ -132,10 +132,10 @@ fn audit_act(kind: RevisionKind) -> AuditAction {
 }
 
 impl Revisions {
-    /// Makes a revision live if what the caller expects to be live is: compare and set.
+    /// Makes a revision live if the caller's expected live revision is the current one: compare and set.
     ///
     /// # Errors
-    /// [`RevisionError`]: a conflict names what is live.
+    /// [`RevisionError`]: a conflict names the live revision.
     pub async fn release(
         &self,
         project: Project,

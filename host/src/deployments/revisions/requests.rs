@@ -241,7 +241,7 @@ impl ContentQuery {
     pub fn checked(self) -> Result<SourceQuery, Problem> {
         let revision = self.revision_id.as_deref().map(str::parse).transpose();
         let revision = revision.map_err(|_| RevisionError::NoRevision)?;
-        // What is no digest is nobody's: it is answered like one that does not match.
+        // A text that is not a digest is answered like a digest that does not match.
         let known = self.known_content_sha256.as_deref();
         let known = known.and_then(|known| Digest::from_hex(&known.to_ascii_lowercase()));
         Ok(SourceQuery { revision, known })

@@ -135,7 +135,7 @@ impl Revisions {
         let found = self
             .infra
             .control
-            .read(move |c| store::by_id(c, &frontend, &id))
+            .read(move |c| store::find_by_id(c, &frontend, &id))
             .await?;
         found.ok_or(RevisionError::NoRevision)
     }
@@ -359,7 +359,7 @@ impl Revisions {
                     title: &title,
                     source: published.source,
                     preview: None,
-                    // Of the page as well: the first look at the revision's preview makes one of its own.
+                    // Includes the bytes of the page, because the first request for the revision's preview renders another copy.
                     bytes: published.bytes,
                     message: None,
                     kind,
@@ -383,7 +383,7 @@ impl Revisions {
     }
 }
 
-/// Begins a frontend's history: a baseline that mirrors what is live and claims the release pointer.
+/// Begins a frontend's history: a baseline that copies the live page and claims the release pointer.
 fn ensure_history(
     tx: &Tx<'_>,
     frontend: &mut Frontend,
@@ -418,11 +418,11 @@ pub(super) fn revision_in(
     frontend: &DeploymentId,
     id: &RevisionId,
 ) -> Result<Revision, RevisionError> {
-    let found = store::by_id(tx, frontend, id).map_err(control::Error::from)?;
+    let found = store::find_by_id(tx, frontend, id).map_err(control::Error::from)?;
     found.ok_or(RevisionError::NoRevision)
 }
 
-/// Applies edits in order. Each must find what it looks for exactly as often as it says.
+/// Applies edits in order. The text of each must occur exactly as often as the edit states.
 fn apply_in_order(mut text: String, edits: &[Edit], most: usize) -> Result<String, RevisionError> {
     for (index, edit) in edits.iter().enumerate() {
         let wanted = edit.count.unwrap_or(1);

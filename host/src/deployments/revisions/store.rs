@@ -43,7 +43,7 @@ fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
 }
 
 /// Finds a revision of a frontend.
-pub(super) fn by_id(
+pub(super) fn find_by_id(
     c: &Connection,
     deployment: &DeploymentId,
     id: &RevisionId,

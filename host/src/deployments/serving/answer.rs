@@ -16,7 +16,7 @@ use crate::http::problem::Problem;
 use crate::http::problem_page;
 use svc_base::clock::Timestamp;
 
-/// The longest that an edge is told to keep a page, in seconds.
+/// Maximum time for which an edge may keep a page, in seconds.
 const MAX_EDGE_SECONDS: i64 = 31_536_000;
 /// Header that edges heed and browsers do not (RFC 9213).
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
@@ -31,7 +31,7 @@ pub(in crate::deployments) enum RequestOrigin {
     Project,
     /// The sites host.
     Sites,
-    /// A host whose addresses are never purged, so that no edge is told to keep it.
+    /// Host whose addresses are never purged, so no edge may keep its pages.
     Unpurged,
 }
 

@@ -9,7 +9,7 @@ use crate::deployments::{once_files, store};
 use crate::infra::Infra;
 
 /// Shares that one transaction removes at most, so that none holds the writer for long.
-const SHARES_A_STEP: u32 = 500;
+const SHARES_PER_STEP: u32 = 500;
 
 /// Removes quick shares whose time is over. Clones share their state.
 #[derive(Clone, Debug)]
@@ -27,14 +27,14 @@ impl Expiry {
     /// Removes shares whose time is over; returns their number.
     ///
     /// # Errors
-    /// The database's or the disk's; what is left comes with the next sweep.
+    /// Errors of the database or of the disk; the next sweep continues.
     pub async fn sweep(&self) -> anyhow::Result<usize> {
         let Infra { control, clock, .. } = &self.infra;
         let now = clock.now();
         let mut swept = 0;
         loop {
             let expired = control
-                .read(move |c| store::list_expired(c, now, SHARES_A_STEP))
+                .read(move |c| store::list_expired(c, now, SHARES_PER_STEP))
                 .await?;
             let step = expired.len();
             let config = Arc::clone(&self.infra.config);
@@ -54,7 +54,7 @@ impl Expiry {
                     })
                     .await?;
             }
-            // Their rows are gone, so these files are not looked at again before the next start: one that cannot be
+            // The rows are deleted, so these files are not checked again before the next start: a file that cannot be
             // removed must not hinder the others.
             let mut first_error = None;
             for deployment in expired {
@@ -68,7 +68,7 @@ impl Expiry {
                 return Err(error.into());
             }
             swept += step;
-            if step < SHARES_A_STEP as usize {
+            if step < SHARES_PER_STEP as usize {
                 return Ok(swept);
             }
         }

@@ -27,7 +27,7 @@ const TYPICAL_PAGE_BYTES: u64 = 16 * 1024;
 pub const SANDBOX_POLICY: HeaderValue = HeaderValue::from_static(
     "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads",
 );
-/// Keeps what is not everybody's out of every cache.
+/// Keeps private pages out of every cache.
 pub const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
 /// A revision never changes.
 pub const CACHE_FOREVER: HeaderValue =
@@ -60,7 +60,7 @@ pub enum PageKind {
         /// Label of the project's origin, where the page is at home.
         host_label: String,
     },
-    /// A revision that may never be live; static, and in an origin of its own.
+    /// Preview of a revision that may never be live; static, and in its own origin.
     Preview,
 }
 
@@ -69,7 +69,7 @@ pub enum PageKind {
 pub struct PagePolicy {
     /// Whether projects have origins of their own, so that everywhere else their pages are strangers.
     pub origins: bool,
-    /// Whether an edge in front keeps pages until it is told otherwise.
+    /// Whether an edge in front keeps pages until they are purged.
     pub edge: bool,
 }
 
@@ -90,7 +90,7 @@ pub struct Page {
     pub at_edge: bool,
     /// Guard of the page.
     pub guard: PageGuard,
-    /// Whether it burns when read; such a page has no variants here.
+    /// Whether the page burns when read; such a page has no variants here.
     pub one_time: bool,
     /// Whether the operator has taken it down.
     pub disabled: bool,
@@ -193,7 +193,7 @@ impl Page {
         matches!(self.guard, PageGuard::Password(_))
     }
 
-    /// Whether it is the page of a frontend.
+    /// Whether this is the page of a frontend.
     pub fn is_frontend(&self) -> bool {
         matches!(self.kind, PageKind::Frontend { .. })
     }
@@ -261,7 +261,7 @@ fn compose_headers(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: boo
 }
 
 /// Returns the number of parts of the cache: each must hold the heaviest page, with encodings that are as large as it together.
-/// What weighs more, as what does not compress may, is not kept; its readers share it (`content/held.rs`).
+/// A larger page, such as one that does not compress, is not cached; its readers share its bytes (`content/shared_objects.rs`).
 fn shard_count(bytes: u64, page_bytes: u64) -> usize {
     let heaviest = page_bytes
         .saturating_mul(2)

@@ -116,7 +116,7 @@ impl Serving {
         })
     }
 
-    /// Returns the follower of changes, which forgets pages that are no longer what they were.
+    /// Returns the follower of changes, which forgets changed pages.
     pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
         let pages = Arc::clone(&self.pages);
         move |change| {
@@ -244,7 +244,7 @@ impl Serving {
         let found = self
             .infra
             .control
-            .read(move |c| store::by_slug(c, &wanted))
+            .read(move |c| store::find_by_slug(c, &wanted))
             .await;
         let now = self.infra.clock.now();
         let deployment = found
@@ -252,7 +252,7 @@ impl Serving {
             .filter(|deployment| deployment.is_live(now))
             .ok_or(LookupError::NotFound)?;
         let artifact = match deployment.artifact {
-            // What is disabled is not shown, so its bytes need not be there.
+            // A disabled page is not shown, so its bytes may be missing.
             Some(digest) if !deployment.disabled => Some(self.load_artifact(digest).await?),
             _ => None,
         };
@@ -280,7 +280,11 @@ impl Serving {
     /// # Errors
     /// `NotFound`.
     pub async fn title(&self, id: DeploymentId) -> Result<String, LookupError> {
-        let found = self.infra.control.read(move |c| store::by_id(c, &id)).await;
+        let found = self
+            .infra
+            .control
+            .read(move |c| store::find_by_id(c, &id))
+            .await;
         let found = found.map_err(anyhow::Error::from)?;
         found
             .map(|deployment| display_title(&deployment.title))

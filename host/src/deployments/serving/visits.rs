@@ -1,6 +1,6 @@
 //! Views, counted in memory off the hot path and written down every two seconds.
 //!
-//! A crash loses at most what was counted since; a flush that is retried never counts twice, because each has
+//! A crash loses at most the counts since then; a flush that is retried never counts twice, because each has
 //! an id that is written with it. They are written to the counters, beside the control database.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -135,7 +135,7 @@ impl Serving {
         run_blocking(move || counters.forget(&gone)).await
     }
 
-    /// Writes down everything that is counted, that of a failed flush too: for the end, when no view can come.
+    /// Writes all counts, those of a failed flush too: for the stop of the server, when no more views come.
     pub async fn flush_all_visits(&self) -> Result<(), Error> {
         while self.visits.has_unwritten().await {
             self.flush_visits().await?;

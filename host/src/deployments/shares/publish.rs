@@ -8,7 +8,7 @@ use crate::control::kept_answers::AnswerKeeper;
 use crate::control::{self, Change};
 use crate::deployments::model::{Deployment, display_title};
 use crate::deployments::publication::{
-    PageSource, Placement, PublishError, Publisher, RenderedPage,
+    PagePlacement, PageSource, PublishError, Publisher, RenderedPage,
 };
 use crate::deployments::serving::password;
 use crate::deployments::views::Warning;
@@ -58,7 +58,7 @@ impl Shares {
         self.capacity.check_share(&by).await?;
         let slug = self.slugs.reserve(share.name.as_deref()).await?;
         let created_at = self.infra.clock.now();
-        let expires_at = created_at.plus_seconds(self.life_seconds(&share));
+        let expires_at = created_at.plus_seconds(self.lifetime_seconds(&share));
         let page = self.render_page(&share, slug.as_str(), expires_at).await?;
         let token = DeleteToken::new(&self.infra.random)?;
         let mut deployment = Deployment {
@@ -110,7 +110,7 @@ impl Shares {
     }
 
     /// Returns how long a share lives: as long as it asks for, and as a share may.
-    fn life_seconds(&self, share: &NewShare) -> i64 {
+    fn lifetime_seconds(&self, share: &NewShare) -> i64 {
         let most = self.infra.config.limits.quick_share_seconds;
         let seconds = share.expires_in.unwrap_or(most).min(most);
         i64::try_from(seconds).unwrap_or(i64::MAX)
@@ -129,7 +129,7 @@ impl Shares {
             name: share.name.as_deref(),
             text: &share.content,
         };
-        let placement = Placement {
+        let placement = PagePlacement {
             slug,
             expires_at: Some(expires_at),
             one_time: share.one_time,

@@ -98,7 +98,7 @@ pub struct ClaimRequest {
     pub delete_token: String,
 }
 
-/// How a file is published.
+/// Options of publishing a file.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

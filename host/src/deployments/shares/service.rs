@@ -166,7 +166,7 @@ impl Shares {
         let found = self
             .infra
             .control
-            .read(move |c| rows::by_id(c, &id))
+            .read(move |c| rows::find_by_id(c, &id))
             .await?;
         let share = check_claimable(found, self.infra.clock.now())?;
         self.capacity.check_content(project.workspace.id).await?;
@@ -196,7 +196,7 @@ impl Shares {
                 if !projects::is_live(tx, &project.id, now)? {
                     return Err(FrontendError::NotFound.into());
                 }
-                let found = rows::by_id(tx, &id).map_err(control::Error::from)?;
+                let found = rows::find_by_id(tx, &id).map_err(control::Error::from)?;
                 check_claimable(found, now)?;
                 caps.check_claim(tx, &project.workspace.id)?;
                 store::move_to_project(tx, &id, (&project.id, &slug), published, now)?;
@@ -209,7 +209,7 @@ impl Shares {
         Ok(claimed)
     }
 
-    /// Checks that a token is that of a share, which may be gone.
+    /// Checks the token of a share, which may be deleted already.
     ///
     /// # Errors
     /// `NotFound`; the database's.

@@ -29,7 +29,7 @@ pub use differences::Differences;
 mod differences;
 
 /// Number of rows that are read at once.
-const ROWS_AT_ONCE: u32 = 200;
+const ROWS_PER_BATCH: u32 = 200;
 
 /// Result of a replay with two guests.
 #[derive(Clone, Debug, Serialize)]
@@ -174,7 +174,7 @@ impl Replay {
         let (mut done, mut after) = (0, None);
         watch(done, all);
         loop {
-            let step = operators::stored_pages(&self.control, now, after, ROWS_AT_ONCE).await?;
+            let step = operators::stored_pages(&self.control, now, after, ROWS_PER_BATCH).await?;
             let Some(last) = step.last() else {
                 return Ok(());
             };
@@ -252,7 +252,7 @@ impl Replay {
         let all = backends.len() as u64;
         for (done, id) in (0..).zip(backends) {
             watch(done, all);
-            let stored = stored_sql::of_backend(&self.control, id).await?;
+            let stored = stored_sql::list_backend_sql(&self.control, id).await?;
             let mut answers = stream::iter(stored)
                 .map(async |piece| {
                     let old = judge_sql(&self.guests[0], &piece).await?;

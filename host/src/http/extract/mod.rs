@@ -20,7 +20,7 @@ pub use super::query::{NoQuery, Query, UnreadQuery};
 use crate::config::Config;
 
 /// Timeout of a body.
-const BODY_TIME: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Makes an `invalid_request`.
 pub fn invalid(detail: impl Into<String>) -> Problem {
@@ -87,7 +87,7 @@ pub struct ReadBody<T> {
     pub value: T,
     /// Bytes of the body, for the check of idempotency keys.
     pub raw: Bytes,
-    /// Whether it was a form, which a browser sends and whose answer is a page.
+    /// Whether the body was a form, which a browser sends and whose answer is a page.
     pub form: bool,
 }
 
@@ -299,7 +299,7 @@ async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
     let now = std::future::poll_fn(|context| Poll::Ready(collected.as_mut().poll(context)));
     let arrived = match now.await {
         Poll::Ready(arrived) => Ok(arrived),
-        Poll::Pending => tokio::time::timeout(BODY_TIME, collected).await,
+        Poll::Pending => tokio::time::timeout(BODY_TIMEOUT, collected).await,
     };
     match arrived {
         Ok(Ok(body)) => Ok(body.to_bytes()),
@@ -309,7 +309,7 @@ async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
             Code::Timeout,
             format!(
                 "The body did not arrive within {} seconds.",
-                BODY_TIME.as_secs()
+                BODY_TIMEOUT.as_secs()
             ),
         )),
     }

@@ -60,7 +60,7 @@ pub(super) fn length(bytes: &[u8]) -> usize {
     let mut cursor = Cursor::new(bytes);
     let length = match FrameHeader::parse(&mut cursor) {
         Ok(Some((_, payload))) => cursor.position().saturating_add(payload),
-        // Whole frames are queued: what is none has no end.
+        // Only whole frames are queued, so other bytes have no end.
         _ => u64::MAX,
     };
     usize::try_from(length).unwrap_or(usize::MAX)

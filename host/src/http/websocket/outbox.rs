@@ -1,4 +1,4 @@
-//! Outbox of a socket: a bounded queue of shared frames, which any thread writes, many at once.
+//! Outbox of a socket: a bounded queue of shared frames. Any thread may write it, and one write sends many frames.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -15,7 +15,7 @@ const MAX_SLICES: usize = 64;
 /// Size of the kernel's send buffer, in bytes: far less than its default.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Sending half of a socket. Senders queue frames, and never wait.
+/// Sending half of a socket. Senders queue frames and never wait.
 #[derive(Debug)]
 pub struct Outbox {
     wire: Wire,
@@ -26,7 +26,7 @@ pub struct Outbox {
 
 #[derive(Debug, Default)]
 struct OutboxQueue {
-    /// Queued frames; of the first, the rest that is not written yet.
+    /// Queued frames; the first one without its bytes that are written already.
     frames: VecDeque<QueuedPiece>,
     /// Number of queued messages.
     messages: usize,
@@ -63,11 +63,11 @@ pub(super) struct WriteProgress {
 #[derive(Debug)]
 struct QueuedPiece {
     bytes: Bytes,
-    /// How many messages of it are not written yet, the one that is written in part included.
+    /// Number of its messages that are not completely written.
     messages: usize,
-    /// Where the first of several messages ends, once some of the piece is written.
+    /// End of the first of several messages, once some of the piece is written.
     end: Option<usize>,
-    /// Whether the next piece goes on with its frame.
+    /// Whether the next piece continues its frame.
     continues: bool,
 }
 
@@ -108,7 +108,7 @@ impl Outbox {
     /// Queues a message, or several frames in one piece, for the socket's task.
     ///
     /// # Errors
-    /// [`OutboxClosed`]: the socket is closed, with 1013 if this was one too many.
+    /// [`OutboxClosed`]: the socket is closed, with 1013 if this message exceeded the limit.
     pub fn push(&self, piece: Bytes) -> Result<(), OutboxClosed> {
         self.push_parts([piece])
     }
@@ -131,10 +131,11 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues messages in one piece for the next [`Outbox::flush`], by which they must fit, and wakes nobody. Of several each has one frame.
+    /// Queues messages in one piece for the next [`Outbox::flush`], which checks the limit; wakes no task. Each of several messages has
+    /// one frame.
     ///
     /// # Errors
-    /// [`OutboxClosed`], as for [`Outbox::push`]: of what was queued before, more waits for the kernel than may.
+    /// [`OutboxClosed`], as for [`Outbox::push`]: too many earlier messages are still queued.
     pub fn queue(&self, piece: Bytes, messages: usize) -> Result<(), OutboxClosed> {
         let mut waiting = self.lock();
         waiting.check_room(0, self.most, &self.wire)?;
@@ -185,7 +186,7 @@ impl Outbox {
         }
     }
 
-    /// Has the client's messages be read before the server has sent one; by default the server sends first.
+    /// Lets the client's messages be read before the server has sent one; by default the server sends first.
     pub fn let_client_begin(&self) {
         let mut waiting = self.lock();
         waiting.used = true;
@@ -226,7 +227,7 @@ impl Outbox {
 }
 
 impl OutboxQueue {
-    /// Checks that so many messages can be added; closes the socket if not.
+    /// Checks that `messages` more fit into the queue; closes the socket if not.
     fn check_room(
         &mut self,
         messages: usize,
@@ -339,7 +340,7 @@ impl OutboxQueue {
 }
 
 impl QueuedPiece {
-    /// Removes bytes that were written, of more; returns how many messages end in them.
+    /// Removes written bytes from the start; returns the number of messages that end in them.
     fn advance(&mut self, written: usize) -> usize {
         let mut ended = 0;
         // A piece of one message may have a part of a frame, or several frames.
@@ -359,7 +360,7 @@ impl QueuedPiece {
 
 #[cfg(test)]
 impl Outbox {
-    /// An outbox of a connection on loopback, with the client's end of it.
+    /// Opens a connection on loopback; returns its outbox and the client's end.
     pub(crate) async fn on_loopback(most: usize) -> (Self, tokio::net::TcpStream) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -374,7 +375,7 @@ mod tests {
     use super::*;
     use bytes::BytesMut;
 
-    /// Messages of such lengths in one piece, and where each of them ends.
+    /// Makes a piece of messages with the given lengths; returns their ends, too.
     fn piece(lengths: &[usize]) -> (Bytes, Vec<usize>) {
         let mut bytes = BytesMut::new();
         let ends = lengths.iter().map(|length| {

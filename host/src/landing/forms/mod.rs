@@ -19,7 +19,7 @@ pub(super) struct PublishedShare<'a> {
 }
 
 /// Makes the page that answers the form: the link, its details, and a form that deletes the share.
-pub(super) fn published(shared: &PublishedShare<'_>, config: &Config) -> Markup {
+pub(super) fn published_page(shared: &PublishedShare<'_>, config: &Config) -> Markup {
     let PublishedShare {
         deployed,
         password,
@@ -60,7 +60,7 @@ pub(super) fn published(shared: &PublishedShare<'_>, config: &Config) -> Markup 
 }
 
 /// Makes the page after a deletion.
-pub(super) fn deleted() -> Markup {
+pub(super) fn deleted_page() -> Markup {
     shell(
         "Deleted",
         &html! { main { h1 { "Deleted" } p { "The page is gone, and its link answers nobody." } p { a href="/" { "Share something else" } } } },

@@ -104,7 +104,7 @@ pub async fn share(
         password: password.as_deref(),
         one_time,
     };
-    let page = super::published(&shared, &config);
+    let page = super::published_page(&shared, &config);
     Ok(platform_page(StatusCode::CREATED, &page))
 }
 
@@ -128,7 +128,7 @@ pub async fn delete(
     let form = body.form_or_json::<DeleteForm>().await?.value;
     let share = shares.authorize(&form.id, &form.delete_token).await?;
     shares.delete(share).await?;
-    Ok(platform_page(StatusCode::OK, &super::deleted()))
+    Ok(platform_page(StatusCode::OK, &super::deleted_page()))
 }
 
 /// The code of a link

@@ -59,7 +59,7 @@ pub async fn serve(
             .map_or_else(Problem::not_found, Problem::from)
             .into_response(),
     };
-    tokens.announce(&calls, response.headers_mut());
+    tokens.add_rate_limit_headers(&calls, response.headers_mut());
     response
 }
 

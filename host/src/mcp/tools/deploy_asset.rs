@@ -1,4 +1,4 @@
-//! `deploy_asset`: publishes a quick share, without a credential if need be.
+//! `deploy_asset`: publishes a quick share, also without a credential.
 
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::mcp::ToolState;
 use crate::mcp::arguments::Arguments;
 use svc_sandbox::ContentType;
 
-const ABOUT: &str = "Publish one page at a public URL for {{quick_share_seconds}}, without an account. \
+const TOOL_DESCRIPTION: &str = "Publish one page at a public URL for {{quick_share_seconds}}, without an account. \
 Give the user the url that it answers; keep id and delete_token, which are shown once: \
 DELETE /api/v1/deploy/{id} with the token as bearer deletes the page, manage_frontend claim makes it a project's. \
 It cannot be changed, and its scripts have no cookies, storage or svc.db: manage_project and manage_frontend make pages that last or have a backend.";
@@ -30,7 +30,7 @@ pub(super) fn description() -> Description {
     });
     describe(
         "deploy_asset",
-        ABOUT,
+        TOOL_DESCRIPTION,
         DataRisk::AdditiveOnly,
         &arguments,
         &["content"],

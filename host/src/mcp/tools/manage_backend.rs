@@ -36,7 +36,7 @@ actions!(Action {
     Send "send",
 });
 
-const ABOUT: &str = "A project's backend: one SQLite database of up to {{database_bytes}}, and the named actions by which pages reach it. \
+const TOOL_DESCRIPTION: &str = "A project's backend: one SQLite database of up to {{database_bytes}}, and the named actions by which pages reach it. \
 create: with its tables. \
 update, exactly one of: actions, which pages may call: a name that is there is replaced at once, others stay, none can be deleted \
 (in a page await svc.db.op(\"add_note\", {text: \"hi\"}) answers {rows, columns, rows_affected, truncated}); \
@@ -98,7 +98,7 @@ pub(super) fn description() -> Description {
     let required = ["action", "project_id"];
     describe(
         "manage_backend",
-        ABOUT,
+        TOOL_DESCRIPTION,
         DataRisk::Destructive,
         &arguments,
         &required,

@@ -43,7 +43,7 @@ actions!(Action {
     Releases "releases",
 });
 
-const ABOUT: &str = "A project's frontends: public pages that last, and their history. \
+const TOOL_DESCRIPTION: &str = "A project's frontends: public pages that last, and their history. \
 create: publishes; answers slug, url and api_base. list. get. \
 content: the stored source, a long one in ranges: read on with offset = next_offset; with find the lines around it, enough to change one. \
 update: publishes a whole source at once, whatever is live. \
@@ -92,7 +92,7 @@ pub(super) fn description() -> Description {
     let required = ["action", "project_id"];
     describe(
         "manage_frontend",
-        ABOUT,
+        TOOL_DESCRIPTION,
         DataRisk::Destructive,
         &arguments,
         &required,

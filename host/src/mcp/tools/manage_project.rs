@@ -22,7 +22,7 @@ actions!(Action {
     ForgetVisitor "forget_visitor",
 });
 
-const ABOUT: &str = "Projects, which own frontends (pages) and a backend (database). \
+const TOOL_DESCRIPTION: &str = "Projects, which own frontends (pages) and a backend (database). \
 create: answers url and id, the project_id of other calls. \
 list: yours; look here before you create: a plan limits them. \
 get: with frontends and visits. update: any of name, description, allowed_providers, home. \
@@ -47,7 +47,7 @@ pub(super) fn description() -> Description {
     });
     describe(
         "manage_project",
-        ABOUT,
+        TOOL_DESCRIPTION,
         DataRisk::Destructive,
         &arguments,
         &["action"],

@@ -24,7 +24,7 @@ actions!(Action {
     RemoveMember "remove_member",
 });
 
-const ABOUT: &str = "Workspaces: who owns projects together. \
+const TOOL_DESCRIPTION: &str = "Workspaces: who owns projects together. \
 Roles: viewer reads; editor changes projects; admin also members and display_name; owner also plan and deletion. \
 list: yours. get, members. create: you own it; a key cannot. update: display_name, plan. \
 add_member, set_role, remove_member: from that user's next request on; nobody gives or takes a role above their own. \
@@ -42,7 +42,7 @@ pub(super) fn description() -> Description {
     });
     describe(
         "manage_workspace",
-        ABOUT,
+        TOOL_DESCRIPTION,
         DataRisk::Destructive,
         &arguments,
         &["action"],

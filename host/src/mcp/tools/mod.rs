@@ -145,7 +145,7 @@ impl CallOutcome {
 
 /// Whether a tool may be called without a credential.
 pub(super) fn is_public(name: &str) -> bool {
-    Tool::by_name(name) == Some(Tool::DeployAsset)
+    Tool::find_by_name(name) == Some(Tool::DeployAsset)
 }
 
 /// Lists all tools, with the values of settings in their texts.
@@ -176,7 +176,7 @@ fn descriptions() -> &'static [Description] {
 
 impl Tool {
     /// Finds a tool by its name.
-    pub(super) fn by_name(name: &str) -> Option<Self> {
+    pub(super) fn find_by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|tool| tool.name() == name)
     }
 

@@ -19,7 +19,7 @@ const BATCH_SIZE: u32 = 20;
 const MAX_RETRY_DELAY_SECONDS: i64 = 24 * 3600;
 /// Number of failures, about two weeks' worth, after which a cancellation is left to the operator.
 const MAX_ATTEMPTS: u32 = 30;
-/// How long the provider keeps a checkout open, plus an hour, in seconds.
+/// Time for which the provider keeps a checkout open, plus an hour, in seconds.
 const CHECKOUT_OPEN_SECONDS: i64 = 25 * 3600;
 
 /// Queues the subscription or the open checkout of a session that is being removed.
@@ -84,7 +84,9 @@ impl Payments {
             return Ok(());
         };
         let now = self.clock.now();
-        let due = self.control.read(move |c| store::due(c, now, BATCH_SIZE));
+        let due = self
+            .control
+            .read(move |c| store::list_due(c, now, BATCH_SIZE));
         for cancellation in due.await? {
             let told = send(stripe, &cancellation).await;
             let failed = told.is_err();

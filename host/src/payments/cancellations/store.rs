@@ -58,7 +58,7 @@ pub(super) fn contains(c: &Connection, object: &str) -> rusqlite::Result<bool> {
 }
 
 /// Lists due cancellations, oldest first.
-pub(super) fn due(
+pub(super) fn list_due(
     c: &Connection,
     now: Timestamp,
     most: u32,

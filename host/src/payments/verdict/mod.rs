@@ -207,7 +207,7 @@ impl<'e> SessionObjects<'e> {
     }
 
     /// Whether all money was refunded: for a subscription, that of its latest month, or of an invoice of another amount since
-    /// then. Such an invoice does not restore what a refund has taken.
+    /// then. Such an invoice does not restore access that a refund has ended.
     fn is_refunded(&self, ledger: &[&Event]) -> bool {
         if !self.subscribed {
             let named = |charge: &Charge| self.names_session(charge.subject.as_ref());

@@ -29,14 +29,14 @@ pub(super) struct Board {
     backend: BackendId,
     /// Least time between two evaluations of a query.
     interval: Duration,
-    state: Mutex<State>,
+    state: Mutex<BoardState>,
     pending_changes: Mutex<PendingChanges>,
     wake: Notify,
     budget: AnswerBudget,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BoardState {
     queries: HashMap<u64, QueryEntry>,
     by_key: HashMap<QueryKey, u64>,
     /// Number of the latest query.
@@ -112,7 +112,7 @@ impl Board {
         &self.budget
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BoardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -313,7 +313,7 @@ impl Board {
     }
 }
 
-impl State {
+impl BoardState {
     fn add(&mut self, key: QueryKey, query: Query) -> u64 {
         self.next += 1;
         let entry = QueryEntry {

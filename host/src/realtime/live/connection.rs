@@ -18,7 +18,7 @@ pub(super) enum StreamEvent {
     Result(u64, Bytes),
     /// An error: the last event.
     Error(Arc<LiveError>),
-    /// Nothing, so that everybody between knows that the stream lives.
+    /// Comment that keeps the connection alive through proxies.
     Comment,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct ConnectionContext {
 }
 
 impl ConnectionContext {
-    /// Returns an error as it is told.
+    /// Returns the document of an error, for the client.
     pub(super) fn document(&self, error: &LiveError) -> String {
         problems::document(error, &self.base_url, &self.request)
     }

@@ -8,7 +8,7 @@ use crate::http::websocket::Close;
 use crate::realtime::RoomError;
 use crate::realtime::frames::FrameError;
 
-/// Reason why there is no new subscription or connection, or why one ends.
+/// Reason why a subscription or connection is refused or ends.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LiveError {
     /// A bucket of calls is empty.
@@ -17,19 +17,19 @@ pub(super) enum LiveError {
     /// A quota of sockets is reached.
     #[error(transparent)]
     Quota(#[from] RoomError),
-    /// A subscription of the connection has this id, which ends by that.
+    /// The connection has a subscription with this id, which ends because of that.
     #[error("{0} is in use")]
     IdInUse(Arc<str>),
-    /// The connection has as many subscriptions as it may.
+    /// The connection has the maximum number of subscriptions.
     #[error("there are {0} subscriptions")]
     Subscriptions(u64),
-    /// As many frames of the connection wait as may.
+    /// The backlog of the connection is full.
     #[error("{0} frames wait")]
     Backlog(usize),
-    /// The action cannot be listened to.
+    /// The action cannot be called or subscribed to.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// A frame cannot be read, or is one too many.
+    /// A frame cannot be read, or exceeds the rate limit.
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// The operator has disabled the page.
@@ -41,8 +41,8 @@ pub(super) enum LiveError {
 }
 
 impl LiveError {
-    /// Returns the error that a stream ends with where a socket has a close code; none at a stop, which is no fault of the stream's.
-    pub(super) fn of_close(close: Close) -> Option<Self> {
+    /// Returns the error that ends a stream, for the close code of a socket; `None` if the server stops, which is not an error.
+    pub(super) fn from_close(close: Close) -> Option<Self> {
         match close {
             Close::STOPPED => None,
             Close::DISABLED => Some(Self::Disabled),

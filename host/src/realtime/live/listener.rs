@@ -39,11 +39,11 @@ pub(super) struct Listener {
     pub(super) life: Liveness,
     opened: ConnectionContext,
     pub(super) board: Arc<Board>,
-    state: Mutex<State>,
+    state: Mutex<ListenerState>,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ListenerState {
     /// `None` once the connection is closed.
     transport: Option<Transport>,
     pub(super) subscriptions: HashMap<Arc<str>, Subscription>,
@@ -53,7 +53,7 @@ pub(super) struct State {
     pub(super) late: VecDeque<(Arc<str>, u64)>,
     /// Bytes in flight.
     sent: usize,
-    /// Whether a large result is in flight, and since when that is known.
+    /// Whether a large result is in flight, and when that was first noticed.
     large: Option<Option<Duration>>,
     next_ping: Duration,
     /// Number of bytes that the kernel had accepted at its latest change, and the time of that change.
@@ -105,7 +105,7 @@ impl Listener {
             opened,
             life: Liveness::new(now),
             board,
-            state: Mutex::new(State {
+            state: Mutex::new(ListenerState {
                 transport: Some(transport),
                 subscriptions: HashMap::new(),
                 next: 0,
@@ -118,7 +118,7 @@ impl Listener {
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, ListenerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -200,14 +200,14 @@ impl Listener {
         self.sign_in().and_then(SignIn::visitor)
     }
 
-    /// Says that a frame is refused; a subscription of its id ends by it.
+    /// Reports a refused frame; this ends the subscription with its id.
     pub(super) fn refuse(&self, id: Option<&Arc<str>>, error: &LiveError) {
         if let Some(id) = id {
             self.end(id);
         }
         let frame = protocol::error(id.map(AsRef::as_ref), &self.opened.document(error));
         if let Some(Transport::Socket(outbox)) = &self.state().transport {
-            // One that is closed is told nothing more.
+            // A closed connection gets no more messages.
             let _ = outbox.push(frame);
         }
     }
@@ -242,7 +242,7 @@ impl Listener {
     }
 
     /// Sends late problems and requests late results, as long as there is room.
-    pub(super) fn send_late(&self, state: &mut State) {
+    pub(super) fn send_late(&self, state: &mut ListenerState) {
         while state.sent < MAX_IN_FLIGHT_BYTES {
             let Some((id, number)) = state.late.front().cloned() else {
                 return;
@@ -315,8 +315,8 @@ impl Listener {
         match &state.transport {
             Some(Transport::Socket(outbox)) => outbox.close(close),
             Some(Transport::Stream(events)) => {
-                if let Some(error) = LiveError::of_close(close) {
-                    // One that nobody reads any more has ended already.
+                if let Some(error) = LiveError::from_close(close) {
+                    // A stream without a receiver has ended already.
                     let _ = events.send(StreamEvent::Error(Arc::new(error)));
                 }
                 // Dropping the sender ends the stream.
@@ -327,7 +327,7 @@ impl Listener {
     }
 }
 
-impl State {
+impl ListenerState {
     /// Returns when the client last read pending data, because a ping is answered only after that.
     fn last_read(&self, waits: bool) -> Duration {
         if waits {
@@ -337,7 +337,7 @@ impl State {
         }
     }
 
-    /// Sends the last word about a subscription.
+    /// Sends the final message of a subscription.
     fn send_end(&mut self, id: &str, error: Arc<LiveError>, opened: &ConnectionContext) {
         match &self.transport {
             Some(Transport::Socket(outbox)) => {

@@ -45,7 +45,7 @@ pub(in crate::realtime) struct Admission {
 }
 
 impl Listeners {
-    fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<Listener>>> {
+    fn lock_connections(&self) -> MutexGuard<'_, HashMap<u64, Arc<Listener>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,7 +78,8 @@ impl Listeners {
         drop(boards);
         let listener = Arc::new(Listener::new(Arc::clone(&board), opened, transport, times));
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.all().insert(number, Arc::clone(&listener));
+        self.lock_connections()
+            .insert(number, Arc::clone(&listener));
         // A stop that had visited all connections before could not see this one.
         if self.stopped.load(Ordering::SeqCst) {
             listener.close(Close::STOPPED);
@@ -104,7 +105,7 @@ impl Listeners {
 
     /// Lists all connections.
     pub(super) fn list(&self) -> Vec<Arc<Listener>> {
-        self.all().values().map(Arc::clone).collect()
+        self.lock_connections().values().map(Arc::clone).collect()
     }
 
     /// Closes the connections to a backend.
@@ -137,7 +138,8 @@ impl Listeners {
         let counts = boards.values().map(|board| board.count());
         let (queries, subscriptions) = counts.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         let bytes = self.bytes.load(Ordering::Relaxed);
-        self.metrics.set(all.len(), queries, subscriptions, bytes);
+        self.metrics
+            .set_gauges(all.len(), queries, subscriptions, bytes);
     }
 
     /// Closes all connections, present and future.
@@ -150,7 +152,7 @@ impl Listeners {
 impl Drop for Registration {
     fn drop(&mut self) {
         self.listener.end_all();
-        self.listeners.all().remove(&self.number);
+        self.listeners.lock_connections().remove(&self.number);
         self.listener.board().detach();
     }
 }

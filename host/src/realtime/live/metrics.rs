@@ -16,7 +16,13 @@ pub(in crate::realtime) struct LiveMetrics {
 
 impl LiveMetrics {
     /// Sets the gauges.
-    pub(super) fn set(&self, listeners: usize, queries: usize, subscriptions: usize, bytes: usize) {
+    pub(super) fn set_gauges(
+        &self,
+        listeners: usize,
+        queries: usize,
+        subscriptions: usize,
+        bytes: usize,
+    ) {
         for (gauge, count) in [
             (&self.listeners, listeners),
             (&self.queries, queries),

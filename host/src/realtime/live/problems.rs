@@ -11,7 +11,7 @@ use crate::http::problem::{Code, Problem};
 use svc_base::pluralize;
 
 /// Name of evaluations in the log, in place of a request id.
-const EVALUATION: &str = "live query";
+const EVALUATION_LOG_NAME: &str = "live query";
 
 impl From<LiveError> for Problem {
     fn from(error: LiveError) -> Self {
@@ -53,15 +53,15 @@ impl From<&LiveError> for Problem {
     }
 }
 
-/// Returns an error as the document that a listener is told.
+/// Returns the problem document of an error, for a listener.
 pub(super) fn document(error: &LiveError, base_url: &str, request: &str) -> String {
     Problem::from(error).document(base_url, request).to_string()
 }
 
-/// Returns the outcome of an evaluation that failed: a busy database ends nothing that has a result.
+/// Returns the outcome of an evaluation that failed: a busy database does not end a subscription that has a result.
 pub(super) fn evaluation_outcome(error: BackendError) -> Outcome {
     let problem = Problem::from(&error);
-    problem.log(EVALUATION);
+    problem.log(EVALUATION_LOG_NAME);
     let is_busy = matches!(problem.code, Code::DatabaseBusy | Code::CapacityReached);
     let error = Arc::new(LiveError::from(error));
     if is_busy {

@@ -33,7 +33,7 @@ pub enum Frame {
 pub struct Refusal {
     /// Id of the frame, if it is valid.
     pub id: Option<Arc<str>>,
-    /// Fault of the frame, for its sender.
+    /// Error of the frame, for its sender.
     pub error: FrameError,
 }
 
@@ -92,7 +92,7 @@ fn parse_members(members: &FrameMembers<'_, 3>, id: Option<Arc<str>>) -> Result<
     Ok(Frame::Subscribe { id, action, params })
 }
 
-/// The frame of a result, in parts: the longest is everybody's. Ids stand in JSON as they are.
+/// Returns the frame of a result in parts; all subscribers share the longest. Ids need no escaping in JSON.
 pub(super) fn result(id: &str, seq: u64, json: &Bytes) -> [Bytes; 3] {
     let head = format!(r#"{{"v":1,"type":"result","id":"{id}","seq":{seq},"result":"#);
     frame::text_parts(&head, json, "}")

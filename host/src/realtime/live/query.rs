@@ -64,12 +64,12 @@ pub(super) struct Answer {
 
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// An answer.
+    /// The evaluation succeeded.
     Answered(WatchedAnswer),
-    /// The end of the query.
+    /// The query ends with an error.
     Failed(Arc<LiveError>),
-    /// The database was busy: whoever has got a result waits for the next.
+    /// The database was busy: subscribers that have a result wait for the next one.
     Busy(Arc<LiveError>),
-    /// Whether the answer is a visitor's own is another than it was.
+    /// The action has changed: its answer now depends on the visitor, or no longer does.
     IdentityChanged,
 }

@@ -31,7 +31,7 @@ use crate::realtime::room::Page;
 
 const EVENT_STREAM: &str = "text/event-stream";
 /// Header that stops proxies such as nginx from buffering events.
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+const BUFFERING_HEADER: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 #[derive(Clone, Debug)]
 pub struct LiveQueryState {
@@ -96,7 +96,9 @@ pub async fn listen(
         let mut left = DrawnTokens::default();
         let answer = stream(&services, &context, &slug, (&query, headers), &mut left).await;
         let mut response = answer.unwrap_or_else(IntoResponse::into_response);
-        services.live.announce(left, response.headers_mut());
+        services
+            .live
+            .add_rate_limit_headers(left, response.headers_mut());
         return response;
     }
     let answer = open(&services, &context, &slug, (&query, &mut request)).await;
@@ -130,7 +132,7 @@ async fn open(
         .await?;
     let sign_in = session.map(SignIn::for_session);
     let upgrade = Upgrade::from_request(request)?;
-    let opened = opened(live, context, (slug, &page), sign_in);
+    let opened = connection_context(live, context, (slug, &page), sign_in);
     let client = context.client.bucket();
     let place = live.admit(backend, client, &opened.page.slug, false)?;
     let span = tracing::debug_span!("live", request = %context.request_id, slug);
@@ -157,7 +159,7 @@ async fn stream(
         .caller_session(&context.host, &page, headers)
         .await?;
     let sign_in = session.map(SignIn::for_session);
-    let opened = opened(live, context, (slug, &page), sign_in);
+    let opened = connection_context(live, context, (slug, &page), sign_in);
     let request = match subscribe_request(live, query) {
         Ok(request) => request,
         Err(problem) => {
@@ -189,7 +191,7 @@ async fn stream(
     for (name, value) in [
         (header::CONTENT_TYPE, EVENT_STREAM),
         (header::CACHE_CONTROL, "no-store"),
-        (BUFFERING, "no"),
+        (BUFFERING_HEADER, "no"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
@@ -218,7 +220,7 @@ fn subscribe_request(live: &Live, query: &UnreadQuery) -> Result<SubscribeReques
     })
 }
 
-fn opened(
+fn connection_context(
     live: &Live,
     context: &Context,
     (slug, page): (&str, &pages::Page),

@@ -40,7 +40,7 @@ pub struct Live {
     watch: Stopwatch,
 }
 
-/// Request of a client to be told what an action answers.
+/// Request of a client to subscribe to the answer of an action.
 #[derive(Debug)]
 pub(super) struct SubscribeRequest {
     pub(super) id: Arc<str>,
@@ -187,7 +187,7 @@ impl Live {
     }
 
     /// Adds the rate limit headers of the buckets that were drawn from.
-    pub(super) fn announce(&self, left: DrawnTokens, headers: &mut HeaderMap) {
+    pub(super) fn add_rate_limit_headers(&self, left: DrawnTokens, headers: &mut HeaderMap) {
         if let Some(draw) = left.of_client {
             self.rate_limits
                 .by_client(Rule::Op)

@@ -136,7 +136,7 @@ impl FrameHandler<'_> {
         }
     }
 
-    /// Answers a frame for which the backlog has no room: what ends a subscription is done at once, the rest refused.
+    /// Answers a frame for which the backlog has no room: an unsubscribe is handled at once, any other frame is refused.
     fn overflow(&self, judged: ParsedFrame) {
         let (id, error) = match judged {
             Ok(Frame::Unsubscribe { id }) => {

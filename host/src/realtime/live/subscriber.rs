@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::error::LiveError;
-use super::listener::{LateState, Listener, State};
+use super::listener::{LateState, Listener, ListenerState};
 use super::query::Answer;
 
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Subscriber {
 }
 
 impl Subscriber {
-    fn with_state<T>(&self, work: impl FnOnce(&mut State) -> T) -> Option<T> {
+    fn with_state<T>(&self, work: impl FnOnce(&mut ListenerState) -> T) -> Option<T> {
         let mut state = self.listener.state();
         let found = state.subscriptions.get(&self.id);
         found
@@ -23,13 +23,13 @@ impl Subscriber {
     }
 
     pub(super) fn query(&self) -> Option<u64> {
-        let query = |state: &mut State| state.subscriptions.get(&self.id)?.query;
+        let query = |state: &mut ListenerState| state.subscriptions.get(&self.id)?.query;
         self.with_state(query).flatten()
     }
 
     /// Stores the query of the subscription; returns whether the subscription still exists.
     pub(super) fn set_query(&self, query: u64, is_own: bool) -> bool {
-        let join = |state: &mut State| {
+        let join = |state: &mut ListenerState| {
             if let Some(one) = state.subscriptions.get_mut(&self.id) {
                 (one.query, one.is_own) = (Some(query), is_own);
             }
@@ -39,7 +39,7 @@ impl Subscriber {
 
     /// Whether the subscription has not got its first result.
     pub(super) fn is_new(&self) -> bool {
-        let is_new = |state: &mut State| {
+        let is_new = |state: &mut ListenerState| {
             state
                 .subscriptions
                 .get(&self.id)
@@ -81,7 +81,7 @@ impl Subscriber {
         }
     }
 
-    /// Ends it with an error, which it is told behind what is on its way.
+    /// Ends the subscription with an error, which is sent after the results in flight.
     pub(super) fn fail(&self, error: Arc<LiveError>) {
         let failed = self.with_state(|state| {
             let Some(one) = state.subscriptions.get_mut(&self.id) else {

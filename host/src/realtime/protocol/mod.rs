@@ -101,12 +101,12 @@ impl Refusal {
         }
     }
 
-    /// The refusal of a frame that is one too many.
+    /// Returns the refusal of a frame above the rate limit.
     pub(super) fn rate_limited(per_second: u64, client_message_id: Option<String>) -> Self {
         Self::of(&FrameError::TooMany(per_second), client_message_id)
     }
 
-    /// The envelope in which the sender is told.
+    /// Returns the envelope of the refusal, for the sender.
     pub fn envelope(&self) -> String {
         let mut data = serde_json::json!({ "code": self.code, "detail": self.detail });
         if let Some(id) = &self.client_message_id {

@@ -22,14 +22,14 @@ use super::store::Store;
 use crate::config::{Cap, CapPart};
 use svc_base::clock::Clock;
 
-/// How long a handshake waits for its certificate.
+/// Time for which a handshake waits for its certificate.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(30);
 /// Most orders at once.
 const MAX_ORDERS: usize = 4;
 /// Most pending names, including those that wait for a free order.
 const MAX_PENDING_NAMES: usize = 64;
 
-pub(super) trait Authority: fmt::Debug + Send + Sync {
+pub(super) trait CertificateAuthority: fmt::Debug + Send + Sync {
     /// Issues a certificate for a name; returns the key and the chain, in PEM.
     fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>>;
 }
@@ -51,13 +51,13 @@ pub(super) struct Issuance {
     names: Names,
     served: Arc<ServedCertificates>,
     store: Store,
-    authority: Box<dyn Authority>,
+    authority: Box<dyn CertificateAuthority>,
     find_owner: FindOwner,
     clock: Clock,
     /// New certificates of projects, by the week.
     per_week: Cap,
     orders: Semaphore,
-    state: Mutex<State>,
+    state: Mutex<IssuanceState>,
     /// Tasks of pending orders; `None` after the stop.
     tasks: Mutex<Option<JoinSet<()>>>,
     /// Held while the budget is stored, so that the newest state is written last.
@@ -65,7 +65,7 @@ pub(super) struct Issuance {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct IssuanceState {
     budget: Budget,
     /// Pending names; an order ends when its sender is dropped.
     pending: HashMap<String, watch::Receiver<()>>,
@@ -83,7 +83,7 @@ pub(super) struct IssuanceParts {
     pub(super) names: Names,
     pub(super) served: Arc<ServedCertificates>,
     pub(super) store: Store,
-    pub(super) authority: Box<dyn Authority>,
+    pub(super) authority: Box<dyn CertificateAuthority>,
     pub(super) find_owner: FindOwner,
     pub(super) clock: Clock,
     pub(super) per_week: Cap,
@@ -123,16 +123,16 @@ impl Issuance {
             clock: parts.clock,
             per_week: parts.per_week,
             orders: Semaphore::new(MAX_ORDERS),
-            state: Mutex::new(State {
+            state: Mutex::new(IssuanceState {
                 budget,
-                ..State::default()
+                ..IssuanceState::default()
             }),
             tasks: Mutex::new(Some(JoinSet::new())),
             writing: tokio::sync::Mutex::default(),
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, IssuanceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -238,7 +238,7 @@ impl Issuance {
         }
         let (end, ended) = watch::channel(());
         state.pending.insert(name.to_owned(), ended.clone());
-        let order = Order {
+        let order = PendingOrder {
             name: name.to_owned(),
             issuance: Arc::clone(self),
             _end: end,
@@ -325,19 +325,19 @@ impl Issuance {
 }
 
 /// A pending order. Dropping it, for any reason, wakes those who wait.
-struct Order {
+struct PendingOrder {
     name: String,
     issuance: Arc<Issuance>,
     _end: watch::Sender<()>,
 }
 
-impl Order {
+impl PendingOrder {
     async fn run(self) {
         self.issuance.issue(&self.name).await;
     }
 }
 
-impl Drop for Order {
+impl Drop for PendingOrder {
     fn drop(&mut self) {
         self.issuance.state().pending.remove(&self.name);
     }

@@ -1,4 +1,4 @@
-//! The rules of issuance with an authority of one's own: who may ask, how often, and what is remembered.
+//! Tests of issuance with a fake authority: eligible names, rate limits, and stored state.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ struct Told {
     gate: Semaphore,
 }
 
-impl Authority for Fake {
+impl CertificateAuthority for Fake {
     fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>> {
         Box::pin(async move {
             self.0.asked.lock().unwrap().push(name.to_owned());
@@ -158,7 +158,7 @@ fn open(
         authority: Box::new(fake.clone()),
         find_owner,
         clock: clock.clone(),
-        per_week: Limits::default().cap("projects_per_week", per_week.into()),
+        per_week: Limits::default().divide_cap("projects_per_week", per_week.into()),
     });
     Arc::new(issuance.unwrap())
 }

@@ -22,7 +22,7 @@ pub type MaybeIssuer = Option<Arc<DevIssuer>>;
 
 /// Content security policy of the form. It has no `form-action`, because that would stop a form whose answer redirects to another
 /// origin, as the end of a sign-in does.
-const POLICY: HeaderValue = HeaderValue::from_static(
+const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 );
 
@@ -201,7 +201,7 @@ fn page(status: StatusCode, name: &str, email: &str, wrong: Option<&str>) -> Res
             HeaderValue::from_static("text/html; charset=utf-8"),
         ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         NOSNIFF,
     ];
     (

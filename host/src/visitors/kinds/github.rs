@@ -7,7 +7,7 @@ use url::Url;
 
 use super::oauth::{self, Client};
 use super::{CallbackAnswer, SignInExchange};
-use crate::issuers::CALL_TIME;
+use crate::issuers::CALL_TIMEOUT;
 use crate::outbound::{Answer, Outbound};
 use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
 
@@ -20,7 +20,7 @@ struct Tokens {
 }
 
 #[derive(Deserialize)]
-struct User {
+struct GithubUser {
     id: u64,
     login: String,
     name: Option<String>,
@@ -28,7 +28,7 @@ struct User {
 }
 
 #[derive(Deserialize)]
-struct Email {
+struct GithubEmail {
     email: String,
     primary: bool,
     verified: bool,
@@ -63,15 +63,15 @@ impl Github {
             .exchange_code(oauth::authorization_code(answer)?, exchange)
             .await?;
         let tokens: Tokens = oauth::parse_answer(&answer, "a code")?;
-        let api = Api {
+        let api = GithubApi {
             outbound: &self.client.outbound,
             token: &tokens.access_token,
         };
-        let user: User = api.get(self.api("/user")?).await?;
+        let user: GithubUser = api.get(self.api("/user")?).await?;
         let wants_email =
             self.client.requests_scope("user:email") || self.client.requests_scope("user");
         let email = if wants_email {
-            let emails: Vec<Email> = api.get(self.api("/user/emails")?).await?;
+            let emails: Vec<GithubEmail> = api.get(self.api("/user/emails")?).await?;
             let primary = emails.into_iter().find(|one| one.primary && one.verified);
             primary.map(|one| one.email)
         } else {
@@ -116,7 +116,7 @@ impl Github {
             ("client_secret", settings.client_secret.as_str()),
         ];
         let endpoint = self.page("/login/oauth/access_token")?;
-        let call = self.client.outbound.call(CALL_TIME, |client| {
+        let call = self.client.outbound.call(CALL_TIMEOUT, |client| {
             oauth::form_post(client.post(endpoint), &form)
                 .header(header::USER_AGENT, USER_AGENT_NAME)
         });
@@ -147,14 +147,14 @@ fn address(text: &str) -> Result<Url, SignInFailure> {
 }
 
 /// Client of GitHub's API, on behalf of a visitor.
-struct Api<'a> {
+struct GithubApi<'a> {
     outbound: &'a Outbound,
     token: &'a str,
 }
 
-impl Api<'_> {
+impl GithubApi<'_> {
     async fn get<T: DeserializeOwned>(&self, address: Url) -> Result<T, SignInFailure> {
-        let call = self.outbound.call(CALL_TIME, |client| {
+        let call = self.outbound.call(CALL_TIMEOUT, |client| {
             client
                 .get(address)
                 .bearer_auth(self.token)

@@ -7,7 +7,7 @@ use url::Url;
 use super::oauth::{self, Client};
 use super::{CallbackAnswer, SignInExchange};
 use crate::config::{AddressError, IssuerAddress};
-use crate::issuers::{self, CALL_TIME, IdClaims, Issuer, IssuerError, Metadata};
+use crate::issuers::{self, CALL_TIMEOUT, IdClaims, Issuer, IssuerError, Metadata};
 use crate::outbound::Answer;
 use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
 use svc_base::clock::Clock;
@@ -168,7 +168,7 @@ impl Oidc {
         if in_body && !secret.is_empty() {
             form.push(("client_secret", secret));
         }
-        let call = self.client.outbound.call(CALL_TIME, |client| {
+        let call = self.client.outbound.call(CALL_TIMEOUT, |client| {
             let call = oauth::form_post(client.post(endpoint), &form);
             if in_body {
                 call
@@ -193,7 +193,7 @@ impl Oidc {
         endpoint: &Url,
         token: &str,
     ) -> Result<IdClaims, SignInFailure> {
-        let call = self.client.outbound.call(CALL_TIME, |client| {
+        let call = self.client.outbound.call(CALL_TIMEOUT, |client| {
             let call = client.get(endpoint.clone()).bearer_auth(token);
             call.header(header::ACCEPT, "application/json")
         });

@@ -134,7 +134,7 @@ impl Workspaces {
 
     /// Lists the keys of a workspace by its id.
     pub async fn keys_of(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
-        self.control.read(move |c| store::all(c, &workspace)).await
+        self.control.read(move |c| store::list(c, &workspace)).await
     }
 
     /// Revokes a key, for an operator: the next request with it is refused.

@@ -44,7 +44,7 @@ pub(in crate::workspaces) fn insert(
     Ok(())
 }
 
-pub(super) fn all(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Vec<Key>> {
+pub(super) fn list(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Vec<Key>> {
     c.prepare(
         "SELECT key_id, created_at, last_used_at, revoked_at, role, note, expires_at FROM keys
          WHERE workspace_id = ?1 ORDER BY created_at, key_id",

@@ -196,6 +196,6 @@ impl Workspaces {
 
     /// Lists the members of a workspace, oldest first.
     pub async fn members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
-        self.control.read(move |c| store::all(c, &workspace)).await
+        self.control.read(move |c| store::list(c, &workspace)).await
     }
 }

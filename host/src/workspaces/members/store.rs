@@ -87,7 +87,7 @@ fn member_from_row(row: &Row<'_>) -> rusqlite::Result<Member> {
     })
 }
 
-pub(super) fn by_id(
+pub(super) fn find_by_id(
     c: &Connection,
     workspace: &WorkspaceId,
     user: &UserId,
@@ -102,7 +102,7 @@ pub(super) fn by_id(
 }
 
 /// Lists the members of a workspace, oldest first.
-pub(super) fn all(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Vec<Member>> {
+pub(super) fn list(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Vec<Member>> {
     c.prepare_cached(
         "SELECT m.user_id, u.email, m.role, m.created_at
          FROM memberships m JOIN users u ON u.id = m.user_id

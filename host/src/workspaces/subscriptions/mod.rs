@@ -84,7 +84,7 @@ pub fn is_known_workspace(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<bool, 
 
 /// Applies an event: stores what it states, and sets the plan of the workspace when a subscription begins or ends.
 pub fn apply_event(tx: &Tx<'_>, told: SubscriptionFacts) -> Result<(), Error> {
-    let mut subscription = store::by_id(tx, &told.subscription)?.unwrap_or_default();
+    let mut subscription = store::find_by_id(tx, &told.subscription)?.unwrap_or_default();
     subscription.id.clone_from(&told.subscription);
     let lived = subscription.workspace.is_some() && subscription.is_active();
     subscription.merge(told);
@@ -106,7 +106,7 @@ pub(super) fn active_subscriptions(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
 ) -> Result<Vec<Subscription>, Error> {
-    let all = store::of_workspace(tx, workspace)?.into_iter();
+    let all = store::list_by_workspace(tx, workspace)?.into_iter();
     Ok(all.filter(Subscription::is_active).collect())
 }
 
@@ -123,7 +123,7 @@ impl Workspaces {
     ) -> Result<Vec<Subscription>, WorkspaceError> {
         let found = self
             .control
-            .read(move |c| store::of_workspace(c, &workspace))
+            .read(move |c| store::list_by_workspace(c, &workspace))
             .await?;
         Ok(found)
     }

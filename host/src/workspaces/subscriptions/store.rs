@@ -24,7 +24,7 @@ fn subscription_from_row(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-pub(super) fn by_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Subscription>> {
+pub(super) fn find_by_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Subscription>> {
     c.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM subscriptions WHERE id = ?1"
     ))?
@@ -33,7 +33,7 @@ pub(super) fn by_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Subscri
 }
 
 /// Lists the subscriptions of a workspace, the most recently changed first.
-pub(super) fn of_workspace(
+pub(super) fn list_by_workspace(
     c: &Connection,
     workspace: &WorkspaceId,
 ) -> rusqlite::Result<Vec<Subscription>> {

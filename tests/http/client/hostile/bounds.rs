@@ -18,7 +18,7 @@ use crate::client::failures::serve_router;
 /// Bound of bytes that a command may read into memory.
 const READ_BOUND: u64 = 64 << 20;
 
-/// A body that goes on as long as somebody reads; counts its bytes.
+/// Makes an endless body; counts its bytes as they are read.
 fn endless_body(count: Arc<AtomicU64>) -> Body {
     let part = Bytes::from(vec![b' '; 1 << 16]);
     let parts = std::iter::repeat_with(move || {
@@ -177,7 +177,7 @@ async fn a_problem_steers_no_terminal() {
     let answer = async move || (StatusCode::BAD_REQUEST, axum::Json(problem));
     let server = serve_router(Router::new().fallback(any(answer))).await;
     for arguments in [&["project", "list"][..], &["project", "list", "--json"]] {
-        // What it shows is looked at where it is run.
+        // `run` checks the output.
         let output = run(&trap, server, arguments).await;
         assert_eq!(output.code, Some(1), "{output:?}");
         let forged = output.stderr.lines().skip(1);

@@ -177,7 +177,7 @@ async fn apply_takes_no_name_that_is_none() {
     }
 }
 
-/// Names that a folder of somebody else's gives its pages: nothing outside of it is read, and no server is started for it.
+/// Hostile names of pages in a foreign folder: nothing outside of the folder is read, and no server is started for it.
 #[tokio::test]
 async fn dev_and_apply_follow_no_manifest_out_of_its_folder() {
     let (trap, _, server) = start_forgery().await;
@@ -201,7 +201,7 @@ async fn dev_and_apply_follow_no_manifest_out_of_its_folder() {
     }
 }
 
-/// The server is truthful and still somebody else's: what is there stays, unless the user says otherwise.
+/// A truthful but foreign server: existing files stay, unless the user says otherwise.
 #[tokio::test]
 async fn nothing_is_replaced_unasked() {
     let (trap, _, server) = start_forgery().await;

@@ -1,4 +1,4 @@
-//! Names that a server of somebody else's could give, and a folder beside which lies what nobody may touch.
+//! Hostile names from a foreign server, and a folder beside files that no command may touch.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;

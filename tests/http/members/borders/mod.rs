@@ -135,7 +135,7 @@ async fn what_is_anothers_is_not_reached_through_ones_own() {
     let (places, people) = create_callers(&fixture).await;
     let by = |name: &str| &people.iter().find(|one| one.name == name).unwrap().owner;
     let (alice, bob) = (by("alice").clone(), by("bob").clone());
-    // In each workspace somebody whom the other one does not have.
+    // Each workspace has a member that the other one lacks.
     let mut things = Vec::new();
     for (owner, place, name) in [(&alice, &places[0], "erin"), (&bob, &places[1], "frank")] {
         let member = fixture.user(name).await.id;

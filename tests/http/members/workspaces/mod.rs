@@ -312,7 +312,7 @@ async fn two_owners_who_remove_each_other_leave_one() {
     let (first, second) = tokio::join!(alice.delete(&fixture, &other), bob.delete(&fixture, &one));
     let mut statuses = [first.status, second.status];
     statuses.sort_unstable();
-    // The second caller is no member any more.
+    // The second caller is no longer a member.
     assert_eq!(statuses, [204, 403]);
 }
 

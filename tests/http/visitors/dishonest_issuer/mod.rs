@@ -202,7 +202,7 @@ async fn what_a_token_leaves_out_is_asked_for() {
         stub.last_request("/userinfo").1["authorization"],
         "Bearer at-sesame"
     );
-    // One that says no more does not keep anybody from signing in.
+    // An issuer that refuses userinfo does not prevent a sign-in.
     stub.change(|inner| {
         inner
             .behaviours

@@ -40,7 +40,7 @@ fn token_signed_with_public_key(inner: &IssuerState, claims: &Value) -> String {
     format!("{head}.{tag}")
 }
 
-/// A token of somebody else's key of the same name.
+/// Signs a token with a forged key of the same name.
 fn token_of_forged_key(_: &IssuerState, claims: &Value) -> String {
     SigningKey::generate("first").unwrap().sign(claims).unwrap()
 }

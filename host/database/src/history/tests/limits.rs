@@ -129,7 +129,7 @@ fn a_database_that_outgrows_its_history_has_none_until_it_fits_again() {
             .record_log(&mut fixture.connection.borrow_mut())
             .unwrap_err();
         assert!(HistoryLimitExceeded::is(&error), "{error}");
-        assert!(history.is_too_large() && history.can_be_lent());
+        assert!(history.is_too_large() && history.can_checkpoint_in_background());
     }
     let past = history.image_at(before).unwrap().unwrap();
     assert_eq!(
@@ -250,7 +250,7 @@ fn what_is_taken_aside_ends_where_it_was_lent_out() {
     for round in 0..6 {
         made.push(add(&fixture, &mut history, &format!("before {round}")));
         let frames = fixture.frames_in_log();
-        assert!(history.can_be_lent());
+        assert!(history.can_checkpoint_in_background());
         let mut lent = history.lend(&packer, &settings, frames).unwrap();
         // Commits go on while it is away, in some rounds.
         if round % 2 == 0 {

@@ -1,4 +1,4 @@
-//! Capacity for what is published: the disk, and the caps that all share.
+//! Capacity for publications: the disk, and the shared caps.
 //!
 //! Each cap is looked at twice: before anything is rendered, and in the transaction that adds the row, where the count is certain.
 

@@ -1,4 +1,4 @@
-//! Counts of what is held of the caps, compared with what they allow, inside a transaction or a read.
+//! Counts the usage of the caps and compares it with their limits, inside a transaction or a read.
 
 use ring::hmac;
 use rusqlite::{Connection, params};
@@ -19,7 +19,7 @@ const HASH_BYTES: usize = 16;
 pub(in crate::deployments) struct ShareHolder {
     /// Keyed hash of a client's network or of an owner.
     pub(in crate::deployments) hash: [u8; HASH_BYTES],
-    /// Whether it is an owner's.
+    /// Whether the publication is an owner's.
     pub(in crate::deployments) is_owners: bool,
 }
 
@@ -49,7 +49,7 @@ pub(in crate::deployments) struct ShareUsage {
     pub(in crate::deployments) own_bytes: u64,
 }
 
-/// Counts what is held of the caps, and compares.
+/// Counts the usage of the caps, and compares it with the limits.
 #[derive(Clone, Debug)]
 pub(in crate::deployments) struct CapCheck {
     pub(super) limits: Limits,

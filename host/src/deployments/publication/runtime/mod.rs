@@ -37,11 +37,11 @@ const SCRIPT_PARTS: &str = concat!(
 );
 /// The typings of the newest runtime.
 pub const TYPINGS: &str = include_str!("../../../../assets/runtime.d.ts");
-/// How much of the digest names a runtime, in hexadecimal digits.
+/// Length of the digest in a runtime's name, in hexadecimal digits.
 const NAME_DIGITS: usize = 32;
 
-/// How many scripts of earlier programs are in memory, for pages that were made by those.
-const OLDER_IN_MEMORY: usize = 8;
+/// Number of scripts of earlier releases in memory, for pages that those releases made.
+const MAX_OLDER_SCRIPTS: usize = 8;
 
 /// The scripts that this program has, by their names.
 static OWN_SCRIPTS: LazyLock<[(String, Digest, &str); 3]> = LazyLock::new(|| {
@@ -85,7 +85,7 @@ impl Runtimes {
             infra,
             content,
             newest: OnceCell::new(),
-            older: Cache::new(OLDER_IN_MEMORY),
+            older: Cache::new(MAX_OLDER_SCRIPTS),
         }
     }
 
@@ -96,7 +96,7 @@ impl Runtimes {
     }
 
     async fn store_newest(&self) -> Result<String, PublishError> {
-        // What the script loads is there before the script is.
+        // The files that the script loads are stored before the script.
         self.store_script(LIVE_MODULE).await?;
         self.store_script(TABLE_MODULE).await?;
         self.store_script(&SCRIPT).await

@@ -13,7 +13,7 @@ use svc_base::ids::DeploymentId;
 
 /// The longest password, in bytes.
 pub const MAX_PASSWORD_BYTES: usize = 1024;
-/// How long an unlocked page stays so, in seconds.
+/// Time for which an unlocked page stays unlocked, in seconds.
 pub const UNLOCKED_SECONDS: i64 = 3600;
 
 /// Hashes a password with a fresh salt: tens of milliseconds and 19 MiB, so callers run it on a worker.

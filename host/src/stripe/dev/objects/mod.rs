@@ -21,7 +21,7 @@ pub(super) struct DevPurchase {
     pub(super) amount: i64,
     /// Currency code in lower case.
     pub(super) currency: String,
-    /// Whether it is paid every month.
+    /// Whether the purchase is paid every month.
     pub(super) recurring: bool,
     /// Number of the month, from 1.
     pub(super) month: u32,

@@ -168,7 +168,7 @@ fn assign_role(
     let (_, owners) = store::count_members(tx, workspace).map_err(Error::from)?;
     check_change(own, has, Some(role), owners)?;
     store::set_role(tx, workspace, user, role, now)?;
-    let member = store::by_id(tx, workspace, user).map_err(Error::from)?;
+    let member = store::find_by_id(tx, workspace, user).map_err(Error::from)?;
     member.ok_or_else(|| WorkspaceError::NoMember(user.clone()))
 }
 
