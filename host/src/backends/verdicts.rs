@@ -31,7 +31,7 @@ type QueryKey = (Option<GuestDigest>, String);
 struct TextWeighter;
 
 impl Weighter<QueryKey, Arc<JudgedQuery>> for TextWeighter {
-    fn estimate_memory(&self, (_, sql): &QueryKey, _: &Arc<JudgedQuery>) -> u64 {
+    fn weight(&self, (_, sql): &QueryKey, _: &Arc<JudgedQuery>) -> u64 {
         estimate_memory(sql)
     }
 }

@@ -93,7 +93,7 @@ fn flags_beat_the_file() {
         ..Settings::default()
     };
     let file: Settings = toml::from_str("data = '/file'\nlanding_host = 'x'").unwrap();
-    let both = flags.or(file);
+    let both = flags.fill_from(file);
     assert_eq!(both.data(), Path::new("/flag"));
     assert_eq!(both.landing_host.as_deref(), Some("x"));
 }

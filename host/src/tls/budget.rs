@@ -53,7 +53,7 @@ pub(super) struct Budget {
     /// Time at which everything spent will have refilled.
     spent_until: Timestamp,
     /// Time at which the spending of unproven owners will have refilled.
-    #[serde(default = "never")]
+    #[serde(default = "epoch")]
     strangers_until: Timestamp,
     /// Time at which a principal's spending will have refilled.
     #[serde(default)]
@@ -109,7 +109,7 @@ impl Budget {
     ) -> Result<(), CapPart> {
         self.owners_until.retain(|_, until| now < *until);
         let own = self.owners_until.get(&owner.principal);
-        let own = own.copied().unwrap_or_else(never);
+        let own = own.copied().unwrap_or_else(epoch);
         let all = spend_one(self.spent_until, per_week.whole, now).ok_or(CapPart::Whole)?;
         let strangers = match owner.is_free_tier {
             true => spend_one(self.strangers_until, per_week.strangers, now)
