@@ -1,6 +1,6 @@
 //! A data directory of an earlier version, as that version left it: what there is of it is there, where it belongs now.
 //!
-//! The files in `before/` were written by a server of schema 4: a project with a page, a backend and three guests who came a
+//! The files in `earlier_installation/` were written by a server of schema 4: a project with a page, a backend and three guests who came a
 //! second apart, and five views.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The commands that the server itself shows, on its landing page and in `/llms.txt`; those of README and `docs/` are in `guides.rs`.
+//! The commands that the server itself shows, on its landing page and in `/llms.txt`; those of README and `docs/` are in `guides/`.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! Documents that are made of the commands themselves: help, completions, the manual. `guides.rs` runs what
+//! Documents that are made of the commands themselves: help, completions, the manual. `guides/` runs what
 //! `docs/client.md` shows.
 
 use std::process::Command;

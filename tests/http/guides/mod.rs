@@ -8,7 +8,7 @@
 //! - `console`: a command that no test can run. [`commands::UNTESTED_COMMANDS`] lists each with the reason.
 //! - `toml`: a file of settings.
 //! - `yaml`: a part of a file of another program, which no test has.
-//! - `caddy`, `nginx`: a file of another program, which lies in `docs/` and is tried in `proxies.rs`.
+//! - `caddy`, `nginx`: a file of another program, which lies in `docs/` and is tried in `proxies/`.
 //!
 //! A line `<!-- shows: TEXT -->` says that the scripts' output contains TEXT.
 
