@@ -13,10 +13,10 @@ use super::endpoints::{self, Endpoint};
 use super::error::{Failure, FailureCode, Result};
 use super::json_requested;
 use super::output::print_error;
-use super::profile::{Remote, ServerTarget};
+use super::profile::{Remote, ServerTarget, is_local};
 use super::responses::{self, BodyError};
 use svc_base::random::Random;
-use svc_outbound::NO_ROOT_CERTIFICATES;
+use svc_outbound::{LOOPBACK, NO_ROOT_CERTIFICATES};
 
 /// Time limit for a connection to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -74,8 +74,14 @@ impl Api {
     /// # Errors
     /// When the server uses HTTPS and this machine has no root certificates.
     pub(super) fn for_server(target: ServerTarget) -> Result<Self> {
+        let local = is_local(&target.server).then(|| target.server.host_str().unwrap_or_default());
         let settings = || {
-            svc_outbound::client_builder()
+            let mut builder = svc_outbound::client_builder();
+            if let Some(name) = local {
+                // A credential for this machine is sent to no proxy, and to no address that another machine's resolver says.
+                builder = builder.no_proxy().resolve_to_addrs(name, &LOOPBACK);
+            }
+            builder
                 .user_agent(concat!("svc/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(CONNECT_TIMEOUT)
                 .read_timeout(READ_TIMEOUT)
@@ -379,8 +385,9 @@ impl PendingRequest<'_> {
     /// Reads the failure that an answer describes, and makes it as clear as possible.
     async fn read_failure(&self, response: reqwest::Response) -> Failure {
         let status = response.status();
-        let body = responses::read_body(response, responses::MAX_PROBLEM_BYTES).await;
-        let body = body.unwrap_or_default();
+        let reading = responses::read_body(response, responses::MAX_PROBLEM_BYTES);
+        let body = tokio::time::timeout(REQUEST_TIMEOUT, reading).await;
+        let body = body.ok().and_then(|body| body.ok()).unwrap_or_default();
         let Ok(problem) = serde_json::from_slice::<Map<String, Value>>(&body) else {
             return not_an_answer(self.api, self.call, status);
         };

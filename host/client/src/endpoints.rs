@@ -146,13 +146,16 @@ fn schema_has(description: &Value, schema: &Value, path: &str) -> bool {
         let Some((schema, path)) = open.pop() else {
             return false;
         };
+        if open.len() > MAX_SCHEMAS {
+            break;
+        }
         if let Some(reference) = schema["$ref"].as_str() {
             let place = reference.trim_start_matches('#');
             open.extend(description.pointer(place).map(|schema| (schema, path)));
         }
         let choices = ["oneOf", "anyOf", "allOf"].into_iter();
         let choices = choices.filter_map(|kind| schema[kind].as_array()).flatten();
-        open.extend(choices.map(|choice| (choice, path)));
+        open.extend(choices.take(MAX_SCHEMAS).map(|choice| (choice, path)));
         let (name, rest) = path.split_once('.').unwrap_or((path, ""));
         let member = &schema["properties"][name];
         match rest {
@@ -161,7 +164,7 @@ fn schema_has(description: &Value, schema: &Value, path: &str) -> bool {
             rest => open.push((&member["items"], rest)),
         }
     }
-    // If the references form a circle, the member counts as known.
+    // If the references form a circle, or the choices are too many, the member counts as known.
     true
 }
 
@@ -170,6 +173,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_description_with_very_many_choices_is_left() {
+        let mut choices = vec![json!(0); 2 * MAX_SCHEMAS];
+        choices.push(json!({ "$ref": "#/S" }));
+        let description = json!({ "S": { "anyOf": choices } });
+        assert!(schema_has(&description, &description["S"], "name"));
+    }
 
     #[test]
     fn a_description_that_leads_in_circles_is_left() {

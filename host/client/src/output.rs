@@ -6,6 +6,11 @@ use serde_json::Value;
 
 use super::error::{Failure, Result};
 use svc_base::terminal;
+
+/// Most rows of a table; `--json` has all.
+const MAX_ROWS: usize = 10_000;
+/// Most characters of a server's note, which is shown as one line.
+pub(super) const MAX_NOTE_CHARACTERS: usize = 4_000;
 pub(super) use svc_base::terminal::{
     escape_excerpt, escape_line, escape_text, grid, quote_shell_word,
 };
@@ -104,9 +109,9 @@ pub(super) fn member_text(document: &Value, name: &str) -> String {
     }
 }
 
-/// Formats a list of documents as a table with these members.
+/// Formats a list of documents as a table with these members, up to [`MAX_ROWS`] of them.
 pub(super) fn table_of(list: &Value, members: &[&str]) -> String {
-    let rows = list.as_array().into_iter().flatten();
+    let rows = list.as_array().into_iter().flatten().take(MAX_ROWS);
     let rows = rows.map(|row| members.iter().map(|name| member_text(row, name)).collect());
     grid(members, &rows.collect::<Vec<_>>())
 }

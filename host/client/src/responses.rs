@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::output::escape_excerpt;
 use svc_base::names::{is_action_name, is_project_name, is_slug};
+use svc_base::pluralize;
 
 /// Size limit of an answer about one thing, in bytes.
 const SMALL_BYTES: usize = 1 << 20;
@@ -18,6 +19,8 @@ pub(super) const MAX_EXPORT_BYTES: u64 = 1 << 30;
 pub(super) const MAX_PROBLEM_BYTES: usize = 1 << 20;
 /// The most characters of a refused value in a message.
 const MAX_QUOTED_CHARACTERS: usize = 60;
+/// Most entries of a list in an answer.
+const MAX_LIST: usize = 100_000;
 
 /// Size limit and rules for an answer.
 #[derive(Clone, Copy, Debug)]
@@ -243,12 +246,20 @@ fn is_web_url(text: &str) -> bool {
 }
 
 fn first_violation(document: &Value, members: &[Member]) -> Option<(String, String)> {
+    // An array would pass by the rules of members, and still be read as a struct.
+    if !members.is_empty() && !document.is_object() {
+        let text = escape_excerpt(&document.to_string(), MAX_QUOTED_CHARACTERS);
+        return Some(("document".to_owned(), text));
+    }
     members.iter().find_map(|(name, rule)| {
         let value = document.get(name).filter(|value| !value.is_null())?;
         let below = |(path, value): (String, String)| (format!("{name}.{path}"), value);
         match (rule, value) {
             (MemberRule::Document(members), Value::Object(_)) => {
                 first_violation(value, members).map(below)
+            }
+            (MemberRule::List(_), Value::Array(list)) if list.len() > MAX_LIST => {
+                Some(((*name).to_owned(), pluralize(list.len(), "entry")))
             }
             (MemberRule::List(members), Value::Array(list)) => {
                 let mut list = list.iter();
@@ -319,6 +330,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_array_is_no_document_and_a_list_has_a_bound() {
+        let members: &[Member] = &[("projects", MemberRule::List(PROJECT_MEMBERS))];
+        let hidden =
+            json!({ "projects": [["p1", "shop", "/home/victim/places", null, null, null]] });
+        let (path, _) = first_violation(&hidden, members).unwrap();
+        assert_eq!(path, "projects.document");
+        assert!(first_violation(&json!([["p1"]]), members).is_some());
+        let entries = |count| json!({ "projects": vec![json!({}); count] });
+        assert!(first_violation(&entries(MAX_LIST), members).is_none());
+        assert!(first_violation(&entries(MAX_LIST + 1), members).is_some());
+    }
 
     #[test]
     fn a_value_is_what_a_server_of_ours_gives_or_is_refused() {

@@ -194,7 +194,11 @@ impl<J> FairQueue<J> {
             FlowClass::Owner | FlowClass::Server => threads,
             FlowClass::Stranger | FlowClass::Preview => half,
         };
-        let is_served = serves == ServedFlows::All || class == FlowClass::Owner;
+        let is_served = match serves {
+            ServedFlows::All => true,
+            // Never a second job of a flow: an owner with many jobs leaves this thread to the others.
+            ServedFlows::Owners => class == FlowClass::Owner && backlog.running == 0,
+        };
         let is_full = class == FlowClass::Preview && self.previews_running >= half;
         !backlog.jobs.is_empty() && backlog.running < share && is_served && !is_full
     }
@@ -319,6 +323,19 @@ mod tests {
         assert_eq!(taken(&mut queue), Some(10));
         queue.release_thread(&stranger(1), MOMENT);
         assert_eq!(taken(&mut queue), Some(2));
+    }
+
+    #[test]
+    fn an_owner_with_many_jobs_leaves_the_thread_of_owners_to_the_others() {
+        let mut queue = queue(2, FlowOrder::ByClass);
+        for job in 0..4 {
+            queue.add(owner("greedy"), job);
+        }
+        queue.add(stranger(1), 5);
+        assert!(taken(&mut queue).is_some());
+        assert!(queue.take(ServedFlows::Owners).is_none());
+        queue.add(owner("modest"), 10);
+        assert_eq!(queue.take(ServedFlows::Owners), Some((owner("modest"), 10)));
     }
 
     #[test]

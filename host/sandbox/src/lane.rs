@@ -87,7 +87,8 @@ impl StopSignal {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn set(&self) {
+    /// Tells the job that nobody waits for it.
+    pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }

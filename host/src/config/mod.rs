@@ -258,8 +258,10 @@ impl Settings {
             Some(url) => origin("sites_url", url)?,
             None => base_url.clone(),
         };
-        let base = Url::parse(&base_url)?;
-        let certificates = self.certificates(&base, &Url::parse(&sites_url)?)?;
+        let (base, sites) = (Url::parse(&base_url)?, Url::parse(&sites_url)?);
+        let certificates = self.certificates(&base, &sites)?;
+        // Stand-ins sign anybody in: they are for those on this machine.
+        let has_stand_ins = self.dev && is_loopback(&base) && is_loopback(&sites);
         let sites_domain = match self.sites_domain {
             Some(domain) => Some(host("sites_domain", &domain)?),
             None if base.host_str() == Some("localhost") => Some(authority(&base)),
@@ -272,7 +274,7 @@ impl Settings {
         let s3 = S3::from_settings(content_url.as_ref(), self.s3)?;
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
         let mut providers = providers::checked(self.providers)?;
-        if self.dev && providers.is_empty() && is_loopback(&base) {
+        if has_stand_ins && providers.is_empty() {
             providers.push(Provider::dev(format!("{}/_svc/dev", loopback_url(address))));
         }
         Ok(Config {
@@ -312,7 +314,7 @@ impl Settings {
             oauth: self.oauth.map(Oauth::checked).transpose()?,
             s3,
             stripe: self.stripe.map(Stripe::with_environment).transpose()?,
-            dev: self.dev && is_loopback(&base),
+            dev: has_stand_ins,
             providers,
             data,
         })

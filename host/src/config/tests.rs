@@ -54,6 +54,18 @@ fn mistakes_are_named() {
 }
 
 #[test]
+fn a_public_host_of_sites_has_no_stand_ins() {
+    let settings = Settings {
+        dev: true,
+        cache: Some("/c".into()),
+        sites_url: Some("https://sites.example".parse().unwrap()),
+        ..Settings::default()
+    };
+    let config = settings.resolve("127.0.0.1:80".parse().unwrap()).unwrap();
+    assert!(!config.dev && config.providers.is_empty());
+}
+
+#[test]
 fn what_others_reach_is_not_for_trying_out() {
     for (listen, base_url, refused, dev) in [
         ("127.0.0.1:80", None, false, true),

@@ -376,7 +376,12 @@ pub(super) fn find_paid_sessions(
         if let Some(cookie) = token.as_deref().map(hash_token)
             && is_known_cookie(c, deployment, (&cookie, host_cookie), since)?
         {
-            let paid = paid_by_cookie(c, deployment, (&cookie, host_cookie))?;
+            let mut paid = paid_by_cookie(c, deployment, (&cookie, host_cookie))?;
+            // What another visitor bought while signed in, in the same browser, stays theirs.
+            paid.retain(|session| match (&buyer.user, &session.user_id) {
+                (Some(user), Some(owner)) => user.user_id == *owner,
+                _ => true,
+            });
             add(paid, MatchedBy::Cookie);
         }
     }

@@ -1,5 +1,6 @@
 //! Return paths of sign-ins and checkouts: paths of their own frontend only.
 
+use percent_encoding::percent_decode_str;
 use url::Url;
 
 /// Maximum length, in bytes.
@@ -21,8 +22,9 @@ pub fn validated_path(origin: &str, slug: &str, wanted: &str) -> Option<String> 
     let origin = Url::parse(origin).ok()?;
     let mut url = origin.join(wanted).ok()?;
     let inside = url.path() == home || url.path().starts_with(&format!("{home}/"));
-    // A sign-in must not lead back to another sign-in.
-    let loops = url.path().starts_with(&format!("{home}/auth/"));
+    // A sign-in must not lead back to another sign-in, in whatever form the path is written.
+    let path = percent_decode_str(url.path()).decode_utf8().ok()?;
+    let loops = path.starts_with(&format!("{home}/auth/"));
     if url.origin() != origin.origin() || !inside || loops {
         return None;
     }
@@ -91,6 +93,8 @@ mod tests {
             ("/book\r\nLocation: x", None),
             ("/book/auth/login", None),
             ("/book/x/../auth/login", None),
+            ("/book/%61uth/login?provider=other", None),
+            ("/book/auth%2Flogin", None),
             ("javascript:alert(1)", None),
         ] {
             assert_eq!(

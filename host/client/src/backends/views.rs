@@ -1,5 +1,7 @@
 //! Formats backends for people.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use crate::output::{key_values, member_text, table_of};
@@ -67,14 +69,19 @@ pub(super) fn details_text(detail: &Value) -> String {
         ),
         ("id", member_text(detail, "id")),
     ]);
-    let rows = &detail["inventory"]["tables"];
+    let counted = detail["inventory"]["tables"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let counted: HashMap<_, _> = counted
+        .map(|one| (one["name"].as_str().unwrap_or_default(), one))
+        .collect();
     let tables = detail["schema"]["tables"]
         .as_array()
         .into_iter()
         .flatten()
         .map(|table| {
-            let mut counted = rows.as_array().into_iter().flatten();
-            let count = counted.find(|one| one["name"] == table["name"]);
+            let count = counted.get(table["name"].as_str().unwrap_or_default());
             let columns = table["columns"].as_array().into_iter().flatten();
             let columns: Vec<_> = columns.map(|column| member_text(column, "name")).collect();
             let count = count.map_or_else(|| "-".to_owned(), |one| member_text(one, "rows"));

@@ -1,6 +1,8 @@
 //! `svc dev`: serves the folder from a server of its own, and applies it after each change.
 
+use std::fs::Permissions;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -89,7 +91,10 @@ impl Dev {
             std::io::Result::Ok(())
         };
         // A temporary directory is removed at the end, and only the user may read it.
-        let data = tempfile::tempdir().map_err(|error| failed(&error))?;
+        let data = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()
+            .map_err(|error| failed(&error))?;
         let settings = DevSettings {
             data: data.path().to_owned(),
             listen: self.listen,

@@ -10,7 +10,7 @@ mod scaffold;
 mod steps;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -184,6 +184,14 @@ impl Manifest {
         if let Some(slug) = manifest.pages.keys().find(|slug| !is_slug(slug)) {
             return Err(Failure::local(format!(
                 "{shown}: the page `{slug}` cannot have that slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
+            )));
+        }
+        let is_hidden = |part: Component<'_>| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b"."));
+        let mut files = manifest.pages.values().map(PageEntry::file);
+        if let Some(file) = files.find(|file| file.components().any(is_hidden)) {
+            return Err(Failure::local(format!(
+                "{shown}: {} is hidden, and hidden files are not published: settings and keys are kept in such. Give it another name.",
+                file.display()
             )));
         }
         match &manifest.home {

@@ -17,6 +17,8 @@ use svc_base::digest::Digest;
 
 /// The most bytes of a pull, all of which are held in memory until they are complete.
 const MAX_BYTES: usize = 256 << 20;
+/// Most files of a pull.
+const MAX_FILES: usize = 10_000;
 
 /// Makes the folder like the server: what is not on the server stays.
 #[derive(Debug, clap::Args)]
@@ -156,6 +158,15 @@ impl PullPlan {
                 format!(
                     "The server has two things that would both be {}. Nothing was written.",
                     self.folder.display_path(&name).display()
+                ),
+            ));
+        }
+        if self.names.len() > MAX_FILES {
+            return Err(Failure::new(
+                FailureCode::NoAnswer,
+                "The project is too large",
+                format!(
+                    "It has more than {MAX_FILES} files, and so many are not pulled at once. Nothing was written."
                 ),
             ));
         }

@@ -181,7 +181,7 @@ pub(super) fn parse_server_url(text: &str) -> Result<Url> {
 }
 
 /// Whether a server is on this machine, by its name or address.
-fn is_local(server: &Url) -> bool {
+pub(super) fn is_local(server: &Url) -> bool {
     match server.host() {
         Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(url::Host::Ipv4(address)) => address.is_loopback(),

@@ -11,7 +11,7 @@ use super::model::{
 };
 use super::releases::{RevisionRelease, apply_release};
 use super::store;
-use crate::access::while_client_waits;
+use crate::access::{ClientGone, while_client_waits};
 use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
@@ -29,7 +29,7 @@ use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, RevisionId};
-use svc_sandbox::{ContentType, Sandbox};
+use svc_sandbox::{ContentType, Sandbox, StopSignal};
 
 /// Revisions of all frontends, and their releases.
 #[derive(Debug)]
@@ -313,7 +313,7 @@ impl Revisions {
         let editing = self
             .sandbox
             .page_lane()
-            .run(move |_| apply_in_order(text, &edits, most));
+            .run(move |stop| apply_in_order(text, &edits, most, stop));
         let edited = while_client_waits(editing)
             .await
             .map_err(PublishError::from)?;
@@ -422,9 +422,17 @@ pub(super) fn revision_in(
     found.ok_or(RevisionError::NoRevision)
 }
 
-/// Applies edits in order. The text of each must occur exactly as often as the edit states.
-fn apply_in_order(mut text: String, edits: &[Edit], most: usize) -> Result<String, RevisionError> {
+/// Applies edits in order, until nobody waits for the result. The text of each must occur exactly as often as the edit states.
+fn apply_in_order(
+    mut text: String,
+    edits: &[Edit],
+    most: usize,
+    stop: &StopSignal,
+) -> Result<String, RevisionError> {
     for (index, edit) in edits.iter().enumerate() {
+        if stop.is_set() {
+            return Err(PublishError::from(ClientGone).into());
+        }
         let wanted = edit.count.unwrap_or(1);
         let found = text.matches(edit.find.as_str()).count();
         if u64::try_from(found).unwrap_or(u64::MAX) != wanted {
@@ -459,23 +467,55 @@ mod tests {
     }
 
     #[test]
+    fn edits_that_nobody_waits_for_end() {
+        let stop = StopSignal::default();
+        stop.set();
+        let ended = apply_in_order("a".into(), &[edit("a", "b", None)], 9, &stop);
+        assert_eq!(ended.unwrap_err().to_string(), ClientGone.to_string());
+    }
+
+    #[test]
     fn edits_apply_in_order_or_not_at_all() {
         let edits = [edit("a", "b", None), edit("b", "c", Some(2))];
-        assert_eq!(apply_in_order("a b".into(), &edits, 10).unwrap(), "c c");
-        let refused = apply_in_order("a a".into(), &[edit("a", "b", None)], 10)
-            .unwrap_err()
-            .to_string();
+        assert_eq!(
+            apply_in_order("a b".into(), &edits, 10, &StopSignal::default()).unwrap(),
+            "c c"
+        );
+        let refused = apply_in_order(
+            "a a".into(),
+            &[edit("a", "b", None)],
+            10,
+            &StopSignal::default(),
+        )
+        .unwrap_err()
+        .to_string();
         assert!(
             refused.contains("edits[0]") && refused.contains("occurs 2 times"),
             "{refused}"
         );
-        let refused = apply_in_order("x".into(), &[edit("a", "b", None)], 10)
-            .unwrap_err()
-            .to_string();
+        let refused = apply_in_order(
+            "x".into(),
+            &[edit("a", "b", None)],
+            10,
+            &StopSignal::default(),
+        )
+        .unwrap_err()
+        .to_string();
         assert!(refused.contains("occurs 0 times"), "{refused}");
-        let nothing = apply_in_order("x".into(), &[edit("x", "", None)], 10).unwrap_err();
+        let nothing = apply_in_order(
+            "x".into(),
+            &[edit("x", "", None)],
+            10,
+            &StopSignal::default(),
+        )
+        .unwrap_err();
         assert!(nothing.to_string().contains("leave nothing"), "{nothing}");
-        let large = apply_in_order("aa".into(), &[edit("a", "12345", Some(2))], 9);
+        let large = apply_in_order(
+            "aa".into(),
+            &[edit("a", "12345", Some(2))],
+            9,
+            &StopSignal::default(),
+        );
         assert!(matches!(large, Err(RevisionError::TooLarge(10))));
     }
 }

@@ -14,6 +14,7 @@ use super::budget::AnswerBudget;
 use super::listener::Listener;
 use super::query::{Answer, Outcome, Query, QueryKey};
 use super::subscriber::Subscriber;
+use crate::backends::BackendError;
 use crate::backends::calls::WatchedAnswer;
 use svc_base::ids::BackendId;
 use svc_database::{ChangedTables, StatementTables};
@@ -156,6 +157,13 @@ impl Board {
         if !subscriber.set_query(number, is_own) {
             // The subscription has ended meanwhile.
             state.drop_if_unused(number);
+            return;
+        }
+        if is_own && subscriber.listener.visitor().is_none() {
+            // The visitor has signed out since the query was made.
+            state.drop_if_unused(number);
+            drop(state);
+            subscriber.fail(Arc::new(BackendError::IdentityRequired.into()));
             return;
         }
         let Some(entry) = state.queries.get_mut(&number) else {
