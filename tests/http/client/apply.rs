@@ -354,6 +354,14 @@ async fn nothing_is_written_outside_of_the_folder() {
     }
     fixture.write(
         "other/svc.toml",
+        "project = \"Guest book\"\n[pages]\nabout = \".git/config\"\n",
+    );
+    let refused = fixture
+        .run_for_failure(1, &["apply", "other", "--yes"])
+        .await;
+    assert!(refused.contains(".git/config is hidden"), "{refused}");
+    fixture.write(
+        "other/svc.toml",
         "project = \"Guest book\"\nactions = \"../elsewhere\"\n",
     );
     let refused = fixture

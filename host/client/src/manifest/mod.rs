@@ -188,7 +188,9 @@ impl Manifest {
         }
         let is_hidden = |part: Component<'_>| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b"."));
         let mut files = manifest.pages.values().map(PageEntry::file);
-        if let Some(file) = files.find(|file| file.components().any(is_hidden)) {
+        if let Some(file) =
+            files.find(|file| file.is_relative() && file.components().any(is_hidden))
+        {
             return Err(Failure::local(format!(
                 "{shown}: {} is hidden, and hidden files are not published: settings and keys are kept in such. Give it another name.",
                 file.display()
