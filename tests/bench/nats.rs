@@ -15,7 +15,7 @@ pub(crate) fn start(bench: &Bench, given: Option<PathBuf>) -> anyhow::Result<Opt
     };
     let address = free_address()?;
     let settings = bench.directory("nats.conf");
-    // The same ping interval as for rooms.
+    // Pings come as often as in rooms.
     let lines = format!(
         "host: \"127.0.0.1\"\nport: -1\nping_interval: \"25s\"\nwebsocket {{ host: \"127.0.0.1\", port: {}, no_tls: true, compression: false }}\n",
         address.port()

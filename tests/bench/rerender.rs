@@ -41,7 +41,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let views = || load::run(svc.address, &requests, CONNECTIONS, RUN);
     let (mut quiet, mut during) = (Vec::new(), Vec::new());
     for run in 0..RUNS {
-        // The same guest under another digest: all pages are rendered again, without changes.
+        // A guest with another digest has all pages rendered again, without changes.
         let path = bench.directory("again.wasm");
         std::fs::write(&path, with_other_digest(built_in(World::Render), run))?;
         let path = path.to_str().context("a path that is text")?;

@@ -274,7 +274,7 @@ impl Running {
             .strip_prefix("ready http://")
             .and_then(|a| a.parse().ok());
         let Some(address) = address else {
-            // Its output is discarded, so only the exit status is known.
+            // Only the exit status is known: the output of a server is discarded.
             bail!("{command:?} did not start: {:?} {line:?}", child.wait()?);
         };
         Ok(Self {

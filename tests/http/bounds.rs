@@ -396,7 +396,7 @@ async fn a_page_has_a_bucket_that_its_clients_share() {
 #[tokio::test]
 async fn a_value_is_so_long_at_most() {
     let fixture = ProjectFixture::new(NUMBERS).await;
-    // Whatever it is called: it is the caller's mistake, and nothing is kept.
+    // Either code is right: the mistake is the caller's, and nothing is kept.
     let sql = "INSERT INTO numbers (v) SELECT hex(zeroblob(200000))";
     let answer = fixture.query(sql, &json!({})).await;
     assert!(

@@ -9,8 +9,8 @@ use svc_base::terminal;
 
 /// Most rows of a table; `--json` has all.
 const MAX_ROWS: usize = 10_000;
-/// Most characters of a server's note, which is shown as one line.
-pub(super) const MAX_NOTE_CHARACTERS: usize = 4_000;
+/// Most characters of a server's note.
+const MAX_NOTE_CHARACTERS: usize = 4_000;
 pub(super) use svc_base::terminal::{
     escape_excerpt, escape_line, escape_text, grid, quote_shell_word,
 };
@@ -99,6 +99,11 @@ pub(super) fn json_text(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// Formats a note of the server as one line, so that none of it passes for a line of ours.
+pub(super) fn server_note(text: &str) -> String {
+    escape_excerpt(text, MAX_NOTE_CHARACTERS)
 }
 
 /// Formats a member of a document; a dash if it is empty.

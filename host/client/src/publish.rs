@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::api::Api;
 use super::error::{Failure, FailureCode, Result};
-use super::output::{MAX_NOTE_CHARACTERS, escape_excerpt, json_text, member_text};
+use super::output::{json_text, member_text, server_note};
 use super::progress::Progress;
 use super::source::{STDIN, Source};
 use super::{CommonArgs, desktop, endpoints, projects, secret};
@@ -165,7 +165,7 @@ impl Publish {
             out.print_note(&format!(
                 "warning: line {}: {}",
                 member_text(warning, "line"),
-                escape_excerpt(&member_text(warning, "detail"), MAX_NOTE_CHARACTERS)
+                server_note(&member_text(warning, "detail"))
             ));
         }
         Ok(())

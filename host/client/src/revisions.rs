@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 use super::difference::Difference;
 use super::error::Result;
 use super::frontends::{FrontendArgs, FrontendHandle};
-use super::output::{
-    MAX_NOTE_CHARACTERS, escape_excerpt, key_values, member_text, quote_shell_word, table_of,
-};
+use super::output::{key_values, member_text, quote_shell_word, server_note, table_of};
 use super::{CommonArgs, endpoints};
 
 /// Default number of listed revisions.
@@ -212,6 +210,5 @@ impl FrontendHandle {
 
 /// Note of the server that compares a release with the previous live revision.
 pub(super) fn release_note(released: &Value) -> String {
-    let note = released["note"].as_str().unwrap_or_default();
-    escape_excerpt(note, MAX_NOTE_CHARACTERS)
+    server_note(released["note"].as_str().unwrap_or_default())
 }

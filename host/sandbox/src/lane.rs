@@ -87,8 +87,7 @@ impl StopSignal {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Tells the job that nobody waits for it.
-    pub fn set(&self) {
+    fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }

@@ -168,7 +168,7 @@ async fn a_dead_issuer_is_told_from_a_bad_token() {
     let token = key.sign(&json!({"sub": "s"})).unwrap();
     let dead = issuer.verify_access_token(&token, "me").await.unwrap_err();
     assert!(matches!(dead, IssuerError::Unreachable(_)), "{dead}");
-    // What is no token is told without asking anybody.
+    // A text that is no token is refused without a request to the issuer.
     let bad = issuer.verify_access_token("a.b.c", "me").await.unwrap_err();
     assert_eq!(bad, IssuerError::Token(TokenError::Malformed));
 }

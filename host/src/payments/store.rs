@@ -377,7 +377,7 @@ pub(super) fn find_paid_sessions(
             && is_known_cookie(c, deployment, (&cookie, host_cookie), since)?
         {
             let mut paid = paid_by_cookie(c, deployment, (&cookie, host_cookie))?;
-            // What another visitor bought while signed in, in the same browser, stays theirs.
+            // Purchases by another signed-in visitor of the same browser stay that visitor's.
             paid.retain(|session| match (&buyer.user, &session.user_id) {
                 (Some(user), Some(owner)) => user.user_id == *owner,
                 _ => true,

@@ -157,7 +157,7 @@ async fn noise_ends_every_connection_and_nothing_else() {
                 noise = [masked_frame(0x81, br#"{"v":1,"type":"n"}"#), noise].concat();
             }
             raw.write(&noise);
-            // Whatever it was, that is all.
+            // No frame follows.
             raw.close_half();
             *codes.entry(raw.close_code()).or_insert(0) += 1;
         }

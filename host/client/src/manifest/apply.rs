@@ -14,7 +14,7 @@ use crate::api::Api;
 use crate::error::{Failure, FailureCode, Result};
 use crate::files::Directory;
 use crate::frontends::FrontendHandle;
-use crate::output::{MAX_NOTE_CHARACTERS, escape_excerpt, member_text};
+use crate::output::{member_text, server_note};
 use crate::progress::Progress;
 use crate::projects::Project;
 use crate::push::NewSource;
@@ -313,7 +313,7 @@ impl PlanRunner<'_> {
                 "warning: {}:{}: {}",
                 file.display(),
                 member_text(warning, "line"),
-                escape_excerpt(&member_text(warning, "detail"), MAX_NOTE_CHARACTERS)
+                server_note(&member_text(warning, "detail"))
             ));
         }
     }

@@ -162,24 +162,16 @@ impl PullPlan {
             ));
         }
         if self.names.len() > MAX_FILES {
-            return Err(Failure::new(
-                FailureCode::NoAnswer,
-                "The project is too large",
-                format!(
-                    "It has more than {MAX_FILES} files, and so many are not pulled at once. Nothing was written."
-                ),
-            ));
+            return Err(project_too_large(format!(
+                "It has more than {MAX_FILES} files, and so many are not pulled at once. Nothing was written."
+            )));
         }
         self.bytes += text.len();
         if self.bytes > MAX_BYTES {
-            return Err(Failure::new(
-                FailureCode::NoAnswer,
-                "The project is too large",
-                format!(
-                    "It has more than {} MB, and so much is not pulled at once. Nothing was written; `svc frontend content` has single pages.",
-                    MAX_BYTES >> 20
-                ),
-            ));
+            return Err(project_too_large(format!(
+                "It has more than {} MB, and so much is not pulled at once. Nothing was written; `svc frontend content` has single pages.",
+                MAX_BYTES >> 20
+            )));
         }
         let is_new = match self.folder.compare(&name, text.as_bytes())? {
             FileComparison::Same => return Ok(()),
@@ -312,6 +304,10 @@ impl PullPlan {
         }
         Ok(())
     }
+}
+
+fn project_too_large(detail: String) -> Failure {
+    Failure::new(FailureCode::NoAnswer, "The project is too large", detail)
 }
 
 /// Failure of a migration file that sorts on the wrong side of a migration from the server.

@@ -29,7 +29,7 @@ use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, RevisionId};
-use svc_sandbox::{ContentType, Sandbox, StopSignal};
+use svc_sandbox::{ContentType, Sandbox};
 
 /// Revisions of all frontends, and their releases.
 #[derive(Debug)]
@@ -313,7 +313,7 @@ impl Revisions {
         let editing = self
             .sandbox
             .page_lane()
-            .run(move |stop| apply_in_order(text, &edits, most, stop));
+            .run(move |stop| apply_in_order(text, &edits, most, || stop.is_set()));
         let edited = while_client_waits(editing)
             .await
             .map_err(PublishError::from)?;
@@ -427,10 +427,10 @@ fn apply_in_order(
     mut text: String,
     edits: &[Edit],
     most: usize,
-    stop: &StopSignal,
+    is_stopped: impl Fn() -> bool,
 ) -> Result<String, RevisionError> {
     for (index, edit) in edits.iter().enumerate() {
-        if stop.is_set() {
+        if is_stopped() {
             return Err(PublishError::from(ClientGone).into());
         }
         let wanted = edit.count.unwrap_or(1);
@@ -468,9 +468,7 @@ mod tests {
 
     #[test]
     fn edits_that_nobody_waits_for_end() {
-        let stop = StopSignal::default();
-        stop.set();
-        let ended = apply_in_order("a".into(), &[edit("a", "b", None)], 9, &stop);
+        let ended = apply_in_order("a".into(), &[edit("a", "b", None)], 9, || true);
         assert_eq!(ended.unwrap_err().to_string(), ClientGone.to_string());
     }
 
@@ -478,44 +476,23 @@ mod tests {
     fn edits_apply_in_order_or_not_at_all() {
         let edits = [edit("a", "b", None), edit("b", "c", Some(2))];
         assert_eq!(
-            apply_in_order("a b".into(), &edits, 10, &StopSignal::default()).unwrap(),
+            apply_in_order("a b".into(), &edits, 10, || false).unwrap(),
             "c c"
         );
-        let refused = apply_in_order(
-            "a a".into(),
-            &[edit("a", "b", None)],
-            10,
-            &StopSignal::default(),
-        )
-        .unwrap_err()
-        .to_string();
+        let refused = apply_in_order("a a".into(), &[edit("a", "b", None)], 10, || false)
+            .unwrap_err()
+            .to_string();
         assert!(
             refused.contains("edits[0]") && refused.contains("occurs 2 times"),
             "{refused}"
         );
-        let refused = apply_in_order(
-            "x".into(),
-            &[edit("a", "b", None)],
-            10,
-            &StopSignal::default(),
-        )
-        .unwrap_err()
-        .to_string();
+        let refused = apply_in_order("x".into(), &[edit("a", "b", None)], 10, || false)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("occurs 0 times"), "{refused}");
-        let nothing = apply_in_order(
-            "x".into(),
-            &[edit("x", "", None)],
-            10,
-            &StopSignal::default(),
-        )
-        .unwrap_err();
+        let nothing = apply_in_order("x".into(), &[edit("x", "", None)], 10, || false).unwrap_err();
         assert!(nothing.to_string().contains("leave nothing"), "{nothing}");
-        let large = apply_in_order(
-            "aa".into(),
-            &[edit("a", "12345", Some(2))],
-            9,
-            &StopSignal::default(),
-        );
+        let large = apply_in_order("aa".into(), &[edit("a", "12345", Some(2))], 9, || false);
         assert!(matches!(large, Err(RevisionError::TooLarge(10))));
     }
 }

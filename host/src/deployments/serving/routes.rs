@@ -43,7 +43,7 @@ pub async fn page(
 /// A page, its form or its error.
 ///
 /// # Errors
-/// What the route describes.
+/// Problems that the route lists.
 pub async fn show(
     serving: &Serving,
     host: &Host,
