@@ -1,4 +1,4 @@
-//! Values that every service is built on: the control database, the time, randomness, and the settings.
+//! Values that services are built on: the control database, the time, randomness, and the settings.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::control::Control;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
-/// Values that every service is built on. Clones share them.
+/// Values that services are built on. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Infra {
     /// The control database.

@@ -10,20 +10,17 @@ use super::model::{
     Action, ActionRow, BackendError, BadAction, MAX_BATCH, MAX_NOTE_CHARS, NewAction,
 };
 use super::service::Backends;
-use super::verdicts::SqlJudge;
 use super::{store, verdicts};
 use crate::access::while_client_waits;
-use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
-use crate::control::{self, Control};
+use crate::control::{self};
 use crate::projects;
-use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
 use svc_base::names::is_action_name;
-use svc_database::{Databases, RunError};
+use svc_database::RunError;
 use svc_sandbox::{MAX_STATEMENT_BYTES, Purpose, Statement};
 
 /// Approximate number of backends whose actions are cached.
@@ -65,11 +62,6 @@ pub(super) fn action_cache() -> ActionCache {
 /// Definitions of actions.
 #[derive(Debug)]
 pub struct Definitions {
-    pub(super) control: Control,
-    clock: Clock,
-    pub(super) config: Arc<Config>,
-    pub(super) databases: Arc<Databases>,
-    verdicts: Arc<SqlJudge>,
     actions: Arc<ActionCache>,
     pub(super) backends: Arc<Backends>,
 }
@@ -78,11 +70,6 @@ impl Definitions {
     /// Makes the service of the actions of these backends.
     pub fn new(backends: &Arc<Backends>) -> Self {
         Self {
-            control: backends.control.clone(),
-            clock: backends.clock.clone(),
-            config: Arc::clone(&backends.config),
-            databases: Arc::clone(&backends.databases),
-            verdicts: Arc::clone(&backends.verdicts),
             actions: Arc::clone(&backends.actions),
             backends: Arc::clone(backends),
         }
@@ -100,8 +87,13 @@ impl Definitions {
         let id = self.backends.require_backend(project).await?.id;
         let rows = while_client_waits(self.judge_batch(id, batch)).await??;
         self.backends.check_disk()?;
-        let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
+        let (now, most) = (
+            self.backends.infra.clock.now(),
+            self.backends.infra.config.limits.definition_bytes,
+        );
         let actions = self
+            .backends
+            .infra
             .control
             .write(move |tx| {
                 if !store::exists(tx, &id).map_err(control::Error::from)? {
@@ -130,7 +122,7 @@ impl Definitions {
             .await?;
         fault::point("define.committed");
         self.actions.remove(&id);
-        self.databases.announce_change(id);
+        self.backends.databases.announce_change(id);
         Ok(actions)
     }
 
@@ -192,7 +184,11 @@ impl Definitions {
                 "`note` has {note} characters; {MAX_NOTE_CHARS} is the most."
             ));
         }
-        let (verdict, gate) = self.verdicts.statement(&new.sql, Purpose::Action).await?;
+        let (verdict, gate) = self
+            .backends
+            .verdicts
+            .statement(&new.sql, Purpose::Action)
+            .await?;
         self.prepare(id, &new.sql, &verdict).await?;
         Ok(ActionRow {
             checksum: Digest::of(new.sql.as_bytes()).to_string(),
@@ -200,7 +196,7 @@ impl Definitions {
             version: 1,
             sql: new.sql,
             note: new.note,
-            created_at: self.clock.now(),
+            created_at: self.backends.infra.clock.now(),
             verdict,
             gate: *gate.as_bytes(),
         })
@@ -218,7 +214,12 @@ impl Definitions {
             .unwrap_or_default()
             .into();
         let writes = super::model::writes(verdict);
-        let prepared = self.databases.get(id)?.prepare(statement, writes).await;
+        let prepared = self
+            .backends
+            .databases
+            .get(id)?
+            .prepare(statement, writes)
+            .await;
         prepared.map_err(|error| statement_error(sql, verdict, error))
     }
 
@@ -235,7 +236,7 @@ impl Definitions {
         let action = actions
             .get(name)
             .ok_or_else(|| BackendError::NoAction(name.to_owned()))?;
-        match self.verdicts.gate() {
+        match self.backends.verdicts.gate() {
             Some(gate) if *gate.as_bytes() != action.row.gate => {
                 self.rejudge(id, action.row.clone()).await
             }
@@ -254,7 +255,12 @@ impl Definitions {
     async fn load_actions(&self, id: BackendId) -> Result<Arc<Actions>, BackendError> {
         // Boxed, so that a call whose action is cached does not carry the state of a load.
         Box::pin(self.actions.get_or_insert_async(&id, async {
-            let rows = self.control.read(move |c| store::actions(c, &id)).await?;
+            let rows = self
+                .backends
+                .infra
+                .control
+                .read(move |c| store::actions(c, &id))
+                .await?;
             let by_name = rows
                 .into_iter()
                 .map(|row| (row.name.clone(), Arc::new(Action::from(row))));
@@ -268,11 +274,17 @@ impl Definitions {
         id: BackendId,
         mut row: ActionRow,
     ) -> Result<Arc<Action>, BackendError> {
-        let (verdict, gate) = self.verdicts.statement(&row.sql, Purpose::Action).await?;
+        let (verdict, gate) = self
+            .backends
+            .verdicts
+            .statement(&row.sql, Purpose::Action)
+            .await?;
         row.verdict = verdict;
         row.gate = *gate.as_bytes();
         let stored = row.clone();
-        self.control
+        self.backends
+            .infra
+            .control
             .write(move |tx| store::set_verdict(tx, &id, &stored))
             .await?;
         self.actions.remove(&id);

@@ -27,7 +27,7 @@ impl Backends {
     /// Whether visitors' agents may call a backend; false for a deleted one.
     pub async fn allows_agents(&self, id: BackendId) -> Result<bool, control::Error> {
         let look = move |c: &_| store::allows_agents(c, &id);
-        self.control.read(look).await
+        self.infra.control.read(look).await
     }
 }
 

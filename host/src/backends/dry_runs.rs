@@ -27,12 +27,12 @@ impl Migrations {
         if !recorded {
             self.check_definitions(id, &script, None).await?;
         }
-        let actions = current_actions(&self.control, id).await?;
+        let actions = current_actions(&self.backends.infra.control, id).await?;
         let trial = DryRunInput {
             script: (!recorded).then(|| script.clone()),
             statements: actions.iter().map(trial_statement).collect(),
         };
-        let outcome = self.databases.dry_run(id, trial).await;
+        let outcome = self.backends.databases.dry_run(id, trial).await;
         let outcome = outcome.map_err(|error| migrations::script_error(&script, error))?;
         let status = match &outcome.migrated {
             None => MigrationStatus::AlreadyApplied,
@@ -55,10 +55,14 @@ impl Definitions {
     ) -> Result<DryRun, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
         let rows = while_client_waits(self.judge_batch(id, batch)).await??;
-        let mut actions = current_actions(&self.control, id).await?;
+        let mut actions = current_actions(&self.backends.infra.control, id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
-        let most = self.config.limits.definition_bytes;
-        let taken = self.control.read(move |c| store::definition_bytes(c, &id));
+        let most = self.backends.infra.config.limits.definition_bytes;
+        let taken = self
+            .backends
+            .infra
+            .control
+            .read(move |c| store::definition_bytes(c, &id));
         let mut taken = taken.await?;
         for row in rows {
             let known = actions.iter().position(|action| action.name == row.name);
@@ -80,7 +84,7 @@ impl Definitions {
             script: None,
             statements: actions.iter().map(trial_statement).collect(),
         };
-        let outcome = self.databases.dry_run(id, trial).await;
+        let outcome = self.backends.databases.dry_run(id, trial).await;
         Ok(to_dry_run(
             status,
             outcome.map_err(|failure| failure.error)?,

@@ -7,15 +7,13 @@ use super::model::{BackendError, LedgerEntry, MigrationResult, MigrationStatus};
 use super::service::Backends;
 use super::{store, verdicts};
 use crate::access::while_client_waits;
-use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
-use crate::control::{self, Control};
+use crate::control::{self};
 use crate::projects;
-use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Databases, MigrationOutcome, RunError, Script, ScriptError};
+use svc_database::{MigrationOutcome, RunError, Script, ScriptError};
 use svc_sandbox::{MAX_SCRIPT_BYTES, Purpose};
 
 /// Locks of migrations and restores, one per backend.
@@ -62,10 +60,6 @@ impl Backends {
 /// Migrations of backends.
 #[derive(Debug)]
 pub struct Migrations {
-    pub(super) control: Control,
-    clock: Clock,
-    config: Arc<Config>,
-    pub(super) databases: Arc<Databases>,
     pub(super) backends: Arc<Backends>,
 }
 
@@ -73,10 +67,6 @@ impl Migrations {
     /// Makes the service of the migrations of these backends.
     pub fn new(backends: &Arc<Backends>) -> Self {
         Self {
-            control: backends.control.clone(),
-            clock: backends.clock.clone(),
-            config: Arc::clone(&backends.config),
-            databases: Arc::clone(&backends.databases),
             backends: Arc::clone(backends),
         }
     }
@@ -112,7 +102,7 @@ impl Migrations {
         }
         self.check_definitions(id, &script, note.as_deref()).await?;
         self.backends.check_disk()?;
-        let migrated = self.databases.migrate(id, script.clone()).await;
+        let migrated = self.backends.databases.migrate(id, script.clone()).await;
         let (status, marker, warnings) =
             match migrated.map_err(|error| script_error(&script, error))? {
                 MigrationOutcome::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
@@ -125,7 +115,7 @@ impl Migrations {
             checksum: marker.checksum.clone(),
             sql: script.sql,
             note,
-            applied_at: self.clock.now(),
+            applied_at: self.backends.infra.clock.now(),
         };
         self.append(project, id, entry).await?;
         Ok(MigrationResult {
@@ -144,7 +134,7 @@ impl Migrations {
     ) -> Result<Option<u32>, control::Error> {
         let checksum = checksum.to_owned();
         let look = move |c: &_| store::recorded_version(c, &id, &checksum);
-        self.control.read(look).await
+        self.backends.infra.control.read(look).await
     }
 
     /// Checks that the ledger has room for a script. A script that is in the file already is always recorded.
@@ -154,14 +144,18 @@ impl Migrations {
         script: &Script,
         note: Option<&str>,
     ) -> Result<(), BackendError> {
-        let most = self.config.limits.definition_bytes;
-        let taken = self.control.read(move |c| store::definition_bytes(c, &id));
+        let most = self.backends.infra.config.limits.definition_bytes;
+        let taken = self
+            .backends
+            .infra
+            .control
+            .read(move |c| store::definition_bytes(c, &id));
         let more = script.sql.len() + note.map_or(0, str::len);
         let more = u64::try_from(more).unwrap_or(u64::MAX);
         if taken.await?.saturating_add(more) <= most {
             return Ok(());
         }
-        let markers = self.databases.inventory(id).await?.markers;
+        let markers = self.backends.databases.inventory(id).await?.markers;
         if markers.iter().any(|m| m.checksum == script.checksum) {
             return Ok(());
         }
@@ -175,6 +169,8 @@ impl Migrations {
         entry: LedgerEntry,
     ) -> Result<(), BackendError> {
         let appended: Result<bool, control::Error> = self
+            .backends
+            .infra
             .control
             .write(move |tx| {
                 fault::point("migrate.recording");

@@ -15,25 +15,20 @@ use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerKeeper;
-use crate::control::{self, Control, Tx};
+use crate::control::{self, Tx};
 use crate::deployments::frontends;
 use crate::deployments::publication::{Capacity, PublishError};
 use crate::infra::Infra;
 use crate::projects::{self, Project};
-use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
-use svc_base::random::Random;
 use svc_database::{Databases, Schema};
 use svc_sandbox::Sandbox;
 
 /// Service of backends.
 #[derive(Debug)]
 pub struct Backends {
-    pub(super) control: Control,
-    pub(super) clock: Clock,
-    pub(super) random: Random,
-    pub(super) config: Arc<Config>,
+    pub(super) infra: Infra,
     pub(super) capacity: Capacity,
     pub(super) databases: Arc<Databases>,
     pub(super) verdicts: Arc<SqlJudge>,
@@ -67,17 +62,12 @@ impl Backends {
         sandbox: Sandbox,
         rooms: Arc<dyn RoomKeeper>,
     ) -> anyhow::Result<Self> {
-        let Infra {
-            control,
-            clock,
-            random,
-            config,
-        } = infra;
+        let config = &infra.config;
         Ok(Self {
             databases: Arc::new(Databases::open(
                 &config.data,
                 &config.limits.database_limits(),
-                clock.clone(),
+                infra.clock.clone(),
             )?),
             verdicts: Arc::new(SqlJudge::new(sandbox)),
             actions: Arc::new(actions::action_cache()),
@@ -85,10 +75,7 @@ impl Backends {
             migration_locks: super::migrations::MigrationLocks::default(),
             rooms,
             lags: super::mirror::LaggingMirrors::default(),
-            control,
-            clock,
-            random,
-            config,
+            infra,
             capacity,
         })
     }
@@ -109,11 +96,12 @@ impl Backends {
         let script = while_client_waits(self.judge_script(new.ddl, None)).await??;
         self.check_capacity(project.workspace.id).await?;
         let backend = Backend {
-            id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
+            id: BackendId::new(&self.infra.clock, &self.infra.random)
+                .map_err(anyhow::Error::from)?,
             project: project.id,
             realtime: new.realtime,
             agents: false,
-            created_at: self.clock.now(),
+            created_at: self.infra.clock.now(),
         };
         let entry = LedgerEntry {
             version: 1,
@@ -159,8 +147,9 @@ impl Backends {
         workspace: WorkspaceId,
         keep: AnswerKeeper<BackendDetail>,
     ) -> Result<BackendDetail, BackendError> {
-        let (config, now) = (Arc::clone(&self.config), self.clock.now());
-        self.control
+        let (config, now) = (Arc::clone(&self.infra.config), self.infra.clock.now());
+        self.infra
+            .control
             .write(move |tx| {
                 let backend = &detail.backend;
                 let found = store::find_by_project(tx, &backend.project);
@@ -190,7 +179,7 @@ impl Backends {
     }
 
     pub fn config(&self) -> &Arc<Config> {
-        &self.config
+        &self.infra.config
     }
 
     /// Checks that the disk has room for new definitions.
@@ -204,8 +193,9 @@ impl Backends {
     /// Checks that the disk and the caps allow another backend.
     async fn check_capacity(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
         self.check_disk()?;
-        let config = Arc::clone(&self.config);
-        self.control
+        let config = Arc::clone(&self.infra.config);
+        self.infra
+            .control
             .read(move |c| Ok(store::check_cap(c, &config, &workspace)))
             .await?
     }
@@ -215,7 +205,8 @@ impl Backends {
         &self,
         project: ProjectId,
     ) -> Result<Option<Backend>, control::Error> {
-        self.control
+        self.infra
+            .control
             .read(move |c| store::find_by_project(c, &project))
             .await
     }
@@ -242,13 +233,18 @@ impl Backends {
         let id = backend.id;
         let inventory = self.databases.inventory(id).await?;
         let (mut ledger, actions) = self
+            .infra
             .control
             .read(move |c| Ok((store::ledger(c, &id)?, store::actions(c, &id)?)))
             .await?;
         let recorded = |version| ledger.iter().any(|entry| entry.version == version);
         if !inventory.markers.iter().all(|m| recorded(m.version)) {
             self.record_restores(id).await?;
-            ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
+            ledger = self
+                .infra
+                .control
+                .read(move |c| store::ledger(c, &id))
+                .await?;
         }
         Ok(BackendDetail {
             unrecorded: self.unrecorded(id, &inventory, &ledger).await,
@@ -277,7 +273,10 @@ impl Backends {
 
     /// Whether the rooms of a backend may be joined; false for a deleted backend.
     pub async fn is_realtime(&self, id: BackendId) -> Result<bool, control::Error> {
-        self.control.read(move |c| store::is_realtime(c, &id)).await
+        self.infra
+            .control
+            .read(move |c| store::is_realtime(c, &id))
+            .await
     }
 
     /// Opens or closes the rooms of a project's backend.
@@ -303,8 +302,9 @@ impl Backends {
         set: impl FnOnce(&Tx<'_>, &BackendId) -> Result<bool, control::Error> + Send + 'static,
     ) -> Result<BackendDetail, BackendError> {
         let id = self.require_backend(project).await?.id;
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         let there = self
+            .infra
             .control
             .write(move |tx| {
                 let there = set(tx, &id)?;
@@ -325,8 +325,9 @@ impl Backends {
     /// # Errors
     /// Errors of the database or of the disk; the next start removes what is left.
     pub async fn delete(&self, project: ProjectId) -> Result<(), BackendError> {
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         let removed = self
+            .infra
             .control
             .write(move |tx| {
                 frontends::backend_changed(tx, &project)?;
@@ -361,7 +362,7 @@ impl Backends {
     /// # Errors
     /// Errors of the database or of the disk.
     pub async fn load_owners(&self) -> anyhow::Result<()> {
-        let owned = self.control.read(store::owners).await?;
+        let owned = self.infra.control.read(store::owners).await?;
         for id in self.databases.files().list()? {
             if !owned.contains_key(&id) {
                 self.databases.files().remove(&id)?;

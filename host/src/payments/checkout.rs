@@ -78,11 +78,11 @@ impl Payments {
         if !price.active {
             return Err(PaymentError::PriceInactive);
         }
-        let (now, deployment) = (self.clock.now(), page.id);
-        let fresh = credential::random_secret(&self.random)?;
+        let (now, deployment) = (self.infra.clock.now(), page.id);
+        let fresh = credential::random_secret(&self.infra.random)?;
         let email = buyer.user.as_ref().and_then(|user| user.email.clone());
         let session = Session {
-            id: SessionId::new(&self.clock, &self.random)?,
+            id: SessionId::new(&self.infra.clock, &self.infra.random)?,
             project,
             deployment,
             price: price.id.clone(),
@@ -104,6 +104,7 @@ impl Payments {
         };
         let known = buyer.token;
         let write = self
+            .infra
             .control
             .write(move |tx| store_session(tx, session, fresh, known, now));
         let stored = write.await?;
@@ -128,6 +129,7 @@ impl Payments {
         let lock = self.locks.lock_for(id);
         let _lock = lock.lock().await;
         let session = self
+            .infra
             .control
             .read(move |c| store::find_by_id(c, &id))
             .await?;
@@ -139,7 +141,8 @@ impl Payments {
         };
         if let Some(url) = &session.provider_url {
             if let Some(fresh) = fresh {
-                self.control
+                self.infra
+                    .control
                     .write(move |tx| fresh.replace_cookie(tx, &id))
                     .await?;
             }
@@ -158,8 +161,9 @@ impl Payments {
             Err(error) => return Err(self.record_failure(id, error).await),
         };
         fault::point("checkout.answered");
-        let (url, now) = (hosted.url.clone(), self.clock.now());
-        self.control
+        let (url, now) = (hosted.url.clone(), self.infra.clock.now());
+        self.infra
+            .control
             .write(move |tx| {
                 store::set_hosted(tx, &session, &hosted.id, &hosted.url)?;
                 // Events that came before the checkout's id was known count now.
@@ -180,7 +184,7 @@ impl Payments {
             error.created_nothing(),
             matches!(error, StripeError::Failed(_)),
         );
-        let noted = self.control.write(move |tx| {
+        let noted = self.infra.control.write(move |tx| {
             if nothing {
                 return store::delete_session(tx, &id);
             }

@@ -74,7 +74,7 @@ impl Mirrors {
 impl Payments {
     /// Writes all tables that lack rows, each in its own task. Runs several times a second.
     pub async fn update_mirrors(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
-        let lagging = self.control.read(store::lagging_mirrors).await?;
+        let lagging = self.infra.control.read(store::lagging_mirrors).await?;
         // A mirror that lacks nothing, or whose backend is deleted, is not behind.
         let lags = |backend: &BackendId| lagging.iter().any(|one| one.backend == *backend);
         self.mirrors
@@ -83,11 +83,11 @@ impl Payments {
             .retain(|backend, _| lags(backend));
         backends.retain_lags(lags);
         for one in lagging {
-            if !self.mirrors.claim(one.backend, self.clock.elapsed()) {
+            if !self.mirrors.claim(one.backend, self.infra.clock.elapsed()) {
                 continue;
             }
-            let (mirrors, control) = (Arc::clone(&self.mirrors), self.control.clone());
-            let (backends, clock): (_, Clock) = (Arc::clone(backends), self.clock.clone());
+            let (mirrors, control) = (Arc::clone(&self.mirrors), self.infra.control.clone());
+            let (backends, clock): (_, Clock) = (Arc::clone(backends), self.infra.clock.clone());
             tokio::spawn(async move {
                 let backend = one.backend;
                 let failed = update_mirror(&control, &backends, one).await.err();

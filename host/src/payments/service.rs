@@ -16,9 +16,8 @@ use crate::deployments::serving::pages::{Page, PageKind};
 use crate::infra::Infra;
 use crate::projects::{self, ProjectError, Projects};
 use crate::stripe::{EventConsumer, Reference, RelatedEvents, Stripe, Subject, ledger};
-use svc_base::clock::{Clock, Timestamp};
+use svc_base::clock::Timestamp;
 use svc_base::ids::{ProjectId, SessionId};
-use svc_base::random::Random;
 
 /// Time for which an event without a session is kept, in seconds. The provider itself forgets events after 30 days.
 const UNCLAIMED_EVENT_SECONDS: i64 = 90 * 24 * 3600;
@@ -30,9 +29,7 @@ const SESSION_BATCH: u32 = 100;
 /// Service of payments.
 #[derive(Debug)]
 pub struct Payments {
-    pub(super) control: Control,
-    pub(super) clock: Clock,
-    pub(super) random: Random,
+    pub(super) infra: Infra,
     pub(super) projects: Projects,
     pub(super) stripe: Option<Stripe>,
     pub(super) locks: CheckoutLocks,
@@ -43,9 +40,7 @@ impl Payments {
     /// The payments in a control database, with a provider if one is configured.
     pub fn new(infra: Infra, projects: Projects, stripe: Option<Stripe>) -> Self {
         Self {
-            control: infra.control,
-            clock: infra.clock,
-            random: infra.random,
+            infra,
             projects,
             stripe,
             locks: CheckoutLocks::default(),
@@ -60,6 +55,7 @@ impl Payments {
         most: u64,
     ) -> Result<Vec<Session>, PaymentError> {
         let read = self
+            .infra
             .control
             .read(move |c| store::sessions(c, &project, most));
         Ok(read.await?)
@@ -76,8 +72,9 @@ impl Payments {
         }
         let deployment = page.id;
         let project = self.project_of(page).await?;
-        let since = self.clock.now().plus_seconds(-COOKIE_SECONDS);
+        let since = self.infra.clock.now().plus_seconds(-COOKIE_SECONDS);
         let read = self
+            .infra
             .control
             .read(move |c| store::find_paid_sessions(c, &project, &deployment, &buyer, since));
         Ok(read.await?)
@@ -88,7 +85,7 @@ impl Payments {
     /// # Errors
     /// Errors of the database.
     pub async fn mark_interrupted_checkouts(&self) -> Result<(), control::Error> {
-        let write = self.control.write(|tx| {
+        let write = self.infra.control.write(|tx| {
             for session in store::interrupted_sessions(tx)? {
                 store::mark_outcome_unknown(tx, &session, false)?;
             }
@@ -171,9 +168,9 @@ impl Payments {
     /// # Errors
     /// Errors of the database; calling again continues.
     pub async fn remove(&self, project: ProjectId) -> Result<(), control::Error> {
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         loop {
-            let write = self.control.write(move |tx| {
+            let write = self.infra.control.write(move |tx| {
                 let removed = store::remove_batch(tx, &project, SESSION_BATCH)?;
                 for session in &removed {
                     let found = ledger::find_related(tx, event_references(session))?;
@@ -190,12 +187,17 @@ impl Payments {
 
     /// Deletes events that belong to no session and are old, and finished cancellations of the same age.
     pub async fn delete_old_events(&self) -> Result<(), control::Error> {
-        let before = self.clock.now().plus_seconds(-UNCLAIMED_EVENT_SECONDS);
-        self.control
+        let before = self
+            .infra
+            .clock
+            .now()
+            .plus_seconds(-UNCLAIMED_EVENT_SECONDS);
+        self.infra
+            .control
             .write(move |tx| cancellations::delete_finished(tx, before))
             .await?;
         loop {
-            let write = self.control.write(move |tx| {
+            let write = self.infra.control.write(move |tx| {
                 let entries = ledger::unclaimed(tx, before, EVENT_BATCH)?;
                 let some = !entries.is_empty();
                 let found = RelatedEvents {

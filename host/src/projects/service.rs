@@ -12,43 +12,27 @@ use crate::access::{Authority, MinimumRole};
 use crate::config::Config;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerKeeper;
-use crate::control::{Control, Error, Tx};
+use crate::control::{Error, Tx};
 use crate::infra::Infra;
 use crate::workspaces::{Caller, Principal, WorkspaceError, WorkspaceRef, Workspaces};
-use svc_base::clock::{Clock, Timestamp};
+use svc_base::clock::Timestamp;
 use svc_base::ids::{ProjectId, WorkspaceId};
-use svc_base::random::Random;
 
 /// The projects of an installation.
 #[derive(Clone, Debug)]
 pub struct Projects {
-    control: Control,
-    clock: Clock,
-    random: Random,
-    config: Arc<Config>,
+    infra: Infra,
     workspaces: Workspaces,
 }
 
 impl Projects {
     /// Creates the service on a control database.
     pub fn new(infra: Infra, workspaces: Workspaces) -> Self {
-        let Infra {
-            control,
-            clock,
-            random,
-            config,
-        } = infra;
-        Self {
-            control,
-            clock,
-            random,
-            config,
-            workspaces,
-        }
+        Self { infra, workspaces }
     }
 
     pub fn config(&self) -> &Arc<Config> {
-        &self.config
+        &self.infra.config
     }
 
     pub fn workspaces(&self) -> &Workspaces {
@@ -70,16 +54,17 @@ impl Projects {
             .find_by_id(workspace)
             .await?
             .ok_or(ProjectError::Forbidden)?;
-        let most = owner.plan.max_projects(&self.config.limits);
-        let now = self.clock.now();
+        let most = owner.plan.max_projects(&self.infra.config.limits);
+        let now = self.infra.clock.now();
         let workspace = WorkspaceRef {
             id: owner.id,
             slug: owner.slug,
         };
-        let id = ProjectId::new(&self.clock, &self.random)?;
+        let id = ProjectId::new(&self.infra.clock, &self.infra.random)?;
         let mut project = Project::new(id, workspace, new, now);
-        let spare = self.random.slug(6)?;
-        self.control
+        let spare = self.infra.random.slug(6)?;
+        self.infra
+            .control
             .write(move |tx| {
                 let count = store::count(tx, &project.workspace.id, now).map_err(Error::from)?;
                 if count >= most {
@@ -122,8 +107,9 @@ impl Projects {
         if id == ProjectId::QUICK_SHARES {
             return Err(ProjectError::Forbidden);
         }
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         let found = self
+            .infra
             .control
             .read(move |c| store::find_by_id(c, &id, now))
             .await?;
@@ -169,8 +155,9 @@ impl Projects {
 
     /// Finds the live project with a host label.
     pub async fn find_by_label(&self, label: &str) -> Result<Option<Project>, ProjectError> {
-        let (label, now) = (label.to_owned(), self.clock.now());
+        let (label, now) = (label.to_owned(), self.infra.clock.now());
         Ok(self
+            .infra
             .control
             .read(move |c| store::find_by_label(c, &label, now))
             .await?)
@@ -178,8 +165,8 @@ impl Projects {
 
     /// Returns the principal that owns the live project with a host label.
     pub async fn owner_of_label(&self, label: String) -> Result<Option<Principal>, ProjectError> {
-        let now = self.clock.now();
-        let owner = self.control.read(move |c| {
+        let now = self.infra.clock.now();
+        let owner = self.infra.control.read(move |c| {
             let Some(project) = store::find_by_label(c, &label, now)? else {
                 return Ok(None);
             };
@@ -190,8 +177,9 @@ impl Projects {
 
     /// Lists the live projects of workspaces, oldest first.
     pub async fn list(&self, workspaces: Vec<WorkspaceId>) -> Result<Vec<Project>, ProjectError> {
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         Ok(self
+            .infra
             .control
             .read(move |c| store::list_by_workspaces(c, &workspaces, now))
             .await?)
@@ -202,7 +190,7 @@ impl Projects {
     /// # Errors
     /// `UnknownProvider`.
     pub fn check(&self, changes: &ProjectChanges) -> Result<(), ProjectError> {
-        let known = &self.config.providers;
+        let known = &self.infra.config.providers;
         let is_known = |name: &&String| known.iter().any(|provider| provider.name == **name);
         let mut named = changes.allowed_providers.iter().flatten();
         if let Some(name) = named.find(|name| !is_known(name)) {
@@ -214,13 +202,19 @@ impl Projects {
 
     /// Lists projects that are in deletion, or expired.
     pub async fn list_ending(&self) -> Result<Vec<ProjectId>, Error> {
-        let now = self.clock.now();
-        self.control.read(move |c| store::list_ending(c, now)).await
+        let now = self.infra.clock.now();
+        self.infra
+            .control
+            .read(move |c| store::list_ending(c, now))
+            .await
     }
 
     /// Removes the row of a project whose contents are removed.
     pub async fn remove(&self, id: ProjectId) -> Result<(), Error> {
-        self.control.write(move |tx| store::remove(tx, &id)).await
+        self.infra
+            .control
+            .write(move |tx| store::remove(tx, &id))
+            .await
     }
 }
 

@@ -74,16 +74,16 @@ impl Visitors {
         };
         let browser = match browser {
             Some(known) => known.to_owned(),
-            None => credential::random_secret(&self.random)?,
+            None => credential::random_secret(&self.infra.random)?,
         };
         let sign_in = PendingSignIn {
-            id: self.random.slug(26)?,
+            id: self.infra.random.slug(26)?,
             slug: page.slug.clone(),
             deployment: page.frontend.id,
             provider: provider.settings.name.clone(),
             return_to,
             browser: sha256_base64url(&browser),
-            at: self.clock.now().0,
+            at: self.infra.clock.now().0,
         };
         Ok(match self.authorization_url(&provider, &sign_in).await {
             Ok(location) => SignInStart::Redirect { location, browser },
@@ -120,7 +120,7 @@ impl Visitors {
         provider: &Provider,
         sign_in: &PendingSignIn,
     ) -> Result<String, SignInFailure> {
-        let state = self.states.seal(sign_in, &self.random);
+        let state = self.states.seal(sign_in, &self.infra.random);
         let state = state
             .map_err(|error| SignInFailure::new(AuthError::ProviderError, error.to_string()))?;
         let exchange = self.exchange(provider, sign_in);
@@ -140,7 +140,7 @@ impl Visitors {
     pub fn redirect_uri(&self, provider: &Provider) -> String {
         format!(
             "{}/_svc/auth/callback/{}",
-            self.config.sites_url, provider.settings.name
+            self.infra.config.sites_url, provider.settings.name
         )
     }
 
@@ -177,7 +177,7 @@ impl Visitors {
         answer: &CallbackAnswer,
         browser: Option<&str>,
     ) -> Result<VerifiedVisitor, SignInFailure> {
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         let refused = |cause: &str| Err(SignInFailure::new(AuthError::StateInvalid, cause));
         if sign_in.provider != provider {
             return refused("it came back from another provider than it went to");
@@ -186,7 +186,7 @@ impl Visitors {
             return refused("it took too long");
         }
         // Where frontends have origins of their own, the browser is checked at the completion.
-        let here = self.config.sites_domain.is_none();
+        let here = self.infra.config.sites_domain.is_none();
         if here && browser.map(sha256_base64url).as_deref() != Some(sign_in.browser.as_str()) {
             return refused("it came back to another browser");
         }
@@ -219,10 +219,10 @@ impl Visitors {
         sign_in: PendingSignIn,
         visitor: VerifiedVisitor,
     ) -> Result<String, VisitorError> {
-        let text = credential::random_secret(&self.random)?;
+        let text = credential::random_secret(&self.infra.random)?;
         let (return_to, provider) = (sign_in.return_to.clone(), sign_in.provider.clone());
         let ticket = Ticket { sign_in, visitor };
-        if !self.tickets.issue(&text, ticket, self.clock.now()) {
+        if !self.tickets.issue(&text, ticket, self.infra.clock.now()) {
             let failure =
                 SignInFailure::new(AuthError::ProviderUnavailable, "too many sign-ins at once");
             return Ok(failure_url(&page.origin, &return_to, &provider, &failure));
@@ -246,7 +246,8 @@ impl Visitors {
             Ok((None, failure_url(&page.origin, back, "-", &failure)))
         };
         let home = format!("/{}", page.slug);
-        let ticket = match ticket.map(|ticket| self.tickets.redeem(ticket, self.clock.now())) {
+        let ticket = match ticket.map(|ticket| self.tickets.redeem(ticket, self.infra.clock.now()))
+        {
             Some(TicketRedemption::Valid(ticket)) => *ticket,
             Some(TicketRedemption::Spent(back))
                 if return_to::validated_path(&page.origin, &page.slug, &back).is_some() =>

@@ -57,12 +57,12 @@ pub async fn login(
         provider: single_query_value(uri.query(), "provider")?.filter(|name| !name.is_empty()),
         return_to: single_query_value(uri.query(), "return_to")?,
     };
-    if !sessions::is_own_origin(&visitors.config, &context.host, &page.frontend) {
+    if !sessions::is_own_origin(&visitors.infra.config, &context.host, &page.frontend) {
         // A request that the frontend's own origin would refuse is refused here already.
         visitors.check_request(&page, &request)?;
         return Ok(redirect(&flow::login_url(&page.origin, &slug, uri.query())));
     }
-    let secure = visitors.config.secure;
+    let secure = visitors.infra.config.secure;
     let browser = cookies::browser_token(&headers, secure);
     Ok(match visitors.start(&page, request, browser).await? {
         SignInStart::Choose { offered, return_to } => {
@@ -112,7 +112,7 @@ pub async fn callback(
         iss,
         error,
     };
-    let browser = cookies::browser_token(&headers, visitors.config.secure).map(str::to_owned);
+    let browser = cookies::browser_token(&headers, visitors.infra.config.secure).map(str::to_owned);
     // If the browser hangs up, the sign-in is still finished at the provider.
     let taking = async move {
         visitors
@@ -145,7 +145,7 @@ pub async fn complete(
     let page = visitors.sign_in_page(&context.host, &slug).await?;
     // A ticket that is sent twice is not valid.
     let ticket = single_query_value(uri.query(), "ticket").unwrap_or_default();
-    let secure = visitors.config.secure;
+    let secure = visitors.infra.config.secure;
     let browser = cookies::browser_token(&headers, secure).map(str::to_owned);
     let deployment = page.frontend.id;
     let before = cookies::session_token(&headers, &deployment, secure).map(sessions::hash_token);
@@ -231,7 +231,7 @@ pub async fn logout(
         ));
     }
     visitors.end_session(&page, &headers).await?;
-    let cookie = cookies::session_cookie(&slug, &page.id, "", visitors.config.secure)?;
+    let cookie = cookies::session_cookie(&slug, &page.id, "", visitors.infra.config.secure)?;
     let headers = [
         (header::SET_COOKIE, cookie),
         (header::CACHE_CONTROL, NO_STORE),

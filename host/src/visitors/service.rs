@@ -10,16 +10,13 @@ use super::sessions::SessionCache;
 use super::state::SignInStates;
 use super::store;
 use super::tickets::Tickets;
-use crate::config::Config;
-use crate::control::{self, Change, Control, Tx};
+use crate::control::{self, Change, Tx};
 use crate::deployments::serving::Serving;
 use crate::deployments::serving::pages::{Page, PageKind};
 use crate::infra::Infra;
 use crate::outbound::Outbound;
 use crate::projects::{Project, Projects};
-use svc_base::clock::Clock;
 use svc_base::ids::ProjectId;
-use svc_base::random::Random;
 
 /// Maximum number of rows that one transaction removes, so that other transactions are not delayed.
 const REMOVAL_BATCH: u32 = 500;
@@ -27,10 +24,7 @@ const REMOVAL_BATCH: u32 = 500;
 /// Service of visitors.
 #[derive(Debug)]
 pub struct Visitors {
-    pub(super) control: Control,
-    pub(super) clock: Clock,
-    pub(super) random: Random,
-    pub(super) config: Arc<Config>,
+    pub(super) infra: Infra,
     pub(super) serving: Arc<Serving>,
     pub(super) projects: Projects,
     pub(super) providers: Providers,
@@ -51,21 +45,12 @@ impl Visitors {
         serving: Arc<Serving>,
         outbound: &Outbound,
     ) -> anyhow::Result<Self> {
-        let Infra {
-            control,
-            clock,
-            random,
-            config,
-        } = infra;
         Ok(Self {
-            providers: Providers::new(&config.providers, outbound, &clock)?,
+            providers: Providers::new(&infra.config.providers, outbound, &infra.clock)?,
             states: SignInStates::new(secret)?,
             tickets: Tickets::default(),
             session_cache: Arc::default(),
-            control,
-            clock,
-            random,
-            config,
+            infra,
             serving,
             projects,
         })
@@ -79,13 +64,13 @@ impl Visitors {
 
     /// Whether visitors use https, so that only a page's own host can set its cookies.
     pub fn uses_https(&self) -> bool {
-        self.config.secure
+        self.infra.config.secure
     }
 
     /// Returns the frontend's own origin; a quick share has none.
     pub(super) fn origin(&self, page: &Page) -> Option<String> {
         match &page.kind {
-            PageKind::Frontend { host_label } => Some(self.config.project_origin(host_label)),
+            PageKind::Frontend { host_label } => Some(self.infra.config.project_origin(host_label)),
             _ => None,
         }
     }
@@ -109,6 +94,7 @@ impl Visitors {
         most: u32,
     ) -> Result<Vec<Visitor>, VisitorError> {
         let read = self
+            .infra
             .control
             .read(move |c| store::list_of_project(c, &project, before, most));
         Ok(read.await?)
@@ -120,8 +106,9 @@ impl Visitors {
         project: ProjectId,
         id: String,
     ) -> Result<bool, VisitorError> {
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         let forgotten = self
+            .infra
             .control
             .write(move |tx| store::forget(tx, &project, &id, now));
         Ok(forgotten.await.map_err(|error: control::Error| error)?)
@@ -133,6 +120,7 @@ impl Visitors {
     /// Errors of the database; calling again continues.
     pub async fn forget_project(&self, project: ProjectId) -> Result<(), control::Error> {
         while self
+            .infra
             .control
             .write(move |tx| store::forget_batch(tx, &project, REMOVAL_BATCH))
             .await?
@@ -149,17 +137,24 @@ impl Visitors {
 
     /// Removes expired sessions, sessions of deleted frontends, and old tickets.
     pub async fn sweep(&self) -> anyhow::Result<()> {
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         self.tickets.remove_old(now);
         while self
+            .infra
             .control
             .write(move |tx| store::sweep(tx, now, REMOVAL_BATCH))
             .await?
             > 0
         {}
-        for frontend in self.control.read(store::frontends_with_sessions).await? {
+        for frontend in self
+            .infra
+            .control
+            .read(store::frontends_with_sessions)
+            .await?
+        {
             if !self.serving.exists(frontend).await? {
-                self.control
+                self.infra
+                    .control
                     .write(move |tx| store::end_frontend_sessions(tx, &frontend))
                     .await?;
             }

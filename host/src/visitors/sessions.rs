@@ -135,10 +135,11 @@ impl Visitors {
         page: &Page,
         headers: &HeaderMap,
     ) -> Result<Option<Arc<Session>>, control::Error> {
-        if !is_own_origin(&self.config, host, page) {
+        if !is_own_origin(&self.infra.config, host, page) {
             return Ok(None);
         }
-        let Some(token) = cookies::session_token(headers, &page.id, self.config.secure) else {
+        let Some(token) = cookies::session_token(headers, &page.id, self.infra.config.secure)
+        else {
             return Ok(None);
         };
         // The number is read before the session, so that a session that ends meanwhile is not cached.
@@ -157,12 +158,15 @@ impl Visitors {
     }
 
     async fn session(&self, key: SessionKey) -> Result<Option<Arc<Session>>, control::Error> {
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         if let Some(held) = self.session_cache.sessions.get(&key) {
             return Ok(Some(held).filter(|session| session.expires_at > now));
         }
         let seen = *self.session_cache.end_count();
-        let found = self.control.read(move |c| store::session(c, &key, now));
+        let found = self
+            .infra
+            .control
+            .read(move |c| store::session(c, &key, now));
         let found = found.await?;
         // A session counts only as long as its provider is configured.
         let found =
@@ -176,7 +180,7 @@ impl Visitors {
 
     /// Records that a visitor was seen, at most once an hour.
     fn record_seen(&self, session: &Arc<Session>, end_count: u64) {
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         if now.0 - session.seen_at.0 < SEEN_INTERVAL_MS {
             return;
         }
@@ -186,7 +190,7 @@ impl Visitors {
         };
         self.session_cache
             .insert_if_unchanged(&Arc::new(seen), end_count);
-        let (control, id) = (self.control.clone(), session.visitor.clone());
+        let (control, id) = (self.infra.control.clone(), session.visitor.clone());
         tokio::spawn(async move {
             let write = control.write(move |tx| store::record_seen(tx, &id, now));
             if let Err(error) = write.await {
@@ -208,11 +212,11 @@ impl Visitors {
         signed_in: VerifiedVisitor,
         before: Option<SessionKey>,
     ) -> Result<Option<String>, VisitorError> {
-        let token = credential::random_secret(&self.random)?;
-        let fresh = VisitorId::new(&self.random)?;
-        let now = self.clock.now();
+        let token = credential::random_secret(&self.infra.random)?;
+        let fresh = VisitorId::new(&self.infra.random)?;
+        let now = self.infra.clock.now();
         let (key, deployment, provider) = (hash_token(&token), page.id, provider.to_owned());
-        let begun = self.control.write(move |tx| {
+        let begun = self.infra.control.write(move |tx| {
             let offers = projects::offers_provider(tx, &project, &provider, now)?;
             if !offers {
                 return Ok(false);
@@ -246,11 +250,12 @@ impl Visitors {
         page: &Page,
         headers: &HeaderMap,
     ) -> Result<(), control::Error> {
-        let token = cookies::session_token(headers, &page.id, self.config.secure);
+        let token = cookies::session_token(headers, &page.id, self.infra.config.secure);
         let Some(key) = token.map(hash_token) else {
             return Ok(());
         };
-        self.control
+        self.infra
+            .control
             .write(move |tx| store::end_session(tx, &key))
             .await
     }

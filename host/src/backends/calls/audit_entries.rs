@@ -41,8 +41,8 @@ impl ActionCalls {
         act: AuditAction,
         work: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, BackendError> {
-        let now = self.clock.now();
-        let noted = self.control.write(move |tx| {
+        let now = self.backends.infra.clock.now();
+        let noted = self.backends.infra.control.write(move |tx| {
             let project = store::project_of(tx, &id).map_err(Error::from)?;
             let project = project.ok_or(BackendError::NotFound)?;
             Ok::<_, BackendError>(projects::record_audit_ahead(tx, &project, act, &id, now)?)
@@ -53,6 +53,8 @@ impl ActionCalls {
         fault::point("query.written");
         if let (Err(_), Some(entry)) = (&done, entry) {
             let taken: Result<(), Error> = self
+                .backends
+                .infra
                 .control
                 .write(move |tx| tx.withdraw_audit(&entry))
                 .await;

@@ -16,36 +16,27 @@ use super::model::{
     Action, BackendError, USER_EMAIL_BIND, USER_ID_BIND, params, requires_identity, writes,
 };
 use super::service::Backends;
-use super::verdicts::SqlJudge;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
-use svc_database::{BatchStep, Databases, ResultJson, StatementCall, StatementTiming, StepParam};
+use svc_database::{BatchStep, ResultJson, StatementCall, StatementTiming, StepParam};
 
-use crate::control::Control;
 use crate::control::audit::AuditAction;
 use crate::visitors::Identity;
-use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
 use svc_sandbox::Statement;
 
 /// Calls of actions by visitors, queries of owners, and evaluations for live queries.
 #[derive(Debug)]
 pub struct ActionCalls {
-    control: Control,
-    clock: Clock,
-    databases: Arc<Databases>,
-    verdicts: Arc<SqlJudge>,
+    backends: Arc<Backends>,
     definitions: Arc<Definitions>,
 }
 
 impl ActionCalls {
     /// Makes the service of calls to these backends.
-    pub fn new(backends: &Backends, definitions: Arc<Definitions>) -> Self {
+    pub fn new(backends: &Arc<Backends>, definitions: Arc<Definitions>) -> Self {
         Self {
-            control: backends.control.clone(),
-            clock: backends.clock.clone(),
-            databases: Arc::clone(&backends.databases),
-            verdicts: Arc::clone(&backends.verdicts),
+            backends: Arc::clone(backends),
             definitions,
         }
     }
@@ -97,7 +88,7 @@ impl ActionCalls {
             actions.push(action);
         }
         let written = steps.iter().any(|step| step.writes);
-        let database = self.databases.get(id)?;
+        let database = self.backends.databases.get(id)?;
         let run = move || async move {
             let done = database.batch(steps).await;
             done.map_err(|failure| match failure.step {
@@ -144,7 +135,7 @@ impl ActionCalls {
         may_write: bool,
     ) -> Result<ResultJson, BackendError> {
         let text = sql.clone();
-        let query = self.verdicts.query(sql).await?;
+        let query = self.backends.verdicts.query(sql).await?;
         if writes(&query.verdict) && !may_write {
             return Err(BackendError::OnlyReads);
         }
@@ -170,7 +161,7 @@ impl ActionCalls {
             writes: writes(verdict),
             params,
         };
-        let result = self.databases.get(id)?.call(call, timing).await;
+        let result = self.backends.databases.get(id)?.call(call, timing).await;
         result.map_err(|error| statement_error(sql, verdict, error))
     }
 }

@@ -40,7 +40,7 @@ impl ActionCalls {
     /// Calls `follow` with the tables that a commit may have changed: once it is durable, and before its callers are answered. New
     /// versions of actions are such a change, too.
     pub fn on_commit(&self, follow: impl Fn(BackendId, ChangedTables) + Send + Sync + 'static) {
-        self.databases.set_commit_listener(follow);
+        self.backends.databases.set_commit_listener(follow);
     }
 
     /// Finds an action for a live query, and checks its params and the visitor.
@@ -90,6 +90,7 @@ impl ActionCalls {
         };
         let seal = |json: Vec<u8>| (Digest::of(&json), Bytes::from(json));
         let seen = self
+            .backends
             .databases
             .get(id)?
             .read_with_tables(call, &action.timing, seal)

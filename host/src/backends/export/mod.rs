@@ -11,7 +11,7 @@ use super::Backends;
 use super::model::BackendError;
 use crate::projects::Project;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Databases, RunError};
+use svc_database::RunError;
 
 /// Media type of the file.
 pub const MEDIA_TYPE: &str = "application/vnd.sqlite3";
@@ -84,7 +84,6 @@ impl AsRef<[u8]> for ExportBytes {
 /// Exports of backends' databases.
 #[derive(Debug)]
 pub struct Exporter {
-    databases: Arc<Databases>,
     /// Files that wait for their receivers.
     exports: Exports,
     backends: Arc<Backends>,
@@ -94,7 +93,6 @@ impl Exporter {
     /// Makes the service of exports of these backends.
     pub fn new(backends: &Arc<Backends>) -> Self {
         Self {
-            databases: Arc::clone(&backends.databases),
             exports: Exports::default(),
             backends: Arc::clone(backends),
         }
@@ -107,7 +105,7 @@ impl Exporter {
     pub async fn export(&self, project: ProjectId) -> Result<Bytes, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
         let slot = self.exports.begin(id).ok_or(RunError::Busy)?;
-        let file = self.databases.export(id).await?;
+        let file = self.backends.databases.export(id).await?;
         Ok(Bytes::from_owner(ExportBytes { file, _slot: slot }))
     }
 }

@@ -11,17 +11,16 @@ use super::migrations;
 use super::model::{BackendError, LedgerEntry};
 use super::service::Backends;
 use super::store;
-use super::verdicts::SqlJudge;
 use crate::content::Digest;
 use crate::control::audit::{self, Actor, AuditAction};
-use crate::control::{self, Control};
+use crate::control::{self};
 use crate::projects;
-use svc_base::clock::{Clock, Timestamp};
+use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{
-    Databases, HistoryMoments, MigrationMarker, PastSnapshot, RestorePlan, RestoreRecord, RunError,
-    Script, SnapshotError,
+    HistoryMoments, MigrationMarker, PastSnapshot, RestorePlan, RestoreRecord, RunError, Script,
+    SnapshotError,
 };
 use svc_sandbox::{Purpose, StatementKind};
 
@@ -50,10 +49,6 @@ pub struct RestoreOutcome {
 /// Histories of backends, and their restores.
 #[derive(Debug)]
 pub struct Histories {
-    control: Control,
-    clock: Clock,
-    databases: Arc<Databases>,
-    verdicts: Arc<SqlJudge>,
     /// Slots of running restores.
     restore_permits: tokio::sync::Semaphore,
     backends: Arc<Backends>,
@@ -63,10 +58,6 @@ impl Histories {
     /// Makes the service of the histories of these backends.
     pub fn new(backends: &Arc<Backends>) -> Self {
         Self {
-            control: backends.control.clone(),
-            clock: backends.clock.clone(),
-            databases: Arc::clone(&backends.databases),
-            verdicts: Arc::clone(&backends.verdicts),
             restore_permits: tokio::sync::Semaphore::new(MAX_RESTORES),
             backends: Arc::clone(backends),
         }
@@ -83,6 +74,7 @@ impl Histories {
     ) -> Result<HistoryMoments, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
         Ok(self
+            .backends
             .databases
             .list_moments(id, part.before, part.limit)
             .await?)
@@ -106,11 +98,17 @@ impl Histories {
             tokio::time::timeout(RESTORE_QUEUE_TIMEOUT, self.restore_permits.acquire()).await;
         let _place = waited.map_err(|_| RunError::Busy)?;
         let rewound = self
+            .backends
             .databases
             .snapshot_at(id, at)
             .await
             .map_err(rewind_error)?;
-        let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
+        let ledger = self
+            .backends
+            .infra
+            .control
+            .read(move |c| store::ledger(c, &id))
+            .await?;
         // A migration that is not in the ledger could not be applied again.
         let recorded =
             |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
@@ -135,7 +133,11 @@ impl Histories {
             later_migrations: later.clone(),
             record: record.clone(),
         };
-        let reinstated = self.databases.restore_snapshot(id, rewound, plan).await;
+        let reinstated = self
+            .backends
+            .databases
+            .restore_snapshot(id, rewound, plan)
+            .await;
         let reinstated = reinstated.map_err(|failure| match failure.migration {
             Some(number) => {
                 let error = migrations::script_error(&later[number].1, failure.error);
@@ -158,7 +160,7 @@ impl Histories {
         let recorded = ledger.iter().map(|entry| entry.version);
         let marked = rewound.live_markers.iter().chain(&rewound.markers);
         let version = recorded.chain(marked.map(|m| m.version)).max().unwrap_or(0) + 1;
-        let made_at = self.clock.now();
+        let made_at = self.backends.infra.clock.now();
         let sql = format!(
             "-- {version}: restored to {}, at {made_at}. Later migrations were applied again, without their rows.",
             rewound.at
@@ -177,7 +179,11 @@ impl Histories {
         let mut statements = Vec::new();
         // Only the entry of an earlier restore is a comment alone.
         if !is_comment(&entry.sql) {
-            let judged = self.verdicts.script(&entry.sql, Purpose::Migration).await?;
+            let judged = self
+                .backends
+                .verdicts
+                .script(&entry.sql, Purpose::Migration)
+                .await?;
             let changes = judged.iter().filter(|s| s.kind == StatementKind::Migration);
             statements.extend(changes.map(|s| s.start..s.end));
         }
@@ -214,7 +220,8 @@ impl Backends {
             note: None,
             applied_at: record.made_at,
         };
-        self.control
+        self.infra
+            .control
             .write(move |tx| {
                 fault::point("rewind.recording");
                 let project = store::project_of(tx, &id).map_err(control::Error::from)?;

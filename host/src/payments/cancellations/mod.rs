@@ -83,8 +83,9 @@ impl Payments {
         let Some(stripe) = &self.stripe else {
             return Ok(());
         };
-        let now = self.clock.now();
+        let now = self.infra.clock.now();
         let due = self
+            .infra
             .control
             .read(move |c| store::list_due(c, now, BATCH_SIZE));
         for cancellation in due.await? {
@@ -112,14 +113,15 @@ impl Payments {
                 let wait = 2_i64
                     .saturating_pow(cancellation.attempts)
                     .min(MAX_RETRY_DELAY_SECONDS);
-                Some(self.clock.now().plus_seconds(wait))
+                Some(self.infra.clock.now().plus_seconds(wait))
             }
             Err(error) => {
                 tracing::error!(%error, object, "what a removed project sold has not ended at the payment provider: end it in the provider's dashboard");
                 None
             }
         };
-        self.control
+        self.infra
+            .control
             .write(move |tx| match again {
                 Some(again) => store::reschedule(tx, &cancellation, again),
                 None => store::mark_finished(tx, &cancellation),

@@ -15,7 +15,10 @@ use svc_base::ids::{ProjectId, uuid_v7};
 impl Payments {
     /// Lists the prices of a project, by product.
     pub async fn catalog(&self, project: ProjectId) -> Result<Vec<Price>, PaymentError> {
-        let read = self.control.read(move |c| store::catalog(c, &project));
+        let read = self
+            .infra
+            .control
+            .read(move |c| store::catalog(c, &project));
         Ok(read.await?)
     }
 
@@ -30,11 +33,12 @@ impl Payments {
         keep: AnswerKeeper<Price>,
     ) -> Result<Price, PaymentError> {
         let ids = NewPriceIds {
-            price: format!("price_{}", credential::random_secret(&self.random)?),
-            product: uuid_v7(&self.clock, &self.random)?.to_string(),
+            price: format!("price_{}", credential::random_secret(&self.infra.random)?),
+            product: uuid_v7(&self.infra.clock, &self.infra.random)?.to_string(),
         };
-        let now = self.clock.now();
-        self.control
+        let now = self.infra.clock.now();
+        self.infra
+            .control
             .write(move |tx| {
                 if !projects::is_live(tx, &project, now)? {
                     return Err(PaymentError::NoProject);
@@ -52,8 +56,8 @@ impl Payments {
     /// # Errors
     /// `NoPrice` if the project has no such price.
     pub async fn deactivate(&self, project: ProjectId, id: String) -> Result<Price, PaymentError> {
-        let now = self.clock.now();
-        let write = self.control.write(move |tx| {
+        let now = self.infra.clock.now();
+        let write = self.infra.control.write(move |tx| {
             if store::deactivate(tx, &project, &id)? {
                 projects::record_audit(tx, &project, AuditAction::PriceDeactivate, &id, now)?;
             }
@@ -72,6 +76,7 @@ impl Payments {
         id: String,
     ) -> Result<Price, PaymentError> {
         let read = self
+            .infra
             .control
             .read(move |c| store::find_price(c, &project, &id));
         read.await?.ok_or(PaymentError::NoPrice)

@@ -58,15 +58,21 @@ impl Capacity {
         }
     }
 
-    /// Refuses to begin when the disk is nearly full: whatever stores content asks first.
+    /// Refuses to begin when the disk is nearly full: all that stores content asks first.
     ///
     /// # Errors
     /// `Capacity`.
     pub fn check_disk(&self) -> Result<(), PublishError> {
-        if self.free_disk()? < self.infra.config.limits.free_disk_bytes {
-            return Err(PublishError::disk_full());
+        self.checked_free_disk().map(drop)
+    }
+
+    /// Returns the free bytes of the disk, if it is not nearly full.
+    fn checked_free_disk(&self) -> Result<u64, PublishError> {
+        let free = self.free_disk()?;
+        match free < self.infra.config.limits.free_disk_bytes {
+            true => Err(PublishError::disk_full()),
+            false => Ok(free),
         }
-        Ok(())
     }
 
     fn free_disk(&self) -> Result<u64, PublishError> {
@@ -92,23 +98,23 @@ impl Capacity {
         &self,
         publisher: &Publisher,
     ) -> Result<(), PublishError> {
-        self.check_disk()?;
+        let free = self.checked_free_disk()?;
         let limits = &self.infra.config.limits;
         let least = limits
             .free_disk_bytes
             .saturating_add(limits.free_disk_owners_bytes);
-        if publisher.kind() == CapHolder::Client && self.free_disk()? < least {
+        if publisher.kind() == CapHolder::Client && free < least {
             return Err(PublishError::Cap(CapReached {
                 key: "free_disk_owners_bytes",
                 part: CapPart::Strangers,
             }));
         }
-        let (caps, publisher) = (self.cap_check(), publisher.clone());
-        let checking = self
-            .infra
-            .control
-            .read(move |c| Ok(caps.check_share(c, &publisher, 0).map(drop)));
-        checking.await?
+        let publisher = publisher.clone();
+        self.cap_check()
+            .run(&self.infra.control, move |caps, c| {
+                caps.check_share(c, &publisher, 0).map(drop)
+            })
+            .await
     }
 
     /// Refuses to begin when there is no room for one more frontend of a workspace.
@@ -117,12 +123,11 @@ impl Capacity {
         workspace: WorkspaceId,
     ) -> Result<(), PublishError> {
         self.check_disk()?;
-        let caps = self.cap_check();
-        let checking = self
-            .infra
-            .control
-            .read(move |c| Ok(caps.check_frontend(c, &workspace)));
-        checking.await?
+        self.cap_check()
+            .run(&self.infra.control, move |caps, c| {
+                caps.check_frontend(c, &workspace)
+            })
+            .await
     }
 
     /// Refuses to begin when there is no room for more content of a workspace's frontends.
@@ -131,11 +136,10 @@ impl Capacity {
         workspace: WorkspaceId,
     ) -> Result<(), PublishError> {
         self.check_disk()?;
-        let caps = self.cap_check();
-        let checking = self
-            .infra
-            .control
-            .read(move |c| Ok(caps.check_content(c, &workspace)));
-        checking.await?
+        self.cap_check()
+            .run(&self.infra.control, move |caps, c| {
+                caps.check_content(c, &workspace)
+            })
+            .await
     }
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 
 use super::Publisher;
 use crate::config::{CapHolder, CapPart, CapReached, CapUsage, Limits};
-use crate::control;
+use crate::control::{self, Control};
 use crate::deployments::publication::PublishError;
 use crate::workspaces::Principal;
 use svc_base::clock::Timestamp;
@@ -14,7 +14,7 @@ use svc_base::ids::{ProjectId, WorkspaceId};
 /// Bytes of a holder's keyed hash.
 const HASH_BYTES: usize = 16;
 
-/// CapHolder of a quick share, as its row names it: counted by, and never shown.
+/// Holder of a quick share, as its row names it: counted by, and never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::deployments) struct ShareHolder {
     /// Keyed hash of a client's network or of an owner.
@@ -59,6 +59,15 @@ pub(in crate::deployments) struct CapCheck {
 }
 
 impl CapCheck {
+    /// Runs a check on a reader, before a transaction runs it for certain.
+    pub(super) async fn run(
+        self,
+        control: &Control,
+        check: impl FnOnce(&Self, &Connection) -> Result<(), PublishError> + Send + 'static,
+    ) -> Result<(), PublishError> {
+        control.read(move |c| Ok(check(&self, c))).await?
+    }
+
     /// Refuses a quick share of so many bytes for which there is no room; returns its holder.
     pub(in crate::deployments) fn check_share(
         &self,
