@@ -96,19 +96,11 @@ impl Histories {
         // Each restore holds a copy in memory, so few run at once.
         let waited =
             tokio::time::timeout(RESTORE_QUEUE_TIMEOUT, self.restore_permits.acquire()).await;
-        let _place = waited.map_err(|_| RunError::Busy)?;
-        let rewound = self
-            .backends
-            .databases
-            .snapshot_at(id, at)
-            .await
-            .map_err(rewind_error)?;
-        let ledger = self
-            .backends
-            .infra
-            .control
-            .read(move |c| store::ledger(c, &id))
-            .await?;
+        let _permit = waited.map_err(|_| RunError::Busy)?;
+        let databases = &self.backends.databases;
+        let rewound = databases.snapshot_at(id, at).await.map_err(rewind_error)?;
+        let control = &self.backends.infra.control;
+        let ledger = control.read(move |c| store::ledger(c, &id)).await?;
         // A migration that is not in the ledger could not be applied again.
         let recorded =
             |m: &MigrationMarker| ledger.iter().any(|entry| entry.checksum == m.checksum);
@@ -120,24 +112,13 @@ impl Histories {
             .into_iter()
             .filter(|entry| rewound.markers.iter().all(|m| m.checksum != entry.checksum))
             .collect();
-        let mut later = Vec::new();
-        for entry in &missing {
-            let script = self.script_without_inserts(entry).await;
-            later.push((
-                entry.version,
-                script.map_err(|e| migration_error(entry, e))?,
-            ));
-        }
+        let later = self.schemas_of(&missing).await?;
         let restored_to = rewound.at;
         let plan = RestorePlan {
             later_migrations: later.clone(),
             record: record.clone(),
         };
-        let reinstated = self
-            .backends
-            .databases
-            .restore_snapshot(id, rewound, plan)
-            .await;
+        let reinstated = databases.restore_snapshot(id, rewound, plan).await;
         let reinstated = reinstated.map_err(|failure| match failure.migration {
             Some(number) => {
                 let error = migrations::script_error(&later[number].1, failure.error);
@@ -153,6 +134,22 @@ impl Histories {
             restored_to,
             previous: reinstated.previous,
         })
+    }
+
+    /// What each of these migrations does to the schema, beside its version.
+    async fn schemas_of(
+        &self,
+        migrations: &[LedgerEntry],
+    ) -> Result<Vec<(u32, Script)>, BackendError> {
+        let mut schemas = Vec::new();
+        for entry in migrations {
+            let script = self.script_without_inserts(entry).await;
+            schemas.push((
+                entry.version,
+                script.map_err(|e| migration_error(entry, e))?,
+            ));
+        }
+        Ok(schemas)
     }
 
     /// Creates the ledger entry of a restore. Its version is above those of all states of the file.
