@@ -308,13 +308,11 @@ async fn without_a_thread_in_time_a_call_is_busy() {
 /// A registry of its own, of which nothing is loaded.
 fn registry() -> Registry {
     let metrics = Metrics::default();
-    let engine = GuestEngine::new(
-        OptimizationTier::Optimised,
-        2,
-        GuestLimits::DEFAULT,
-        metrics.clone(),
-    )
-    .unwrap();
+    let mut limits = GuestLimits::DEFAULT;
+    // So long that fuel ends a call first, even on a busy machine.
+    limits.gate.wall = Duration::from_secs(60);
+    let engine =
+        GuestEngine::new(OptimizationTier::Optimised, 2, limits, metrics.clone()).unwrap();
     let cache = Cache::open(cache_dir()).unwrap();
     Registry::new(Arc::new(engine), StartupCode::Optimised, cache, metrics)
 }

@@ -136,7 +136,7 @@ impl Histories {
         })
     }
 
-    /// What each of these migrations does to the schema, beside its version.
+    /// Returns what each of these migrations does to the schema, beside its version.
     async fn schemas_of(
         &self,
         migrations: &[LedgerEntry],
