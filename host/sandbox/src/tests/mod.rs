@@ -311,8 +311,7 @@ fn registry() -> Registry {
     let mut limits = GuestLimits::DEFAULT;
     // So long that fuel ends a call first, even on a busy machine.
     limits.gate.wall = Duration::from_secs(60);
-    let engine =
-        GuestEngine::new(OptimizationTier::Optimised, 2, limits, metrics.clone()).unwrap();
+    let engine = GuestEngine::new(OptimizationTier::Optimised, 2, limits, metrics.clone()).unwrap();
     let cache = Cache::open(cache_dir()).unwrap();
     Registry::new(Arc::new(engine), StartupCode::Optimised, cache, metrics)
 }
