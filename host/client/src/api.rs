@@ -284,7 +284,8 @@ impl PendingRequest<'_> {
         serde_json::from_value(document).map_err(|_| not_an_answer(api, call, StatusCode::OK))
     }
 
-    /// Sends the request, and passes the bytes of the answer on, at most `most` and no slower than [`LEAST_RATE`]. `begin` gets the announced length first.
+    /// Sends the request, and passes the bytes of the answer on, at most `most` and no slower than [`LEAST_RATE`]. `begin` gets the
+    /// announced length first.
     ///
     /// # Errors
     /// As of `send`, and those of `begin` and of `take`.
@@ -487,7 +488,7 @@ fn too_large(api: &Api, call: &Endpoint, most: u64) -> Failure {
 /// Failure of an answer that comes below the least rate.
 fn too_slow(api: &Api, call: &Endpoint) -> Failure {
     let detail = format!(
-        "{} answered `{} {}` a little at a time, and so slowly nothing is read to its end. Nothing is kept; try again.",
+        "{} sends its answer to `{} {}` too slowly to wait for the end. Nothing is kept; try again.",
         api.server_url(),
         call.method,
         call.path

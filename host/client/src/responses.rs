@@ -384,7 +384,7 @@ mod tests {
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = [0; 1024];
-            let _ = stream.read(&mut request).await.unwrap();
+            assert!(stream.read(&mut request).await.unwrap() > 0);
             let mut sent = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
             // Until the client is gone.
             while sent.is_ok() {
