@@ -9,6 +9,8 @@ use crate::{Page, RenderError, RuntimeScript, Source, foot};
 
 /// Colours and typefaces of every page; the host's own pages use them, too.
 const TOKEN_STYLES: &str = include_str!("../assets/tokens.css");
+/// Colours of code, notes and marks, which the host's own pages do without.
+const CONTENT_TOKEN_STYLES: &str = include_str!("../assets/content-tokens.css");
 /// Styles of elements that all pages share.
 const BASE_STYLES: &str = include_str!("../assets/base.css");
 
@@ -109,7 +111,7 @@ where
                 meta name="color-scheme" content="light dark";
                 title { (shown_title) }
                 (preview_tags(shell, &shown_title))
-                style { (PreEscaped(TOKEN_STYLES)) (PreEscaped(BASE_STYLES)) @for styles in shell.styles { (PreEscaped(styles)) } (PreEscaped(&shell.own_styles)) }
+                style { (PreEscaped(TOKEN_STYLES)) (PreEscaped(CONTENT_TOKEN_STYLES)) (PreEscaped(BASE_STYLES)) @for styles in shell.styles { (PreEscaped(styles)) } (PreEscaped(&shell.own_styles)) }
             }
             body class=(shell.kind) {
                 main { (body) }

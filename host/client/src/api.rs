@@ -14,7 +14,7 @@ use super::error::{Failure, FailureCode, Result};
 use super::json_requested;
 use super::output::print_error;
 use super::profile::{Remote, ServerTarget, is_local};
-use super::responses::{self, BodyError};
+use super::responses::{self, BodyError, LEAST_RATE};
 use svc_base::random::Random;
 use svc_outbound::{LOOPBACK, NO_ROOT_CERTIFICATES};
 
@@ -67,6 +67,14 @@ impl Api {
     /// When the address is not valid, or the profile does not exist.
     pub(super) fn new(remote: &Remote) -> Result<Self> {
         Self::for_server(remote.target()?)
+    }
+
+    /// Client of the same server that sends no credential.
+    ///
+    /// # Errors
+    /// As of `new`.
+    pub(super) fn without_credential(remote: &Remote) -> Result<Self> {
+        Self::for_server(remote.target_without_credential()?)
     }
 
     /// Client of a given server.
@@ -276,7 +284,8 @@ impl PendingRequest<'_> {
         serde_json::from_value(document).map_err(|_| not_an_answer(api, call, StatusCode::OK))
     }
 
-    /// Sends the request, and passes the bytes of the answer on, at most `most`. `begin` gets the announced length first.
+    /// Sends the request, and passes the bytes of the answer on, at most `most` and no slower than [`LEAST_RATE`]. `begin` gets the
+    /// announced length first.
     ///
     /// # Errors
     /// As of `send`, and those of `begin` and of `take`.
@@ -293,13 +302,14 @@ impl PendingRequest<'_> {
             return Err(too_large(api, call, most));
         }
         let mut to = begin(announced)?;
-        let read = responses::stream_body(&mut response, most, |part| {
+        let read = responses::stream_body(&mut response, most, LEAST_RATE, |part| {
             take(&mut to, part).map_err(StreamError::Consumer)
         });
         match read.await {
             Ok(read) => Ok((to, read)),
             Err(StreamError::Consumer(failure)) => Err(failure),
             Err(StreamError::Body(BodyError::TooLarge)) => Err(too_large(api, call, most)),
+            Err(StreamError::Body(BodyError::TooSlow)) => Err(too_slow(api, call)),
             Err(StreamError::Body(BodyError::Broken(error))) => Err(Failure::new(
                 FailureCode::NoAnswer,
                 "The answer is not whole",
@@ -441,6 +451,7 @@ async fn parse_document(api: &Api, call: &Endpoint, response: reqwest::Response)
         .await
         .map_err(|unread| match unread {
             BodyError::TooLarge => too_large(api, call, most as u64),
+            BodyError::TooSlow => too_slow(api, call),
             BodyError::Broken(error) => api.unreachable_failure(&error),
         })?;
     if bytes.is_empty() {
@@ -472,6 +483,17 @@ fn too_large(api: &Api, call: &Endpoint, most: u64) -> Failure {
         most >> 20
     );
     Failure::new(FailureCode::NoAnswer, "The answer is too large", detail)
+}
+
+/// Failure of an answer that comes below the least rate.
+fn too_slow(api: &Api, call: &Endpoint) -> Failure {
+    let detail = format!(
+        "{} sends its answer to `{} {}` too slowly to wait for the end. Nothing is kept; try again.",
+        api.server_url(),
+        call.method,
+        call.path
+    );
+    Failure::new(FailureCode::NoAnswer, "The answer is too slow", detail)
 }
 
 /// Failure of an answer that does not come from an svc server.

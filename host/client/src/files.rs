@@ -4,15 +4,16 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
-use rustix::fs::{FileType, RenameFlags};
+use rustix::fs::RenameFlags;
 
 use super::error::{Failure, FailureCode, Result};
-use super::source::{self, MAX_BYTES};
+use super::source::{self, MAX_BYTES, irregular_kind};
 use svc_base::random::Random;
 
 /// The most entries of a folder that is listed.
@@ -132,16 +133,26 @@ impl Directory {
     /// # Errors
     /// When it is no regular file, lies outside of the folder, or is too large.
     pub(super) fn read_if_exists(&self, name: &Path) -> Result<Option<Vec<u8>>> {
-        let Some(mut file) = self.open_regular(name)? else {
+        Ok(self.read_with_owner(name)?.map(|(bytes, _)| bytes))
+    }
+
+    /// Reads a file, with the id of the user who owns it; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// When it is no regular file, lies outside of the folder, or is too large.
+    pub(super) fn read_with_owner(&self, name: &Path) -> Result<Option<(Vec<u8>, u32)>> {
+        let Some(file) = self.open_regular(name)? else {
             return Ok(None);
         };
+        let failed = |error: io::Error| self.file_failure("Reading", name, &error);
+        let found = file.metadata().map_err(failed)?;
         let mut bytes = Vec::new();
-        let read = (&mut file).take(MAX_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|error| self.file_failure("Reading", name, &error))?;
+        let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+        read.map_err(failed)?;
         match bytes.len() as u64 <= MAX_BYTES {
-            true => Ok(Some(bytes)),
+            true => Ok(Some((bytes, found.uid()))),
             false => {
-                let length = file.metadata().map_or(MAX_BYTES, |found| found.len());
+                let length = found.len().max(MAX_BYTES);
                 Err(source::too_large(&self.display_path(name), length))
             }
         }
@@ -276,16 +287,10 @@ impl Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             found => found.map_err(|error| self.file_failure("Reading", name, &error))?,
         };
-        let what = match FileType::from_raw_mode(found.mode()) {
-            FileType::RegularFile => return Ok(Some(())),
-            FileType::Directory => "a directory",
-            FileType::Symlink => "a symbolic link",
-            FileType::Fifo => "a named pipe",
-            FileType::Socket => "a socket",
-            FileType::CharacterDevice | FileType::BlockDevice => "a device",
-            FileType::Unknown => "of an unknown kind",
-        };
-        Err(self.not_regular_failure(name, what))
+        match irregular_kind(found.mode()) {
+            None => Ok(Some(())),
+            Some(what) => Err(self.not_regular_failure(name, what)),
+        }
     }
 
     fn not_regular_failure(&self, name: &Path, what: &str) -> Failure {
@@ -375,7 +380,7 @@ impl Drop for TemporaryFile {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use rustix::fs::Mode;
+    use rustix::fs::{FileType, Mode};
 
     use super::*;
 

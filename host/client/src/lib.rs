@@ -31,12 +31,14 @@ mod secret;
 mod source;
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::api::Api;
 use self::error::{Failure, FailureCode, Result};
+use self::files::Directory;
 use self::output::{Output, print_error};
 use svc_base::terminal;
 use svc_sources::ContentType;
@@ -147,6 +149,21 @@ pub async fn show_project(remote: &Remote, json: bool, project: &str) -> ExitCod
 /// Creates, changes or deletes a project.
 pub async fn change_project(change: ProjectChange) -> ExitCode {
     exit_code(json_requested(), change.run().await)
+}
+
+/// Writes files by their names into a folder, which is made if need be. Regular files of these names are replaced; with anything
+/// else in the place of one, such as a link, nothing is written.
+pub fn write_files(folder: &Path, files: &[(String, Vec<u8>)]) -> ExitCode {
+    let write = || -> Result<()> {
+        let folder = Directory::create(folder)?;
+        for (name, _) in files {
+            folder.exists(Path::new(name))?;
+        }
+        files
+            .iter()
+            .try_for_each(|(name, bytes)| folder.write(Path::new(name), bytes, true))
+    };
+    exit_code(false, write())
 }
 
 /// Whether the command line asks for one JSON document.

@@ -88,10 +88,15 @@ impl Publish {
             .iter()
             .map(|file| Source::read(file, self.content_type));
         let sources = sources.collect::<Result<Vec<_>>>()?;
-        let api = Api::new(&self.common.remote)?;
-        let project = match &self.project {
-            Some(wanted) => Some(projects::find(&api, Some(wanted)).await?),
-            None => None,
+        let remote = &self.common.remote;
+        let (api, project) = match &self.project {
+            Some(wanted) => {
+                let api = Api::new(remote)?;
+                let project = projects::find(&api, Some(wanted)).await?;
+                (api, Some(project))
+            }
+            // A share has no owner, so an invalid credential must not stop it.
+            None => (Api::without_credential(remote)?, None),
         };
         let mut made = Vec::new();
         for source in &sources {
@@ -127,9 +132,7 @@ impl Publish {
             "one_time": self.one_time.then_some(true),
             "password": password,
         });
-        // A share has no owner, so an invalid credential must not stop it.
-        let asked = api.call(&endpoints::DEPLOY, &[]).bearer(None);
-        asked.body(body).send().await
+        api.call(&endpoints::DEPLOY, &[]).body(body).send().await
     }
 
     async fn publish_frontend(&self, api: &Api, project: &str, source: &Source) -> Result<Value> {
@@ -195,7 +198,7 @@ impl Unpublish {
             Some(file) => secret::read_from_file("token", file)?,
             None => secret::prompt("token")?,
         };
-        let api = Api::new(&self.common.remote)?;
+        let api = Api::without_credential(&self.common.remote)?;
         let asked = api
             .call(&endpoints::DELETE_SHARE, &[&self.id])
             .bearer(Some(&token));

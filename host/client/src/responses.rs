@@ -1,7 +1,10 @@
 //! Checks of the server's answers, which are not trusted: each has a size limit, and each value a rule.
 
+use std::time::Duration;
+
 use http::header;
 use serde_json::Value;
+use tokio::time::MissedTickBehavior;
 
 use super::output::escape_excerpt;
 use svc_base::names::{is_action_name, is_project_name, is_slug};
@@ -21,6 +24,24 @@ pub(super) const MAX_PROBLEM_BYTES: usize = 1 << 20;
 const MAX_QUOTED_CHARACTERS: usize = 60;
 /// Most entries of a list in an answer.
 const MAX_LIST: usize = 100_000;
+
+/// Least rate of a body: so many bytes in each period, or the end. It counts in ticks in which the server is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeastRate {
+    /// Bytes that arrive in a period.
+    bytes: u64,
+    /// Length of a period, in ticks.
+    ticks: u32,
+    /// Length of a tick.
+    tick: Duration,
+}
+
+/// Least rate of every body: 4 MiB in five minutes. A server that sends a byte now and then would hold a command for ever.
+pub(super) const LEAST_RATE: LeastRate = LeastRate {
+    bytes: 4 << 20,
+    ticks: 300,
+    tick: Duration::from_secs(1),
+};
 
 /// Size limit and rules for an answer.
 #[derive(Clone, Copy, Debug)]
@@ -285,6 +306,8 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
 pub(super) enum BodyError {
     /// The answer has more bytes than the limit.
     TooLarge,
+    /// The answer comes more slowly than the least rate.
+    TooSlow,
     /// The connection broke.
     Broken(reqwest::Error),
 }
@@ -295,7 +318,7 @@ pub(super) async fn read_body(
     most: usize,
 ) -> Result<Vec<u8>, BodyError> {
     let mut bytes = Vec::new();
-    stream_body(&mut response, most as u64, |part| {
+    stream_body(&mut response, most as u64, LEAST_RATE, |part| {
         bytes.extend_from_slice(part);
         Ok::<_, BodyError>(())
     })
@@ -303,10 +326,11 @@ pub(super) async fn read_body(
     Ok(bytes)
 }
 
-/// Passes the chunks of a body to `take`, at most `most` bytes; returns their number.
+/// Passes the chunks of a body to `take`, at most `most` bytes and no slower than `least`; returns their number.
 pub(super) async fn stream_body<E: From<BodyError>>(
     response: &mut reqwest::Response,
     most: u64,
+    least: LeastRate,
     mut take: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<u64, E> {
     let announced = response.headers().get(header::CONTENT_LENGTH);
@@ -314,22 +338,78 @@ pub(super) async fn stream_body<E: From<BodyError>>(
     if announced.is_some_and(|announced| announced > most) {
         return Err(BodyError::TooLarge.into());
     }
-    let mut read = 0;
-    while let Some(part) = response.chunk().await.map_err(BodyError::Broken)? {
+    let mut clock = tokio::time::interval(least.tick);
+    // Time in which `take` is busy, as with a full pipe, is one tick at most: it is not the server's.
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick is immediate.
+    clock.tick().await;
+    let (mut read, mut due, mut ticks) = (0, least.bytes, 0);
+    loop {
+        let part = tokio::select! {
+            biased;
+            part = response.chunk() => part.map_err(BodyError::Broken)?,
+            _ = clock.tick() => {
+                ticks += 1;
+                if ticks == least.ticks {
+                    return Err(BodyError::TooSlow.into());
+                }
+                continue;
+            }
+        };
+        let Some(part) = part else {
+            return Ok(read);
+        };
         read += part.len() as u64;
         if read > most {
             return Err(BodyError::TooLarge.into());
         }
+        if read >= due {
+            (due, ticks) = (read + least.bytes, 0);
+        }
         take(&part)?;
     }
-    Ok(read)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
+
+    /// Serves one answer whose body is a byte now and then, without an end; returns its URL.
+    async fn serve_dripping_body() -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            assert!(stream.read(&mut request).await.unwrap() > 0);
+            let mut sent = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+            // Until the client is gone.
+            while sent.is_ok() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                sent = stream.write_all(b"x").await;
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn a_body_that_drips_is_given_up() {
+        let url = serve_dripping_body().await;
+        let settings = || svc_outbound::client_builder().no_proxy();
+        let (client, _) = svc_outbound::build_client(settings).unwrap();
+        let least = LeastRate {
+            bytes: 1 << 20,
+            ticks: 20,
+            tick: Duration::from_millis(1),
+        };
+        let mut response = client.get(url).send().await.unwrap();
+        let take = |_: &[u8]| Ok::<_, BodyError>(());
+        let read = stream_body(&mut response, u64::MAX, least, take).await;
+        assert!(matches!(read, Err(BodyError::TooSlow)), "{read:?}");
+    }
 
     #[test]
     fn an_array_is_no_document_and_a_list_has_a_bound() {

@@ -1,9 +1,13 @@
 //! Sources of pages: files of the user, or standard input.
 
+use std::fs::{File, Metadata};
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::error::{Failure, Result};
+use rustix::fs::{FileType, Mode, OFlags};
+
+use super::error::{Failure, FailureCode, Result};
 use svc_base::names::slugify;
 use svc_sources::ContentType;
 use svc_sources::files;
@@ -83,27 +87,56 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Reads the bytes of a file, or of standard input for `-`.
+/// Reads the bytes of a file, or of standard input for `-`. A link to a file is followed, since the user has named it.
 ///
 /// # Errors
-/// When it cannot be read, or is far too large.
+/// When it cannot be read, is no regular file, or is far too large.
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     if path.as_os_str() == STDIN {
         return read_bounded(std::io::stdin().lock(), path);
     }
-    let failed = |error| Failure::file_system("Reading", path, &error);
-    let file = std::fs::File::open(path).map_err(failed)?;
+    let failed = |error: std::io::Error| Failure::file_system("Reading", path, &error);
+    // Checked before opening, since opening a device may have effects.
+    check_regular(path, &std::fs::metadata(path).map_err(failed)?)?;
+    // A named pipe that has come in between does not block.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty());
+    let file = File::from(opened.map_err(|error| failed(error.into()))?);
     let found = file.metadata().map_err(failed)?;
-    if found.is_dir() {
-        return Err(Failure::local(format!(
-            "{} is a directory: name the files in it. `svc apply` publishes a whole folder.",
-            path.display()
-        )));
-    }
+    check_regular(path, &found)?;
     if found.len() > MAX_BYTES {
         return Err(too_large(path, found.len()));
     }
     read_bounded(file, path)
+}
+
+/// Checks that a path that the user has named leads to a regular file.
+fn check_regular(path: &Path, found: &Metadata) -> Result<()> {
+    let Some(kind) = irregular_kind(found.mode()) else {
+        return Ok(());
+    };
+    let advice = match found.is_dir() {
+        true => "name the files in it. `svc apply` publishes a whole folder.",
+        false => "only regular files are read. `-` reads standard input.",
+    };
+    Err(Failure::new(
+        FailureCode::Failed,
+        "Not a regular file",
+        format!("{} is {kind}: {advice}", path.display()),
+    ))
+}
+
+/// Describes what a file is by its mode; `None` for a regular file.
+pub(super) fn irregular_kind(mode: u32) -> Option<&'static str> {
+    match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => None,
+        FileType::Directory => Some("a directory"),
+        FileType::Symlink => Some("a symbolic link"),
+        FileType::Fifo => Some("a named pipe"),
+        FileType::Socket => Some("a socket"),
+        FileType::CharacterDevice | FileType::BlockDevice => Some("a device"),
+        FileType::Unknown => Some("of an unknown kind"),
+    }
 }
 
 /// Reads a text file, or standard input for `-`.

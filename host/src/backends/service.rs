@@ -38,8 +38,8 @@ pub struct Backends {
     /// Locks of migrations and restores.
     pub(super) migration_locks: super::migrations::MigrationLocks,
     rooms: Arc<dyn RoomKeeper>,
-    /// Backends that are behind with payments.
-    pub(super) lags: super::mirror::LaggingMirrors,
+    /// Tables of payments, and which are behind.
+    pub(super) mirrors: super::mirror::Mirrors,
 }
 
 /// Backend to create.
@@ -74,7 +74,7 @@ impl Backends {
             compared_schemas: Cache::new(drift::MAX_COMPARED),
             migration_locks: super::migrations::MigrationLocks::default(),
             rooms,
-            lags: super::mirror::LaggingMirrors::default(),
+            mirrors: super::mirror::Mirrors::default(),
             infra,
             capacity,
         })
@@ -250,7 +250,7 @@ impl Backends {
             unrecorded: self.unrecorded(id, &inventory, &ledger).await,
             bytes_on_disk: self.bytes_on_disk(id).await?,
             occupancy: self.rooms.occupancy(&id),
-            behind: self.lags.of(&id),
+            behind: self.mirrors.lag_of(&id),
             backend,
             inventory,
             ledger,

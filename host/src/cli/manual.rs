@@ -1,12 +1,13 @@
 //! `svc completions` and `svc man`, generated from the definitions of the commands.
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap_complete::Shell;
 
 use super::commands;
+use crate::client;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Completions {
@@ -31,10 +32,23 @@ impl Completions {
 
 impl Man {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let shown = self.directory.display();
-        std::fs::create_dir_all(&self.directory).with_context(|| format!("making {shown}"))?;
-        clap_mangen::generate_to(commands(), &self.directory)
-            .with_context(|| format!("writing to {shown}"))?;
-        Ok(ExitCode::SUCCESS)
+        let mut whole = commands().disable_help_subcommand(true);
+        whole.build();
+        let mut pages = Vec::new();
+        add_pages(whole, &mut pages)?;
+        Ok(client::write_files(&self.directory, &pages))
     }
+}
+
+/// Adds the page of a command, with its file's name, after those of its subcommands.
+fn add_pages(command: clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+    let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+    for below in shown.cloned() {
+        add_pages(below, pages)?;
+    }
+    let page = clap_mangen::Man::new(command);
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    pages.push((page.get_filename(), text));
+    Ok(())
 }

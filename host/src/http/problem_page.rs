@@ -10,7 +10,7 @@ pub const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
 );
 
-/// Colours and typefaces of all pages, those of guests and ours.
+/// Colours and typefaces of all pages, those of guests and ours. Those of code and of notes are for pages that people make.
 pub const TOKENS: &str = include_str!("../../../guest-render/assets/tokens.css");
 /// Styles of the platform's own pages.
 pub const STYLE: &str = include_str!("../../assets/platform.css");

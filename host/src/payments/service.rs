@@ -1,11 +1,8 @@
 //! The service of payments: sessions, identified buyers, and the effects of the ledger.
 
-use std::sync::Arc;
-
 use super::buyer::Buyer;
 use super::cancellations;
 use super::checkout::CheckoutLocks;
-use super::mirror::Mirrors;
 use super::model::{COOKIE_SECONDS, PaymentError, Session};
 use super::store;
 use super::verdict::verdict;
@@ -33,7 +30,6 @@ pub struct Payments {
     pub(super) projects: Projects,
     pub(super) stripe: Option<Stripe>,
     pub(super) locks: CheckoutLocks,
-    pub(super) mirrors: Arc<Mirrors>,
 }
 
 impl Payments {
@@ -44,7 +40,6 @@ impl Payments {
             projects,
             stripe,
             locks: CheckoutLocks::default(),
-            mirrors: Arc::default(),
         }
     }
 

@@ -57,10 +57,10 @@ async fn the_server_becomes_as_the_folder_says_and_stays_so() {
     assert_eq!(planned.code, Some(8), "{planned:?}");
     for line in [
         "+ project   Guest book",
-        "+ database  from 0001_notes.sql",
-        "+ migration 0002_likes.sql",
-        "+ action    sign",
-        "+ page      about",
+        "+ database  from 0001_notes.sql: migrations/0001_notes.sql",
+        "+ migration 0002_likes.sql: migrations/0002_likes.sql",
+        "+ action    sign: actions/sign.sql",
+        "+ page      about: about.md",
         "~ rooms     on",
         "~ tools     on",
         "~ project   home",
@@ -76,6 +76,10 @@ async fn the_server_becomes_as_the_folder_says_and_stays_so() {
     assert_eq!(
         plan["plan"][0],
         json!({"change": "create", "kind": "project", "name": "Guest book"})
+    );
+    assert_eq!(
+        plan["plan"][1]["file"], "migrations/0001_notes.sql",
+        "{plan}"
     );
     fixture
         .run_for_stdout(&["apply", "--yes", "-m", "First"])
@@ -128,7 +132,7 @@ async fn changes_are_made_and_nothing_is_taken_away() {
     let done = fixture.run(&["apply", "--yes", "-m", "Welcome"]).await;
     assert!(done.success, "{done:?}");
     for line in [
-        "~ page      book (+1 −0 lines)",
+        "~ page      book (+1 −0 lines): book.html",
         "~ action    sign",
         "+ migration 0003_at.sql",
         "stay: `recent`",

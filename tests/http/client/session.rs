@@ -123,6 +123,24 @@ async fn what_is_no_credential_is_not_kept() {
     assert!(output.stderr.contains("--insecure"), "{output:?}");
 }
 
+/// A credential of the environment goes to a server that is named, and to no other.
+#[tokio::test]
+async fn a_credential_without_a_server_is_sent_nowhere() {
+    let fixture = ClientFixture::new().await;
+    let mut unnamed = fixture.command(&["project", "list"]);
+    unnamed.env_remove("SVC_SERVER");
+    let output = run_command(unnamed).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let is_told = output.stderr.contains("SVC_CREDENTIAL is set")
+        && output.stderr.contains("set SVC_SERVER")
+        && !output.stderr.contains(&fixture.credential);
+    assert!(is_told, "{output:?}");
+    let mut named = fixture.command(&["project", "list", "--server", &fixture.url()]);
+    named.env_remove("SVC_SERVER");
+    let output = run_command(named).await;
+    assert!(output.success, "{output:?}");
+}
+
 #[tokio::test]
 async fn project_commands_go_where_they_are_sent() {
     let fixture = ClientFixture::new().await;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::Folder;
 use super::idempotent_create::create_or_replay;
 use super::plan::{Plan, batches, home_slug};
 use super::remote_state::RemoteState;
 use super::steps::PlanStep;
+use super::{AcceptedOwners, Folder};
 use crate::actions::ActionFile;
 use crate::api::Api;
 use crate::error::{Failure, FailureCode, Result};
@@ -40,13 +40,15 @@ pub struct Apply {
     #[arg(long, short)]
     message: Option<String>,
     #[command(flatten)]
+    owners: AcceptedOwners,
+    #[command(flatten)]
     common: CommonArgs,
 }
 
 impl Apply {
     pub(crate) async fn run(self) -> Result<()> {
         let out = self.common.output();
-        let folder = Folder::read(&Directory::open(&self.folder)?)?;
+        let folder = Folder::read(&Directory::open(&self.folder)?, self.owners)?;
         let api = Api::new(&self.common.remote)?.with_retries();
         let state = RemoteState::find(&api, &folder.manifest.project).await?;
         let plan = Plan::make(&api, &folder, state.as_ref()).await?;

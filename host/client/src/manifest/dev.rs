@@ -12,7 +12,7 @@ use super::apply::{PlanRunner, page_urls};
 use super::plan::Plan;
 use super::remote_state::RemoteState;
 use super::scaffold::write_first_manifest;
-use super::{Folder, MANIFEST_FILE};
+use super::{AcceptedOwners, Folder, MANIFEST_FILE};
 use crate::api::Api;
 use crate::error::{Failure, FailureCode, Result};
 use crate::file_watcher::FileWatcher;
@@ -73,7 +73,7 @@ impl Dev {
         let out = Output { json: self.json };
         // Errors of the folder are reported before the server starts.
         self.offer_first_manifest(out)?;
-        Folder::read(&Directory::open(&self.folder)?)?;
+        self.read_folder()?;
         let failed = |error: &dyn std::fmt::Display| {
             Failure::local(format!(
                 "The server for the folder does not start: {error}."
@@ -114,6 +114,11 @@ impl Dev {
             print_error(&format!("the server did not stop in good order: {error:#}"));
         }
         done
+    }
+
+    /// Reads the folder, whoever owns its manifest: its server is on this machine and ends with the command.
+    fn read_folder(&self) -> Result<Folder> {
+        Folder::read(&Directory::open(&self.folder)?, AcceptedOwners::ALL)
     }
 
     /// Writes a manifest if there is none, after `--begin` or a confirmation.
@@ -165,7 +170,7 @@ impl Dev {
 
     /// Applies the folder to the server; returns the URLs of its pages.
     async fn apply(&self, api: &Api, out: Output) -> Result<Vec<(String, String)>> {
-        let folder = Folder::read(&Directory::open(&self.folder)?)?;
+        let folder = self.read_folder()?;
         let name = &folder.manifest.project;
         let mut state = RemoteState::find(api, name).await?;
         let planned = match Plan::make(api, &folder, state.as_ref()).await {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::actions::ActionFile;
 use super::error::{Failure, FailureCode, Result};
 use super::files::Directory;
-use super::source::Source;
+use super::source::{self, Source};
 use svc_base::digest::Digest;
 use svc_base::names::is_slug;
 
@@ -33,6 +33,15 @@ const DEFAULT_MIGRATIONS: &str = "migrations";
 const DEFAULT_ACTIONS: &str = "actions";
 /// Extension of SQL files.
 const SQL_EXTENSION: &str = "sql";
+
+/// Users whose manifests are taken. A manifest says which files are published and in which project, so that one of another user,
+/// as in `/tmp` or in a shared folder, could use the caller's credential.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(super) struct AcceptedOwners {
+    /// Take svc.toml although it belongs to another user
+    #[arg(long)]
+    any_owner: bool,
+}
 
 /// Content of a manifest.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -134,47 +143,76 @@ pub(super) struct Folder {
     pub(super) pages: Vec<LocalPage>,
 }
 
+impl AcceptedOwners {
+    /// Takes manifests of all users: for a server that keeps nothing and has no credential of the user.
+    pub(super) const ALL: Self = Self { any_owner: true };
+
+    /// Checks that the owner of a manifest is the user or root; `remedy` says how to do without.
+    fn check(self, owner: u32, path: &Path, remedy: &str) -> Result<()> {
+        let user = rustix::process::geteuid().as_raw();
+        if self.any_owner || owner == user || owner == 0 {
+            return Ok(());
+        }
+        Err(Failure::new(
+            FailureCode::Failed,
+            "Another user's manifest",
+            format!(
+                "{} belongs to the user {owner}, who could publish by it with your credential. {remedy}",
+                path.display()
+            ),
+        ))
+    }
+}
+
 impl Manifest {
     /// Name of the project in the manifest of the working directory, if there is one. A file of that name without a project
     /// belongs to another program, such as a server's settings.
     ///
     /// # Errors
-    /// When it names a project and is no valid manifest, or is no regular file.
+    /// When it names a project and is no valid manifest, is another user's, or is no regular file.
     pub(super) fn project_here() -> Result<Option<String>> {
         let here = Directory::open(Path::new("."))?;
+        let path = Path::new(MANIFEST_FILE);
         // A server's settings may be readable only by another user.
-        if !here.exists(Path::new(MANIFEST_FILE))? || here.is_unreadable(Path::new(MANIFEST_FILE)) {
+        if !here.exists(path)? || here.is_unreadable(path) {
             return Ok(None);
         }
-        let Ok(text) = String::from_utf8(here.read(Path::new(MANIFEST_FILE))?) else {
+        let Some((bytes, owner)) = here.read_with_owner(path)? else {
+            return Ok(None);
+        };
+        let Ok(text) = String::from_utf8(bytes) else {
             return Ok(None);
         };
         let names_one =
             toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("project"));
-        match names_one {
-            true => Ok(Some(Self::parse(&text, Path::new(MANIFEST_FILE))?.project)),
-            false => Ok(None),
+        if !names_one {
+            return Ok(None);
         }
+        let remedy = "Name the project with `--project`, and the file is not read.";
+        AcceptedOwners::default().check(owner, path, remedy)?;
+        Ok(Some(Self::parse(&text, path)?.project))
     }
 
     /// Reads the manifest of a folder.
     ///
     /// # Errors
-    /// When there is no manifest, or it is not valid.
-    pub(super) fn read(folder: &Directory) -> Result<Self> {
+    /// When there is no manifest, it is another user's, or it is not valid.
+    pub(super) fn read(folder: &Directory, owners: AcceptedOwners) -> Result<Self> {
         let name = Path::new(MANIFEST_FILE);
         let path = folder.display_path(name);
-        match folder.exists(name)? {
-            true => Self::parse(&folder.read_text(name)?, &path),
-            false => Err(Failure::new(
+        let Some((bytes, owner)) = folder.read_with_owner(name)? else {
+            return Err(Failure::new(
                 FailureCode::NotFound,
                 "No manifest",
                 format!(
                     "{} is not there, which says what the project is. `svc dev --begin` writes one for the pages of the folder, `svc pull --project P` one for a project that is on a server.",
                     path.display()
                 ),
-            )),
-        }
+            ));
+        };
+        let remedy = "If you trust that user, `--any-owner` takes the file all the same.";
+        owners.check(owner, &path, remedy)?;
+        Self::parse(&source::parse_utf8(bytes, &path)?, &path)
     }
 
     fn parse(text: &str, path: &Path) -> Result<Self> {
@@ -226,8 +264,8 @@ impl Folder {
     ///
     /// # Errors
     /// When something cannot be read, is no regular file, or lies outside of the folder.
-    pub(super) fn read(folder: &Directory) -> Result<Self> {
-        let manifest = Manifest::read(folder)?;
+    pub(super) fn read(folder: &Directory, owners: AcceptedOwners) -> Result<Self> {
+        let manifest = Manifest::read(folder, owners)?;
         let migrations = sql_files(folder, manifest.migrations(), manifest.migrations.is_some())?;
         let migrations = migrations.iter().map(|name| migration(folder, name));
         let actions = sql_files(folder, manifest.actions(), manifest.actions.is_some())?;
@@ -298,7 +336,7 @@ mod tests {
     }
 
     fn read(folder: &tempfile::TempDir) -> Result<Folder> {
-        Folder::read(&Directory::open(folder.path())?)
+        Folder::read(&Directory::open(folder.path())?, AcceptedOwners::default())
     }
 
     #[test]
@@ -333,6 +371,8 @@ mod tests {
         for (text, said) in [
             ("", "project"),
             ("project = \"a\"\npage = 1", "page"),
+            // Which server gets a credential is nothing for a file of the project to say.
+            ("project = \"a\"\nserver = \"https://b.example\"", "server"),
             ("project = \"a\"\n[pages]\nA = \"a.md\"", "`A`"),
             ("project = \"a\"\nhome = \"b\"", "home"),
             ("project = \"a\"\n[pages]\na = 5", "a file's name"),
@@ -343,6 +383,22 @@ mod tests {
             let refused = read(&folder(text)).unwrap_err().to_text();
             assert!(refused.contains(said), "{text}: {refused}");
         }
+    }
+
+    #[test]
+    fn a_manifest_is_the_users_or_roots() {
+        let check = |any_owner: bool, owner: u32| {
+            let owners = AcceptedOwners { any_owner };
+            owners.check(owner, Path::new(MANIFEST_FILE), "Name the project.")
+        };
+        let user = rustix::process::geteuid().as_raw();
+        assert!(check(false, user).is_ok() && check(false, 0).is_ok());
+        assert!(check(true, user + 1).is_ok());
+        let refused = check(false, user + 1).unwrap_err().to_text();
+        assert!(
+            refused.contains("svc.toml") && refused.ends_with("Name the project."),
+            "{refused}"
+        );
     }
 
     #[test]

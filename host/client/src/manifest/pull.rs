@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::remote_state::{RemoteFrontend, RemoteState};
-use super::{MANIFEST_FILE, Manifest, PageEntry, SQL_EXTENSION, sql_files};
+use super::{AcceptedOwners, MANIFEST_FILE, Manifest, PageEntry, SQL_EXTENSION, sql_files};
 use crate::api::Api;
 use crate::error::{Failure, FailureCode, Result};
 use crate::files::{Directory, FileComparison};
@@ -32,6 +32,8 @@ pub struct Pull {
     /// Replace files that differ without asking
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    owners: AcceptedOwners,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -64,7 +66,8 @@ impl Pull {
             true => {
                 let folder = Directory::open(&self.folder)?;
                 let is_there = folder.exists(Path::new(MANIFEST_FILE))?;
-                is_there.then(|| Manifest::read(&folder)).transpose()?
+                let read = || Manifest::read(&folder, self.owners);
+                is_there.then(read).transpose()?
             }
             false => None,
         };

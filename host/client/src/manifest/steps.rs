@@ -1,5 +1,14 @@
 //! Steps of a plan, and the lines that describe them.
 
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::output::escape_excerpt;
+
+/// Most characters of a name and of a file in a line for people.
+const MAX_SHOWN_CHARACTERS: usize = 200;
+
 /// A change on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PlanStep {
@@ -44,11 +53,82 @@ impl PlanStep {
     }
 }
 
-/// Description of a change, for people.
+/// Description of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlanLine {
-    pub(super) is_new: bool,
-    pub(super) kind: &'static str,
-    pub(super) name: String,
-    pub(super) detail: String,
+    is_new: bool,
+    kind: &'static str,
+    name: String,
+    detail: String,
+    /// Path of the file that is sent.
+    file: Option<PathBuf>,
+}
+
+impl PlanLine {
+    pub(super) fn new(is_new: bool, kind: &'static str, name: &str) -> Self {
+        Self {
+            is_new,
+            kind,
+            name: name.to_owned(),
+            detail: String::new(),
+            file: None,
+        }
+    }
+
+    /// Adds how much changes.
+    #[must_use]
+    pub(super) fn with_detail(mut self, detail: String) -> Self {
+        self.detail = detail;
+        self
+    }
+
+    /// Adds the file that is sent, so that nobody publishes one unseen.
+    #[must_use]
+    pub(super) fn with_file(mut self, file: &Path) -> Self {
+        self.file = Some(file.to_owned());
+        self
+    }
+
+    /// Formats the change for people, as one line of bounded length.
+    pub(super) fn to_text(&self) -> String {
+        let sign = if self.is_new { '+' } else { '~' };
+        let name = escape_excerpt(&self.name, MAX_SHOWN_CHARACTERS);
+        let detail = match self.detail.as_str() {
+            "" => String::new(),
+            detail => format!(" ({detail})"),
+        };
+        let file = self.file.as_ref().map_or_else(String::new, |file| {
+            let file = file.display().to_string();
+            format!(": {}", escape_excerpt(&file, MAX_SHOWN_CHARACTERS))
+        });
+        format!("{sign} {:9} {name}{detail}{file}", self.kind)
+    }
+
+    /// Formats the change for programs.
+    pub(super) fn to_json(&self) -> Value {
+        let change = if self.is_new { "create" } else { "update" };
+        let mut document = json!({ "change": change, "kind": self.kind, "name": self.name });
+        if let Some(file) = &self.file {
+            document["file"] = file.display().to_string().into();
+        }
+        document
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_bounded_and_steers_no_terminal() {
+        let long = format!("a/\u{1b}[2J{}.md", "b".repeat(1000));
+        let line = PlanLine::new(true, "page", "a\nb").with_file(Path::new(&long));
+        let text = line.to_text();
+        assert!(
+            text.starts_with("+ page      a\\nb: a/\\u{1b}[2Jbbb"),
+            "{text}"
+        );
+        assert!(text.ends_with("b…") && text.len() < 300, "{text}");
+        assert_eq!(line.to_json()["file"], long);
+    }
 }

@@ -86,9 +86,25 @@ impl Remote {
     /// Resolves the server and its credential. A credential goes to no other server than its own.
     ///
     /// # Errors
-    /// When the profile does not exist, or the address is not valid.
+    /// When the profile does not exist, the address is not valid, or no server is named for the environment's credential.
     pub(super) fn target(&self) -> Result<ServerTarget> {
         self.resolve(environment(), &Profiles::read()?)
+    }
+
+    /// Resolves the server for requests that send no credential.
+    ///
+    /// # Errors
+    /// When the profile does not exist, or the address is not valid.
+    pub(super) fn target_without_credential(&self) -> Result<ServerTarget> {
+        let environment = EnvironmentSettings {
+            credential: None,
+            ..environment()
+        };
+        let found = self.resolve(environment, &Profiles::read()?)?;
+        Ok(ServerTarget {
+            credential: None,
+            ..found
+        })
     }
 
     fn resolve(&self, environment: EnvironmentSettings, known: &Profiles) -> Result<ServerTarget> {
@@ -110,9 +126,13 @@ impl Remote {
         }
         let named = self.profile.clone().or(environment.profile);
         let Some(name) = named.or_else(|| known.current.clone()) else {
+            // Any process of this machine may listen on the default port.
+            if environment.credential.is_some() {
+                return Err(unnamed_server_failure());
+            }
             return Ok(ServerTarget {
                 server: parse_server_url(DEFAULT_SERVER)?,
-                credential: environment.credential,
+                credential: None,
             });
         };
         let profile = known.profiles.get(&name).ok_or_else(|| {
@@ -127,6 +147,17 @@ impl Remote {
             credential: Some(profile.credential.clone()),
         })
     }
+}
+
+/// Failure of a credential in the environment for which no server is named.
+fn unnamed_server_failure() -> Failure {
+    Failure::new(
+        FailureCode::Failed,
+        "No server for the credential",
+        format!(
+            "SVC_CREDENTIAL is set, and nothing says which server it belongs to: set SVC_SERVER, such as SVC_SERVER={DEFAULT_SERVER}, or use `--server URL`. Nothing was sent."
+        ),
+    )
 }
 
 #[allow(

@@ -97,6 +97,11 @@ fn a_credential_goes_to_its_own_server_alone() {
     let nobody = remote(None, None).resolve(none.clone(), &Profiles::default());
     assert_eq!(nobody.unwrap().server.as_str(), "http://localhost:8080/");
     assert!(remote(Some("none"), None).resolve(none, &known()).is_err());
+    // On the default port of this machine anybody may listen.
+    let credential = environment(None, None, Some("E"));
+    let refused = remote(None, None).resolve(credential, &Profiles::default());
+    let refused = refused.unwrap_err().to_text();
+    assert!(refused.contains("set SVC_SERVER"), "{refused}");
 }
 
 #[test]

@@ -94,6 +94,8 @@ async fn what_is_no_file_is_not_written_to() {
                 "out",
                 &["frontend", "content", "page", "-o", "copy/out", "--force"],
             ),
+            // The last of the manual's pages: none is written.
+            ("svc.1", &["man", "copy"]),
         ] {
             let trap = VictimFolder::new();
             replace_with(&trap, &format!("work/copy/{name}"), what);
@@ -105,6 +107,75 @@ async fn what_is_no_file_is_not_written_to() {
             assert!(is_named, "{case}");
             assert!(trap.snapshot() == before, "{case}");
         }
+    }
+}
+
+/// A file that is named on the command line may be a link to a file. What is no file is refused before it is opened.
+#[tokio::test]
+async fn what_is_no_file_is_not_sent() {
+    let server = serve_truth().await;
+    let kinds = [
+        (Replacement::Pipe, "named pipe"),
+        (Replacement::LinkToDevice, "a device"),
+        (Replacement::Folder, "a directory"),
+    ];
+    for (what, said) in kinds {
+        let trap = VictimFolder::new();
+        replace_with(&trap, "work/copy/sent.sql", what);
+        for arguments in [
+            &["publish", "copy/sent.sql"][..],
+            &["action", "define", "copy/sent.sql"],
+            &["backend", "create", "copy/sent.sql"],
+            &["backend", "migrate", "copy/sent.sql"],
+        ] {
+            let output = run(&trap, server, arguments).await;
+            let case = format!("{what:?} {arguments:?}: {output:?}");
+            assert_eq!(output.code, Some(1), "{case}");
+            let is_named = output.stderr.contains(said) && output.stderr.contains("copy/sent.sql");
+            assert!(is_named, "{case}");
+        }
+    }
+    let trap = VictimFolder::new();
+    replace_with(&trap, "work/copy/sent.md", Replacement::LinkInside);
+    let output = run(&trap, server, &["publish", "copy/sent.md"]).await;
+    assert!(output.success, "{output:?}");
+}
+
+/// A manifest says what is published and in which project: one of another user, as in `/tmp`, is not followed unasked.
+#[tokio::test]
+async fn another_users_manifest_is_refused() {
+    // Only root can give a file away.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let server = serve_truth().await;
+    let trap = VictimFolder::new();
+    for folder in ["work", "work/copy"] {
+        let manifest = trap.path_of(&format!("{folder}/svc.toml"));
+        std::fs::write(&manifest, "project = 'Shop'\n").unwrap();
+        std::os::unix::fs::chown(&manifest, Some(65_534), None).unwrap();
+    }
+    let before = trap.snapshot();
+    for (arguments, remedy) in [
+        (&["apply", "copy", "--yes"][..], "--any-owner"),
+        (&["pull", "copy", "--yes"], "--any-owner"),
+        (&["frontend", "list"], "--project"),
+        (&["backend", "export"], "--project"),
+    ] {
+        let output = run(&trap, server, arguments).await;
+        let case = format!("{arguments:?}: {output:?}");
+        assert_eq!(output.code, Some(1), "{case}");
+        let is_told = output.stderr.contains("svc.toml belongs to the user 65534")
+            && output.stderr.contains(remedy);
+        assert!(is_told, "{case}");
+        assert!(trap.snapshot() == before, "{case}");
+    }
+    for arguments in [
+        &["frontend", "list", "--project", "Shop"][..],
+        &["apply", "copy", "--plan", "--any-owner"],
+    ] {
+        let output = run(&trap, server, arguments).await;
+        assert!(output.success, "{arguments:?}: {output:?}");
     }
 }
 

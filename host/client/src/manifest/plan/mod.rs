@@ -11,8 +11,10 @@ use crate::backends::dry_run_text;
 use crate::difference::Difference;
 use crate::endpoints;
 use crate::error::{Failure, FailureCode, Result};
-use crate::output;
 use svc_base::digest::Digest;
+
+/// Most lines of a plan for people.
+const MAX_SHOWN_LINES: usize = 1_000;
 
 /// Steps of a plan, with their description.
 #[derive(Clone, Debug, Default)]
@@ -36,13 +38,8 @@ impl Plan {
     ) -> Result<Self> {
         let mut plan = Self::default();
         if state.is_none() {
-            plan.add_step(
-                PlanStep::CreateProject,
-                true,
-                "project",
-                &folder.manifest.project,
-                "",
-            );
+            let line = PlanLine::new(true, "project", &folder.manifest.project);
+            plan.add_step(PlanStep::CreateProject, line);
         }
         let backend = state.and_then(|state| state.backend.as_ref());
         let pending = plan.plan_migrations(folder, backend)?;
@@ -56,18 +53,9 @@ impl Plan {
         Ok(plan)
     }
 
-    fn add_step(&mut self, step: PlanStep, new: bool, kind: &'static str, name: &str, more: &str) {
+    fn add_step(&mut self, step: PlanStep, line: PlanLine) {
         self.steps.push(step);
-        self.add_line(new, kind, name, more);
-    }
-
-    fn add_line(&mut self, new: bool, kind: &'static str, name: &str, more: &str) {
-        self.lines.push(PlanLine {
-            is_new: new,
-            kind,
-            name: name.to_owned(),
-            detail: more.to_owned(),
-        });
+        self.lines.push(line);
     }
 
     /// Plans the migrations that are not applied; returns their indexes.
@@ -79,19 +67,19 @@ impl Plan {
         let applied = backend.map_or(&[][..], |backend| &backend.migrations);
         let pending = pending_migrations(folder, applied)?;
         for &number in &pending {
-            let name = &folder.migrations[number].name;
-            match (number, backend) {
+            let migration = &folder.migrations[number];
+            let (step, line) = match (number, backend) {
                 (0, None) => {
-                    self.add_step(
-                        PlanStep::CreateBackend,
-                        true,
-                        "database",
-                        &format!("from {name}"),
-                        "",
-                    );
+                    let name = format!("from {}", migration.name);
+                    let line = PlanLine::new(true, "database", &name);
+                    (PlanStep::CreateBackend, line)
                 }
-                _ => self.add_step(PlanStep::Migrate(number), true, "migration", name, ""),
-            }
+                _ => {
+                    let line = PlanLine::new(true, "migration", &migration.name);
+                    (PlanStep::Migrate(number), line)
+                }
+            };
+            self.add_step(step, line.with_file(&migration.path));
         }
         if backend.is_none() && pending.is_empty() && folder.needs_backend() {
             return Err(Failure::local(
@@ -111,7 +99,8 @@ impl Plan {
                 continue;
             }
             changed.push(number);
-            self.add_line(there.is_none(), "action", &action.name, "");
+            let line = PlanLine::new(there.is_none(), "action", &action.name);
+            self.lines.push(line.with_file(&action.path));
         }
         let elsewhere = known.iter().filter(|there| {
             !folder
@@ -139,10 +128,12 @@ impl Plan {
         let tools = backend.is_some_and(|backend| backend.agents);
         let state = |on: bool| if on { "on" } else { "off" };
         if let Some(on) = manifest.realtime.filter(|on| *on != rooms) {
-            self.add_step(PlanStep::SwitchRooms(on), false, "rooms", state(on), "");
+            let line = PlanLine::new(false, "rooms", state(on));
+            self.add_step(PlanStep::SwitchRooms(on), line);
         }
         if let Some(on) = manifest.agents.filter(|on| *on != tools) {
-            self.add_step(PlanStep::SwitchTools(on), false, "tools", state(on), "");
+            let line = PlanLine::new(false, "tools", state(on));
+            self.add_step(PlanStep::SwitchTools(on), line);
         }
     }
 
@@ -160,7 +151,8 @@ impl Plan {
                 None => None,
             };
             let Some((state, frontend)) = there else {
-                self.add_step(PlanStep::CreatePage(number), true, "page", &page.slug, "");
+                let line = PlanLine::new(true, "page", &page.slug).with_file(&page.source.path);
+                self.add_step(PlanStep::CreatePage(number), line);
                 continue;
             };
             check_type(page, frontend.content_type)?;
@@ -185,7 +177,9 @@ impl Plan {
                 slug: frontend.slug.clone(),
                 live: frontend.content_sha256.clone(),
             };
-            self.add_step(step, false, "page", &frontend.slug, &more.join(", "));
+            let line = PlanLine::new(false, "page", &frontend.slug);
+            let line = line.with_detail(more.join(", "));
+            self.add_step(step, line.with_file(&page.source.path));
         }
         Ok(())
     }
@@ -213,13 +207,8 @@ impl Plan {
             }
         }
         if !changed.is_empty() {
-            self.add_step(
-                PlanStep::UpdateProject,
-                false,
-                "project",
-                &changed.join(", "),
-                "",
-            );
+            let line = PlanLine::new(false, "project", &changed.join(", "));
+            self.add_step(PlanStep::UpdateProject, line);
         }
         Ok(())
     }
@@ -270,24 +259,20 @@ impl Plan {
 
     /// Formats the plan for people.
     pub(super) fn to_text(&self) -> String {
-        let lines = self.lines.iter().map(|line| {
-            let sign = if line.is_new { '+' } else { '~' };
-            let more = match line.detail.as_str() {
-                "" => String::new(),
-                more => format!(" ({more})"),
-            };
-            output::escape_line(&format!("{sign} {:9} {}{more}", line.kind, line.name))
-        });
-        lines.collect::<Vec<_>>().join("\n")
+        let shown = self.lines.iter().take(MAX_SHOWN_LINES);
+        let mut lines: Vec<_> = shown.map(PlanLine::to_text).collect();
+        if self.lines.len() > MAX_SHOWN_LINES {
+            let more = self.lines.len() - MAX_SHOWN_LINES;
+            lines.push(format!(
+                "and {more} more, which `svc apply --plan --json` lists"
+            ));
+        }
+        lines.join("\n")
     }
 
     /// Formats the plan for programs.
     pub(super) fn to_json(&self) -> Vec<Value> {
-        let change = |line: &PlanLine| if line.is_new { "create" } else { "update" };
-        self.lines
-            .iter()
-            .map(|line| json!({ "change": change(line), "kind": line.kind, "name": line.name }))
-            .collect()
+        self.lines.iter().map(PlanLine::to_json).collect()
     }
 }
 

@@ -5,6 +5,7 @@
 mod store;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ring::hmac;
 
@@ -87,7 +88,7 @@ impl Capacity {
     /// Returns the check of the caps as of now, for a transaction.
     pub(in crate::deployments) fn cap_check(&self) -> CapCheck {
         CapCheck {
-            limits: self.infra.config.limits.clone(),
+            config: Arc::clone(&self.infra.config),
             key: self.holder_key.clone(),
             now: self.infra.clock.now(),
         }

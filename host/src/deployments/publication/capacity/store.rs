@@ -1,10 +1,12 @@
 //! Counts the usage of the caps and compares it with their limits, inside a transaction or a read.
 
+use std::sync::Arc;
+
 use ring::hmac;
 use rusqlite::{Connection, params};
 
 use super::Publisher;
-use crate::config::{CapHolder, CapPart, CapReached, CapUsage, Limits};
+use crate::config::{CapHolder, CapPart, CapReached, CapUsage, Config};
 use crate::control::{self, Control};
 use crate::deployments::publication::PublishError;
 use crate::workspaces::Principal;
@@ -52,7 +54,7 @@ pub(in crate::deployments) struct ShareUsage {
 /// Counts the usage of the caps, and compares it with the limits.
 #[derive(Clone, Debug)]
 pub(in crate::deployments) struct CapCheck {
-    pub(super) limits: Limits,
+    pub(super) config: Arc<Config>,
     /// Key of the hashes that name holders.
     pub(super) key: hmac::Key,
     pub(super) now: Timestamp,
@@ -95,13 +97,14 @@ impl CapCheck {
             strangers: shares.strangers,
             own: shares.own + frontends,
         };
-        self.limits.deployments_cap().check(kind, number, 1)?;
+        let limits = &self.config.limits;
+        limits.deployments_cap().check(kind, number, 1)?;
         let held = CapUsage {
             all: shares.bytes,
             strangers: shares.strangers_bytes,
             own: shares.own_bytes,
         };
-        self.limits.share_bytes_cap().check(kind, held, bytes)?;
+        limits.share_bytes_cap().check(kind, held, bytes)?;
         Ok(holder)
     }
 
@@ -138,7 +141,7 @@ impl CapCheck {
             strangers: shares.strangers,
             own,
         };
-        let cap = self.limits.deployments_cap();
+        let cap = self.config.limits.deployments_cap();
         cap.check(CapHolder::Owner, held, 1)?;
         self.check_owner_bytes(c, &principal.workspaces)
     }
@@ -159,7 +162,7 @@ impl CapCheck {
         workspaces: &[WorkspaceId],
     ) -> Result<(), PublishError> {
         let held = owner_bytes(c, workspaces).map_err(control::Error::from)?;
-        if held >= self.limits.owner_bytes {
+        if held >= self.config.limits.owner_bytes {
             return Err(PublishError::Cap(CapReached {
                 key: "owner_bytes",
                 part: CapPart::Owner,
@@ -169,7 +172,7 @@ impl CapCheck {
     }
 
     fn count_all(&self, c: &Connection) -> Result<u64, PublishError> {
-        let most = self.limits.active_deployments;
+        let most = self.config.limits.active_deployments;
         Ok(count_active(c, self.now, most).map_err(control::Error::from)?)
     }
 
