@@ -36,8 +36,8 @@ pub struct CheckoutRequest {
 pub struct Checkout {
     /// Address of the hosted checkout, and the session.
     pub view: CheckoutView,
-    /// Value of the checkout cookie.
-    pub token: String,
+    /// Value of the checkout cookie; `None` if the browser's is not replaced.
+    pub token: Option<String>,
 }
 
 /// Locks of sessions whose hosted checkout is being created: a second click waits for the first.
@@ -78,6 +78,11 @@ impl Payments {
         if !price.active {
             return Err(PaymentError::PriceInactive);
         }
+        // What is bought could be recognised by no cookie.
+        let ambiguous = buyer.ambiguous;
+        if ambiguous && buyer.user.is_none() {
+            return Err(PaymentError::SeveralCookies);
+        }
         let (now, deployment) = (self.infra.clock.now(), page.id);
         let fresh = credential::random_secret(&self.infra.random)?;
         let email = buyer.user.as_ref().and_then(|user| user.email.clone());
@@ -112,6 +117,7 @@ impl Payments {
         let view = self
             .hosted_checkout(stripe, id, &price, email, &request.return_to)
             .await?;
+        let token = (!ambiguous).then_some(token);
         Ok(Checkout { view, token })
     }
 
