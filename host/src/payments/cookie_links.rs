@@ -13,7 +13,7 @@ use svc_base::ids::{DeploymentId, SessionId};
 /// Number of fresh cookies that may replace the same cookie, for the same visitor. The browser keeps one of the last.
 const MAX_REPLACEMENTS: u32 = 16;
 
-/// What a fresh cookie gets when a browser first sends it.
+/// Purchases that a fresh cookie gets when a browser first sends it.
 #[derive(Debug)]
 struct Link {
     /// Visitor to whom it was given.
