@@ -18,7 +18,7 @@ pub use https::{Acme, Certificates};
 pub use limits::Limits;
 pub use oauth::Oauth;
 pub use origins::authority;
-use origins::{host, origin};
+use origins::{check_schemes, host, origin};
 pub use placeholders::{format_duration, format_limit};
 pub use providers::{Provider, ProviderKind};
 pub use s3::S3;
@@ -260,6 +260,7 @@ impl Settings {
         };
         let (base, sites) = (Url::parse(&base_url)?, Url::parse(&sites_url)?);
         let certificates = self.certificates(&base, &sites)?;
+        check_schemes(&base, &sites)?;
         // Stand-ins sign anybody in: they are for those on this machine.
         let has_stand_ins = self.dev && is_loopback(&base) && is_loopback(&sites);
         let sites_domain = match self.sites_domain {

@@ -22,6 +22,18 @@ pub(super) fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
     Ok(format!("{}://{}", url.scheme(), authority(url)))
 }
 
+/// Checks that the API host and the sites host have one scheme. Whether cookies are `Secure`, and which `Origin` a page has, follow from
+/// it: on a host of the other scheme browsers would drop the cookies, and calls of pages would be refused.
+pub(super) fn check_schemes(base: &Url, sites: &Url) -> anyhow::Result<()> {
+    if base.scheme() != sites.scheme() {
+        let (base, sites) = (base.as_str(), sites.as_str());
+        bail!(
+            "base_url and sites_url must have the same scheme, so that sign-in and payments work on both: set both to https. They are {base} and {sites}"
+        );
+    }
+    Ok(())
+}
+
 /// Checks that a text is a host with an optional port, and returns it in lower case.
 pub(super) fn host(name: &str, text: &str) -> anyhow::Result<String> {
     let host = text.to_ascii_lowercase();

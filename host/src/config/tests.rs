@@ -43,6 +43,19 @@ fn mistakes_are_named() {
         ("lissen = '127.0.0.1:1'", "lissen"),
         ("[limits]\nbody_byte = 1", "body_byte"),
         ("base_url = 'https://example.com/path'", "base_url"),
+        (
+            "base_url = 'http://a.example'\nsites_url = 'https://b.example'",
+            "base_url and sites_url must have the same scheme",
+        ),
+        (
+            "base_url = 'https://a.example'\nsites_url = 'http://b.example'",
+            "base_url and sites_url must have the same scheme",
+        ),
+        // The base URL is this machine's by default.
+        (
+            "sites_url = 'https://b.example'",
+            "base_url and sites_url must have the same scheme",
+        ),
         ("[limits]\ndeploy_burst = 0", "deploy_burst"),
         ("contact = 'somebody'", "contact"),
         ("contact = 'javascript:alert(1)'", "contact"),
@@ -58,7 +71,7 @@ fn a_public_host_of_sites_has_no_stand_ins() {
     let settings = Settings {
         dev: true,
         cache: Some("/c".into()),
-        sites_url: Some("https://sites.example".parse().unwrap()),
+        sites_url: Some("http://sites.example".parse().unwrap()),
         ..Settings::default()
     };
     let config = settings.resolve("127.0.0.1:80".parse().unwrap()).unwrap();

@@ -25,6 +25,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0014_payment_endings.sql"),
     include_str!("../../migrations/0015_shares_of_caps.sql"),
     include_str!("../../migrations/0016_checkout_cookies.sql"),
+    include_str!("../../migrations/0017_checkout_cookie_links.sql"),
 ];
 /// First schema with `secure_delete`: earlier ones may have deleted rows in free space.
 const FIRST_SECURE_DELETE: u32 = 5;

@@ -37,7 +37,8 @@ tables! {
         "deployments": "deployments" "revisions" "releases" "ended_shares" "runtimes" "garbage" "rerender" "reports";
         "backends": "backends" "ledger" "actions";
         "visitors": "visitors" "visitor_sessions";
-        "payments": "payment_products" "payment_prices" "payment_sessions" "payment_mirrors" "payment_endings";
+        "payments": "payment_products" "payment_prices" "payment_sessions" "payment_mirrors" "payment_endings"
+            "payment_cookie_links";
         "stripe": "payment_events" "payment_references";
         "edge": "purges";
         "control": "audit" "secrets" "idempotency" "operator_events";

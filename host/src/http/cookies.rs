@@ -32,17 +32,10 @@ impl HostCookie {
     }
 
     fn new(name: &str, path: String, secure: bool) -> Self {
-        if secure {
-            return Self {
-                name: format!("__Host-{name}"),
-                // `__Host-` requires the path `/`.
-                path: "/".to_owned(),
-                secure,
-            };
-        }
         Self {
-            name: name.to_owned(),
-            path,
+            name: host_name(name, secure),
+            // `__Host-` requires the path `/`.
+            path: if secure { "/".to_owned() } else { path },
             secure,
         }
     }
@@ -66,10 +59,29 @@ impl HostCookie {
 
 /// Returns the token in the only cookie of a page's or a host's name; see [`HostCookie`].
 pub fn host_token<'h>(headers: &'h HeaderMap, name: &str, secure: bool) -> Option<&'h str> {
+    token(headers, &host_name(name, secure))
+}
+
+/// Returns the tokens in all cookies of a page's or a host's name, whoever has set them: for tokens that are to end.
+pub fn host_tokens<'h>(headers: &'h HeaderMap, name: &str, secure: bool) -> Vec<&'h str> {
+    let name = host_name(name, secure);
+    let tokens = values(headers, &name).filter(|value| is_token(value));
+    tokens
+        .filter_map(|value| std::str::from_utf8(value).ok())
+        .collect()
+}
+
+/// Whether a request has several cookies of a page's or a host's name, so that none counts.
+pub fn has_several(headers: &HeaderMap, name: &str, secure: bool) -> bool {
+    values(headers, &host_name(name, secure)).nth(1).is_some()
+}
+
+/// Returns the name under which browsers store the cookie `name` of a page or a host.
+fn host_name(name: &str, secure: bool) -> String {
     if secure {
-        token(headers, &format!("__Host-{name}"))
+        format!("__Host-{name}")
     } else {
-        token(headers, name)
+        name.to_owned()
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Metadata {
     pub answers_name_issuer: bool,
     /// Whether the client secret is sent in the body of token requests, because the issuer does not accept HTTP Basic.
     pub secret_in_body: bool,
+    /// Whether the issuer says that it can ask the user which account to use (`prompt=select_account`).
+    pub selects_account: bool,
 }
 
 /// Error of a discovery document.
@@ -53,6 +55,7 @@ struct DiscoveryDocument {
     #[serde(default)]
     authorization_response_iss_parameter_supported: bool,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    prompt_values_supported: Option<Vec<String>>,
 }
 
 impl Metadata {
@@ -74,6 +77,7 @@ impl Metadata {
             |name, text: Option<String>| text.map(|text| endpoint(name, &text)).transpose();
         let methods = document.token_endpoint_auth_methods_supported;
         let takes = |method: &str| methods.iter().flatten().any(|known| known == method);
+        let prompts = document.prompt_values_supported;
         Ok(Self {
             jwks_uri: endpoint("jwks_uri", &document.jwks_uri)?,
             authorization_endpoint: optional(
@@ -84,6 +88,7 @@ impl Metadata {
             userinfo_endpoint: optional("userinfo_endpoint", document.userinfo_endpoint)?,
             answers_name_issuer: document.authorization_response_iss_parameter_supported,
             secret_in_body: takes("client_secret_post") && !takes("client_secret_basic"),
+            selects_account: prompts.iter().flatten().any(|one| one == "select_account"),
             issuer: document.issuer,
         })
     }

@@ -5,7 +5,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::control;
 use crate::deployments::serving::pages::Page;
-use crate::http::cookies::{HostCookie, host_token, token};
+use crate::http::cookies::{HostCookie, has_several, host_token, token};
 use crate::http::hosts::Host;
 use crate::visitors::{Identity, Visitors};
 use svc_base::ids::DeploymentId;
@@ -20,6 +20,8 @@ pub struct Buyer {
     /// Value of the cookie under its name without a prefix, on an https server. Browsers got such cookies before names had
     /// prefixes. A sibling origin could set one, so it only shows purchases that were made with it.
     pub former_token: Option<String>,
+    /// Whether the browser sent several checkout cookies, so that none counts and none is replaced.
+    pub ambiguous: bool,
     /// Whether visitors use https, so that no other origin can have set `token`.
     pub secure: bool,
 }
@@ -39,6 +41,7 @@ impl Buyer {
             user: session.map(|session| session.identity()),
             token: host_token(headers, &name, secure).map(str::to_owned),
             former_token: former.map(str::to_owned),
+            ambiguous: has_several(headers, &name, secure),
             secure,
         })
     }

@@ -8,8 +8,8 @@ use url::Url;
 use super::buyer::{Buyer, hash_token};
 use super::model::{COOKIE_SECONDS, PaymentError, Price, Session, Status};
 use super::service::{Payments, apply_verdict};
-use super::store;
 use super::views::CheckoutView;
+use super::{cookie_links, store};
 use crate::control;
 use crate::deployments::serving::pages::Page;
 use crate::projects;
@@ -36,8 +36,8 @@ pub struct CheckoutRequest {
 pub struct Checkout {
     /// Address of the hosted checkout, and the session.
     pub view: CheckoutView,
-    /// Value of the checkout cookie.
-    pub token: String,
+    /// Value of the checkout cookie; `None` if the browser's is not replaced.
+    pub token: Option<String>,
 }
 
 /// Locks of sessions whose hosted checkout is being created: a second click waits for the first.
@@ -78,6 +78,11 @@ impl Payments {
         if !price.active {
             return Err(PaymentError::PriceInactive);
         }
+        // What is bought could be recognised by no cookie.
+        let ambiguous = buyer.ambiguous;
+        if ambiguous && buyer.user.is_none() {
+            return Err(PaymentError::SeveralCookies);
+        }
         let (now, deployment) = (self.infra.clock.now(), page.id);
         let fresh = credential::random_secret(&self.infra.random)?;
         let email = buyer.user.as_ref().and_then(|user| user.email.clone());
@@ -102,17 +107,17 @@ impl Payments {
             created_at: now,
             updated_at: now,
         };
-        let known = buyer.token;
+        let shown = buyer.token;
         let write = self
             .infra
             .control
-            .write(move |tx| store_session(tx, session, fresh, known, now));
-        let stored = write.await?;
+            .write(move |tx| store_session(tx, session, fresh, shown, now));
+        let Stored { id, token } = write.await?;
         fault::point("checkout.stored");
-        let token = stored.token.clone();
         let view = self
-            .hosted_checkout(stripe, stored, &price, email, &request.return_to)
+            .hosted_checkout(stripe, id, &price, email, &request.return_to)
             .await?;
+        let token = (!ambiguous).then_some(token);
         Ok(Checkout { view, token })
     }
 
@@ -120,12 +125,11 @@ impl Payments {
     async fn hosted_checkout(
         &self,
         stripe: &Stripe,
-        stored: Stored,
+        id: SessionId,
         price: &Price,
         email: Option<String>,
         return_to: &Url,
     ) -> Result<CheckoutView, PaymentError> {
-        let (id, fresh) = (stored.id, stored.fresh);
         let lock = self.locks.lock_for(id);
         let _lock = lock.lock().await;
         let session = self
@@ -140,12 +144,6 @@ impl Payments {
             session_id: id,
         };
         if let Some(url) = &session.provider_url {
-            if let Some(fresh) = fresh {
-                self.infra
-                    .control
-                    .write(move |tx| fresh.replace_cookie(tx, &id))
-                    .await?;
-            }
             return Ok(view(url.clone()));
         }
         let new = NewCheckout {
@@ -167,11 +165,7 @@ impl Payments {
             .write(move |tx| {
                 store::set_hosted(tx, &session, &hosted.id, &hosted.url)?;
                 // Events that came before the checkout's id was known count now.
-                apply_verdict(tx, &id, now)?;
-                match &fresh {
-                    Some(fresh) => fresh.replace_cookie(tx, &id),
-                    None => Ok(()),
-                }
+                apply_verdict(tx, &id, now)
             })
             .await?;
         fault::point("checkout.committed");
@@ -209,92 +203,59 @@ struct Stored {
     id: SessionId,
     /// The value of the visitor's cookie.
     token: String,
-    /// The cookie of a visitor with a sign-in.
-    fresh: Option<FreshCookie>,
-}
-
-/// New cookie that replaces another once the provider has answered. Until then the browser may not have received it.
-#[derive(Debug)]
-struct FreshCookie {
-    /// Session to store for this click: its visitor, its page and the new cookie.
-    wanted: Session,
-    /// Cookie that the browser sent.
-    former: Option<[u8; 32]>,
-    /// Earliest time at which a cookie that counts was set.
-    since: Timestamp,
-}
-
-impl FreshCookie {
-    /// Moves the session of this click and the visitor's earlier purchases from the former cookie to the new one.
-    ///
-    /// If the former cookie has no purchases, the previous click has moved them to the cookie of the session that both clicks share. The
-    /// browser may never have received that cookie.
-    fn replace_cookie(&self, tx: &control::Tx<'_>, id: &SessionId) -> Result<(), PaymentError> {
-        let wanted = &self.wanted;
-        let session = store::find_by_id(tx, id).map_err(control::Error::from)?;
-        let Some(session) = session else {
-            return Ok(());
-        };
-        if let Some(former) = &self.former {
-            let known = (former, wanted.host_cookie);
-            let known = store::is_known_cookie(tx, &wanted.deployment, known, self.since);
-            let moved = match known.map_err(control::Error::from)? {
-                true => store::move_to_cookie(tx, wanted, former)?,
-                false => 0,
-            };
-            if moved == 0 {
-                store::move_to_cookie(tx, wanted, &session.cookie)?;
-            }
-        }
-        store::set_cookie(tx, id, &wanted.cookie, wanted.host_cookie)?;
-        Ok(())
-    }
 }
 
 /// Stores a session, or finds the session of a recent click.
 ///
 /// A visitor without a sign-in keeps the existing cookie, so that all purchases stay together. Over plain HTTP a sibling host may have set it
-/// and would see the purchases; so a visitor with a sign-in gets a new one.
+/// and would see the purchases; so a visitor with a sign-in gets a new one, which takes the place of the other when the browser sends it.
 fn store_session(
     tx: &control::Tx<'_>,
     mut session: Session,
     fresh: String,
-    known: Option<String>,
+    shown: Option<String>,
     now: Timestamp,
 ) -> Result<Stored, PaymentError> {
     if !projects::is_live(tx, &session.project, now)? {
         return Err(PaymentError::NoProject);
     }
-    let since = now.plus_seconds(-COOKIE_SECONDS);
+    let known = match shown {
+        Some(value) => known_cookie(tx, &session, value, now)?,
+        None => None,
+    };
+    let former = known.as_ref().map(|(cookie, _)| *cookie);
     let mut token = fresh;
-    let mut fresh = None;
-    if session.user_id.is_some() {
-        fresh = Some(FreshCookie {
-            wanted: session.clone(),
-            former: known.as_deref().map(hash_token),
-            since,
-        });
-    } else if let Some((cookie, value)) = known.map(|value| (hash_token(&value), value))
-        && store::is_known_cookie(
-            tx,
-            &session.deployment,
-            (&cookie, session.host_cookie),
-            since,
-        )
-        .map_err(control::Error::from)?
+    if session.user_id.is_none()
+        && let Some((cookie, value)) = known
     {
         (session.cookie, token) = (cookie, value);
     }
     let clicked = now.plus_seconds(-DOUBLE_CLICK_SECONDS);
     let before = store::find_repeated_purchase(tx, &session, clicked);
-    let id = match before.map_err(control::Error::from)? {
-        Some(before) => before.id,
-        None => {
-            store::insert_session(tx, &session)?;
-            session.id
-        }
-    };
-    Ok(Stored { id, token, fresh })
+    let repeated = before
+        .map_err(control::Error::from)?
+        .map(|before| before.id);
+    if repeated.is_none() {
+        store::insert_session(tx, &session)?;
+    }
+    cookie_links::insert(tx, &session, former, repeated)?;
+    let id = repeated.unwrap_or(session.id);
+    Ok(Stored { id, token })
+}
+
+/// Returns the cookie that the browser sent and its hash, if it counts. Sent for the first time, it gets the purchases of the one before.
+fn known_cookie(
+    tx: &control::Tx<'_>,
+    session: &Session,
+    value: String,
+    now: Timestamp,
+) -> Result<Option<([u8; 32], String)>, control::Error> {
+    let hash = hash_token(&value);
+    let cookie = (&hash, session.host_cookie);
+    cookie_links::follow(tx, &session.deployment, cookie)?;
+    let since = now.plus_seconds(-COOKIE_SECONDS);
+    let known = store::is_known_cookie(tx, &session.deployment, cookie, since)?;
+    Ok(known.then_some((hash, value)))
 }
 
 /// Describes the purchase on the provider's page.

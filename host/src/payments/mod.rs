@@ -8,6 +8,7 @@ mod buyer;
 mod cancellations;
 mod catalog;
 mod checkout;
+mod cookie_links;
 mod mirror;
 pub mod model;
 pub mod operations;

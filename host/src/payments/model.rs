@@ -171,6 +171,9 @@ pub enum PaymentError {
     /// The catalog has the maximum number of prices.
     #[error("the catalog is full")]
     CatalogFull,
+    /// The browser sent several checkout cookies, and nobody is signed in.
+    #[error("the browser sent several checkout cookies")]
+    SeveralCookies,
     /// No provider is configured.
     #[error("payments are not configured")]
     Unconfigured,

@@ -20,6 +20,10 @@ impl From<PaymentError> for Problem {
             PaymentError::CatalogFull => invalid(format!(
                 "The catalog has {MAX_PRICES} prices, which is the most, inactive ones included."
             )),
+            PaymentError::SeveralCookies => invalid(
+                "The browser sent several checkout cookies of this page: another site of its domain has set one. What is bought now could not be \
+                 recognised later. Sign in first, or delete the cookies that other sites have set.",
+            ),
             PaymentError::Unconfigured => unconfigured(),
             PaymentError::AmountRefused(words) => {
                 invalid(format!("The payment provider refuses the amount: {words}"))

@@ -192,15 +192,17 @@ pub async fn checkout(
     let buyer = Buyer::identify(&state.visitors, &context.host, &page, &headers).await?;
     let beginning = Arc::clone(&state.payments).begin_checkout(Arc::clone(&page), buyer, request);
     let begun = beginning.await?;
-    let cookie = buyer::checkout_cookie(&page.id, &slug, state.config.secure)
-        .set_header(&begun.token, COOKIE_SECONDS)?;
+    let cookie = buyer::checkout_cookie(&page.id, &slug, state.config.secure);
     let mut response = if negotiate::accepts_by_name(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {
         (StatusCode::SEE_OTHER, [(header::LOCATION, begun.view.url)]).into_response()
     };
     let headers = response.headers_mut();
-    headers.insert(header::SET_COOKIE, cookie);
+    if let Some(token) = begun.token {
+        let cookie = cookie.set_header(&token, COOKIE_SECONDS)?;
+        headers.insert(header::SET_COOKIE, cookie);
+    }
     headers.insert(header::CACHE_CONTROL, pages::NO_STORE);
     Ok(response)
 }

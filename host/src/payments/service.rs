@@ -1,12 +1,11 @@
 //! The service of payments: sessions, identified buyers, and the effects of the ledger.
 
-use super::buyer::Buyer;
-use super::cancellations;
+use super::buyer::{Buyer, hash_token};
 use super::checkout::CheckoutLocks;
 use super::model::{COOKIE_SECONDS, PaymentError, Session};
-use super::store;
 use super::verdict::verdict;
 use super::views::MatchedBy;
+use super::{cancellations, cookie_links, store};
 use crate::control::audit::AuditAction;
 use crate::control::{self, Control, Tx};
 use crate::deployments::serving::pages::{Page, PageKind};
@@ -14,7 +13,7 @@ use crate::infra::Infra;
 use crate::projects::{self, ProjectError, Projects};
 use crate::stripe::{EventConsumer, Reference, RelatedEvents, Stripe, Subject, ledger};
 use svc_base::clock::Timestamp;
-use svc_base::ids::{ProjectId, SessionId};
+use svc_base::ids::{DeploymentId, ProjectId, SessionId};
 
 /// Time for which an event without a session is kept, in seconds. The provider itself forgets events after 30 days.
 const UNCLAIMED_EVENT_SECONDS: i64 = 90 * 24 * 3600;
@@ -67,12 +66,37 @@ impl Payments {
         }
         let deployment = page.id;
         let project = self.project_of(page).await?;
+        self.follow_fresh_cookie(deployment, &buyer).await?;
         let since = self.infra.clock.now().plus_seconds(-COOKIE_SECONDS);
         let read = self
             .infra
             .control
             .read(move |c| store::find_paid_sessions(c, &project, &deployment, &buyer, since));
         Ok(read.await?)
+    }
+
+    /// Moves earlier purchases to a fresh cookie that the browser sends for the first time.
+    async fn follow_fresh_cookie(
+        &self,
+        deployment: DeploymentId,
+        buyer: &Buyer,
+    ) -> Result<(), control::Error> {
+        let Some(cookie) = buyer.token.as_deref().map(hash_token) else {
+            return Ok(());
+        };
+        let host_cookie = buyer.secure;
+        let read = self
+            .infra
+            .control
+            .read(move |c| cookie_links::is_pending(c, &deployment, &cookie));
+        if read.await? {
+            let write = self
+                .infra
+                .control
+                .write(move |tx| cookie_links::follow(tx, &deployment, (&cookie, host_cookie)));
+            write.await?;
+        }
+        Ok(())
     }
 
     /// Marks sessions whose checkout was interrupted by a crash, so that the mirror shows them. Runs before any checkout begins.
@@ -180,16 +204,20 @@ impl Payments {
         }
     }
 
-    /// Deletes events that belong to no session and are old, and finished cancellations of the same age.
+    /// Deletes events that belong to no session and are old, finished cancellations of the same age, and links of expired cookies.
     pub async fn delete_old_events(&self) -> Result<(), control::Error> {
         let before = self
             .infra
             .clock
             .now()
             .plus_seconds(-UNCLAIMED_EVENT_SECONDS);
+        let forgotten = self.infra.clock.now().plus_seconds(-COOKIE_SECONDS);
         self.infra
             .control
-            .write(move |tx| cancellations::delete_finished(tx, before))
+            .write(move |tx| {
+                cookie_links::delete_old(tx, forgotten)?;
+                cancellations::delete_finished(tx, before)
+            })
             .await?;
         loop {
             let write = self.infra.control.write(move |tx| {

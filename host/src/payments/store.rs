@@ -127,41 +127,6 @@ pub(super) fn is_known_cookie(
     })
 }
 
-/// Moves the purchases of a visitor from the cookie `former` to the cookie of a new session, signed in or not. Another visitor's purchases
-/// stay. Returns how many were moved.
-pub(super) fn move_to_cookie(
-    tx: &Tx<'_>,
-    session: &Session,
-    former: &[u8; 32],
-) -> Result<usize, Error> {
-    let moved = tx.prepare_cached(
-        "UPDATE payment_sessions SET cookie_sha256 = ?3
-         WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND host_cookie = ?4 AND (user_id IS NULL OR user_id = ?5)",
-    )?
-    .execute(params![
-        session.deployment,
-        former,
-        session.cookie,
-        session.host_cookie,
-        session.user_id,
-    ])?;
-    Ok(moved)
-}
-
-/// Sets the cookie of a session.
-pub(super) fn set_cookie(
-    tx: &Tx<'_>,
-    id: &SessionId,
-    cookie: &[u8; 32],
-    host_cookie: bool,
-) -> Result<(), Error> {
-    tx.prepare_cached(
-        "UPDATE payment_sessions SET cookie_sha256 = ?2, host_cookie = ?3 WHERE id = ?1",
-    )?
-    .execute(params![id, cookie, host_cookie])?;
-    Ok(())
-}
-
 pub(super) fn find_by_id(c: &Connection, id: &SessionId) -> rusqlite::Result<Option<Session>> {
     c.prepare_cached(&format!("{SELECT_SESSION} WHERE id = ?1"))?
         .query_row([id], session_from_row)
@@ -432,7 +397,7 @@ fn paid_by_cookie(
     .collect()
 }
 
-/// Removes a batch of a deleted project's sessions, and returns them; without sessions, removes the catalog. Sessions come first, because their events go with them.
+/// Removes a batch of a deleted project's sessions, and returns them; without sessions, removes the rest. Sessions come first, because their events go with them.
 pub(super) fn remove_batch(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -449,7 +414,12 @@ pub(super) fn remove_batch(
             .execute([session.id])?;
     }
     if sessions.is_empty() {
-        for table in ["payment_mirrors", "payment_prices", "payment_products"] {
+        for table in [
+            "payment_cookie_links",
+            "payment_mirrors",
+            "payment_prices",
+            "payment_products",
+        ] {
             tx.execute(
                 &format!("DELETE FROM {table} WHERE project_id = ?1"),
                 [project],

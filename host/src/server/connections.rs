@@ -34,6 +34,9 @@ use crate::tls::Tls;
 
 /// Timeout of a request's head.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// Maximum size of a request's head, in bytes: one for both versions, whose defaults differ. More is answered with a bare 431 before a request
+/// exists. HTTP/1.1 counts the bytes as sent and HTTP/2 names and values, with 32 bytes for each.
+pub(super) const MAX_HEAD_BYTES: u32 = 64 << 10;
 /// Timeout of a client that reads nothing of its answers.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Idle timeout of an HTTP/2 connection; in HTTP/1.1 the timeout of the next head takes its place.
@@ -59,11 +62,13 @@ impl HttpBuilders {
         either
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT);
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(MAX_HEAD_BYTES as usize);
         either
             .http2()
             .timer(TokioTimer::new())
             .keep_alive_interval(Some(HEAD_TIMEOUT))
+            .max_header_list_size(MAX_HEAD_BYTES)
             .max_concurrent_streams(100);
         Self {
             http1: either.clone().http1_only(),

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::admission::Connections;
-use super::connections::{HEAD_TIMEOUT, STALL_TIMEOUT, accept};
+use super::connections::{HEAD_TIMEOUT, MAX_HEAD_BYTES, STALL_TIMEOUT, accept};
 use crate::http::stall::StallTimeout;
 use crate::tls::Names;
 
@@ -53,6 +53,7 @@ pub(super) async fn serve(
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)
+                .max_buf_size(MAX_HEAD_BYTES as usize)
                 .serve_connection(stream, service);
             // A connection has one answer, so this bounds it as a whole.
             let _ = timeout(HEAD_TIMEOUT + STALL_TIMEOUT, connection).await;

@@ -4,7 +4,7 @@ use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderValue};
 
 use super::model::SESSION_SECONDS;
-use crate::http::cookies::{HostCookie, host_token};
+use crate::http::cookies::{HostCookie, host_token, host_tokens};
 use svc_base::ids::DeploymentId;
 
 /// Lifetime of the browser cookie, in seconds.
@@ -24,6 +24,15 @@ pub(super) fn session_token<'h>(
     secure: bool,
 ) -> Option<&'h str> {
     host_token(headers, &session_name(deployment), secure)
+}
+
+/// Returns the session tokens in all cookies of a frontend's name, of which [`session_token`] counts one that is alone.
+pub(super) fn session_tokens<'h>(
+    headers: &'h HeaderMap,
+    deployment: &DeploymentId,
+    secure: bool,
+) -> Vec<&'h str> {
+    host_tokens(headers, &session_name(deployment), secure)
 }
 
 /// Returns the browser token from a request's cookies.

@@ -230,7 +230,7 @@ pub async fn logout(
             "The request comes from a page of another origin. Sign out from the page itself.",
         ));
     }
-    visitors.end_session(&page, &headers).await?;
+    visitors.end_sessions(&page, &headers).await?;
     let cookie = cookies::session_cookie(&slug, &page.id, "", visitors.infra.config.secure)?;
     let headers = [
         (header::SET_COOKIE, cookie),

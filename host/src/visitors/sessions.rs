@@ -244,19 +244,21 @@ impl Visitors {
         Ok(begun.then_some(token))
     }
 
-    /// Ends the session of a frontend that a request's cookie names, if there is one.
-    pub(super) async fn end_session(
+    /// Ends all sessions of a frontend that a request's cookies name: over plain HTTP another site may have added a cookie, and the
+    /// visitor's own session must end all the same.
+    pub(super) async fn end_sessions(
         &self,
         page: &Page,
         headers: &HeaderMap,
     ) -> Result<(), control::Error> {
-        let token = cookies::session_token(headers, &page.id, self.infra.config.secure);
-        let Some(key) = token.map(hash_token) else {
+        let tokens = cookies::session_tokens(headers, &page.id, self.infra.config.secure);
+        let keys: Vec<SessionKey> = tokens.into_iter().map(hash_token).collect();
+        if keys.is_empty() {
             return Ok(());
-        };
+        }
         self.infra
             .control
-            .write(move |tx| store::end_session(tx, &key))
+            .write(move |tx| keys.iter().try_for_each(|key| store::end_session(tx, key)))
             .await
     }
 }

@@ -1,4 +1,4 @@
-//! Sizes of bodies.
+//! Sizes of bodies and heads.
 
 use super::*;
 
@@ -52,4 +52,29 @@ async fn a_body_without_a_declared_length_is_counted_while_it_comes() {
     let answer = chunked(body_of_size(BODY + 1)).await;
     answer.problem(413, "payload_too_large");
     assert_eq!(server.snapshot(), before);
+}
+
+#[tokio::test]
+async fn a_head_has_64_kibibytes_at_most_in_either_version() {
+    const HEAD: usize = 64 << 10;
+    let server = TestServer::start().await;
+    for (end, status) in [("\r\n\r\n", 200), ("", 431)] {
+        let start = format!(
+            "GET /healthz HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nX-Fill: ",
+            server.address()
+        );
+        let fill = "x".repeat(HEAD - start.len() - end.len());
+        let answer = server.raw(format!("{start}{fill}{end}")).await;
+        assert_eq!(answer.status, status);
+    }
+    let client = svc_tests::http_client()
+        .http2_prior_knowledge()
+        .no_proxy()
+        .build()
+        .unwrap();
+    for (fill, status) in [(HEAD - 1_000, 200), (HEAD, 431)] {
+        let get = client.get(server.url("/healthz"));
+        let answer = get.header("x-fill", "x".repeat(fill)).answer().await;
+        assert_eq!(answer.status, status, "{fill}");
+    }
 }

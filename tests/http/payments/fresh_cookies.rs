@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
-use svc_tests::browser::Browser;
+use svc_tests::browser::{Browser, StoredCookie};
 use svc_tests::{Answer, TestServer};
 
 use super::fake_stripe::{self, FakeAnswer, FakeStripe, checkout, event};
@@ -26,17 +26,9 @@ impl PaymentsFixture {
             settings.stripe = Some(stripe);
         });
         let guest_book = guest_book.await;
-        let ProjectFixture {
-            server,
-            owner,
-            project,
-        } = &guest_book.fixture;
-        let price =
-            json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
-        let path = format!("/{project}/payments/catalog");
-        let made = owner.post(server, &path, &price).await.expect(201).json();
+        let price = add_price(&guest_book.fixture, "PDF").await;
         Self {
-            price: text(&made["id"]),
+            price,
             guest_book,
             provider,
         }
@@ -48,6 +40,11 @@ impl PaymentsFixture {
 
     /// Clicks on the button of the page.
     async fn click(&self, browser: &mut Browser) -> Answer {
+        self.click_on(browser, &self.price).await
+    }
+
+    /// Clicks on the button of a price.
+    async fn click_on(&self, browser: &mut Browser, price: &str) -> Answer {
         let headers = [
             ("origin", self.guest_book.origin.as_str()),
             ("accept", "application/json"),
@@ -56,16 +53,21 @@ impl PaymentsFixture {
             .iter()
             .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()));
         let headers = HeaderMap::from_iter(headers);
-        let body = json!({ "price": self.price }).to_string();
+        let body = json!({ "price": price }).to_string();
         let url = self.guest_book.url("/payments/checkout");
         browser
             .send_request(Method::POST, &url, headers, Some(body))
             .await
     }
 
-    /// Buys the price without a sign-in; returns the session.
-    async fn buy(&self, browser: &mut Browser) -> Value {
-        let begun = self.click(browser).await.expect(200).json();
+    /// Buys the price of the page.
+    async fn buy(&self, browser: &mut Browser) {
+        self.buy_price(browser, &self.price).await;
+    }
+
+    /// Buys a price.
+    async fn buy_price(&self, browser: &mut Browser, price: &str) {
+        let begun = self.click_on(browser, price).await.expect(200).json();
         let id = text(&begun["url"]).rsplit('/').next().unwrap().to_owned();
         let paid = checkout(&id, "paid");
         let paid = event(&format!("evt_{id}"), "checkout.session.completed", 1, &paid);
@@ -73,7 +75,6 @@ impl PaymentsFixture {
         let told =
             fake_stripe::send_webhook(self.server(), paid.to_string(), fake_stripe::SECRET, now);
         told.await.expect(200);
-        begun["session_id"].clone()
     }
 
     async fn sign_in(&self, browser: &mut Browser) {
@@ -88,6 +89,37 @@ impl PaymentsFixture {
         let payments = status["payments"].as_array().unwrap().iter();
         payments.map(|one| text(&one["matched_by"])).collect()
     }
+}
+
+/// Adds a price of a project; returns its id.
+async fn add_price(fixture: &ProjectFixture, label: &str) -> String {
+    let price =
+        json!({ "product_name": "Handbook", "label": label, "amount": 900, "currency": "eur" });
+    let path = format!("/{}/payments/catalog", fixture.project);
+    let made = fixture.owner.post(&fixture.server, &path, &price).await;
+    text(&made.expect(201).json()["id"])
+}
+
+/// A browser with the checkout cookies of another one, and nothing else of it.
+fn without_sign_in(browser: &Browser) -> Browser {
+    let mut anonymous = browser.clone();
+    anonymous
+        .cookies
+        .retain(|one| one.name.starts_with("svc_checkout_"));
+    anonymous
+}
+
+/// Has another site of the domain add a checkout cookie.
+fn toss_cookie(browser: &mut Browser) -> StoredCookie {
+    let mut all = browser.cookies.iter();
+    let own = all.rfind(|one| one.name.starts_with("svc_checkout_"));
+    let tossed = StoredCookie {
+        path: "/".to_owned(),
+        value: "x".repeat(43),
+        ..own.expect("a checkout cookie").clone()
+    };
+    browser.cookies.push(tossed.clone());
+    tossed
 }
 
 #[tokio::test]
@@ -112,12 +144,83 @@ async fn a_checkout_that_fails_leaves_earlier_purchases_with_the_cookie_that_the
     shop.click(&mut browser).await.expect(200);
     assert_ne!(browser.cookies, before, "a fresh cookie");
     assert_eq!(shop.owned_purchases(&mut browser).await, ["cookie"]);
-    let mut former = shop.guest_book.browser();
-    former.cookies = before;
-    former
-        .cookies
-        .retain(|one| one.name.starts_with("svc_checkout_"));
+    browser.cookies = before;
+    let mut former = without_sign_in(&browser);
     assert_eq!(shop.owned_purchases(&mut former).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_answer_that_never_arrives_leaves_earlier_purchases_with_the_cookie_that_the_browser_has()
+ {
+    let shop = PaymentsFixture::start().await;
+    let mut browser = shop.guest_book.browser();
+    shop.buy(&mut browser).await;
+    shop.sign_in(&mut browser).await;
+    let mut former = without_sign_in(&browser);
+    // The cookie of the answer is lost with this copy.
+    shop.buy(&mut browser.clone()).await;
+    assert_eq!(
+        shop.owned_purchases(&mut former).await,
+        ["cookie"],
+        "the earlier one alone: somebody else may have set the cookie"
+    );
+    // The next answer has all of them, from its first use.
+    shop.click(&mut browser).await.expect(200);
+    assert_eq!(shop.owned_purchases(&mut former).await, ["cookie"]);
+    let mut fresh = without_sign_in(&browser);
+    assert_eq!(shop.owned_purchases(&mut fresh).await, ["cookie"; 2]);
+    assert_eq!(shop.owned_purchases(&mut former).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn two_checkouts_at_once_leave_all_purchases_with_the_cookie_of_the_last_answer() {
+    for asks_in_between in [false, true] {
+        let shop = PaymentsFixture::start().await;
+        let print = add_price(&shop.guest_book.fixture, "Print").await;
+        let mut browser = shop.guest_book.browser();
+        shop.buy(&mut browser).await;
+        shop.sign_in(&mut browser).await;
+        let (mut first, mut last) = (browser.clone(), browser.clone());
+        tokio::join!(shop.buy(&mut first), shop.buy_price(&mut last, &print));
+        if asks_in_between {
+            let mut first = without_sign_in(&first);
+            assert_eq!(shop.owned_purchases(&mut first).await, ["cookie"; 3]);
+        }
+        let mut last = without_sign_in(&last);
+        assert_eq!(
+            shop.owned_purchases(&mut last).await,
+            ["cookie"; 3],
+            "{asks_in_between}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_cookie_that_another_site_has_added_replaces_none() {
+    let shop = PaymentsFixture::start().await;
+    let mut browser = shop.guest_book.browser();
+    shop.buy(&mut browser).await;
+    let (own, calls) = (browser.clone(), shop.provider.calls().len());
+    toss_cookie(&mut browser);
+    let refused = shop.click(&mut browser).await;
+    let problem = refused.problem(400, "invalid_request").to_string();
+    assert!(problem.contains("Sign in first"), "{problem}");
+    assert_eq!(refused.header("set-cookie"), None);
+    assert_eq!(shop.provider.calls().len(), calls, "nobody was asked");
+    assert_eq!(shop.owned_purchases(&mut own.clone()).await, ["cookie"]);
+
+    // Who is signed in is recognised without a cookie.
+    let mut browser = own;
+    shop.sign_in(&mut browser).await;
+    let tossed = toss_cookie(&mut browser);
+    let before = browser.cookies.clone();
+    shop.buy(&mut browser).await;
+    assert_eq!(browser.cookies, before);
+    assert_eq!(shop.owned_purchases(&mut browser).await, ["user_id"]);
+    browser.cookies.retain(|one| *one != tossed);
+    let mut owned = shop.owned_purchases(&mut browser).await;
+    owned.sort();
+    assert_eq!(owned, ["cookie", "user_id"]);
 }
 
 #[tokio::test]

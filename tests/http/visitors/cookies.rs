@@ -148,6 +148,34 @@ async fn of_several_cookies_of_one_name_none_counts() {
 }
 
 #[tokio::test]
+async fn signing_out_ends_every_session_that_a_cookie_names() {
+    let guest_book = GuestBook::with_dev_provider().await;
+    let mut sessions = Vec::new();
+    for who in ["ada", "bob"] {
+        let mut browser = guest_book.browser();
+        let form = format!("name={who}&email={who}%40example.com");
+        guest_book.sign_in(&mut browser, &form, "").await;
+        let (name, token, _) = cookie_by_suffix(&browser, "svc_session_");
+        sessions.push(format!("{name}={token}"));
+    }
+    let all = format!("{}; {}", sessions[0], sessions[1]);
+    let headers = HeaderMap::from_iter([
+        (header::ORIGIN, guest_book.origin.parse().unwrap()),
+        (header::COOKIE, all.parse().unwrap()),
+    ]);
+    let logout = guest_book.url("/auth/logout");
+    let mut browser = guest_book.browser();
+    let out = browser.send_request(Method::POST, &logout, headers, None);
+    let out = out.await.expect(204);
+    let taken = out.header("set-cookie").unwrap();
+    assert!(taken.contains("Max-Age=0"), "{taken}");
+    for session in sessions {
+        let user = user_by_cookies(&guest_book, &session).await;
+        assert_eq!(user, Value::Null, "a session goes on");
+    }
+}
+
+#[tokio::test]
 async fn with_https_every_answer_has_browsers_stay_there() {
     let stub = StubIssuer::start().await;
     let guest_book = start_secure_guest_book(&stub).await;

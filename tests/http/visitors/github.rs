@@ -39,6 +39,7 @@ async fn sign_in(guest_book: &GuestBook) -> (svc_tests::browser::Browser, String
     let asked = guest_book.begin_sign_in(&mut browser, "").await;
     assert_eq!(asked["scope"], "read:user user:email");
     assert_eq!(asked.get("nonce"), None);
+    assert_eq!(asked["prompt"], "select_account");
     let query = format!("code=c&state={}", asked["state"]);
     let mut at = guest_book
         .return_from_issuer(&mut browser, "hub", &query)

@@ -9,6 +9,23 @@ use super::guest_book::{GuestBook, pin_address, provider_settings};
 use super::stub_issuer::StubIssuer;
 
 #[tokio::test]
+async fn an_issuer_that_can_is_told_to_ask_which_account_to_use() {
+    for (prompts, expected) in [
+        (json!(null), None),
+        (json!(["none", "login", "consent"]), None),
+        (json!(["login", "select_account"]), Some("select_account")),
+    ] {
+        let stub = StubIssuer::start().await;
+        stub.change(|inner| inner.discovery = json!({ "prompt_values_supported": prompts }));
+        let guest_book = GuestBook::with_issuers(&[("acme", &stub)]).await;
+        let mut browser = guest_book.browser();
+        let asked = guest_book.begin_sign_in(&mut browser, "").await;
+        let prompt = asked.get("prompt").map(String::as_str);
+        assert_eq!(prompt, expected, "{prompts}");
+    }
+}
+
+#[tokio::test]
 async fn a_state_is_good_once_in_time_and_for_its_provider() {
     let stub = StubIssuer::start().await;
     let guest_book = GuestBook::with_issuers(&[("acme", &stub), ("other", &stub)]).await;

@@ -51,7 +51,9 @@ impl Github {
         state: &str,
     ) -> Result<Url, SignInFailure> {
         let address = self.page("/login/oauth/authorize")?;
-        Ok(self.client.authorization_url(address, exchange, state))
+        let mut address = self.client.authorization_url(address, exchange, state);
+        Client::ask_for_account(&mut address);
+        Ok(address)
     }
 
     pub(super) async fn verify_sign_in(

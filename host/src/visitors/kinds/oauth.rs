@@ -65,6 +65,14 @@ impl Client {
         address
     }
 
+    /// Adds to an authorization request that the visitor chooses the account. Many projects share one client: without this, a provider that
+    /// remembers the consent to it signs visitors in to any of them without a question.
+    pub(super) fn ask_for_account(address: &mut Url) {
+        address
+            .query_pairs_mut()
+            .append_pair("prompt", "select_account");
+    }
+
     /// Whether sign-ins request a scope.
     pub(super) fn requests_scope(&self, scope: &str) -> bool {
         self.settings.scopes.iter().any(|one| one == scope)

@@ -12,6 +12,9 @@ use crate::outbound::Answer;
 use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
 use svc_base::clock::Clock;
 
+/// Hosts of the sign-in pages of Google and Microsoft, which can ask which account to use and do not say so in their discovery documents.
+const ACCOUNT_SELECTORS: [&str; 2] = ["accounts.google.com", "login.microsoftonline.com"];
+
 /// Answer of the token endpoint.
 #[derive(Deserialize)]
 struct Tokens {
@@ -69,10 +72,15 @@ impl Oidc {
         let metadata = self.issuer.metadata().await?;
         let endpoint = metadata.authorization_endpoint.clone();
         let endpoint = endpoint.ok_or_else(|| missing_endpoint("authorization_endpoint"))?;
+        let selects_account = metadata.selects_account || is_account_selector(&endpoint);
         let mut address = self.client.authorization_url(endpoint, exchange, state);
         address
             .query_pairs_mut()
             .append_pair("nonce", &exchange.nonce);
+        // Issuers that do not know the value refuse the request.
+        if selects_account {
+            Client::ask_for_account(&mut address);
+        }
         Ok(address)
     }
 
@@ -229,6 +237,12 @@ impl Oidc {
     }
 }
 
+/// Whether an issuer's sign-in page is known to ask which account to use.
+fn is_account_selector(endpoint: &Url) -> bool {
+    let host = endpoint.host_str();
+    host.is_some_and(|host| ACCOUNT_SELECTORS.contains(&host))
+}
+
 fn missing_endpoint(member: &str) -> SignInFailure {
     let cause = format!("its discovery document has no `{member}`");
     SignInFailure::new(AuthError::ProviderError, cause)
@@ -273,5 +287,26 @@ fn describe_fault(error: &IssuerError, asked: &str) -> String {
             format!("{error}: check {asked}, and that this machine reaches it")
         }
         IssuerError::Unusable(_) | IssuerError::Token(_) => format!("{error}: check {asked}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn google_and_microsoft_ask_which_account_to_use() {
+        for (endpoint, expected) in [
+            ("https://accounts.google.com/o/oauth2/v2/auth", true),
+            (
+                "https://login.microsoftonline.com/common/oauth2/v2.0/authorize",
+                true,
+            ),
+            ("https://accounts.google.com.example/authorize", false),
+            ("https://gitlab.com/oauth/authorize", false),
+        ] {
+            let endpoint = Url::parse(endpoint).unwrap();
+            assert_eq!(is_account_selector(&endpoint), expected, "{endpoint}");
+        }
     }
 }
