@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use svc_sandbox::{self, GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, PageLimits};
+use svc_sandbox::{self, GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, SharedLimits};
 
 macro_rules! limits {
     ($(#[doc = $about:literal] $name:ident = $default:expr, $least:expr;)+) => {
@@ -238,7 +238,7 @@ impl Limits {
         GuestLimits {
             render: of(self.render_fuel, self.render_memory_bytes, self.render_ms),
             gate: of(self.gate_fuel, self.gate_memory_bytes, self.gate_ms),
-            page: PageLimits {
+            page: SharedLimits {
                 fuel: self.page_fuel,
                 processor: Duration::from_millis(self.page_processor_ms),
                 wall: Duration::from_millis(self.page_ms),
