@@ -94,8 +94,9 @@ impl Flow {
     }
 
     /// Runs a future as part of this flow.
-    pub async fn scope<T>(self, work: impl Future<Output = T>) -> T {
-        CURRENT_FLOW.scope(self, work).await
+    pub fn scope<T>(self, work: impl Future<Output = T>) -> impl Future<Output = T> {
+        // No `async fn`: it would keep the work's future twice, and calls of actions are many.
+        CURRENT_FLOW.scope(self, work)
     }
 }
 

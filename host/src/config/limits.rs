@@ -171,11 +171,11 @@ limits! {
     page_processor_ms = 1_800, 10;
     /// Wall time of a page with all its drawings, in milliseconds, without what it waits for threads.
     page_ms = 10_000, 10;
-    /// Fuel of a gate call.
+    /// Fuel of a gate call; all SQL of a request has four times as much.
     gate_fuel = 500_000_000, 1;
     /// Memory of a gate call, in bytes.
     gate_memory_bytes = 33_554_432, MIN_GATE_MEMORY;
-    /// Wall time of a gate call, in milliseconds.
+    /// Wall time of a gate call, in milliseconds; all SQL of a request has four times as much processor time.
     gate_ms = 1_000, 10;
 }
 

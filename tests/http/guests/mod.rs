@@ -5,6 +5,7 @@ mod interfaces;
 
 use std::path::{Path, PathBuf};
 
+use http::Method;
 use serde_json::{Value, json};
 use svc::guests::status::ServerPresence;
 use svc_sandbox::{GuestDigest, World, built_in};
@@ -13,6 +14,7 @@ use svc_tests::{Answer, Output, ReadAnswer, TestServer, run_command, wait_until}
 use tempfile::TempDir;
 
 use crate::owner::Owner;
+use crate::project_fixture::ProjectFixture;
 use crate::svc;
 
 async fn start() -> TestServer {
@@ -366,6 +368,34 @@ async fn another_gate_serves_and_judges_actions_again() {
     guest(&server, &["rollback", "gate"]).await.json();
     assert_eq!(call().await, 0);
     assert_eq!(judged().await, GuestDigest::of(built_in(World::Gate)));
+}
+
+#[tokio::test]
+async fn what_another_gate_refuses_it_judges_once_for_all_visitors_and_in_their_flow() {
+    let fixture = ProjectFixture::new("CREATE TABLE a (x)").await;
+    let actions = json!({ "actions": [{ "name": "count", "sql": "SELECT count(*) AS n FROM a" }] });
+    let defined = fixture.send(Method::PUT, "/actions", &actions).await;
+    defined.expect(200);
+    // As if an earlier gate had allowed what this one does not.
+    let changed = fixture.server.restart_after_change(async |data| {
+        let control = rusqlite::Connection::open(data.join("control.db")).unwrap();
+        let sql = "UPDATE actions SET sql = 'DROP TABLE a', gate = zeroblob(32)";
+        assert_eq!(control.execute(sql, ()).unwrap(), 1);
+    });
+    let server = changed.await;
+    let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
+    wait_until("the guests to be loaded", ready).await;
+    for _ in 0..3 {
+        let call = server.json("/room/api/op", &json!({ "action": "count" }));
+        call.answer().await.problem(400, "statement_refused");
+    }
+    let metrics = server.server().app().metrics.encode().unwrap();
+    for once in [
+        r#"svc_guest_calls_total{function="check",outcome="ok"} 1"#,
+        r#"svc_worker_wait_seconds_count{lane="checks",class="stranger"} 1"#,
+    ] {
+        assert!(metrics.contains(once), "{metrics}");
+    }
 }
 
 #[tokio::test]
