@@ -167,7 +167,7 @@ limits! {
     render_ms = 5_000, 10;
     /// Fuel of a page with all its drawings; of a preview a quarter of it.
     page_fuel = 8_000_000_000, 1;
-    /// Processor time of a page with all its drawings, in milliseconds; of a preview a quarter of it.
+    /// Processor time of a page with all its drawings, in milliseconds; of a preview a quarter of it. The edits of a draft may take as much.
     page_processor_ms = 1_800, 10;
     /// Wall time of a page with all its drawings, in milliseconds, without what it waits for threads.
     page_ms = 10_000, 10;
