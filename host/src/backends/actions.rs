@@ -21,7 +21,7 @@ use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
 use svc_base::names::is_action_name;
 use svc_database::RunError;
-use svc_sandbox::{MAX_STATEMENT_BYTES, Purpose, SharedBudget, Statement};
+use svc_sandbox::{MAX_STATEMENT_BYTES, SharedBudget, Statement};
 
 /// Approximate number of backends whose actions are cached.
 const MAX_CACHED_BACKENDS: usize = 1024;
@@ -185,11 +185,7 @@ impl Definitions {
                 "`note` has {note} characters; {MAX_NOTE_CHARS} is the most."
             ));
         }
-        let (verdict, gate) = self
-            .backends
-            .verdicts
-            .statement(&new.sql, Purpose::Action, budget)
-            .await?;
+        let (verdict, gate) = self.backends.verdicts.new_action(&new.sql, budget).await?;
         self.prepare(id, &new.sql, &verdict).await?;
         Ok(ActionRow {
             checksum: Digest::of(new.sql.as_bytes()).to_string(),

@@ -157,17 +157,16 @@ impl SqlJudge {
         judged
     }
 
-    /// Judges one statement within the rest of its request's budget; also returns the digest of the gate.
+    /// Judges the statement of a new action within the rest of its request's budget; also returns the digest of the gate.
     ///
     /// # Errors
     /// Mostly [`BackendError::Refused`].
-    pub(super) async fn statement(
+    pub(super) async fn new_action(
         &self,
         sql: &str,
-        purpose: Purpose,
         budget: &SharedBudget,
     ) -> Result<(Statement, GuestDigest), BackendError> {
-        Ok(self.judge(sql, purpose, budget).await?)
+        Ok(self.judge(sql, Purpose::Action, budget).await?)
     }
 
     async fn judge(
