@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use svc::guests::check::{GuestTester, check_component, run_corpus};
 use svc_sandbox::{
-    GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, StartupCode, World,
+    GuestLimits, Interface, Limits, Sandbox, SandboxConfig, SharedLimits, StartupCode, World,
     built_in,
 };
 
@@ -25,10 +25,10 @@ fn bench() -> GuestTester {
                 wall,
                 ..Limits::GATE
             },
-            page: PageLimits {
+            page: SharedLimits {
                 processor: wall,
                 wall,
-                ..PageLimits::DEFAULT
+                ..SharedLimits::PAGE
             },
         },
         page_bytes: 1 << 20,

@@ -13,7 +13,7 @@ use wasmtime::{
 
 use super::cache::{Compiler, OptimizationTier};
 use super::lane::StopSignal;
-use super::limits::{EpochTicker, GuestLimits, Limits, PageLimits, TABLE_ELEMENTS};
+use super::limits::{EpochTicker, GuestLimits, Limits, SharedLimits, TABLE_ELEMENTS};
 use super::metrics::{CallUsage, Metrics};
 use super::tally::Tally;
 use super::values::{Budget, GuestDigest, World};
@@ -209,8 +209,13 @@ impl GuestEngine {
     }
 
     /// Returns the budget of a page with all its drawings.
-    pub(super) fn page_limits(&self) -> PageLimits {
+    pub(super) fn page_limits(&self) -> SharedLimits {
         self.limits.page
+    }
+
+    /// Returns the budget of all SQL that is judged for one request.
+    pub(super) fn judging_limits(&self) -> SharedLimits {
+        self.limits.judging()
     }
 
     /// Creates a store for the calling thread. Its call ends when the allowance is used up, or `stop` is set.

@@ -3,6 +3,8 @@
 //! The algorithm is start-time fair queueing. A flow is charged the time for which its jobs hold threads. A flow that begins to
 //! wait is charged at least as much as the last one that was started, so that nobody saves up time. A page of twenty small
 //! drawings does not wait for twenty large ones of another client, however they are spread over requests.
+//!
+//! Owners go first, but cannot starve strangers: [`StrangersTurn`] gives these a share of the threads that serve everybody.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -13,6 +15,12 @@ use super::flow::{Flow, FlowClass};
 const MAX_WAITING_PER_FLOW: (usize, usize) = (64, 256);
 /// Number of idle flows whose usage is remembered.
 const MAX_IDLE_FLOWS: usize = 1024;
+/// Thread time of owners, in seconds, after which a stranger who waits goes first.
+const STRANGERS_PATIENCE: f64 = 1.0;
+/// Thread time of owners that follows a time of strangers, as a multiple of it: strangers get up to about a quarter.
+const STRANGERS_COST: f64 = 3.0;
+/// Longest thread time, in seconds, that strangers are charged in advance.
+const MAX_STRANGERS_DEBT: f64 = 4.0;
 
 /// Order of the flows.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,6 +58,7 @@ pub(super) struct FairQueue<J> {
     flows: HashMap<Flow, FlowBacklog<J>>,
     waiting: [usize; FlowClass::ALL.len()],
     previews_running: usize,
+    strangers_turn: StrangersTurn,
     /// Usage of the flow that was started last, at that time, for each rank.
     floors: [Duration; FlowClass::ALL.len()],
     /// Number of the next job.
@@ -71,6 +80,23 @@ impl<J> FlowBacklog<J> {
     }
 }
 
+/// Balance of owners and strangers at the threads that serve both, in seconds: owners' time while strangers wait is a credit of
+/// strangers, and strangers' time while owners wait is charged to them.
+#[derive(Debug, Default)]
+struct StrangersTurn(f64);
+
+impl StrangersTurn {
+    /// Whether the next stranger goes before owners.
+    fn is_now(&self) -> bool {
+        self.0 >= STRANGERS_PATIENCE
+    }
+
+    /// Adds to the balance. It is bounded, so that nobody saves up turns or pays for long ago.
+    fn add(&mut self, seconds: f64) {
+        self.0 = (self.0 + seconds).clamp(-MAX_STRANGERS_DEBT, STRANGERS_PATIENCE);
+    }
+}
+
 impl<J> FairQueue<J> {
     pub(super) fn new(bounds: QueueBounds) -> Self {
         Self {
@@ -78,6 +104,7 @@ impl<J> FairQueue<J> {
             flows: HashMap::new(),
             waiting: Default::default(),
             previews_running: 0,
+            strangers_turn: StrangersTurn::default(),
             floors: Default::default(),
             next: 0,
         }
@@ -135,13 +162,16 @@ impl<J> FairQueue<J> {
     pub(super) fn take(&mut self, serves: ServedFlows) -> Option<(Flow, J)> {
         let order = |(flow, backlog): &(&Flow, &FlowBacklog<J>)| {
             let first = backlog.jobs.front().map_or(u64::MAX, |(number, _)| *number);
-            (self.rank(flow.class()), backlog.used, first)
+            (self.place(flow.class()), backlog.used, first)
         };
         let may_start =
             |(flow, backlog): &(&Flow, &FlowBacklog<J>)| self.may_start(flow, backlog, serves);
         let next = self.flows.iter().filter(may_start).min_by_key(order);
         let flow = next?.0.clone();
         let rank = self.rank(flow.class());
+        if flow.class() == FlowClass::Stranger && self.strangers_turn.is_now() {
+            self.strangers_turn.add(-STRANGERS_PATIENCE);
+        }
         let backlog = self.flows.get_mut(&flow)?;
         let (_, job) = backlog.jobs.pop_front()?;
         backlog.running += 1;
@@ -151,8 +181,20 @@ impl<J> FairQueue<J> {
         Some((flow, job))
     }
 
-    /// Returns the thread of a job, which held it for `held`.
-    pub(super) fn release_thread(&mut self, flow: &Flow, held: Duration) {
+    /// Returns the thread of a job, which held it for `held`. `serves` is the thread's, as in [`FairQueue::take`].
+    pub(super) fn release_thread(&mut self, serves: ServedFlows, flow: &Flow, held: Duration) {
+        if self.bounds.order == FlowOrder::ByClass && serves == ServedFlows::All {
+            match flow.class() {
+                FlowClass::Owner if self.waiting(FlowClass::Stranger) > 0 => {
+                    self.strangers_turn.add(held.as_secs_f64());
+                }
+                FlowClass::Stranger if self.waiting(FlowClass::Owner) > 0 => {
+                    self.strangers_turn
+                        .add(-STRANGERS_COST * held.as_secs_f64());
+                }
+                _ => {}
+            }
+        }
         let floor = self.floors[self.rank(flow.class())];
         let Some(backlog) = self.flows.get_mut(flow) else {
             return;
@@ -201,6 +243,14 @@ impl<J> FairQueue<J> {
         };
         let is_full = class == FlowClass::Preview && self.previews_running >= half;
         !backlog.jobs.is_empty() && backlog.running < share && is_served && !is_full
+    }
+
+    /// Returns the place of a class among those that wait: its rank, but before all others if it is the strangers' turn.
+    fn place(&self, class: FlowClass) -> usize {
+        match class {
+            FlowClass::Stranger if self.strangers_turn.is_now() => 0,
+            _ => self.rank(class) + 1,
+        }
     }
 
     fn rank(&self, class: FlowClass) -> usize {
@@ -262,7 +312,7 @@ mod tests {
         let mut queue = queue(4, FlowOrder::ByUsage);
         queue.add(owner("a"), 1);
         taken(&mut queue);
-        queue.release_thread(&owner("a"), SECOND);
+        queue.release_thread(ServedFlows::All, &owner("a"), SECOND);
         queue.add(owner("a"), 2);
         queue.add(stranger(1), 3);
         assert_eq!(taken(&mut queue), Some(3));
@@ -276,11 +326,11 @@ mod tests {
         assert_eq!(taken(&mut queue), Some(1));
         queue.add(modest.clone(), 10);
         queue.add(greedy.clone(), 2);
-        queue.release_thread(&greedy, SECOND);
+        queue.release_thread(ServedFlows::All, &greedy, SECOND);
         // Each small job comes to the queue only after the one before it, as the drawings of a page do.
         for small in 10..20 {
             assert_eq!(taken(&mut queue), Some(small));
-            queue.release_thread(&modest, MOMENT);
+            queue.release_thread(ServedFlows::All, &modest, MOMENT);
             queue.add(modest.clone(), small + 1);
         }
     }
@@ -292,7 +342,7 @@ mod tests {
         for job in 0..10 {
             queue.add(busy.clone(), job);
             assert_eq!(taken(&mut queue), Some(job));
-            queue.release_thread(&busy, SECOND);
+            queue.release_thread(ServedFlows::All, &busy, SECOND);
         }
         // Ten seconds of another flow are no credit of a new one: the two take turns.
         for job in 0..2 {
@@ -302,7 +352,7 @@ mod tests {
         let mut order = Vec::new();
         for _ in 0..4 {
             let (flow, job) = queue.take(ServedFlows::All).unwrap();
-            queue.release_thread(&flow, SECOND);
+            queue.release_thread(ServedFlows::All, &flow, SECOND);
             order.push(job);
         }
         assert_eq!(order, [20, 30, 21, 31]);
@@ -321,7 +371,7 @@ mod tests {
         queue.add(owner("a"), 20);
         assert_eq!(queue.take(ServedFlows::Owners), Some((owner("a"), 20)));
         assert_eq!(taken(&mut queue), Some(10));
-        queue.release_thread(&stranger(1), MOMENT);
+        queue.release_thread(ServedFlows::All, &stranger(1), MOMENT);
         assert_eq!(taken(&mut queue), Some(2));
     }
 
@@ -336,6 +386,50 @@ mod tests {
         assert!(queue.take(ServedFlows::Owners).is_none());
         queue.add(owner("modest"), 10);
         assert_eq!(queue.take(ServedFlows::Owners), Some((owner("modest"), 10)));
+    }
+
+    #[test]
+    fn strangers_have_a_share_however_many_owners_work_and_owners_have_most() {
+        let mut queue = queue(2, FlowOrder::ByClass);
+        let mut running = VecDeque::new();
+        let (mut order, mut share) = (Vec::new(), 0);
+        for job in 0..200 {
+            // Two owners and two strangers always have work.
+            for flow in [owner("a"), owner("b"), stranger(1), stranger(2)] {
+                let waits = queue
+                    .flows
+                    .get(&flow)
+                    .is_some_and(|known| !known.jobs.is_empty());
+                if !waits {
+                    queue.add(flow, job);
+                }
+            }
+            let (flow, _) = queue.take(ServedFlows::All).unwrap();
+            order.push(flow.class());
+            share += u32::from(flow.class() == FlowClass::Stranger);
+            running.push_back(flow);
+            if running.len() == 2 {
+                let done = running.pop_front().unwrap();
+                queue.release_thread(ServedFlows::All, &done, SECOND / 4);
+            }
+        }
+        // Four jobs make the second of patience, and one more is started before the last of them ends.
+        let first = order.iter().position(|class| *class == FlowClass::Stranger);
+        assert_eq!(first, Some(5), "{order:?}");
+        assert!((20..=50).contains(&share), "{share} of 200");
+    }
+
+    #[test]
+    fn the_thread_of_owners_brings_strangers_no_turn() {
+        let mut queue = queue(1, FlowOrder::ByClass);
+        queue.add(stranger(1), 0);
+        for job in 1..10 {
+            queue.add(owner("a"), job);
+            assert!(queue.take(ServedFlows::Owners).is_some());
+            queue.release_thread(ServedFlows::Owners, &owner("a"), SECOND);
+        }
+        queue.add(owner("b"), 10);
+        assert_eq!(taken(&mut queue), Some(10));
     }
 
     #[test]
@@ -383,7 +477,7 @@ mod tests {
                 let flow = Flow::stranger([10, 0, network, client].into());
                 queue.add(flow.clone(), 0).unwrap();
                 taken(&mut queue).unwrap();
-                queue.release_thread(&flow, SECOND);
+                queue.release_thread(ServedFlows::All, &flow, SECOND);
             }
         }
         assert!(

@@ -1,4 +1,4 @@
-//! Flows: a flow is all the work of one caller. Flows share the threads of a lane fairly.
+//! Flows: a flow is all the work of one caller, or of those who count as one. Flows share the threads of a lane fairly.
 //!
 //! The flow is task-local, like the audit's actor: a layer of the routes sets it, and everything that the task runs in a lane
 //! belongs to it. Work without a flow is the server's.
@@ -16,7 +16,7 @@ pub enum Flow {
     /// The server's own work, such as rendering pages again with a new guest.
     #[default]
     Server,
-    /// A caller with a valid credential: its workspace or its user.
+    /// Callers with a valid credential that limits are counted for together: the name of their principal.
     Owner(Arc<str>),
     /// A client without a credential: its network.
     Stranger(IpAddr),
@@ -94,8 +94,9 @@ impl Flow {
     }
 
     /// Runs a future as part of this flow.
-    pub async fn scope<T>(self, work: impl Future<Output = T>) -> T {
-        CURRENT_FLOW.scope(self, work).await
+    pub fn scope<T>(self, work: impl Future<Output = T>) -> impl Future<Output = T> {
+        // No `async fn`: it would keep the work's future twice, and calls of actions are many.
+        CURRENT_FLOW.scope(self, work)
     }
 }
 

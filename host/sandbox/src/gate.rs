@@ -6,8 +6,9 @@ use super::Inner;
 use super::bindings::gate::GatePre;
 use super::bindings::gate::exports::svc::gate::judge as wit;
 use super::bindings::gate::svc::gate::types;
-use super::engine::{self, CallFailure, CallLimits, Function};
+use super::engine::{self, CallFailure, Function};
 use super::lane::{Busy, StopSignal};
+use super::limits::SharedBudget;
 use super::metrics::CallUsage;
 use super::renderer::truncate_message;
 use super::slot::{LoadedGuest, NotReady};
@@ -49,11 +50,12 @@ impl From<NotReady> for GateFailure {
     }
 }
 
-/// Judges SQL with the serving guest, or with the previous one if the serving one fails.
+/// Judges SQL with the serving guest, or with the previous one if the serving one fails. The calls share what is left of `budget`.
 pub(super) async fn judge_sql(
     inner: &Inner,
     sql: String,
     purpose: Purpose,
+    budget: &SharedBudget,
 ) -> Result<Verdict, GateFailure> {
     let longest = match purpose {
         Purpose::Action | Purpose::Query => MAX_STATEMENT_BYTES,
@@ -62,11 +64,14 @@ pub(super) async fn judge_sql(
     if sql.len() > longest {
         return Err(GateFailure::Budget(Budget::SourceBytes));
     }
+    if let Some(exhausted) = budget.exhausted() {
+        return Err(GateFailure::Budget(exhausted));
+    }
     let serving = inner.registry.gate.serving().await?;
     let sql: Arc<str> = sql.into();
-    let first =
-        judge_with_guest(inner, Arc::clone(&serving.guest), Arc::clone(&sql), purpose).await;
-    let again = |guest| judge_with_guest(inner, guest, sql, purpose);
+    let asked = (Arc::clone(&sql), purpose);
+    let first = judge_with_guest(inner, Arc::clone(&serving.guest), asked, budget).await;
+    let again = |guest| judge_with_guest(inner, guest, (sql, purpose), budget);
     resolve_attempt(inner, &serving, first, again).await
 }
 
@@ -74,11 +79,11 @@ pub(super) async fn judge_sql(
 async fn judge_with_guest(
     inner: &Inner,
     guest: Arc<LoadedGuest<GatePre<CallState>>>,
-    sql: Arc<str>,
-    purpose: Purpose,
+    (sql, purpose): (Arc<str>, Purpose),
+    budget: &SharedBudget,
 ) -> GuestAttempt<Result<Verdict, GateFailure>> {
     let function = Function::Check;
-    let allowance = CallLimits::from(*inner.engine.limits(function.world()));
+    let allowance = budget.allowance(*inner.engine.limits(function.world()));
     let span = engine::call_span(function, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
     let job = move |stop: &StopSignal| {
@@ -101,6 +106,7 @@ async fn judge_with_guest(
             };
         }
     };
+    budget.charge(&called.used);
     let mut end = called
         .outcome
         .as_ref()

@@ -290,7 +290,7 @@ impl LaneShared {
     fn next_job(&self, serves: ServedFlows, done: Option<(Flow, Duration)>) -> Option<(Flow, Job)> {
         let mut state = self.lock();
         if let Some((flow, held)) = done {
-            state.queue.release_thread(&flow, held);
+            state.queue.release_thread(serves, &flow, held);
             if !state.queue.is_empty() {
                 // The flow may start another job, on any thread.
                 self.changed.notify_all();

@@ -57,7 +57,9 @@ pub use flow::{Flow, FlowClass};
 pub use gate::{MAX_SCRIPT_BYTES, MAX_STATEMENT_BYTES};
 pub use interface::Interface;
 pub use lane::{Busy, Lane, StopSignal};
-pub use limits::{GuestLimits, Limits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, PageLimits};
+pub use limits::{
+    GuestLimits, Limits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, SharedBudget, SharedLimits,
+};
 pub use metrics::Metrics;
 pub use registry::{AppliedChoice, built_in};
 pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS};
@@ -223,7 +225,13 @@ impl Sandbox {
         renderer::render(&self.inner, source).await
     }
 
-    /// Judges SQL; returns its statements in order, exactly one for an action or a query.
+    /// Returns a budget for all SQL of one request.
+    #[must_use]
+    pub fn judging_budget(&self) -> SharedBudget {
+        SharedBudget::new(self.inner.engine.judging_limits())
+    }
+
+    /// Judges SQL that is all of its request; returns its statements in order, exactly one for an action or a query.
     ///
     /// # Errors
     ///
@@ -233,10 +241,11 @@ impl Sandbox {
         sql: impl Into<String> + Send,
         purpose: Purpose,
     ) -> Result<Vec<Statement>, GateFailure> {
-        Ok(self.judge(sql, purpose).await?.statements)
+        let budget = self.judging_budget();
+        Ok(self.judge(sql, purpose, &budget).await?.statements)
     }
 
-    /// Judges SQL, and returns also the digest of the gate, under which the verdict is stored.
+    /// Judges SQL within the rest of its request's budget. Returns also the digest of the gate, under which the verdict is stored.
     ///
     /// # Errors
     ///
@@ -245,8 +254,9 @@ impl Sandbox {
         &self,
         sql: impl Into<String> + Send,
         purpose: Purpose,
+        budget: &SharedBudget,
     ) -> Result<Verdict, GateFailure> {
-        gate::judge_sql(&self.inner, sql.into(), purpose).await
+        gate::judge_sql(&self.inner, sql.into(), purpose, budget).await
     }
 
     /// Makes the chosen guest serve from now on; running calls finish as they began. If no guest of the choice can serve, the

@@ -1,7 +1,7 @@
 //! Budgets of a guest's call, and their enforcement: fuel by the engine, memory by [`MemoryMeter`], wall time by [`EpochTicker`].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -29,6 +29,10 @@ pub const MIN_GATE_MEMORY: u64 = 2 << 20;
 
 /// A preview gets the page's budget divided by this.
 const PREVIEW_DIVISOR: u32 = 4;
+
+/// All SQL of a request may use as much as this many calls. A script of 256 KB is to be judged in one call, and a request has no more
+/// than four times as much.
+const CALLS_PER_REQUEST: u32 = 4;
 
 /// Budgets of one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -59,9 +63,9 @@ impl Limits {
     };
 }
 
-/// Budget of a page with its drawings, shared by all calls that make it.
+/// Limits that several calls share: all that make a page with its drawings, or all that judge the SQL of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct PageLimits {
+pub struct SharedLimits {
     /// Units of work.
     pub fuel: u64,
     /// Processor time of the calls.
@@ -70,9 +74,9 @@ pub struct PageLimits {
     pub wall: Duration,
 }
 
-impl PageLimits {
-    /// The default limits.
-    pub const DEFAULT: Self = Self {
+impl SharedLimits {
+    /// The default limits of a page.
+    pub const PAGE: Self = Self {
         fuel: 8_000_000_000,
         processor: Duration::from_millis(1_800),
         wall: Duration::from_secs(10),
@@ -114,6 +118,53 @@ impl PageLimits {
         }
         (self.processor.is_zero() || self.wall.is_zero()).then_some(Budget::Time)
     }
+
+    /// Raises each limit to half of the `whole`'s, if it is lower.
+    fn raise_to_half(&mut self, whole: &Self) {
+        self.fuel = self.fuel.max(whole.fuel / 2);
+        self.processor = self.processor.max(whole.processor / 2);
+        self.wall = self.wall.max(whole.wall / 2);
+    }
+}
+
+/// Budget that several calls share: what one has used, the next no longer has.
+#[derive(Debug)]
+pub struct SharedBudget {
+    whole: SharedLimits,
+    left: Mutex<SharedLimits>,
+}
+
+impl SharedBudget {
+    pub(super) fn new(whole: SharedLimits) -> Self {
+        Self {
+            whole,
+            left: Mutex::new(whole),
+        }
+    }
+
+    /// Returns what one call may use of the rest.
+    pub(super) fn allowance(&self, limits: Limits) -> CallLimits {
+        self.left().allowance(limits)
+    }
+
+    /// Subtracts the usage of a call.
+    pub(super) fn charge(&self, used: &CallUsage) {
+        self.left().charge(used);
+    }
+
+    /// Returns the exhausted part, if there is one.
+    pub(super) fn exhausted(&self) -> Option<Budget> {
+        self.left().exhausted()
+    }
+
+    /// Makes sure that at least half of the budget is left.
+    pub(super) fn raise_to_half(&self) {
+        self.left().raise_to_half(&self.whole);
+    }
+
+    fn left(&self) -> MutexGuard<'_, SharedLimits> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Budgets of calls, for the guests of each world.
@@ -124,7 +175,7 @@ pub struct GuestLimits {
     /// Limits of a call that judges SQL.
     pub gate: Limits,
     /// Budget of all calls that make one page.
-    pub page: PageLimits,
+    pub page: SharedLimits,
 }
 
 impl GuestLimits {
@@ -132,8 +183,17 @@ impl GuestLimits {
     pub const DEFAULT: Self = Self {
         render: Limits::RENDER,
         gate: Limits::GATE,
-        page: PageLimits::DEFAULT,
+        page: SharedLimits::PAGE,
     };
+
+    /// Returns the budget of all SQL that is judged for one request.
+    pub(super) fn judging(&self) -> SharedLimits {
+        SharedLimits {
+            fuel: self.gate.fuel.saturating_mul(CALLS_PER_REQUEST.into()),
+            processor: self.gate.wall.saturating_mul(CALLS_PER_REQUEST),
+            wall: Duration::MAX,
+        }
+    }
 
     /// Returns the limits of a world.
     #[must_use]
@@ -310,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_page_is_charged_for_all_its_calls() {
-        let mut left = PageLimits {
+        let mut left = SharedLimits {
             fuel: 100,
             processor: Duration::from_millis(10),
             wall: Duration::from_millis(50),
@@ -341,6 +401,29 @@ mod tests {
             left.charge(&used);
             assert_eq!(left.exhausted(), Some(budget));
         }
+    }
+
+    #[test]
+    fn a_second_attempt_has_the_rest_and_at_least_half() {
+        let limits = |fuel, millis| SharedLimits {
+            fuel,
+            processor: Duration::from_millis(millis),
+            wall: Duration::from_millis(millis),
+        };
+        let budget = SharedBudget::new(limits(100, 40));
+        let used = |fuel, millis| CallUsage {
+            fuel,
+            processor: Duration::from_millis(millis),
+            duration: Duration::from_millis(millis),
+            ..CallUsage::default()
+        };
+        budget.charge(&used(30, 10));
+        budget.raise_to_half();
+        assert_eq!(*budget.left(), limits(70, 30));
+        budget.charge(&used(70, 5));
+        assert_eq!(budget.exhausted(), Some(Budget::Fuel));
+        budget.raise_to_half();
+        assert_eq!(*budget.left(), limits(50, 25));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::drawings::{diagram_spans, splice, undrawn_note};
 use super::engine::{self, CallFailure, Function};
 use super::flow::{Flow, FlowClass};
 use super::lane::{Busy, StopSignal};
-use super::limits::PageLimits;
+use super::limits::SharedBudget;
 use super::metrics::CallUsage;
 use super::slot::{LoadedGuest, NotReady};
 use super::trial::{AttemptEnd, GuestAttempt, resolve_attempt};
@@ -70,8 +70,18 @@ pub(super) async fn render(inner: &Inner, source: Source) -> Result<RenderedPage
     }
     let serving = inner.registry.render.serving().await?;
     let source = Arc::new(source);
-    let first = render_with_guest(inner, Arc::clone(&serving.guest), Arc::clone(&source)).await;
-    let again = |guest| render_with_guest(inner, guest, source);
+    let page = inner.engine.page_limits();
+    let budget = &SharedBudget::new(match Flow::current().class() {
+        FlowClass::Preview => page.for_preview(),
+        _ => page,
+    });
+    let guest = Arc::clone(&serving.guest);
+    let first = render_with_guest(inner, guest, Arc::clone(&source), budget).await;
+    let again = |guest| {
+        // Enough to tell whose fault it is: a guest is to blame if half of its usage suffices for the other.
+        budget.raise_to_half();
+        render_with_guest(inner, guest, source, budget)
+    };
     resolve_attempt(inner, &serving, first, again).await
 }
 
@@ -80,15 +90,12 @@ async fn render_with_guest(
     inner: &Inner,
     guest: RenderGuest,
     source: Arc<Source>,
+    left: &SharedBudget,
 ) -> GuestAttempt<Result<RenderedPage, RenderFailure>> {
-    let page = inner.engine.page_limits();
     let mut calls = PageCalls {
         inner,
         guest,
-        left: match Flow::current().class() {
-            FlowClass::Preview => page.for_preview(),
-            _ => page,
-        },
+        left,
         end: AttemptEnd::Answered,
         used: CallUsage::default(),
     };
@@ -115,7 +122,7 @@ struct PageCalls<'a> {
     inner: &'a Inner,
     guest: RenderGuest,
     /// Rest of the page's budget.
-    left: PageLimits,
+    left: &'a SharedBudget,
     /// End of the first failed call. If that call drew a diagram, the page can be complete all the same.
     end: AttemptEnd,
     used: CallUsage,

@@ -4,8 +4,9 @@
 //! which both fail counts against neither: input alone cannot bring a guest down. For the same reason an exhausted budget counts
 //! against a guest only if the previous one needed far less: an input at the limit may be just over it for another build.
 //!
-//! The second call costs as much as the first. So only one runs at a time, and one that both guests fail is followed by a pause
-//! in proportion to its duration: a flood of inputs on which every guest fails costs a tenth more, not twice.
+//! The second call goes on with what the first has left of the budget. A page's has at least half of it, which suffices to tell whose
+//! fault it is. The second call may still cost as much as the first. So only one runs at a time, and one that both guests fail is
+//! followed by a pause in proportion to its duration: a flood of inputs on which every guest fails costs a tenth more, not twice.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

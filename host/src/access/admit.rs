@@ -1,4 +1,4 @@
-//! The layer of owner routes: a valid credential, then the bucket of its caller.
+//! The layer of owner routes: a valid credential, then the bucket of its caller's principal.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::http::rate_limit::RateLimits;
 pub struct Admission {
     /// Authenticates the credential.
     pub authenticator: Authenticator,
-    /// Has the callers' buckets.
+    /// Has the principals' buckets.
     pub rate_limits: Arc<RateLimits>,
 }
 
@@ -37,7 +37,7 @@ pub async fn admit(
         return Problem::internal(&"a request without a context").into_response();
     };
     let actor = Actor::new(caller.id(), &context.request_id);
-    let (bucket, flow) = (caller.to_string(), caller.flow());
+    let (bucket, flow) = (caller.principal_name(), caller.flow());
     request.extensions_mut().insert(caller);
     let limits = &admission.rate_limits.owner;
     let answer = limits.run_if_allowed(&bucket, request, next);

@@ -21,7 +21,7 @@ use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
 use svc_base::names::is_action_name;
 use svc_database::RunError;
-use svc_sandbox::{MAX_STATEMENT_BYTES, Purpose, Statement};
+use svc_sandbox::{MAX_STATEMENT_BYTES, SharedBudget, Statement};
 
 /// Approximate number of backends whose actions are cached.
 const MAX_CACHED_BACKENDS: usize = 1024;
@@ -126,7 +126,7 @@ impl Definitions {
         Ok(actions)
     }
 
-    /// Judges every entry with the gate, and prepares it in SQLite.
+    /// Judges every entry with the gate, all within one budget, and prepares it in SQLite.
     pub(super) async fn judge_batch(
         &self,
         id: BackendId,
@@ -138,12 +138,12 @@ impl Definitions {
                 batch.len()
             )));
         }
-        let mut seen = HashSet::new();
+        let (mut seen, budget) = (HashSet::new(), self.backends.verdicts.budget());
         let (mut rows, mut bad) = (Vec::with_capacity(batch.len()), Vec::new());
         for new in batch {
             let name = new.name.clone();
             let again = !seen.insert(name.clone());
-            match self.judge_action(id, new, again).await {
+            match self.judge_action(id, new, again, &budget).await {
                 Ok(row) => rows.push(row),
                 Err(error) if is_author_error(&error) => bad.push(BadAction { name, error }),
                 Err(error) => return Err(error),
@@ -161,6 +161,7 @@ impl Definitions {
         id: BackendId,
         new: NewAction,
         again: bool,
+        budget: &SharedBudget,
     ) -> Result<ActionRow, BackendError> {
         let invalid = |detail: String| Err(BackendError::Invalid(detail));
         if !is_action_name(&new.name) {
@@ -184,11 +185,7 @@ impl Definitions {
                 "`note` has {note} characters; {MAX_NOTE_CHARS} is the most."
             ));
         }
-        let (verdict, gate) = self
-            .backends
-            .verdicts
-            .statement(&new.sql, Purpose::Action)
-            .await?;
+        let (verdict, gate) = self.backends.verdicts.new_action(&new.sql, budget).await?;
         self.prepare(id, &new.sql, &verdict).await?;
         Ok(ActionRow {
             checksum: Digest::of(new.sql.as_bytes()).to_string(),
@@ -274,11 +271,7 @@ impl Definitions {
         id: BackendId,
         mut row: ActionRow,
     ) -> Result<Arc<Action>, BackendError> {
-        let (verdict, gate) = self
-            .backends
-            .verdicts
-            .statement(&row.sql, Purpose::Action)
-            .await?;
+        let (verdict, gate) = self.backends.verdicts.stored_action(&row.sql).await?;
         row.verdict = verdict;
         row.gate = *gate.as_bytes();
         let stored = row.clone();

@@ -36,8 +36,10 @@ impl Backends {
             Some(_) => Purpose::Migration,
             None => Purpose::Schema,
         };
-        let statements = self.verdicts.script(&sql, purpose).await?;
-        self.check_views(backend, &sql, &statements).await?;
+        let budget = self.verdicts.budget();
+        let statements = self.verdicts.script(&sql, purpose, &budget).await?;
+        self.check_views(backend, (&sql, &statements), &budget)
+            .await?;
         Ok(Script {
             checksum: Digest::of(sql.as_bytes()).to_string(),
             statements: statements.iter().map(|s| s.start..s.end).collect(),

@@ -297,7 +297,7 @@ impl From<GateFailure> for BackendError {
         match failure {
             GateFailure::Refused(refusal) => Self::Refused(refusal),
             GateFailure::Budget(budget) => Self::TooMuchToJudge(format!(
-                "Judging the SQL takes more than its budget of {budget}: make it shorter or simpler."
+                "Judging the SQL of this request takes more than its budget of {budget}: make it shorter or simpler."
             )),
             GateFailure::Busy | GateFailure::Preparing => Self::GateBusy,
             GateFailure::Broken(error) => Self::Internal(error),

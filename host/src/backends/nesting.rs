@@ -7,7 +7,7 @@ use super::model::BackendError;
 use super::service::Backends;
 use super::verdicts;
 use svc_base::ids::BackendId;
-use svc_sandbox::{NamedTable, Purpose, Statement};
+use svc_sandbox::{NamedTable, Purpose, SharedBudget, Statement};
 
 /// Maximum number of tables and views in an expanded view.
 const MAX_TABLES: u32 = 32;
@@ -40,15 +40,15 @@ impl Backends {
     pub(super) async fn check_views(
         &self,
         backend: Option<BackendId>,
-        sql: &str,
-        script: &[Statement],
+        (sql, script): (&str, &[Statement]),
+        budget: &SharedBudget,
     ) -> Result<(), BackendError> {
         let made = |statement: &&Statement| statement.view.is_some();
         if !script.iter().any(|statement| made(&statement)) {
             return Ok(());
         }
         let mut views = match backend {
-            Some(id) => self.views(id).await?,
+            Some(id) => self.views(id, budget).await?,
             None => ViewMap::new(),
         };
         views.extend(script.iter().filter_map(view));
@@ -78,10 +78,11 @@ impl Backends {
     }
 
     /// Reads the views of a backend.
-    async fn views(&self, id: BackendId) -> Result<ViewMap, BackendError> {
+    async fn views(&self, id: BackendId, budget: &SharedBudget) -> Result<ViewMap, BackendError> {
         let mut views = ViewMap::new();
         for sql in self.databases.views(id).await? {
-            match self.verdicts.script(&sql, Purpose::Migration).await {
+            let judged = self.verdicts.script(&sql, Purpose::Migration, budget);
+            match judged.await {
                 Ok(statements) => views.extend(statements.iter().filter_map(view)),
                 // A view that the current gate refuses counts as a table.
                 Err(BackendError::ScriptRefused(_)) => {}

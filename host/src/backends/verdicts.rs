@@ -1,4 +1,4 @@
-//! Judges SQL with the gate, and caches the verdicts on owners' queries.
+//! Judges SQL with the gate, and caches the verdicts on owners' queries, and the refusals of what may be asked again and again.
 
 use std::sync::Arc;
 
@@ -7,10 +7,13 @@ use quick_cache::sync::Cache;
 
 use super::model::BackendError;
 use svc_database::StatementTiming;
-use svc_sandbox::{GuestDigest, Purpose, Refusal, Sandbox, SqlPosition, Statement};
+use svc_sandbox::{
+    Budget, GateFailure, GuestDigest, Purpose, Refusal, Sandbox, SharedBudget, SqlPosition,
+    Statement,
+};
 
-/// Approximate number of cached queries.
-const MAX_CACHED_QUERIES: usize = 512;
+/// Approximate number of cached outcomes.
+const MAX_CACHED_OUTCOMES: usize = 512;
 /// Maximum memory of the cache, in bytes.
 const MAX_CACHE_BYTES: u64 = 8 << 20;
 
@@ -24,15 +27,47 @@ pub(super) struct JudgedQuery {
     pub(super) timing: Arc<StatementTiming>,
 }
 
-type QueryKey = (Option<GuestDigest>, String);
+/// Outcome that the same SQL has again with the same gate.
+#[derive(Clone, Debug)]
+enum KeptOutcome {
+    Allowed(Arc<JudgedQuery>),
+    Refused(Arc<Refusal>),
+    /// Judging it runs out of fuel. Other budgets depend on the machine, too.
+    OutOfFuel,
+}
 
-/// Weighs a query by its text, of which the statement is a copy.
+impl KeptOutcome {
+    fn of_failure(failure: &GateFailure) -> Option<Self> {
+        match failure {
+            GateFailure::Refused(refusal) => Some(Self::Refused(Arc::new(refusal.clone()))),
+            GateFailure::Budget(Budget::Fuel) => Some(Self::OutOfFuel),
+            _ => None,
+        }
+    }
+
+    fn into_result(self) -> Result<Arc<JudgedQuery>, GateFailure> {
+        match self {
+            Self::Allowed(query) => Ok(query),
+            Self::Refused(refusal) => Err(GateFailure::Refused(Refusal::clone(&refusal))),
+            Self::OutOfFuel => Err(GateFailure::Budget(Budget::Fuel)),
+        }
+    }
+}
+
+/// SQL with its purpose, and the gate that judges it.
+type SqlKey = (Option<GuestDigest>, Purpose, String);
+
+/// Weighs an outcome by its texts; the statement of a query is a copy of the SQL.
 #[derive(Clone, Debug)]
 struct TextWeighter;
 
-impl Weighter<QueryKey, Arc<JudgedQuery>> for TextWeighter {
-    fn weight(&self, (_, sql): &QueryKey, _: &Arc<JudgedQuery>) -> u64 {
-        estimate_memory(sql)
+impl Weighter<SqlKey, KeptOutcome> for TextWeighter {
+    fn weight(&self, (_, _, sql): &SqlKey, outcome: &KeptOutcome) -> u64 {
+        let reason = match outcome {
+            KeptOutcome::Refused(refusal) => refusal.reason.len(),
+            KeptOutcome::Allowed(_) | KeptOutcome::OutOfFuel => 0,
+        };
+        estimate_memory(sql) + u64::try_from(reason).unwrap_or(u64::MAX / 4)
     }
 }
 
@@ -41,11 +76,11 @@ pub(super) fn estimate_memory(sql: &str) -> u64 {
     512 + 3 * u64::try_from(sql.len()).unwrap_or(u64::MAX / 4)
 }
 
-/// Judges SQL; verdicts on queries are cached by the text and the gate.
+/// Judges SQL; what it says about queries and stored actions is cached by the text and the gate.
 #[derive(Debug)]
 pub(super) struct SqlJudge {
     sandbox: Sandbox,
-    queries: Cache<QueryKey, Arc<JudgedQuery>, TextWeighter>,
+    kept: Cache<SqlKey, KeptOutcome, TextWeighter>,
 }
 
 impl SqlJudge {
@@ -53,7 +88,7 @@ impl SqlJudge {
     pub(super) fn new(sandbox: Sandbox) -> Self {
         Self {
             sandbox,
-            queries: Cache::with_weighter(MAX_CACHED_QUERIES, MAX_CACHE_BYTES, TextWeighter),
+            kept: Cache::with_weighter(MAX_CACHED_OUTCOMES, MAX_CACHE_BYTES, TextWeighter),
         }
     }
 
@@ -62,45 +97,92 @@ impl SqlJudge {
         self.sandbox.gate_digest()
     }
 
+    /// Returns a budget for all SQL of one request.
+    pub(super) fn budget(&self) -> SharedBudget {
+        self.sandbox.judging_budget()
+    }
+
     /// Judges an owner's query.
     ///
     /// # Errors
     /// Mostly [`BackendError::Refused`].
     pub(super) async fn query(&self, sql: String) -> Result<Arc<JudgedQuery>, BackendError> {
-        let key = (self.gate(), sql);
-        if let Some(known) = self.queries.get(&key) {
-            return Ok(known);
+        let key = (self.gate(), Purpose::Query, sql);
+        if let Some(known) = self.kept.get(&key) {
+            return Ok(known.into_result()?);
         }
-        let (verdict, gate) = self.statement(&key.1, Purpose::Query).await?;
-        let key = (Some(gate), key.1);
-        let range = verdict.start..verdict.end;
-        let statement = key.1.get(range).unwrap_or_default();
+        let (verdict, gate) = self.judge_and_keep_failure(&key).await?;
+        let (_, purpose, sql) = key;
+        let statement = sql.get(verdict.start..verdict.end).unwrap_or_default();
         let query = Arc::new(JudgedQuery {
             statement: statement.into(),
             verdict,
             timing: Arc::default(),
         });
-        self.queries.insert(key, Arc::clone(&query));
+        let kept = KeptOutcome::Allowed(Arc::clone(&query));
+        self.kept.insert((Some(gate), purpose, sql), kept);
         Ok(query)
     }
 
-    /// Judges one statement; also returns the digest of the gate.
+    /// Judges the statement of a stored action, which visitors may call again and again if the gate refuses it; also returns the
+    /// digest of the gate.
     ///
     /// # Errors
     /// Mostly [`BackendError::Refused`].
-    pub(super) async fn statement(
+    pub(super) async fn stored_action(
+        &self,
+        sql: &str,
+    ) -> Result<(Statement, GuestDigest), BackendError> {
+        let key = (self.gate(), Purpose::Action, sql.to_owned());
+        if let Some(Err(failure)) = self.kept.get(&key).map(KeptOutcome::into_result) {
+            return Err(failure.into());
+        }
+        Ok(self.judge_and_keep_failure(&key).await?)
+    }
+
+    /// Judges SQL that is all of its request. A failure that comes again is kept, if the gate of the key serves still.
+    async fn judge_and_keep_failure(
+        &self,
+        key: &SqlKey,
+    ) -> Result<(Statement, GuestDigest), GateFailure> {
+        let (gate, purpose, sql) = key;
+        let judged = self.judge(sql, *purpose, &self.budget()).await;
+        if let Err(failure) = &judged
+            && gate.is_some()
+            && self.gate() == *gate
+            && let Some(kept) = KeptOutcome::of_failure(failure)
+        {
+            self.kept.insert(key.clone(), kept);
+        }
+        judged
+    }
+
+    /// Judges the statement of a new action within the rest of its request's budget; also returns the digest of the gate.
+    ///
+    /// # Errors
+    /// Mostly [`BackendError::Refused`].
+    pub(super) async fn new_action(
+        &self,
+        sql: &str,
+        budget: &SharedBudget,
+    ) -> Result<(Statement, GuestDigest), BackendError> {
+        Ok(self.judge(sql, Purpose::Action, budget).await?)
+    }
+
+    async fn judge(
         &self,
         sql: &str,
         purpose: Purpose,
-    ) -> Result<(Statement, GuestDigest), BackendError> {
-        let mut judged = self.sandbox.judge(sql, purpose).await?;
+        budget: &SharedBudget,
+    ) -> Result<(Statement, GuestDigest), GateFailure> {
+        let mut judged = self.sandbox.judge(sql, purpose, budget).await?;
         let statement = judged.statements.pop();
-        statement
-            .map(|statement| (statement, judged.gate))
-            .ok_or_else(|| anyhow::anyhow!("the gate allowed no statement").into())
+        let none = || GateFailure::Broken(anyhow::anyhow!("the gate allowed no statement"));
+        let statement = statement.ok_or_else(none)?;
+        Ok((statement, judged.gate))
     }
 
-    /// Judges a script.
+    /// Judges a script within the rest of its request's budget.
     ///
     /// # Errors
     /// Mostly [`BackendError::ScriptRefused`].
@@ -108,10 +190,11 @@ impl SqlJudge {
         &self,
         sql: &str,
         purpose: Purpose,
+        budget: &SharedBudget,
     ) -> Result<Vec<Statement>, BackendError> {
-        self.sandbox
-            .check_sql(sql, purpose)
-            .await
+        let judged = self.sandbox.judge(sql, purpose, budget).await;
+        judged
+            .map(|verdict| verdict.statements)
             .map_err(|failure| match failure.into() {
                 BackendError::Refused(refusal) => BackendError::ScriptRefused(refusal),
                 other => other,

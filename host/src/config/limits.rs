@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use svc_sandbox::{self, GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, PageLimits};
+use svc_sandbox::{self, GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, SharedLimits};
 
 macro_rules! limits {
     ($(#[doc = $about:literal] $name:ident = $default:expr, $least:expr;)+) => {
@@ -167,15 +167,15 @@ limits! {
     render_ms = 5_000, 10;
     /// Fuel of a page with all its drawings; of a preview a quarter of it.
     page_fuel = 8_000_000_000, 1;
-    /// Processor time of a page with all its drawings, in milliseconds; of a preview a quarter of it.
+    /// Processor time of a page with all its drawings, in milliseconds; of a preview a quarter of it. The edits of a draft may take as much.
     page_processor_ms = 1_800, 10;
     /// Wall time of a page with all its drawings, in milliseconds, without what it waits for threads.
     page_ms = 10_000, 10;
-    /// Fuel of a gate call.
+    /// Fuel of a gate call; all SQL of a request has four times as much.
     gate_fuel = 500_000_000, 1;
     /// Memory of a gate call, in bytes.
     gate_memory_bytes = 33_554_432, MIN_GATE_MEMORY;
-    /// Wall time of a gate call, in milliseconds.
+    /// Wall time of a gate call, in milliseconds; all SQL of a request has four times as much processor time.
     gate_ms = 1_000, 10;
 }
 
@@ -238,7 +238,7 @@ impl Limits {
         GuestLimits {
             render: of(self.render_fuel, self.render_memory_bytes, self.render_ms),
             gate: of(self.gate_fuel, self.gate_memory_bytes, self.gate_ms),
-            page: PageLimits {
+            page: SharedLimits {
                 fuel: self.page_fuel,
                 processor: Duration::from_millis(self.page_processor_ms),
                 wall: Duration::from_millis(self.page_ms),

@@ -92,7 +92,7 @@ pub struct RateLimits {
     by_client: Vec<Buckets<IpAddr>>,
     /// Calls of a backend, by deployment, from all clients together.
     pub op_deployment: Buckets<DeploymentId>,
-    /// Owner routes without a limit of their own, by caller.
+    /// Owner routes without a limit of their own, by principal.
     pub owner: Buckets<String>,
 }
 
@@ -109,7 +109,7 @@ impl RateLimits {
             ),
             owner: Buckets::new(
                 "owner",
-                "by this caller",
+                "by this owner, with all keys and free workspaces together",
                 rate!(limits.owner_per_minute, limits.owner_burst),
                 clock,
             ),

@@ -195,6 +195,8 @@ pub enum Caller {
         workspace: WorkspaceId,
         /// Role of the key in that workspace.
         role: Role,
+        /// User who created that workspace, if it is free.
+        founder: Option<UserId>,
     },
     /// Person, authenticated by a token of the operator's issuer.
     User(UserId),
@@ -209,13 +211,22 @@ impl Caller {
         }
     }
 
-    /// Returns the flow by which the rendering threads share their time: one per user, and one per workspace for keys, since a
-    /// workspace may have many keys.
+    /// Returns the name of the principal that the caller's requests and work count for (`principal/mod.rs`), so that neither many
+    /// keys nor many free workspaces bring a person more.
+    pub fn principal_name(&self) -> String {
+        match self {
+            Self::User(user)
+            | Self::Key {
+                founder: Some(user),
+                ..
+            } => user_principal_name(user),
+            Self::Key { workspace, .. } => workspace_principal_name(workspace),
+        }
+    }
+
+    /// Returns the flow by which callers share the threads of the lanes: one per principal.
     pub fn flow(&self) -> Flow {
-        Flow::Owner(match self {
-            Self::Key { workspace, .. } => workspace.to_string().into(),
-            Self::User(id) => Arc::clone(&id.0),
-        })
+        Flow::Owner(self.principal_name().into())
     }
 
     /// Returns the name of a role as this caller sees it: the role of an editor's key is called `machine`.
@@ -234,6 +245,16 @@ impl fmt::Display for Caller {
             Self::User(id) => write!(f, "user:{id}"),
         }
     }
+}
+
+/// Returns the name of the principal that is a user with the free workspaces that the user created.
+pub(super) fn user_principal_name(user: &UserId) -> String {
+    format!("user:{user}")
+}
+
+/// Returns the name of the principal that is one workspace.
+pub(super) fn workspace_principal_name(workspace: &WorkspaceId) -> String {
+    format!("workspace:{workspace}")
 }
 
 /// Name of the role of keys that are editors; no member can have it.
@@ -258,4 +279,30 @@ pub struct WorkspaceAccess {
     pub role: Role,
     /// Number of live projects.
     pub projects: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_is_one_flow_with_the_keys_of_all_free_workspaces() {
+        let user: UserId = "usr_1".parse().unwrap();
+        let key = |number: u8, founder: Option<&UserId>| Caller::Key {
+            key_id: number.to_string().into(),
+            workspace: format!("019a0000-0000-7000-8000-00000000000{number}")
+                .parse()
+                .unwrap(),
+            role: Role::Editor,
+            founder: founder.cloned(),
+        };
+        let person = Caller::User(user.clone());
+        for number in 1..=2 {
+            assert_eq!(key(number, Some(&user)).flow(), person.flow());
+        }
+        assert_ne!(key(1, None).flow(), person.flow());
+        assert_ne!(key(1, None).flow(), key(2, None).flow());
+        // What one caller repeats is its own: answers are kept by caller.
+        assert_ne!(key(1, Some(&user)).to_string(), person.to_string());
+    }
 }

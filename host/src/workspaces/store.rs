@@ -85,12 +85,12 @@ pub(super) fn founder_if_free(
         .prepare_cached("SELECT founder_id FROM workspaces WHERE id = ?1 AND plan = 'free'")?
         .query_row([id], |row| row.get(0))
         .optional()?;
-    let founder = founder.flatten();
-    let parsed = |id: String| {
-        id.parse::<UserId>()
-            .map_err(|()| rusqlite::Error::InvalidQuery)
-    };
-    founder.map(parsed).transpose()
+    founder.flatten().as_deref().map(parse_user_id).transpose()
+}
+
+/// Parses the id of a user, as a row has it.
+pub(super) fn parse_user_id(id: &str) -> rusqlite::Result<UserId> {
+    id.parse().map_err(|()| rusqlite::Error::InvalidQuery)
 }
 
 /// Lists the free workspaces that a user created, including those in deletion.

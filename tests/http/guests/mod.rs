@@ -5,14 +5,16 @@ mod interfaces;
 
 use std::path::{Path, PathBuf};
 
+use http::Method;
 use serde_json::{Value, json};
 use svc::guests::status::ServerPresence;
 use svc_sandbox::{GuestDigest, World, built_in};
 use svc_tests::guests::{RendererBehaviour, parse, renderer, with_other_digest, write};
-use svc_tests::{Answer, Output, ReadAnswer, TestServer, run_command, wait_until};
+use svc_tests::{Answer, Output, ReadAnswer, TestServer, hostile, run_command, wait_until};
 use tempfile::TempDir;
 
 use crate::owner::Owner;
+use crate::project_fixture::ProjectFixture;
 use crate::svc;
 
 async fn start() -> TestServer {
@@ -366,6 +368,62 @@ async fn another_gate_serves_and_judges_actions_again() {
     guest(&server, &["rollback", "gate"]).await.json();
     assert_eq!(call().await, 0);
     assert_eq!(judged().await, GuestDigest::of(built_in(World::Gate)));
+}
+
+/// Restarts a server after a change of its data directory, and waits until its guests are loaded.
+async fn restart_ready(server: TestServer, meanwhile: impl AsyncFnOnce(&Path)) -> TestServer {
+    let server = server.restart_after_change(meanwhile).await;
+    let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
+    wait_until("the guests to be loaded", ready).await;
+    server
+}
+
+#[tokio::test]
+async fn what_another_gate_refuses_it_judges_once_for_all_visitors_and_in_their_flow() {
+    let fixture = ProjectFixture::new("CREATE TABLE a (x)").await;
+    let actions = json!({ "actions": [{ "name": "count", "sql": "SELECT count(*) AS n FROM a" }] });
+    let defined = fixture.send(Method::PUT, "/actions", &actions).await;
+    defined.expect(200);
+    // As if an earlier gate had allowed what this one does not.
+    let changed = restart_ready(fixture.server, async |data| {
+        let control = rusqlite::Connection::open(data.join("control.db")).unwrap();
+        let sql = "UPDATE actions SET sql = 'DROP TABLE a', gate = zeroblob(32)";
+        assert_eq!(control.execute(sql, ()).unwrap(), 1);
+    });
+    let server = changed.await;
+    for _ in 0..3 {
+        let call = server.json("/room/api/op", &json!({ "action": "count" }));
+        call.answer().await.problem(400, "statement_refused");
+    }
+    let metrics = server.server().app().metrics.encode().unwrap();
+    for once in [
+        r#"svc_guest_calls_total{function="check",outcome="ok"} 1"#,
+        r#"svc_worker_wait_seconds_count{lane="checks",class="stranger"} 1"#,
+    ] {
+        assert!(metrics.lines().any(|line| line == once), "{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn all_actions_of_a_request_have_one_budget() {
+    let builder = TestServer::builder().limits(|limits| limits.gate_fuel = 50_000_000);
+    let mut fixture = ProjectFixture::on_server(builder.start().await, "CREATE TABLE a (x)").await;
+    let changed = restart_ready(fixture.server, async |data| {
+        let folder = data.join("guests").join("gate");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("000001-hostile.wasm"), hostile::gate()).unwrap();
+    });
+    fixture.server = changed.await;
+    // By this letter the gate works without end.
+    let entry = |number: usize| json!({ "name": format!("a{number}"), "sql": "l" });
+    let actions: Vec<Value> = (0..200).map(entry).collect();
+    let actions = json!({ "actions": actions });
+    let answer = fixture.send(Method::PUT, "/actions", &actions).await;
+    let problem = answer.problem(400, "invalid_request");
+    assert_eq!(problem["errors"].as_array().unwrap().len(), 200);
+    let metrics = fixture.server.server().app().metrics.encode().unwrap();
+    let calls = r#"svc_guest_calls_total{function="check",outcome="fuel"} 4"#;
+    assert!(metrics.lines().any(|line| line == calls), "{metrics}");
 }
 
 #[tokio::test]

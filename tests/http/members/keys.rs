@@ -2,6 +2,8 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use svc::workspaces::Plan;
+use svc_tests::Answer;
 
 use super::{MembersFixture, WORKSPACES_PATH};
 use crate::owner::{Owner, text};
@@ -196,4 +198,42 @@ async fn a_viewers_key_only_reads() {
     query(&bob.owner, "SELECT 1 AS n")
         .await
         .problem(401, "unauthorized");
+}
+
+/// Returns how many tokens an answer says that its bucket has left.
+fn tokens_left(answer: &Answer) -> u64 {
+    let state = answer.header("ratelimit").unwrap();
+    let left = state.strip_prefix("\"owner\";r=").unwrap();
+    left.split(';').next().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn all_keys_and_free_workspaces_of_a_person_have_one_bucket() {
+    let fixture = MembersFixture::new().await;
+    let server = &fixture.server;
+    let alice = fixture.user("alice").await;
+    let mut callers = vec![alice.owner.clone()];
+    for (slug, keys) in [("one", 2), ("two", 1)] {
+        alice.workspace(&fixture, slug).await;
+        let path = format!("{WORKSPACES_PATH}/{slug}/keys");
+        for _ in 0..keys {
+            let made = alice.send(&fixture, Method::POST, &path, json!({})).await;
+            let credential = text(&made.expect(201).json()["credential"]);
+            callers.push(Owner::with_credential(&credential));
+        }
+    }
+    let mut left = Vec::new();
+    for caller in &callers {
+        left.push(tokens_left(&caller.get(server, "").await.expect(200)));
+    }
+    let first = left[0];
+    assert_eq!(left, [first, first - 1, first - 2, first - 3]);
+    // A workspace that pays counts by itself.
+    let workspaces = &server.server().app().workspaces;
+    workspaces.set_plan("two", Plan::Pro).await.unwrap();
+    let paying = callers[3].get(server, "").await.expect(200);
+    assert!(tokens_left(&paying) > first);
+    let bob = fixture.user("bob").await;
+    let other = bob.owner.get(server, "").await.expect(200);
+    assert!(tokens_left(&other) > first);
 }

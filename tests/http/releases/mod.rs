@@ -316,6 +316,27 @@ async fn edits_say_what_did_not_fit() {
 }
 
 #[tokio::test]
+async fn edits_have_the_processor_time_of_a_page() {
+    let builder = TestServer::builder().limits(|limits| limits.page_processor_ms = 100);
+    let server = builder.start().await;
+    let history = RevisionsFixture::new(&server).await;
+    let letters = 900_000;
+    let mut edits = vec![json!({ "find": "One", "replace": "a".repeat(letters) })];
+    let turns = [("a", "b"), ("b", "a")].into_iter().cycle();
+    for (find, replace) in turns.take(99) {
+        edits.push(json!({ "find": find, "replace": replace, "count": letters }));
+    }
+    let body = json!({ "base_revision_id": history.active(&server).await, "edits": edits });
+    let before = history.count(&server).await;
+    let path = format!("{}/revisions", history.path);
+    let answer = history.owner.post(&server, &path, &body).await;
+    let problem = answer.problem(400, "invalid_request");
+    let detail = text(&problem["detail"]);
+    assert!(detail.contains("100 ms of processor time"), "{problem}");
+    assert_eq!(history.count(&server).await, before);
+}
+
+#[tokio::test]
 async fn promoting_a_draft_that_is_behind_says_what_it_drops() {
     let server = TestServer::start().await;
     let history = RevisionsFixture::new(&server).await;

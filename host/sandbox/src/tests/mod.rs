@@ -28,10 +28,10 @@ fn config() -> SandboxConfig {
                 wall: Duration::from_secs(60),
                 ..Limits::GATE
             },
-            page: PageLimits {
+            page: SharedLimits {
                 processor: Duration::from_secs(60),
                 wall: Duration::from_secs(60),
-                ..PageLimits::DEFAULT
+                ..SharedLimits::PAGE
             },
         },
         threads: 2,
@@ -41,6 +41,12 @@ fn config() -> SandboxConfig {
 
 fn sandbox() -> Sandbox {
     Sandbox::start(config()).unwrap()
+}
+
+/// Judges SQL that is all of its request.
+async fn judge(sandbox: &Sandbox, sql: &str, purpose: Purpose) -> Result<Verdict, GateFailure> {
+    let budget = sandbox.judging_budget();
+    sandbox.judge(sql, purpose, &budget).await
 }
 
 fn source(content_type: ContentType, text: &str) -> Source {
@@ -376,6 +382,35 @@ async fn callers_wait_for_a_guest_past_those_that_cannot_serve() {
     let (sandbox, guests) = with_gate(b"broken", Limits::GATE);
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
     drop(guests);
+}
+
+/// Judges SQL ten times within one request; returns how often the serving gate was called for it.
+async fn calls_of_a_request(sandbox: &Sandbox) -> u64 {
+    let calls = || sandbox.total(World::Gate).calls;
+    let (before, budget) = (calls(), sandbox.judging_budget());
+    for _ in 0..10 {
+        let answer = sandbox.judge("misbehave", Purpose::Migration, &budget);
+        let answer = answer.await;
+        assert!(
+            matches!(answer, Err(GateFailure::Budget(Budget::Fuel))),
+            "{answer:?}"
+        );
+    }
+    calls() - before
+}
+
+#[tokio::test]
+async fn all_sql_of_a_request_has_one_budget() {
+    let limits = Limits {
+        fuel: 1_000_000,
+        ..config().limits.gate
+    };
+    let endless = gate_wat(1, "(memory 1)", "(loop $again (br $again))");
+    let (sandbox, _guests) = with_gate(&endless, limits);
+    for _ in 0..2 {
+        assert_eq!(calls_of_a_request(&sandbox).await, 4);
+    }
+    assert!(sandbox.check_sql("ok", Purpose::Migration).await.is_ok());
 }
 
 #[tokio::test]

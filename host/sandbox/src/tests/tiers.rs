@@ -149,16 +149,16 @@ async fn optimised_code_takes_over_from_baseline_code() {
         ..super::config()
     };
     let first = Sandbox::start(config()).unwrap();
-    let before = first.judge("SELECT 1", Purpose::Query).await.unwrap();
+    let before = judge(&first, "SELECT 1", Purpose::Query).await.unwrap();
     while tier(&first) != OptimizationTier::Optimised {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let after = first.judge("SELECT 1", Purpose::Query).await.unwrap();
+    let after = judge(&first, "SELECT 1", Purpose::Query).await.unwrap();
     assert_eq!(before.gate, after.gate);
     assert_eq!(before.statements, after.statements);
     assert_eq!(first.total(World::Gate).calls, 2, "the counters go on");
     // The next start begins with it.
     let second = Sandbox::start(config()).unwrap();
-    second.judge("SELECT 1", Purpose::Query).await.unwrap();
+    judge(&second, "SELECT 1", Purpose::Query).await.unwrap();
     assert_eq!(tier(&second), OptimizationTier::Optimised);
 }

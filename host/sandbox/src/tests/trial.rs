@@ -39,10 +39,8 @@ async fn a_gate_that_fails_where_the_one_before_does_not_loses_its_place() {
         "(drop (i32.load (i32.const 0x40000000)))",
     ] {
         let (sandbox, [new, old], _guests) = on_trial([bad, ""]).await;
-        let judged = sandbox
-            .judge("misbehave", Purpose::Migration)
-            .await
-            .unwrap();
+        let judged = judge(&sandbox, "misbehave", Purpose::Migration).await;
+        let judged = judged.unwrap();
         assert_eq!(judged.gate, old, "{bad}");
         assert_eq!(sandbox.gate_digest(), Some(old), "{bad}");
         let fallen = sandbox.take_rolled_back();
@@ -71,4 +69,12 @@ async fn a_gate_stays_where_the_one_before_fails_too() {
         assert!(sandbox.take_rolled_back().is_empty());
         assert!(sandbox.check_sql("ok", Purpose::Migration).await.is_ok());
     }
+}
+
+#[tokio::test]
+async fn a_second_attempt_goes_on_with_the_budget_of_the_first() {
+    let (sandbox, _, _guests) = on_trial([ENDLESS, ENDLESS]).await;
+    // Of the four calls that the budget suffices for, one is the earlier guest's; two are, if a second passes between.
+    let calls = calls_of_a_request(&sandbox).await;
+    assert!((2..=3).contains(&calls), "{calls}");
 }

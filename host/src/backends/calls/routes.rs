@@ -33,6 +33,7 @@ use crate::visitors::{Identity, Visitors};
 use crate::workspaces::Caller;
 use svc_base::ids::BackendId;
 use svc_database::{ResultJson, Schema};
+use svc_sandbox::Flow;
 
 /// Services that calls of visitors need.
 #[derive(Clone, Debug)]
@@ -145,13 +146,17 @@ async fn answer(
         tokens.draw_more(calls, context.client, &page, ops.len() - 1)?;
     }
     let Some(owner) = owner else {
-        return Ok(json_answer(run(&calls.actions, backend, wanted, by).await?));
+        // This is no route that the server's front gives a flow, and the gate may have to judge the action again.
+        let work = run(&calls.actions, backend, wanted, by);
+        let done = Flow::stranger(context.client.0).scope(work);
+        return Ok(json_answer(done.await?));
     };
     // An owner's call has an entry in the audit log, so it runs to completion.
     let actions = Arc::clone(&calls.actions);
     let work = Box::pin(async move { run(&actions, backend, wanted, by).await });
     let actor = Actor::new(owner.id(), &context.request_id.into());
-    let done = Box::pin(with_actor(actor, run_to_completion(work)));
+    let done = with_actor(actor, run_to_completion(work));
+    let done = Box::pin(owner.flow().scope(done));
     Ok(json_answer(done.await?))
 }
 

@@ -176,11 +176,11 @@ impl Histories {
         let mut statements = Vec::new();
         // Only the entry of an earlier restore is a comment alone.
         if !is_comment(&entry.sql) {
-            let judged = self
-                .backends
-                .verdicts
-                .script(&entry.sql, Purpose::Migration)
-                .await?;
+            let verdicts = &self.backends.verdicts;
+            // A budget for each: together they may be more than one request could send.
+            let budget = verdicts.budget();
+            let judged = verdicts.script(&entry.sql, Purpose::Migration, &budget);
+            let judged = judged.await?;
             let changes = judged.iter().filter(|s| s.kind == StatementKind::Migration);
             statements.extend(changes.map(|s| s.start..s.end));
         }

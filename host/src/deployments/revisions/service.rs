@@ -2,6 +2,7 @@
 //! visitors see them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -26,6 +27,7 @@ use crate::deployments::publication::{
 use crate::deployments::serving::Serving;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
+use svc_base::ProcessorStopwatch;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, RevisionId};
@@ -306,14 +308,25 @@ impl Revisions {
         }
     }
 
-    /// Returns a stored source with edits applied: by a worker, because each of them goes through the whole text.
+    /// Returns a stored source with edits applied: by a worker, because each of them goes through the whole text. They may take as
+    /// much processor time as a page.
     async fn apply_edits(&self, base: Digest, edits: Vec<Edit>) -> Result<String, RevisionError> {
-        let most = usize::try_from(self.infra.config.limits.body_bytes).unwrap_or(usize::MAX);
+        let limits = &self.infra.config.limits;
+        let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
+        let millis = limits.page_processor_ms;
         let text = self.pipeline.source_text(base).await?;
-        let editing = self
-            .sandbox
-            .page_lane()
-            .run(move |stop| apply_in_order(text, &edits, most, || stop.is_set()));
+        let editing = self.sandbox.page_lane().run(move |stop| {
+            let spent = ProcessorStopwatch::start();
+            apply_in_order(text, &edits, most, || {
+                if stop.is_set() {
+                    return Err(PublishError::from(ClientGone).into());
+                }
+                if spent.elapsed() >= Duration::from_millis(millis) {
+                    return Err(too_long(millis));
+                }
+                Ok(())
+            })
+        });
         let edited = while_client_waits(editing)
             .await
             .map_err(PublishError::from)?;
@@ -422,17 +435,22 @@ pub(super) fn revision_in(
     found.ok_or(RevisionError::NoRevision)
 }
 
-/// Applies edits in order, until nobody waits for the result. The text of each must occur exactly as often as the edit states.
+/// Refuses edits that take more than so many milliseconds of processor time.
+fn too_long(millis: u64) -> RevisionError {
+    RevisionError::Edit(format!(
+        "The edits take more than {millis} ms of processor time, which is the most: send fewer, or the whole source as `content`. Nothing was changed."
+    ))
+}
+
+/// Applies edits in order, while `may_go_on` says so. The text of each must occur exactly as often as the edit states.
 fn apply_in_order(
     mut text: String,
     edits: &[Edit],
     most: usize,
-    is_stopped: impl Fn() -> bool,
+    may_go_on: impl Fn() -> Result<(), RevisionError>,
 ) -> Result<String, RevisionError> {
     for (index, edit) in edits.iter().enumerate() {
-        if is_stopped() {
-            return Err(PublishError::from(ClientGone).into());
-        }
+        may_go_on()?;
         let wanted = edit.count.unwrap_or(1);
         let found = text.matches(edit.find.as_str()).count();
         if u64::try_from(found).unwrap_or(u64::MAX) != wanted {
@@ -456,6 +474,8 @@ fn apply_in_order(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn edit(find: &str, replace: &str, count: Option<u64>) -> Edit {
@@ -467,32 +487,40 @@ mod tests {
     }
 
     #[test]
-    fn edits_that_nobody_waits_for_end() {
-        let ended = apply_in_order("a".into(), &[edit("a", "b", None)], 9, || true);
-        assert_eq!(ended.unwrap_err().to_string(), ClientGone.to_string());
+    fn edits_end_when_they_may_not_go_on() {
+        let left = Cell::new(1);
+        let may_go_on = || match left.replace(0) {
+            0 => Err(too_long(7)),
+            _ => Ok(()),
+        };
+        // The second would be refused for what it finds.
+        let edits = [edit("a", "b", None), edit("a", "b", None)];
+        let ended = apply_in_order("a".into(), &edits, 9, may_go_on).unwrap_err();
+        assert!(ended.to_string().contains("7 ms"), "{ended}");
     }
 
     #[test]
     fn edits_apply_in_order_or_not_at_all() {
         let edits = [edit("a", "b", None), edit("b", "c", Some(2))];
         assert_eq!(
-            apply_in_order("a b".into(), &edits, 10, || false).unwrap(),
+            apply_in_order("a b".into(), &edits, 10, || Ok(())).unwrap(),
             "c c"
         );
-        let refused = apply_in_order("a a".into(), &[edit("a", "b", None)], 10, || false)
+        let refused = apply_in_order("a a".into(), &[edit("a", "b", None)], 10, || Ok(()))
             .unwrap_err()
             .to_string();
         assert!(
             refused.contains("edits[0]") && refused.contains("occurs 2 times"),
             "{refused}"
         );
-        let refused = apply_in_order("x".into(), &[edit("a", "b", None)], 10, || false)
+        let refused = apply_in_order("x".into(), &[edit("a", "b", None)], 10, || Ok(()))
             .unwrap_err()
             .to_string();
         assert!(refused.contains("occurs 0 times"), "{refused}");
-        let nothing = apply_in_order("x".into(), &[edit("x", "", None)], 10, || false).unwrap_err();
+        let nothing =
+            apply_in_order("x".into(), &[edit("x", "", None)], 10, || Ok(())).unwrap_err();
         assert!(nothing.to_string().contains("leave nothing"), "{nothing}");
-        let large = apply_in_order("aa".into(), &[edit("a", "12345", Some(2))], 9, || false);
+        let large = apply_in_order("aa".into(), &[edit("a", "12345", Some(2))], 9, || Ok(()));
         assert!(matches!(large, Err(RevisionError::TooLarge(10))));
     }
 }

@@ -17,6 +17,7 @@ use crate::mcp::tools_only::tools_only;
 use crate::mcp::{arguments, results};
 use svc_base::ids::BackendId;
 use svc_base::names::is_action_name;
+use svc_sandbox::Flow;
 
 /// Results of at most this many bytes are parsed on the request's own thread.
 const MAX_INLINE_BYTES: usize = 131_072;
@@ -32,6 +33,8 @@ pub(super) struct Handler {
     /// Instructions for agents; empty in requests that do not need them.
     pub(super) instructions: Arc<str>,
     pub(super) request_id: Arc<str>,
+    /// Flow of the request, which the library's tasks do not have.
+    pub(super) flow: Flow,
     /// Arguments of a tool call; the library gets none.
     pub(super) arguments: Option<Arc<RawValue>>,
 }
@@ -108,14 +111,15 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let is_tool = self.has_tool(&request.name).await;
+        let in_flow = || self.flow.clone();
+        let is_tool = in_flow().scope(self.has_tool(&request.name)).await;
         if !is_tool.map_err(|problem| self.to_error_data(&problem))? {
             let message = "This app has no such tool: `tools/list` names those that it has.";
             return Err(ErrorData::invalid_params(message, None));
         }
         let services = &self.services;
         let started = services.clock.elapsed();
-        let done = self.run(&request.name).await;
+        let done = in_flow().scope(self.run(&request.name)).await;
         let took = services.clock.elapsed().saturating_sub(started);
         let code = done
             .as_ref()

@@ -16,6 +16,7 @@ use crate::http::context::Context;
 use crate::http::extract::UnreadBody;
 use crate::http::problem::{Code, Problem};
 use crate::mcp::{framing, transport};
+use svc_sandbox::Flow;
 
 /// Instructions for a model that has never seen the app.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
@@ -94,6 +95,7 @@ async fn answer(
         backend,
         instructions: instructions.into(),
         request_id: Arc::clone(&context.request_id),
+        flow: Flow::current(),
         arguments: message.arguments.take().map(Arc::from),
     };
     let response = transport::handle(handler, parts, &message, most).await;

@@ -28,6 +28,7 @@ use crate::http::origin;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::Upgrade;
 use crate::realtime::room::Page;
+use svc_sandbox::Flow;
 
 const EVENT_STREAM: &str = "text/event-stream";
 /// Header that stops proxies such as nginx from buffering events.
@@ -138,7 +139,7 @@ async fn open(
     let span = tracing::debug_span!("live", request = %context.request_id, slug);
     let (response, accepted) = upgrade.accept();
     let serving = socket::serve(live.clone(), accepted, (backend, client), (place, opened));
-    tokio::spawn(serving.instrument(span));
+    tokio::spawn(Flow::current().scope(serving).instrument(span));
     Ok(response)
 }
 

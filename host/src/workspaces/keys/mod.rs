@@ -194,6 +194,7 @@ impl Workspaces {
             key_id: key_id.into(),
             workspace: live.workspace,
             role: live.role,
+            founder: live.founder,
         }))
     }
 

@@ -5,7 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::NewKey;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
-use crate::workspaces::model::{Key, Role};
+use crate::workspaces::model::{Key, Role, UserId};
+use crate::workspaces::store::parse_user_id;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
@@ -14,6 +15,8 @@ pub(super) struct UsableKey {
     pub(super) workspace: WorkspaceId,
     pub(super) secret: Digest,
     pub(super) role: Role,
+    /// User who created the workspace, if it is free.
+    pub(super) founder: Option<UserId>,
     pub(super) last_used_at: Option<Timestamp>,
 }
 
@@ -92,14 +95,20 @@ pub(super) fn find_usable(
     now: Timestamp,
 ) -> rusqlite::Result<Option<UsableKey>> {
     c.prepare_cached(
-        "SELECT workspace_id, secret_sha256, role, last_used_at FROM keys
-         WHERE key_id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)",
+        "SELECT k.workspace_id, k.secret_sha256, k.role, k.last_used_at, w.founder_id
+         FROM keys k LEFT JOIN workspaces w ON w.id = k.workspace_id AND w.plan = 'free'
+         WHERE k.key_id = ?1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?2)",
     )?
     .query_row(params![key_id, now], |row| {
         Ok(UsableKey {
             workspace: row.get("workspace_id")?,
             secret: row.get("secret_sha256")?,
             role: role_column(row, "role")?,
+            founder: row
+                .get::<_, Option<String>>("founder_id")?
+                .as_deref()
+                .map(parse_user_id)
+                .transpose()?,
             last_used_at: row.get("last_used_at")?,
         })
     })

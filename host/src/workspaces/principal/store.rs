@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::Principal;
-use crate::workspaces::model::{Caller, UserId};
+use crate::workspaces::model::{Caller, UserId, user_principal_name, workspace_principal_name};
 use crate::workspaces::store;
 use svc_base::ids::WorkspaceId;
 
@@ -16,7 +16,7 @@ impl Principal {
         match store::founder_if_free(c, workspace)? {
             Some(founder) => Self::of_founder(c, &founder),
             None => Ok(Self {
-                name: format!("workspace:{workspace}"),
+                name: workspace_principal_name(workspace),
                 workspaces: vec![*workspace],
                 is_free_tier: false,
             }),
@@ -36,7 +36,7 @@ impl Principal {
 
     fn of_founder(c: &Connection, founder: &UserId) -> rusqlite::Result<Self> {
         Ok(Self {
-            name: format!("user:{founder}"),
+            name: user_principal_name(founder),
             workspaces: store::free_workspaces_of(c, founder)?,
             is_free_tier: true,
         })
