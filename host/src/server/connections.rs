@@ -34,7 +34,7 @@ use crate::tls::Tls;
 
 /// Timeout of a request's head.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// Timeout of a client that reads nothing of its answers.
+/// Time in which a client takes a least part of the answers that wait for it: see `http/stall.rs`.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Idle timeout of an HTTP/2 connection; in HTTP/1.1 the timeout of the next head takes its place.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
