@@ -36,6 +36,11 @@ struct LaneServer {
 impl LaneServer {
     /// A server whose renderer works as long as its page says.
     async fn with_hostile_renderer() -> Self {
+        Self::with_hostile_renderer_and(|_| {}).await
+    }
+
+    /// One that has other limits, too.
+    async fn with_hostile_renderer_and(change: impl FnOnce(&mut svc::config::Limits)) -> Self {
         let guests = TempDir::new().unwrap();
         let folder = guests.path().join("render");
         std::fs::create_dir(&folder).unwrap();
@@ -45,7 +50,8 @@ impl LaneServer {
             (limits.render_ms, limits.page_ms) = (UNREACHED_MILLISECONDS, UNREACHED_MILLISECONDS);
             limits.page_processor_ms = UNREACHED_MILLISECONDS;
         };
-        let builder = TestServer::builder().limits(endless).settings(|settings| {
+        let builder = TestServer::builder().limits(endless).limits(change);
+        let builder = builder.settings(|settings| {
             settings.guests = Some(guests.path().to_owned());
             settings.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
             settings.ops_listen = Some(([127, 0, 0, 1], 0).into());
@@ -371,6 +377,35 @@ async fn nobody_holds_the_threads_of_others() {
     }
     hang_up(&held);
     site.wait_until_running("preview", 0).await;
+}
+
+#[tokio::test]
+async fn sources_that_wait_or_are_rendered_take_bounded_memory() {
+    let bound = |limits: &mut svc::config::Limits| limits.page_work_bytes = 100_000;
+    let site = LaneServer::with_hostile_renderer_and(bound).await;
+    let owner = Owner::new(&site.server, "acme").await;
+    let large = HARMLESS.repeat(30_000);
+    // One page of any size is taken from a client that has no other.
+    let held = send_in_background(site.share_request(1, &format!("{ENDLESS}{large}{large}")));
+    site.wait_until_running("stranger", 1).await;
+    // A client has a tenth, strangers together four fifths.
+    for (client, source) in [(1, HARMLESS), (2, &*large)] {
+        let refused = site.share_request(client, source).answer().await;
+        refused.problem(503, "capacity_reached");
+        assert!(refused.header("retry-after").is_some());
+    }
+    if lane_threads() > threads_per_client() {
+        site.share_request(2, HARMLESS).answer().await.expect(201);
+    }
+    let body = json!({ "type": "markdown", "content": large });
+    let published = owner.request(&site.server, Method::POST, "/api/v1/deploy");
+    published.json(&body).answer().await.expect(201);
+    hang_up(&[held]);
+    let room = async || {
+        let answer = site.share_request(2, &large).answer().await;
+        (answer.status == 201).then_some(())
+    };
+    wait_until("the room to be free again", room).await;
 }
 
 #[tokio::test]

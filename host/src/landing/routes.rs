@@ -216,11 +216,18 @@ pub async fn preview(
     let rendering = pipeline.render(source);
     let page = Flow::current().preview().scope(rendering).await?;
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
+    let answer = serde_json::to_vec(&PreviewAnswer { html });
+    // It is in memory until its reader has taken all of it, however slowly.
+    let answer = pipeline.hold_preview(answer.map_err(|error| Problem::internal(&error))?)?;
     let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         NOSNIFF,
     ];
-    Ok((headers, axum::Json(PreviewAnswer { html })).into_response())
+    Ok((headers, answer).into_response())
 }
 
 async fn documents(landing: &Landing) -> Result<&Documents, Problem> {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 
 use super::PublishError;
+use super::byte_budget::{ByteBudget, BytePermit};
 use super::page_source::{PagePlacement, PageSource};
 use super::runtime::{self, Runtimes};
 use super::timings::{PublicationStage, StageTimings};
@@ -18,7 +19,7 @@ use crate::deployments::views::Warning;
 use crate::infra::Infra;
 use svc_base::ProcessorStopwatch;
 use svc_base::clock::Timestamp;
-use svc_sandbox::{Foot, GuestDigest, RuntimeScript, Sandbox, Source, StopSignal};
+use svc_sandbox::{Flow, Foot, GuestDigest, RuntimeScript, Sandbox, Source, StopSignal};
 
 /// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
 const COMPRESSION_BUDGET: Duration = Duration::from_millis(800);
@@ -45,7 +46,7 @@ impl RenderedBy {
 /// A finished page.
 #[derive(Clone, Debug)]
 pub struct RenderedPage {
-    /// A complete HTML5 document.
+    /// A complete HTML5 document. With its source it counts against `page_work_bytes` for as long as it is in memory.
     pub html: Bytes,
     /// Title of the page; empty where there is none.
     pub title: String,
@@ -112,13 +113,18 @@ pub struct Pipeline {
     content: Content,
     sandbox: Sandbox,
     runtimes: Arc<Runtimes>,
+    /// Bytes of sources and pages that are worked on.
+    memory: Arc<ByteBudget>,
     timings: StageTimings,
 }
 
 impl Pipeline {
     /// Makes the pipeline of a server.
     pub fn new(infra: Infra, content: Content, sandbox: Sandbox, runtimes: Arc<Runtimes>) -> Self {
+        let limits = &infra.config.limits;
+        let memory = limits.divide_cap("page_work_bytes", limits.page_work_bytes);
         Self {
+            memory: ByteBudget::new(memory),
             infra,
             content,
             sandbox,
@@ -130,6 +136,23 @@ impl Pipeline {
     /// Adds the times of the stages to the metrics of the server.
     pub fn register(&self, registry: &mut Registry) {
         self.timings.register(registry);
+    }
+
+    /// Counts bytes against `page_work_bytes`, for the caller's flow, until the permit is dropped.
+    ///
+    /// # Errors
+    /// [`PublishError::Capacity`] if there is no room for them.
+    pub(in crate::deployments) fn reserve(&self, bytes: usize) -> Result<BytePermit, PublishError> {
+        Ok(self.memory.take(Flow::current(), bytes)?)
+    }
+
+    /// Counts an answer to a preview against `page_work_bytes` until it is sent.
+    ///
+    /// # Errors
+    /// [`PublishError::Capacity`] if too much waits for readers already.
+    pub fn hold_preview(&self, answer: Vec<u8>) -> Result<Bytes, PublishError> {
+        let permit = self.memory.take(Flow::current().preview(), answer.len())?;
+        Ok(permit.attach(Bytes::from(answer)))
     }
 
     /// Renders a source to a page without a runtime: a quick share, or a preview.
@@ -170,6 +193,8 @@ impl Pipeline {
         placement: Option<PagePlacement<'_>>,
         runtime: Option<RuntimeScript>,
     ) -> Result<RenderedPage, PublishError> {
+        let source_bytes = source.text.len();
+        let mut permit = self.reserve(source_bytes)?;
         let page_bytes = usize::try_from(self.infra.config.limits.page_bytes).unwrap_or(usize::MAX);
         let source = Source {
             content_type: source.content_type,
@@ -189,8 +214,9 @@ impl Pipeline {
             .timings
             .time(PublicationStage::Render, rendering)
             .await??;
+        permit.resize(source_bytes + rendered.html.len())?;
         Ok(RenderedPage {
-            html: rendered.html,
+            html: permit.attach(rendered.html),
             title: rendered.title.unwrap_or_default(),
             warnings: rendered.undrawn.into_iter().map(Warning::from).collect(),
             by: RenderedBy::new(rendered.guest, name.as_deref()),
@@ -216,6 +242,8 @@ impl Pipeline {
         source: Bytes,
         page: Bytes,
     ) -> Result<StoredContent, PublishError> {
+        // The bytes of the page count until it is stored, too: its encodings are in memory until then.
+        let counted = page.clone();
         let work = move |stop: &StopSignal| {
             let spent = ProcessorStopwatch::start();
             let goes_on = || !stop.is_set() && spent.elapsed() < COMPRESSION_BUDGET;
@@ -237,6 +265,7 @@ impl Pipeline {
             )
         };
         let (source, page) = self.timings.time(PublicationStage::Store, storing).await?;
+        drop(counted);
         Ok(StoredContent {
             source,
             page,

@@ -310,6 +310,7 @@ impl Revisions {
     async fn apply_edits(&self, base: Digest, edits: Vec<Edit>) -> Result<String, RevisionError> {
         let most = usize::try_from(self.infra.config.limits.body_bytes).unwrap_or(usize::MAX);
         let text = self.pipeline.source_text(base).await?;
+        let reserved = self.pipeline.reserve(text.len())?;
         let editing = self
             .sandbox
             .page_lane()
@@ -317,6 +318,8 @@ impl Revisions {
         let edited = while_client_waits(editing)
             .await
             .map_err(PublishError::from)?;
+        // What it returns counts anew, when it is rendered.
+        drop(reserved);
         edited.map_err(PublishError::from)?
     }
 
