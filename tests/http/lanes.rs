@@ -7,7 +7,7 @@ use svc_tests::{Answer, ReadAnswer, TestServer, hostile, wait_until};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use crate::owner::Owner;
+use crate::owner::{Owner, text};
 use crate::project_fixture::{GUESTS, ProjectFixture};
 
 /// Sources that the hostile renderer works on without end, and that it renders at once.
@@ -429,6 +429,43 @@ async fn a_page_that_is_published_is_rendered_before_a_preview_that_came_first()
     share.await.unwrap().expect(201);
     hang_up(&held);
     site.wait_until_running("stranger", 0).await;
+}
+
+#[tokio::test]
+async fn a_preview_that_fails_is_not_rendered_at_each_look() {
+    let site = LaneServer::with_built_in_guests().await;
+    let owner = Owner::new(&site.server, "acme").await;
+    let project = owner.project(&site.server, "House").await;
+    let mut previews = Vec::new();
+    for slug in ["one", "two"] {
+        let made = owner.frontend(&site.server, &project, slug).await;
+        // Nobody has looked at what was published at once.
+        let revisions = format!("/{project}/frontends/{slug}/revisions");
+        let listed = owner.get(&site.server, &revisions).await.json();
+        let (frontend, active) = (text(&made["id"]), text(&listed["active_revision_id"]));
+        previews.push(format!("/_preview/{frontend}/{active}/"));
+    }
+    let too_little = |settings: &mut svc::config::Settings| {
+        settings.limits.page_fuel = 1_000;
+        (
+            settings.limits.preview_burst,
+            settings.limits.preview_per_minute,
+        ) = (1, 1);
+    };
+    let site = LaneServer {
+        server: site.server.restart_with(too_little).await,
+        _guests: None,
+    };
+    let look = async |number: usize| site.server.get(&previews[number]).answer().await;
+    for _ in 0..2 {
+        look(0).await.problem(400, "render_failed");
+        assert_eq!(site.renderer_calls("fuel").await, 1.0);
+    }
+    // The first look took the client's token.
+    look(1).await.problem(429, "rate_limited");
+    site.server.advance(60);
+    look(0).await.problem(400, "render_failed");
+    assert_eq!(site.renderer_calls("fuel").await, 2.0);
 }
 
 /// Markdown with some diagrams that are all alike.

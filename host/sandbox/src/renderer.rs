@@ -10,7 +10,6 @@ use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
 use super::drawings::{diagram_spans, splice, undrawn_note};
 use super::engine::{self, CallFailure, Function};
-use super::flow::{Flow, FlowClass};
 use super::lane::{Busy, StopSignal};
 use super::limits::PageLimits;
 use super::metrics::CallUsage;
@@ -62,16 +61,21 @@ impl From<NotReady> for RenderFailure {
     }
 }
 
-/// Renders a page with the serving guest, or with the previous one if the serving one fails.
-pub(super) async fn render(inner: &Inner, source: Source) -> Result<RenderedPage, RenderFailure> {
+/// Renders a page within a budget, with the serving guest, or with the previous one if the serving one fails.
+pub(super) async fn render(
+    inner: &Inner,
+    source: Source,
+    budget: PageLimits,
+) -> Result<RenderedPage, RenderFailure> {
     let is_diagram = source.content_type == ContentType::Mermaid;
     if is_diagram && source.text.len() > MAX_DIAGRAM_BYTES {
         return Err(RenderFailure::Budget(Budget::SourceBytes));
     }
     let serving = inner.registry.render.serving().await?;
     let source = Arc::new(source);
-    let first = render_with_guest(inner, Arc::clone(&serving.guest), Arc::clone(&source)).await;
-    let again = |guest| render_with_guest(inner, guest, source);
+    let guest = Arc::clone(&serving.guest);
+    let first = render_with_guest(inner, guest, Arc::clone(&source), budget).await;
+    let again = |guest| render_with_guest(inner, guest, source, budget);
     resolve_attempt(inner, &serving, first, again).await
 }
 
@@ -80,15 +84,12 @@ async fn render_with_guest(
     inner: &Inner,
     guest: RenderGuest,
     source: Arc<Source>,
+    budget: PageLimits,
 ) -> GuestAttempt<Result<RenderedPage, RenderFailure>> {
-    let page = inner.engine.page_limits();
     let mut calls = PageCalls {
         inner,
         guest,
-        left: match Flow::current().class() {
-            FlowClass::Preview => page.for_preview(),
-            _ => page,
-        },
+        left: budget,
         end: AttemptEnd::Answered,
         used: CallUsage::default(),
     };

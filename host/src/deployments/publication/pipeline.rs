@@ -106,6 +106,15 @@ impl StoredPublication {
     }
 }
 
+/// Budget that a page is rendered with.
+#[derive(Clone, Copy, Debug)]
+enum PageBudget {
+    /// The whole one, of a page that is stored.
+    Whole,
+    /// The smaller one of a page that is stored nowhere.
+    Preview,
+}
+
 /// Pipeline from a source to stored bytes, and to what an address answers.
 #[derive(Debug)]
 pub struct Pipeline {
@@ -155,12 +164,25 @@ impl Pipeline {
         Ok(permit.attach(Bytes::from(answer)))
     }
 
-    /// Renders a source to a page without a runtime: a quick share, or a preview.
+    /// Renders a source to a page without a runtime and without an address: the preview of a revision.
     ///
     /// # Errors
     /// See [`PublishError`].
     pub async fn render(&self, source: PageSource<'_>) -> Result<RenderedPage, PublishError> {
-        self.render_with(source, None, None).await
+        self.render_with(source, None, None, PageBudget::Whole)
+            .await
+    }
+
+    /// Renders a source to a page that is stored nowhere: it comes after all others, and has a smaller budget.
+    ///
+    /// # Errors
+    /// See [`PublishError`].
+    pub async fn render_unstored(
+        &self,
+        source: PageSource<'_>,
+    ) -> Result<RenderedPage, PublishError> {
+        let rendering = self.render_with(source, None, None, PageBudget::Preview);
+        Flow::current().preview().scope(rendering).await
     }
 
     /// Renders a source to the page of a share.
@@ -169,7 +191,8 @@ impl Pipeline {
         source: PageSource<'_>,
         placement: PagePlacement<'_>,
     ) -> Result<RenderedPage, PublishError> {
-        self.render_with(source, Some(placement), None).await
+        self.render_with(source, Some(placement), None, PageBudget::Whole)
+            .await
     }
 
     /// Renders a source to the live page of a frontend, with its runtime.
@@ -183,7 +206,7 @@ impl Pipeline {
             src,
             slug: placement.slug.to_owned(),
         };
-        self.render_with(source, Some(placement), Some(runtime))
+        self.render_with(source, Some(placement), Some(runtime), PageBudget::Whole)
             .await
     }
 
@@ -192,6 +215,7 @@ impl Pipeline {
         source: PageSource<'_>,
         placement: Option<PagePlacement<'_>>,
         runtime: Option<RuntimeScript>,
+        budget: PageBudget,
     ) -> Result<RenderedPage, PublishError> {
         let source_bytes = source.text.len();
         let mut permit = self.reserve(source_bytes)?;
@@ -208,8 +232,14 @@ impl Pipeline {
                 .is_some_and(|placement| placement.is_private || placement.one_time),
         };
         let name = source.runtime.as_ref().map(|_| runtime::newest_name());
+        let rendering = async {
+            match budget {
+                PageBudget::Whole => self.sandbox.render(source).await,
+                PageBudget::Preview => self.sandbox.render_preview(source).await,
+            }
+        };
         // Boxed, because this future is large and is part of many routes' futures.
-        let rendering = Box::pin(while_client_waits(self.sandbox.render(source)));
+        let rendering = Box::pin(while_client_waits(rendering));
         let rendered = self
             .timings
             .time(PublicationStage::Render, rendering)

@@ -9,6 +9,7 @@ use super::model::{
     CreatedDraft, DraftSource, Edit, FetchedSource, History, HistoryQuery, NewContent, NewDraft,
     NewRevision, Revision, RevisionError, RevisionKind, SourceQuery, StoredSource,
 };
+use super::preview::PreviewRenders;
 use super::releases::{RevisionRelease, apply_release};
 use super::store;
 use crate::access::{ClientGone, while_client_waits};
@@ -40,6 +41,8 @@ pub struct Revisions {
     pub(super) capacity: Capacity,
     /// Finds the pages of previews.
     pub(super) serving: Arc<Serving>,
+    /// Renderings of previews that are under way, or failed a short time ago.
+    pub(super) previews: PreviewRenders,
     frontends: Arc<Frontends>,
 }
 
@@ -59,6 +62,7 @@ impl Revisions {
             pipeline,
             capacity,
             serving,
+            previews: PreviewRenders::default(),
             frontends,
         }
     }
