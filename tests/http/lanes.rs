@@ -7,7 +7,7 @@ use svc_tests::{Answer, ReadAnswer, TestServer, hostile, wait_until};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use crate::owner::Owner;
+use crate::owner::{Owner, text};
 use crate::project_fixture::{GUESTS, ProjectFixture};
 
 /// Sources that the hostile renderer works on without end, and that it renders at once.
@@ -36,6 +36,11 @@ struct LaneServer {
 impl LaneServer {
     /// A server whose renderer works as long as its page says.
     async fn with_hostile_renderer() -> Self {
+        Self::with_hostile_renderer_and(|_| {}).await
+    }
+
+    /// One that has other limits, too.
+    async fn with_hostile_renderer_and(change: impl FnOnce(&mut svc::config::Limits)) -> Self {
         let guests = TempDir::new().unwrap();
         let folder = guests.path().join("render");
         std::fs::create_dir(&folder).unwrap();
@@ -45,7 +50,8 @@ impl LaneServer {
             (limits.render_ms, limits.page_ms) = (UNREACHED_MILLISECONDS, UNREACHED_MILLISECONDS);
             limits.page_processor_ms = UNREACHED_MILLISECONDS;
         };
-        let builder = TestServer::builder().limits(endless).settings(|settings| {
+        let builder = TestServer::builder().limits(endless).limits(change);
+        let builder = builder.settings(|settings| {
             settings.guests = Some(guests.path().to_owned());
             settings.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
             settings.ops_listen = Some(([127, 0, 0, 1], 0).into());
@@ -374,6 +380,35 @@ async fn nobody_holds_the_threads_of_others() {
 }
 
 #[tokio::test]
+async fn sources_that_wait_or_are_rendered_take_bounded_memory() {
+    let bound = |limits: &mut svc::config::Limits| limits.page_work_bytes = 100_000;
+    let site = LaneServer::with_hostile_renderer_and(bound).await;
+    let owner = Owner::new(&site.server, "acme").await;
+    let large = HARMLESS.repeat(30_000);
+    // One page of any size is taken from a client that has no other.
+    let held = send_in_background(site.share_request(1, &format!("{ENDLESS}{large}{large}")));
+    site.wait_until_running("stranger", 1).await;
+    // A client has a tenth, strangers together four fifths.
+    for (client, source) in [(1, HARMLESS), (2, &*large)] {
+        let refused = site.share_request(client, source).answer().await;
+        refused.problem(503, "capacity_reached");
+        assert!(refused.header("retry-after").is_some());
+    }
+    if lane_threads() > threads_per_client() {
+        site.share_request(2, HARMLESS).answer().await.expect(201);
+    }
+    let body = json!({ "type": "markdown", "content": large });
+    let published = owner.request(&site.server, Method::POST, "/api/v1/deploy");
+    published.json(&body).answer().await.expect(201);
+    hang_up(&[held]);
+    let room = async || {
+        let answer = site.share_request(2, &large).answer().await;
+        (answer.status == 201).then_some(())
+    };
+    wait_until("the room to be free again", room).await;
+}
+
+#[tokio::test]
 async fn a_page_that_is_published_is_rendered_before_a_preview_that_came_first() {
     let site = LaneServer::with_hostile_renderer().await;
     let held = site.occupy_all_threads().await;
@@ -394,6 +429,43 @@ async fn a_page_that_is_published_is_rendered_before_a_preview_that_came_first()
     share.await.unwrap().expect(201);
     hang_up(&held);
     site.wait_until_running("stranger", 0).await;
+}
+
+#[tokio::test]
+async fn a_preview_that_fails_is_not_rendered_at_each_look() {
+    let site = LaneServer::with_built_in_guests().await;
+    let owner = Owner::new(&site.server, "acme").await;
+    let project = owner.project(&site.server, "House").await;
+    let mut previews = Vec::new();
+    for slug in ["one", "two"] {
+        let made = owner.frontend(&site.server, &project, slug).await;
+        // Nobody has looked at what was published at once.
+        let revisions = format!("/{project}/frontends/{slug}/revisions");
+        let listed = owner.get(&site.server, &revisions).await.json();
+        let (frontend, active) = (text(&made["id"]), text(&listed["active_revision_id"]));
+        previews.push(format!("/_preview/{frontend}/{active}/"));
+    }
+    let too_little = |settings: &mut svc::config::Settings| {
+        settings.limits.page_fuel = 1_000;
+        (
+            settings.limits.preview_burst,
+            settings.limits.preview_per_minute,
+        ) = (1, 1);
+    };
+    let site = LaneServer {
+        server: site.server.restart_with(too_little).await,
+        _guests: None,
+    };
+    let look = async |number: usize| site.server.get(&previews[number]).answer().await;
+    for _ in 0..2 {
+        look(0).await.problem(400, "render_failed");
+        assert_eq!(site.renderer_calls("fuel").await, 1.0);
+    }
+    // The first look took the client's token.
+    look(1).await.problem(429, "rate_limited");
+    site.server.advance(60);
+    look(0).await.problem(400, "render_failed");
+    assert_eq!(site.renderer_calls("fuel").await, 2.0);
 }
 
 /// Markdown with some diagrams that are all alike.

@@ -222,7 +222,19 @@ impl Sandbox {
     /// See [`RenderFailure`]. A diagram that cannot be drawn is no failure in a page of text, which shows its source. A Mermaid
     /// page fails, unless the guest just does not know the kind of diagram.
     pub async fn render(&self, source: Source) -> Result<RenderedPage, RenderFailure> {
-        renderer::render(&self.inner, source).await
+        let budget = self.inner.engine.page_limits();
+        renderer::render(&self.inner, source, budget).await
+    }
+
+    /// Renders a page that is stored nowhere, with a part of a page's budget: what is stored must not lack what that part does not
+    /// suffice for.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Sandbox::render`].
+    pub async fn render_preview(&self, source: Source) -> Result<RenderedPage, RenderFailure> {
+        let budget = self.inner.engine.page_limits().for_preview();
+        renderer::render(&self.inner, source, budget).await
     }
 
     /// Returns a budget for all SQL of one request.

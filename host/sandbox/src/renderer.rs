@@ -10,9 +10,8 @@ use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
 use super::drawings::{diagram_spans, splice, undrawn_note};
 use super::engine::{self, CallFailure, Function};
-use super::flow::{Flow, FlowClass};
 use super::lane::{Busy, StopSignal};
-use super::limits::SharedBudget;
+use super::limits::{SharedBudget, SharedLimits};
 use super::metrics::CallUsage;
 use super::slot::{LoadedGuest, NotReady};
 use super::trial::{AttemptEnd, GuestAttempt, resolve_attempt};
@@ -62,19 +61,19 @@ impl From<NotReady> for RenderFailure {
     }
 }
 
-/// Renders a page with the serving guest, or with the previous one if the serving one fails.
-pub(super) async fn render(inner: &Inner, source: Source) -> Result<RenderedPage, RenderFailure> {
+/// Renders a page within a budget, with the serving guest, or with the previous one if the serving one fails.
+pub(super) async fn render(
+    inner: &Inner,
+    source: Source,
+    budget: SharedLimits,
+) -> Result<RenderedPage, RenderFailure> {
     let is_diagram = source.content_type == ContentType::Mermaid;
     if is_diagram && source.text.len() > MAX_DIAGRAM_BYTES {
         return Err(RenderFailure::Budget(Budget::SourceBytes));
     }
     let serving = inner.registry.render.serving().await?;
     let source = Arc::new(source);
-    let page = inner.engine.page_limits();
-    let budget = &SharedBudget::new(match Flow::current().class() {
-        FlowClass::Preview => page.for_preview(),
-        _ => page,
-    });
+    let budget = &SharedBudget::new(budget);
     let guest = Arc::clone(&serving.guest);
     let first = render_with_guest(inner, guest, Arc::clone(&source), budget).await;
     let again = |guest| {

@@ -159,6 +159,8 @@ limits! {
     page_bytes = 16_777_216, 1_024;
     /// Pages kept in memory, in bytes.
     page_cache_bytes = 33_554_432, 0;
+    /// Sources and pages in memory that are being rendered, stored, or sent as previews, in bytes.
+    page_work_bytes = 268_435_456, 1_024;
     /// Fuel of a render call.
     render_fuel = 5_000_000_000, 1;
     /// Memory of a render call, in bytes.

@@ -1,30 +1,59 @@
-//! Timeout of writes to a client that reads nothing: its answers wait in memory.
+//! Least rate of a client that reads its answers slowly, or not at all: they wait in memory.
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose writes fail once the peer has read nothing for a time.
+/// Least rate at which a peer takes what waits for it, in bytes a second. The slowest mobile plans carry twice as much: the kernel
+/// takes bytes in lumps, so a period may show half of the rate at which a steady peer reads.
+const LEAST_RATE: u64 = 2 << 10;
+
+/// A stream whose writes fail once the peer reads too little of what waits for it.
+///
+/// The rule is for bytes that the kernel does not take. A stream that is quiet, such as one of events without news, has none.
 #[derive(Debug)]
 pub struct StallTimeout<S> {
     stream: S,
-    most: Duration,
-    /// Timer, while a write is pending.
-    stalled: Option<Pin<Box<Sleep>>>,
+    /// Length of a period.
+    period: Duration,
+    /// Bytes that the peer must take in a period.
+    least: u64,
+    /// Present while bytes wait.
+    backlog: Option<Backlog>,
+}
+
+/// Bytes that wait for the peer, since a write was pending.
+#[derive(Debug)]
+struct Backlog {
+    /// Timer of the current period.
+    ends: Pin<Box<Sleep>>,
+    /// Bytes that the peer has taken in the current period.
+    taken: u64,
+}
+
+impl Backlog {
+    fn begin(period: Duration) -> Self {
+        Self {
+            ends: Box::pin(sleep(period)),
+            taken: 0,
+        }
+    }
 }
 
 impl<S> StallTimeout<S> {
-    /// Wraps a stream whose peer may pause for `most`.
-    pub fn new(stream: S, most: Duration) -> Self {
+    /// Wraps a stream whose peer takes at least so much in each `period` in which something waits for it.
+    pub fn new(stream: S, period: Duration) -> Self {
+        let least = u128::from(LEAST_RATE) * period.as_millis() / 1000;
         Self {
             stream,
-            most,
-            stalled: None,
+            period,
+            least: u64::try_from(least).unwrap_or(u64::MAX).max(1),
+            backlog: None,
         }
     }
 
@@ -33,21 +62,29 @@ impl<S> StallTimeout<S> {
         self.stream
     }
 
-    /// Resets the timer if a write made progress, and fails a pending one when the timer expires.
-    fn enforce_timeout<T>(
+    /// Counts what the peer takes, and fails a pending write when a period ends in which that was too little. What was taken of one
+    /// answer does not reset the timer: a byte now and then would keep the rest in memory for ever.
+    fn enforce_rate(
         &mut self,
         context: &mut Context<'_>,
-        written: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = written {
+            if let (Ok(bytes), Some(backlog)) = (&written, &mut self.backlog) {
+                backlog.taken = backlog.taken.saturating_add(*bytes as u64);
+            }
+            return Poll::Ready(written);
         }
-        let most = self.most;
-        let pause = self.stalled.get_or_insert_with(|| Box::pin(sleep(most)));
-        ready!(pause.as_mut().poll(context));
-        let error = "the client takes nothing of what is written to it";
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, error)))
+        let period = self.period;
+        let backlog = self.backlog.get_or_insert_with(|| Backlog::begin(period));
+        while backlog.ends.as_mut().poll(context).is_ready() {
+            if backlog.taken < self.least {
+                let error = "the client takes too little of what is written to it";
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, error)));
+            }
+            *backlog = Backlog::begin(period);
+        }
+        Poll::Pending
     }
 }
 
@@ -68,7 +105,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.enforce_timeout(context, written)
+        self.enforce_rate(context, written)
     }
 
     fn poll_write_vectored(
@@ -77,7 +114,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.enforce_timeout(context, written)
+        self.enforce_rate(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -85,7 +122,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if flushed.is_ready() {
+            // A writer flushes when it has written everything: nothing waits any more.
+            self.backlog = None;
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -97,9 +139,37 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
 mod tests {
     use std::future::poll_fn;
 
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
 
     use super::*;
+
+    const SOON: Duration = Duration::from_millis(50);
+    const DEADLINE: Duration = Duration::from_secs(10);
+
+    /// Writes until that fails.
+    async fn fill<S: AsyncWrite + Unpin>(stream: &mut StallTimeout<S>) -> io::ErrorKind {
+        loop {
+            let write = poll_fn(|context| Pin::new(&mut *stream).poll_write(context, &[0; 4096]));
+            if let Err(error) = write.await {
+                return error.kind();
+            }
+        }
+    }
+
+    /// Reads byte after byte without end.
+    async fn trickle(mut stream: DuplexStream) {
+        while stream.read_u8().await.is_ok() {}
+    }
+
+    /// A stream that holds one byte of what its peer has not read yet.
+    fn narrow_stream(least: u64) -> (StallTimeout<DuplexStream>, DuplexStream) {
+        let (ours, theirs) = duplex(1);
+        let mut stream = StallTimeout::new(ours, SOON);
+        stream.least = least;
+        (stream, theirs)
+    }
 
     #[tokio::test]
     async fn who_takes_nothing_is_given_up() {
@@ -108,17 +178,40 @@ mod tests {
             .await
             .unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let mut stream = StallTimeout::new(stream, Duration::from_millis(50));
-        let filling = async {
-            loop {
-                let write =
-                    poll_fn(|context| Pin::new(&mut stream).poll_write(context, &[0; 4096]));
-                if let Err(error) = write.await {
-                    return error;
-                }
-            }
-        };
-        let ended = tokio::time::timeout(Duration::from_secs(10), filling).await;
-        assert_eq!(ended.unwrap().kind(), io::ErrorKind::TimedOut);
+        let mut stream = StallTimeout::new(stream, SOON);
+        let ended = timeout(DEADLINE, fill(&mut stream)).await;
+        assert_eq!(ended.unwrap(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn who_takes_a_byte_now_and_then_is_given_up() {
+        let (mut stream, theirs) = narrow_stream(u64::MAX);
+        let reading = tokio::spawn(trickle(theirs));
+        let ended = timeout(DEADLINE, fill(&mut stream)).await;
+        assert_eq!(ended.unwrap(), io::ErrorKind::TimedOut);
+        reading.abort();
+    }
+
+    #[tokio::test]
+    async fn who_takes_enough_in_each_period_is_waited_for() {
+        let (mut stream, theirs) = narrow_stream(1);
+        let reading = tokio::spawn(trickle(theirs));
+        let ended = timeout(SOON * 4, fill(&mut stream)).await;
+        assert!(ended.is_err(), "it is still written to: {ended:?}");
+        reading.abort();
+    }
+
+    #[tokio::test]
+    async fn a_stream_without_a_backlog_may_be_quiet() {
+        let (mut stream, theirs) = narrow_stream(3);
+        let reading = tokio::spawn(trickle(theirs));
+        for _ in 0..3 {
+            // Two bytes wait at first, as an event does; what comes next finds a new period.
+            stream.write_all(b"ab").await.unwrap();
+            stream.flush().await.unwrap();
+            assert!(stream.backlog.is_none());
+            sleep(SOON).await;
+        }
+        reading.abort();
     }
 }

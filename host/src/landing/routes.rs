@@ -16,7 +16,7 @@ use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
-use svc_sandbox::{ContentType, Flow, Sandbox};
+use svc_sandbox::{ContentType, Sandbox};
 
 /// Source to look at before it is published.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -213,14 +213,20 @@ pub async fn preview(
     let content_type = request.content_type.unwrap_or(ContentType::Html);
     let title = request.title.unwrap_or_default();
     let source = PageSource::titled(content_type, &title, &request.content);
-    let rendering = pipeline.render(source);
-    let page = Flow::current().preview().scope(rendering).await?;
+    let page = pipeline.render_unstored(source).await?;
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
+    let answer = serde_json::to_vec(&PreviewAnswer { html });
+    // It is in memory until its reader has taken all of it, however slowly.
+    let answer = pipeline.hold_preview(answer.map_err(|error| Problem::internal(&error))?)?;
     let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         NOSNIFF,
     ];
-    Ok((headers, axum::Json(PreviewAnswer { html })).into_response())
+    Ok((headers, answer).into_response())
 }
 
 async fn documents(landing: &Landing) -> Result<&Documents, Problem> {

@@ -37,7 +37,7 @@ pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum size of a request's head, in bytes: one for both versions, whose defaults differ. More is answered with a bare 431 before a request
 /// exists. HTTP/1.1 counts the bytes as sent and HTTP/2 names and values, with 32 bytes for each.
 pub(super) const MAX_HEAD_BYTES: u32 = 64 << 10;
-/// Timeout of a client that reads nothing of its answers.
+/// Time in which a client takes a least part of the answers that wait for it: see `http/stall.rs`.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Idle timeout of an HTTP/2 connection; in HTTP/1.1 the timeout of the next head takes its place.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);

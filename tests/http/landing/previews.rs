@@ -1,7 +1,7 @@
 //! Previews: what would be published, in a frame that can do nothing.
 
 use serde_json::{Value, json};
-use svc_tests::{Answer, ReadAnswer, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
 
 pub(super) async fn preview(server: &TestServer, body: &Value) -> Answer {
     server.post("/_svc/preview").json(body).answer().await
@@ -100,4 +100,35 @@ async fn previews_have_a_bucket_of_their_own() {
     assert_eq!(refused.header("retry-after"), Some("60"));
     server.deploy(&body).await;
     server.get("/_svc/preview").answer().await.expect(200);
+}
+
+#[tokio::test]
+async fn previews_that_nobody_reads_wait_in_bounded_memory() {
+    let server = TestServer::builder()
+        .limits(|limits| limits.page_work_bytes = 100_000)
+        .start()
+        .await;
+    // More than a client's tenth, which one page may be.
+    let large = json!({ "content": "x".repeat(20_000) });
+    // Its reader takes a byte, and no more.
+    let reader = svc_tests::http_client()
+        .http2_prior_knowledge()
+        .http2_initial_stream_window_size(1)
+        .no_proxy()
+        .build()
+        .unwrap();
+    let unread = reader.post(server.url("/_svc/preview")).json(&large);
+    let unread = unread.send().await.unwrap();
+    assert_eq!(unread.status(), 200);
+    let refused = preview(&server, &json!({ "content": "x" })).await;
+    refused.problem(503, "capacity_reached");
+    assert!(refused.header("retry-after").is_some());
+    // What is published does not wait for those who look.
+    server.deploy(&large).await;
+    drop(unread);
+    let free = async || {
+        let answer = preview(&server, &large).await;
+        (answer.status == 200).then_some(())
+    };
+    wait_until("the unread preview to be forgotten", free).await;
 }

@@ -44,6 +44,14 @@ impl PublishError {
     pub(in crate::deployments) fn disk_full() -> Self {
         Self::Capacity(DISK_FULL)
     }
+
+    /// Whether rendering the same source with the same guest would fail again: it is not for want of room, and nobody hung up.
+    pub(in crate::deployments) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Malformed(_) | Self::Budget(_) | Self::Unsupported(_) | Self::Internal(_) => true,
+            Self::Capacity(_) | Self::Cap(_) | Self::Abandoned(_) => false,
+        }
+    }
 }
 
 impl From<RenderFailure> for PublishError {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 
 use super::PublishError;
+use super::byte_budget::{ByteBudget, BytePermit};
 use super::page_source::{PagePlacement, PageSource};
 use super::runtime::{self, Runtimes};
 use super::timings::{PublicationStage, StageTimings};
@@ -18,7 +19,7 @@ use crate::deployments::views::Warning;
 use crate::infra::Infra;
 use svc_base::ProcessorStopwatch;
 use svc_base::clock::Timestamp;
-use svc_sandbox::{Foot, GuestDigest, RuntimeScript, Sandbox, Source, StopSignal};
+use svc_sandbox::{Flow, Foot, GuestDigest, RuntimeScript, Sandbox, Source, StopSignal};
 
 /// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
 const COMPRESSION_BUDGET: Duration = Duration::from_millis(800);
@@ -45,7 +46,7 @@ impl RenderedBy {
 /// A finished page.
 #[derive(Clone, Debug)]
 pub struct RenderedPage {
-    /// A complete HTML5 document.
+    /// A complete HTML5 document. With its source it counts against `page_work_bytes` for as long as it is in memory.
     pub html: Bytes,
     /// Title of the page; empty where there is none.
     pub title: String,
@@ -105,6 +106,15 @@ impl StoredPublication {
     }
 }
 
+/// Budget that a page is rendered with.
+#[derive(Clone, Copy, Debug)]
+enum PageBudget {
+    /// The whole one, of a page that is stored.
+    Whole,
+    /// The smaller one of a page that is stored nowhere.
+    Preview,
+}
+
 /// Pipeline from a source to stored bytes, and to what an address answers.
 #[derive(Debug)]
 pub struct Pipeline {
@@ -112,13 +122,18 @@ pub struct Pipeline {
     content: Content,
     sandbox: Sandbox,
     runtimes: Arc<Runtimes>,
+    /// Bytes of sources and pages that are worked on.
+    memory: Arc<ByteBudget>,
     timings: StageTimings,
 }
 
 impl Pipeline {
     /// Makes the pipeline of a server.
     pub fn new(infra: Infra, content: Content, sandbox: Sandbox, runtimes: Arc<Runtimes>) -> Self {
+        let limits = &infra.config.limits;
+        let memory = limits.divide_cap("page_work_bytes", limits.page_work_bytes);
         Self {
+            memory: ByteBudget::new(memory),
             infra,
             content,
             sandbox,
@@ -132,12 +147,42 @@ impl Pipeline {
         self.timings.register(registry);
     }
 
-    /// Renders a source to a page without a runtime: a quick share, or a preview.
+    /// Counts bytes against `page_work_bytes`, for the caller's flow, until the permit is dropped.
+    ///
+    /// # Errors
+    /// [`PublishError::Capacity`] if there is no room for them.
+    pub(in crate::deployments) fn reserve(&self, bytes: usize) -> Result<BytePermit, PublishError> {
+        Ok(self.memory.take(Flow::current(), bytes)?)
+    }
+
+    /// Counts an answer to a preview against `page_work_bytes` until it is sent.
+    ///
+    /// # Errors
+    /// [`PublishError::Capacity`] if too much waits for readers already.
+    pub fn hold_preview(&self, answer: Vec<u8>) -> Result<Bytes, PublishError> {
+        let permit = self.memory.take(Flow::current().preview(), answer.len())?;
+        Ok(permit.attach(Bytes::from(answer)))
+    }
+
+    /// Renders a source to a page without a runtime and without an address: the preview of a revision.
     ///
     /// # Errors
     /// See [`PublishError`].
     pub async fn render(&self, source: PageSource<'_>) -> Result<RenderedPage, PublishError> {
-        self.render_with(source, None, None).await
+        self.render_with(source, None, None, PageBudget::Whole)
+            .await
+    }
+
+    /// Renders a source to a page that is stored nowhere: it comes after all others, and has a smaller budget.
+    ///
+    /// # Errors
+    /// See [`PublishError`].
+    pub async fn render_unstored(
+        &self,
+        source: PageSource<'_>,
+    ) -> Result<RenderedPage, PublishError> {
+        let rendering = self.render_with(source, None, None, PageBudget::Preview);
+        Flow::current().preview().scope(rendering).await
     }
 
     /// Renders a source to the page of a share.
@@ -146,7 +191,8 @@ impl Pipeline {
         source: PageSource<'_>,
         placement: PagePlacement<'_>,
     ) -> Result<RenderedPage, PublishError> {
-        self.render_with(source, Some(placement), None).await
+        self.render_with(source, Some(placement), None, PageBudget::Whole)
+            .await
     }
 
     /// Renders a source to the live page of a frontend, with its runtime.
@@ -160,7 +206,7 @@ impl Pipeline {
             src,
             slug: placement.slug.to_owned(),
         };
-        self.render_with(source, Some(placement), Some(runtime))
+        self.render_with(source, Some(placement), Some(runtime), PageBudget::Whole)
             .await
     }
 
@@ -169,7 +215,10 @@ impl Pipeline {
         source: PageSource<'_>,
         placement: Option<PagePlacement<'_>>,
         runtime: Option<RuntimeScript>,
+        budget: PageBudget,
     ) -> Result<RenderedPage, PublishError> {
+        let source_bytes = source.text.len();
+        let mut permit = self.reserve(source_bytes)?;
         let page_bytes = usize::try_from(self.infra.config.limits.page_bytes).unwrap_or(usize::MAX);
         let source = Source {
             content_type: source.content_type,
@@ -183,14 +232,21 @@ impl Pipeline {
                 .is_some_and(|placement| placement.is_private || placement.one_time),
         };
         let name = source.runtime.as_ref().map(|_| runtime::newest_name());
+        let rendering = async {
+            match budget {
+                PageBudget::Whole => self.sandbox.render(source).await,
+                PageBudget::Preview => self.sandbox.render_preview(source).await,
+            }
+        };
         // Boxed, because this future is large and is part of many routes' futures.
-        let rendering = Box::pin(while_client_waits(self.sandbox.render(source)));
+        let rendering = Box::pin(while_client_waits(rendering));
         let rendered = self
             .timings
             .time(PublicationStage::Render, rendering)
             .await??;
+        permit.resize(source_bytes + rendered.html.len())?;
         Ok(RenderedPage {
-            html: rendered.html,
+            html: permit.attach(rendered.html),
             title: rendered.title.unwrap_or_default(),
             warnings: rendered.undrawn.into_iter().map(Warning::from).collect(),
             by: RenderedBy::new(rendered.guest, name.as_deref()),
@@ -216,6 +272,8 @@ impl Pipeline {
         source: Bytes,
         page: Bytes,
     ) -> Result<StoredContent, PublishError> {
+        // The bytes of the page count until it is stored, too: its encodings are in memory until then.
+        let counted = page.clone();
         let work = move |stop: &StopSignal| {
             let spent = ProcessorStopwatch::start();
             let goes_on = || !stop.is_set() && spent.elapsed() < COMPRESSION_BUDGET;
@@ -237,6 +295,7 @@ impl Pipeline {
             )
         };
         let (source, page) = self.timings.time(PublicationStage::Store, storing).await?;
+        drop(counted);
         Ok(StoredContent {
             source,
             page,

@@ -6,6 +6,12 @@ use crate::http::problem::{Code, Problem};
 
 impl From<PublishError> for Problem {
     fn from(error: PublishError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&PublishError> for Problem {
+    fn from(error: &PublishError) -> Self {
         let detail = error.to_string();
         match error {
             PublishError::Malformed(malformed) => {
@@ -20,14 +26,14 @@ impl From<PublishError> for Problem {
                 format!("The content needs more than the {} budget of a page allows. Make it smaller or simpler.", budget.as_str()),
             )
             .with("budget", budget.as_str()),
-            PublishError::Cap(reached) => reached.into(),
+            PublishError::Cap(reached) => (*reached).into(),
             PublishError::Unsupported(content_type) => Self::new(
                 Code::RenderFailed,
                 format!("The renderer of this server does not know the type `{content_type}`. Publish the content as another type, such as `html`, or ask the server's operator for a renderer that knows it."),
             ),
-            PublishError::Capacity(detail) => Self::new(Code::CapacityReached, detail),
-            PublishError::Abandoned(abandoned) => abandoned.into(),
-            PublishError::Internal(error) => internal(&error),
+            PublishError::Capacity(detail) => Self::new(Code::CapacityReached, *detail),
+            PublishError::Abandoned(abandoned) => (*abandoned).into(),
+            PublishError::Internal(error) => internal(error),
         }
     }
 }

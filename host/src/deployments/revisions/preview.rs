@@ -1,5 +1,10 @@
 //! Previews: revisions at an address of their own, before or after they were live. Immutable, unlisted, static.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use quick_cache::sync::Cache;
+
 use super::model::Revision;
 use super::service::Revisions;
 use super::store;
@@ -11,7 +16,14 @@ use crate::deployments::publication::{PageSource, PublishError};
 use crate::deployments::serving::LookupError;
 use crate::deployments::serving::pages::Page;
 use crate::deployments::store as rows;
+use crate::http::rate_limit::BucketEmpty;
 use svc_base::ids::{DeploymentId, RevisionId};
+use svc_sandbox::Flow;
+
+/// Time for which a failure is kept: the source fails again, unless another guest serves by then.
+const FAILURE_LIFETIME: Duration = Duration::from_secs(60);
+/// Number of revisions whose outcome is kept.
+const KEPT_OUTCOMES: usize = 1_024;
 
 /// Why a preview is not shown.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +34,51 @@ pub enum PreviewError {
     /// The preview could not be rendered.
     #[error(transparent)]
     Render(#[from] PublishError),
+    /// The source failed to render, now or a short time ago.
+    #[error("{0}")]
+    Failed(Arc<PublishError>),
+    /// The client has asked for too many that were not rendered yet.
+    #[error(transparent)]
+    Limited(#[from] BucketEmpty),
+}
+
+/// Outcome of rendering a preview.
+#[derive(Clone, Debug)]
+enum Outcome {
+    /// Digest of the stored page.
+    Stored(Digest),
+    /// Failure of the source, and the time until which it is kept.
+    Failed(Arc<PublishError>, Duration),
+}
+
+/// Renderings of previews: one of a revision at a time, for all who ask for it meanwhile, and failures for a while.
+#[derive(Debug)]
+pub(super) struct PreviewRenders(Cache<RevisionId, Outcome>);
+
+impl Default for PreviewRenders {
+    fn default() -> Self {
+        Self(Cache::new(KEPT_OUTCOMES))
+    }
+}
+
+impl PreviewRenders {
+    /// Returns the outcome that is kept of a revision.
+    fn kept(&self, revision: &RevisionId, now: Duration) -> Option<Outcome> {
+        let is_over =
+            |outcome: &Outcome| matches!(outcome, Outcome::Failed(_, until) if *until <= now);
+        self.0.remove_if(revision, is_over);
+        self.0.get(revision)
+    }
+
+    /// Returns the outcome of a rendering, or of the one that is under way. If that is dropped, as with a client that hangs up, the next
+    /// one goes on in its place.
+    async fn run_once(
+        &self,
+        revision: &RevisionId,
+        rendering: impl Future<Output = Result<Outcome, PublishError>>,
+    ) -> Result<Outcome, PublishError> {
+        self.0.get_or_insert_async(revision, rendering).await
+    }
 }
 
 /// Composes the address of a revision's preview.
@@ -62,7 +119,7 @@ impl Revisions {
         Ok((deployment, revision))
     }
 
-    /// Returns the page of a revision; renders it at the first preview if it was never a draft.
+    /// Returns the page of a revision; renders it at the first preview if it was never a draft, and if `admit` lets the client.
     ///
     /// # Errors
     /// [`PreviewError`].
@@ -70,11 +127,12 @@ impl Revisions {
         &self,
         deployment: DeploymentId,
         revision: RevisionId,
+        admit: impl FnOnce() -> Result<(), BucketEmpty>,
     ) -> Result<Page, PreviewError> {
         let (deployment, revision) = self.find_previewable(deployment, revision).await?;
         let digest = match revision.preview {
             Some(digest) => digest,
-            None => self.render_preview(&deployment, &revision).await?,
+            None => self.render_once(&deployment, &revision, admit).await?,
         };
         let artifact = self.serving.load_artifact(digest).await;
         let artifact = artifact.map_err(LookupError::from)?;
@@ -85,22 +143,47 @@ impl Revisions {
         ))
     }
 
-    /// Renders and stores the page of a revision that was never previewed.
+    /// Renders the page of a revision that was never previewed, unless it failed a short time ago or is being rendered.
+    async fn render_once(
+        &self,
+        deployment: &Deployment,
+        revision: &Revision,
+        admit: impl FnOnce() -> Result<(), BucketEmpty>,
+    ) -> Result<Digest, PreviewError> {
+        let now = self.infra.clock.elapsed();
+        let outcome = match self.previews.kept(&revision.id, now) {
+            Some(outcome) => outcome,
+            None => {
+                admit()?;
+                let rendering = self.render_preview(deployment, revision);
+                // Publications come first, because this page has no visitors yet. It has the whole budget, because it is kept for good.
+                let rendering = Box::pin(Flow::current().preview().scope(rendering));
+                self.previews.run_once(&revision.id, rendering).await?
+            }
+        };
+        match outcome {
+            Outcome::Stored(digest) => Ok(digest),
+            Outcome::Failed(error, _) => Err(PreviewError::Failed(error)),
+        }
+    }
+
+    /// Renders and stores the page of a revision.
     async fn render_preview(
         &self,
         deployment: &Deployment,
         revision: &Revision,
-    ) -> Result<Digest, PublishError> {
+    ) -> Result<Outcome, PublishError> {
         self.capacity.check_disk()?;
         let text = self.pipeline.source_text(revision.source).await?;
-        let page = self
-            .pipeline
-            .render(PageSource::titled(
-                deployment.content_type,
-                &revision.title,
-                &text,
-            ))
-            .await?;
+        let source = PageSource::titled(deployment.content_type, &revision.title, &text);
+        let page = match self.pipeline.render(source).await {
+            Ok(page) => page,
+            Err(error) if error.is_lasting() => {
+                let until = self.infra.clock.elapsed() + FAILURE_LIFETIME;
+                return Ok(Outcome::Failed(Arc::new(error), until));
+            }
+            Err(error) => return Err(error),
+        };
         let stored = self.pipeline.store_page(text.into(), page.html).await?;
         let (id, digest, bytes) = (revision.id, stored.page.digest(), stored.bytes);
         let kept: Result<(), control::Error> = self
@@ -109,6 +192,52 @@ impl Revisions {
             .write(move |tx| store::set_preview(tx, &id, &digest, bytes))
             .await;
         kept?;
-        Ok(digest)
+        Ok(Outcome::Stored(digest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use svc_base::clock::{Clock, Timestamp};
+    use svc_base::random::Random;
+
+    fn revision() -> RevisionId {
+        RevisionId::new(&Clock::manual(Timestamp(0)), &Random::system()).unwrap()
+    }
+
+    /// A rendering that is counted, and lets others run meanwhile.
+    async fn render(count: &AtomicUsize) -> Result<Outcome, PublishError> {
+        count.fetch_add(1, Ordering::SeqCst);
+        tokio::task::yield_now().await;
+        Ok(Outcome::Stored(Digest::of(b"page")))
+    }
+
+    #[tokio::test]
+    async fn a_revision_is_rendered_once_for_all_who_ask() {
+        let (renders, revision, count) =
+            (PreviewRenders::default(), revision(), AtomicUsize::new(0));
+        let ask = || renders.run_once(&revision, render(&count));
+        let (first, second, third) = tokio::join!(ask(), ask(), ask());
+        for outcome in [first, second, third] {
+            assert!(matches!(outcome.unwrap(), Outcome::Stored(_)));
+        }
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_kept_for_a_while_and_want_of_room_is_not() {
+        let (renders, revision) = (PreviewRenders::default(), revision());
+        let busy = async { Err(PublishError::disk_full()) };
+        assert!(renders.run_once(&revision, busy).await.is_err());
+        assert!(renders.kept(&revision, Duration::ZERO).is_none());
+        let error = Arc::new(PublishError::Unsupported(svc_sandbox::ContentType::Csv));
+        let failed = async { Ok(Outcome::Failed(error, FAILURE_LIFETIME)) };
+        renders.run_once(&revision, failed).await.unwrap();
+        let early = FAILURE_LIFETIME - Duration::from_millis(1);
+        assert!(renders.kept(&revision, early).is_some());
+        assert!(renders.kept(&revision, FAILURE_LIFETIME).is_none());
     }
 }

@@ -37,6 +37,8 @@ impl From<PreviewError> for Problem {
         match error {
             PreviewError::Lookup(error) => error.into(),
             PreviewError::Render(error) => error.into(),
+            PreviewError::Failed(error) => Self::from(&*error),
+            PreviewError::Limited(error) => error.into(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The routes of revisions and releases.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::Json;
@@ -20,8 +21,10 @@ use crate::deployments::frontends::scope::FrontendScope;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::serving::LookupError;
 use crate::deployments::serving::answer::{self, RequestOrigin, disabled_page};
+use crate::http::context::Context;
 use crate::http::extract::{NoQuery, Query, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
+use crate::http::rate_limit::{RateLimits, Rule};
 
 /// List revisions
 ///
@@ -232,7 +235,8 @@ pub async fn content(
 
 /// Look at a revision
 ///
-/// Unlisted, immutable and static: a preview has no runtime.
+/// Unlisted, immutable and static: a preview has no runtime. The first look at a revision that was never a draft renders it, which takes
+/// a token of the client's for previews.
 #[utoipa::path(
     operation_id = "preview_revision",
     get, path = "/_preview/{deployment_id}/{revision_id}/", tag = "pages",
@@ -245,17 +249,24 @@ pub async fn content(
         (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
         (status = 304, description = "It never changes.")
     ),
-    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable render_failed capacity_reached")))
+    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable render_failed rate_limited capacity_reached")))
 )]
 pub async fn preview(
     State(revisions): State<Arc<Revisions>>,
+    State(limits): State<Arc<RateLimits>>,
     Path((deployment, revision)): Path<(String, String)>,
+    context: Context,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
         return Err(Problem::not_found());
     };
-    let page = match revisions.preview(deployment, revision).await {
+    let admit = move || {
+        let looks = limits.by_client(Rule::Preview);
+        let taken = looks.take_many(&context.client.bucket(), NonZeroU32::MIN);
+        taken.map(|_| ())
+    };
+    let page = match revisions.preview(deployment, revision, admit).await {
         Ok(page) => page,
         Err(PreviewError::Lookup(LookupError::Disabled)) => {
             return Ok(disabled_page(revisions.config()));

@@ -10,6 +10,7 @@ use super::model::{
     CreatedDraft, DraftSource, Edit, FetchedSource, History, HistoryQuery, NewContent, NewDraft,
     NewRevision, Revision, RevisionError, RevisionKind, SourceQuery, StoredSource,
 };
+use super::preview::PreviewRenders;
 use super::releases::{RevisionRelease, apply_release};
 use super::store;
 use crate::access::{ClientGone, while_client_waits};
@@ -42,6 +43,8 @@ pub struct Revisions {
     pub(super) capacity: Capacity,
     /// Finds the pages of previews.
     pub(super) serving: Arc<Serving>,
+    /// Renderings of previews that are under way, or failed a short time ago.
+    pub(super) previews: PreviewRenders,
     frontends: Arc<Frontends>,
 }
 
@@ -61,6 +64,7 @@ impl Revisions {
             pipeline,
             capacity,
             serving,
+            previews: PreviewRenders::default(),
             frontends,
         }
     }
@@ -315,6 +319,7 @@ impl Revisions {
         let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
         let millis = limits.page_processor_ms;
         let text = self.pipeline.source_text(base).await?;
+        let reserved = self.pipeline.reserve(text.len())?;
         let editing = self.sandbox.page_lane().run(move |stop| {
             let spent = ProcessorStopwatch::start();
             apply_in_order(text, &edits, most, || {
@@ -330,6 +335,8 @@ impl Revisions {
         let edited = while_client_waits(editing)
             .await
             .map_err(PublishError::from)?;
+        // What it returns counts anew, when it is rendered.
+        drop(reserved);
         edited.map_err(PublishError::from)?
     }
 
