@@ -107,7 +107,7 @@ pub fn main() -> ExitCode {
     let done = runtime.context("starting the runtime").and_then(|runtime| {
         runtime.block_on(async {
             match arguments.command {
-                Command::Serve(serve) => serve.run().await,
+                Command::Serve(serve) => Box::pin(serve.run()).await,
                 Command::Config(config) => config.run(),
                 Command::Status(status) => status.run().await,
                 Command::Healthcheck(healthcheck) => healthcheck.run().await,
