@@ -3,21 +3,21 @@
 use sqlite3_parser::dialect::TokenType::*;
 
 use crate::hints;
-use crate::position::{RefusalReason, quote_excerpt};
-use crate::statement::Purpose;
+use crate::position::{LocatedRefusalReason, quote_excerpt};
+use crate::statement::SqlPurpose;
 use crate::token::Token;
 
 /// Refuses SQL that does not begin like an allowed statement.
 pub(crate) fn check_class(
     sql: &str,
     tokens: &[Token],
-    purpose: Purpose,
-) -> Result<(), RefusalReason> {
+    purpose: SqlPurpose,
+) -> Result<(), LocatedRefusalReason> {
     let Some(first) = tokens.first() else {
         return Ok(());
     };
     match purpose {
-        Purpose::Action | Purpose::Query => {
+        SqlPurpose::Action | SqlPurpose::Query => {
             let begins = [
                 TK_SELECT, TK_INSERT, TK_REPLACE, TK_UPDATE, TK_DELETE, TK_VALUES, TK_WITH,
             ];
@@ -25,7 +25,7 @@ pub(crate) fn check_class(
                 return Ok(());
             }
             let what = match purpose {
-                Purpose::Action => "an action",
+                SqlPurpose::Action => "an action",
                 _ => "a query",
             };
             let elsewhere = if [TK_CREATE, TK_ALTER].iter().any(|k| first.is(*k)) {
@@ -33,7 +33,7 @@ pub(crate) fn check_class(
             } else {
                 ""
             };
-            Err(RefusalReason::new(
+            Err(LocatedRefusalReason::new(
                 first.start,
                 format!(
                     "{} is not allowed: {what} is one SELECT, INSERT, UPDATE or DELETE, with WITH before it if need be{elsewhere}.",
@@ -41,7 +41,7 @@ pub(crate) fn check_class(
                 ),
             ))
         }
-        Purpose::Schema | Purpose::Migration => check_script(sql, tokens, first, purpose),
+        SqlPurpose::Schema | SqlPurpose::Migration => check_script(sql, tokens, first, purpose),
     }
 }
 
@@ -49,13 +49,13 @@ fn check_script(
     sql: &str,
     tokens: &[Token],
     first: &Token,
-    purpose: Purpose,
-) -> Result<(), RefusalReason> {
+    purpose: SqlPurpose,
+) -> Result<(), LocatedRefusalReason> {
     if first.is(TK_INSERT) || first.is(TK_WITH) {
         return Ok(());
     }
     let (what, instead) = match purpose {
-        Purpose::Schema => (
+        SqlPurpose::Schema => (
             "a schema",
             "CREATE TABLE, CREATE INDEX, CREATE VIEW and seeds by INSERT",
         ),
@@ -65,7 +65,7 @@ fn check_script(
         ),
     };
     let refused = |token: &Token, words: &str| {
-        Err(RefusalReason::new(
+        Err(LocatedRefusalReason::new(
             token.start,
             format!(
                 "{} is not allowed: {what} holds {instead}.",
@@ -73,7 +73,7 @@ fn check_script(
             ),
         ))
     };
-    if first.is(TK_ALTER) && purpose == Purpose::Migration {
+    if first.is(TK_ALTER) && purpose == SqlPurpose::Migration {
         return Ok(());
     }
     if !first.is(TK_CREATE) {
@@ -92,7 +92,7 @@ fn check_script(
         _ => None,
     };
     if let Some(instead) = hints::creation_hint(what_made.as_ref().unwrap_or(&word)) {
-        return Err(RefusalReason::new(
+        return Err(LocatedRefusalReason::new(
             second.start,
             format!(
                 "{} is not allowed: {instead}.",

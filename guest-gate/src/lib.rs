@@ -27,15 +27,15 @@ mod component {
     use exports::svc::gate::judge::{Guest, Purpose, Refusal, Statement};
     use svc::gate::types::{Kind, Place, Table};
 
-    struct Gate;
+    struct GateComponent;
 
-    impl Guest for Gate {
+    impl Guest for GateComponent {
         fn check(sql: String, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
             let purpose = match purpose {
-                Purpose::Action => statement::Purpose::Action,
-                Purpose::Query => statement::Purpose::Query,
-                Purpose::Schema => statement::Purpose::Schema,
-                Purpose::Migration => statement::Purpose::Migration,
+                Purpose::Action => statement::SqlPurpose::Action,
+                Purpose::Query => statement::SqlPurpose::Query,
+                Purpose::Schema => statement::SqlPurpose::Schema,
+                Purpose::Migration => statement::SqlPurpose::Migration,
             };
             match statement::check(&sql, purpose) {
                 Ok(statements) => Ok(statements.into_iter().map(to_wit_statement).collect()),
@@ -44,7 +44,7 @@ mod component {
         }
     }
 
-    fn to_wit_statement(statement: statement::Statement) -> Statement {
+    fn to_wit_statement(statement: statement::AllowedStatement) -> Statement {
         Statement {
             kind: match statement.kind {
                 statement::StatementKind::Read => Kind::Read,
@@ -61,14 +61,14 @@ mod component {
         }
     }
 
-    fn to_wit_table(table: statement::Table) -> Table {
+    fn to_wit_table(table: statement::NamedTable) -> Table {
         Table {
             name: table.name,
             times: table.times,
         }
     }
 
-    fn to_wit_refusal(refusal: statement::Refusal) -> Refusal {
+    fn to_wit_refusal(refusal: statement::SqlRefusal) -> Refusal {
         Refusal {
             reason: refusal.reason,
             statement: refusal.statement,
@@ -80,5 +80,5 @@ mod component {
         }
     }
 
-    export!(Gate);
+    export!(GateComponent);
 }

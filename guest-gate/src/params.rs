@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::position::{RefusalReason, quote_excerpt};
-use crate::statement::Purpose;
+use crate::position::{LocatedRefusalReason, quote_excerpt};
+use crate::statement::SqlPurpose;
 use crate::token::{Token, TokenKind};
 
 /// Binds that the server fills in with the signed-in visitor.
@@ -16,14 +16,14 @@ const MAX_NAME_LENGTH: usize = 64;
 pub(crate) fn check_binds(
     sql: &str,
     tokens: &[Token],
-    purpose: Purpose,
-) -> Result<Vec<String>, RefusalReason> {
+    purpose: SqlPurpose,
+) -> Result<Vec<String>, LocatedRefusalReason> {
     let mut binds = Vec::new();
     let mut known = BTreeSet::new();
     for token in tokens.iter().filter(|token| token.kind == TokenKind::Bind) {
         let text = token.text(sql);
         if let Some(reason) = bind_fault(text, purpose) {
-            return Err(RefusalReason::new(token.start, reason));
+            return Err(LocatedRefusalReason::new(token.start, reason));
         }
         let name = text.trim_start_matches(':');
         if known.insert(name) {
@@ -33,9 +33,9 @@ pub(crate) fn check_binds(
     Ok(binds)
 }
 
-fn bind_fault(text: &str, purpose: Purpose) -> Option<String> {
+fn bind_fault(text: &str, purpose: SqlPurpose) -> Option<String> {
     let shown = quote_excerpt(text);
-    if matches!(purpose, Purpose::Schema | Purpose::Migration) {
+    if matches!(purpose, SqlPurpose::Schema | SqlPurpose::Migration) {
         return Some(format!(
             "The bind {shown} cannot be filled in a script: write the value itself."
         ));
@@ -66,7 +66,7 @@ fn bind_fault(text: &str, purpose: Purpose) -> Option<String> {
     if !reserved {
         return None;
     }
-    if purpose == Purpose::Query {
+    if purpose == SqlPurpose::Query {
         return Some(format!(
             "The bind {shown} is reserved: a query has no visitor, so name the bind otherwise."
         ));

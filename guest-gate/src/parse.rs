@@ -12,14 +12,14 @@ use sqlite3_parser::lexer::sql::{Error, Parser, ParserError};
 use sqlite3_parser::{Bump, FallibleIterator as _};
 
 use crate::hints;
-use crate::position::{RefusalReason, quote_excerpt};
+use crate::position::{LocatedRefusalReason, quote_excerpt};
 use crate::token::{Token, TokenKind};
 
 /// Maximum nesting of parentheses and CASE.
 pub const MAX_NESTING: usize = 250;
 
 /// Maximum number of signs and NOTs before one value.
-const MAX_PREFIXES: usize = 250;
+const MAX_PREFIX_OPERATORS: usize = 250;
 
 /// Maximum number of adjacent names: more than any type has. The parser's work for them is quadratic.
 const MAX_ADJACENT_NAMES: usize = 32;
@@ -33,7 +33,7 @@ pub(crate) fn parse<'b>(
     arena: &'b Bump,
     sql: &str,
     tokens: &[Token],
-) -> Result<&'b Stmt<'b>, RefusalReason> {
+) -> Result<&'b Stmt<'b>, LocatedRefusalReason> {
     check_bounds(sql, tokens)?;
     let (spelling, starts) = rewrite_tokens(sql, tokens);
     let spelling = arena.alloc_str(&spelling);
@@ -41,10 +41,11 @@ pub(crate) fn parse<'b>(
     let first = tokens.first().map_or(0, |token| token.start);
     match parser.next() {
         Ok(Some(Cmd::Stmt(statement))) => Ok(arena.alloc(statement)),
-        Ok(Some(Cmd::Explain(_) | Cmd::ExplainQueryPlan(_))) => {
-            Err(RefusalReason::new(first, "EXPLAIN is not allowed here."))
-        }
-        Ok(None) => Err(RefusalReason::new(first, "There is no statement.")),
+        Ok(Some(Cmd::Explain(_) | Cmd::ExplainQueryPlan(_))) => Err(LocatedRefusalReason::new(
+            first,
+            "EXPLAIN is not allowed here.",
+        )),
+        Ok(None) => Err(LocatedRefusalReason::new(first, "There is no statement.")),
         Err(error) => Err(syntax_fault(&error, sql, tokens, &starts)),
     }
 }
@@ -100,7 +101,12 @@ pub(crate) fn token_index(name: &str) -> Option<usize> {
         .and_then(|index| index.parse().ok())
 }
 
-fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) -> RefusalReason {
+fn syntax_fault(
+    error: &Error,
+    sql: &str,
+    tokens: &[Token],
+    starts: &[usize],
+) -> LocatedRefusalReason {
     let (error, place) = match error {
         Error::ParserError(error, place) => (Some(error), place.as_ref()),
         // A tokenizer error cannot come from the author: the tokens are rewritten.
@@ -112,7 +118,7 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
         .partition_point(|start| *start <= column)
         .saturating_sub(1);
     if let Some((start, reason)) = hints::syntax_hint(sql, tokens, index) {
-        return RefusalReason::new(start, reason);
+        return LocatedRefusalReason::new(start, reason);
     }
     match (error, tokens.get(index)) {
         (Some(ParserError::Custom(message)), _) => {
@@ -127,24 +133,24 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
             } else {
                 format!(": {message}")
             };
-            RefusalReason::new(
+            LocatedRefusalReason::new(
                 start,
                 format!("SQLite does not take what ends with {shown}{why}."),
             )
         }
-        (Some(ParserError::SyntaxError(_)) | None, Some(near)) => RefusalReason::new(
+        (Some(ParserError::SyntaxError(_)) | None, Some(near)) => LocatedRefusalReason::new(
             near.start,
             format!("Syntax error near {}.", quote_excerpt(near.text(sql))),
         ),
         (Some(ParserError::SyntaxError(_) | ParserError::UnexpectedEof) | None, _) => {
             let end = tokens.last().map_or(0, |token| token.end);
-            RefusalReason::new(end, "The statement ends too early.")
+            LocatedRefusalReason::new(end, "The statement ends too early.")
         }
     }
 }
 
 /// Refuses input that would cost the parser too much.
-fn check_bounds(sql: &str, tokens: &[Token]) -> Result<(), RefusalReason> {
+fn check_bounds(sql: &str, tokens: &[Token]) -> Result<(), LocatedRefusalReason> {
     let mut nested: Vec<usize> = vec![0];
     let mut cases = 0_usize;
     let mut prefixes = 0;
@@ -162,7 +168,7 @@ fn check_bounds(sql: &str, tokens: &[Token]) -> Result<(), RefusalReason> {
         }
         if nested.len() + cases > MAX_NESTING + 1 {
             let reason = format!("This is nested deeper than {MAX_NESTING} levels: simplify it.");
-            return Err(RefusalReason::new(token.start, reason));
+            return Err(LocatedRefusalReason::new(token.start, reason));
         }
         let is_prefix = token.is(TokenType::TK_NOT) || matches!(text, "-" | "+" | "~");
         prefixes = if is_prefix { prefixes + 1 } else { 0 };
@@ -175,12 +181,15 @@ fn check_bounds(sql: &str, tokens: &[Token]) -> Result<(), RefusalReason> {
             *list += 1;
         }
         let list = nested.last().copied().unwrap_or(0);
-        if prefixes > MAX_PREFIXES || names > MAX_ADJACENT_NAMES || list > MAX_NAMED_ELEMENTS {
+        if prefixes > MAX_PREFIX_OPERATORS
+            || names > MAX_ADJACENT_NAMES
+            || list > MAX_NAMED_ELEMENTS
+        {
             let reason = format!(
                 "There is too much of the same before {}.",
                 quote_excerpt(text)
             );
-            return Err(RefusalReason::new(token.start, reason));
+            return Err(LocatedRefusalReason::new(token.start, reason));
         }
         element_begins = token.kind == TokenKind::Open || text == ",";
     }
@@ -289,7 +298,7 @@ mod tests {
     use super::*;
     use crate::token::tokenize;
 
-    fn fault(sql: &str) -> RefusalReason {
+    fn fault(sql: &str) -> LocatedRefusalReason {
         parse(&Bump::new(), sql, &tokenize(sql)).unwrap_err()
     }
 

@@ -31,12 +31,12 @@ pub(crate) fn to_u32(number: usize) -> u32 {
 
 /// A reason for a refusal, with the offset of the text that it refers to.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct RefusalReason {
+pub(crate) struct LocatedRefusalReason {
     pub(crate) offset: usize,
     pub(crate) reason: String,
 }
 
-impl RefusalReason {
+impl LocatedRefusalReason {
     pub(crate) fn new(offset: usize, reason: impl Into<String>) -> Self {
         Self {
             offset,

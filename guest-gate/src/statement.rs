@@ -2,13 +2,13 @@
 
 use sqlite3_parser::Bump;
 
-use crate::position::{Position, RefusalReason, to_u32};
+use crate::position::{LocatedRefusalReason, Position, to_u32};
 use crate::token::{self, Token};
 use crate::{class, params, parse, walk};
 
 /// Purpose for which SQL is judged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Purpose {
+pub enum SqlPurpose {
     /// The one statement of a named action.
     Action,
     /// The one statement of an owner's query.
@@ -32,7 +32,7 @@ pub enum StatementKind {
 
 /// A table or view that a statement names.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Table {
+pub struct NamedTable {
     /// Name in lower case.
     pub name: String,
     /// Number of references, with every common table expression expanded.
@@ -41,7 +41,7 @@ pub struct Table {
 
 /// An allowed statement.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Statement {
+pub struct AllowedStatement {
     /// Effect of the statement.
     pub kind: StatementKind,
     /// Named binds in order of first appearance, without the colon, each once.
@@ -49,7 +49,7 @@ pub struct Statement {
     /// Whether running it answers rows.
     pub returns_rows: bool,
     /// The tables and views that it names, each once.
-    pub tables: Vec<Table>,
+    pub tables: Vec<NamedTable>,
     /// The view that it creates, in lower case.
     pub view: Option<String>,
     /// Size of the statement: expressions, selects and tables read, with every common table expression expanded.
@@ -62,7 +62,7 @@ pub struct Statement {
 
 /// Reason why SQL is refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refusal {
+pub struct SqlRefusal {
     /// One sentence for the author.
     pub reason: String,
     /// Number of the statement in the script, from 1.
@@ -76,13 +76,13 @@ pub struct Refusal {
 /// # Errors
 ///
 /// The first part that the purpose does not allow, with its position.
-pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
+pub fn check(sql: &str, purpose: SqlPurpose) -> Result<Vec<AllowedStatement>, SqlRefusal> {
     let tokens = token::tokenize(sql);
     let pieces: Vec<&[Token]> = tokens
         .split(|token| token.kind == token::TokenKind::Semicolon)
         .filter(|piece| !piece.is_empty())
         .collect();
-    let refusal = |statement: usize, fault: RefusalReason| Refusal {
+    let refusal = |statement: usize, fault: LocatedRefusalReason| SqlRefusal {
         reason: fault.reason,
         statement: to_u32(statement + 1),
         position: Position::at_offset(sql, fault.offset),
@@ -91,16 +91,16 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
         let before =
             pieces.partition_point(|piece| piece.last().is_some_and(|last| last.end <= offset));
         let reason = "The SQL holds a NUL byte, where SQLite would stop reading: take it out.";
-        return Err(refusal(before, RefusalReason::new(offset, reason)));
+        return Err(refusal(before, LocatedRefusalReason::new(offset, reason)));
     }
     let mut statements = Vec::with_capacity(pieces.len());
     let mut makes_table = false;
     for (index, piece) in pieces.iter().enumerate() {
         let at_start = |reason: &str| {
             let start = piece.first().map_or(0, |token| token.start);
-            Err(refusal(index, RefusalReason::new(start, reason)))
+            Err(refusal(index, LocatedRefusalReason::new(start, reason)))
         };
-        if index > 0 && matches!(purpose, Purpose::Action | Purpose::Query) {
+        if index > 0 && matches!(purpose, SqlPurpose::Action | SqlPurpose::Query) {
             return at_start(
                 "Only one statement is allowed here: take out what follows the first.",
             );
@@ -112,21 +112,21 @@ pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
     }
     let missing = match purpose {
         _ if statements.is_empty() => "There is no statement.",
-        Purpose::Schema if !makes_table => {
+        SqlPurpose::Schema if !makes_table => {
             "A schema makes at least one table: write a CREATE TABLE."
         }
         _ => return Ok(statements),
     };
     let offset = tokens.first().map_or(sql.len(), |token| token.start);
-    Err(refusal(0, RefusalReason::new(offset, missing)))
+    Err(refusal(0, LocatedRefusalReason::new(offset, missing)))
 }
 
 /// Judges one statement; returns also whether it creates a table.
 fn judge_statement(
     sql: &str,
     tokens: &[Token],
-    purpose: Purpose,
-) -> Result<(Statement, bool), RefusalReason> {
+    purpose: SqlPurpose,
+) -> Result<(AllowedStatement, bool), LocatedRefusalReason> {
     class::check_class(sql, tokens, purpose)?;
     if let Some(Token {
         kind: token::TokenKind::Illegal(reason),
@@ -134,13 +134,13 @@ fn judge_statement(
         ..
     }) = tokens.last()
     {
-        return Err(RefusalReason::new(*start, *reason));
+        return Err(LocatedRefusalReason::new(*start, *reason));
     }
     let binds = params::check_binds(sql, tokens, purpose)?;
     let arena = Bump::new();
     let tree = parse::parse(&arena, sql, tokens)?;
     let found = walk::walk(sql, tokens, purpose, tree)?;
-    let statement = Statement {
+    let statement = AllowedStatement {
         kind: found.kind,
         binds,
         returns_rows: found.returns_rows,
@@ -157,13 +157,13 @@ fn judge_statement(
 mod tests {
     use super::*;
 
-    fn one(sql: &str) -> Statement {
-        let mut statements = check(sql, Purpose::Action).unwrap();
+    fn one(sql: &str) -> AllowedStatement {
+        let mut statements = check(sql, SqlPurpose::Action).unwrap();
         assert_eq!(statements.len(), 1);
         statements.remove(0)
     }
 
-    fn names(statement: &Statement) -> Vec<&str> {
+    fn names(statement: &AllowedStatement) -> Vec<&str> {
         let tables = statement.tables.iter();
         tables.map(|table| table.name.as_str()).collect()
     }
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_script_is_judged_statement_by_statement() {
         let sql = "CREATE TABLE a (b); -- one\nINSERT INTO a VALUES (';');\nCREATE VIEW v AS SELECT * FROM a;";
-        let statements = check(sql, Purpose::Schema).unwrap();
+        let statements = check(sql, SqlPurpose::Schema).unwrap();
         let kinds: Vec<StatementKind> = statements.iter().map(|statement| statement.kind).collect();
         assert_eq!(
             kinds,
@@ -294,21 +294,21 @@ mod tests {
             .collect();
         assert_eq!(texts[1], "INSERT INTO a VALUES (';')");
 
-        let refusal = check(&sql.replace("VIEW v", "VIEW svc_v"), Purpose::Schema).unwrap_err();
+        let refusal = check(&sql.replace("VIEW v", "VIEW svc_v"), SqlPurpose::Schema).unwrap_err();
         assert_eq!(refusal.statement, 3);
         assert_eq!((refusal.position.line, refusal.position.column), (3, 13));
     }
 
     #[test]
     fn of_several_faults_the_first_in_the_text_is_named() {
-        let refusal = check("SELECT f(1), g(2) FROM svc_x", Purpose::Query).unwrap_err();
+        let refusal = check("SELECT f(1), g(2) FROM svc_x", SqlPurpose::Query).unwrap_err();
         assert!(refusal.reason.contains("`f`"), "{}", refusal.reason);
         assert_eq!(refusal.position.column, 8);
     }
 
     #[test]
     fn what_a_purpose_takes() {
-        use Purpose::{Action, Migration, Query, Schema};
+        use SqlPurpose::{Action, Migration, Query, Schema};
         for (sql, purposes) in [
             ("SELECT 1", vec![Action, Query]),
             ("SELECT :svc_user_id", vec![Action]),

@@ -58,7 +58,7 @@ const KEYWORD_LENGTHS: std::ops::RangeInclusive<usize> = 2..=17;
 
 /// Cuts SQL into tokens without white space and comments; an illegal token is the last one.
 pub(crate) fn tokenize(sql: &str) -> Vec<Token> {
-    let bytes = Bytes(sql.as_bytes());
+    let bytes = ZeroPaddedBytes(sql.as_bytes());
     let mut tokens = Vec::with_capacity(sql.len() / 4);
     let mut start = 0;
     while start < sql.len() {
@@ -82,9 +82,9 @@ pub(crate) fn tokenize(sql: &str) -> Vec<Token> {
 
 /// Bytes of the text; reads beyond the end return zero, as in C.
 #[derive(Clone, Copy)]
-struct Bytes<'s>(&'s [u8]);
+struct ZeroPaddedBytes<'s>(&'s [u8]);
 
-impl Bytes<'_> {
+impl ZeroPaddedBytes<'_> {
     fn byte_at(self, place: usize) -> u8 {
         self.0.get(place).copied().unwrap_or(0)
     }
@@ -103,12 +103,12 @@ fn is_space(byte: u8) -> bool {
 }
 
 /// Whether a byte continues an identifier in SQLite.
-fn is_word(byte: u8) -> bool {
+fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
 
 /// Returns the token at `start` and its end; the kind is `None` for white space and comments.
-fn next_token(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
+fn next_token(sql: ZeroPaddedBytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
     let second = sql.byte_at(start + 1);
     let sign = |length: usize| (Some(TokenKind::Sign), start + length);
     match sql.byte_at(start) {
@@ -141,10 +141,12 @@ fn next_token(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
             Some(TokenKind::Bind),
             sql.run_end(start + 1, |byte| byte.is_ascii_digit()),
         ),
-        b'$' | b'@' | b'#' | b':' => bind(sql, start),
+        b'$' | b'@' | b'#' | b':' => scan_bind_parameter(sql, start),
         b'x' | b'X' if second == b'\'' => scan_blob(sql, start),
         0xef if second == 0xbb && sql.byte_at(start + 2) == 0xbf => (None, start + 3),
-        first if is_word(first) => (Some(TokenKind::Word), sql.run_end(start + 1, is_word)),
+        first if is_word_byte(first) => {
+            (Some(TokenKind::Word), sql.run_end(start + 1, is_word_byte))
+        }
         0 => (
             Some(TokenKind::Illegal(
                 "The SQL holds a NUL byte, where SQLite would stop reading.",
@@ -159,7 +161,7 @@ fn next_token(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
 }
 
 /// Returns the end of a block comment; the end of the text closes one, too.
-fn comment_end(sql: Bytes<'_>, start: usize) -> usize {
+fn comment_end(sql: ZeroPaddedBytes<'_>, start: usize) -> usize {
     let mut place = start + 3;
     while place < sql.0.len() {
         if sql.byte_at(place - 1) == b'*' && sql.byte_at(place) == b'/' {
@@ -170,7 +172,7 @@ fn comment_end(sql: Bytes<'_>, start: usize) -> usize {
     sql.0.len()
 }
 
-fn scan_quoted(sql: Bytes<'_>, start: usize, quote: u8) -> (Option<TokenKind>, usize) {
+fn scan_quoted(sql: ZeroPaddedBytes<'_>, start: usize, quote: u8) -> (Option<TokenKind>, usize) {
     let mut place = start + 1;
     while place < sql.0.len() {
         if sql.byte_at(place) == quote {
@@ -192,7 +194,7 @@ fn scan_quoted(sql: Bytes<'_>, start: usize, quote: u8) -> (Option<TokenKind>, u
     (Some(TokenKind::Illegal(reason)), sql.0.len())
 }
 
-fn scan_number(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
+fn scan_number(sql: ZeroPaddedBytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
     let digits = |place| sql.run_end(place, |byte| byte.is_ascii_digit() || byte == b'_');
     let mut end;
     if sql.byte_at(start) == b'0'
@@ -222,23 +224,23 @@ fn scan_number(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
             || (is_digit(place.checked_sub(1).and_then(|before| text.get(before)))
                 && is_digit(text.get(place + 1)))
     });
-    if is_word(sql.byte_at(end)) || !separated {
+    if is_word_byte(sql.byte_at(end)) || !separated {
         return (
             Some(TokenKind::Illegal("This is neither a number nor a name.")),
-            sql.run_end(end, is_word),
+            sql.run_end(end, is_word_byte),
         );
     }
     (Some(TokenKind::Number), end)
 }
 
-fn bind(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
+fn scan_bind_parameter(sql: ZeroPaddedBytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
     const NAMELESS: TokenKind =
         TokenKind::Illegal("A bind has a name behind its colon, as in `:name`.");
     let mut end = start + 1;
     let mut named = false;
     while end < sql.0.len() {
         match sql.byte_at(end) {
-            byte if is_word(byte) => named = true,
+            byte if is_word_byte(byte) => named = true,
             b'(' if named => {
                 end = sql.run_end(end + 1, |byte| !is_space(byte) && byte != b')');
                 if sql.byte_at(end) != b')' {
@@ -254,7 +256,7 @@ fn bind(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
     (Some(if named { TokenKind::Bind } else { NAMELESS }), end)
 }
 
-fn scan_blob(sql: Bytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
+fn scan_blob(sql: ZeroPaddedBytes<'_>, start: usize) -> (Option<TokenKind>, usize) {
     let end = sql.run_end(start + 2, |byte| byte.is_ascii_hexdigit());
     if sql.byte_at(end) != b'\'' || !(end - start).is_multiple_of(2) {
         let reason = "A blob is an even number of hexadecimal digits, as in `x'C0FFEE'`.";

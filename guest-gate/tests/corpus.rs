@@ -4,28 +4,28 @@
 
 mod support;
 
-use guest_gate::statement::{Purpose, Statement, StatementKind, check};
+use guest_gate::statement::{AllowedStatement, SqlPurpose, StatementKind, check};
 use rusqlite::Connection;
 use sqlite3_parser::FallibleIterator as _;
 use support::{Piece, empty, example, pieces, text};
 
 /// Asks SQLite itself about a piece: every statement prepares, and is one; scripts also run.
-fn sqlite_accepts(database: &Connection, sql: &str, purpose: Purpose) -> Result<(), String> {
+fn sqlite_accepts(database: &Connection, sql: &str, purpose: SqlPurpose) -> Result<(), String> {
     match purpose {
-        Purpose::Action | Purpose::Query => {
+        SqlPurpose::Action | SqlPurpose::Query => {
             database.prepare(sql).map_err(|error| error.to_string())?;
         }
-        Purpose::Schema => empty()
+        SqlPurpose::Schema => empty()
             .execute_batch(sql)
             .map_err(|error| error.to_string())?,
-        Purpose::Migration => example()
+        SqlPurpose::Migration => example()
             .execute_batch(sql)
             .map_err(|error| error.to_string())?,
     }
     Ok(())
 }
 
-fn agrees_with_sqlite(database: &Connection, sql: &str, statement: &Statement) {
+fn agrees_with_sqlite(database: &Connection, sql: &str, statement: &AllowedStatement) {
     let prepared = database.prepare(text(sql, statement)).unwrap();
     assert_eq!(
         prepared.readonly(),
@@ -63,7 +63,7 @@ fn what_an_author_may_write_is_accepted() {
                 let Piece { file, sql, .. } = piece;
                 faults.push(format!("{file}: {}: {sql}", refusal.reason));
             }
-            Ok(statements) if matches!(piece.purpose, Purpose::Action | Purpose::Query) => {
+            Ok(statements) if matches!(piece.purpose, SqlPurpose::Action | SqlPurpose::Query) => {
                 assert_eq!(statements.len(), 1, "{}", piece.sql);
                 agrees_with_sqlite(&database, &piece.sql, &statements[0]);
             }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use guest_gate::statement::{Purpose, check};
+use guest_gate::statement::{SqlPurpose, check};
 
 /// `open` and `close` around `middle`, many times.
 fn nested(times: usize, before: &str, open: &str, middle: &str, close: &str) -> String {
@@ -56,7 +56,7 @@ fn sane_depth_is_accepted() {
             + " SELECT * FROM c1, c59",
     ] {
         let shown: String = sql.chars().take(60).collect();
-        let verdict = check(&sql, Purpose::Action);
+        let verdict = check(&sql, SqlPurpose::Action);
         assert!(verdict.is_ok(), "{shown}: {verdict:?}");
         let prepared = database.prepare(&sql);
         assert!(prepared.is_ok(), "{shown}: {:?}", prepared.err());
@@ -93,7 +93,7 @@ fn hostile_depth_is_refused() {
         joined(3_000, "SELECT ", " -> ", |_| "'a'".to_owned()),
         joined(5_000, "INSERT INTO t (", ", ", |i| format!("c{i}")) + ") VALUES (1)",
     ] {
-        let verdict = check(&sql, Purpose::Action);
+        let verdict = check(&sql, SqlPurpose::Action);
         let shown: String = sql.chars().take(60).collect();
         assert!(verdict.is_err(), "{shown}");
     }
@@ -102,7 +102,7 @@ fn hostile_depth_is_refused() {
         joined(5_000, "CREATE TABLE t (", ", ", |i| format!("c{i}")) + ")",
         nested(5_000, "CREATE VIEW v AS SELECT ", "(", "1", ")"),
     ] {
-        let verdict = check(&sql, Purpose::Migration);
+        let verdict = check(&sql, SqlPurpose::Migration);
         let shown: String = sql.chars().take(60).collect();
         assert!(verdict.is_err(), "{shown}");
     }

@@ -8,7 +8,7 @@ use guest_gate::functions::{
     ADDED_FUNCTIONS, ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS, TABLE_VALUED_FUNCTIONS,
 };
 use guest_gate::names::SQLITE_MODULES;
-use guest_gate::statement::{Purpose, check};
+use guest_gate::statement::{SqlPurpose, check};
 use rusqlite::Connection;
 
 fn strings(database: &Connection, sql: &str) -> Vec<String> {
@@ -43,7 +43,7 @@ fn every_function_that_is_not_allowed_is_refused_in_any_quoting() {
             format!("[{name}] (1)"),
             format!("`{}`(1)", name.to_uppercase()),
         ] {
-            let verdict = check(&format!("SELECT {call}"), Purpose::Action);
+            let verdict = check(&format!("SELECT {call}"), SqlPurpose::Action);
             assert_eq!(verdict.is_ok(), is_allowed, "{call}");
         }
         refused += usize::from(!is_allowed);
@@ -68,7 +68,7 @@ fn every_module_but_those_of_json_is_refused_as_a_table() {
             format!("SELECT * FROM [{name}]('x')"),
             format!("SELECT 1 WHERE 1 IN {name}"),
         ] {
-            assert_eq!(check(&sql, Purpose::Query).is_ok(), is_json, "{sql}");
+            assert_eq!(check(&sql, SqlPurpose::Query).is_ok(), is_json, "{sql}");
         }
     }
 }

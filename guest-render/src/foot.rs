@@ -20,7 +20,7 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// Renders the foot, in English whatever the page's language is.
-pub(crate) fn markup(foot: &Foot) -> Markup {
+pub(crate) fn footer_markup(foot: &Foot) -> Markup {
     html! {
         footer.foot lang="en" dir="ltr" {
             @if let Some(raw) = &foot.raw { a href=(raw) { "Source" } " " }
@@ -53,7 +53,7 @@ mod tests {
             report: None,
         };
         assert_eq!(
-            markup(&foot).0,
+            footer_markup(&foot).0,
             "<footer class=\"foot\" lang=\"en\" dir=\"ltr\"><a href=\"/a/raw?&quot;\">Source</a> \
              <span>Expires <time datetime=\"2026-11-09T12:00:00.000Z\">November 9, 2026</time></span> </footer>"
         );

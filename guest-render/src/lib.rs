@@ -67,10 +67,10 @@ mod tests;
 
 /// Export of the component.
 #[cfg(target_family = "wasm")]
-struct Component;
+struct RendererComponent;
 
 #[cfg(target_family = "wasm")]
-impl bindings::exports::svc::render::renderer::Guest for Component {
+impl bindings::exports::svc::render::renderer::Guest for RendererComponent {
     fn render(source: Source) -> Result<Page, RenderError> {
         render(&source)
     }
@@ -86,7 +86,7 @@ impl bindings::exports::svc::render::renderer::Guest for Component {
     reason = "the generated export is what makes the component"
 )]
 mod export {
-    use super::{Component, bindings};
+    use super::{RendererComponent, bindings};
 
-    bindings::export!(Component with_types_in bindings);
+    bindings::export!(RendererComponent with_types_in bindings);
 }

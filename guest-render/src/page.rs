@@ -20,7 +20,7 @@ const MAX_TITLE_CHARS: usize = 200;
 const MAX_DESCRIPTION_CHARS: usize = 200;
 
 /// Properties in which pages of different types differ.
-pub(crate) struct PageShell<'a> {
+pub(crate) struct PageTypeProperties<'a> {
     /// The source that becomes the page.
     pub(crate) source: &'a Source,
     /// Class of the body, which the type's styles use.
@@ -86,7 +86,7 @@ pub(crate) fn truncate(text: &str, most: usize) -> String {
 /// Builds a page; `body` writes the content of `<main>`.
 ///
 /// The body is written directly into the page, so that positions in it are positions in the page.
-pub(crate) fn build_page<B>(shell: &PageShell<'_>, body: B) -> Result<Page, RenderError>
+pub(crate) fn build_page<B>(shell: &PageTypeProperties<'_>, body: B) -> Result<Page, RenderError>
 where
     B: FnOnce(&mut PageWriter<'_>) -> Result<(), RenderError>,
 {
@@ -96,7 +96,7 @@ where
         .as_deref()
         .unwrap_or("Untitled")
         .replace('\0', "\u{fffd}");
-    let body = BodyRenderer {
+    let body = WriteOnceBody {
         write: Cell::new(Some(body)),
         limit,
         outcome: RefCell::new(Ok(())),
@@ -115,7 +115,7 @@ where
             }
             body class=(shell.kind) {
                 main { (body) }
-                @if let Some(foot) = &shell.source.foot { (foot::markup(foot)) }
+                @if let Some(foot) = &shell.source.foot { (foot::footer_markup(foot)) }
             }
         }
     };
@@ -131,7 +131,7 @@ where
 }
 
 /// Writes the tags for link previews. Private pages reveal nothing.
-fn preview_tags(shell: &PageShell<'_>, title: &str) -> Markup {
+fn preview_tags(shell: &PageTypeProperties<'_>, title: &str) -> Markup {
     let description = truncate(&shell.metadata.description, MAX_DESCRIPTION_CHARS);
     let (title, description) = if shell.source.is_private {
         (
@@ -167,13 +167,13 @@ pub(crate) fn runtime_script(runtime: &RuntimeScript) -> Markup {
 }
 
 /// A body that is written where the template has it.
-struct BodyRenderer<B> {
+struct WriteOnceBody<B> {
     write: Cell<Option<B>>,
     limit: usize,
     outcome: RefCell<Result<(), RenderError>>,
 }
 
-impl<B> Render for BodyRenderer<B>
+impl<B> Render for WriteOnceBody<B>
 where
     B: FnOnce(&mut PageWriter<'_>) -> Result<(), RenderError>,
 {

@@ -17,7 +17,7 @@ pub(crate) fn position_at(text: &str, offset: usize) -> Place {
 }
 
 /// Makes the error for a source that breaks the rules of its type at `offset`.
-pub(crate) fn malformed(text: &str, offset: usize, message: String) -> RenderError {
+pub(crate) fn malformed_error(text: &str, offset: usize, message: String) -> RenderError {
     RenderError::Malformed(Malformed {
         message,
         place: Some(position_at(text, offset)),

@@ -1,25 +1,25 @@
 //! Consistency check of an installation: its rows, its content, its one-time shares and its databases.
 
 use crate::backends;
-use crate::content::{Content, OneTimeFiles};
-use crate::control::Control;
+use crate::content::{ContentStore, OneTimeFileDirectory};
+use crate::control::ControlDatabase;
 use crate::deployments::operators;
 use crate::{projects, visitors};
-use svc_database::DatabaseFiles;
+use svc_database::DatabasesDirectory;
 
-pub use operators::StoreFindings;
+pub use operators::StoreCheckFindings;
 
 /// Stores of an installation, or of a copy.
 #[derive(Clone, Debug)]
 pub struct InstallationStores {
     /// Control database.
-    pub control: Control,
+    pub control: ControlDatabase,
     /// Content store.
-    pub content: Content,
+    pub content: ContentStore,
     /// Private files of one-time shares, which copies do not have.
-    pub once: Option<OneTimeFiles>,
+    pub once: Option<OneTimeFileDirectory>,
     /// Databases of tenants.
-    pub files: DatabaseFiles,
+    pub files: DatabasesDirectory,
 }
 
 impl InstallationStores {
@@ -27,7 +27,7 @@ impl InstallationStores {
     ///
     /// # Errors
     /// When a store cannot be read at all.
-    pub async fn check(&self) -> anyhow::Result<StoreFindings> {
+    pub async fn check(&self) -> anyhow::Result<StoreCheckFindings> {
         let once = self.once.as_ref();
         let mut found = operators::check(&self.control, &self.content, once).await?;
         let backends = backends::check::check(&self.control, &self.files).await?;

@@ -10,7 +10,7 @@ use crate::permissions::{self, DirectoryLayout};
 /// File by which a data directory is recognized.
 const DATABASE: &str = "control.db";
 /// Layout of a data directory, with the file of settings, which is often kept there.
-pub const LAYOUT: DirectoryLayout = DirectoryLayout {
+pub const DATA_DIRECTORY_LAYOUT: DirectoryLayout = DirectoryLayout {
     what: "data directory",
     names: &[
         "control.db",
@@ -39,7 +39,7 @@ pub const LAYOUT: DirectoryLayout = DirectoryLayout {
         "server.status",
         "backup.status",
         "restoring",
-        JOURNAL,
+        RESTORE_JOURNAL_FILE,
     ],
     prefixes: &[
         "before-restore-",
@@ -63,11 +63,11 @@ pub const LAYOUT: DirectoryLayout = DirectoryLayout {
 };
 
 /// Journal of a restore, which exists from its commit to its end.
-pub const JOURNAL: &str = "restore.json";
+pub const RESTORE_JOURNAL_FILE: &str = "restore.json";
 
 /// Whether a restore was committed here and is not finished.
 pub fn is_unfinished(data: &Path) -> bool {
-    data.join(JOURNAL).exists()
+    data.join(RESTORE_JOURNAL_FILE).exists()
 }
 
 /// Whether a directory has an installation, or an unfinished restore of one.
@@ -80,7 +80,7 @@ pub fn is_installation(data: &Path) -> bool {
 /// # Errors
 /// When it belongs to another user, or is shared with foreign files, or the disk's.
 pub fn restrict(data: &Path) -> anyhow::Result<Option<String>> {
-    let was = permissions::restrict(data, &LAYOUT)?;
+    let was = permissions::restrict(data, &DATA_DIRECTORY_LAYOUT)?;
     Ok(was.map(|mode| {
         format!(
             "the data directory {} was open to other users (mode {mode:04o}): what is ours in it is closed to them now",

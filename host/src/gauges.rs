@@ -7,9 +7,9 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::config::Config;
-use crate::control::Control;
-use crate::deployments::serving::Serving;
-use crate::overview::{self, CapUse};
+use crate::control::ControlDatabase;
+use crate::deployments::serving::PageService;
+use crate::overview::{self, CapUseSummary};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 
@@ -19,7 +19,7 @@ struct LimitLabels {
 }
 
 #[derive(Debug, Default)]
-pub struct Gauges {
+pub struct ServerGauges {
     used: Family<LimitLabels, Gauge>,
     caps: Family<LimitLabels, Gauge>,
     shares: Gauge,
@@ -32,7 +32,7 @@ pub struct Gauges {
     reserved: Gauge,
 }
 
-impl Gauges {
+impl ServerGauges {
     /// Makes and registers all gauges.
     pub fn register(registry: &mut Registry) -> Self {
         let gauges = Self::default();
@@ -84,13 +84,13 @@ impl Gauges {
     pub async fn measure(
         &self,
         config: &Config,
-        control: &Control,
-        serving: &Serving,
+        control: &ControlDatabase,
+        serving: &PageService,
         now: Timestamp,
     ) -> anyhow::Result<()> {
         let limits = &config.limits;
         let counts = overview::counts(control, now).await?;
-        let cached = CapUse {
+        let cached = CapUseSummary {
             used: serving.pages().size().1,
             cap: limits.page_cache_bytes,
         };
@@ -130,12 +130,12 @@ mod process {
     pub(super) struct ProcessCollector;
 
     /// Values read from `/proc`.
-    struct ProcessFigures {
+    struct ProcessStats {
         cpu_seconds: f64,
         gauges: [(&'static str, &'static str, u64); 6],
     }
 
-    impl ProcessFigures {
+    impl ProcessStats {
         fn read() -> ProcResult<Self> {
             let process = Proc::myself()?;
             let stat = process.stat()?;
@@ -180,7 +180,7 @@ mod process {
     impl Collector for ProcessCollector {
         fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
             // Without access to `/proc` there are no values.
-            let Ok(figures) = ProcessFigures::read() else {
+            let Ok(figures) = ProcessStats::read() else {
                 return Ok(());
             };
             let cpu = ConstCounter::<f64>::new(figures.cpu_seconds);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::control::Control;
+use crate::control::ControlDatabase;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
@@ -11,7 +11,7 @@ use svc_base::random::Random;
 #[derive(Clone, Debug)]
 pub struct Infra {
     /// The control database.
-    pub control: Control,
+    pub control: ControlDatabase,
     /// The time.
     pub clock: Clock,
     /// Source of ids, tokens and salts.

@@ -51,7 +51,7 @@ pub fn init(format: LogFormat) {
     let log = tracing_subscriber::registry()
         .with(filter)
         .with(lines)
-        .with(RecentErrors);
+        .with(RecentErrorsLayer);
     // Fails if a log was started before, as by tests.
     let _ = log.try_init();
 }
@@ -69,9 +69,9 @@ pub fn recent_errors() -> Vec<LoggedError> {
 }
 
 /// Layer that keeps the latest errors in memory.
-struct RecentErrors;
+struct RecentErrorsLayer;
 
-impl<S: Subscriber> Layer<S> for RecentErrors {
+impl<S: Subscriber> Layer<S> for RecentErrorsLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if *event.metadata().level() != Level::ERROR {
             return;
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn errors_are_remembered_with_their_fields_and_nothing_else_is() {
-        let log = tracing_subscriber::registry().with(RecentErrors);
+        let log = tracing_subscriber::registry().with(RecentErrorsLayer);
         tracing::subscriber::with_default(log, || {
             tracing::warn!("not this");
             for n in 0..MAX_RECENT + 2 {

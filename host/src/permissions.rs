@@ -68,8 +68,8 @@ pub fn restrict(directory: &Path, layout: &DirectoryLayout) -> anyhow::Result<Op
         );
     }
     let mut was_open = false;
-    for (path, entry) in entries(directory)? {
-        let name = name_of(&path);
+    for (path, entry) in directory_entries(directory)? {
+        let name = file_name_of(&path);
         if !layout.contains(&name) {
             continue;
         }
@@ -92,8 +92,8 @@ pub fn describe_exposure(directory: &Path, layout: &DirectoryLayout) -> io::Resu
     let mut reached = Vec::new();
     let mut open = vec![directory.to_owned()];
     while let Some(inner) = open.pop() {
-        for (path, entry) in entries(&inner)? {
-            let ours = inner != *directory || layout.contains(&name_of(&path));
+        for (path, entry) in directory_entries(&inner)? {
+            let ours = inner != *directory || layout.contains(&file_name_of(&path));
             if !ours || entry.is_symlink() || entry.mode() & OTHERS_MODE == 0 {
                 continue;
             }
@@ -127,8 +127,8 @@ pub fn describe_exposure(directory: &Path, layout: &DirectoryLayout) -> io::Resu
 fn has_only_ours(directory: &Path, layout: &DirectoryLayout) -> io::Result<bool> {
     // The root of a file system has `lost+found`.
     let ours = |name: &str| layout.contains(name) || name == "lost+found";
-    let entries = entries(directory)?;
-    Ok(entries.iter().all(|(path, _)| ours(&name_of(path))))
+    let entries = directory_entries(directory)?;
+    Ok(entries.iter().all(|(path, _)| ours(&file_name_of(path))))
 }
 
 fn check_owner(found: &Metadata, what: &str) -> anyhow::Result<()> {
@@ -152,7 +152,7 @@ fn restrict_below(path: &Path, found: &Metadata) -> anyhow::Result<()> {
         }
         restrict_one(&path, &found)?;
         if found.is_dir() {
-            open.extend(entries(&path)?);
+            open.extend(directory_entries(&path)?);
         }
     }
     Ok(())
@@ -171,7 +171,7 @@ fn restrict_one(path: &Path, found: &Metadata) -> anyhow::Result<()> {
 }
 
 /// Lists the entries of a directory; those that are removed meanwhile are left out.
-fn entries(directory: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
+fn directory_entries(directory: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
     let listed = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed?,
@@ -187,7 +187,7 @@ fn entries(directory: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
     Ok(found)
 }
 
-fn name_of(path: &Path) -> String {
+fn file_name_of(path: &Path) -> String {
     path.file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default()

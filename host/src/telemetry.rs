@@ -47,7 +47,7 @@ struct ToolLabels {
 
 /// Metrics of the server.
 #[derive(Debug)]
-pub struct Metrics {
+pub struct ServerMetrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram>,
@@ -69,7 +69,7 @@ struct RouteMetrics {
     latency: Histogram,
 }
 
-impl Metrics {
+impl ServerMetrics {
     /// Makes the metrics, and registers further ones by `register`.
     pub fn new(register: impl FnOnce(&mut Registry)) -> Self {
         let mut registry = Registry::default();

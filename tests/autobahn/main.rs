@@ -17,8 +17,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use serde_json::{Value, json};
-use svc::http::stall::StallTimeout;
-use svc::http::websocket::{self, AcceptedUpgrade, Upgrade, frame};
+use svc::http::stall::StallTimeoutStream;
+use svc::http::websocket::{self, AcceptedUpgrade, UpgradeRequest, frame};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The largest message of the suite, in bytes.
@@ -38,9 +38,9 @@ async fn echo(accepted: AcceptedUpgrade) {
         return;
     };
     let (outbox, mut running) = socket.open(QUEUE);
-    outbox.let_client_begin();
-    let mut answer = |incoming: websocket::Incoming<'_>| {
-        if let websocket::Incoming::Text(text) = incoming {
+    outbox.allow_reading_before_write();
+    let mut answer = |incoming: websocket::SocketEvent<'_>| {
+        if let websocket::SocketEvent::Text(text) = incoming {
             // A closed connection is not answered.
             let _ = outbox.push(frame::text_frame(text));
         }
@@ -53,7 +53,7 @@ async fn echo(accepted: AcceptedUpgrade) {
 async fn serve(stream: TcpStream) {
     let service = service_fn(|request: hyper::Request<Incoming>| async move {
         let mut request: Request = request.map(Body::new);
-        let response = match Upgrade::from_request(&mut request) {
+        let response = match UpgradeRequest::from_request(&mut request) {
             Ok(upgrade) => {
                 let (response, accepted) = upgrade.accept();
                 tokio::spawn(echo(accepted));
@@ -63,7 +63,7 @@ async fn serve(stream: TcpStream) {
         };
         Ok::<_, Infallible>(response)
     });
-    let stream = TokioIo::new(StallTimeout::new(stream, Duration::from_secs(60)));
+    let stream = TokioIo::new(StallTimeoutStream::new(stream, Duration::from_secs(60)));
     let builder = auto::Builder::new(TokioExecutor::new());
     // A connection that breaks is the client's affair.
     let _ = builder

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use svc_sandbox::{CallCost, ContentType, DirectCalls, Purpose, Source};
+use svc_sandbox::{CallCost, ContentType, DirectGuestCaller, RenderSource, SqlPurpose};
 
 use super::report::{Goals, print_line, print_title, quantile};
 use super::server::Bench;
@@ -54,13 +54,16 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     ))?;
     let cache = bench.directory("cache");
     let nothing = wat::parse_str(EMPTY_GATE)?;
-    let nothing: &'static DirectCalls =
-        Box::leak(Box::new(DirectCalls::new(cache.clone(), Some(&nothing))?));
-    let guests: &'static DirectCalls = Box::leak(Box::new(DirectCalls::new(cache, None)?));
+    let nothing: &'static DirectGuestCaller = Box::leak(Box::new(DirectGuestCaller::new(
+        cache.clone(),
+        Some(&nothing),
+    )?));
+    let guests: &'static DirectGuestCaller =
+        Box::leak(Box::new(DirectGuestCaller::new(cache, None)?));
     let empty = Case {
         name: "nothing",
         calls: CALLS,
-        sandboxed: Box::new(|| nothing.check("", Purpose::Migration)),
+        sandboxed: Box::new(|| nothing.check("", SqlPurpose::Migration)),
         native: None,
         most: None,
     };
@@ -118,7 +121,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
 
 /// A call of the gate.
 fn gate_case(
-    guests: &'static DirectCalls,
+    guests: &'static DirectGuestCaller,
     name: &'static str,
     sql: String,
     most: Option<f64>,
@@ -127,10 +130,10 @@ fn gate_case(
     Case {
         name,
         calls: CALLS,
-        sandboxed: Box::new(move || guests.check(&sql, Purpose::Query)),
+        sandboxed: Box::new(move || guests.check(&sql, SqlPurpose::Query)),
         native: Some(Box::new(move || {
             let verdict =
-                guest_gate::statement::check(&same, guest_gate::statement::Purpose::Query);
+                guest_gate::statement::check(&same, guest_gate::statement::SqlPurpose::Query);
             black_box(&verdict).is_ok()
         })),
         most,
@@ -139,13 +142,13 @@ fn gate_case(
 
 /// A call of the renderer.
 fn page_case(
-    guests: &'static DirectCalls,
+    guests: &'static DirectGuestCaller,
     name: &'static str,
     kind: ContentType,
     text: String,
     most: Option<f64>,
 ) -> Case {
-    let source = Source {
+    let source = RenderSource {
         content_type: kind,
         title: Some("A page".to_owned()),
         name: None,

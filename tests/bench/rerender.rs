@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use svc_sandbox::{World, built_in};
+use svc_sandbox::{World, built_in_component};
 use svc_tests::guests::with_other_digest;
 
 use super::report::{Goals, median, print_line, print_title, quantile};
@@ -43,7 +43,10 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     for run in 0..RUNS {
         // A guest with another digest has all pages rendered again, without changes.
         let path = bench.directory("again.wasm");
-        std::fs::write(&path, with_other_digest(built_in(World::Render), run))?;
+        std::fs::write(
+            &path,
+            with_other_digest(built_in_component(World::Render), run),
+        )?;
         let path = path.to_str().context("a path that is text")?;
         bench.run_guest_command(DATA, ["install", path])?;
         svc.await_rest()?;

@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::json;
-use svc::config::{S3, Settings};
+use svc::config::{S3Settings, Settings};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -82,7 +82,7 @@ impl Bucket {
     pub fn settings(&self, prefix: &str, settings: &mut Settings) {
         let url = format!("s3://pages/{prefix}");
         settings.content_url = Some(url.parse().unwrap());
-        let mut s3 = S3::default();
+        let mut s3 = S3Settings::default();
         s3.endpoint = Some(self.endpoint().parse().unwrap());
         s3.region = Some("eu-test-1".to_owned());
         s3.access_key_id = Some(KEY.0.to_owned());

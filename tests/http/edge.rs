@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use svc::config::Edge;
+use svc::config::EdgeCacheSettings;
 use svc_tests::{ReadAnswer, TestServer, wait_until};
 
 use crate::owner::Owner;
@@ -18,7 +18,7 @@ use crate::svc;
 struct PurgeRecorder(Arc<Mutex<(Vec<Value>, Vec<u16>)>>);
 
 impl PurgeRecorder {
-    async fn start() -> (Self, Edge) {
+    async fn start() -> (Self, EdgeCacheSettings) {
         let recorder = Self::default();
         let router = Router::new()
             .fallback(record_purge)
@@ -26,7 +26,7 @@ impl PurgeRecorder {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let edge = Edge {
+        let edge = EdgeCacheSettings {
             zone_id: "zone".into(),
             api_token: "token".into(),
             api_base: format!("http://{address}/client/v4").parse().unwrap(),
@@ -68,7 +68,7 @@ async fn record_purge(State(recorder): State<PurgeRecorder>, request: Request) -
     StatusCode::from_u16(state.1.pop().unwrap_or(200)).unwrap()
 }
 
-async fn start_with_edge(edge: Edge) -> TestServer {
+async fn start_with_edge(edge: EdgeCacheSettings) -> TestServer {
     TestServer::builder()
         .settings(|settings| settings.edge = Some(edge))
         .start()

@@ -4,26 +4,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use svc::guests::check::{GuestTester, check_component, run_corpus};
+use svc::guests::check::{GuestTestSettings, check_component, run_corpus};
 use svc_sandbox::{
-    GuestLimits, Interface, Limits, Sandbox, SandboxConfig, SharedLimits, StartupCode, World,
-    built_in,
+    CallBudgets, GuestLimits, InterfaceVersion, Sandbox, SandboxConfig, SharedLimits,
+    StartupCodeTier, World, built_in_component,
 };
 
 use crate::svc;
 
-fn bench() -> GuestTester {
+fn bench() -> GuestTestSettings {
     let wall = Duration::from_secs(60);
-    GuestTester {
+    GuestTestSettings {
         cache: svc_tests::guest_cache_dir(),
         limits: GuestLimits {
-            render: Limits {
+            render: CallBudgets {
                 wall,
-                ..Limits::RENDER
+                ..CallBudgets::RENDER
             },
-            gate: Limits {
+            gate: CallBudgets {
                 wall,
-                ..Limits::GATE
+                ..CallBudgets::GATE
             },
             page: SharedLimits {
                 processor: wall,
@@ -41,7 +41,7 @@ const RENDERER: usize = 15_257_000;
 
 #[test]
 fn the_renderer_stays_light() {
-    let bytes = built_in(World::Render).len();
+    let bytes = built_in_component(World::Render).len();
     assert!(bytes < RENDERER, "{bytes}");
 }
 
@@ -50,7 +50,7 @@ async fn the_guests_that_are_built_in_pass() {
     let directory = tempfile::tempdir().unwrap();
     for world in World::ALL {
         let file = directory.path().join(world.as_str());
-        let bytes = built_in(world).to_vec();
+        let bytes = built_in_component(world).to_vec();
         std::fs::write(&file, &bytes).unwrap();
         let checked = check_component(&bench(), &file, Arc::new(bytes), &|_, _| {})
             .await
@@ -59,7 +59,7 @@ async fn the_guests_that_are_built_in_pass() {
         assert_eq!(checked.component.world, Some(world));
         assert_eq!(
             checked.component.version.as_deref(),
-            Some(Interface::current(world).version())
+            Some(InterfaceVersion::current(world).version())
         );
         assert!(checked.corpus.unwrap().cases > 40);
     }
@@ -71,7 +71,7 @@ async fn the_guests_that_are_built_in_pass_with_baseline_code() {
     let bench = bench();
     let baseline = Sandbox::start(SandboxConfig {
         limits: bench.limits,
-        startup_code: StartupCode::BaselineOnly,
+        startup_code: StartupCodeTier::BaselineOnly,
         ..SandboxConfig::new(bench.cache.clone())
     });
     let baseline = baseline.unwrap();

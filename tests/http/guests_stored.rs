@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use http::Method;
 use serde_json::{Value, json};
-use svc::config::Edge;
-use svc_sandbox::{World, built_in};
+use svc::config::EdgeCacheSettings;
+use svc_sandbox::{World, built_in_component};
 use svc_tests::guests::{RendererBehaviour, with_other_digest, write};
 use svc_tests::{ReadAnswer, TestServer, wait_until};
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ use crate::owner::Owner;
 /// A server with an owner's page, a stranger's, a protected one and two to be read once.
 async fn populated_server() -> (TestServer, Owner, String) {
     // The edge does not answer, so purges stay in the queue.
-    let edge = Edge {
+    let edge = EdgeCacheSettings {
         zone_id: "zone".into(),
         api_token: "token".into(),
         api_base: "http://127.0.0.1:9/".parse().unwrap(),
@@ -160,7 +160,7 @@ async fn a_check_of_a_gate_judges_what_is_stored() {
     let gate = write(
         folder.path(),
         "gate",
-        &with_other_digest(built_in(World::Gate), b'a'),
+        &with_other_digest(built_in_component(World::Gate), b'a'),
     );
     let found = check(&server, &gate, &folder.path().join("out")).await;
     assert_eq!(found["ok"], true, "{found}");

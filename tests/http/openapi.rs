@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc::http::problem::Code;
+use svc::http::problem::ProblemCode;
 use svc_tests::{ReadAnswer, TestServer};
 
 use crate::owner::{Owner, text};
@@ -212,7 +212,7 @@ async fn every_code_is_answered_somewhere_with_its_status() {
     let description = description(&server).await;
     let listed = &description["components"]["schemas"]["Problem"]["properties"]["code"]["enum"];
     let operations = operations(&description);
-    for code in Code::ALL {
+    for code in ProblemCode::ALL {
         let (name, status) = (code.as_str(), code.status().as_u16().to_string());
         assert!(listed.as_array().unwrap().contains(&json!(name)), "{name}");
         let answered = operations.iter().any(|(_, _, operation)| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use svc::control::{Control, TABLES, TableFile};
+use svc::control::{ControlDatabase, TABLES, TableDatabaseFile};
 
 /// Tables that a domain reads and that are another's, each with its reason. `overview` is what operators see of all domains.
 const READS: &[(&str, &str, &str)] = &[
@@ -197,10 +197,10 @@ fn tables(file: &Path) -> BTreeSet<String> {
 #[test]
 fn every_table_is_in_the_file_that_the_list_names() {
     let data = tempfile::tempdir().unwrap();
-    drop(Control::open(data.path()).unwrap());
+    drop(ControlDatabase::open(data.path()).unwrap());
     for (name, file) in [
-        ("control.db", TableFile::Control),
-        ("counters.db", TableFile::Counters),
+        ("control.db", TableDatabaseFile::Control),
+        ("counters.db", TableDatabaseFile::Counters),
     ] {
         let listed = TABLES.iter().filter(|table| table.file == file);
         let listed: BTreeSet<_> = listed.map(|table| table.name.to_owned()).collect();

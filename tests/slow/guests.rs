@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use svc_sandbox::{World, built_in};
+use svc_sandbox::{World, built_in_component};
 use svc_tests::guests::{RendererBehaviour, renderer, with_other_digest, write};
 use svc_tests::{Answer, Binary, Process, ReadAnswer, wait_until};
 use tempfile::TempDir;
@@ -134,7 +134,7 @@ async fn a_hundred_switches_fail_no_request_and_mix_no_page() {
     let gate = write(
         folder,
         "gate",
-        &with_other_digest(built_in(World::Gate), b'g'),
+        &with_other_digest(built_in_component(World::Gate), b'g'),
     );
     let (stop, asked) = (
         Arc::new(AtomicBool::new(false)),

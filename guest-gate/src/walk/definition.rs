@@ -6,13 +6,13 @@ use sqlite3_parser::ast::{
 };
 use sqlite3_parser::dialect::TokenType;
 
-use super::Walk;
+use super::SyntaxTreeWalk;
 use crate::names::NameUse;
 
 /// Depth outside of expressions.
-const TOP_DEPTH: usize = 1;
+const OUTSIDE_EXPRESSION_DEPTH: usize = 1;
 
-impl<'b> Walk<'_, 'b> {
+impl<'b> SyntaxTreeWalk<'_, 'b> {
     pub(super) fn walk_table_body(&mut self, body: &'b CreateTableBody<'b>) {
         match body {
             CreateTableBody::ColumnsAndConstraints {
@@ -28,7 +28,7 @@ impl<'b> Walk<'_, 'b> {
                 }
             }
             CreateTableBody::AsSelect(select) => {
-                self.push_select(select, TOP_DEPTH);
+                self.push_select(select, OUTSIDE_EXPRESSION_DEPTH);
                 self.refuse_where(
                     |tokens, index| tokens[index].is(TokenType::TK_AS),
                     "CREATE TABLE … AS SELECT is not allowed: name the columns, and fill them with INSERT … SELECT.",
@@ -44,22 +44,26 @@ impl<'b> Walk<'_, 'b> {
             constraints,
             flags: _,
         } = column;
-        self.mark_seen(col_name.0);
-        self.walk_type_name(col_type.as_ref(), TOP_DEPTH);
+        self.mark_harmless_name(col_name.0);
+        self.walk_type_name(col_type.as_ref(), OUTSIDE_EXPRESSION_DEPTH);
         for NamedColumnConstraint { name, constraint } in *constraints {
-            self.mark_all_seen(name);
+            self.mark_harmless_names(name);
             match constraint {
-                ColumnConstraint::Check(expr) => self.walk_stored(expr, TOP_DEPTH),
-                ColumnConstraint::Default(expr) => self.push_expression(expr, TOP_DEPTH),
-                ColumnConstraint::Collate { collation_name } => self.mark_seen(collation_name.0),
+                ColumnConstraint::Check(expr) => self.walk_stored(expr, OUTSIDE_EXPRESSION_DEPTH),
+                ColumnConstraint::Default(expr) => {
+                    self.push_expression(expr, OUTSIDE_EXPRESSION_DEPTH)
+                }
+                ColumnConstraint::Collate { collation_name } => {
+                    self.mark_harmless_name(collation_name.0)
+                }
                 ColumnConstraint::ForeignKey {
                     clause,
                     defer_clause: _,
                 } => self.walk_foreign_key(clause),
                 ColumnConstraint::Generated { expr, typ } => {
-                    self.walk_stored(expr, TOP_DEPTH);
+                    self.walk_stored(expr, OUTSIDE_EXPRESSION_DEPTH);
                     if let Some(kind) = typ {
-                        self.mark_seen(kind.0);
+                        self.mark_harmless_name(kind.0);
                     }
                 }
                 ColumnConstraint::PrimaryKey { .. }
@@ -72,7 +76,7 @@ impl<'b> Walk<'_, 'b> {
 
     fn walk_table_constraint(&mut self, constraint: &'b NamedTableConstraint<'b>) {
         let NamedTableConstraint { name, constraint } = constraint;
-        self.mark_all_seen(name);
+        self.mark_harmless_names(name);
         match constraint {
             TableConstraint::PrimaryKey {
                 columns,
@@ -82,8 +86,8 @@ impl<'b> Walk<'_, 'b> {
             | TableConstraint::Unique {
                 columns,
                 conflict_clause: _,
-            } => self.walk_sorted_columns(columns, TOP_DEPTH),
-            TableConstraint::Check(expr, _) => self.walk_stored(expr, TOP_DEPTH),
+            } => self.walk_sorted_columns(columns, OUTSIDE_EXPRESSION_DEPTH),
+            TableConstraint::Check(expr, _) => self.walk_stored(expr, OUTSIDE_EXPRESSION_DEPTH),
             TableConstraint::ForeignKey {
                 columns,
                 clause,
@@ -105,7 +109,7 @@ impl<'b> Walk<'_, 'b> {
         self.mark_columns(columns.unwrap_or_default());
         for arg in *args {
             match arg {
-                RefArg::Match(name) => self.mark_seen(name.0),
+                RefArg::Match(name) => self.mark_harmless_name(name.0),
                 RefArg::OnDelete(_) | RefArg::OnInsert(_) | RefArg::OnUpdate(_) => {}
             }
         }

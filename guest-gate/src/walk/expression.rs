@@ -6,11 +6,11 @@ use sqlite3_parser::ast::{
 };
 use sqlite3_parser::dialect::TokenType;
 
-use super::Walk;
+use super::SyntaxTreeWalk;
 use crate::functions;
 use crate::names::{self, NameUse};
 
-impl<'b> Walk<'_, 'b> {
+impl<'b> SyntaxTreeWalk<'_, 'b> {
     pub(super) fn walk_expression(&mut self, expr: &'b Expr<'b>, depth: usize) {
         let below = depth + 1;
         match expr {
@@ -37,11 +37,11 @@ impl<'b> Walk<'_, 'b> {
             }
             Expr::Collate(expr, collation) => {
                 self.push_expression(expr, below);
-                self.mark_seen(collation);
+                self.mark_harmless_name(collation);
             }
             Expr::DoublyQualified(schema, table, column) => {
                 self.check_schema(schema);
-                self.mark_all_seen([table, column]);
+                self.mark_harmless_names([table, column]);
             }
             Expr::Exists(select) | Expr::Subquery(select) => self.push_select(select, below),
             Expr::FunctionCall {
@@ -65,7 +65,7 @@ impl<'b> Walk<'_, 'b> {
                 self.check_function(name.0);
                 self.walk_function_tail(filter_over.as_ref(), below);
             }
-            Expr::Id(id) => self.mark_seen(id.0),
+            Expr::Id(id) => self.mark_harmless_name(id.0),
             Expr::InList { lhs, not: _, rhs } => {
                 self.push_expression(lhs, below);
                 self.push_expressions(rhs.iter().copied().flatten(), below);
@@ -104,12 +104,12 @@ impl<'b> Walk<'_, 'b> {
                 self.push_expressions(escape.iter().copied(), below);
             }
             Expr::Literal(literal) => self.mark_literal(literal),
-            Expr::Name(name) => self.mark_seen(name.0),
+            Expr::Name(name) => self.mark_harmless_name(name.0),
             // SQLite's tree has no node for parentheses around one expression.
             Expr::Parenthesized(exprs) => {
                 self.push_expressions(exprs, if exprs.len() == 1 { depth } else { below });
             }
-            Expr::Qualified(table, column) => self.mark_all_seen([table, column]),
+            Expr::Qualified(table, column) => self.mark_harmless_names([table, column]),
             Expr::Raise(_, message) => {
                 self.push_expressions(message.iter().copied(), below);
                 self.refuse_where(
@@ -117,7 +117,7 @@ impl<'b> Walk<'_, 'b> {
                     "RAISE is for triggers, which are not allowed.",
                 );
             }
-            Expr::Variable(name) => self.mark_seen(name),
+            Expr::Variable(name) => self.mark_harmless_name(name),
         }
     }
 
@@ -156,7 +156,7 @@ impl<'b> Walk<'_, 'b> {
 
     fn mark_literal(&mut self, literal: &Literal<'b>) {
         match literal {
-            Literal::String(text) | Literal::Keyword(text) => self.mark_seen(text),
+            Literal::String(text) | Literal::Keyword(text) => self.mark_harmless_name(text),
             Literal::Numeric(_)
             | Literal::Blob(_)
             | Literal::Null
@@ -170,7 +170,7 @@ impl<'b> Walk<'_, 'b> {
         let Some(Type { name, size }) = name else {
             return;
         };
-        self.mark_seen(name);
+        self.mark_harmless_name(name);
         match size {
             Some(TypeSize::MaxSize(one)) => self.push_expression(one, depth),
             Some(TypeSize::TypeSize(one, two)) => self.push_expressions([*one, *two], depth),
@@ -193,7 +193,7 @@ impl<'b> Walk<'_, 'b> {
         self.push_expressions(filter_clause.iter().copied(), depth);
         match over_clause {
             Some(Over::Window(window)) => self.walk_window(window, depth),
-            Some(Over::Name(name)) => self.mark_seen(name.0),
+            Some(Over::Name(name)) => self.mark_harmless_name(name.0),
             None => {}
         }
     }
@@ -205,7 +205,7 @@ impl<'b> Walk<'_, 'b> {
             order_by,
             frame_clause,
         } = window;
-        self.mark_all_seen(base);
+        self.mark_harmless_names(base);
         self.push_expressions(partition_by.iter().copied().flatten(), depth);
         self.walk_sorted_columns(order_by.unwrap_or_default(), depth);
         if let Some(FrameClause {

@@ -15,10 +15,10 @@ use sqlite3_parser::dialect::TokenType;
 
 use crate::names::{self, NameUse};
 use crate::parse::{has_placeholder, token_index};
-use crate::position::RefusalReason;
-use crate::statement::Purpose;
+use crate::position::LocatedRefusalReason;
+use crate::statement::SqlPurpose;
 use crate::token::{Token, TokenKind, unquote};
-use reads::{StatementBody, TableReads};
+use reads::{StatementOrCte, TableReadsByBody};
 
 /// SQLite's limit of an expression's depth.
 const MAX_EXPRESSION_DEPTH: usize = 1_000;
@@ -30,7 +30,7 @@ pub(crate) struct WalkResult {
     pub(crate) returns_rows: bool,
     pub(crate) makes_table: bool,
     /// Tables in order of first appearance, each once.
-    pub(crate) tables: Vec<crate::statement::Table>,
+    pub(crate) tables: Vec<crate::statement::NamedTable>,
     /// The view that the statement creates, in lower case.
     pub(crate) view: Option<String>,
     /// Size of the statement.
@@ -44,25 +44,25 @@ enum WalkTask<'b> {
     /// Closes the scope of the innermost WITH.
     LeaveScope,
     /// Enters this body: the following tasks belong to it.
-    EnterBody(StatementBody),
+    EnterBody(StatementOrCte),
     /// Sets whether the following expressions are stored by a table or an index.
     SetStored(bool),
 }
 
-struct Walk<'s, 'b> {
+struct SyntaxTreeWalk<'s, 'b> {
     sql: &'s str,
     tokens: &'s [Token],
-    purpose: Purpose,
+    purpose: SqlPurpose,
     tasks: Vec<WalkTask<'b>>,
     /// Scopes of common table expressions by name, innermost last.
-    scopes: Vec<Vec<(String, StatementBody)>>,
+    scopes: Vec<Vec<(String, StatementOrCte)>>,
     /// Whether the walk has visited each token.
     seen: Vec<bool>,
-    reads: TableReads,
+    reads: TableReadsByBody,
     /// Whether the expression is stored by a table or an index.
     stored: bool,
     /// The first fault in the order of the text.
-    fault: Option<RefusalReason>,
+    fault: Option<LocatedRefusalReason>,
 }
 
 /// A name of the tree: the index of its token, and its meaning.
@@ -75,17 +75,17 @@ struct ResolvedName {
 pub(crate) fn walk<'b>(
     sql: &str,
     tokens: &[Token],
-    purpose: Purpose,
+    purpose: SqlPurpose,
     statement: &'b Stmt<'b>,
-) -> Result<WalkResult, RefusalReason> {
-    let mut walk = Walk {
+) -> Result<WalkResult, LocatedRefusalReason> {
+    let mut walk = SyntaxTreeWalk {
         sql,
         tokens,
         purpose,
         tasks: Vec::new(),
         scopes: Vec::new(),
         seen: vec![false; tokens.len()],
-        reads: TableReads::default(),
+        reads: TableReadsByBody::default(),
         stored: false,
         fault: None,
     };
@@ -103,17 +103,17 @@ pub(crate) fn walk<'b>(
     });
     if let Some((_, token)) = unseen {
         let reason = "This part of the statement is not understood: write it in another way.";
-        return Err(RefusalReason::new(token.start, reason));
+        return Err(LocatedRefusalReason::new(token.start, reason));
     }
     let start = tokens.first().map_or(0, |token| token.start);
     (found.tables, found.parts) = walk
         .reads
         .finish()
-        .map_err(|reason| RefusalReason::new(start, reason))?;
+        .map_err(|reason| LocatedRefusalReason::new(start, reason))?;
     Ok(found)
 }
 
-impl<'b> Walk<'_, 'b> {
+impl<'b> SyntaxTreeWalk<'_, 'b> {
     fn run_tasks(&mut self) {
         while let Some(task) = self.tasks.pop() {
             match task {
@@ -125,11 +125,11 @@ impl<'b> Walk<'_, 'b> {
                         self.refuse(0, reason);
                         return;
                     }
-                    self.reads.add_part();
+                    self.reads.count_part();
                     self.walk_expression(expr, depth);
                 }
                 WalkTask::Select(select, depth) => {
-                    self.reads.add_part();
+                    self.reads.count_part();
                     self.walk_select(select, depth);
                 }
                 WalkTask::LeaveScope => drop(self.scopes.pop()),
@@ -164,7 +164,7 @@ impl<'b> Walk<'_, 'b> {
             .as_ref()
             .is_none_or(|first| offset < first.offset)
         {
-            self.fault = Some(RefusalReason::new(offset, reason));
+            self.fault = Some(LocatedRefusalReason::new(offset, reason));
         }
     }
 
@@ -175,7 +175,11 @@ impl<'b> Walk<'_, 'b> {
     }
 
     /// Refuses the first token outside of parentheses for which `right` holds.
-    fn refuse_outside(&mut self, right: impl Fn(&Token) -> bool, reason: impl Into<String>) {
+    fn refuse_outside_parentheses(
+        &mut self,
+        right: impl Fn(&Token) -> bool,
+        reason: impl Into<String>,
+    ) {
         let mut open = 0_usize;
         let token = self.tokens.iter().position(|token| {
             match token.kind {
@@ -211,7 +215,7 @@ impl<'b> Walk<'_, 'b> {
     }
 
     /// Marks a name that needs no check: a column, an alias, a window, a constraint.
-    fn mark_seen(&mut self, raw: &str) {
+    fn mark_harmless_name(&mut self, raw: &str) {
         for word in raw.split_ascii_whitespace() {
             if let Some(seen) = token_index(word).and_then(|token| self.seen.get_mut(token)) {
                 *seen = true;
@@ -219,9 +223,9 @@ impl<'b> Walk<'_, 'b> {
         }
     }
 
-    fn mark_all_seen(&mut self, names: impl IntoIterator<Item = &'b Name<'b>>) {
+    fn mark_harmless_names(&mut self, names: impl IntoIterator<Item = &'b Name<'b>>) {
         for name in names {
-            self.mark_seen(name.0);
+            self.mark_harmless_name(name.0);
         }
     }
 
@@ -243,7 +247,7 @@ impl<'b> Walk<'_, 'b> {
             self.check_schema(schema);
         }
         if let Some(alias) = alias {
-            self.mark_seen(alias.0);
+            self.mark_harmless_name(alias.0);
         }
         self.check_plain_object(name, used)
     }
@@ -277,7 +281,7 @@ impl<'b> Walk<'_, 'b> {
             None => commons.find(|(common, _)| *common == named.name),
         };
         if let Some((_, body)) = common {
-            self.reads.add_common(*body);
+            self.reads.add_cte(*body);
         } else if crate::functions::TABLE_VALUED_FUNCTIONS.contains(&named.name.as_str()) {
             self.reads.add_function();
         } else {

@@ -3,51 +3,51 @@
 
 use std::collections::BTreeMap;
 
-use crate::statement::Table;
+use crate::statement::NamedTable;
 
 /// Maximum number of table references, with common table expressions expanded.
 const MAX_TABLES: u64 = 100;
 /// Maximum number of expressions, selects and table references, with common table expressions expanded.
-const MAX_PARTS: u64 = 100_000;
+const MAX_EXPANDED_PARTS: u64 = 100_000;
 
 /// The statement itself, or one of its common table expressions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct StatementBody(usize);
+pub(super) struct StatementOrCte(usize);
 
 /// Reads so far, for each body.
 #[derive(Debug, Default)]
-pub(super) struct TableReads {
-    within: StatementBody,
+pub(super) struct TableReadsByBody {
+    within: StatementOrCte,
     /// Reads of the statement itself, and of each common table expression.
-    bodies: Vec<BodyReads>,
+    bodies: Vec<BodyTableReads>,
     /// Number of common table expressions.
     commons: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct BodyReads {
+struct BodyTableReads {
     /// Tables, each with the index of its token.
     tables: Vec<(usize, String)>,
     functions: u64,
-    commons: Vec<StatementBody>,
+    commons: Vec<StatementOrCte>,
     /// Number of expressions and selects.
     parts: u64,
 }
 
-impl TableReads {
+impl TableReadsByBody {
     /// Adds a body for another common table expression.
-    pub(super) fn add_body(&mut self) -> StatementBody {
+    pub(super) fn add_body(&mut self) -> StatementOrCte {
         self.commons += 1;
-        StatementBody(self.commons)
+        StatementOrCte(self.commons)
     }
 
     /// Returns the body that reads are added to.
-    pub(super) fn current_body(&self) -> StatementBody {
+    pub(super) fn current_body(&self) -> StatementOrCte {
         self.within
     }
 
     /// Enters `body`: the following reads are added to it.
-    pub(super) fn enter(&mut self, body: StatementBody) {
+    pub(super) fn enter(&mut self, body: StatementOrCte) {
         self.within = body;
     }
 
@@ -62,26 +62,27 @@ impl TableReads {
     }
 
     /// Adds an expression or a select.
-    pub(super) fn add_part(&mut self) {
+    pub(super) fn count_part(&mut self) {
         self.current_reads().parts += 1;
     }
 
     /// Adds a reference to a common table expression.
-    pub(super) fn add_common(&mut self, body: StatementBody) {
+    pub(super) fn add_cte(&mut self, body: StatementOrCte) {
         self.current_reads().commons.push(body);
     }
 
-    fn current_reads(&mut self) -> &mut BodyReads {
-        let StatementBody(index) = self.within;
+    fn current_reads(&mut self) -> &mut BodyTableReads {
+        let StatementOrCte(index) = self.within;
         if self.bodies.len() <= index {
-            self.bodies.resize(index + 1, BodyReads::default());
+            self.bodies.resize(index + 1, BodyTableReads::default());
         }
         &mut self.bodies[index]
     }
 
     /// Returns the tables in order of first appearance, and the size of the statement; or the reason why it is too large.
-    pub(super) fn finish(mut self) -> Result<(Vec<Table>, u32), String> {
-        self.bodies.resize(self.commons + 1, BodyReads::default());
+    pub(super) fn finish(mut self) -> Result<(Vec<NamedTable>, u32), String> {
+        self.bodies
+            .resize(self.commons + 1, BodyTableReads::default());
         let (mut read, mut parts) = (0_u64, 0_u64);
         let mut tables: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
         for (body, times) in self.bodies.iter().zip(self.expansion_counts()) {
@@ -100,14 +101,14 @@ impl TableReads {
                 "This statement reads more than {MAX_TABLES} tables, each common table expression counted wherever it is named: split it."
             ));
         }
-        if parts > MAX_PARTS {
+        if parts > MAX_EXPANDED_PARTS {
             return Err(format!(
-                "This statement is of more than {MAX_PARTS} parts, each common table expression counted wherever it is named: make it shorter."
+                "This statement is of more than {MAX_EXPANDED_PARTS} parts, each common table expression counted wherever it is named: make it shorter."
             ));
         }
         let mut tables: Vec<_> = tables.into_iter().collect();
         tables.sort_by_key(|(_, (first, _))| *first);
-        let tables = tables.into_iter().map(|(name, (_, times))| Table {
+        let tables = tables.into_iter().map(|(name, (_, times))| NamedTable {
             name: name.to_owned(),
             times: u32::try_from(times).unwrap_or(u32::MAX),
         });
@@ -125,7 +126,7 @@ impl TableReads {
         for body in finished.into_iter().rev() {
             let mine = times[body].max(1);
             times[body] = mine;
-            for StatementBody(named) in &self.bodies[body].commons {
+            for StatementOrCte(named) in &self.bodies[body].commons {
                 // A recursive reference is not expanded again.
                 if place[*named] < place[body] {
                     times[*named] = times[*named].saturating_add(mine);
@@ -146,7 +147,7 @@ impl TableReads {
             }
             while let Some((body, next)) = path.pop() {
                 match self.bodies[body].commons.get(next) {
-                    Some(StatementBody(named)) => {
+                    Some(StatementOrCte(named)) => {
                         path.push((body, next + 1));
                         if !std::mem::replace(&mut begun[*named], true) {
                             path.push((*named, 0));
@@ -162,7 +163,7 @@ impl TableReads {
 
 #[cfg(test)]
 mod tests {
-    use crate::statement::{Purpose, check};
+    use crate::statement::{SqlPurpose, check};
 
     #[test]
     fn common_table_expressions_count_wherever_they_are_named() {
@@ -190,7 +191,7 @@ mod tests {
                 vec![("t", 1)],
             ),
         ] {
-            let found = check(sql, Purpose::Query).unwrap();
+            let found = check(sql, SqlPurpose::Query).unwrap();
             let mut found: Vec<_> = found[0]
                 .tables
                 .iter()
@@ -204,8 +205,8 @@ mod tests {
     #[test]
     fn a_statement_reads_a_hundred_tables_and_no_more() {
         let plain = |tables: usize| format!("SELECT 1 FROM t{}", ", t".repeat(tables - 1));
-        assert!(check(&plain(100), Purpose::Query).is_ok());
-        assert!(check(&plain(101), Purpose::Query).is_err());
+        assert!(check(&plain(100), SqlPurpose::Query).is_ok());
+        assert!(check(&plain(101), SqlPurpose::Query).is_err());
         let doubled = |levels: usize| {
             let mut sql = String::from("WITH c0 AS (SELECT * FROM t)");
             for level in 1..=levels {
@@ -216,18 +217,18 @@ mod tests {
             }
             format!("{sql} SELECT * FROM c{levels}")
         };
-        assert!(check(&doubled(4), Purpose::Query).is_ok());
+        assert!(check(&doubled(4), SqlPurpose::Query).is_ok());
         // A few names of much text are much, too.
         let wide = |times: usize| {
             let list = vec!["1"; 5_000].join(",");
             let arms = vec!["SELECT x FROM c"; times].join(" UNION ALL ");
             format!("WITH c (x) AS (SELECT 1 IN ({list})) {arms}")
         };
-        assert!(check(&wide(10), Purpose::Query).is_ok());
-        let refusal = check(&wide(30), Purpose::Query).unwrap_err();
+        assert!(check(&wide(10), SqlPurpose::Query).is_ok());
+        let refusal = check(&wide(30), SqlPurpose::Query).unwrap_err();
         assert!(refusal.reason.contains("parts"), "{}", refusal.reason);
         for levels in [6, 20, 500] {
-            let refusal = check(&doubled(levels), Purpose::Query).unwrap_err();
+            let refusal = check(&doubled(levels), SqlPurpose::Query).unwrap_err();
             assert!(refusal.reason.contains("100 tables"), "{}", refusal.reason);
         }
     }

@@ -5,10 +5,10 @@ use sqlite3_parser::ast::{
     Limit, OneSelect, ResultColumn, Select, SelectBody, SelectTable, With,
 };
 
-use super::{Walk, WalkTask};
+use super::{SyntaxTreeWalk, WalkTask};
 use crate::names::NameUse;
 
-impl<'b> Walk<'_, 'b> {
+impl<'b> SyntaxTreeWalk<'_, 'b> {
     pub(super) fn walk_select(&mut self, select: &'b Select<'b>, depth: usize) {
         let Select {
             with,
@@ -69,7 +69,7 @@ impl<'b> Walk<'_, 'b> {
                 self.push_expressions(where_clause.iter().chain(having.iter()).copied(), depth);
                 self.push_expressions(group_by.iter().copied().flatten(), depth);
                 for window in window_clause.iter().copied().flatten() {
-                    self.mark_seen(window.name.0);
+                    self.mark_harmless_name(window.name.0);
                     self.walk_window(&window.window, depth);
                 }
             }
@@ -89,14 +89,14 @@ impl<'b> Walk<'_, 'b> {
                     self.mark_alias(alias.as_ref());
                 }
                 ResultColumn::Star => {}
-                ResultColumn::TableStar(table) => self.mark_seen(table.0),
+                ResultColumn::TableStar(table) => self.mark_harmless_name(table.0),
             }
         }
     }
 
     fn mark_alias(&mut self, alias: Option<&'b As<'b>>) {
         match alias {
-            Some(As::As(name) | As::Elided(name)) => self.mark_seen(name.0),
+            Some(As::As(name) | As::Elided(name)) => self.mark_harmless_name(name.0),
             None => {}
         }
     }
@@ -118,7 +118,7 @@ impl<'b> Walk<'_, 'b> {
             self.walk_source(table, depth);
             match constraint {
                 Some(JoinConstraint::On(expr)) => self.push_expression(expr, depth),
-                Some(JoinConstraint::Using(columns)) => self.mark_all_seen(columns.iter()),
+                Some(JoinConstraint::Using(columns)) => self.mark_harmless_names(columns.iter()),
                 None => {}
             }
         }
@@ -161,8 +161,8 @@ impl<'b> Walk<'_, 'b> {
             order: _,
         } in columns
         {
-            self.mark_seen(col_name.0);
-            self.mark_all_seen(collation_name);
+            self.mark_harmless_name(col_name.0);
+            self.mark_harmless_names(collation_name);
         }
     }
 

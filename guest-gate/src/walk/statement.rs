@@ -6,14 +6,14 @@ use sqlite3_parser::ast::{
 };
 use sqlite3_parser::dialect::TokenType::{self, *};
 
-use super::{Walk, WalkResult};
+use super::{SyntaxTreeWalk, WalkResult};
 use crate::names::NameUse;
-use crate::statement::{Purpose, StatementKind};
+use crate::statement::{SqlPurpose, StatementKind};
 
 /// Depth outside of expressions.
-const TOP_DEPTH: usize = 1;
+const OUTSIDE_EXPRESSION_DEPTH: usize = 1;
 
-impl<'b> Walk<'_, 'b> {
+impl<'b> SyntaxTreeWalk<'_, 'b> {
     pub(super) fn walk_statement(&mut self, statement: &'b Stmt<'b>) -> WalkResult {
         let mut found = WalkResult {
             kind: StatementKind::Read,
@@ -26,7 +26,7 @@ impl<'b> Walk<'_, 'b> {
         match statement {
             Stmt::Select(select) => {
                 self.refuse_in_script("SELECT");
-                self.push_select(select, TOP_DEPTH);
+                self.push_select(select, OUTSIDE_EXPRESSION_DEPTH);
                 found.returns_rows = true;
             }
             Stmt::Insert { .. } => {
@@ -67,7 +67,7 @@ impl<'b> Walk<'_, 'b> {
                 self.check_plain_table(tbl_name, NameUse::Extend);
                 let columns = columns.iter().map(|column| &column.expr);
                 for expr in columns.chain(where_clause.iter()) {
-                    self.walk_stored(expr, TOP_DEPTH);
+                    self.walk_stored(expr, OUTSIDE_EXPRESSION_DEPTH);
                 }
             }
             Stmt::CreateView {
@@ -80,7 +80,7 @@ impl<'b> Walk<'_, 'b> {
                 self.check_definition(&mut found, *temporary);
                 found.view = Some(self.check_table(view_name, NameUse::Create));
                 self.mark_columns(columns.unwrap_or_default());
-                self.push_select(select, TOP_DEPTH);
+                self.push_select(select, OUTSIDE_EXPRESSION_DEPTH);
             }
             Stmt::AlterTable(table, body) => {
                 self.check_definition(&mut found, false);
@@ -109,14 +109,14 @@ impl<'b> Walk<'_, 'b> {
     }
 
     fn is_script(&self) -> bool {
-        matches!(self.purpose, Purpose::Schema | Purpose::Migration)
+        matches!(self.purpose, SqlPurpose::Schema | SqlPurpose::Migration)
     }
 
     /// Refuses a statement that is no seed in a script; its verb may stand behind a WITH.
     fn refuse_in_script(&mut self, verb: &str) {
         if self.is_script() {
             let sql = self.sql;
-            self.refuse_outside(
+            self.refuse_outside_parentheses(
                 |token| token.text(sql).eq_ignore_ascii_case(verb),
                 format!(
                     "{verb} is not allowed in a script, which only adds: seed rows with INSERT."
@@ -137,14 +137,14 @@ impl<'b> Walk<'_, 'b> {
         else {
             return false;
         };
-        self.walk_with_clause(with.as_ref(), TOP_DEPTH);
+        self.walk_with_clause(with.as_ref(), OUTSIDE_EXPRESSION_DEPTH);
         self.check_table(tbl_name, NameUse::Write);
         if let Some(columns) = columns {
-            self.mark_all_seen(columns.iter());
+            self.mark_harmless_names(columns.iter());
         }
         match body {
             InsertBody::Select(select, upsert) => {
-                self.push_select(select, TOP_DEPTH);
+                self.push_select(select, OUTSIDE_EXPRESSION_DEPTH);
                 self.walk_upsert(*upsert);
             }
             InsertBody::DefaultValues => {}
@@ -178,13 +178,13 @@ impl<'b> Walk<'_, 'b> {
                 where_clause,
             }) = index
             {
-                self.walk_sorted_columns(targets, TOP_DEPTH);
-                self.push_expressions(where_clause, TOP_DEPTH);
+                self.walk_sorted_columns(targets, OUTSIDE_EXPRESSION_DEPTH);
+                self.push_expressions(where_clause, OUTSIDE_EXPRESSION_DEPTH);
             }
             match do_clause {
                 UpsertDo::Set { sets, where_clause } => {
                     self.walk_assignments(sets);
-                    self.push_expressions(where_clause, TOP_DEPTH);
+                    self.push_expressions(where_clause, OUTSIDE_EXPRESSION_DEPTH);
                     if self.is_script() {
                         self.refuse_where(
                             |tokens, index| {
@@ -216,12 +216,12 @@ impl<'b> Walk<'_, 'b> {
         else {
             return false;
         };
-        self.walk_with_clause(with.as_ref(), TOP_DEPTH);
+        self.walk_with_clause(with.as_ref(), OUTSIDE_EXPRESSION_DEPTH);
         self.check_table(tbl_name, NameUse::Write);
         self.check_indexed(indexed.as_ref());
         self.walk_assignments(sets);
-        self.walk_from_clause(from.as_ref(), TOP_DEPTH);
-        self.push_expressions(where_clause, TOP_DEPTH);
+        self.walk_from_clause(from.as_ref(), OUTSIDE_EXPRESSION_DEPTH);
+        self.push_expressions(where_clause, OUTSIDE_EXPRESSION_DEPTH);
         self.refuse_row_limits("UPDATE", *order_by, limit.is_some());
         self.walk_returning(*returning)
     }
@@ -239,10 +239,10 @@ impl<'b> Walk<'_, 'b> {
         else {
             return false;
         };
-        self.walk_with_clause(with.as_ref(), TOP_DEPTH);
+        self.walk_with_clause(with.as_ref(), OUTSIDE_EXPRESSION_DEPTH);
         self.check_table(tbl_name, NameUse::Write);
         self.check_indexed(indexed.as_ref());
-        self.push_expressions(where_clause, TOP_DEPTH);
+        self.push_expressions(where_clause, OUTSIDE_EXPRESSION_DEPTH);
         self.refuse_row_limits("DELETE", *order_by, limit.is_some());
         self.walk_returning(*returning)
     }
@@ -258,19 +258,22 @@ impl<'b> Walk<'_, 'b> {
             let reason = format!(
                 "{verb} takes neither ORDER BY nor LIMIT: choose the rows with WHERE rowid IN (SELECT … LIMIT …)."
             );
-            self.refuse_outside(|token| token.is(TK_ORDER) || token.is(TK_LIMIT), reason);
+            self.refuse_outside_parentheses(
+                |token| token.is(TK_ORDER) || token.is(TK_LIMIT),
+                reason,
+            );
         }
     }
 
     fn walk_assignments(&mut self, sets: &'b [Set<'b>]) {
         for Set { col_names, expr } in sets {
-            self.mark_all_seen(col_names.iter());
-            self.push_expression(expr, TOP_DEPTH);
+            self.mark_harmless_names(col_names.iter());
+            self.push_expression(expr, OUTSIDE_EXPRESSION_DEPTH);
         }
     }
 
     fn walk_returning(&mut self, columns: Option<&'b [ResultColumn<'b>]>) -> bool {
-        self.walk_results(columns.unwrap_or_default(), TOP_DEPTH);
+        self.walk_results(columns.unwrap_or_default(), OUTSIDE_EXPRESSION_DEPTH);
         columns.is_some()
     }
 
@@ -291,7 +294,7 @@ impl<'b> Walk<'_, 'b> {
     fn walk_alter(&mut self, body: &'b AlterTableBody<'b>) {
         match body {
             AlterTableBody::AddColumn(column) => {
-                if self.purpose == Purpose::Schema {
+                if self.purpose == SqlPurpose::Schema {
                     self.refuse(0, "A schema makes its tables whole: leave ALTER TABLE out.");
                 }
                 self.walk_column(column);

@@ -5,7 +5,7 @@
 
 use sqlite3_parser::ast::{Expr, Literal};
 
-use super::{Walk, WalkTask};
+use super::{SyntaxTreeWalk, WalkTask};
 use crate::parse::token_index;
 use crate::position::quote_excerpt;
 use crate::token::unquote;
@@ -21,7 +21,7 @@ const DATE_FUNCTIONS: &[&str] = &[
     "unixepoch",
 ];
 
-impl<'b> Walk<'_, 'b> {
+impl<'b> SyntaxTreeWalk<'_, 'b> {
     /// Walks through a stored expression.
     pub(super) fn walk_stored(&mut self, expr: &'b Expr<'b>, depth: usize) {
         // The last task that is pushed is done first.

@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex};
 use guest_gate::functions::{
     ADDED_FUNCTIONS, ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS, TABLE_VALUED_FUNCTIONS,
 };
-use guest_gate::statement::{Purpose, StatementKind, check};
+use guest_gate::statement::{SqlPurpose, StatementKind, check};
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-pub(crate) const PURPOSES: [Purpose; 4] = [
-    Purpose::Action,
-    Purpose::Query,
-    Purpose::Schema,
-    Purpose::Migration,
+pub(crate) const PURPOSES: [SqlPurpose; 4] = [
+    SqlPurpose::Action,
+    SqlPurpose::Query,
+    SqlPurpose::Schema,
+    SqlPurpose::Migration,
 ];
 
 /// How many rows of a read are looked at.
@@ -55,12 +55,12 @@ impl Watched {
     }
 
     /// Compares the gate's verdict on a text with SQLite's.
-    pub(crate) fn agree(&mut self, sql: &str, purpose: Purpose) -> Result<(), String> {
+    pub(crate) fn agree(&mut self, sql: &str, purpose: SqlPurpose) -> Result<(), String> {
         self.same(sql, purpose)?;
         self.unchanged(sql)
     }
 
-    fn same(&self, sql: &str, purpose: Purpose) -> Result<(), String> {
+    fn same(&self, sql: &str, purpose: SqlPurpose) -> Result<(), String> {
         let statements = match check(sql, purpose) {
             Ok(statements) => statements,
             Err(refusal) => {
@@ -69,7 +69,7 @@ impl Watched {
                 return claim(is_refusal, || format!("{refusal:?} of {sql:?}"));
             }
         };
-        if matches!(purpose, Purpose::Schema | Purpose::Migration) {
+        if matches!(purpose, SqlPurpose::Schema | SqlPurpose::Migration) {
             return Ok(());
         }
         let [statement] = statements.as_slice() else {

@@ -8,13 +8,13 @@ pub(crate) mod agreement;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use guest_gate::statement::{Purpose, Statement};
+use guest_gate::statement::{AllowedStatement, SqlPurpose};
 use rusqlite::Connection;
 
 /// A piece of SQL of the corpus.
 pub(crate) struct Piece {
     pub(crate) file: String,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: SqlPurpose,
     pub(crate) sql: String,
     /// Line and column of the place that a refusal names.
     pub(crate) at: Option<(u32, u32)>,
@@ -54,10 +54,10 @@ fn parsed(piece: &str, file: String) -> Piece {
         Some(value.trim_start_matches(':').trim().to_owned())
     };
     let purpose = match header("purpose:").as_deref() {
-        None | Some("action") => Purpose::Action,
-        Some("query") => Purpose::Query,
-        Some("schema") => Purpose::Schema,
-        Some("migration") => Purpose::Migration,
+        None | Some("action") => SqlPurpose::Action,
+        Some("query") => SqlPurpose::Query,
+        Some("schema") => SqlPurpose::Schema,
+        Some("migration") => SqlPurpose::Migration,
         Some(other) => panic!("{file}: no purpose {other}"),
     };
     let at = header("at:").map(|at| {
@@ -116,6 +116,6 @@ pub(crate) fn example() -> Connection {
 }
 
 /// The text of an allowed statement.
-pub(crate) fn text<'s>(sql: &'s str, statement: &Statement) -> &'s str {
+pub(crate) fn text<'s>(sql: &'s str, statement: &AllowedStatement) -> &'s str {
     &sql[statement.start as usize..statement.end as usize]
 }

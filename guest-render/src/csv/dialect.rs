@@ -2,12 +2,12 @@
 
 /// The rows of a source, with the delimiter of their cells.
 #[derive(Clone, Copy)]
-pub(super) struct Table<'a> {
+pub(super) struct DelimitedRows<'a> {
     pub(super) text: &'a str,
     pub(super) delimiter: u8,
 }
 
-impl<'a> Table<'a> {
+impl<'a> DelimitedRows<'a> {
     /// Detects the delimiter: a comma, unless the first line names another (`sep=;`, as spreadsheets write it), or has semicolons
     /// or tabs and no comma. Quoted text is ignored.
     pub(super) fn detect(source: &'a str) -> Self {

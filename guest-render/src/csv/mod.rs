@@ -12,15 +12,15 @@ use csv::{ReaderBuilder, StringRecord};
 use maud::html;
 
 use crate::language;
-use crate::page::{self, PageMetadata, PageShell};
+use crate::page::{self, PageMetadata, PageTypeProperties};
 use crate::page_writer::{PageWriter, escaped_len};
-use crate::position::malformed;
+use crate::position::malformed_error;
 use crate::{Page, RenderError, Source};
-use dialect::Table;
+use dialect::DelimitedRows;
 pub(crate) use numbers::is_number;
 
 /// Number of columns that are checked for numbers: styles for more would outgrow the table.
-const STYLED_COLUMNS: usize = 64;
+const MAX_STYLED_COLUMNS: usize = 64;
 
 /// Number of columns that fit on paper in one line.
 const MAX_PRINTED_COLUMNS: usize = 8;
@@ -35,10 +35,10 @@ const TOOLBAR_SPACE: &str = "<div class=\"tools\"></div>\n";
 
 /// Renders a CSV source.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
-    let table = Table::detect(&source.text);
+    let table = DelimitedRows::detect(&source.text);
     check_quotes(&table, &source.text)?;
-    let layout = Layout::measure(table)?;
-    let shell = PageShell {
+    let layout = TableLayout::measure(table)?;
+    let shell = PageTypeProperties {
         source,
         kind: "csv",
         styles: &[include_str!("../../assets/csv.css")],
@@ -46,7 +46,7 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
         metadata: PageMetadata {
             title: None,
             description: layout.description.clone(),
-            language: language::detect(sample(table.text)).map(str::to_owned),
+            language: language::detect(language_sample(table.text)).map(str::to_owned),
         },
     };
     page::build_page(&shell, |out| {
@@ -62,14 +62,14 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
 /// Bytes of a table that its language is detected from.
 const SAMPLE_BYTES: usize = 1_500;
 
-fn sample(text: &str) -> &str {
+fn language_sample(text: &str) -> &str {
     &text[..text.floor_char_boundary(SAMPLE_BYTES)]
 }
 
 fn write_table(
     out: &mut PageWriter<'_>,
-    table: Table<'_>,
-    layout: &Layout,
+    table: DelimitedRows<'_>,
+    layout: &TableLayout,
 ) -> Result<(), RenderError> {
     if layout.rows == 0 {
         return out.markup("<p>This file has no rows.</p>");
@@ -150,7 +150,7 @@ fn has_words(cell: &str) -> bool {
 
 /// Layout of a table, which must be known before the first row is written.
 #[derive(Default)]
-struct Layout {
+struct TableLayout {
     /// Number of rows, the header included.
     rows: u64,
     /// Number of cells in the widest row.
@@ -162,19 +162,19 @@ struct Layout {
     /// The table in a sentence.
     description: String,
     /// Content of each of the first columns.
-    contents: Vec<ColumnContent>,
+    contents: Vec<ColumnContentKind>,
 }
 
 /// Content of a column's cells, without the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ColumnContent {
+enum ColumnContentKind {
     Nothing,
     Numbers,
     Text,
 }
 
-impl Layout {
-    fn measure(table: Table<'_>) -> Result<Self, RenderError> {
+impl TableLayout {
+    fn measure(table: DelimitedRows<'_>) -> Result<Self, RenderError> {
         let mut layout = Self::default();
         let mut names = String::new();
         for_each_row(table, |row| {
@@ -196,14 +196,14 @@ impl Layout {
     }
 
     fn add(&mut self, row: &StringRecord) {
-        let wide = row.len().min(STYLED_COLUMNS).max(self.contents.len());
-        self.contents.resize(wide, ColumnContent::Nothing);
+        let wide = row.len().min(MAX_STYLED_COLUMNS).max(self.contents.len());
+        self.contents.resize(wide, ColumnContentKind::Nothing);
         for (cell, contents) in row.iter().zip(&mut self.contents) {
-            if self.rows > 0 && !cell.trim().is_empty() && *contents != ColumnContent::Text {
+            if self.rows > 0 && !cell.trim().is_empty() && *contents != ColumnContentKind::Text {
                 *contents = if is_number(cell.trim()) {
-                    ColumnContent::Numbers
+                    ColumnContentKind::Numbers
                 } else {
-                    ColumnContent::Text
+                    ColumnContentKind::Text
                 };
             }
         }
@@ -230,7 +230,7 @@ impl Layout {
 
     fn caption(&self) -> String {
         let rows = self.rows.saturating_sub(1);
-        let (row, column) = (plural(rows), plural(self.columns as u64));
+        let (row, column) = (plural_suffix(rows), plural_suffix(self.columns as u64));
         format!("{rows} row{row}, {} column{column}", self.columns)
     }
 
@@ -239,7 +239,7 @@ impl Layout {
     fn own_styles(&self) -> String {
         let mut styles = String::new();
         for (column, contents) in self.contents.iter().enumerate() {
-            if *contents == ColumnContent::Numbers {
+            if *contents == ColumnContentKind::Numbers {
                 // Writing to a string cannot fail.
                 let _ = write!(
                     styles,
@@ -260,7 +260,7 @@ impl Layout {
     }
 }
 
-fn plural(count: u64) -> &'static str {
+fn plural_suffix(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
@@ -268,16 +268,16 @@ fn plural(count: u64) -> &'static str {
 ///
 /// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around the table
 /// they are left out.
-fn for_each_row<F>(table: Table<'_>, mut row: F) -> Result<(), RenderError>
+fn for_each_row<F>(table: DelimitedRows<'_>, mut row: F) -> Result<(), RenderError>
 where
     F: FnMut(&StringRecord) -> Result<(), RenderError>,
 {
     let blank = StringRecord::new();
-    let mut reader = reader(table);
+    let mut reader = csv_reader(table);
     let mut record = StringRecord::new();
     let mut is_first = true;
     loop {
-        let start = offset(&reader);
+        let start = reader_offset(&reader);
         // A valid text with rows of any length gives no errors.
         if !reader.read_record(&mut record).unwrap_or(false) {
             return Ok(());
@@ -292,7 +292,7 @@ where
     }
 }
 
-fn reader(table: Table<'_>) -> csv::Reader<&[u8]> {
+fn csv_reader(table: DelimitedRows<'_>) -> csv::Reader<&[u8]> {
     ReaderBuilder::new()
         .delimiter(table.delimiter)
         .has_headers(false)
@@ -301,7 +301,7 @@ fn reader(table: Table<'_>) -> csv::Reader<&[u8]> {
 }
 
 /// Returns the offset of the next row, or of the blank lines before it.
-fn offset(reader: &csv::Reader<&[u8]>) -> usize {
+fn reader_offset(reader: &csv::Reader<&[u8]>) -> usize {
     usize::try_from(reader.position().byte()).unwrap_or(usize::MAX)
 }
 
@@ -326,7 +326,7 @@ fn blank_lines(text: &str, start: usize) -> usize {
 ///
 /// A quote as a cell's first character opens the cell, and a single quote closes it. Text after it up to the next delimiter
 /// belongs to the cell, as do quotes in other cells.
-fn check_quotes(table: &Table<'_>, source: &str) -> Result<(), RenderError> {
+fn check_quotes(table: &DelimitedRows<'_>, source: &str) -> Result<(), RenderError> {
     let before = source.len() - table.text.len();
     let bom = if source.starts_with('\u{feff}') {
         '\u{feff}'.len_utf8()
@@ -344,7 +344,7 @@ fn check_quotes(table: &Table<'_>, source: &str) -> Result<(), RenderError> {
         loop {
             match bytes.next() {
                 None => {
-                    return Err(malformed(
+                    return Err(malformed_error(
                         &source[bom..],
                         before - bom + offset,
                         String::from("This quote is never closed."),

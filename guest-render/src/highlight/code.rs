@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::languages::{Language, LanguageFlag};
+use super::languages::{Language, LanguageFeature};
 use super::{SpanWriter, TokenClass};
 
 /// Length limit of a regular expression, in bytes.
@@ -11,7 +11,7 @@ const MAX_REGEX_BYTES: usize = 200;
 
 /// Highlights a whole block. Every step takes at least one character and looks ahead a bounded distance.
 pub(super) fn scan(language: &Language, pieces: &mut SpanWriter<'_>) -> fmt::Result {
-    let mut scanner = Scanner {
+    let mut scanner = CodeScanner {
         language,
         words: word_classes(language),
         code: pieces.code,
@@ -30,7 +30,7 @@ pub(super) fn scan(language: &Language, pieces: &mut SpanWriter<'_>) -> fmt::Res
             scanner.starts_line = false;
         }
         // In YAML, a key may follow a list's dash.
-        if taken.ends_with('\n') || (taken == "-" && language.has(LanguageFlag::ColonKeys)) {
+        if taken.ends_with('\n') || (taken == "-" && language.has(LanguageFeature::ColonKeys)) {
             scanner.starts_line = true;
         }
         scanner.at = end;
@@ -51,7 +51,7 @@ fn word_classes(language: &Language) -> HashMap<&'static str, TokenClass> {
         .collect()
 }
 
-struct Scanner<'a> {
+struct CodeScanner<'a> {
     language: &'a Language,
     words: HashMap<&'static str, TokenClass>,
     code: &'a str,
@@ -62,7 +62,7 @@ struct Scanner<'a> {
     starts_line: bool,
 }
 
-impl Scanner<'_> {
+impl CodeScanner<'_> {
     fn rest(&self) -> &str {
         &self.code[self.at..]
     }
@@ -119,7 +119,7 @@ impl Scanner<'_> {
                 && match *mark {
                     // In a shell, `#` opens a comment only where a word could begin: `a#b` and `$#` do not.
                     "#" => {
-                        self.language.has(LanguageFlag::HashCommentsAnywhere)
+                        self.language.has(LanguageFeature::HashCommentsAnywhere)
                             || before.is_none_or(char::is_whitespace)
                     }
                     // The `//` of a URL does not.
@@ -131,7 +131,7 @@ impl Scanner<'_> {
     }
 
     fn block_end(&self, open: &str, close: &str) -> usize {
-        let nests = self.language.has(LanguageFlag::NestedComments);
+        let nests = self.language.has(LanguageFeature::NestedComments);
         let mut depth = 0_usize;
         let mut at = self.at;
         while at < self.code.len() {
@@ -159,18 +159,18 @@ impl Scanner<'_> {
     fn scan_meta(&self, first: u8) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
         let is_line =
-            self.starts_line && first == b'#' && self.language.has(LanguageFlag::Preprocessor);
+            self.starts_line && first == b'#' && self.language.has(LanguageFeature::Preprocessor);
         if is_line {
             return Some((self.line_end(), TokenClass::Meta));
         }
-        if self.language.has(LanguageFlag::HashAttributes)
+        if self.language.has(LanguageFeature::HashAttributes)
             && (rest.starts_with("#[") || rest.starts_with("#!["))
         {
             let line = &self.code[self.at..self.line_end()];
             let end = line.find(']').map_or(line.len(), |bracket| bracket + 1);
             return Some((self.at + end, TokenClass::Meta));
         }
-        if first == b'\\' && self.language.has(LanguageFlag::BackslashCommands) {
+        if first == b'\\' && self.language.has(LanguageFeature::BackslashCommands) {
             let name = name_len(&rest[1..], &['@', '*']);
             // An escaped character is plain, and opens no comment.
             let sign = rest[1..].chars().next().map_or(0, char::len_utf8);
@@ -179,7 +179,7 @@ impl Scanner<'_> {
                 name => (self.at + 1 + name, TokenClass::Keyword),
             });
         }
-        if first == b'@' && self.language.has(LanguageFlag::AtAttributes) {
+        if first == b'@' && self.language.has(LanguageFeature::AtAttributes) {
             let name = name_len(&rest[1..], &['.', '-']);
             return (name > 0).then_some((self.at + 1 + name, TokenClass::Meta));
         }
@@ -188,7 +188,7 @@ impl Scanner<'_> {
 
     fn scan_string(&self, first: u8) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
-        if self.language.has(LanguageFlag::RawStrings) && matches!(first, b'r' | b'b') {
+        if self.language.has(LanguageFeature::RawStrings) && matches!(first, b'r' | b'b') {
             let prefix = if rest.starts_with("br") { 2 } else { 1 };
             let hashes = rest[prefix..]
                 .bytes()
@@ -204,7 +204,8 @@ impl Scanner<'_> {
                 return Some((self.at + end, TokenClass::String));
             }
         }
-        if first == b'\'' && self.language.has(LanguageFlag::Lifetimes) && !is_char_literal(rest) {
+        if first == b'\'' && self.language.has(LanguageFeature::Lifetimes) && !is_char_literal(rest)
+        {
             return None;
         }
         let quote = self
@@ -213,7 +214,7 @@ impl Scanner<'_> {
             .iter()
             .find(|quote| rest.starts_with(quote.mark))?;
         let end = self.string_end(quote.mark, quote.escapes, quote.lines);
-        let is_key = self.language.has(LanguageFlag::StringKeys)
+        let is_key = self.language.has(LanguageFeature::StringKeys)
             && self.code[end..].trim_start().starts_with(':');
         Some((
             end,
@@ -244,7 +245,7 @@ impl Scanner<'_> {
     /// Takes a regular expression: a slash opens one where no value stands before it that could be divided.
     fn scan_regex(&self, first: u8) -> Option<(usize, TokenClass)> {
         if first != b'/'
-            || !self.language.has(LanguageFlag::Regexes)
+            || !self.language.has(LanguageFeature::Regexes)
             || !b"\n(,=:[!&|?{};+~".contains(&self.before)
         {
             return None;
@@ -278,7 +279,7 @@ impl Scanner<'_> {
     }
 
     fn scan_variable(&self, first: u8) -> Option<(usize, TokenClass)> {
-        if first != b'$' || !self.language.has(LanguageFlag::DollarVariables) {
+        if first != b'$' || !self.language.has(LanguageFeature::DollarVariables) {
             return None;
         }
         let rest = &self.rest()[1..];
@@ -311,7 +312,7 @@ impl Scanner<'_> {
 
     fn scan_word(&self) -> Option<(usize, TokenClass)> {
         let rest = self.rest();
-        let joins: &[char] = if self.language.has(LanguageFlag::HyphenatedNames) {
+        let joins: &[char] = if self.language.has(LanguageFeature::HyphenatedNames) {
             &['-']
         } else {
             &[]
@@ -326,30 +327,31 @@ impl Scanner<'_> {
 
     fn word_kind(&self, word: &str, after: &str) -> TokenClass {
         let language = self.language;
-        let known = if language.has(LanguageFlag::CaseInsensitive) {
+        let known = if language.has(LanguageFeature::CaseInsensitive) {
             self.words.get(word.to_ascii_lowercase().as_str())
         } else {
             self.words.get(word)
         };
         let after_spaces = after.trim_start_matches(' ');
-        let is_key =
-            (self.starts_line && language.has(LanguageFlag::ColonKeys) && after.starts_with(':'))
-                || (language.has(LanguageFlag::EqualsKeys)
-                    && ((self.starts_line && after_spaces.starts_with('='))
-                        || (self.before == b'[' && after.starts_with(['.', ']']))))
-                || (language.has(LanguageFlag::ColonProperties)
-                    && after.starts_with(':')
-                    && !after.starts_with("::")
-                    && !after.starts_with("://"));
+        let is_key = (self.starts_line
+            && language.has(LanguageFeature::ColonKeys)
+            && after.starts_with(':'))
+            || (language.has(LanguageFeature::EqualsKeys)
+                && ((self.starts_line && after_spaces.starts_with('='))
+                    || (self.before == b'[' && after.starts_with(['.', ']']))))
+            || (language.has(LanguageFeature::ColonProperties)
+                && after.starts_with(':')
+                && !after.starts_with("::")
+                && !after.starts_with("://"));
         if is_key {
             TokenClass::Name
         } else if let Some(kind) = known.filter(|_| self.before != b'.') {
             *kind
         } else if after.starts_with('(')
-            || (after.starts_with("!(") && language.has(LanguageFlag::HashAttributes))
+            || (after.starts_with("!(") && language.has(LanguageFeature::HashAttributes))
         {
             TokenClass::Function
-        } else if language.has(LanguageFlag::CapitalizedTypes)
+        } else if language.has(LanguageFeature::CapitalizedTypes)
             && word.starts_with(char::is_uppercase)
         {
             TokenClass::Type

@@ -1,6 +1,6 @@
 //! The table of languages: what their words, comments and strings look like.
 
-use super::languages::{Language, LanguageFlag, StringSyntax};
+use super::languages::{Language, LanguageFeature, StringSyntax};
 
 const BACKTICK_MULTILINE: StringSyntax = string_syntax("`", true, true);
 const BACKTICK_MULTILINE_RAW: StringSyntax = string_syntax("`", false, true);
@@ -47,11 +47,11 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_MULTILINE, SINGLE_QUOTED],
         flags: &[
-            LanguageFlag::NestedComments,
-            LanguageFlag::HashAttributes,
-            LanguageFlag::RawStrings,
-            LanguageFlag::Lifetimes,
-            LanguageFlag::CapitalizedTypes,
+            LanguageFeature::NestedComments,
+            LanguageFeature::HashAttributes,
+            LanguageFeature::RawStrings,
+            LanguageFeature::Lifetimes,
+            LanguageFeature::CapitalizedTypes,
         ],
     },
     Language {
@@ -67,9 +67,9 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED, BACKTICK_MULTILINE],
         flags: &[
-            LanguageFlag::AtAttributes,
-            LanguageFlag::Regexes,
-            LanguageFlag::CapitalizedTypes,
+            LanguageFeature::AtAttributes,
+            LanguageFeature::Regexes,
+            LanguageFeature::CapitalizedTypes,
         ],
     },
     Language {
@@ -82,9 +82,9 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[
-            LanguageFlag::AtAttributes,
-            LanguageFlag::HashCommentsAnywhere,
-            LanguageFlag::CapitalizedTypes,
+            LanguageFeature::AtAttributes,
+            LanguageFeature::HashCommentsAnywhere,
+            LanguageFeature::CapitalizedTypes,
         ],
         ..PLAIN
     },
@@ -98,7 +98,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED, BACKTICK_MULTILINE_RAW],
-        flags: &[LanguageFlag::CapitalizedTypes],
+        flags: &[LanguageFeature::CapitalizedTypes],
     },
     Language {
         names: "java kotlin kt kts scala groovy gradle",
@@ -114,7 +114,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::AtAttributes,
+            LanguageFeature::CapitalizedTypes,
+        ],
     },
     Language {
         names: "c h cpp c++ cc cxx hpp objc arduino",
@@ -132,7 +135,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::Preprocessor, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::Preprocessor,
+            LanguageFeature::CapitalizedTypes,
+        ],
     },
     Language {
         names: "csharp cs c# dotnet",
@@ -148,7 +154,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::Preprocessor, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::Preprocessor,
+            LanguageFeature::CapitalizedTypes,
+        ],
     },
     Language {
         names: "swift",
@@ -164,10 +173,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("/*", "*/")],
         quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED],
         flags: &[
-            LanguageFlag::NestedComments,
-            LanguageFlag::AtAttributes,
-            LanguageFlag::Preprocessor,
-            LanguageFlag::CapitalizedTypes,
+            LanguageFeature::NestedComments,
+            LanguageFeature::AtAttributes,
+            LanguageFeature::Preprocessor,
+            LanguageFeature::CapitalizedTypes,
         ],
     },
     Language {
@@ -182,7 +191,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::AtAttributes,
+            LanguageFeature::CapitalizedTypes,
+        ],
     },
     Language {
         names: "php",
@@ -197,10 +209,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[
-            LanguageFlag::HashAttributes,
-            LanguageFlag::DollarVariables,
-            LanguageFlag::CapitalizedTypes,
-            LanguageFlag::HashCommentsAnywhere,
+            LanguageFeature::HashAttributes,
+            LanguageFeature::DollarVariables,
+            LanguageFeature::CapitalizedTypes,
+            LanguageFeature::HashCommentsAnywhere,
         ],
     },
     Language {
@@ -214,7 +226,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("=begin", "=end")],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::AtAttributes,
+            LanguageFeature::CapitalizedTypes,
+        ],
     },
     Language {
         names: "elixir ex exs",
@@ -224,7 +239,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false nil",
         line_comments: &["#"],
         quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::AtAttributes,
+            LanguageFeature::CapitalizedTypes,
+        ],
         ..PLAIN
     },
     Language {
@@ -245,7 +263,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("=pod", "=cut")],
         quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
-        flags: &[LanguageFlag::DollarVariables],
+        flags: &[LanguageFeature::DollarVariables],
         ..PLAIN
     },
     Language {
@@ -254,7 +272,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "TRUE FALSE NULL NA NaN Inf",
         line_comments: &["#"],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::HashCommentsAnywhere],
+        flags: &[LanguageFeature::HashCommentsAnywhere],
         ..PLAIN
     },
     Language {
@@ -267,9 +285,9 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("#=", "=#")],
         quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED],
         flags: &[
-            LanguageFlag::AtAttributes,
-            LanguageFlag::CapitalizedTypes,
-            LanguageFlag::HashCommentsAnywhere,
+            LanguageFeature::AtAttributes,
+            LanguageFeature::CapitalizedTypes,
+            LanguageFeature::HashCommentsAnywhere,
         ],
         ..PLAIN
     },
@@ -281,7 +299,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["--"],
         block_comments: &[("{-", "-}")],
         quotes: &[DOUBLE_QUOTED],
-        flags: &[LanguageFlag::NestedComments, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::NestedComments,
+            LanguageFeature::CapitalizedTypes,
+        ],
         ..PLAIN
     },
     Language {
@@ -295,7 +316,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("(*", "*)")],
         quotes: &[DOUBLE_QUOTED],
-        flags: &[LanguageFlag::NestedComments, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::NestedComments,
+            LanguageFeature::CapitalizedTypes,
+        ],
     },
     Language {
         names: "clojure clj cljs edn lisp scheme racket elisp",
@@ -304,7 +328,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false nil t",
         line_comments: &[";", ";;"],
         quotes: &[DOUBLE_QUOTED],
-        flags: &[LanguageFlag::HyphenatedNames],
+        flags: &[LanguageFeature::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -318,7 +342,10 @@ pub(super) const LANGUAGES: &[Language] = &[
             usize void",
         line_comments: &["//"],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::AtAttributes,
+            LanguageFeature::CapitalizedTypes,
+        ],
         ..PLAIN
     },
     Language {
@@ -333,7 +360,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::CapitalizedTypes],
+        flags: &[LanguageFeature::CapitalizedTypes],
     },
     Language {
         names: "bash sh shell zsh fish console ksh",
@@ -343,7 +370,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false",
         line_comments: &["#"],
         quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
-        flags: &[LanguageFlag::DollarVariables, LanguageFlag::HyphenatedNames],
+        flags: &[
+            LanguageFeature::DollarVariables,
+            LanguageFeature::HyphenatedNames,
+        ],
         ..PLAIN
     },
     Language {
@@ -355,10 +385,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("<#", "#>")],
         quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[
-            LanguageFlag::DollarVariables,
-            LanguageFlag::CaseInsensitive,
-            LanguageFlag::HyphenatedNames,
-            LanguageFlag::HashCommentsAnywhere,
+            LanguageFeature::DollarVariables,
+            LanguageFeature::CaseInsensitive,
+            LanguageFeature::HyphenatedNames,
+            LanguageFeature::HashCommentsAnywhere,
         ],
         ..PLAIN
     },
@@ -382,7 +412,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["--", "#"],
         block_comments: &[("/*", "*/")],
         quotes: &[SINGLE_RAW, DOUBLE_RAW, BACKTICK_RAW],
-        flags: &[LanguageFlag::CaseInsensitive],
+        flags: &[LanguageFeature::CaseInsensitive],
     },
     Language {
         names: "json jsonc json5 jsonl ndjson geojson webmanifest",
@@ -390,7 +420,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//", "#"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::StringKeys],
+        flags: &[LanguageFeature::StringKeys],
         ..PLAIN
     },
     Language {
@@ -398,7 +428,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false null yes no on off True False",
         line_comments: &["#"],
         quotes: &[DOUBLE_QUOTED, SINGLE_RAW],
-        flags: &[LanguageFlag::ColonKeys, LanguageFlag::HyphenatedNames],
+        flags: &[LanguageFeature::ColonKeys, LanguageFeature::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -407,9 +437,9 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#", ";"],
         quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED, SINGLE_RAW],
         flags: &[
-            LanguageFlag::EqualsKeys,
-            LanguageFlag::HyphenatedNames,
-            LanguageFlag::HashCommentsAnywhere,
+            LanguageFeature::EqualsKeys,
+            LanguageFeature::HyphenatedNames,
+            LanguageFeature::HashCommentsAnywhere,
         ],
         ..PLAIN
     },
@@ -421,10 +451,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[
-            LanguageFlag::AtAttributes,
-            LanguageFlag::DollarVariables,
-            LanguageFlag::HyphenatedNames,
-            LanguageFlag::ColonProperties,
+            LanguageFeature::AtAttributes,
+            LanguageFeature::DollarVariables,
+            LanguageFeature::HyphenatedNames,
+            LanguageFeature::ColonProperties,
         ],
         ..PLAIN
     },
@@ -435,9 +465,9 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         quotes: &[DOUBLE_MULTILINE, SINGLE_MULTILINE],
         flags: &[
-            LanguageFlag::DollarVariables,
-            LanguageFlag::CaseInsensitive,
-            LanguageFlag::HyphenatedNames,
+            LanguageFeature::DollarVariables,
+            LanguageFeature::CaseInsensitive,
+            LanguageFeature::HyphenatedNames,
         ],
         ..PLAIN
     },
@@ -447,9 +477,9 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[
-            LanguageFlag::DollarVariables,
-            LanguageFlag::ColonKeys,
-            LanguageFlag::HyphenatedNames,
+            LanguageFeature::DollarVariables,
+            LanguageFeature::ColonKeys,
+            LanguageFeature::HyphenatedNames,
         ],
         ..PLAIN
     },
@@ -460,7 +490,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "on off",
         line_comments: &["#"],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
-        flags: &[LanguageFlag::DollarVariables],
+        flags: &[LanguageFeature::DollarVariables],
         ..PLAIN
     },
     Language {
@@ -471,7 +501,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#", "//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED],
-        flags: &[LanguageFlag::EqualsKeys, LanguageFlag::HyphenatedNames],
+        flags: &[
+            LanguageFeature::EqualsKeys,
+            LanguageFeature::HyphenatedNames,
+        ],
     },
     Language {
         names: "nix",
@@ -480,7 +513,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED],
-        flags: &[LanguageFlag::HyphenatedNames],
+        flags: &[LanguageFeature::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -492,10 +525,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         quotes: &[TRIPLE_QUOTED, TRIPLE_SINGLE, DOUBLE_QUOTED],
         flags: &[
-            LanguageFlag::AtAttributes,
-            LanguageFlag::DollarVariables,
-            LanguageFlag::CapitalizedTypes,
-            LanguageFlag::ColonProperties,
+            LanguageFeature::AtAttributes,
+            LanguageFeature::DollarVariables,
+            LanguageFeature::CapitalizedTypes,
+            LanguageFeature::ColonProperties,
         ],
         ..PLAIN
     },
@@ -511,9 +544,9 @@ pub(super) const LANGUAGES: &[Language] = &[
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED, SINGLE_QUOTED],
         flags: &[
-            LanguageFlag::AtAttributes,
-            LanguageFlag::CapitalizedTypes,
-            LanguageFlag::HyphenatedNames,
+            LanguageFeature::AtAttributes,
+            LanguageFeature::CapitalizedTypes,
+            LanguageFeature::HyphenatedNames,
         ],
     },
 ];

@@ -13,7 +13,7 @@ pub(super) struct Language {
     pub(super) block_comments: &'static [(&'static str, &'static str)],
     /// Kinds of strings; of two with a common start, the longer one comes first.
     pub(super) quotes: &'static [StringSyntax],
-    pub(super) flags: &'static [LanguageFlag],
+    pub(super) flags: &'static [LanguageFeature],
 }
 
 /// A kind of string.
@@ -28,7 +28,7 @@ pub(super) struct StringSyntax {
 
 /// Feature of a language beyond words, comments and strings.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum LanguageFlag {
+pub(super) enum LanguageFeature {
     /// `@name` is an attribute, a decorator or a rule.
     AtAttributes,
     /// `\name` is a command.
@@ -66,7 +66,7 @@ pub(super) enum LanguageFlag {
 }
 
 impl Language {
-    pub(super) fn has(&self, flag: LanguageFlag) -> bool {
+    pub(super) fn has(&self, flag: LanguageFeature) -> bool {
         self.flags.contains(&flag)
     }
 }

@@ -1,6 +1,6 @@
 //! Descriptions of less common languages and of configuration files.
 
-use super::languages::{Language, LanguageFlag, StringSyntax};
+use super::languages::{Language, LanguageFeature, StringSyntax};
 
 const DOUBLE_QUOTED: StringSyntax = string_syntax("\"", true);
 const DOUBLE_RAW: StringSyntax = string_syntax("\"", false);
@@ -35,14 +35,14 @@ pub(super) const LANGUAGES: &[Language] = &[
             receive rem try when xor",
         literals: "true false undefined ok error",
         line_comments: &["%"],
-        flags: &[LanguageFlag::CapitalizedTypes],
+        flags: &[LanguageFeature::CapitalizedTypes],
         ..PLAIN
     },
     Language {
         names: "tex latex bibtex context",
         line_comments: &["%"],
         quotes: &[],
-        flags: &[LanguageFlag::BackslashCommands],
+        flags: &[LanguageFeature::BackslashCommands],
         ..PLAIN
     },
     Language {
@@ -64,7 +64,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "on off true false public private interface required version",
         line_comments: &["#"],
         quotes: &[DOUBLE_QUOTED],
-        flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::DollarVariables],
+        flags: &[
+            LanguageFeature::CaseInsensitive,
+            LanguageFeature::DollarVariables,
+        ],
         ..PLAIN
     },
     Language {
@@ -76,7 +79,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             sp lr pc fp byte word dword qword ptr",
         line_comments: &[";", "//", "#"],
         block_comments: &[("/*", "*/")],
-        flags: &[LanguageFlag::CaseInsensitive],
+        flags: &[LanguageFeature::CaseInsensitive],
         ..PLAIN
     },
     Language {
@@ -84,7 +87,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         keywords: "GET POST PUT PATCH DELETE HEAD OPTIONS CONNECT TRACE HTTP",
         line_comments: &["###"],
         quotes: &[DOUBLE_QUOTED],
-        flags: &[LanguageFlag::ColonKeys, LanguageFlag::HyphenatedNames],
+        flags: &[LanguageFeature::ColonKeys, LanguageFeature::HyphenatedNames],
         ..PLAIN
     },
     Language {
@@ -104,7 +107,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "integer real complex logical character double precision",
         line_comments: &["!"],
         quotes: &[DOUBLE_RAW, SINGLE_RAW],
-        flags: &[LanguageFlag::CaseInsensitive],
+        flags: &[LanguageFeature::CaseInsensitive],
         ..PLAIN
     },
     Language {
@@ -118,7 +121,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("{", "}"), ("(*", "*)")],
         quotes: &[SINGLE_RAW],
-        flags: &[LanguageFlag::CaseInsensitive],
+        flags: &[LanguageFeature::CaseInsensitive],
     },
     Language {
         names: "ada",
@@ -129,7 +132,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "integer float boolean character string natural positive duration",
         line_comments: &["--"],
         quotes: &[DOUBLE_RAW],
-        flags: &[LanguageFlag::CaseInsensitive],
+        flags: &[LanguageFeature::CaseInsensitive],
         ..PLAIN
     },
     Language {
@@ -141,7 +144,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "int int8 int16 int32 int64 uint float float32 float64 bool char string seq",
         line_comments: &["#"],
         block_comments: &[("#[", "]#")],
-        flags: &[LanguageFlag::CapitalizedTypes],
+        flags: &[LanguageFeature::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -157,7 +160,10 @@ pub(super) const LANGUAGES: &[Language] = &[
             u16 u32 u64 f32 f64",
         line_comments: &["//", "#"],
         block_comments: &[("/*", "*/"), ("/+", "+/")],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::AtAttributes,
+            LanguageFeature::CapitalizedTypes,
+        ],
         ..PLAIN
     },
     Language {
@@ -171,7 +177,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//", "--"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED],
-        flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::DollarVariables],
+        flags: &[
+            LanguageFeature::CaseInsensitive,
+            LanguageFeature::DollarVariables,
+        ],
         ..PLAIN
     },
     Language {
@@ -185,7 +194,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         quotes: &[DOUBLE_QUOTED],
-        flags: &[LanguageFlag::Preprocessor, LanguageFlag::AtAttributes],
+        flags: &[LanguageFeature::Preprocessor, LanguageFeature::AtAttributes],
     },
     Language {
         names: "bat batch cmd dosbatch",
@@ -193,7 +202,7 @@ pub(super) const LANGUAGES: &[Language] = &[
             pushd rd ren rmdir set setlocal shift start title type xcopy",
         line_comments: &["::", "rem ", "REM ", "@rem "],
         quotes: &[DOUBLE_RAW],
-        flags: &[LanguageFlag::CaseInsensitive],
+        flags: &[LanguageFeature::CaseInsensitive],
         ..PLAIN
     },
     Language {
@@ -207,7 +216,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "boolean byte char date decimal double integer long object short single string variant",
         line_comments: &["'"],
         quotes: &[DOUBLE_RAW],
-        flags: &[LanguageFlag::CaseInsensitive],
+        flags: &[LanguageFeature::CaseInsensitive],
         ..PLAIN
     },
     Language {
@@ -219,9 +228,9 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
         flags: &[
-            LanguageFlag::AtAttributes,
-            LanguageFlag::Preprocessor,
-            LanguageFlag::CapitalizedTypes,
+            LanguageFeature::AtAttributes,
+            LanguageFeature::Preprocessor,
+            LanguageFeature::CapitalizedTypes,
         ],
         ..PLAIN
     },
@@ -235,9 +244,9 @@ pub(super) const LANGUAGES: &[Language] = &[
         line_comments: &["#"],
         block_comments: &[("###", "###")],
         flags: &[
-            LanguageFlag::AtAttributes,
-            LanguageFlag::DollarVariables,
-            LanguageFlag::CapitalizedTypes,
+            LanguageFeature::AtAttributes,
+            LanguageFeature::DollarVariables,
+            LanguageFeature::CapitalizedTypes,
         ],
         ..PLAIN
     },
@@ -247,7 +256,7 @@ pub(super) const LANGUAGES: &[Language] = &[
         literals: "true false fail null",
         line_comments: &["%", "#"],
         block_comments: &[("/*", "*/")],
-        flags: &[LanguageFlag::CapitalizedTypes],
+        flags: &[LanguageFeature::CapitalizedTypes],
         ..PLAIN
     },
     Language {
@@ -256,14 +265,14 @@ pub(super) const LANGUAGES: &[Language] = &[
             lappend list namespace next package print printf proc puts return set switch upvar variable while",
         line_comments: &["#"],
         quotes: &[DOUBLE_QUOTED],
-        flags: &[LanguageFlag::DollarVariables],
+        flags: &[LanguageFeature::DollarVariables],
         ..PLAIN
     },
     Language {
         names: "gherkin feature cucumber",
         keywords: "Feature Background Scenario Outline Examples Given When Then And But Rule",
         line_comments: &["#"],
-        flags: &[LanguageFlag::AtAttributes],
+        flags: &[LanguageFeature::AtAttributes],
         ..PLAIN
     },
     Language {
@@ -274,7 +283,10 @@ pub(super) const LANGUAGES: &[Language] = &[
         types: "String Int Float Boolean DateTime Json Bytes BigInt Decimal string int bool object array Integer List Map Set Id",
         line_comments: &["//"],
         block_comments: &[("/*", "*/")],
-        flags: &[LanguageFlag::AtAttributes, LanguageFlag::CapitalizedTypes],
+        flags: &[
+            LanguageFeature::AtAttributes,
+            LanguageFeature::CapitalizedTypes,
+        ],
         ..PLAIN
     },
     Language {
@@ -284,7 +296,10 @@ pub(super) const LANGUAGES: &[Language] = &[
             stop storage subtract then to until using value varying when where working-storage write",
         line_comments: &["*>", "\""],
         quotes: &[SINGLE_RAW],
-        flags: &[LanguageFlag::CaseInsensitive, LanguageFlag::HyphenatedNames],
+        flags: &[
+            LanguageFeature::CaseInsensitive,
+            LanguageFeature::HyphenatedNames,
+        ],
         ..PLAIN
     },
 ];

@@ -69,17 +69,21 @@ fn script_position(text: &str) -> usize {
     const BOM: &str = "\u{feff}";
     let start = if text.starts_with(BOM) { BOM.len() } else { 0 };
     let document = &text[start..];
-    let mut found = InsertionPoint::Nothing;
+    let mut found = HeadInsertionPoint::Nothing;
     let mut position = 0;
     for token in tokenize(document, false) {
         let (what, end) = match token {
             Token::Error(_) | Token::Comment(_) => continue,
             Token::String(text) if text.iter().all(u8::is_ascii_whitespace) => continue,
-            Token::Doctype(doctype) => (InsertionPoint::Doctype, doctype.span.end),
-            Token::StartTag(tag) if **tag.name == *b"html" => (InsertionPoint::Html, tag.span.end),
-            Token::StartTag(tag) if **tag.name == *b"head" => (InsertionPoint::Head, tag.span.end),
+            Token::Doctype(doctype) => (HeadInsertionPoint::Doctype, doctype.span.end),
+            Token::StartTag(tag) if **tag.name == *b"html" => {
+                (HeadInsertionPoint::Html, tag.span.end)
+            }
+            Token::StartTag(tag) if **tag.name == *b"head" => {
+                (HeadInsertionPoint::Head, tag.span.end)
+            }
             Token::EndTag(tag)
-                if found != InsertionPoint::Nothing && !opens_head_or_body(&tag.name) =>
+                if found != HeadInsertionPoint::Nothing && !opens_head_or_body(&tag.name) =>
             {
                 continue;
             }
@@ -90,7 +94,7 @@ fn script_position(text: &str) -> usize {
             found = what;
             position = end;
         }
-        if found == InsertionPoint::Head {
+        if found == HeadInsertionPoint::Head {
             break;
         }
     }
@@ -99,7 +103,7 @@ fn script_position(text: &str) -> usize {
 
 /// The best position found so far, in rising order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum InsertionPoint {
+enum HeadInsertionPoint {
     Nothing,
     Doctype,
     Html,

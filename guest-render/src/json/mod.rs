@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::language;
-use crate::page::{self, PageMetadata, PageShell};
+use crate::page::{self, PageMetadata, PageTypeProperties};
 use crate::page_writer::PageWriter;
-use crate::position::malformed;
+use crate::position::malformed_error;
 use crate::{Page, RenderError, Source};
 
 /// Nesting limit of the tree; deeper containers are shown as plain source, because HTML parsers limit nesting to a few hundred
@@ -30,8 +30,8 @@ const GROUP_SIZE: u32 = 100;
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
     check_grammar(text)?;
-    let description = description(text);
-    let shell = PageShell {
+    let description = describe_value(text);
+    let shell = PageTypeProperties {
         source,
         kind: "json",
         styles: &[include_str!("../../assets/json.css")],
@@ -39,13 +39,13 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
         metadata: PageMetadata {
             title: None,
             description: description.clone(),
-            language: language::detect(sample(text)).map(str::to_owned),
+            language: language::detect(language_sample(text)).map(str::to_owned),
         },
     };
     page::build_page(&shell, |out| {
         out.markup(&page::fallback_heading(source, &description))?;
         out.markup("<div class=\"tree\" role=\"region\" tabindex=\"0\" aria-label=\"JSON\">\n")?;
-        TreeWriter::new(out, text).write()?;
+        JsonTreeWriter::new(out, text).write()?;
         out.markup("</div>")
     })
 }
@@ -53,12 +53,12 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
 /// Bytes of a text that its language is detected from.
 const SAMPLE_BYTES: usize = 1_500;
 
-fn sample(text: &str) -> &str {
+fn language_sample(text: &str) -> &str {
     &text[..text.floor_char_boundary(SAMPLE_BYTES)]
 }
 
 /// Describes a value in a sentence.
-fn description(text: &str) -> String {
+fn describe_value(text: &str) -> String {
     let outermost = index_containers(text).first().copied();
     let bytes = text.as_bytes();
     match (outermost, bytes.get(skip_space(bytes, 0))) {
@@ -98,7 +98,7 @@ fn check_grammar(text: &str) -> Result<(), RenderError> {
             _ if what.starts_with("control character") => named + 1,
             _ => named,
         };
-        malformed(text, offset, format!("This is not valid JSON: {what}."))
+        malformed_error(text, offset, format!("This is not valid JSON: {what}."))
     })
 }
 
@@ -117,7 +117,7 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
 
 /// An array or object of the source.
 #[derive(Clone, Copy, Default)]
-struct Container {
+struct IndexedContainer {
     /// Number of entries directly in the container.
     entries: u32,
     /// Offset of its end.
@@ -127,9 +127,9 @@ struct Container {
 }
 
 /// Lists all containers in the order in which they open.
-fn index_containers(text: &str) -> Vec<Container> {
+fn index_containers(text: &str) -> Vec<IndexedContainer> {
     let bytes = text.as_bytes();
-    let mut containers: Vec<Container> = Vec::new();
+    let mut containers: Vec<IndexedContainer> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
@@ -142,7 +142,7 @@ fn index_containers(text: &str) -> Vec<Container> {
             b'[' | b'{' => {
                 let is_empty = matches!(bytes.get(skip_space(bytes, end)), Some(b']' | b'}'));
                 open.push(containers.len());
-                containers.push(Container {
+                containers.push(IndexedContainer {
                     entries: u32::from(!is_empty),
                     end,
                     next: 0,
@@ -169,26 +169,26 @@ fn index_containers(text: &str) -> Vec<Container> {
 }
 
 /// Progress in writing a container.
-struct OpenContainer {
+struct ContainerWriteProgress {
     is_grouped: bool,
     written: u32,
 }
 
 /// Writes the tree of a valid text.
-struct TreeWriter<'out, 'page, 'text> {
+struct JsonTreeWriter<'out, 'page, 'text> {
     out: &'out mut PageWriter<'page>,
     text: &'text str,
     at: usize,
-    containers: Vec<Container>,
+    containers: Vec<IndexedContainer>,
     next_container: usize,
     /// The open containers around the next token.
-    open_containers: Vec<OpenContainer>,
+    open_containers: Vec<ContainerWriteProgress>,
     open_entries: u32,
     /// The key that waits for its value.
     key: Option<&'text str>,
 }
 
-impl<'out, 'page, 'text> TreeWriter<'out, 'page, 'text> {
+impl<'out, 'page, 'text> JsonTreeWriter<'out, 'page, 'text> {
     fn new(out: &'out mut PageWriter<'page>, text: &'text str) -> Self {
         let containers = index_containers(text);
         Self {
@@ -303,7 +303,7 @@ impl<'out, 'page, 'text> TreeWriter<'out, 'page, 'text> {
         })?;
         self.out.markup(&format!("{} {noun}", container.entries))?;
         self.out.markup("</i></summary><div>\n")?;
-        self.open_containers.push(OpenContainer {
+        self.open_containers.push(ContainerWriteProgress {
             is_grouped: container.entries > GROUP_SIZE,
             written: 0,
         });

@@ -17,7 +17,7 @@ const MAX_WORD_BYTES: usize = 16;
 
 /// Script of a letter, as far as it distinguishes languages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Script {
+enum WritingScript {
     Latin,
     Arabic,
     Cyrillic,
@@ -34,7 +34,7 @@ enum Script {
     Tamil,
 }
 
-impl Script {
+impl WritingScript {
     /// Number of scripts.
     const SCRIPT_COUNT: usize = 14;
 
@@ -61,50 +61,50 @@ impl Script {
 
 /// Detects the language of a text, as a tag; `None` if it is uncertain.
 pub(crate) fn detect(text: &str) -> Option<&'static str> {
-    let mut counts = [0_usize; Script::SCRIPT_COUNT];
+    let mut counts = [0_usize; WritingScript::SCRIPT_COUNT];
     let mut total = 0;
-    for script in text.chars().filter_map(Script::of).take(MAX_LETTERS) {
+    for script in text.chars().filter_map(WritingScript::of).take(MAX_LETTERS) {
         counts[script as usize] += 1;
         total += 1;
     }
-    let of = |script: Script| counts[script as usize];
+    let of = |script: WritingScript| counts[script as usize];
     // A page about a foreign word is not in that word's language.
     let prevails = |count: usize| count >= 4 && count * 2 > total;
     // Characters that stand for more than one letter weigh more.
-    if prevails(3 * (of(Script::Kana) + of(Script::Han)))
-        && 3 * (of(Script::Kana) + of(Script::Han)) > of(Script::Latin)
+    if prevails(3 * (of(WritingScript::Kana) + of(WritingScript::Han)))
+        && 3 * (of(WritingScript::Kana) + of(WritingScript::Han)) > of(WritingScript::Latin)
     {
-        return Some(match (of(Script::Kana), of(Script::Han)) {
+        return Some(match (of(WritingScript::Kana), of(WritingScript::Han)) {
             (kana, han) if kana * 10 >= han => "ja",
             _ => "zh",
         });
     }
-    if prevails(2 * of(Script::Hangul)) {
+    if prevails(2 * of(WritingScript::Hangul)) {
         return Some("ko");
     }
     for (script, detected) in [
-        (Script::Greek, "el"),
-        (Script::Hebrew, "he"),
-        (Script::Thai, "th"),
-        (Script::Armenian, "hy"),
-        (Script::Georgian, "ka"),
-        (Script::Bengali, "bn"),
-        (Script::Tamil, "ta"),
+        (WritingScript::Greek, "el"),
+        (WritingScript::Hebrew, "he"),
+        (WritingScript::Thai, "th"),
+        (WritingScript::Armenian, "hy"),
+        (WritingScript::Georgian, "ka"),
+        (WritingScript::Bengali, "bn"),
+        (WritingScript::Tamil, "ta"),
     ] {
         if prevails(of(script)) {
             return Some(detected);
         }
     }
-    if prevails(of(Script::Arabic)) {
+    if prevails(of(WritingScript::Arabic)) {
         return Some(detect_arabic(text));
     }
-    if prevails(of(Script::Cyrillic)) {
+    if prevails(of(WritingScript::Cyrillic)) {
         return detect_cyrillic(text);
     }
-    if prevails(of(Script::Devanagari)) {
+    if prevails(of(WritingScript::Devanagari)) {
         return detect_devanagari(text);
     }
-    if prevails(of(Script::Latin)) {
+    if prevails(of(WritingScript::Latin)) {
         detect_latin(text)
     } else {
         None

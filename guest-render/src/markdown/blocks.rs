@@ -11,7 +11,7 @@ use comrak::nodes::{
 use maud::html;
 
 use super::images;
-use super::math::Formulas;
+use super::math::FormulaConverter;
 use crate::position::to_u32;
 use crate::{Diagram, csv, emoji, highlight, mermaid};
 
@@ -24,19 +24,19 @@ pub(super) struct BlockFormatter<'a> {
     /// Diagrams found so far.
     pub(super) diagrams: Vec<Diagram>,
     tables: u32,
-    row: TableRow,
+    row: OpenTableRow,
     code_blocks: u32,
     figures: u32,
     /// Number of source lines before the parsed text.
     lines_before: u32,
     /// Bytes of code that may still be highlighted.
     highlightable: usize,
-    formulas: Formulas,
+    formulas: FormulaConverter,
 }
 
 /// The table row that is being written. Tables are never nested.
 #[derive(Default)]
-struct TableRow {
+struct OpenTableRow {
     alignments: Vec<TableAlignment>,
     is_header: bool,
     column: usize,
@@ -54,12 +54,12 @@ impl<'a> BlockFormatter<'a> {
             position,
             diagrams: Vec::new(),
             tables: 0,
-            row: TableRow::default(),
+            row: OpenTableRow::default(),
             code_blocks: 0,
             figures: 0,
             lines_before,
             highlightable,
-            formulas: Formulas::new(),
+            formulas: FormulaConverter::new(),
         }
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn format_node(
         NodeValue::List(list) if entering => open_list(out, list)?,
         NodeValue::Alert(alert) => format_alert(out, alert, entering)?,
         NodeValue::Math(math) if entering => {
-            let mut formulas = std::mem::replace(&mut out.user.formulas, Formulas::new());
+            let mut formulas = std::mem::replace(&mut out.user.formulas, FormulaConverter::new());
             let written = formulas.write(out, &math.literal, math.display_math);
             out.user.formulas = formulas;
             written?;
@@ -294,7 +294,7 @@ fn format_code(
     }
     if language.eq_ignore_ascii_case("math") {
         out.write_str("<p>")?;
-        let mut formulas = std::mem::replace(&mut out.user.formulas, Formulas::new());
+        let mut formulas = std::mem::replace(&mut out.user.formulas, FormulaConverter::new());
         let written = formulas.write(out, &block.literal, true);
         out.user.formulas = formulas;
         written?;

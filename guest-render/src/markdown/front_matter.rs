@@ -12,7 +12,7 @@ pub(super) struct FrontMatter {
 ///
 /// It is YAML, of which only the scalars of the first level are read. Lines between dashes without keys are Markdown: two rules
 /// and a heading.
-pub(super) fn split(text: &str) -> Option<(FrontMatter, usize)> {
+pub(super) fn split_front_matter(text: &str) -> Option<(FrontMatter, usize)> {
     let start = text.len() - text.trim_start_matches('\u{feff}').len();
     let mut lines = text[start..].split_inclusive('\n');
     let mut end = start;
@@ -74,7 +74,7 @@ fn read_mapping(matter: &str) -> FrontMatter {
             "lang" | "language" => &mut front.language,
             _ => continue,
         };
-        let value = scalar(value, rest);
+        let value = parse_yaml_scalar(value, rest);
         if slot.is_none() && !value.is_empty() {
             *slot = Some(value);
         }
@@ -84,7 +84,7 @@ fn read_mapping(matter: &str) -> FrontMatter {
 }
 
 /// Reads a scalar into one line: quoted, plain, or a block in the following lines.
-fn scalar(value: &str, following: &str) -> String {
+fn parse_yaml_scalar(value: &str, following: &str) -> String {
     let continued = || {
         let lines = following.lines();
         let block = lines.take_while(|line| line.is_empty() || line.starts_with([' ', '\t']));
@@ -97,11 +97,11 @@ fn scalar(value: &str, following: &str) -> String {
     };
     match value.chars().next() {
         Some('>' | '|') => continued(),
-        Some('"') => double_quoted(&value[1..]),
-        Some('\'') => single_quoted(&value[1..]),
+        Some('"') => parse_double_quoted(&value[1..]),
+        Some('\'') => parse_single_quoted(&value[1..]),
         // Lists, mappings and anchors cannot be shown.
         Some('[' | '{' | '&' | '*' | '!') => String::new(),
-        None => continued_plain(&continued()),
+        None => parse_plain_scalar(&continued()),
         _ => {
             let plain = value.split(" #").next().unwrap_or_default().trim_end();
             if matches!(plain, "null" | "~") {
@@ -114,7 +114,7 @@ fn scalar(value: &str, following: &str) -> String {
 }
 
 /// Reads a plain scalar that begins on the next line; empty for a list or a mapping.
-fn continued_plain(value: &str) -> String {
+fn parse_plain_scalar(value: &str) -> String {
     if value.starts_with('-') || value.contains(": ") {
         String::new()
     } else {
@@ -122,7 +122,7 @@ fn continued_plain(value: &str) -> String {
     }
 }
 
-fn double_quoted(value: &str) -> String {
+fn parse_double_quoted(value: &str) -> String {
     let mut out = String::new();
     let mut chars = value.chars();
     while let Some(char) = chars.next() {
@@ -139,7 +139,7 @@ fn double_quoted(value: &str) -> String {
     out
 }
 
-fn single_quoted(value: &str) -> String {
+fn parse_single_quoted(value: &str) -> String {
     let mut out = String::new();
     let mut chars = value.chars().peekable();
     while let Some(char) = chars.next() {
@@ -215,7 +215,7 @@ mod tests {
                 "",
             ),
         ] {
-            let (front, end) = split(text).unwrap();
+            let (front, end) = split_front_matter(text).unwrap();
             let of = |value: &Option<String>| value.clone().unwrap_or_default();
             assert_eq!(of(&front.title), title, "{text:?}");
             assert_eq!(of(&front.description), description, "{text:?}");
@@ -238,7 +238,7 @@ mod tests {
             "---\nA sentence: with a colon, and more.\nAnother one\n---\n",
             "---\nhttps://example.com\n---\n",
         ] {
-            assert_eq!(split(text), None, "{text:?}");
+            assert_eq!(split_front_matter(text), None, "{text:?}");
         }
     }
 }

@@ -59,13 +59,13 @@ const MATHML_ELEMENTS: [&str; 28] = [
 ];
 
 /// Converter of a page's formulas into MathML.
-pub(super) struct Formulas {
+pub(super) struct FormulaConverter {
     /// Created for the first formula: other pages do not pay for it.
     reader: Option<LatexToMathML>,
     remaining: usize,
 }
 
-impl Formulas {
+impl FormulaConverter {
     pub(super) fn new() -> Self {
         Self {
             reader: None,
@@ -248,7 +248,9 @@ mod tests {
 
     fn shown(latex: &str) -> String {
         let mut out = String::new();
-        Formulas::new().write(&mut out, latex, false).unwrap();
+        FormulaConverter::new()
+            .write(&mut out, latex, false)
+            .unwrap();
         out
     }
 
@@ -279,7 +281,7 @@ mod tests {
             );
         }
         let mut out = String::new();
-        Formulas::new().write(&mut out, "x", true).unwrap();
+        FormulaConverter::new().write(&mut out, "x", true).unwrap();
         assert!(
             out.starts_with("<math tabindex=\"0\" display=\"block\">"),
             "{out}"

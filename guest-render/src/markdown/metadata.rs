@@ -15,12 +15,12 @@ const SAMPLE_BYTES: usize = 1_500;
 const MAX_DESCRIPTION_BYTES: usize = 1_000;
 
 /// Collects the metadata of a document; front matter comes first.
-pub(super) fn collect(front: FrontMatter, document: Node<'_>) -> PageMetadata {
+pub(super) fn collect_metadata(front: FrontMatter, document: Node<'_>) -> PageMetadata {
     let title = front.title.or_else(|| first_heading(document));
     let description = front.description.or_else(|| first_paragraph(document));
     let language = front
         .language
-        .or_else(|| language::detect(&sample(document)).map(str::to_owned));
+        .or_else(|| language::detect(&language_sample(document)).map(str::to_owned));
     PageMetadata {
         title,
         description: description.unwrap_or_default(),
@@ -62,11 +62,11 @@ fn first_paragraph(document: Node<'_>) -> Option<String> {
         .children()
         .filter(|node| matches!(node.data().value, NodeValue::Paragraph));
     paragraphs
-        .map(text_of)
+        .map(plain_text)
         .find(|words| !words.trim().is_empty())
 }
 
-fn text_of(node: Node<'_>) -> String {
+fn plain_text(node: Node<'_>) -> String {
     let mut words = String::new();
     let mut pictures = 0;
     for edge in node.traverse() {
@@ -94,7 +94,7 @@ fn text_of(node: Node<'_>) -> String {
 }
 
 /// Returns the beginning of the text, without code and markup.
-fn sample(document: Node<'_>) -> String {
+fn language_sample(document: Node<'_>) -> String {
     let mut sample = String::new();
     for node in document.descendants() {
         if let NodeValue::Text(text) = &node.data().value {

@@ -15,7 +15,7 @@ use comrak::nodes::Node;
 use comrak::options::Plugins;
 use comrak::{Arena, Options};
 
-use crate::page::{self, PageShell};
+use crate::page::{self, PageTypeProperties};
 use crate::page_writer::PositionTracker;
 use crate::position::to_u32;
 use crate::{Page, RenderError, Source, mermaid};
@@ -26,31 +26,33 @@ const MAX_PADDED_CELLS: u64 = 100_000;
 
 /// Renders a Markdown source.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
-    if padded_cells(&source.text) > MAX_PADDED_CELLS {
+    if count_padded_cells(&source.text) > MAX_PADDED_CELLS {
         return Err(RenderError::TooLarge);
     }
-    let (front, start) = front_matter::split(&source.text).unwrap_or_default();
+    let (front, start) = front_matter::split_front_matter(&source.text).unwrap_or_default();
     let (matter, text) = source.text.split_at(start);
     let lines_before = to_u32(matter.bytes().filter(|byte| *byte == b'\n').count());
-    let options = options();
+    let options = comrak_options();
     let arena = Arena::new();
     let document = dollars::parse(&arena, text, &options);
-    let metadata = metadata::collect(front, document);
+    let metadata = metadata::collect_metadata(front, document);
     // Highlighting takes space: a page that would fit without it is rendered without it.
-    let shell = PageShell {
+    let shell = PageTypeProperties {
         source,
         kind: "markdown",
         styles: &[include_str!("../../assets/markdown.css"), mermaid::STYLES],
         own_styles: String::new(),
         metadata,
     };
-    match build(&shell, document, &options, lines_before, true) {
-        Err(RenderError::TooLarge) => build(&shell, document, &options, lines_before, false),
+    match build_markdown_page(&shell, document, &options, lines_before, true) {
+        Err(RenderError::TooLarge) => {
+            build_markdown_page(&shell, document, &options, lines_before, false)
+        }
         outcome => outcome,
     }
 }
 
-fn options() -> Options<'static> {
+fn comrak_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.alerts = true;
     options.extension.autolink = true;
@@ -64,8 +66,8 @@ fn options() -> Options<'static> {
     options
 }
 
-fn build(
-    shell: &PageShell<'_>,
+fn build_markdown_page(
+    shell: &PageTypeProperties<'_>,
     document: Node<'_>,
     options: &Options<'_>,
     lines_before: u32,
@@ -97,7 +99,7 @@ fn build(
 /// A short row of a wide table costs its author two bytes and the parser thousands of nodes, more than a guest has memory for. So
 /// rows are counted before parsing: from the line that makes a table, whose cells are all dashes, to the next blank line. A text
 /// that only looks like a table is refused only if it is as wide and as long as a refused table.
-fn padded_cells(text: &str) -> u64 {
+fn count_padded_cells(text: &str) -> u64 {
     let mut columns = 0;
     let mut cells = 0;
     for line in text.lines() {

@@ -10,7 +10,7 @@ pub(crate) use drawing::draw;
 use std::cell::Cell;
 use std::fmt;
 
-use crate::page::{self, PageMetadata, PageShell};
+use crate::page::{self, PageMetadata, PageTypeProperties};
 use crate::page_writer::PositionTracker;
 use crate::position::to_u32;
 use crate::{Diagram, Page, RenderError, Source};
@@ -20,14 +20,14 @@ pub(crate) const STYLES: &str = include_str!("../../assets/mermaid.css");
 
 /// Renders a page of one diagram.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
-    let shell = PageShell {
+    let shell = PageTypeProperties {
         source,
         kind: "mermaid",
         styles: &[STYLES],
         own_styles: String::new(),
         metadata: PageMetadata {
             title: None,
-            description: format!("A diagram: {}", kind(&source.text)),
+            description: format!("A diagram: {}", diagram_kind(&source.text)),
             language: None,
         },
     };
@@ -49,7 +49,7 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
 }
 
 /// Returns the first word of a diagram, which names its kind.
-fn kind(text: &str) -> &str {
+fn diagram_kind(text: &str) -> &str {
     let mut lines = text
         .lines()
         .map(str::trim)

@@ -72,10 +72,10 @@ impl rusqlite::types::FromSql for Timestamp {
 
 /// Source of the current time.
 #[derive(Clone, Debug)]
-pub struct Clock(Source);
+pub struct Clock(ClockSource);
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ClockSource {
     /// The wall clock, with the start of the clock for [`Clock::elapsed`].
     System(Instant),
     /// Milliseconds since the epoch, moved by a test, with their value at the start.
@@ -86,33 +86,36 @@ impl Clock {
     /// Returns the machine's clock.
     #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
     pub fn system() -> Self {
-        Self(Source::System(Instant::now()))
+        Self(ClockSource::System(Instant::now()))
     }
 
     /// Returns a clock that stands at `start` until [`Clock::advance`] moves it.
     pub fn manual(start: Timestamp) -> Self {
-        Self(Source::Manual(Arc::new(AtomicI64::new(start.0)), start.0))
+        Self(ClockSource::Manual(
+            Arc::new(AtomicI64::new(start.0)),
+            start.0,
+        ))
     }
 
     /// Returns the time of day.
     #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
-            Source::System(_) => {
+            ClockSource::System(_) => {
                 let since = SystemTime::now()
                     .duration_since(UNIX_EPOCH)
                     .unwrap_or_default();
                 Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
             }
-            Source::Manual(millis, _) => Timestamp(millis.load(Ordering::SeqCst)),
+            ClockSource::Manual(millis, _) => Timestamp(millis.load(Ordering::SeqCst)),
         }
     }
 
     /// Returns the time since this clock was made. It never runs backwards: for rates and measurements.
     pub fn elapsed(&self) -> Duration {
         match &self.0 {
-            Source::System(start) => start.elapsed(),
-            Source::Manual(millis, start) => Duration::from_millis(
+            ClockSource::System(start) => start.elapsed(),
+            ClockSource::Manual(millis, start) => Duration::from_millis(
                 u64::try_from(millis.load(Ordering::SeqCst) - start).unwrap_or(0),
             ),
         }
@@ -120,7 +123,7 @@ impl Clock {
 
     /// Moves a manual clock forward; does nothing to the system's clock.
     pub fn advance(&self, by: Duration) {
-        if let Source::Manual(millis, _) = &self.0 {
+        if let ClockSource::Manual(millis, _) = &self.0 {
             let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
             millis.fetch_add(by, Ordering::SeqCst);
         }

@@ -5,15 +5,15 @@ use std::hash::Hash;
 
 /// Counts by key. A key that holds nothing takes no memory.
 #[derive(Debug)]
-pub struct Counts<K>(HashMap<K, u64>);
+pub struct CountsByKey<K>(HashMap<K, u64>);
 
-impl<K> Default for Counts<K> {
+impl<K> Default for CountsByKey<K> {
     fn default() -> Self {
         Self(HashMap::new())
     }
 }
 
-impl<K: Eq + Hash> Counts<K> {
+impl<K: Eq + Hash> CountsByKey<K> {
     /// Returns how much a key holds.
     pub fn count(&self, key: &K) -> u64 {
         self.0.get(key).copied().unwrap_or(0)
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn keys_that_hold_nothing_are_forgotten() {
-        let mut counts = Counts::default();
+        let mut counts = CountsByKey::default();
         for key in ["a", "a", "b"] {
             counts.increment(key);
         }

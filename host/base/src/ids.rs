@@ -6,7 +6,7 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 use crate::clock::Clock;
-use crate::random::{NoRandomness, Random};
+use crate::random::{Random, RandomSourceError};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
@@ -16,7 +16,7 @@ macro_rules! ids {
 
         impl $name {
             /// Creates a new id: ordered by time, with 74 random bits.
-            pub fn new(clock: &Clock, random: &Random) -> Result<Self, NoRandomness> {
+            pub fn new(clock: &Clock, random: &Random) -> Result<Self, RandomSourceError> {
                 uuid_v7(clock, random).map(Self)
             }
         }
@@ -85,7 +85,7 @@ impl ProjectId {
 ///
 /// # Errors
 /// The system has no randomness.
-pub fn uuid_v7(clock: &Clock, random: &Random) -> Result<Uuid, NoRandomness> {
+pub fn uuid_v7(clock: &Clock, random: &Random) -> Result<Uuid, RandomSourceError> {
     let millis = u64::try_from(clock.now().0).unwrap_or(0);
     Ok(uuid::Builder::from_unix_timestamp_millis(millis, &random.bytes::<10>()?).into_uuid())
 }

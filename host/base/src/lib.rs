@@ -26,7 +26,7 @@ pub mod terminal;
 pub mod threads;
 pub mod work_state;
 
-pub use counts::Counts;
+pub use counts::CountsByKey;
 pub use pluralize::pluralize;
-pub use processor::ProcessorStopwatch;
+pub use processor::ThreadCpuStopwatch;
 pub use stopwatch::Stopwatch;

@@ -7,7 +7,7 @@ const ACTION_NAME_LENGTH: usize = 64;
 /// Length limit of a project's name, in characters.
 pub const PROJECT_NAME_LENGTH: usize = 100;
 /// Highest number of a numbered candidate; candidates with random suffixes come after it.
-const LAST_NUMBER: u32 = 9;
+const LAST_SLUG_NUMBER: u32 = 9;
 
 /// Whether `text` can be a slug: `^[a-z0-9]([a-z0-9\-]*[a-z0-9])?$`, 63 characters at most.
 pub fn is_slug(text: &str) -> bool {
@@ -40,7 +40,7 @@ pub fn is_project_name(name: &str) -> bool {
 }
 
 /// Returns `name` with a suffix; the name is cut so that the whole is a slug.
-pub fn with_suffix(name: &str, suffix: &str) -> String {
+pub fn append_suffix_within_limit(name: &str, suffix: &str) -> String {
     let room = SLUG_LENGTH - suffix.len() - 1;
     let stem = name
         .get(..room.min(name.len()))
@@ -51,7 +51,7 @@ pub fn with_suffix(name: &str, suffix: &str) -> String {
 
 /// Returns the numbered candidates for a slug that is taken: `name-2` to `name-9`.
 pub fn numbered_slugs(name: &str) -> impl Iterator<Item = String> {
-    (2..=LAST_NUMBER).map(move |number| with_suffix(name, &number.to_string()))
+    (2..=LAST_SLUG_NUMBER).map(move |number| append_suffix_within_limit(name, &number.to_string()))
 }
 
 /// Makes a slug of a text: its ASCII letters and digits in lower case, with one hyphen for everything between them.
@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn suffixes_fit() {
-        assert_eq!(with_suffix("notes", "2"), "notes-2");
-        let long = with_suffix(&"a".repeat(63), "23");
+        assert_eq!(append_suffix_within_limit("notes", "2"), "notes-2");
+        let long = append_suffix_within_limit(&"a".repeat(63), "23");
         assert_eq!(long.len(), 63);
         assert!(is_slug(&long));
-        assert!(is_slug(&with_suffix(
+        assert!(is_slug(&append_suffix_within_limit(
             &format!("{}-b", "a".repeat(59)),
             "23"
         )));

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 /// Largest double below which all whole numbers are exact.
-const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+const LARGEST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// A whole number from 0, in any spelling of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Visitor<'_> for WholeNumberVisitor {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        if number.fract() != 0.0 || !(0.0..=LARGEST_EXACT).contains(&number) {
+        if number.fract() != 0.0 || !(0.0..=LARGEST_EXACT_INTEGER).contains(&number) {
             return Err(E::invalid_value(Unexpected::Float(number), &self));
         }
         // The number is whole and within the bounds of both types; `abs` removes the sign of a negative zero.

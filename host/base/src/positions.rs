@@ -19,15 +19,15 @@ impl CommitPosition {
 
 /// Effects of commits that are made and not acknowledged yet, such as answers to callers.
 #[derive(Debug)]
-pub struct UnacknowledgedCommits<T>(VecDeque<(CommitPosition, T)>);
+pub struct DeferredCommitEffects<T>(VecDeque<(CommitPosition, T)>);
 
-impl<T> Default for UnacknowledgedCommits<T> {
+impl<T> Default for DeferredCommitEffects<T> {
     fn default() -> Self {
         Self(VecDeque::new())
     }
 }
 
-impl<T> UnacknowledgedCommits<T> {
+impl<T> DeferredCommitEffects<T> {
     /// Queues the effect of a commit at `position`. An attempt that changed nothing queues its effect at the last position it has
     /// read.
     pub fn push(&mut self, position: CommitPosition, follows: T) {
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_commit_waits_for_its_position_and_keeps_its_order() {
-        let mut waiting = UnacknowledgedCommits::default();
+        let mut waiting = DeferredCommitEffects::default();
         let one = CommitPosition::default().next();
         for (position, name) in [(one, "a"), (one, "b"), (one.next(), "c")] {
             waiting.push(position, name);

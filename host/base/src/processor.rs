@@ -6,9 +6,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Measures the processor time of one thread. Start and read it on the same thread.
 #[derive(Clone, Copy, Debug)]
-pub struct ProcessorStopwatch(Duration);
+pub struct ThreadCpuStopwatch(Duration);
 
-impl ProcessorStopwatch {
+impl ThreadCpuStopwatch {
     /// Starts a stopwatch for the calling thread.
     #[must_use]
     pub fn start() -> Self {
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn work_counts_and_waiting_does_not() {
-        let stopwatch = ProcessorStopwatch::start();
+        let stopwatch = ThreadCpuStopwatch::start();
         std::thread::sleep(Duration::from_millis(200));
         assert!(stopwatch.elapsed() < Duration::from_millis(100));
         let most = Duration::from_millis(20);

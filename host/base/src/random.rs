@@ -12,7 +12,7 @@ pub struct Random(SystemRandom);
 /// The operating system gave no random bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system gave no random bytes")]
-pub struct NoRandomness;
+pub struct RandomSourceError;
 
 impl Random {
     /// Returns the operating system's generator.
@@ -21,14 +21,14 @@ impl Random {
     }
 
     /// Returns `N` random bytes.
-    pub fn bytes<const N: usize>(&self) -> Result<[u8; N], NoRandomness> {
+    pub fn bytes<const N: usize>(&self) -> Result<[u8; N], RandomSourceError> {
         let mut bytes = [0; N];
-        self.0.fill(&mut bytes).map_err(|_| NoRandomness)?;
+        self.0.fill(&mut bytes).map_err(|_| RandomSourceError)?;
         Ok(bytes)
     }
 
     /// Returns a random slug of `length` characters. Each is one of 27 characters and has 4.7 bits.
-    pub fn slug(&self, length: usize) -> Result<String, NoRandomness> {
+    pub fn slug(&self, length: usize) -> Result<String, RandomSourceError> {
         let alphabet = SLUG_ALPHABET.len();
         let mut slug = String::with_capacity(length);
         while slug.len() < length {

@@ -8,9 +8,9 @@ pub const NICENESS: i32 = 10;
 
 /// Threads that work until their queue is closed. Close the queue before you drop them: the drop joins them.
 #[derive(Debug, Default)]
-pub struct Threads(Vec<JoinHandle<()>>);
+pub struct WorkerThreads(Vec<JoinHandle<()>>);
 
-impl Threads {
+impl WorkerThreads {
     /// Starts another thread; `stack` is its stack size in bytes, if the default is too small.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Threads {
     }
 }
 
-impl Drop for Threads {
+impl Drop for WorkerThreads {
     fn drop(&mut self) {
         let me = thread::current().id();
         for thread in self.0.drain(..) {

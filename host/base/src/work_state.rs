@@ -10,7 +10,7 @@ use crate::Stopwatch;
 
 /// State of a piece of queued work, shared by the caller that waits and the worker.
 #[derive(Debug)]
-pub struct WorkState {
+pub struct QueuedWorkState {
     state: AtomicU8,
     queued: Stopwatch,
 }
@@ -19,7 +19,7 @@ const WAITING: u8 = 0;
 const STARTED: u8 = 1;
 const CANCELLED: u8 = 2;
 
-impl WorkState {
+impl QueuedWorkState {
     /// Records that work was queued now.
     #[must_use]
     pub fn new() -> Arc<Self> {
@@ -67,7 +67,7 @@ impl WorkState {
 }
 
 /// Cancels queued work when the future that waits for it is dropped.
-struct CancelOnDrop<'t>(&'t WorkState);
+struct CancelOnDrop<'t>(&'t QueuedWorkState);
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
@@ -79,7 +79,7 @@ impl Drop for CancelOnDrop<'_> {
 /// was done.
 pub async fn wait_for_result<T>(
     mut answered: oneshot::Receiver<T>,
-    work_state: &WorkState,
+    work_state: &QueuedWorkState,
     longest: Duration,
 ) -> Option<T> {
     let _cancel = CancelOnDrop(work_state);
@@ -97,12 +97,12 @@ mod tests {
     #[test]
     fn a_turn_that_waits_again_can_be_given_up_while_there_is_time() {
         let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
-        let work_state = WorkState::new();
+        let work_state = QueuedWorkState::new();
         assert!(work_state.start() && !work_state.cancel());
         assert!(work_state.requeue(long) && work_state.start());
         assert!(work_state.requeue(long) && work_state.cancel() && work_state.is_cancelled());
         assert!(!work_state.start(), "its caller has gone");
-        let late = WorkState::new();
+        let late = QueuedWorkState::new();
         assert!(late.start() && !late.requeue(none));
         assert!(
             !late.start() && !late.is_cancelled(),

@@ -4,26 +4,26 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::backends::{ProjectArgs, ProjectHandle, dry_run_text, read_script};
-use super::error::{Failure, FailureCode, Result};
+use super::backends::{BackendTargetArgs, ProjectHandle, dry_run_text, read_script};
+use super::error::{CliFailure, FailureExitCode, Result};
 use super::output::{key_values, member_text, table_of};
 use super::params::parse_params;
 use super::{endpoints, result_table};
 
 /// Lists, defines and calls actions.
 #[derive(Debug, clap::Subcommand)]
-pub enum Action {
+pub enum ActionCommand {
     /// List the actions of a project
     List {
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Show an action with its statement
     Show {
         /// Name of the action
         name: String,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Define actions from files that are called as they are, all or none
     Define {
@@ -34,7 +34,7 @@ pub enum Action {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Call an action as a visitor does
     Call {
@@ -46,7 +46,7 @@ pub enum Action {
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
 }
 
@@ -80,9 +80,9 @@ impl ActionFile {
 
     /// Adds the files of actions to a failure.
     pub(super) fn with_action_files<'a>(
-        failure: Failure,
+        failure: CliFailure,
         files: impl IntoIterator<Item = &'a Self>,
-    ) -> Failure {
+    ) -> CliFailure {
         let files = files.into_iter();
         failure.with_files(files.map(|file| (file.name.clone(), file.path.clone())))
     }
@@ -99,7 +99,7 @@ impl ActionFile {
     }
 }
 
-impl Action {
+impl ActionCommand {
     pub(super) async fn run(self) -> Result<()> {
         match self {
             Self::List { args } => {
@@ -115,7 +115,7 @@ impl Action {
                 let mut known = actions.as_array().into_iter().flatten();
                 let action = known.find(|action| action["name"] == name.as_str()).ok_or_else(|| {
                     let detail = format!("`{}` has no action `{name}`: `svc action list` has those that there are.", at.project.name);
-                    Failure::new(FailureCode::NotFound, "No such action", detail)
+                    CliFailure::new(FailureExitCode::NotFound, "No such action", detail)
                 })?;
                 let names = [
                     "name",
@@ -162,7 +162,7 @@ async fn fetch_actions(at: &ProjectHandle) -> Result<Value> {
     Ok(detail["actions"].take())
 }
 
-async fn define(files: &[PathBuf], dry_run: bool, args: &ProjectArgs) -> Result<()> {
+async fn define(files: &[PathBuf], dry_run: bool, args: &BackendTargetArgs) -> Result<()> {
     let files = files.iter().map(|file| ActionFile::read(file));
     let files = files.collect::<Result<Vec<_>>>()?;
     let at = args.find().await?;

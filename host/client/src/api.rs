@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::endpoints::{self, Endpoint};
-use super::error::{Failure, FailureCode, Result};
+use super::error::{CliFailure, FailureExitCode, Result};
 use super::json_requested;
 use super::output::print_error;
-use super::profile::{Remote, ServerTarget, is_local};
-use super::responses::{self, BodyError, LEAST_RATE};
+use super::profile::{ServerSelectionArgs, ServerWithCredential, is_local};
+use super::responses::{self, LEAST_RATE, ResponseBodyError};
 use svc_base::random::Random;
 use svc_outbound::{LOOPBACK, NO_ROOT_CERTIFICATES};
 
@@ -39,17 +39,17 @@ const UNESCAPED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
 
 /// Client of one server, with the caller's credential.
 #[derive(Clone, Debug)]
-pub(super) struct Api {
+pub(super) struct ApiClient {
     client: reqwest::Client,
-    target: ServerTarget,
+    target: ServerWithCredential,
     /// Whether to retry when the server is busy, as long work does.
     retries_when_busy: bool,
 }
 
 /// A request that is not sent yet.
 #[derive(Debug)]
-pub(super) struct PendingRequest<'a> {
-    api: &'a Api,
+pub(super) struct ApiRequestBuilder<'a> {
+    api: &'a ApiClient,
     call: &'static Endpoint,
     url: Url,
     /// Path segment that would change the path, such as `..`; the request fails then.
@@ -60,12 +60,12 @@ pub(super) struct PendingRequest<'a> {
     key: Option<String>,
 }
 
-impl Api {
+impl ApiClient {
     /// Client of the server that the command line, the environment or a profile names.
     ///
     /// # Errors
     /// When the address is not valid, or the profile does not exist.
-    pub(super) fn new(remote: &Remote) -> Result<Self> {
+    pub(super) fn new(remote: &ServerSelectionArgs) -> Result<Self> {
         Self::for_server(remote.target()?)
     }
 
@@ -73,7 +73,7 @@ impl Api {
     ///
     /// # Errors
     /// As of `new`.
-    pub(super) fn without_credential(remote: &Remote) -> Result<Self> {
+    pub(super) fn without_credential(remote: &ServerSelectionArgs) -> Result<Self> {
         Self::for_server(remote.target_without_credential()?)
     }
 
@@ -81,7 +81,7 @@ impl Api {
     ///
     /// # Errors
     /// When the server uses HTTPS and this machine has no root certificates.
-    pub(super) fn for_server(target: ServerTarget) -> Result<Self> {
+    pub(super) fn for_server(target: ServerWithCredential) -> Result<Self> {
         let local = is_local(&target.server).then(|| target.server.host_str().unwrap_or_default());
         let settings = || {
             let mut builder = svc_outbound::client_builder();
@@ -96,11 +96,15 @@ impl Api {
                 .redirect(Policy::none())
         };
         let (client, has_authorities) = svc_outbound::build_client(settings)
-            .map_err(|error| Failure::local(format!("No client of HTTP: {error}.")))?;
+            .map_err(|error| CliFailure::local(format!("No client of HTTP: {error}.")))?;
         if !has_authorities && target.server.scheme() == "https" {
             let server = target.server.as_str();
             let detail = format!("{server} cannot be reached: {NO_ROOT_CERTIFICATES}.");
-            return Err(Failure::new(FailureCode::NoAnswer, "No connection", detail));
+            return Err(CliFailure::new(
+                FailureExitCode::NoAnswer,
+                "No connection",
+                detail,
+            ));
         }
         Ok(Self {
             client,
@@ -127,7 +131,7 @@ impl Api {
     }
 
     /// Prepares a request; `parts` fill the parameters of the path.
-    pub(super) fn call(&self, call: &'static Endpoint, parts: &[&str]) -> PendingRequest<'_> {
+    pub(super) fn call(&self, call: &'static Endpoint, parts: &[&str]) -> ApiRequestBuilder<'_> {
         let is_dot_segment = |part: &&&str| matches!(**part, "" | "." | "..");
         let invalid_part = parts.iter().find(is_dot_segment);
         let invalid_part = invalid_part.map(|part| (*part).to_owned());
@@ -143,7 +147,7 @@ impl Api {
         let path = segments.collect::<Vec<_>>().join("/");
         let mut url = self.target.server.clone();
         url.set_path(&path);
-        PendingRequest {
+        ApiRequestBuilder {
             api: self,
             call,
             url,
@@ -176,7 +180,7 @@ impl Api {
         look.await.unwrap_or_default()
     }
 
-    fn unreachable_failure(&self, error: &reqwest::Error) -> Failure {
+    fn unreachable_failure(&self, error: &reqwest::Error) -> CliFailure {
         let server = self.target.server.as_str();
         // The innermost error is the system's; the outer ones repeat the URL.
         let mut inner: &dyn std::error::Error = error;
@@ -203,11 +207,11 @@ impl Api {
                 ),
             )
         };
-        Failure::new(FailureCode::NoAnswer, title, detail)
+        CliFailure::new(FailureExitCode::NoAnswer, title, detail)
     }
 }
 
-impl PendingRequest<'_> {
+impl ApiRequestBuilder<'_> {
     /// Adds a query parameter, if it has a value.
     #[must_use]
     pub(super) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
@@ -303,15 +307,17 @@ impl PendingRequest<'_> {
         }
         let mut to = begin(announced)?;
         let read = responses::stream_body(&mut response, most, LEAST_RATE, |part| {
-            take(&mut to, part).map_err(StreamError::Consumer)
+            take(&mut to, part).map_err(BodyStreamError::Consumer)
         });
         match read.await {
             Ok(read) => Ok((to, read)),
-            Err(StreamError::Consumer(failure)) => Err(failure),
-            Err(StreamError::Body(BodyError::TooLarge)) => Err(too_large(api, call, most)),
-            Err(StreamError::Body(BodyError::TooSlow)) => Err(too_slow(api, call)),
-            Err(StreamError::Body(BodyError::Broken(error))) => Err(Failure::new(
-                FailureCode::NoAnswer,
+            Err(BodyStreamError::Consumer(failure)) => Err(failure),
+            Err(BodyStreamError::Body(ResponseBodyError::TooLarge)) => {
+                Err(too_large(api, call, most))
+            }
+            Err(BodyStreamError::Body(ResponseBodyError::TooSlow)) => Err(too_slow(api, call)),
+            Err(BodyStreamError::Body(ResponseBodyError::Broken(error))) => Err(CliFailure::new(
+                FailureExitCode::NoAnswer,
                 "The answer is not whole",
                 format!("The server ended before its end: {error}. Nothing is kept; try again."),
             )),
@@ -322,7 +328,11 @@ impl PendingRequest<'_> {
     async fn send_for_response(self, time: Option<Duration>) -> Result<reqwest::Response> {
         if let Some(part) = &self.invalid_part {
             let detail = format!("`{part}` names nothing on a server.");
-            return Err(Failure::new(FailureCode::NotFound, "No such thing", detail));
+            return Err(CliFailure::new(
+                FailureExitCode::NotFound,
+                "No such thing",
+                detail,
+            ));
         }
         let key = match &self.key {
             Some(key) => Some(key.clone()),
@@ -355,7 +365,7 @@ impl PendingRequest<'_> {
             }
             let seconds = retry_after(&response);
             let failure = self.read_failure(response).await;
-            let is_busy = self.api.retries_when_busy && failure.exit == FailureCode::Busy;
+            let is_busy = self.api.retries_when_busy && failure.exit == FailureExitCode::Busy;
             // An earlier request with this key is still running.
             let is_under_way = self.key.is_some() && failure.code() == "idempotency_conflict";
             if busy == MAX_RETRIES || !(is_busy || is_under_way) {
@@ -393,7 +403,7 @@ impl PendingRequest<'_> {
     }
 
     /// Reads the failure that an answer describes, and makes it as clear as possible.
-    async fn read_failure(&self, response: reqwest::Response) -> Failure {
+    async fn read_failure(&self, response: reqwest::Response) -> CliFailure {
         let status = response.status();
         let reading = responses::read_body(response, responses::MAX_PROBLEM_BYTES);
         let body = tokio::time::timeout(REQUEST_TIMEOUT, reading).await;
@@ -404,7 +414,7 @@ impl PendingRequest<'_> {
         if !problem.contains_key("code") {
             return not_an_answer(self.api, self.call, status);
         }
-        let failure = Failure::from_problem(status, problem);
+        let failure = CliFailure::from_problem(status, problem);
         match failure.code() {
             "not_found" | "method_not_allowed" | "invalid_request" => {
                 let sent = self.body.as_ref().and_then(Value::as_object);
@@ -429,9 +439,9 @@ impl PendingRequest<'_> {
         }
     }
 
-    fn too_old_failure(&self, unknown: &[String]) -> Failure {
-        Failure::new(
-            FailureCode::Failed,
+    fn too_old_failure(&self, unknown: &[String]) -> CliFailure {
+        CliFailure::new(
+            FailureExitCode::Failed,
             "The server is too old",
             format!(
                 "{} does not know {}, which this command needs (svc {}). Ask its operator for an update, or use the svc of its age.",
@@ -444,15 +454,19 @@ impl PendingRequest<'_> {
 }
 
 /// Parses and checks the document of a successful answer; null if it has none.
-async fn parse_document(api: &Api, call: &Endpoint, response: reqwest::Response) -> Result<Value> {
+async fn parse_document(
+    api: &ApiClient,
+    call: &Endpoint,
+    response: reqwest::Response,
+) -> Result<Value> {
     let status = response.status();
     let most = call.response_rules.max_bytes;
     let bytes = responses::read_body(response, most)
         .await
         .map_err(|unread| match unread {
-            BodyError::TooLarge => too_large(api, call, most as u64),
-            BodyError::TooSlow => too_slow(api, call),
-            BodyError::Broken(error) => api.unreachable_failure(&error),
+            ResponseBodyError::TooLarge => too_large(api, call, most as u64),
+            ResponseBodyError::TooSlow => too_slow(api, call),
+            ResponseBodyError::Broken(error) => api.unreachable_failure(&error),
         })?;
     if bytes.is_empty() {
         return Ok(Value::Null);
@@ -460,8 +474,8 @@ async fn parse_document(api: &Api, call: &Endpoint, response: reqwest::Response)
     let document = serde_json::from_slice(&bytes).map_err(|_| not_an_answer(api, call, status))?;
     match call.response_rules.first_violation(&document) {
         None => Ok(document),
-        Some((member, value)) => Err(Failure::new(
-            FailureCode::NoAnswer,
+        Some((member, value)) => Err(CliFailure::new(
+            FailureExitCode::NoAnswer,
             "Not an answer",
             format!(
                 "{} answered `{} {}` with the {member} `{value}`, which no svc server gives. Nothing was done with it.",
@@ -474,7 +488,7 @@ async fn parse_document(api: &Api, call: &Endpoint, response: reqwest::Response)
 }
 
 /// Failure of an answer above its size limit.
-fn too_large(api: &Api, call: &Endpoint, most: u64) -> Failure {
+fn too_large(api: &ApiClient, call: &Endpoint, most: u64) -> CliFailure {
     let detail = format!(
         "{} answered `{} {}` with more than {} MB, and so much is not read.",
         api.server_url(),
@@ -482,39 +496,39 @@ fn too_large(api: &Api, call: &Endpoint, most: u64) -> Failure {
         call.path,
         most >> 20
     );
-    Failure::new(FailureCode::NoAnswer, "The answer is too large", detail)
+    CliFailure::new(FailureExitCode::NoAnswer, "The answer is too large", detail)
 }
 
 /// Failure of an answer that comes below the least rate.
-fn too_slow(api: &Api, call: &Endpoint) -> Failure {
+fn too_slow(api: &ApiClient, call: &Endpoint) -> CliFailure {
     let detail = format!(
         "{} sends its answer to `{} {}` too slowly to wait for the end. Nothing is kept; try again.",
         api.server_url(),
         call.method,
         call.path
     );
-    Failure::new(FailureCode::NoAnswer, "The answer is too slow", detail)
+    CliFailure::new(FailureExitCode::NoAnswer, "The answer is too slow", detail)
 }
 
 /// Failure of an answer that does not come from an svc server.
-fn not_an_answer(api: &Api, call: &Endpoint, status: StatusCode) -> Failure {
+fn not_an_answer(api: &ApiClient, call: &Endpoint, status: StatusCode) -> CliFailure {
     let detail = format!(
         "{} answered `{} {}` with {status}, and not as svc does. Is it the address of an svc server, and nothing in between?",
         api.server_url(),
         call.method,
         call.path
     );
-    Failure::new(FailureCode::NoAnswer, "Not an answer", detail)
+    CliFailure::new(FailureExitCode::NoAnswer, "Not an answer", detail)
 }
 
 /// Error while a body was streamed.
-enum StreamError {
-    Body(BodyError),
-    Consumer(Failure),
+enum BodyStreamError {
+    Body(ResponseBodyError),
+    Consumer(CliFailure),
 }
 
-impl From<BodyError> for StreamError {
-    fn from(unread: BodyError) -> Self {
+impl From<ResponseBodyError> for BodyStreamError {
+    fn from(unread: ResponseBodyError) -> Self {
         Self::Body(unread)
     }
 }
@@ -529,5 +543,5 @@ fn retry_after(response: &reqwest::Response) -> u64 {
 /// Makes a random idempotency key, so that a repeated request creates one thing.
 fn new_idempotency_key() -> Result<String> {
     let key = Random::system().slug(24);
-    key.map_err(|_| Failure::local("The system has no randomness."))
+    key.map_err(|_| CliFailure::local("The system has no randomness."))
 }

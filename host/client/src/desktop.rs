@@ -20,7 +20,9 @@ const BROWSERS: [&str; 2] = ["xdg-open", "open"];
 /// Copies a text to the clipboard, by a program or else by the terminal (OSC 52). Returns whether that worked.
 pub(super) fn copy_to_clipboard(text: &str) -> bool {
     for (program, arguments, needs) in CLIPBOARDS {
-        if needs.is_none_or(is_set) && write_to_program(program, arguments, text) {
+        if needs.is_none_or(is_environment_variable_set)
+            && write_to_program(program, arguments, text)
+        {
             return true;
         }
     }
@@ -45,7 +47,7 @@ pub(super) fn open_in_browser(url: &str) -> bool {
     clippy::disallowed_methods,
     reason = "whether there is a desktop is the environment's to say"
 )]
-fn is_set(name: &str) -> bool {
+fn is_environment_variable_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 

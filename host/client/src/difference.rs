@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Difference between two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Difference {
+pub(super) struct TextDifference {
     /// The lines, as `diff -u` shows them.
     pub(super) text: String,
     /// Number of new lines.
@@ -22,7 +22,7 @@ pub(super) struct Difference {
     pub(super) removed: usize,
 }
 
-impl Difference {
+impl TextDifference {
     /// Compares two texts, given with their names.
     pub(super) fn between(old: (&str, &str), new: (&str, &str)) -> Self {
         let difference = TextDiff::configure()
@@ -59,12 +59,12 @@ mod tests {
 
     #[test]
     fn a_difference_is_shown_as_everybody_knows_it() {
-        let found = Difference::between(("live", "a\nb\n"), ("file", "a\nc\u{1b}\n"));
+        let found = TextDifference::between(("live", "a\nb\n"), ("file", "a\nc\u{1b}\n"));
         assert_eq!(
             found.text,
             "--- live\n+++ file\n@@ -1,2 +1,2 @@\n a\n-b\n+c\\u{1b}"
         );
         assert_eq!(found.size(), "+1 −1 lines");
-        assert_eq!(Difference::between(("a", "x"), ("b", "x")).text, "");
+        assert_eq!(TextDifference::between(("a", "x"), ("b", "x")).text, "");
     }
 }

@@ -15,11 +15,11 @@ const MAX_DETAIL: usize = 4_000;
 const MAX_LISTED: usize = 50;
 
 /// Result of a client's command.
-pub(super) type Result<T> = std::result::Result<T, Failure>;
+pub(super) type Result<T> = std::result::Result<T, CliFailure>;
 
 /// Exit code of a failed command. `docs/client.md` lists the numbers; they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FailureCode {
+pub(super) enum FailureExitCode {
     /// The server refused, or something failed on this machine.
     Failed = 1,
     /// The credential is missing or does not suffice.
@@ -40,9 +40,9 @@ pub(super) enum FailureCode {
 
 /// Failure of a command: what went wrong, and what to do.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
+pub(super) struct CliFailure {
     /// Exit code for the shell.
-    pub(super) exit: FailureCode,
+    pub(super) exit: FailureExitCode,
     title: Box<str>,
     detail: Box<str>,
     /// Advice that follows the detail.
@@ -55,15 +55,15 @@ pub(super) struct Failure {
 
 /// Position in a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Position {
+struct TextPosition {
     line: u64,
     column: u64,
 }
 
-impl Failure {
+impl CliFailure {
     /// Builds a failure from its texts.
     pub(super) fn new(
-        exit: FailureCode,
+        exit: FailureExitCode,
         title: impl Into<String>,
         detail: impl Into<String>,
     ) -> Self {
@@ -79,14 +79,14 @@ impl Failure {
 
     /// Builds a failure that arose on this machine.
     pub(super) fn local(detail: impl Into<String>) -> Self {
-        Self::new(FailureCode::Failed, "Not done", detail)
+        Self::new(FailureExitCode::Failed, "Not done", detail)
     }
 
     /// Builds a failure of the file system.
     pub(super) fn file_system(doing: &str, path: &Path, error: &std::io::Error) -> Self {
         let exit = match error.kind() {
-            std::io::ErrorKind::NotFound => FailureCode::NotFound,
-            _ => FailureCode::Failed,
+            std::io::ErrorKind::NotFound => FailureExitCode::NotFound,
+            _ => FailureExitCode::Failed,
         };
         let detail = format!("{doing} {}: {error}.", path.display());
         Self::new(exit, "The file cannot be used", detail)
@@ -95,11 +95,11 @@ impl Failure {
     /// Builds a failure from the server's problem document.
     pub(super) fn from_problem(status: StatusCode, problem: Map<String, Value>) -> Self {
         let exit = match status.as_u16() {
-            401 | 403 => FailureCode::Credential,
-            404 => FailureCode::NotFound,
-            409 => FailureCode::Conflict,
-            429 | 503 => FailureCode::Busy,
-            _ => FailureCode::Failed,
+            401 | 403 => FailureExitCode::Credential,
+            404 => FailureExitCode::NotFound,
+            409 => FailureExitCode::Conflict,
+            429 | 503 => FailureExitCode::Busy,
+            _ => FailureExitCode::Failed,
         };
         let text = |name: &str| member_string(&problem, name).to_owned();
         let (title, detail) = (text("title"), text("detail"));
@@ -115,7 +115,7 @@ impl Failure {
 
     /// Whether something was not found.
     pub(super) fn is_not_found(&self) -> bool {
-        self.exit == FailureCode::NotFound
+        self.exit == FailureExitCode::NotFound
     }
 
     /// Adds the file whose text the server refused.
@@ -217,7 +217,7 @@ impl Failure {
     fn summary_line(
         &self,
         file: Option<&Path>,
-        position: Option<Position>,
+        position: Option<TextPosition>,
         title: &str,
         detail: &str,
     ) -> String {
@@ -283,21 +283,21 @@ fn member_string<'a>(problem: &'a Map<String, Value>, name: &str) -> &'a str {
     member.unwrap_or_default()
 }
 
-fn parse_position_member(position: &Value) -> Option<Position> {
-    Some(Position {
+fn parse_position_member(position: &Value) -> Option<TextPosition> {
+    Some(TextPosition {
         line: position.get("line")?.as_u64()?,
         column: position.get("column")?.as_u64()?,
     })
 }
 
 /// Splits off the position at the start of a detail, as entries of a batch have it: `Statement 1, line 2, column 7: …`.
-fn parse_position(detail: &str) -> (Option<Position>, &str) {
+fn parse_position(detail: &str) -> (Option<TextPosition>, &str) {
     let parse = || {
         let (head, reason) = detail.split_once(": ")?;
         let (_, place) = head.strip_prefix("Statement ")?.split_once(", line ")?;
         let (line, column) = place.split_once(", column ")?;
         let (line, column) = (line.parse().ok()?, column.parse().ok()?);
-        Some((Position { line, column }, reason))
+        Some((TextPosition { line, column }, reason))
     };
     parse().map_or((None, detail), |(position, reason)| {
         (Some(position), reason)
@@ -305,10 +305,10 @@ fn parse_position(detail: &str) -> (Option<Position>, &str) {
 }
 
 /// Formats a place in a file as editors and compilers do.
-fn location(file: &Path, position: Option<Position>) -> String {
+fn location(file: &Path, position: Option<TextPosition>) -> String {
     let file = escape_line(&file.display().to_string());
     match position {
-        Some(Position { line, column }) => format!("{file}:{line}:{column}"),
+        Some(TextPosition { line, column }) => format!("{file}:{line}:{column}"),
         None => file,
     }
 }
@@ -324,11 +324,11 @@ fn indent_paragraph(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn problem(status: u16, members: Value) -> Failure {
+    fn problem(status: u16, members: Value) -> CliFailure {
         let Value::Object(members) = members else {
             panic!("no object: {members}");
         };
-        Failure::from_problem(StatusCode::from_u16(status).unwrap(), members)
+        CliFailure::from_problem(StatusCode::from_u16(status).unwrap(), members)
     }
 
     #[test]

@@ -13,19 +13,19 @@ const MAX_FILES: usize = 10_000;
 const SKIPPED_FOLDERS: [&str; 2] = ["node_modules", "target"];
 
 /// State of a file by which a change is noticed: inode, length, and modification time.
-type FileStamp = (u64, u64, i64, i64);
+type FileFingerprint = (u64, u64, i64, i64);
 
 /// Watcher of files and folders.
 #[derive(Debug)]
 pub(super) struct FileWatcher {
     roots: Vec<PathBuf>,
-    seen: BTreeMap<PathBuf, FileStamp>,
+    seen: BTreeMap<PathBuf, FileFingerprint>,
 }
 
 impl FileWatcher {
     /// Watches files, and folders with everything in them.
     pub(super) fn new(roots: Vec<PathBuf>) -> Self {
-        let seen = stamps(&roots);
+        let seen = fingerprint_files(&roots);
         Self { roots, seen }
     }
 
@@ -34,7 +34,7 @@ impl FileWatcher {
         let before = self.seen.clone();
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
-            let now = stamps(&self.roots);
+            let now = fingerprint_files(&self.roots);
             let still = now == self.seen;
             self.seen = now;
             if still && self.seen != before {
@@ -44,7 +44,7 @@ impl FileWatcher {
     }
 }
 
-fn stamps(roots: &[PathBuf]) -> BTreeMap<PathBuf, FileStamp> {
+fn fingerprint_files(roots: &[PathBuf]) -> BTreeMap<PathBuf, FileFingerprint> {
     let mut stamps = BTreeMap::new();
     let mut open = roots.to_vec();
     while let Some(path) = open.pop() {

@@ -12,20 +12,20 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::RenameFlags;
 
-use super::error::{Failure, FailureCode, Result};
+use super::error::{CliFailure, FailureExitCode, Result};
 use super::source::{self, MAX_BYTES, irregular_kind};
 use svc_base::random::Random;
 
 /// The most entries of a folder that is listed.
 const MAX_ENTRIES: usize = 10_000;
 /// Mode of a new file, before the umask.
-pub(super) const USER_MODE: u32 = 0o666;
+pub(super) const DEFAULT_FILE_MODE: u32 = 0o666;
 /// Mode of a file that only the user may read.
 pub(super) const PRIVATE_MODE: u32 = 0o600;
 
 /// A folder; its files are reached by relative names.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct DirectoryHandle {
     handle: Dir,
     path: PathBuf,
 }
@@ -44,21 +44,21 @@ pub(super) enum FileComparison {
 /// A file that is being written under a temporary name. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct TemporaryFile {
-    folder: Directory,
+    folder: DirectoryHandle,
     /// Final name of the file.
     name: OsString,
     temporary: String,
     pub(super) file: File,
 }
 
-impl Directory {
+impl DirectoryHandle {
     /// Opens an existing folder.
     ///
     /// # Errors
     /// When it does not exist, or is no folder.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let handle = Dir::open_ambient_dir(path, ambient_authority())
-            .map_err(|error| Failure::file_system("Reading", path, &error))?;
+            .map_err(|error| CliFailure::file_system("Reading", path, &error))?;
         Ok(Self {
             handle,
             path: path.to_owned(),
@@ -68,7 +68,7 @@ impl Directory {
     /// Opens a folder, and creates it if need be.
     pub(super) fn create(path: &Path) -> Result<Self> {
         std::fs::create_dir_all(path)
-            .map_err(|error| Failure::file_system("Making", path, &error))?;
+            .map_err(|error| CliFailure::file_system("Making", path, &error))?;
         Self::open(path)
     }
 
@@ -78,7 +78,7 @@ impl Directory {
     /// When the path names no file, or its folder does not exist.
     pub(super) fn open_parent(path: &Path) -> Result<(Self, PathBuf)> {
         let Some(name) = path.file_name() else {
-            return Err(Failure::local(format!(
+            return Err(CliFailure::local(format!(
                 "{} is no name of a file.",
                 path.display()
             )));
@@ -196,7 +196,7 @@ impl Directory {
                 files.push(folder.join(path));
             }
             if files.len() > MAX_ENTRIES {
-                return Err(Failure::local(format!(
+                return Err(CliFailure::local(format!(
                     "{} has more than {MAX_ENTRIES} files: a folder of this size is not read.",
                     self.display_path(folder).display()
                 )));
@@ -211,7 +211,7 @@ impl Directory {
     /// # Errors
     /// When the file exists and must not be replaced, or lies outside of the folder.
     pub(super) fn write(&self, name: &Path, bytes: &[u8], replaces: bool) -> Result<()> {
-        let mut draft = self.create_temporary(name, USER_MODE)?;
+        let mut draft = self.create_temporary(name, DEFAULT_FILE_MODE)?;
         let written = draft.file.write_all(bytes);
         written.map_err(|error| self.file_failure("Writing", name, &error))?;
         draft.persist(replaces)
@@ -241,7 +241,7 @@ impl Directory {
             return Err(self.outside_failure(name));
         };
         let random = Random::system().slug(12);
-        let random = random.map_err(|_| Failure::local("The system has no randomness."))?;
+        let random = random.map_err(|_| CliFailure::local("The system has no randomness."))?;
         let temporary = format!(".svc-{random}");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(mode);
@@ -293,9 +293,9 @@ impl Directory {
         }
     }
 
-    fn not_regular_failure(&self, name: &Path, what: &str) -> Failure {
-        Failure::new(
-            FailureCode::Failed,
+    fn not_regular_failure(&self, name: &Path, what: &str) -> CliFailure {
+        CliFailure::new(
+            FailureExitCode::Failed,
             "Not a regular file",
             format!(
                 "{} is {what}: only regular files are read and written here.",
@@ -304,20 +304,20 @@ impl Directory {
         )
     }
 
-    fn file_failure(&self, doing: &str, name: &Path, error: &io::Error) -> Failure {
+    fn file_failure(&self, doing: &str, name: &Path, error: &io::Error) -> CliFailure {
         // A refusal of the folder's handle has no error number of the system.
         let escapes =
             error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
         match escapes {
             true => self.outside_failure(name),
-            false => Failure::file_system(doing, &self.display_path(name), error),
+            false => CliFailure::file_system(doing, &self.display_path(name), error),
         }
     }
 
     /// Failure of a name that leads out of the folder. A manifest by another author must not publish the user's other files.
-    fn outside_failure(&self, name: &Path) -> Failure {
-        Failure::new(
-            FailureCode::Failed,
+    fn outside_failure(&self, name: &Path) -> CliFailure {
+        CliFailure::new(
+            FailureExitCode::Failed,
             "Outside of the folder",
             format!(
                 "{} is not in {}: a manifest names what lies beside it.",
@@ -363,9 +363,9 @@ impl TemporaryFile {
         }
     }
 
-    fn taken_failure(&self) -> Failure {
+    fn taken_failure(&self) -> CliFailure {
         let path = self.folder.display_path(Path::new(&self.name));
-        Failure::local(format!("{} is there already.", path.display()))
+        CliFailure::local(format!("{} is there already.", path.display()))
     }
 }
 
@@ -387,14 +387,14 @@ mod tests {
     /// A folder, with a file beside it that must not be touched.
     struct FolderWithVictim {
         root: tempfile::TempDir,
-        folder: Directory,
+        folder: DirectoryHandle,
     }
 
     impl FolderWithVictim {
         fn new() -> Self {
             let root = tempfile::tempdir().unwrap();
             std::fs::write(root.path().join("victim"), "mine").unwrap();
-            let folder = Directory::create(&root.path().join("folder")).unwrap();
+            let folder = DirectoryHandle::create(&root.path().join("folder")).unwrap();
             Self { root, folder }
         }
 
@@ -500,7 +500,7 @@ mod tests {
         // A file that appears after the check.
         let draft = trap
             .folder
-            .create_temporary(Path::new("late"), USER_MODE)
+            .create_temporary(Path::new("late"), DEFAULT_FILE_MODE)
             .unwrap();
         std::fs::write(trap.at("late"), "theirs").unwrap();
         assert!(draft.rename_without_replacing().is_err());

@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::api::Api;
-use super::difference::Difference;
-use super::error::{Failure, FailureCode, Result};
-use super::files::Directory;
+use super::api::ApiClient;
+use super::difference::TextDifference;
+use super::error::{CliFailure, FailureExitCode, Result};
+use super::files::DirectoryHandle;
 use super::output::{key_values, member_text, print_source, table_of};
-use super::projects::{self, Project, ProjectOption};
-use super::source::{STDIN, Source};
+use super::projects::{self, ProjectSelectionArgs, RemoteProject};
+use super::source::{STDIN, SourceToPublish};
 use super::{CommonArgs, confirm, endpoints, secret};
 use svc_sources::ContentType;
 
 /// Lists, shows, compares and deletes frontends.
 #[derive(Debug, clap::Subcommand)]
-pub enum Frontend {
+pub enum FrontendCommand {
     /// List the frontends of a project, oldest first
     List {
         #[command(flatten)]
-        project_option: ProjectOption,
+        project_option: ProjectSelectionArgs,
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -40,7 +40,7 @@ pub enum Frontend {
         #[arg(long, value_name = "ID")]
         revision: Option<String>,
         #[command(flatten)]
-        to: OutputArgs,
+        to: SourceOutputArgs,
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -68,7 +68,7 @@ pub enum Frontend {
         #[arg(long, value_name = "FILE")]
         token_file: Option<PathBuf>,
         #[command(flatten)]
-        project_option: ProjectOption,
+        project_option: ProjectSelectionArgs,
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -90,12 +90,12 @@ pub struct FrontendArgs {
     /// The frontend: its slug or its id
     slug: String,
     #[command(flatten)]
-    project_option: ProjectOption,
+    project_option: ProjectSelectionArgs,
 }
 
 /// Where a source goes.
 #[derive(Clone, Debug, clap::Args)]
-pub struct OutputArgs {
+pub struct SourceOutputArgs {
     /// Write it into a file in place of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -115,15 +115,15 @@ pub(super) struct FrontendSource {
 /// A frontend that a command works on.
 #[derive(Debug)]
 pub(super) struct FrontendHandle {
-    pub(super) api: Api,
-    pub(super) project: Project,
+    pub(super) api: ApiClient,
+    pub(super) project: RemoteProject,
     pub(super) slug: String,
 }
 
 impl FrontendArgs {
     /// Finds the project of the frontend.
     pub(super) async fn find(&self, common: &CommonArgs) -> Result<FrontendHandle> {
-        let api = Api::new(&common.remote)?;
+        let api = ApiClient::new(&common.remote)?;
         let project = projects::find(&api, self.project_option.project.as_deref()).await?;
         Ok(FrontendHandle {
             api,
@@ -146,7 +146,7 @@ impl FrontendHandle {
     }
 }
 
-impl Frontend {
+impl FrontendCommand {
     pub(super) async fn run(self) -> Result<()> {
         match self {
             Self::List {
@@ -173,8 +173,8 @@ impl Frontend {
     }
 }
 
-async fn list(project_option: &ProjectOption, common: &CommonArgs) -> Result<()> {
-    let api = Api::new(&common.remote)?;
+async fn list(project_option: &ProjectSelectionArgs, common: &CommonArgs) -> Result<()> {
+    let api = ApiClient::new(&common.remote)?;
     let project = projects::find(&api, project_option.project.as_deref()).await?;
     let found = api
         .call(&endpoints::FRONTENDS, &[&project.id])
@@ -218,22 +218,22 @@ async fn show(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
 async fn content(
     page: &FrontendArgs,
     revision: Option<String>,
-    to: OutputArgs,
+    to: SourceOutputArgs,
     common: &CommonArgs,
 ) -> Result<()> {
     let found = page.find(common).await?;
     let asked = found.api.call(&endpoints::CONTENT, &found.path_parts());
     let content = asked.query("revision_id", revision).send().await?;
     let Some(text) = content["content"].as_str() else {
-        return Err(Failure::new(
-            FailureCode::NoAnswer,
+        return Err(CliFailure::new(
+            FailureExitCode::NoAnswer,
             "Not an answer",
             "The server answered without the source. Nothing was written.",
         ));
     };
     match to.output {
         Some(path) if path.as_os_str() != STDIN => {
-            let (folder, name) = Directory::open_parent(&path)?;
+            let (folder, name) = DirectoryHandle::open_parent(&path)?;
             folder.write(&name, text.as_bytes(), to.force)?;
             let document = json!({ "file": path.display().to_string(), "bytes": text.len() });
             common
@@ -257,14 +257,14 @@ async fn releases(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
 async fn claim(
     id: &str,
     token: Option<&Path>,
-    project_option: &ProjectOption,
+    project_option: &ProjectSelectionArgs,
     common: &CommonArgs,
 ) -> Result<()> {
     let token = match token {
         Some(file) => secret::read_from_file("token", file)?,
         None => secret::prompt("token")?,
     };
-    let api = Api::new(&common.remote)?;
+    let api = ApiClient::new(&common.remote)?;
     let project = projects::find(&api, project_option.project.as_deref()).await?;
     let body = json!({ "id": id, "delete_token": token });
     let claiming = api.call(&endpoints::CLAIM, &[&project.id]).body(body);
@@ -294,7 +294,8 @@ async fn diff(page: &FrontendArgs, file: &Path, common: &CommonArgs) -> Result<(
     let live = found.content(None).await?;
     let source = read_source_of_type(file, live.content_type)?;
     let name = file.display().to_string();
-    let difference = Difference::between((&found.slug, &live.content), (&name, &source.content));
+    let difference =
+        TextDifference::between((&found.slug, &live.content), (&name, &source.content));
     let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
     common.output().print_answer(&document, &difference.text)
 }
@@ -303,15 +304,18 @@ async fn diff(page: &FrontendArgs, file: &Path, common: &CommonArgs) -> Result<(
 ///
 /// # Errors
 /// When the file's name stands for another type.
-pub(super) fn read_source_of_type(file: &Path, content_type: ContentType) -> Result<Source> {
-    let source = Source::read(file, None)?;
+pub(super) fn read_source_of_type(
+    file: &Path,
+    content_type: ContentType,
+) -> Result<SourceToPublish> {
+    let source = SourceToPublish::read(file, None)?;
     if file.as_os_str() == STDIN || source.content_type == content_type {
         return match source.content_type == content_type {
             true => Ok(source),
-            false => Source::read(file, Some(content_type)),
+            false => SourceToPublish::read(file, Some(content_type)),
         };
     }
-    Err(Failure::local(format!(
+    Err(CliFailure::local(format!(
         "{} is {} by its name, and the frontend is {content_type} for good: publish it under another slug.",
         file.display(),
         source.content_type

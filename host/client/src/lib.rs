@@ -36,70 +36,70 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use self::api::Api;
-use self::error::{Failure, FailureCode, Result};
-use self::files::Directory;
-use self::output::{Output, print_error};
+use self::api::ApiClient;
+use self::error::{CliFailure, FailureExitCode, Result};
+use self::files::DirectoryHandle;
+use self::output::{OutputFormat, print_error};
 use svc_base::terminal;
 use svc_sources::ContentType;
 
-pub use manifest::{Dev, DevSettings, StartedServer};
-pub use profile::Remote;
-pub use projects::ProjectChange;
+pub use manifest::{DevServerSettings, FolderDevCommand, StartedDevServer};
+pub use profile::ServerSelectionArgs;
+pub use projects::ProjectChangeCommand;
 
 /// Commands of people and their scripts on a server.
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+pub enum ClientCommand {
     /// Keep a credential for a server, from a prompt or from standard input
-    Login(login::Login),
+    Login(login::LoginCommand),
     /// Forget a credential
-    Logout(login::Logout),
+    Logout(login::LogoutCommand),
     /// List the profiles of `svc login`, and choose one
     #[command(subcommand)]
     Profile(login::ProfileCommand),
     /// Publish files, and print their links; no login is needed
-    Publish(publish::Publish),
+    Publish(publish::PublishCommand),
     /// Delete a quick share
-    Unpublish(publish::Unpublish),
+    Unpublish(publish::UnpublishCommand),
     /// Update a page of a project from a file, by a draft that is made live
-    Push(push::Push),
+    Push(push::PushCommand),
     /// Publish a file as a page of a project whenever it is saved
-    Watch(push::Watch),
+    Watch(push::WatchCommand),
     /// Make the server like the folder that svc.toml describes
-    Apply(manifest::Apply),
+    Apply(manifest::ApplyCommand),
     /// Make the folder like the server
-    Pull(manifest::Pull),
+    Pull(manifest::PullCommand),
     /// List, show, compare and delete the pages of a project
     #[command(subcommand)]
-    Frontend(frontends::Frontend),
+    Frontend(frontends::FrontendCommand),
     /// List, compare, promote and roll back revisions of a page
     #[command(subcommand)]
-    Revision(revisions::Revision),
+    Revision(revisions::RevisionCommand),
     /// Make, migrate, ask, copy and restore a project's database
     #[command(subcommand)]
-    Backend(backends::Backend),
+    Backend(backends::BackendCommand),
     /// List, define and call actions
     #[command(subcommand)]
-    Action(actions::Action),
+    Action(actions::ActionCommand),
 }
 
 /// Arguments that commands of the client have in common.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CommonArgs {
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerSelectionArgs,
     /// Answer with one JSON document
     #[arg(long)]
     json: bool,
 }
 
 impl CommonArgs {
-    fn output(&self) -> Output {
-        Output { json: self.json }
+    fn output(&self) -> OutputFormat {
+        OutputFormat { json: self.json }
     }
 }
 
-impl Command {
+impl ClientCommand {
     /// Runs the command; returns its exit code.
     pub async fn run(self) -> ExitCode {
         // A failure is also reported as JSON, and only the commands themselves know their arguments.
@@ -109,8 +109,8 @@ impl Command {
 
     /// Runs `svc dev`. The program starts and stops the folder's server, which the client knows only by its URL.
     pub async fn dev<S>(
-        dev: Dev,
-        start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<StartedServer<S>>,
+        dev: FolderDevCommand,
+        start: impl AsyncFnOnce(DevServerSettings) -> anyhow::Result<StartedDevServer<S>>,
         stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
     ) -> ExitCode {
         let json = json_requested();
@@ -137,17 +137,17 @@ impl Command {
 }
 
 /// Lists the caller's projects.
-pub async fn list_projects(remote: &Remote, json: bool) -> ExitCode {
+pub async fn list_projects(remote: &ServerSelectionArgs, json: bool) -> ExitCode {
     exit_code(json, projects::list(remote, json).await)
 }
 
 /// Shows one of the caller's projects.
-pub async fn show_project(remote: &Remote, json: bool, project: &str) -> ExitCode {
+pub async fn show_project(remote: &ServerSelectionArgs, json: bool, project: &str) -> ExitCode {
     exit_code(json, projects::show(remote, json, project).await)
 }
 
 /// Creates, changes or deletes a project.
-pub async fn change_project(change: ProjectChange) -> ExitCode {
+pub async fn change_project(change: ProjectChangeCommand) -> ExitCode {
     exit_code(json_requested(), change.run().await)
 }
 
@@ -155,7 +155,7 @@ pub async fn change_project(change: ProjectChange) -> ExitCode {
 /// else in the place of one, such as a link, nothing is written.
 pub fn write_files(folder: &Path, files: &[(String, Vec<u8>)]) -> ExitCode {
     let write = || -> Result<()> {
-        let folder = Directory::create(folder)?;
+        let folder = DirectoryHandle::create(folder)?;
         for (name, _) in files {
             folder.exists(Path::new(name))?;
         }
@@ -182,7 +182,7 @@ fn exit_code(json: bool, done: Result<()>) -> ExitCode {
 }
 
 /// Reports a failure to a person, or to a program as JSON.
-fn report_failure(json: bool, failure: &Failure) {
+fn report_failure(json: bool, failure: &CliFailure) {
     match json {
         true => print_error(&terminal::escape_json(&failure.to_json().to_string())),
         false => print_error(&failure.to_text()),
@@ -190,13 +190,13 @@ fn report_failure(json: bool, failure: &Failure) {
 }
 
 /// Asks for confirmation of a change, unless `--yes` was given. Names the change and the server.
-fn confirm(out: Output, yes: bool, api: &Api, what: &str) -> Result<()> {
+fn confirm(out: OutputFormat, yes: bool, api: &ApiClient, what: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
     let not_done = |detail: &str| {
-        Err(Failure::new(
-            FailureCode::Planned,
+        Err(CliFailure::new(
+            FailureExitCode::Planned,
             "Nothing was changed",
             detail,
         ))
@@ -225,7 +225,7 @@ fn ask_yes_no(question: &str) -> bool {
 async fn run_until_interrupt<T>(work: impl Future<Output = Result<T>>, then: &str) -> Result<T> {
     tokio::select! {
         done = work => done,
-        _ = tokio::signal::ctrl_c() => Err(Failure::new(FailureCode::Interrupted, "Interrupted", then)),
+        _ = tokio::signal::ctrl_c() => Err(CliFailure::new(FailureExitCode::Interrupted, "Interrupted", then)),
     }
 }
 

@@ -2,17 +2,18 @@
 
 use serde_json::json;
 
-use super::api::Api;
-use super::error::{Failure, FailureCode, Result};
+use super::api::ApiClient;
+use super::error::{CliFailure, FailureExitCode, Result};
 use super::output::grid;
 use super::profile::{
-    DEFAULT_PROFILE, Profile, Profiles, Remote, ServerTarget, is_unencrypted, parse_server_url,
+    DEFAULT_PROFILE, Profile, Profiles, ServerSelectionArgs, ServerWithCredential, is_unencrypted,
+    parse_server_url,
 };
-use super::{Output, endpoints, secret};
+use super::{OutputFormat, endpoints, secret};
 
 /// Keeps a credential for a server.
 #[derive(Debug, clap::Args)]
-pub struct Login {
+pub struct LoginCommand {
     /// The server, such as https://svc.example
     url: String,
     /// Name for the profile [default: default]
@@ -28,7 +29,7 @@ pub struct Login {
 
 /// Forgets a credential.
 #[derive(Debug, clap::Args)]
-pub struct Logout {
+pub struct LogoutCommand {
     /// The profile to forget [default: the one logged in last]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
@@ -56,25 +57,25 @@ pub enum ProfileCommand {
     },
 }
 
-impl Login {
+impl LoginCommand {
     pub(super) async fn run(self) -> Result<()> {
         let server = parse_server_url(&self.url)?;
         if is_unencrypted(&server) && !self.insecure {
-            return Err(Failure::local(format!(
+            return Err(CliFailure::local(format!(
                 "What is sent to {server} can be read by everybody on the way: use https, or `--insecure` in a network that you trust."
             )));
         }
         // Errors of the file are reported before the user types a credential.
         let mut profiles = Profiles::read()?;
         let credential = secret::prompt("credential")?;
-        let target = ServerTarget {
+        let target = ServerWithCredential {
             server: server.clone(),
             credential: Some(credential.clone()),
         };
-        let api = Api::for_server(target)?;
+        let api = ApiClient::for_server(target)?;
         api.call(&endpoints::PROJECTS, &[]).send().await.map_err(|failure| match failure.code() {
-            "unauthorized" => Failure::new(
-                FailureCode::Credential,
+            "unauthorized" => CliFailure::new(
+                FailureExitCode::Credential,
                 "Not a credential",
                 format!("{server} does not know this credential. Is it whole, and of this server? Nothing was kept."),
             ),
@@ -88,11 +89,11 @@ impl Login {
         let profile = Profile { server, credential };
         profiles.profiles.insert(name, profile);
         profiles.write()?;
-        Output { json: self.json }.print_answer(&document, &text)
+        OutputFormat { json: self.json }.print_answer(&document, &text)
     }
 }
 
-impl Logout {
+impl LogoutCommand {
     pub(super) fn run(self) -> Result<()> {
         let mut profiles = Profiles::read()?;
         let name = self.profile.or_else(profile_of_environment);
@@ -108,14 +109,14 @@ impl Logout {
         let document = json!({ "profile": name, "forgotten": true });
         let text =
             format!("forgot the profile `{name}`; its key lives on until the operator revokes it");
-        Output { json: self.json }.print_answer(&document, &text)
+        OutputFormat { json: self.json }.print_answer(&document, &text)
     }
 }
 
 impl ProfileCommand {
     pub(super) fn run(self) -> Result<()> {
         match self {
-            Self::List { json } => list(Output { json }),
+            Self::List { json } => list(OutputFormat { json }),
             Self::Use { name, json } => {
                 let mut profiles = Profiles::read()?;
                 if !profiles.profiles.contains_key(&name) {
@@ -124,7 +125,8 @@ impl ProfileCommand {
                 profiles.current = Some(name.clone());
                 profiles.write()?;
                 let document = json!({ "profile": name });
-                Output { json }.print_answer(&document, &format!("using the profile `{name}`"))
+                OutputFormat { json }
+                    .print_answer(&document, &format!("using the profile `{name}`"))
             }
         }
     }
@@ -132,10 +134,10 @@ impl ProfileCommand {
 
 /// Name of the profile in the environment.
 fn profile_of_environment() -> Option<String> {
-    Remote::default().profile()
+    ServerSelectionArgs::default().profile()
 }
 
-fn list(out: Output) -> Result<()> {
+fn list(out: OutputFormat) -> Result<()> {
     let profiles = Profiles::read()?;
     let used = profile_of_environment().or_else(|| profiles.current.clone());
     let is_used = |name: &String| used.as_ref() == Some(name);
@@ -158,9 +160,9 @@ fn list(out: Output) -> Result<()> {
     )
 }
 
-fn no_such_profile(name: &str) -> Failure {
-    Failure::new(
-        FailureCode::NotFound,
+fn no_such_profile(name: &str) -> CliFailure {
+    CliFailure::new(
+        FailureExitCode::NotFound,
         "No such profile",
         format!("There is no profile `{name}`: `svc profile list` has those that there are."),
     )

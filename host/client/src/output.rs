@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 
 use serde_json::Value;
 
-use super::error::{Failure, Result};
+use super::error::{CliFailure, Result};
 use svc_base::terminal;
 
 /// Most rows of a table; `--json` has all.
@@ -17,12 +17,12 @@ pub(super) use svc_base::terminal::{
 
 /// Format of the output.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Output {
+pub(super) struct OutputFormat {
     /// Whether to print JSON, for a program.
     pub(super) json: bool,
 }
 
-impl Output {
+impl OutputFormat {
     /// Prints an answer to standard output: the document for programs, else the text.
     pub(super) fn print_answer(self, document: &Value, text: &str) -> Result<()> {
         let out = match self.json {
@@ -56,7 +56,7 @@ pub(super) fn print_bytes(bytes: &[u8], line: bool) -> Result<()> {
         .and_then(|()| if line { out.write_all(b"\n") } else { Ok(()) })
         .and_then(|()| out.flush());
     match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::local(
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CliFailure::local(
             format!("Writing to standard output failed: {error}."),
         )),
         _ => Ok(()),
@@ -93,7 +93,7 @@ pub(super) fn key_values(lines: &[(&str, String)]) -> String {
 }
 
 /// Formats a JSON value: null as nothing, a string without quotes, anything else as JSON.
-pub(super) fn json_text(value: &Value) -> String {
+pub(super) fn pretty_escaped_json(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -108,7 +108,7 @@ pub(super) fn server_note(text: &str) -> String {
 
 /// Formats a member of a document; a dash if it is empty.
 pub(super) fn member_text(document: &Value, name: &str) -> String {
-    match document.get(name).map(json_text) {
+    match document.get(name).map(pretty_escaped_json) {
         Some(text) if !text.is_empty() => text,
         _ => "-".to_owned(),
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::error::{Failure, Result};
+use super::error::{CliFailure, Result};
 
 /// Parses `name=text` and `name:=JSON`.
 ///
@@ -12,14 +12,14 @@ pub(super) fn parse_params(given: &[String]) -> Result<Value> {
     let mut params = Map::new();
     for argument in given {
         let Some((name, text)) = argument.split_once('=') else {
-            return Err(Failure::local(format!(
+            return Err(CliFailure::local(format!(
                 "`{argument}` is no param: write name=text, or name:=JSON for a number or null."
             )));
         };
         let (name, value) = match name.strip_suffix(':') {
             Some(name) => {
                 let value = serde_json::from_str(text).map_err(|error| {
-                    Failure::local(format!(
+                    CliFailure::local(format!(
                         "`{name}` is not JSON: {error}. `{name}=…` takes a text as it is."
                     ))
                 })?;
@@ -28,7 +28,7 @@ pub(super) fn parse_params(given: &[String]) -> Result<Value> {
             None => (name, Value::from(text)),
         };
         if params.insert(name.to_owned(), value).is_some() {
-            return Err(Failure::local(format!("`{name}` is given twice.")));
+            return Err(CliFailure::local(format!("`{name}` is given twice.")));
         }
     }
     Ok(Value::Object(params))

@@ -9,9 +9,9 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A progress bar, removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Progress(ProgressBar);
+pub(super) struct TerminalProgressBar(ProgressBar);
 
-impl Progress {
+impl TerminalProgressBar {
     /// Spinner for work of unknown length.
     pub(super) fn spinner(name: &'static str) -> Self {
         let bar = Self::new(None, "{msg} {spinner} {elapsed}", name);
@@ -55,7 +55,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for TerminalProgressBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::Api;
-use super::error::{Failure, FailureCode, Result};
+use super::api::ApiClient;
+use super::error::{CliFailure, FailureExitCode, Result};
 use super::manifest::Manifest;
 use super::output::{escape_line, key_values, member_text, table_of};
-use super::profile::Remote;
+use super::profile::ServerSelectionArgs;
 use super::{CommonArgs, confirm, endpoints};
 
 /// The most projects that a message names.
@@ -15,7 +15,7 @@ const MAX_NAMED_PROJECTS: usize = 20;
 
 /// A project as the server lists it.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Project {
+pub(super) struct RemoteProject {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) host_label: String,
@@ -25,13 +25,13 @@ pub(super) struct Project {
 }
 
 #[derive(Debug, Deserialize)]
-struct ProjectList {
-    projects: Vec<Project>,
+struct RemoteProjectList {
+    projects: Vec<RemoteProject>,
 }
 
 /// Which project a command is about.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct ProjectOption {
+pub struct ProjectSelectionArgs {
     /// The project: its id, its name or its label [default: that of ./svc.toml, else the only one]
     #[arg(long)]
     pub(super) project: Option<String>,
@@ -39,7 +39,7 @@ pub struct ProjectOption {
 
 /// Makes, changes and deletes projects.
 #[derive(Debug, clap::Subcommand)]
-pub enum ProjectChange {
+pub enum ProjectChangeCommand {
     /// Make a project
     Create {
         /// Name for people
@@ -87,7 +87,7 @@ pub enum ProjectChange {
     },
 }
 
-impl ProjectChange {
+impl ProjectChangeCommand {
     pub(super) async fn run(self) -> Result<()> {
         match self {
             Self::Create {
@@ -98,7 +98,7 @@ impl ProjectChange {
                 common,
             } => {
                 let body = json!({ "name": name, "description": description, "ttl_seconds": ttl, "workspace": workspace });
-                let api = Api::new(&common.remote)?;
+                let api = ApiClient::new(&common.remote)?;
                 let made = api
                     .call(&endpoints::CREATE_PROJECT, &[])
                     .body(body)
@@ -115,7 +115,7 @@ impl ProjectChange {
                 home,
                 common,
             } => {
-                let api = Api::new(&common.remote)?;
+                let api = ApiClient::new(&common.remote)?;
                 let project = find(&api, Some(&project)).await?;
                 let body = json!({ "name": name, "description": description, "home": home });
                 let changed = api
@@ -132,7 +132,7 @@ impl ProjectChange {
                 yes,
                 common,
             } => {
-                let api = Api::new(&common.remote)?;
+                let api = ApiClient::new(&common.remote)?;
                 let project = find(&api, Some(&project)).await?;
                 let what = format!("Delete `{}` with its pages and its database", project.name);
                 confirm(common.output(), yes, &api, &what)?;
@@ -149,22 +149,22 @@ impl ProjectChange {
 }
 
 /// Lists the caller's projects.
-pub(super) async fn list(remote: &Remote, json: bool) -> Result<()> {
-    let api = Api::new(remote)?;
+pub(super) async fn list(remote: &ServerSelectionArgs, json: bool) -> Result<()> {
+    let api = ApiClient::new(remote)?;
     let projects = api.call(&endpoints::PROJECTS, &[]).send().await?;
     let members = ["host_label", "name", "url", "expires_at", "id"];
     let text = table_of(&projects["projects"], &members);
-    super::Output { json }.print_answer(&projects, &text)
+    super::OutputFormat { json }.print_answer(&projects, &text)
 }
 
 /// Shows a project with its members.
-pub(super) async fn show(remote: &Remote, json: bool, wanted: &str) -> Result<()> {
-    let api = Api::new(remote)?;
+pub(super) async fn show(remote: &ServerSelectionArgs, json: bool, wanted: &str) -> Result<()> {
+    let api = ApiClient::new(remote)?;
     let project = find(&api, Some(wanted)).await?;
     let detail = api.call(&endpoints::PROJECT, &[&project.id]).send().await?;
     let members = table_of(&detail["members"], &["slug", "type", "state", "visits"]);
     let text = format!("{}\n\n{members}", details_text(&detail));
-    super::Output { json }.print_answer(&detail, &text)
+    super::OutputFormat { json }.print_answer(&detail, &text)
 }
 
 fn details_text(project: &Value) -> String {
@@ -182,38 +182,40 @@ fn details_text(project: &Value) -> String {
 }
 
 /// Reads all projects of the caller.
-pub(super) async fn fetch_all(api: &Api) -> Result<Vec<Project>> {
-    let found: ProjectList = api.call(&endpoints::PROJECTS, &[]).send_and_parse().await?;
+pub(super) async fn fetch_all(api: &ApiClient) -> Result<Vec<RemoteProject>> {
+    let found: RemoteProjectList = api.call(&endpoints::PROJECTS, &[]).send_and_parse().await?;
     Ok(found.projects)
 }
 
 /// Finds a project by its id, label or name. Without one, takes that of the manifest in the working directory, else the only one.
-pub(super) async fn find(api: &Api, wanted: Option<&str>) -> Result<Project> {
+pub(super) async fn find(api: &ApiClient, wanted: Option<&str>) -> Result<RemoteProject> {
     let here = match wanted {
         Some(_) => None,
         None => Manifest::project_here()?,
     };
     let found = fetch_all(api).await?;
     let Some(wanted) = wanted.or(here.as_deref()) else {
-        return single_project(found);
+        return expect_single_project(found);
     };
-    let by = |is: &dyn Fn(&Project) -> bool| found.iter().filter(|one| is(one)).collect::<Vec<_>>();
+    let by = |is: &dyn Fn(&RemoteProject) -> bool| {
+        found.iter().filter(|one| is(one)).collect::<Vec<_>>()
+    };
     let mut matching = by(&|one| one.id == wanted || one.host_label == wanted);
     if matching.is_empty() {
         matching = by(&|one| one.name == wanted);
     }
     match matching[..] {
         [one] => Ok(one.clone()),
-        [] => Err(Failure::new(
-            FailureCode::NotFound,
+        [] => Err(CliFailure::new(
+            FailureExitCode::NotFound,
             "No such project",
             format!(
                 "You have no project `{wanted}`: {}",
                 labels_sentence(&found)
             ),
         )),
-        _ => Err(Failure::new(
-            FailureCode::Conflict,
+        _ => Err(CliFailure::new(
+            FailureExitCode::Conflict,
             "Several projects",
             format!(
                 "{} projects are called `{wanted}`: name one by its label. {}",
@@ -224,17 +226,17 @@ pub(super) async fn find(api: &Api, wanted: Option<&str>) -> Result<Project> {
     }
 }
 
-fn single_project(mut found: Vec<Project>) -> Result<Project> {
+fn expect_single_project(mut found: Vec<RemoteProject>) -> Result<RemoteProject> {
     match (found.pop(), found.is_empty()) {
         (Some(one), true) => Ok(one),
-        (None, _) => Err(Failure::new(
-            FailureCode::NotFound,
+        (None, _) => Err(CliFailure::new(
+            FailureExitCode::NotFound,
             "No project",
             "You have no project: `svc project create NAME` makes one.",
         )),
         (Some(one), false) => {
             found.push(one);
-            Err(Failure::local(format!(
+            Err(CliFailure::local(format!(
                 "Which project? Name one with `--project`. {}",
                 labels_sentence(&found)
             )))
@@ -243,7 +245,7 @@ fn single_project(mut found: Vec<Project>) -> Result<Project> {
 }
 
 /// Sentence with the labels of projects.
-fn labels_sentence(found: &[Project]) -> String {
+fn labels_sentence(found: &[RemoteProject]) -> String {
     let named = found.iter().take(MAX_NAMED_PROJECTS);
     let mut labels: Vec<_> = named
         .map(|one| format!("`{}` ({})", one.host_label, escape_line(&one.name)))

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::api::Api;
-use super::error::{Failure, FailureCode, Result};
-use super::output::{json_text, member_text, server_note};
-use super::progress::Progress;
-use super::source::{STDIN, Source};
+use super::api::ApiClient;
+use super::error::{CliFailure, FailureExitCode, Result};
+use super::output::{member_text, pretty_escaped_json, server_note};
+use super::progress::TerminalProgressBar;
+use super::source::{STDIN, SourceToPublish};
 use super::{CommonArgs, desktop, endpoints, projects, secret};
 use svc_sources::ContentType;
 
 /// Publishes files: as quick shares, or as frontends of a project.
 #[derive(Debug, clap::Args)]
-pub struct Publish {
+pub struct PublishCommand {
     /// The files; `-` is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -54,7 +54,7 @@ pub struct Publish {
 
 /// Deletes a quick share.
 #[derive(Debug, clap::Args)]
-pub struct Unpublish {
+pub struct UnpublishCommand {
     /// The share's id, as `svc publish` said
     id: String,
     /// Read the token from the first line of a file in place of asking for it
@@ -64,17 +64,17 @@ pub struct Unpublish {
     common: CommonArgs,
 }
 
-impl Publish {
+impl PublishCommand {
     pub(super) async fn run(self) -> Result<()> {
         let alone = self.name.is_some() || self.title.is_some();
         if self.files.len() > 1 && alone {
-            return Err(Failure::local(
+            return Err(CliFailure::local(
                 "`--name` and `--title` are for one file: publish the files one by one.",
             ));
         }
         let reads_stdin = self.files.iter().any(|file| file.as_os_str() == STDIN);
         if self.password && reads_stdin {
-            return Err(Failure::local(
+            return Err(CliFailure::local(
                 "Standard input cannot be the page and the password: use `--password-file`.",
             ));
         }
@@ -86,21 +86,21 @@ impl Publish {
         let sources = self
             .files
             .iter()
-            .map(|file| Source::read(file, self.content_type));
+            .map(|file| SourceToPublish::read(file, self.content_type));
         let sources = sources.collect::<Result<Vec<_>>>()?;
         let remote = &self.common.remote;
         let (api, project) = match &self.project {
             Some(wanted) => {
-                let api = Api::new(remote)?;
+                let api = ApiClient::new(remote)?;
                 let project = projects::find(&api, Some(wanted)).await?;
                 (api, Some(project))
             }
             // A share has no owner, so an invalid credential must not stop it.
-            None => (Api::without_credential(remote)?, None),
+            None => (ApiClient::without_credential(remote)?, None),
         };
         let mut made = Vec::new();
         for source in &sources {
-            let spinner = Progress::spinner("publishing");
+            let spinner = TerminalProgressBar::spinner("publishing");
             let published = match &project {
                 Some(project) => self.publish_frontend(&api, &project.id, source).await,
                 None => self.publish_share(&api, source, password.as_deref()).await,
@@ -119,8 +119,8 @@ impl Publish {
 
     async fn publish_share(
         &self,
-        api: &Api,
-        source: &Source,
+        api: &ApiClient,
+        source: &SourceToPublish,
         password: Option<&str>,
     ) -> Result<Value> {
         let body = json!({
@@ -135,7 +135,12 @@ impl Publish {
         api.call(&endpoints::DEPLOY, &[]).body(body).send().await
     }
 
-    async fn publish_frontend(&self, api: &Api, project: &str, source: &Source) -> Result<Value> {
+    async fn publish_frontend(
+        &self,
+        api: &ApiClient,
+        project: &str,
+        source: &SourceToPublish,
+    ) -> Result<Value> {
         let body = json!({
             "content": source.content,
             "type": source.content_type,
@@ -161,7 +166,7 @@ impl Publish {
             );
             out.print_note(&format!(
                 "It is there until {until}. To delete it before, `svc unpublish {id}` and this token:\n  {}",
-                json_text(token)
+                pretty_escaped_json(token)
             ));
         }
         for warning in published["warnings"].as_array().into_iter().flatten() {
@@ -192,13 +197,13 @@ impl Publish {
     }
 }
 
-impl Unpublish {
+impl UnpublishCommand {
     pub(super) async fn run(self) -> Result<()> {
         let token = match &self.token_file {
             Some(file) => secret::read_from_file("token", file)?,
             None => secret::prompt("token")?,
         };
-        let api = Api::without_credential(&self.common.remote)?;
+        let api = ApiClient::without_credential(&self.common.remote)?;
         let asked = api
             .call(&endpoints::DELETE_SHARE, &[&self.id])
             .bearer(Some(&token));
@@ -206,8 +211,8 @@ impl Unpublish {
             .send()
             .await
             .map_err(|failure| match failure.is_not_found() {
-                true => Failure::new(
-                    FailureCode::NotFound,
+                true => CliFailure::new(
+                    FailureExitCode::NotFound,
                     "Nothing to delete",
                     "There is no share of this id, or the token is another's.",
                 ),

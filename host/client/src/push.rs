@@ -4,24 +4,24 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::api::Api;
-use super::difference::Difference;
-use super::error::{Failure, FailureCode, Result};
+use super::api::ApiClient;
+use super::difference::TextDifference;
+use super::error::{CliFailure, FailureExitCode, Result};
 use super::file_watcher::FileWatcher;
 use super::frontends::{FrontendHandle, read_source_of_type};
 use super::output::member_text;
-use super::projects::{self, ProjectOption};
+use super::projects::{self, ProjectSelectionArgs};
 use super::revisions::release_note;
-use super::source::{STDIN, Source, slug_of};
+use super::source::{STDIN, SourceToPublish, slug_of};
 use super::{CommonArgs, endpoints, report_failure};
 
 /// Updates a frontend from a file.
 #[derive(Debug, clap::Args)]
-pub struct Push {
+pub struct PushCommand {
     /// The file; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
-    project_option: ProjectOption,
+    project_option: ProjectSelectionArgs,
     /// The frontend's slug [default: as the file is called]
     #[arg(long)]
     slug: Option<String>,
@@ -43,11 +43,11 @@ pub struct Push {
 
 /// Publishes a file whenever it is saved.
 #[derive(Debug, clap::Args)]
-pub struct Watch {
+pub struct WatchCommand {
     /// The file
     file: PathBuf,
     #[command(flatten)]
-    project_option: ProjectOption,
+    project_option: ProjectSelectionArgs,
     /// The frontend's slug [default: as the file is called]
     #[arg(long)]
     slug: Option<String>,
@@ -57,13 +57,13 @@ pub struct Watch {
 
 /// A new source for a frontend.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewSource<'a> {
+pub(super) struct NewFrontendSource<'a> {
     pub(super) content: &'a str,
     pub(super) title: Option<&'a str>,
     pub(super) message: Option<&'a str>,
 }
 
-impl Push {
+impl PushCommand {
     pub(super) async fn run(self) -> Result<()> {
         let out = self.common.output();
         let slug = self.slug.clone().map_or_else(|| slug_for(&self.file), Ok)?;
@@ -77,7 +77,7 @@ impl Push {
         let source = read_source_of_type(&self.file, live.content_type)?;
         let name = self.file.display().to_string();
         let difference =
-            Difference::between((&found.slug, &live.content), (&name, &source.content));
+            TextDifference::between((&found.slug, &live.content), (&name, &source.content));
         if difference.text.is_empty() && self.title.is_none() {
             let document = json!({ "changed": false, "revision_id": base });
             return out.print_answer(
@@ -89,7 +89,7 @@ impl Push {
             );
         }
         out.print_note(&difference.text);
-        let new = NewSource {
+        let new = NewFrontendSource {
             content: &source.content,
             title: self.title.as_deref(),
             message: self.message.as_deref(),
@@ -122,7 +122,7 @@ impl Push {
 
 impl FrontendHandle {
     /// Makes a draft on top of a revision.
-    pub(super) async fn draft(&self, base: &str, new: NewSource<'_>) -> Result<Value> {
+    pub(super) async fn draft(&self, base: &str, new: NewFrontendSource<'_>) -> Result<Value> {
         let body = json!({
             "base_revision_id": base,
             "content": new.content,
@@ -151,10 +151,10 @@ impl FrontendHandle {
     }
 }
 
-impl Watch {
+impl WatchCommand {
     pub(super) async fn run(self) -> Result<()> {
         if self.file.as_os_str() == STDIN {
-            return Err(Failure::local(
+            return Err(CliFailure::local(
                 "Only a file can be watched: standard input ends.",
             ));
         }
@@ -172,7 +172,7 @@ impl Watch {
                 Err(failure)
                     if matches!(
                         failure.exit,
-                        FailureCode::Conflict | FailureCode::Credential
+                        FailureExitCode::Conflict | FailureExitCode::Credential
                     ) =>
                 {
                     return Err(failure);
@@ -196,7 +196,7 @@ impl Watch {
                 page
             }
             Err(failure) if failure.is_not_found() => {
-                let source = Source::read(&self.file, None)?;
+                let source = SourceToPublish::read(&self.file, None)?;
                 let body = json!({
                     "content": source.content, "type": source.content_type,
                     "requested_slug": found.slug, "title": source.title,
@@ -220,8 +220,8 @@ impl Watch {
     async fn publish_change(&self, found: &FrontendHandle, ours: Option<&str>) -> Result<String> {
         let base = found.active_revision().await?;
         if ours.is_some_and(|ours| ours != base) {
-            return Err(Failure::new(
-                FailureCode::Conflict,
+            return Err(CliFailure::new(
+                FailureExitCode::Conflict,
                 "Somebody else has published",
                 format!(
                     "`{}` shows another revision now, {base}: look at it, then watch the file again.",
@@ -234,14 +234,14 @@ impl Watch {
         if source.content == live.content {
             return Ok(base);
         }
-        let new = NewSource {
+        let new = NewFrontendSource {
             content: &source.content,
             title: None,
             message: None,
         };
         let draft = found.draft(&base, new).await?;
         found.promote(&base, &draft, None).await?;
-        let size = Difference::between(("", &live.content), ("", &source.content)).size();
+        let size = TextDifference::between(("", &live.content), ("", &source.content)).size();
         self.common
             .output()
             .print_note(&format!("published {} ({size})", self.file.display()));
@@ -250,28 +250,28 @@ impl Watch {
 }
 
 async fn find_frontend(
-    project_option: &ProjectOption,
+    project_option: &ProjectSelectionArgs,
     slug: String,
     common: &CommonArgs,
 ) -> Result<FrontendHandle> {
-    let api = Api::new(&common.remote)?;
+    let api = ApiClient::new(&common.remote)?;
     let project = projects::find(&api, project_option.project.as_deref()).await?;
     Ok(FrontendHandle { api, project, slug })
 }
 
 fn slug_for(file: &Path) -> Result<String> {
     slug_of(file).ok_or_else(|| {
-        Failure::local(format!(
+        CliFailure::local(format!(
             "{} makes no slug: name one with `--slug`.",
             file.display()
         ))
     })
 }
 
-fn explain_missing_frontend(failure: Failure, found: &FrontendHandle) -> Failure {
+fn explain_missing_frontend(failure: CliFailure, found: &FrontendHandle) -> CliFailure {
     match failure.is_not_found() {
-        true => Failure::new(
-            FailureCode::NotFound,
+        true => CliFailure::new(
+            FailureExitCode::NotFound,
             "No such frontend",
             format!(
                 "`{}` has no frontend `{}`: name another with `--slug`, or make it with `svc publish FILE --project {} --name {}`.",

@@ -49,11 +49,11 @@ pub(super) struct ResponseConstraints {
     /// The most bytes that are read into memory.
     pub(super) max_bytes: usize,
     /// Members with a rule for their values.
-    members: &'static [Member],
+    members: &'static [MemberConstraint],
 }
 
 /// Member of a document, and the rule for its value.
-type Member = (&'static str, MemberRule);
+type MemberConstraint = (&'static str, MemberRule);
 
 /// Rule for a value. Any member may be absent or null.
 #[derive(Clone, Copy, Debug)]
@@ -75,13 +75,13 @@ enum MemberRule {
     /// One word of a fixed set, such as a type or a state.
     Word,
     /// A document with rules for its members.
-    Document(&'static [Member]),
+    Document(&'static [MemberConstraint]),
     /// A list of such documents.
-    List(&'static [Member]),
+    List(&'static [MemberConstraint]),
 }
 
 impl ResponseConstraints {
-    const fn new(max_bytes: usize, members: &'static [Member]) -> Self {
+    const fn new(max_bytes: usize, members: &'static [MemberConstraint]) -> Self {
         Self { max_bytes, members }
     }
 
@@ -91,7 +91,7 @@ impl ResponseConstraints {
     }
 }
 
-const PROJECT_MEMBERS: &[Member] = &[
+const PROJECT_MEMBERS: &[MemberConstraint] = &[
     ("id", MemberRule::Id),
     ("name", MemberRule::Project),
     ("host_label", MemberRule::Slug),
@@ -101,7 +101,7 @@ const PROJECT_MEMBERS: &[Member] = &[
     ("expires_at", MemberRule::Cursor),
     ("members", MemberRule::List(FRONTEND_MEMBERS)),
 ];
-const FRONTEND_MEMBERS: &[Member] = &[
+const FRONTEND_MEMBERS: &[MemberConstraint] = &[
     ("id", MemberRule::Id),
     ("slug", MemberRule::Slug),
     ("url", MemberRule::Url),
@@ -112,7 +112,7 @@ const FRONTEND_MEMBERS: &[Member] = &[
     ("created_at", MemberRule::Cursor),
     ("updated_at", MemberRule::Cursor),
 ];
-const REVISION_MEMBERS: &[Member] = &[
+const REVISION_MEMBERS: &[MemberConstraint] = &[
     ("revision_id", MemberRule::Id),
     ("content_sha256", MemberRule::Digest),
     ("state", MemberRule::Word),
@@ -120,13 +120,13 @@ const REVISION_MEMBERS: &[Member] = &[
     ("created_at", MemberRule::Cursor),
     ("promoted_at", MemberRule::Cursor),
 ];
-const ACTION_MEMBERS: &[Member] = &[
+const ACTION_MEMBERS: &[MemberConstraint] = &[
     ("name", MemberRule::Action),
     ("kind", MemberRule::Word),
     ("checksum", MemberRule::Digest),
     ("created_at", MemberRule::Cursor),
 ];
-const MIGRATION_MEMBERS: &[Member] = &[
+const MIGRATION_MEMBERS: &[MemberConstraint] = &[
     ("checksum", MemberRule::Digest),
     ("applied_at", MemberRule::Cursor),
 ];
@@ -266,7 +266,7 @@ fn is_web_url(text: &str) -> bool {
         .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
-fn first_violation(document: &Value, members: &[Member]) -> Option<(String, String)> {
+fn first_violation(document: &Value, members: &[MemberConstraint]) -> Option<(String, String)> {
     // An array would pass by the rules of members, and still be read as a struct.
     if !members.is_empty() && !document.is_object() {
         let text = escape_excerpt(&document.to_string(), MAX_QUOTED_CHARACTERS);
@@ -303,7 +303,7 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
 
 /// Error of reading a body.
 #[derive(Debug)]
-pub(super) enum BodyError {
+pub(super) enum ResponseBodyError {
     /// The answer has more bytes than the limit.
     TooLarge,
     /// The answer comes more slowly than the least rate.
@@ -316,18 +316,18 @@ pub(super) enum BodyError {
 pub(super) async fn read_body(
     mut response: reqwest::Response,
     most: usize,
-) -> Result<Vec<u8>, BodyError> {
+) -> Result<Vec<u8>, ResponseBodyError> {
     let mut bytes = Vec::new();
     stream_body(&mut response, most as u64, LEAST_RATE, |part| {
         bytes.extend_from_slice(part);
-        Ok::<_, BodyError>(())
+        Ok::<_, ResponseBodyError>(())
     })
     .await?;
     Ok(bytes)
 }
 
 /// Passes the chunks of a body to `take`, at most `most` bytes and no slower than `least`; returns their number.
-pub(super) async fn stream_body<E: From<BodyError>>(
+pub(super) async fn stream_body<E: From<ResponseBodyError>>(
     response: &mut reqwest::Response,
     most: u64,
     least: LeastRate,
@@ -336,7 +336,7 @@ pub(super) async fn stream_body<E: From<BodyError>>(
     let announced = response.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|announced| announced > most) {
-        return Err(BodyError::TooLarge.into());
+        return Err(ResponseBodyError::TooLarge.into());
     }
     let mut clock = tokio::time::interval(least.tick);
     // Time in which `take` is busy, as with a full pipe, is one tick at most: it is not the server's.
@@ -347,11 +347,11 @@ pub(super) async fn stream_body<E: From<BodyError>>(
     loop {
         let part = tokio::select! {
             biased;
-            part = response.chunk() => part.map_err(BodyError::Broken)?,
+            part = response.chunk() => part.map_err(ResponseBodyError::Broken)?,
             _ = clock.tick() => {
                 ticks += 1;
                 if ticks == least.ticks {
-                    return Err(BodyError::TooSlow.into());
+                    return Err(ResponseBodyError::TooSlow.into());
                 }
                 continue;
             }
@@ -361,7 +361,7 @@ pub(super) async fn stream_body<E: From<BodyError>>(
         };
         read += part.len() as u64;
         if read > most {
-            return Err(BodyError::TooLarge.into());
+            return Err(ResponseBodyError::TooLarge.into());
         }
         if read >= due {
             (due, ticks) = (read + least.bytes, 0);
@@ -406,14 +406,14 @@ mod tests {
             tick: Duration::from_millis(1),
         };
         let mut response = client.get(url).send().await.unwrap();
-        let take = |_: &[u8]| Ok::<_, BodyError>(());
+        let take = |_: &[u8]| Ok::<_, ResponseBodyError>(());
         let read = stream_body(&mut response, u64::MAX, least, take).await;
-        assert!(matches!(read, Err(BodyError::TooSlow)), "{read:?}");
+        assert!(matches!(read, Err(ResponseBodyError::TooSlow)), "{read:?}");
     }
 
     #[test]
     fn an_array_is_no_document_and_a_list_has_a_bound() {
-        let members: &[Member] = &[("projects", MemberRule::List(PROJECT_MEMBERS))];
+        let members: &[MemberConstraint] = &[("projects", MemberRule::List(PROJECT_MEMBERS))];
         let hidden =
             json!({ "projects": [["p1", "shop", "/home/victim/places", null, null, null]] });
         let (path, _) = first_violation(&hidden, members).unwrap();

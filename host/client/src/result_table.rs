@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Output;
-use super::error::{Failure, Result};
+use super::OutputFormat;
+use super::error::{CliFailure, Result};
 use super::output::grid;
 
 /// The most cells of a table, and the most bytes in them; a server's limits are lower.
@@ -11,7 +11,7 @@ const MAX_CELLS: usize = 2_000_000;
 const MAX_BYTES: usize = 64 << 20;
 
 /// Prints the result of a statement.
-pub(super) fn print(out: Output, result: &Value) -> Result<()> {
+pub(super) fn print(out: OutputFormat, result: &Value) -> Result<()> {
     let columns = result["columns"].as_array().into_iter().flatten();
     let columns: Vec<&str> = columns.filter_map(Value::as_str).collect();
     let rows = match out.json {
@@ -41,7 +41,7 @@ fn cells(columns: &[&str], rows: &Value) -> Result<Vec<Vec<String>>> {
             let cell = cell(&row[*name]);
             (count, bytes) = (count + 1, bytes + cell.len());
             if count > MAX_CELLS || bytes > MAX_BYTES {
-                return Err(Failure::local(
+                return Err(CliFailure::local(
                     "The answer is larger than a table for a terminal: narrow the statement, or read it with `--json`.",
                 ));
             }

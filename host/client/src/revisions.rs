@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::difference::Difference;
+use super::difference::TextDifference;
 use super::error::Result;
 use super::frontends::{FrontendArgs, FrontendHandle};
 use super::output::{key_values, member_text, quote_shell_word, server_note, table_of};
@@ -14,7 +14,7 @@ const DEFAULT_LIMIT: u32 = 20;
 
 /// Lists, shows, compares and releases revisions.
 #[derive(Debug, clap::Subcommand)]
-pub enum Revision {
+pub enum RevisionCommand {
     /// List the revisions of a frontend, newest first
     List {
         #[command(flatten)]
@@ -82,7 +82,7 @@ pub struct ReleaseArgs {
 
 /// Id of the live revision.
 #[derive(Debug, Deserialize)]
-pub(super) struct ActiveRevision {
+pub(super) struct LiveRevisionId {
     pub(super) active_revision_id: String,
 }
 
@@ -90,12 +90,12 @@ impl FrontendHandle {
     /// Reads the id of the live revision.
     pub(super) async fn active_revision(&self) -> Result<String> {
         let asked = self.api.call(&endpoints::REVISIONS, &self.path_parts());
-        let active: ActiveRevision = asked.query("limit", Some(1)).send_and_parse().await?;
+        let active: LiveRevisionId = asked.query("limit", Some(1)).send_and_parse().await?;
         Ok(active.active_revision_id)
     }
 }
 
-impl Revision {
+impl RevisionCommand {
     pub(super) async fn run(self) -> Result<()> {
         match self {
             Self::List {
@@ -119,7 +119,7 @@ impl Revision {
                 let old = found.content(from.as_deref()).await?;
                 let new = found.content(Some(&revision)).await?;
                 let old = (from.as_deref().unwrap_or("live"), old.content.as_str());
-                let difference = Difference::between(old, (&revision, &new.content));
+                let difference = TextDifference::between(old, (&revision, &new.content));
                 let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
                 common.output().print_answer(&document, &difference.text)
             }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 
-use super::error::{Failure, Result};
+use super::error::{CliFailure, Result};
 
 /// The longest secret, in bytes.
 const MAX_BYTES: u64 = 4096;
@@ -21,8 +21,8 @@ pub(super) fn prompt(what: &str) -> Result<String> {
         let mut few = std::io::Read::take(input.lock(), MAX_BYTES);
         few.read_line(&mut line).map(|_| line)
     };
-    let secret =
-        secret.map_err(|error| Failure::local(format!("The {what} cannot be read: {error}.")))?;
+    let secret = secret
+        .map_err(|error| CliFailure::local(format!("The {what} cannot be read: {error}.")))?;
     trim_secret(what, &secret)
 }
 
@@ -31,7 +31,7 @@ pub(super) fn prompt(what: &str) -> Result<String> {
 /// # Errors
 /// When the secret is empty or cannot be read.
 pub(super) fn read_from_file(what: &str, path: &Path) -> Result<String> {
-    let failed = |error: std::io::Error| Failure::file_system("Reading", path, &error);
+    let failed = |error: std::io::Error| CliFailure::file_system("Reading", path, &error);
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut line = String::new();
     let few = std::io::Read::take(file, MAX_BYTES);
@@ -44,7 +44,7 @@ pub(super) fn read_from_file(what: &str, path: &Path) -> Result<String> {
 fn trim_secret(what: &str, line: &str) -> Result<String> {
     let secret = line.trim_end_matches(['\r', '\n']);
     if secret.is_empty() {
-        return Err(Failure::local(format!(
+        return Err(CliFailure::local(format!(
             "The {what} is empty: type it when you are asked, or send it on standard input."
         )));
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::error::{Failure, FailureCode, Result};
+use super::error::{CliFailure, FailureExitCode, Result};
 use svc_base::names::slugify;
 use svc_sources::ContentType;
 use svc_sources::files;
@@ -21,7 +21,7 @@ const MAX_TITLE: usize = 200;
 
 /// A source of a page to publish.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct SourceToPublish {
     /// Path of the file.
     pub(super) path: PathBuf,
     /// Type of the source.
@@ -32,7 +32,7 @@ pub(super) struct Source {
     pub(super) title: Option<String>,
 }
 
-impl Source {
+impl SourceToPublish {
     /// Reads a file, or standard input for `-`. The type is `wanted`, else by the name.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Source {
     ) -> Result<Self> {
         let shown = path.display();
         let text = files::decode_text(bytes);
-        let text = text.map_err(|error| Failure::local(format!("{shown}: {error}")))?;
+        let text = text.map_err(|error| CliFailure::local(format!("{shown}: {error}")))?;
         let (name, wanted) = match path.as_os_str() == STDIN {
             // Standard input is most often Markdown.
             true => (String::new(), wanted.or(Some(ContentType::Markdown))),
@@ -95,7 +95,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     if path.as_os_str() == STDIN {
         return read_bounded(std::io::stdin().lock(), path);
     }
-    let failed = |error: std::io::Error| Failure::file_system("Reading", path, &error);
+    let failed = |error: std::io::Error| CliFailure::file_system("Reading", path, &error);
     // Checked before opening, since opening a device may have effects.
     check_regular(path, &std::fs::metadata(path).map_err(failed)?)?;
     // A named pipe that has come in between does not block.
@@ -119,8 +119,8 @@ fn check_regular(path: &Path, found: &Metadata) -> Result<()> {
         true => "name the files in it. `svc apply` publishes a whole folder.",
         false => "only regular files are read. `-` reads standard input.",
     };
-    Err(Failure::new(
-        FailureCode::Failed,
+    Err(CliFailure::new(
+        FailureExitCode::Failed,
         "Not a regular file",
         format!("{} is {kind}: {advice}", path.display()),
     ))
@@ -153,13 +153,13 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
 /// When they are not UTF-8.
 pub(super) fn parse_utf8(bytes: Vec<u8>, path: &Path) -> Result<String> {
     let text = String::from_utf8(bytes);
-    text.map_err(|_| Failure::local(format!("{} is no text in UTF-8.", path.display())))
+    text.map_err(|_| CliFailure::local(format!("{} is no text in UTF-8.", path.display())))
 }
 
 fn read_bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = from.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    let read = read.map_err(|error| Failure::file_system("Reading", path, &error))?;
+    let read = read.map_err(|error| CliFailure::file_system("Reading", path, &error))?;
     match u64::try_from(read) {
         Ok(read) if read <= MAX_BYTES => Ok(bytes),
         _ => Err(too_large(path, MAX_BYTES + 1)),
@@ -167,8 +167,8 @@ fn read_bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Failure of a file that is too large for any server.
-pub(super) fn too_large(path: &Path, bytes: u64) -> Failure {
-    Failure::local(format!(
+pub(super) fn too_large(path: &Path, bytes: u64) -> CliFailure {
+    CliFailure::local(format!(
         "{} has {} MB or more, and a server takes about one. Nothing was sent.",
         path.display(),
         bytes / 1_000_000
@@ -212,13 +212,13 @@ mod tests {
         ] {
             let path = directory.path().join(name);
             std::fs::write(&path, text).unwrap();
-            let source = Source::read(&path, None).unwrap();
+            let source = SourceToPublish::read(&path, None).unwrap();
             assert_eq!(source.content_type, content_type, "{name}");
             assert_eq!(source.title.as_deref(), title, "{name}");
         }
         let bytes = directory.path().join("a.png");
         std::fs::write(&bytes, b"\x89PNG\r\n\0").unwrap();
-        assert!(Source::read(&bytes, None).is_err());
-        assert!(Source::read(directory.path(), None).is_err());
+        assert!(SourceToPublish::read(&bytes, None).is_err());
+        assert!(SourceToPublish::read(directory.path(), None).is_err());
     }
 }

@@ -11,11 +11,11 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
 
-use super::changed_tables::{StatementTables, TableRecorder};
+use super::changed_tables::{AuthorizedTableRecorder, StatementTables};
 use super::cost;
 use super::functions;
 use super::limits::{PATTERN_BYTES, VALUE_BYTES};
-use super::meter::Deadline;
+use super::meter::StatementDeadline;
 use svc_base::clock::Clock;
 
 /// The longest SQL text. The listing of a statement has one word more (`EXPLAIN`).
@@ -29,7 +29,7 @@ const SQL_BYTES: i32 = VALUE_BYTES + cost::EXPLAIN_PREFIX.len() as i32;
 /// Party for which a statement is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum StatementRole {
+pub(super) enum AuthorizerRole {
     /// The platform itself.
     Platform = 0,
     /// A tenant's read.
@@ -45,14 +45,14 @@ pub(super) enum StatementRole {
 pub(super) struct Authorizer {
     role: Arc<AtomicU8>,
     /// Recorder of the tables that SQLite asks about.
-    recorder: TableRecorder,
+    recorder: AuthorizedTableRecorder,
 }
 
 impl Authorizer {
     /// Sets the limits of a connection, registers our functions, and installs the authorizer.
     pub(super) fn install(
         connection: &mut Connection,
-        deadline: &Deadline,
+        deadline: &StatementDeadline,
         clock: &Clock,
     ) -> Result<Self> {
         for (config, value) in [
@@ -81,15 +81,15 @@ impl Authorizer {
         }
         functions::register(connection, deadline, clock)?;
         let forbidden_modules = forbidden_modules(connection)?;
-        let role = Arc::new(AtomicU8::new(StatementRole::Platform as u8));
+        let role = Arc::new(AtomicU8::new(AuthorizerRole::Platform as u8));
         let current_role = Arc::clone(&role);
-        let recorder = TableRecorder::default();
+        let recorder = AuthorizedTableRecorder::default();
         let recording = recorder.clone();
         connection.authorizer(Some(move |context: AuthContext<'_>| {
             let role = match current_role.load(Ordering::Relaxed) {
-                1 => StatementRole::Read,
-                2 => StatementRole::Write,
-                3 => StatementRole::Migrate,
+                1 => AuthorizerRole::Read,
+                2 => AuthorizerRole::Write,
+                3 => AuthorizerRole::Migrate,
                 _ => return Authorization::Allow,
             };
             recording.note(&context.action);
@@ -103,7 +103,7 @@ impl Authorizer {
     }
 
     /// Switches the role of the connection.
-    pub(super) fn set_role(&self, role: StatementRole) {
+    pub(super) fn set_role(&self, role: AuthorizerRole) {
         self.role.store(role as u8, Ordering::Relaxed);
     }
 
@@ -118,7 +118,7 @@ impl Authorizer {
     pub(super) fn as_platform<T>(&self, work: impl FnOnce() -> T) -> T {
         let role = self
             .role
-            .swap(StatementRole::Platform as u8, Ordering::Relaxed);
+            .swap(AuthorizerRole::Platform as u8, Ordering::Relaxed);
         let done = work();
         self.role.store(role, Ordering::Relaxed);
         done
@@ -138,13 +138,13 @@ fn forbidden_modules(connection: &Connection) -> Result<Vec<String>> {
         .collect()
 }
 
-fn allows(role: StatementRole, context: &AuthContext<'_>, forbidden_modules: &[String]) -> bool {
+fn allows(role: AuthorizerRole, context: &AuthContext<'_>, forbidden_modules: &[String]) -> bool {
     // SQLite names no database where it resolves a name within a statement. Everywhere else it must be the tenant's database.
     if context.database_name.is_some_and(|name| name != "main") {
         return false;
     }
-    let writes = role == StatementRole::Write;
-    let migrates = role == StatementRole::Migrate;
+    let writes = role == AuthorizerRole::Write;
+    let migrates = role == AuthorizerRole::Migrate;
     match context.action {
         AuthAction::Select | AuthAction::Recursive => true,
         AuthAction::Read { table_name, .. } => {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::connection::TenantConnection;
-use super::error::RunError;
+use super::error::StatementRunError;
 use super::limits::ResultLimits;
 use super::run::{FirstRow, ResultJson, StatementCall, run, run_with_first_row, value_bytes};
-use super::timing::{Lane, StatementTiming};
-use super::values::{Params, StepParam, Value};
+use super::timing::{StatementLane, StatementTiming};
+use super::values::{BatchStepParam, Params, Value};
 use svc_base::Stopwatch;
 
 /// A statement of a batch, as the gate allowed it.
@@ -19,7 +19,7 @@ pub struct BatchStep {
     /// Whether the statement changes rows.
     pub writes: bool,
     /// Values of the binds.
-    pub params: Vec<(String, StepParam)>,
+    pub params: Vec<(String, BatchStepParam)>,
     /// Timing of earlier runs, which chooses the lane.
     pub timing: Arc<StatementTiming>,
 }
@@ -31,25 +31,25 @@ pub struct BatchError {
     /// Index of the step that failed, from 0; `None` if no single step did.
     pub step: Option<usize>,
     /// Error of the step.
-    pub error: RunError,
+    pub error: StatementRunError,
 }
 
-impl From<RunError> for BatchError {
-    fn from(error: RunError) -> Self {
+impl From<StatementRunError> for BatchError {
+    fn from(error: StatementRunError) -> Self {
         Self { step: None, error }
     }
 }
 
 /// Statements of a write.
 #[derive(Clone, Debug)]
-pub(super) enum WriteRequest {
+pub(super) enum WriteStatements {
     /// One statement.
     Call(StatementCall),
     /// Several, all or none.
     Batch(Vec<BatchStep>),
 }
 
-impl WriteRequest {
+impl WriteStatements {
     /// Runs the statements within `budget`. After a failure the caller must roll back.
     pub(super) fn run(
         &self,
@@ -74,7 +74,10 @@ impl WriteRequest {
     /// Timing of the batch as a whole: long, if one of its steps is known to be long.
     pub(super) fn batch_timing(steps: &[BatchStep]) -> Arc<StatementTiming> {
         let timing = StatementTiming::default();
-        if steps.iter().any(|step| step.timing.lane() == Lane::Long) {
+        if steps
+            .iter()
+            .any(|step| step.timing.lane() == StatementLane::Long)
+        {
             timing.record_too_long();
         }
         Arc::new(timing)
@@ -83,9 +86,9 @@ impl WriteRequest {
 
 impl BatchStep {
     fn bytes(&self) -> usize {
-        let param_bytes = |given: &StepParam| match given {
-            StepParam::Value(value) => value_bytes(value),
-            StepParam::From { column, .. } => column.len(),
+        let param_bytes = |given: &BatchStepParam| match given {
+            BatchStepParam::Value(value) => value_bytes(value),
+            BatchStepParam::From { column, .. } => column.len(),
         };
         self.sql.len()
             + self
@@ -98,15 +101,17 @@ impl BatchStep {
     /// Whether a parameter comes from the first row of step `number`.
     fn refers_to(&self, number: usize) -> bool {
         let mut given = self.params.iter().map(|(_, given)| given);
-        given.any(|given| matches!(given, StepParam::From { step, .. } if *step == number))
+        given.any(|given| matches!(given, BatchStepParam::From { step, .. } if *step == number))
     }
 
     /// Builds the call, with values taken from the rows of earlier steps.
-    fn to_call(&self, rows: &[FirstRow]) -> Result<StatementCall, RunError> {
-        let value = |(name, given): &(String, StepParam)| {
+    fn to_call(&self, rows: &[FirstRow]) -> Result<StatementCall, StatementRunError> {
+        let value = |(name, given): &(String, BatchStepParam)| {
             let value = match given {
-                StepParam::Value(value) => value.clone(),
-                StepParam::From { step, column } => referenced_value(rows, *step, column)?.clone(),
+                BatchStepParam::Value(value) => value.clone(),
+                BatchStepParam::From { step, column } => {
+                    referenced_value(rows, *step, column)?.clone()
+                }
             };
             Ok((name.clone(), value))
         };
@@ -126,16 +131,16 @@ fn referenced_value<'r>(
     rows: &'r [FirstRow],
     step: usize,
     column: &str,
-) -> Result<&'r Value, RunError> {
+) -> Result<&'r Value, StatementRunError> {
     let row = rows.get(step).map_or(&[][..], Vec::as_slice);
     if row.is_empty() {
-        return Err(RunError::Constraint(format!(
+        return Err(StatementRunError::Constraint(format!(
             "op {step} answered no row to take `{column}` from"
         )));
     }
     let cell = row.iter().find(|(name, _)| name == column);
     cell.map(|(_, value)| value)
-        .ok_or_else(|| RunError::Refused {
+        .ok_or_else(|| StatementRunError::Refused {
             reason: format!("op {step} answers no column `{column}`"),
             offset: None,
         })
@@ -158,7 +163,7 @@ fn run_batch(
         };
         let time = budget.saturating_sub(watch.elapsed());
         if time.is_zero() {
-            return Err(at(RunError::Timeout));
+            return Err(at(StatementRunError::Timeout));
         }
         let limits = ResultLimits {
             bytes: limits.bytes.saturating_sub(out.len()),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::batch::{BatchError, BatchStep, WriteRequest};
+use super::batch::{BatchError, BatchStep, WriteStatements};
 use super::database::Database;
-use super::error::RunError;
+use super::error::StatementRunError;
 use super::run::{ResultJson, StatementCall};
 use super::timing::StatementTiming;
 
@@ -12,20 +12,20 @@ impl Database {
     /// Runs a statement; a write is durable when it is answered.
     ///
     /// # Errors
-    /// [`RunError`]; nothing is changed then.
+    /// [`StatementRunError`]; nothing is changed then.
     pub async fn call(
         &self,
         call: StatementCall,
         timing: &Arc<StatementTiming>,
-    ) -> Result<ResultJson, RunError> {
+    ) -> Result<ResultJson, StatementRunError> {
         let answer = if call.writes {
-            let work = WriteRequest::Call(call);
+            let work = WriteStatements::Call(call);
             let written = self.write(work, Arc::clone(timing)).await;
             written.map_err(|failure| failure.error)
         } else {
             // A read writes nothing but temporary files, so only the disk can be full.
             self.read(call, timing).await.map_err(|error| match error {
-                RunError::DatabaseFull => RunError::DiskFull,
+                StatementRunError::DatabaseFull => StatementRunError::DiskFull,
                 other => other,
             })
         };
@@ -37,8 +37,8 @@ impl Database {
     /// # Errors
     /// [`BatchError`]; nothing is changed then.
     pub async fn batch(&self, steps: Vec<BatchStep>) -> Result<ResultJson, BatchError> {
-        let timing = WriteRequest::batch_timing(&steps);
-        let written = self.write(WriteRequest::Batch(steps), timing).await;
+        let timing = WriteStatements::batch_timing(&steps);
+        let written = self.write(WriteStatements::Batch(steps), timing).await;
         written.map_err(|failure| BatchError {
             error: self.settings.distinguish_full_disk(failure.error),
             ..failure

@@ -3,22 +3,22 @@
 use rusqlite::Statement;
 use rusqlite::types::ValueRef;
 
-use super::error::RunError;
+use super::error::StatementRunError;
 use super::{sql_tokens, values};
 
 /// Column names of a result, ready to be written into each row.
-pub(super) struct ResultColumns {
+pub(super) struct EncodedColumnNames {
     /// Text of all keys, one after another: `{"id":,"name":`.
     keys: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl ResultColumns {
+impl EncodedColumnNames {
     /// Reads the columns of a statement. One that was prepared before a migration must have run.
     ///
     /// # Errors
     /// `Refused`, if two columns have the same name.
-    pub(super) fn of(sql: &str, statement: &Statement<'_>) -> Result<Self, RunError> {
+    pub(super) fn of(sql: &str, statement: &Statement<'_>) -> Result<Self, StatementRunError> {
         let count = statement.column_count();
         let mut columns = Self {
             keys: Vec::with_capacity(16 * count),
@@ -34,7 +34,7 @@ impl ResultColumns {
         match columns.find_duplicate() {
             Some(column) => {
                 let name = statement.column_name(column).unwrap_or_default();
-                Err(RunError::Refused {
+                Err(StatementRunError::Refused {
                     reason: format!(
                         "two columns of the result are named {name}: give one another name with AS"
                     ),

@@ -8,13 +8,13 @@ use svc_base::positions::CommitPosition;
 
 /// Number and time of a writer's last commit. The number continues the numbers of the history.
 #[derive(Debug)]
-pub(super) struct CommitCounter {
+pub(super) struct LastCommitTracker {
     count: AtomicU64,
     /// In milliseconds since the epoch.
     last_at: AtomicI64,
 }
 
-impl CommitCounter {
+impl LastCommitTracker {
     /// Starts at zero.
     pub(super) fn new(now: Timestamp) -> Arc<Self> {
         Arc::new(Self {

@@ -12,14 +12,14 @@ use rusqlite::limits::Limit;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::authorizer::{Authorizer, StatementRole};
+use super::authorizer::{Authorizer, AuthorizerRole};
 use super::changed_tables::{ChangedTables, StatementTables};
-use super::commit_counter::CommitCounter;
+use super::commit_counter::LastCommitTracker;
 use super::cost::StatementCost;
-use super::error::{RunError, internal};
+use super::error::{StatementRunError, internal_error};
 use super::limits::{PAGE_BYTES, VALUE_BYTES};
-use super::meter::{Deadline, ExceededLimit, StatementMeter, WatchMode};
-use super::statements::{StatementFacts, StatementFactsCache};
+use super::meter::{ExceededLimit, LimitCheckFrequency, StatementDeadline, StatementMeter};
+use super::statements::{StatementAnalysis, StatementAnalysisCache};
 use super::watchdog::Watchdog;
 use svc_base::clock::Clock;
 use svc_base::disk;
@@ -41,7 +41,7 @@ pub(super) struct TenantConnection {
     pub(super) connection: Connection,
     pub(super) authorizer: Authorizer,
     meter: StatementMeter,
-    statements: StatementFactsCache,
+    statements: StatementAnalysisCache,
     /// Tables written since the last [`TenantConnection::take_changed_tables`].
     touched: RefCell<ChangedTables>,
     /// The longest value that SQLite takes at present, in bytes.
@@ -52,7 +52,7 @@ pub(super) struct TenantConnection {
 
 /// Settings that a database file is opened with.
 #[derive(Clone, Debug)]
-pub(super) struct OpenSettings {
+pub(super) struct DatabaseOpenSettings {
     /// Absolute path, made only of names that the host chose.
     pub(super) path: PathBuf,
     /// The largest size of the database, in bytes.
@@ -64,7 +64,7 @@ pub(super) struct OpenSettings {
     watchdog: Watchdog,
 }
 
-impl OpenSettings {
+impl DatabaseOpenSettings {
     /// Settings for a database of an installation.
     pub(super) fn new(path: PathBuf, max_bytes: u64, clock: Clock, watchdog: &Watchdog) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl OpenSettings {
     }
 
     /// Notes that the schema may have changed, so that cached facts about statements are dropped.
-    pub(super) fn schema_changed(&self) {
+    pub(super) fn record_schema_change(&self) {
         self.schema.fetch_add(1, Ordering::Release);
     }
 
@@ -97,9 +97,9 @@ impl OpenSettings {
     }
 
     /// Tells a full disk from a full database, for which SQLite has one error, by the free space of the disk.
-    pub(super) fn distinguish_full_disk(&self, error: RunError) -> RunError {
+    pub(super) fn distinguish_full_disk(&self, error: StatementRunError) -> StatementRunError {
         match error {
-            RunError::DatabaseFull if self.disk_is_full() => RunError::DiskFull,
+            StatementRunError::DatabaseFull if self.disk_is_full() => StatementRunError::DiskFull,
             other => other,
         }
     }
@@ -112,36 +112,36 @@ impl OpenSettings {
 
 impl TenantConnection {
     /// Opens the one connection that writes. The file must exist.
-    pub(super) fn writer(settings: &OpenSettings) -> Result<Self, RunError> {
-        Self::open(settings, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(internal)
+    pub(super) fn writer(settings: &DatabaseOpenSettings) -> Result<Self, StatementRunError> {
+        Self::open(settings, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(internal_error)
     }
 
     /// Creates the file and opens it for writing.
-    pub(super) fn create(settings: &OpenSettings) -> Result<Self, RunError> {
+    pub(super) fn create(settings: &DatabaseOpenSettings) -> Result<Self, StatementRunError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        Self::open(settings, flags).map_err(internal)
+        Self::open(settings, flags).map_err(internal_error)
     }
 
     /// Opens a connection that only reads.
-    pub(super) fn reader(settings: &OpenSettings) -> Result<Self, RunError> {
-        Self::open(settings, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(internal)
+    pub(super) fn reader(settings: &DatabaseOpenSettings) -> Result<Self, StatementRunError> {
+        Self::open(settings, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(internal_error)
     }
 
     /// Opens a private database in memory, with the content that `fill` puts into it.
     pub(super) fn in_memory(
-        settings: &OpenSettings,
+        settings: &DatabaseOpenSettings,
         fill: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
-    ) -> Result<Self, RunError> {
+    ) -> Result<Self, StatementRunError> {
         let open = || {
             let mut connection = Connection::open_in_memory()?;
             fill(&mut connection)?;
             limit_pages(&connection, settings)?;
             Self::build(connection, settings)
         };
-        open().map_err(internal)
+        open().map_err(internal_error)
     }
 
-    fn open(settings: &OpenSettings, flags: OpenFlags) -> rusqlite::Result<Self> {
+    fn open(settings: &DatabaseOpenSettings, flags: OpenFlags) -> rusqlite::Result<Self> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(&settings.path, flags)?;
         connection.busy_timeout(READER_TIMEOUT)?;
@@ -165,7 +165,10 @@ impl TenantConnection {
     }
 
     /// Sets the pragmas of every connection and installs its guards.
-    fn build(mut connection: Connection, settings: &OpenSettings) -> rusqlite::Result<Self> {
+    fn build(
+        mut connection: Connection,
+        settings: &DatabaseOpenSettings,
+    ) -> rusqlite::Result<Self> {
         connection.pragma_update(None, "cell_size_check", 1)?;
         connection.pragma_update(None, "temp_store", "FILE")?;
         let (meter, authorizer) = settings.install_guards(&mut connection)?;
@@ -179,7 +182,7 @@ impl TenantConnection {
             connection,
             authorizer,
             meter,
-            statements: StatementFactsCache::new(Arc::clone(&settings.schema)),
+            statements: StatementAnalysisCache::new(Arc::clone(&settings.schema)),
             touched: RefCell::default(),
             value_limit: Cell::new(VALUE_BYTES),
             log_pages,
@@ -187,8 +190,11 @@ impl TenantConnection {
     }
 
     /// Counts each commit, with its time, as soon as SQLite has written it to the log.
-    pub(super) fn count_commits(&mut self, clock: Clock) -> rusqlite::Result<Arc<CommitCounter>> {
-        let commits = CommitCounter::new(clock.now());
+    pub(super) fn count_commits(
+        &mut self,
+        clock: Clock,
+    ) -> rusqlite::Result<Arc<LastCommitTracker>> {
+        let commits = LastCommitTracker::new(clock.now());
         let (log_pages, counted) = (Arc::clone(&self.log_pages), Arc::clone(&commits));
         self.connection.wal_hook(Some(move |_: &mut Wal, pages| {
             counted.add(clock.now());
@@ -233,40 +239,43 @@ impl TenantConnection {
     /// Runs `work` in a tenant's role, metered against `budget`, in a lane.
     pub(super) fn run_as_tenant<T>(
         &self,
-        role: StatementRole,
+        role: AuthorizerRole,
         budget: Duration,
-        work: impl FnOnce(&Connection) -> Result<T, StatementFailure>,
-    ) -> Result<T, RunError> {
-        self.run_metered(role, budget, WatchMode::InLane, work)
+        work: impl FnOnce(&Connection) -> Result<T, UnclassifiedStatementFailure>,
+    ) -> Result<T, StatementRunError> {
+        self.run_metered(role, budget, LimitCheckFrequency::InLane, work)
     }
 
     /// Runs `work` in a role, metered against `budget`.
     pub(super) fn run_metered<T>(
         &self,
-        role: StatementRole,
+        role: AuthorizerRole,
         budget: Duration,
-        watch: WatchMode,
-        work: impl FnOnce(&Connection) -> Result<T, StatementFailure>,
-    ) -> Result<T, RunError> {
+        watch: LimitCheckFrequency,
+        work: impl FnOnce(&Connection) -> Result<T, UnclassifiedStatementFailure>,
+    ) -> Result<T, StatementRunError> {
         self.authorizer.set_role(role);
         self.meter.start(budget, watch);
         let result = work(&self.connection);
         let exceeded = self.meter.stop();
-        self.authorizer.set_role(StatementRole::Platform);
+        self.authorizer.set_role(AuthorizerRole::Platform);
         let value_limit = self.value_limit.get();
         let whole = self.limit_value_length(VALUE_BYTES);
         let result = result.map_err(|failure| match failure {
-            StatementFailure::Sqlite(error) | StatementFailure::Running(error)
+            UnclassifiedStatementFailure::Sqlite(error)
+            | UnclassifiedStatementFailure::Running(error)
                 if value_limit < VALUE_BYTES && is_too_big(&error) =>
             {
                 match watch {
-                    WatchMode::Closely => RunError::NeedsLane,
-                    WatchMode::InLane => RunError::Failed(too_long_message(value_limit)),
+                    LimitCheckFrequency::Closely => StatementRunError::NeedsLane,
+                    LimitCheckFrequency::InLane => {
+                        StatementRunError::Failed(too_long_message(value_limit))
+                    }
                 }
             }
             failure => failure.into_run_error(exceeded),
         });
-        whole.map_err(internal)?;
+        whole.map_err(internal_error)?;
         result
     }
 
@@ -274,11 +283,11 @@ impl TenantConnection {
     ///
     /// # Errors
     /// SQLite's error of preparing the statement.
-    pub(super) fn cost(&self, sql: &str) -> Result<StatementCost, StatementFailure> {
+    pub(super) fn cost(&self, sql: &str) -> Result<StatementCost, UnclassifiedStatementFailure> {
         if let Some(cost) = self.known_cost(sql) {
             return Ok(cost);
         }
-        let facts = StatementFacts::of(&self.connection, &self.authorizer, sql)?;
+        let facts = StatementAnalysis::of(&self.connection, &self.authorizer, sql)?;
         let cost = facts.cost;
         self.statements.put(sql, facts);
         Ok(cost)
@@ -291,7 +300,7 @@ impl TenantConnection {
 
     /// Tables of a statement that has just run, if they are known.
     pub(super) fn known_tables(&self, sql: &str) -> Option<Arc<StatementTables>> {
-        let tables = |facts: &StatementFacts| Arc::clone(&facts.tables);
+        let tables = |facts: &StatementAnalysis| Arc::clone(&facts.tables);
         self.statements.get(sql, tables)
     }
 
@@ -317,7 +326,7 @@ impl TenantConnection {
     }
 
     /// Deadline of the running statement.
-    pub(super) fn deadline(&self) -> Deadline {
+    pub(super) fn deadline(&self) -> StatementDeadline {
         self.meter.deadline()
     }
 
@@ -362,7 +371,7 @@ fn too_long_message(bytes: i32) -> String {
 }
 
 /// Bounds the size of a database.
-fn limit_pages(connection: &Connection, settings: &OpenSettings) -> rusqlite::Result<()> {
+fn limit_pages(connection: &Connection, settings: &DatabaseOpenSettings) -> rusqlite::Result<()> {
     let pages = settings.max_bytes / PAGE_BYTES;
     let pages = i64::try_from(pages).unwrap_or(i64::MAX);
     connection.pragma_update(None, "max_page_count", pages)
@@ -370,30 +379,30 @@ fn limit_pages(connection: &Connection, settings: &OpenSettings) -> rusqlite::Re
 
 /// Failure of a tenant's statement, before it is known whether the meter stopped it.
 #[derive(Debug)]
-pub(super) enum StatementFailure {
+pub(super) enum UnclassifiedStatementFailure {
     Sqlite(rusqlite::Error),
     /// Error of a statement that SQLite had already prepared.
     Running(rusqlite::Error),
-    Run(RunError),
+    Run(StatementRunError),
 }
 
-impl From<rusqlite::Error> for StatementFailure {
+impl From<rusqlite::Error> for UnclassifiedStatementFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<RunError> for StatementFailure {
-    fn from(error: RunError) -> Self {
+impl From<StatementRunError> for UnclassifiedStatementFailure {
+    fn from(error: StatementRunError) -> Self {
         Self::Run(error)
     }
 }
 
-impl StatementFailure {
-    fn into_run_error(self, exceeded: Option<ExceededLimit>) -> RunError {
+impl UnclassifiedStatementFailure {
+    fn into_run_error(self, exceeded: Option<ExceededLimit>) -> StatementRunError {
         match self {
-            Self::Sqlite(error) => RunError::from_sqlite(error, exceeded),
-            Self::Running(error) => RunError::from_running(error, exceeded),
+            Self::Sqlite(error) => StatementRunError::from_sqlite(error, exceeded),
+            Self::Running(error) => StatementRunError::from_running(error, exceeded),
             Self::Run(error) => error,
         }
     }

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use guest_gate::statement::{Purpose, StatementKind, check};
+use guest_gate::statement::{SqlPurpose, StatementKind, check};
 
-use super::connection::{OpenSettings, TenantConnection};
-use super::error::internal;
+use super::connection::{DatabaseOpenSettings, TenantConnection};
+use super::error::internal_error;
 use super::migrate::{create_database, migrate};
 use super::run::prepare;
 use super::*;
@@ -14,7 +14,7 @@ use super::*;
 /// An entry of the corpus: its file, its purpose for the gate, and its SQL.
 struct CorpusEntry {
     file: String,
-    purpose: Purpose,
+    purpose: SqlPurpose,
     sql: String,
 }
 
@@ -31,17 +31,17 @@ fn corpus_entries() -> Vec<CorpusEntry> {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
         for piece in text.split("-- ----\n") {
-            let mut purpose = Purpose::Action;
+            let mut purpose = SqlPurpose::Action;
             let mut sql = piece;
             if let Some((line, rest)) = piece.split_once('\n')
                 && let Some(named) = line.strip_prefix("-- purpose: ")
             {
                 sql = rest;
                 purpose = match named {
-                    "query" => Purpose::Query,
-                    "schema" => Purpose::Schema,
-                    "migration" => Purpose::Migration,
-                    _ => Purpose::Action,
+                    "query" => SqlPurpose::Query,
+                    "schema" => SqlPurpose::Schema,
+                    "migration" => SqlPurpose::Migration,
+                    _ => SqlPurpose::Action,
                 };
             }
             if !sql.starts_with("-- escapes") {
@@ -56,9 +56,9 @@ fn corpus_entries() -> Vec<CorpusEntry> {
     corpus_entries
 }
 
-fn script(sql: &str, purpose: Purpose) -> Script {
+fn script(sql: &str, purpose: SqlPurpose) -> MigrationScript {
     let statements = check(sql, purpose).unwrap_or_else(|r| panic!("{sql}: {}", r.reason));
-    Script {
+    MigrationScript {
         sql: sql.to_owned(),
         statements: statements
             .iter()
@@ -69,11 +69,15 @@ fn script(sql: &str, purpose: Purpose) -> Script {
 }
 
 /// Creates a database in `directory`, with the platform's tables and a script.
-fn database(directory: &Path, name: &str, first: &Script) -> Result<TenantConnection, ScriptError> {
+fn database(
+    directory: &Path,
+    name: &str,
+    first: &MigrationScript,
+) -> Result<TenantConnection, MigrationScriptError> {
     let path = directory.canonicalize().unwrap().join(name);
-    let handle = TenantConnection::create(&OpenSettings::standalone(
+    let handle = TenantConnection::create(&DatabaseOpenSettings::standalone(
         path,
-        Limits::default().database_bytes,
+        DatabaseLimits::default().database_bytes,
     ))?;
     create_database(&handle, first, BUDGET)?;
     Ok(handle)
@@ -83,15 +87,15 @@ fn database(directory: &Path, name: &str, first: &Script) -> Result<TenantConnec
 fn what_an_author_may_write_passes_the_second_wall() {
     let directory = tempfile::tempdir().unwrap();
     let schema = std::fs::read_to_string(folder().join("schema.sql")).unwrap();
-    let empty = script("CREATE TABLE base (a)", Purpose::Schema);
+    let empty = script("CREATE TABLE base (a)", SqlPurpose::Schema);
     // The example's setup uses statements that an author may not write.
     let example = |name: &str| {
         let handle = database(directory.path(), name, &empty)?;
         let mirror = "DROP TABLE svc_payments";
         let made = handle.connection.execute_batch(mirror);
         made.and_then(|()| handle.connection.execute_batch(&schema))
-            .map_err(internal)?;
-        Ok::<_, ScriptError>(handle)
+            .map_err(internal_error)?;
+        Ok::<_, MigrationScriptError>(handle)
     };
     let shared = example("shared.db").unwrap();
     let (mut faults, mut number) = (Vec::new(), 0);
@@ -99,24 +103,26 @@ fn what_an_author_may_write_passes_the_second_wall() {
         number += 1;
         let name = format!("{number}.db");
         let result = match piece.purpose {
-            Purpose::Action | Purpose::Query => {
+            SqlPurpose::Action | SqlPurpose::Query => {
                 let verdict = check(&piece.sql, piece.purpose).unwrap().remove(0);
                 let sql = &piece.sql[verdict.start as usize..verdict.end as usize];
                 let prepared = prepare(&shared, sql, verdict.kind != StatementKind::Read, BUDGET);
                 match prepared {
                     // The gate does not know the schema, so the host refuses this.
-                    Err(RunError::Refused { reason, .. }) if reason.starts_with("two columns") => {
+                    Err(StatementRunError::Refused { reason, .. })
+                        if reason.starts_with("two columns") =>
+                    {
                         Ok(())
                     }
-                    other => other.map_err(ScriptError::from),
+                    other => other.map_err(MigrationScriptError::from),
                 }
             }
-            Purpose::Schema => {
-                let first = script(&piece.sql, Purpose::Schema);
+            SqlPurpose::Schema => {
+                let first = script(&piece.sql, SqlPurpose::Schema);
                 database(directory.path(), &name, &first).map(|_| ())
             }
-            Purpose::Migration => example(&name).and_then(|handle| {
-                let next = script(&piece.sql, Purpose::Migration);
+            SqlPurpose::Migration => example(&name).and_then(|handle| {
+                let next = script(&piece.sql, SqlPurpose::Migration);
                 migrate(&handle, &next, BUDGET).map(|_| ())
             }),
         };

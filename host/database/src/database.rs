@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
-use super::batch::{BatchError, WriteRequest};
-use super::connection::OpenSettings;
-use super::error::{RunError, internal};
+use super::batch::{BatchError, WriteStatements};
+use super::connection::DatabaseOpenSettings;
+use super::error::{StatementRunError, internal_error};
 use super::fair_queue::JobOwner;
 use super::group::{
     GROUP_MAX_BYTES, GROUP_MAX_WRITES, UnfinishedWrites, run_group, run_single_write,
@@ -19,20 +19,20 @@ use super::pending_write::PendingWrite;
 use super::reader_pool::ReaderPool;
 use super::run::ResultJson;
 use super::schema;
-use super::timing::{Lane, StatementTiming};
-use super::writer::{Writer, WriterRegistry};
+use super::timing::{StatementLane, StatementTiming};
+use super::writer::{DatabaseWriter, WriterRegistry};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
-use svc_base::work_state::{self, WorkState};
+use svc_base::work_state::{self, QueuedWorkState};
 
 /// The most writes of a database that may wait.
-const MAX_WAITING: usize = 1024;
+const MAX_WAITING_WRITES: usize = 1024;
 
 /// An open database.
 #[derive(Debug)]
 pub struct Database {
     pub(super) id: BackendId,
-    pub(super) settings: OpenSettings,
+    pub(super) settings: DatabaseOpenSettings,
     pub(super) limits: ResultLimits,
     pub(super) lanes: Arc<Lanes>,
     /// Owner of its jobs in the lanes.
@@ -42,7 +42,7 @@ pub struct Database {
     weak_self: Weak<Self>,
     pub(super) readers: ReaderPool,
     writes: Mutex<WriteQueue>,
-    writer: Mutex<Option<Writer>>,
+    writer: Mutex<Option<DatabaseWriter>>,
     /// Whether its history has yet to record some of its commits.
     has_unrecorded_commits: AtomicBool,
     /// Whether a foreign key may be checked at the commit, so that writes cannot share a commit.
@@ -51,22 +51,22 @@ pub struct Database {
 
 #[derive(Debug, Default)]
 struct WriteQueue {
-    waiting: VecDeque<QueuedWork>,
+    waiting: VecDeque<QueuedWriterWork>,
     /// Whether a job has the writer, or is about to take it.
     is_writer_taken: bool,
     closed: bool,
 }
 
-pub(super) type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
+pub(super) type WriterJob = Box<dyn FnOnce(&mut DatabaseWriter) + Send>;
 
-pub(super) enum QueuedWork {
+pub(super) enum QueuedWriterWork {
     /// A write that may share a commit.
     Write(PendingWrite),
     /// A job that needs the writer for itself.
     Exclusive(WriterJob),
 }
 
-impl std::fmt::Debug for QueuedWork {
+impl std::fmt::Debug for QueuedWriterWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Write(_) => "Write",
@@ -78,14 +78,14 @@ impl std::fmt::Debug for QueuedWork {
 impl Database {
     pub(super) fn new(
         owner: JobOwner,
-        settings: OpenSettings,
+        settings: DatabaseOpenSettings,
         limits: ResultLimits,
         lanes: Arc<Lanes>,
         writers: WriterRegistry,
-    ) -> Result<Arc<Self>, RunError> {
+    ) -> Result<Arc<Self>, StatementRunError> {
         // The file is opened at the first use; only its existence is checked now.
         if !settings.path.is_file() {
-            return Err(RunError::Closed);
+            return Err(StatementRunError::Closed);
         }
         Ok(Arc::new_cyclic(|weak_self| Self {
             id: owner.database,
@@ -106,68 +106,72 @@ impl Database {
     /// Queues a write, and waits for its answer.
     pub(super) async fn write(
         &self,
-        work: WriteRequest,
+        work: WriteStatements,
         timing: Arc<StatementTiming>,
     ) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
-        let work_state = WorkState::new();
+        let work_state = QueuedWorkState::new();
         let write = PendingWrite {
             request: work,
             timing,
             work_state: Arc::clone(&work_state),
             answer,
         };
-        let long = write.timing.lane() == Lane::Long;
+        let long = write.timing.lane() == StatementLane::Long;
         self.enqueue(if long {
             self.exclusive_job(write)
         } else {
-            QueuedWork::Write(write)
+            QueuedWriterWork::Write(write)
         })?;
         await_answer(answered, &work_state).await
     }
 
-    fn exclusive_job(&self, write: PendingWrite) -> QueuedWork {
+    fn exclusive_job(&self, write: PendingWrite) -> QueuedWriterWork {
         let limits = self.limits;
-        QueuedWork::Exclusive(Box::new(move |writer| {
+        QueuedWriterWork::Exclusive(Box::new(move |writer| {
             run_single_write(writer, write, &limits);
         }))
     }
 
-    pub(super) fn upgrade_self(&self) -> Result<Arc<Self>, RunError> {
-        self.weak_self.upgrade().ok_or(RunError::Closed)
+    pub(super) fn upgrade_self(&self) -> Result<Arc<Self>, StatementRunError> {
+        self.weak_self.upgrade().ok_or(StatementRunError::Closed)
     }
 
-    pub(super) fn enqueue(&self, work: QueuedWork) -> Result<(), RunError> {
+    pub(super) fn enqueue(&self, work: QueuedWriterWork) -> Result<(), StatementRunError> {
         let mut writes = lock(&self.writes);
         if writes.closed {
-            return Err(RunError::Closed);
+            return Err(StatementRunError::Closed);
         }
-        if writes.waiting.len() >= MAX_WAITING {
-            return Err(RunError::Busy);
+        if writes.waiting.len() >= MAX_WAITING_WRITES {
+            return Err(StatementRunError::Busy);
         }
         writes.waiting.push_back(work);
         self.schedule(&mut writes, None)
     }
 
     /// Hands the writer, if it is free, to the lane of the first queued job. `from` is the lane that it returns from, if any.
-    fn schedule(&self, writes: &mut WriteQueue, from: Option<Lane>) -> Result<(), RunError> {
+    fn schedule(
+        &self,
+        writes: &mut WriteQueue,
+        from: Option<StatementLane>,
+    ) -> Result<(), StatementRunError> {
         if writes.is_writer_taken {
             return Ok(());
         }
         let me = self.upgrade_self()?;
         match writes.waiting.front() {
             None => Ok(()),
-            Some(QueuedWork::Write(_)) => {
+            Some(QueuedWriterWork::Write(_)) => {
                 writes.is_writer_taken = true;
                 let job = Box::new(move || me.commit_group());
-                if from == Some(Lane::Short) {
+                if from == Some(StatementLane::Short) {
                     self.lanes.queue_urgent_after_short(self.owner, job);
                 } else {
                     self.lanes.queue_urgent(self.owner, job);
                 }
                 Ok(())
             }
-            Some(QueuedWork::Exclusive(_)) => {
+            Some(QueuedWriterWork::Exclusive(_)) => {
                 writes.is_writer_taken = true;
                 if self
                     .lanes
@@ -177,7 +181,7 @@ impl Database {
                 } else {
                     writes.is_writer_taken = false;
                     writes.waiting.pop_front();
-                    Err(RunError::Busy)
+                    Err(StatementRunError::Busy)
                 }
             }
         }
@@ -185,7 +189,7 @@ impl Database {
 
     /// Commits the first queued writes together.
     fn commit_group(&self) {
-        let _passes_on = WriterGuard(self, Lane::Short);
+        let _passes_on = WriterGuard(self, StatementLane::Short);
         let writer = self.take_writer();
         let most = if self.deferred_keys.load(Ordering::Relaxed) {
             1
@@ -197,7 +201,7 @@ impl Database {
             let (mut group, mut bytes) = (Vec::new(), 0);
             while group.len() < most && bytes < GROUP_MAX_BYTES {
                 match writes.waiting.pop_front() {
-                    Some(QueuedWork::Write(write)) => {
+                    Some(QueuedWriterWork::Write(write)) => {
                         bytes += write.bytes();
                         group.push(write);
                     }
@@ -223,26 +227,26 @@ impl Database {
     }
 
     /// Answers the callers of committed work, returns the writer, and puts unfinished work back at the head of the queue.
-    fn finish_jobs(&self, mut writer: Writer, unfinished: UnfinishedWrites) {
+    fn finish_jobs(&self, mut writer: DatabaseWriter, unfinished: UnfinishedWrites) {
         writer.acknowledge();
         writer.maintain_log();
         let too_long = writer.needs_truncation();
         self.return_writer(writer);
         let mut writes = lock(&self.writes);
         for write in unfinished.deferred.into_iter().rev() {
-            writes.waiting.push_front(QueuedWork::Write(write));
+            writes.waiting.push_front(QueuedWriterWork::Write(write));
         }
         for write in unfinished.long.into_iter().rev() {
             writes.waiting.push_front(self.exclusive_job(write));
         }
         if too_long {
             // The checkpoint runs before all writes, so that the log does not grow further.
-            let cut = |writer: &mut Writer| {
+            let cut = |writer: &mut DatabaseWriter| {
                 writer.truncate_log();
             };
             writes
                 .waiting
-                .push_front(QueuedWork::Exclusive(Box::new(cut)));
+                .push_front(QueuedWriterWork::Exclusive(Box::new(cut)));
         }
     }
 
@@ -251,7 +255,7 @@ impl Database {
         let job = {
             let mut writes = lock(&self.writes);
             match writes.waiting.pop_front() {
-                Some(QueuedWork::Exclusive(job)) => Some(job),
+                Some(QueuedWriterWork::Exclusive(job)) => Some(job),
                 Some(write) => {
                     writes.waiting.push_front(write);
                     None
@@ -259,7 +263,7 @@ impl Database {
                 None => None,
             }
         };
-        let _passes_on = WriterGuard(self, Lane::Long);
+        let _passes_on = WriterGuard(self, StatementLane::Long);
         match (job, self.take_writer()) {
             (Some(job), Ok(mut writer)) => {
                 job(&mut writer);
@@ -272,17 +276,18 @@ impl Database {
     }
 
     /// Takes the writer out while it works, so that a panic does not leave its transaction to the next job.
-    fn take_writer(&self) -> Result<Writer, RunError> {
+    fn take_writer(&self) -> Result<DatabaseWriter, StatementRunError> {
         if let Some(writer) = lock(&self.writer).take() {
             return Ok(writer);
         }
         let writer = self.writers.open(self.id, &self.settings)?;
-        let deferred = schema::has_deferred_keys(&writer.handle.connection).map_err(internal)?;
+        let deferred =
+            schema::has_deferred_keys(&writer.handle.connection).map_err(internal_error)?;
         self.deferred_keys.store(deferred, Ordering::Relaxed);
         Ok(writer)
     }
 
-    fn return_writer(&self, writer: Writer) {
+    fn return_writer(&self, writer: DatabaseWriter) {
         let news = writer.history.has_unrecorded_commits();
         self.has_unrecorded_commits.store(news, Ordering::Relaxed);
         *lock(&self.writer) = Some(writer);
@@ -292,7 +297,9 @@ impl Database {
     pub(super) fn record_history(&self) {
         if self.has_unrecorded_commits.load(Ordering::Relaxed) {
             // If the queue is full of writes, the log is recorded soon anyway.
-            let _ = self.enqueue(QueuedWork::Exclusive(Box::new(Writer::record_history)));
+            let _ = self.enqueue(QueuedWriterWork::Exclusive(Box::new(
+                DatabaseWriter::record_history,
+            )));
         }
     }
 
@@ -305,7 +312,7 @@ impl Database {
 }
 
 /// Guard that hands the writer to the next queued job when it is dropped.
-struct WriterGuard<'d>(&'d Database, Lane);
+struct WriterGuard<'d>(&'d Database, StatementLane);
 
 impl Drop for WriterGuard<'_> {
     fn drop(&mut self) {
@@ -322,13 +329,13 @@ impl Drop for WriterGuard<'_> {
 }
 
 /// Waits for an answer; for the start of the work only until the queue timeout.
-pub(super) async fn await_answer<T, E: From<RunError>>(
+pub(super) async fn await_answer<T, E: From<StatementRunError>>(
     answered: oneshot::Receiver<Result<T, E>>,
-    work_state: &WorkState,
+    work_state: &QueuedWorkState,
 ) -> Result<T, E> {
     let answer = work_state::wait_for_result(answered, work_state, QUEUE_TIMEOUT).await;
     // A dropped channel means that the job was refused or panicked: nothing was done.
-    answer.unwrap_or(Err(RunError::Busy.into()))
+    answer.unwrap_or(Err(StatementRunError::Busy.into()))
 }
 
 impl Drop for Database {

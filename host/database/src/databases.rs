@@ -8,17 +8,17 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::changed_tables::ChangedTables;
-use super::connection::OpenSettings;
+use super::connection::DatabaseOpenSettings;
 use super::database::Database;
-use super::error::{RunError, disk_error, internal};
+use super::error::{StatementRunError, disk_error, internal_error};
 use super::fair_queue::JobOwner;
-use super::files::DatabaseFiles;
+use super::files::DatabasesDirectory;
 use super::history::HistorySettings;
 use super::lanes::Lanes;
-use super::limits::{Limits, MIGRATION_BUDGET_FACTOR, ResultLimits};
-use super::migrate::{self, MigrationOutcome, Script, ScriptError};
+use super::limits::{DatabaseLimits, MIGRATION_BUDGET_FACTOR, ResultLimits};
+use super::migrate::{self, MigrationOutcome, MigrationScript, MigrationScriptError};
 use super::process_settings;
-use super::schema::{self, Inventory, Schema};
+use super::schema::{self, DatabaseInventory, Schema};
 use super::watchdog::Watchdog;
 use super::writer::WriterRegistry;
 use svc_base::Stopwatch;
@@ -35,7 +35,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The databases of an installation.
 #[derive(Debug)]
 pub struct Databases {
-    pub(super) files: DatabaseFiles,
+    pub(super) files: DatabasesDirectory,
     pub(super) writers: WriterRegistry,
     pub(super) lanes: Arc<Lanes>,
     pub(super) limits: ResultLimits,
@@ -50,12 +50,12 @@ pub struct Databases {
 /// Open databases, and those that are being removed and must not be opened again.
 #[derive(Debug, Default)]
 struct OpenDatabases {
-    entries: HashMap<BackendId, OpenEntry>,
+    entries: HashMap<BackendId, OpenDatabaseEntry>,
     being_removed: HashSet<BackendId>,
 }
 
 #[derive(Debug)]
-struct OpenEntry {
+struct OpenDatabaseEntry {
     database: Arc<Database>,
     /// Time of the last use, by `clock`.
     last_used: Duration,
@@ -66,8 +66,8 @@ impl Databases {
     ///
     /// # Errors
     /// When a directory cannot be opened, or the system refuses a thread.
-    pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
-        let files = DatabaseFiles::open(&data.join("backends"))?;
+    pub fn open(data: &Path, limits: &DatabaseLimits, clock: Clock) -> anyhow::Result<Self> {
+        let files = DatabasesDirectory::open(&data.join("backends"))?;
         process_settings::configure_sqlite(&data.join("tmp"))?;
         let history_settings = HistorySettings {
             clock,
@@ -108,7 +108,7 @@ impl Databases {
     }
 
     /// The directories of the databases.
-    pub fn files(&self) -> &DatabaseFiles {
+    pub fn files(&self) -> &DatabasesDirectory {
         &self.files
     }
 
@@ -116,7 +116,7 @@ impl Databases {
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn get(&self, id: BackendId) -> Result<Arc<Database>, RunError> {
+    pub fn get(&self, id: BackendId) -> Result<Arc<Database>, StatementRunError> {
         let now = self.clock.elapsed();
         let mut open = self.lock();
         if let Some(entry) = open.entries.get_mut(&id) {
@@ -124,14 +124,14 @@ impl Databases {
             return Ok(Arc::clone(&entry.database));
         }
         if open.being_removed.contains(&id) {
-            return Err(RunError::Closed);
+            return Err(StatementRunError::Closed);
         }
         let closed = (open.entries.len() >= MAX_OPEN_DATABASES)
             .then(|| take_least_recent(&mut open.entries));
         let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
         let (owner, settings) = (self.owner(id), self.settings(&id));
         let database = Database::new(owner, settings, self.limits, lanes, writers)?;
-        let entry = OpenEntry {
+        let entry = OpenDatabaseEntry {
             database: Arc::clone(&database),
             last_used: now,
         };
@@ -144,12 +144,12 @@ impl Databases {
     /// Creates a database with its first script, durably.
     ///
     /// # Errors
-    /// [`ScriptError`]; nothing is left then.
+    /// [`MigrationScriptError`]; nothing is left then.
     pub async fn create(
         self: &Arc<Self>,
         id: BackendId,
-        script: Script,
-    ) -> Result<Inventory, ScriptError> {
+        script: MigrationScript,
+    ) -> Result<DatabaseInventory, MigrationScriptError> {
         let (answer, answered) = oneshot::channel();
         let me = Arc::clone(self);
         let job = Box::new(move || {
@@ -157,28 +157,32 @@ impl Databases {
             let _ = answer.send(me.create_blocking(&id, &script));
         });
         if !self.lanes.queue_long(self.owner(id), job) {
-            return Err(RunError::Busy.into());
+            return Err(StatementRunError::Busy.into());
         }
         answered
             .await
-            .unwrap_or_else(|_| Err(RunError::Closed.into()))
+            .unwrap_or_else(|_| Err(StatementRunError::Closed.into()))
     }
 
-    fn create_blocking(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
+    fn create_blocking(
+        &self,
+        id: &BackendId,
+        script: &MigrationScript,
+    ) -> Result<DatabaseInventory, MigrationScriptError> {
         let disk = |error: std::io::Error| disk_error(&error);
         self.files.create_directory(id).map_err(disk)?;
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let made = self
             .writers
             .create(*id, &self.settings(id))
-            .map_err(ScriptError::from)
+            .map_err(MigrationScriptError::from)
             .and_then(|writer| {
                 migrate::create_database(&writer.handle, script, budget).map_err(|failure| {
                     let error = self.settings(id).distinguish_full_disk(failure.error);
-                    ScriptError { error, ..failure }
+                    MigrationScriptError { error, ..failure }
                 })?;
                 let inventory =
-                    schema::read_inventory(&writer.handle.connection).map_err(internal)?;
+                    schema::read_inventory(&writer.handle.connection).map_err(internal_error)?;
                 writer.close();
                 Ok(inventory)
             })
@@ -199,17 +203,17 @@ impl Databases {
     /// Applies a script to a database, when the writer is free.
     ///
     /// # Errors
-    /// [`ScriptError`]; nothing of the script is kept then.
+    /// [`MigrationScriptError`]; nothing of the script is kept then.
     pub async fn migrate(
         &self,
         id: BackendId,
-        script: Script,
-    ) -> Result<MigrationOutcome, ScriptError> {
+        script: MigrationScript,
+    ) -> Result<MigrationOutcome, MigrationScriptError> {
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         self.get(id)?
             .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
             .await?
-            .map_err(|failure| ScriptError {
+            .map_err(|failure| MigrationScriptError {
                 error: self.settings(&id).distinguish_full_disk(failure.error),
                 ..failure
             })
@@ -218,24 +222,24 @@ impl Databases {
     /// Lists the content of a database.
     ///
     /// # Errors
-    /// [`RunError`].
-    pub async fn inventory(&self, id: BackendId) -> Result<Inventory, RunError> {
+    /// [`StatementRunError`].
+    pub async fn inventory(&self, id: BackendId) -> Result<DatabaseInventory, StatementRunError> {
         self.get(id)?.inspect(schema::read_inventory).await
     }
 
     /// Reads the schema of a database.
     ///
     /// # Errors
-    /// [`RunError`].
-    pub async fn schema(&self, id: BackendId) -> Result<Schema, RunError> {
+    /// [`StatementRunError`].
+    pub async fn schema(&self, id: BackendId) -> Result<Schema, StatementRunError> {
         self.get(id)?.inspect(schema::read_schema).await
     }
 
     /// Reads the SQL of a database's views.
     ///
     /// # Errors
-    /// [`RunError`].
-    pub async fn views(&self, id: BackendId) -> Result<Vec<String>, RunError> {
+    /// [`StatementRunError`].
+    pub async fn views(&self, id: BackendId) -> Result<Vec<String>, StatementRunError> {
         self.get(id)?.inspect(schema::read_view_sql).await
     }
 
@@ -269,7 +273,7 @@ impl Databases {
     }
 
     /// Closes databases in the short lane, because closing checkpoints the log.
-    fn close(&self, entries: impl IntoIterator<Item = OpenEntry>) {
+    fn close(&self, entries: impl IntoIterator<Item = OpenDatabaseEntry>) {
         for entry in entries {
             self.lanes
                 .queue_urgent(entry.database.owner, Box::new(move || drop(entry)));
@@ -279,7 +283,7 @@ impl Databases {
     /// Closes databases without calls for a minute.
     pub fn close_idle(&self) {
         let now = self.clock.elapsed();
-        let idle: Vec<OpenEntry> = {
+        let idle: Vec<OpenDatabaseEntry> = {
             let mut open = self.lock();
             open.entries
                 .extract_if(|_, entry| {
@@ -304,7 +308,7 @@ impl Databases {
 
     /// Closes all databases, once their jobs have ended. Blocks.
     pub fn close_all(&self) {
-        let entries: Vec<OpenEntry> = self.lock().entries.drain().map(|(_, e)| e).collect();
+        let entries: Vec<OpenDatabaseEntry> = self.lock().entries.drain().map(|(_, e)| e).collect();
         drop(entries);
     }
 
@@ -313,9 +317,9 @@ impl Databases {
         self.writers.await_closed();
     }
 
-    pub(super) fn settings(&self, id: &BackendId) -> OpenSettings {
+    pub(super) fn settings(&self, id: &BackendId) -> DatabaseOpenSettings {
         let clock = self.writers.history_settings().clock.clone();
-        OpenSettings::new(self.files.path(id), self.max_bytes, clock, &self.watchdog)
+        DatabaseOpenSettings::new(self.files.path(id), self.max_bytes, clock, &self.watchdog)
     }
 
     /// Number of open databases.
@@ -330,7 +334,9 @@ impl Databases {
 }
 
 /// Takes out the database that was used longest ago, but none in use: then more than the bound stay open.
-fn take_least_recent(open: &mut HashMap<BackendId, OpenEntry>) -> Option<OpenEntry> {
+fn take_least_recent(
+    open: &mut HashMap<BackendId, OpenDatabaseEntry>,
+) -> Option<OpenDatabaseEntry> {
     let oldest = open
         .iter()
         .filter(|(_, entry)| Arc::strong_count(&entry.database) == 1)

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connection::{OpenSettings, TenantConnection};
+use super::connection::{DatabaseOpenSettings, TenantConnection};
 use super::databases::Databases;
-use super::error::{RunError, internal};
+use super::error::{StatementRunError, internal_error};
 use super::limits::MIGRATION_BUDGET_FACTOR;
-use super::migrate::{self, MigrationOutcome, Script, ScriptError};
+use super::migrate::{self, MigrationOutcome, MigrationScript, MigrationScriptError};
 use super::run::prepare;
 use super::schema::{self, Schema};
-use super::timing::Lane;
+use super::timing::StatementLane;
 use svc_base::Stopwatch;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
@@ -19,7 +19,7 @@ use svc_base::sqlite;
 #[derive(Clone, Debug)]
 pub struct DryRunInput {
     /// The script to apply, if the schema is to change.
-    pub script: Option<Script>,
+    pub script: Option<MigrationScript>,
     /// The statements that must still work after it.
     pub statements: Vec<DryRunStatement>,
 }
@@ -52,31 +52,34 @@ impl Databases {
     /// Tries a change in the long lane, while the writer goes on.
     ///
     /// # Errors
-    /// [`ScriptError`]: why the script would fail.
+    /// [`MigrationScriptError`]: why the script would fail.
     pub async fn dry_run(
         &self,
         id: BackendId,
         trial: DryRunInput,
-    ) -> Result<DryRunOutcome, ScriptError> {
+    ) -> Result<DryRunOutcome, MigrationScriptError> {
         let settings = self.settings(&id);
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let attempt =
-            move |reader: &TenantConnection| Ok(attempt(reader, &settings, &trial, budget));
-        self.get(id)?.with_reader(Lane::Long, attempt).await?
+            move |reader: &TenantConnection| Ok(try_change(reader, &settings, &trial, budget));
+        self.get(id)?
+            .with_reader(StatementLane::Long, attempt)
+            .await?
     }
 }
 
-fn attempt(
+fn try_change(
     reader: &TenantConnection,
-    settings: &OpenSettings,
+    settings: &DatabaseOpenSettings,
     trial: &DryRunInput,
     budget: Duration,
-) -> Result<DryRunOutcome, ScriptError> {
+) -> Result<DryRunOutcome, MigrationScriptError> {
     let copy = TenantConnection::in_memory(settings, |connection| {
         sqlite::copy_pages(&reader.connection, connection)
     })?;
     let watch = Stopwatch::start();
-    let look = |copy: &TenantConnection| schema::read_schema(&copy.connection).map_err(internal);
+    let look =
+        |copy: &TenantConnection| schema::read_schema(&copy.connection).map_err(internal_error);
     let before = look(&copy)?;
     let script = trial.script.as_ref();
     let migrated = script.map(|script| migrate::migrate(&copy, script, budget));
@@ -86,11 +89,13 @@ fn attempt(
     for statement in &trial.statements {
         let left = budget.saturating_sub(watch.elapsed());
         if left.is_zero() {
-            return Err(RunError::Timeout.into());
+            return Err(StatementRunError::Timeout.into());
         }
         match prepare(&copy, &statement.sql, statement.writes, left) {
             Ok(()) => {}
-            Err(RunError::Refused { reason, .. }) => broken.push((statement.name.clone(), reason)),
+            Err(StatementRunError::Refused { reason, .. }) => {
+                broken.push((statement.name.clone(), reason))
+            }
             Err(error) => return Err(error.into()),
         }
     }

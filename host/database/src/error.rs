@@ -8,7 +8,7 @@ use svc_base::sqlite::{StorageFailure, storage_failure};
 
 /// Error of a statement, which has changed nothing.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum RunError {
+pub enum StatementRunError {
     /// SQLite or the authorizer refuses the statement: its author must change it.
     #[error("{reason}")]
     Refused {
@@ -55,7 +55,7 @@ pub enum RunError {
     Internal(String),
 }
 
-impl RunError {
+impl StatementRunError {
     /// Classifies an error of SQLite. `exceeded` is the limit for which the meter stopped the statement, if it did.
     pub(super) fn from_sqlite(error: rusqlite::Error, exceeded: Option<ExceededLimit>) -> Self {
         match storage_failure(&error) {
@@ -126,19 +126,21 @@ impl RunError {
 }
 
 /// Converts an error of the platform's own statements.
-pub(super) fn internal(error: rusqlite::Error) -> RunError {
-    match RunError::from_sqlite(error, None) {
-        RunError::Refused { reason, .. }
-        | RunError::Failed(reason)
-        | RunError::Constraint(reason) => RunError::Internal(reason),
+pub(super) fn internal_error(error: rusqlite::Error) -> StatementRunError {
+    match StatementRunError::from_sqlite(error, None) {
+        StatementRunError::Refused { reason, .. }
+        | StatementRunError::Failed(reason)
+        | StatementRunError::Constraint(reason) => StatementRunError::Internal(reason),
         other => other,
     }
 }
 
 /// Converts an error of the file system.
-pub(super) fn disk_error(error: &std::io::Error) -> RunError {
+pub(super) fn disk_error(error: &std::io::Error) -> StatementRunError {
     match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => RunError::DiskFull,
-        _ => RunError::Internal(error.to_string()),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            StatementRunError::DiskFull
+        }
+        _ => StatementRunError::Internal(error.to_string()),
     }
 }

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 use super::changed_tables::ChangedTables;
-use super::database::{Database, QueuedWork, await_answer};
-use super::error::RunError;
+use super::database::{Database, QueuedWriterWork, await_answer};
+use super::error::StatementRunError;
 use super::pending_commits::CommitReplies;
 use super::schema;
-use super::writer::Writer;
-use svc_base::work_state::WorkState;
+use super::writer::DatabaseWriter;
+use svc_base::work_state::QueuedWorkState;
 
 impl Database {
     /// Runs `work` with the writer for itself, in the order of the queue. The listener learns that anything may have changed.
@@ -20,8 +20,8 @@ impl Database {
     /// Errors of the work, `Busy`, or `Closed`.
     pub(super) async fn with_writer<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
-    ) -> Result<T, RunError> {
+        work: impl FnOnce(&mut DatabaseWriter) -> Result<T, StatementRunError> + Send + 'static,
+    ) -> Result<T, StatementRunError> {
         self.with_writer_announcing(ChangedTables::All, work).await
     }
 
@@ -31,8 +31,8 @@ impl Database {
     /// Errors of the work, `Busy`, or `Closed`.
     pub(super) async fn with_writer_silently<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
-    ) -> Result<T, RunError> {
+        work: impl FnOnce(&mut DatabaseWriter) -> Result<T, StatementRunError> + Send + 'static,
+    ) -> Result<T, StatementRunError> {
         self.with_writer_announcing(ChangedTables::default(), work)
             .await
     }
@@ -40,16 +40,16 @@ impl Database {
     async fn with_writer_announcing<T: Send + 'static>(
         &self,
         touches: ChangedTables,
-        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
-    ) -> Result<T, RunError> {
+        work: impl FnOnce(&mut DatabaseWriter) -> Result<T, StatementRunError> + Send + 'static,
+    ) -> Result<T, StatementRunError> {
         let (answer, answered) = oneshot::channel();
-        let work_state = WorkState::new();
+        let work_state = QueuedWorkState::new();
         let begun = Arc::clone(&work_state);
         let me = self.upgrade_self()?;
-        self.enqueue(QueuedWork::Exclusive(Box::new(move |writer| {
+        self.enqueue(QueuedWriterWork::Exclusive(Box::new(move |writer| {
             if begun.start() {
                 let result = work(writer);
-                me.settings.schema_changed();
+                me.settings.record_schema_change();
                 match schema::has_deferred_keys(&writer.handle.connection) {
                     Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),

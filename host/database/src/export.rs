@@ -7,15 +7,15 @@ use rusqlite::Connection;
 use rusqlite::limits::Limit;
 use tokio::sync::oneshot;
 
-use super::connection::{OpenSettings, TenantConnection};
+use super::connection::{DatabaseOpenSettings, TenantConnection};
 use super::database::await_answer;
 use super::databases::Databases;
-use super::error::{RunError, internal};
+use super::error::{StatementRunError, internal_error};
 use super::limits::MIGRATION_BUDGET_FACTOR;
-use super::meter::WatchMode;
+use super::meter::LimitCheckFrequency;
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
-use svc_base::work_state::WorkState;
+use svc_base::work_state::QueuedWorkState;
 
 /// Query for the tables that only the platform uses.
 const INTERNAL_TABLES_SQL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
@@ -25,13 +25,13 @@ impl Databases {
     /// Returns a file of the database as it is now. It is long work, and holds the writer up no more than a reader does.
     ///
     /// # Errors
-    /// [`RunError`].
-    pub async fn export(&self, id: BackendId) -> Result<Vec<u8>, RunError> {
+    /// [`StatementRunError`].
+    pub async fn export(&self, id: BackendId) -> Result<Vec<u8>, StatementRunError> {
         let database = self.get(id)?;
         let owner = database.owner;
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let (answer, answered) = oneshot::channel();
-        let work_state = WorkState::new();
+        let work_state = QueuedWorkState::new();
         let begun = Arc::clone(&work_state);
         let job = Box::new(move || {
             if begun.start() {
@@ -42,7 +42,7 @@ impl Databases {
             }
         });
         if !self.lanes.queue_long(owner, job) {
-            return Err(RunError::Busy);
+            return Err(StatementRunError::Busy);
         }
         await_answer(answered, &work_state).await
     }
@@ -51,21 +51,21 @@ impl Databases {
 /// Copies the pages into memory, removes the internal tables, and returns the file.
 fn export(
     source: &TenantConnection,
-    settings: &OpenSettings,
+    settings: &DatabaseOpenSettings,
     budget: Duration,
-) -> Result<Vec<u8>, RunError> {
-    let mut copy = Connection::open_in_memory().map_err(internal)?;
+) -> Result<Vec<u8>, StatementRunError> {
+    let mut copy = Connection::open_in_memory().map_err(internal_error)?;
     // The schema may call functions, so the guards are needed here, too.
-    let (meter, _authorizer) = settings.install_guards(&mut copy).map_err(internal)?;
-    sqlite::copy_pages(&source.connection, &mut copy).map_err(internal)?;
-    meter.start(budget, WatchMode::InLane);
+    let (meter, _authorizer) = settings.install_guards(&mut copy).map_err(internal_error)?;
+    sqlite::copy_pages(&source.connection, &mut copy).map_err(internal_error)?;
+    meter.start(budget, LimitCheckFrequency::InLane);
     let stripped = remove_internal_tables(&copy);
     let exceeded = meter.stop();
     stripped.map_err(|error| match exceeded {
-        Some(_) => RunError::from_sqlite(error, exceeded),
-        None => internal(error),
+        Some(_) => StatementRunError::from_sqlite(error, exceeded),
+        None => internal_error(error),
     })?;
-    let file = copy.serialize("main").map_err(internal)?;
+    let file = copy.serialize("main").map_err(internal_error)?;
     Ok(file.to_vec())
 }
 

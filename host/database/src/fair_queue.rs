@@ -5,10 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use svc_base::ids::{BackendId, WorkspaceId};
 
 /// The most jobs of one database that may wait in a lane.
-const MAX_WAITING: usize = 256;
+const MAX_WAITING_JOBS: usize = 256;
 
 /// A queued job.
-pub(super) type Job = Box<dyn FnOnce() + Send>;
+pub(super) type LaneJob = Box<dyn FnOnce() + Send>;
 
 /// Owner of jobs in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub(super) struct JobOwner {
 
 /// The most threads of a lane that one workspace and one database may hold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ThreadShare {
+pub(super) struct ThreadLimits {
     pub(super) workspace: usize,
     pub(super) database: usize,
 }
 
-impl ThreadShare {
+impl ThreadLimits {
     /// Shares of a long lane: half of the threads for a workspace, and half of that for a database.
     pub(super) fn for_long_work(threads: usize) -> Self {
         Self {
@@ -36,30 +36,30 @@ impl ThreadShare {
 
 /// Key of a turn: a workspace, or a database without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum QueueKey {
+enum FairTurnKey {
     Workspace(WorkspaceId),
     Database(BackendId),
 }
 
 impl JobOwner {
-    fn key(&self) -> QueueKey {
+    fn key(&self) -> FairTurnKey {
         self.workspace
-            .map_or(QueueKey::Database(self.database), QueueKey::Workspace)
+            .map_or(FairTurnKey::Database(self.database), FairTurnKey::Workspace)
     }
 }
 
 /// Queue of all workspaces, which take turns.
 #[derive(Default)]
-pub(super) struct FairQueue {
-    by_key: HashMap<QueueKey, WorkspaceQueue>,
+pub(super) struct WorkspaceFairQueue {
+    by_key: HashMap<FairTurnKey, WorkspaceQueue>,
     /// Workspaces with waiting jobs, in the order of their turns.
-    turns: VecDeque<QueueKey>,
+    turns: VecDeque<FairTurnKey>,
 }
 
 /// Queue of one workspace, by database.
 #[derive(Default)]
 struct WorkspaceQueue {
-    waiting: HashMap<BackendId, VecDeque<(JobOwner, Job)>>,
+    waiting: HashMap<BackendId, VecDeque<(JobOwner, LaneJob)>>,
     running: HashMap<BackendId, usize>,
     /// Databases with waiting jobs, in the order of their turns.
     turns: VecDeque<BackendId>,
@@ -71,7 +71,7 @@ impl WorkspaceQueue {
     }
 
     /// Index of the next database that is below its share of threads.
-    fn next_index(&self, share: ThreadShare) -> Option<usize> {
+    fn next_index(&self, share: ThreadLimits) -> Option<usize> {
         if self.running_count() >= share.workspace {
             return None;
         }
@@ -80,7 +80,7 @@ impl WorkspaceQueue {
     }
 
     /// Takes the next job, of the database whose turn it is.
-    fn take(&mut self, share: ThreadShare) -> Option<(JobOwner, Job)> {
+    fn take(&mut self, share: ThreadLimits) -> Option<(JobOwner, LaneJob)> {
         let index = self.next_index(share)?;
         let id = self.turns.remove(index)?;
         let queue = self.waiting.get_mut(&id)?;
@@ -95,13 +95,13 @@ impl WorkspaceQueue {
     }
 }
 
-impl FairQueue {
+impl WorkspaceFairQueue {
     /// Adds a job; returns false if the database has too many waiting. A job with `first` is always added, at the front.
-    pub(super) fn push(&mut self, owner: JobOwner, job: Job, first: bool) -> bool {
+    pub(super) fn push(&mut self, owner: JobOwner, job: LaneJob, first: bool) -> bool {
         let key = owner.key();
         let line = self.by_key.entry(key).or_default();
         let queue = line.waiting.entry(owner.database).or_default();
-        if queue.len() >= MAX_WAITING && !first {
+        if queue.len() >= MAX_WAITING_JOBS && !first {
             return false;
         }
         if line.turns.is_empty() {
@@ -119,8 +119,8 @@ impl FairQueue {
     }
 
     /// Index of the next workspace with a job that may run.
-    fn next_index(&self, share: ThreadShare) -> Option<usize> {
-        let may = |key: &QueueKey| {
+    fn next_index(&self, share: ThreadLimits) -> Option<usize> {
+        let may = |key: &FairTurnKey| {
             let line = self.by_key.get(key);
             line.is_some_and(|line| line.next_index(share).is_some())
         };
@@ -128,12 +128,12 @@ impl FairQueue {
     }
 
     /// Whether a job may run now.
-    pub(super) fn has_work(&self, share: ThreadShare) -> bool {
+    pub(super) fn has_work(&self, share: ThreadLimits) -> bool {
         self.next_index(share).is_some()
     }
 
     /// Takes the next job, of the workspace whose turn it is.
-    pub(super) fn take(&mut self, share: ThreadShare) -> Option<(JobOwner, Job)> {
+    pub(super) fn take(&mut self, share: ThreadLimits) -> Option<(JobOwner, LaneJob)> {
         let index = self.next_index(share)?;
         let key = self.turns.remove(index)?;
         let line = self.by_key.get_mut(&key)?;
@@ -167,7 +167,7 @@ mod tests {
     use svc_base::clock::{Clock, Timestamp};
     use svc_base::random::Random;
 
-    const ONE: ThreadShare = ThreadShare {
+    const ONE: ThreadLimits = ThreadLimits {
         workspace: 2,
         database: 1,
     };
@@ -181,19 +181,19 @@ mod tests {
         })
     }
 
-    fn push(shares: &mut FairQueue, owner: JobOwner) -> bool {
+    fn push(shares: &mut WorkspaceFairQueue, owner: JobOwner) -> bool {
         shares.push(owner, Box::new(|| {}), false)
     }
 
-    fn taken(shares: &mut FairQueue) -> Option<JobOwner> {
+    fn taken(shares: &mut WorkspaceFairQueue) -> Option<JobOwner> {
         shares.take(ONE).map(|(owner, _)| owner)
     }
 
     #[test]
     fn shares_are_taken_in_turn_and_bounded() {
         let [greedy, modest] = owners();
-        let mut shares = FairQueue::default();
-        for _ in 0..MAX_WAITING {
+        let mut shares = WorkspaceFairQueue::default();
+        for _ in 0..MAX_WAITING_JOBS {
             assert!(push(&mut shares, greedy));
         }
         assert!(!push(&mut shares, greedy));
@@ -213,7 +213,7 @@ mod tests {
             ..owner
         };
         let (two, three) = (same(two), same(three));
-        let mut shares = FairQueue::default();
+        let mut shares = WorkspaceFairQueue::default();
         for owner in [one, one, two, three, other] {
             assert!(push(&mut shares, owner));
         }
@@ -239,7 +239,7 @@ mod tests {
             workspace: None,
             ..owner
         });
-        let mut shares = FairQueue::default();
+        let mut shares = WorkspaceFairQueue::default();
         assert!(push(&mut shares, one) && push(&mut shares, two));
         assert_eq!(taken(&mut shares), Some(one));
         assert_eq!(taken(&mut shares), Some(two));

@@ -16,13 +16,13 @@ pub(super) const LOG_FILE: &str = "default.db-wal";
 
 /// The directory of all databases; clones share it. Its functions block on the disk.
 #[derive(Clone, Debug)]
-pub struct DatabaseFiles {
+pub struct DatabasesDirectory {
     dir: Arc<Dir>,
     /// Path of `dir`, resolved once.
     root: PathBuf,
 }
 
-impl DatabaseFiles {
+impl DatabasesDirectory {
     /// The name of the database file in its directory.
     pub const NAME: &'static str = DATABASE_FILE;
 

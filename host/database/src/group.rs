@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use super::batch::BatchError;
 use super::connection::TenantConnection;
-use super::error::{RunError, internal};
+use super::error::{StatementRunError, internal_error};
 use super::limits::{QUEUE_TIMEOUT, ResultLimits};
 use super::pending_commits::CommitReplies;
 use super::pending_write::PendingWrite;
 use super::run::ResultJson;
 use super::timing::{SHORT_BUDGET, thread_cpu_time};
 use super::transaction::{begin, commit, roll_back};
-use super::writer::Writer;
+use super::writer::DatabaseWriter;
 use svc_base::{Stopwatch, fault};
 
 /// The most writes that share a commit.
@@ -37,7 +37,7 @@ pub(super) struct UnfinishedWrites {
 /// Runs writes in one transaction and commits it. Writes that failed are answered at once; the others when the commit is
 /// acknowledged.
 pub(super) fn run_group(
-    writer: &mut Writer,
+    writer: &mut DatabaseWriter,
     writes: Vec<PendingWrite>,
     limits: &ResultLimits,
 ) -> UnfinishedWrites {
@@ -62,15 +62,15 @@ pub(super) fn run_group(
             &mut unfinished,
             with_savepoints,
         ) {
-            Err(GroupFailure::NeedsSavepoints) => with_savepoints = true,
+            Err(SharedTransactionFailure::NeedsSavepoints) => with_savepoints = true,
             Ok(results) => {
                 let touched = writer.handle.take_changed_tables();
                 writer.add_pending_commit(touched, CommitReplies::Writes(waiting, results));
                 break;
             }
-            Err(GroupFailure::Write(offender, error)) => {
+            Err(SharedTransactionFailure::Write(offender, error)) => {
                 let offender = waiting.remove(offender);
-                if matches!(error.error, RunError::Timeout) {
+                if matches!(error.error, StatementRunError::Timeout) {
                     // If the thread had little processor time, the machine is busy, and the next run may be short again.
                     if thread_cpu_time().saturating_sub(before) > SHORT_BUDGET / 2 {
                         offender.timing.record_too_long();
@@ -80,7 +80,7 @@ pub(super) fn run_group(
                     offender.answer(Err(error));
                 }
             }
-            Err(GroupFailure::Commit(error)) => {
+            Err(SharedTransactionFailure::Commit(error)) => {
                 for write in waiting {
                     write.answer(Err(error.clone().into()));
                 }
@@ -96,7 +96,11 @@ pub(super) fn run_group(
 }
 
 /// Runs one write in a transaction of its own, with the time limit of a statement, and commits it.
-pub(super) fn run_single_write(writer: &mut Writer, write: PendingWrite, limits: &ResultLimits) {
+pub(super) fn run_single_write(
+    writer: &mut DatabaseWriter,
+    write: PendingWrite,
+    limits: &ResultLimits,
+) {
     if !write.work_state.start() {
         return;
     }
@@ -123,13 +127,13 @@ pub(super) fn run_single_write(writer: &mut Writer, write: PendingWrite, limits:
 }
 
 /// Failure of a shared transaction.
-enum GroupFailure {
+enum SharedTransactionFailure {
     /// A write failed, and without savepoints it cannot be undone alone.
     NeedsSavepoints,
     /// The write with this index ended the transaction.
     Write(usize, BatchError),
     /// The transaction could not begin or commit, which concerns all writes.
-    Commit(RunError),
+    Commit(StatementRunError),
 }
 
 /// Runs all writes in `waiting` and commits; returns a result for each. Writes without time left are moved to `unfinished`.
@@ -139,10 +143,10 @@ fn try_commit(
     limits: &ResultLimits,
     unfinished: &mut UnfinishedWrites,
     with_savepoints: bool,
-) -> Result<Vec<Result<ResultJson, BatchError>>, GroupFailure> {
+) -> Result<Vec<Result<ResultJson, BatchError>>, SharedTransactionFailure> {
     // Drops the tables of an earlier attempt.
     handle.take_changed_tables();
-    begin(handle).map_err(GroupFailure::Commit)?;
+    begin(handle).map_err(SharedTransactionFailure::Commit)?;
     let watch = Stopwatch::start();
     let is_single = waiting.len() == 1;
     let mut results = Vec::with_capacity(waiting.len());
@@ -165,11 +169,13 @@ fn try_commit(
                 .map_err(commit_failure(handle))?,
             Ok(_) => {}
             Err(error)
-                if is_single || handle.is_idle() || matches!(error.error, RunError::Timeout) =>
+                if is_single
+                    || handle.is_idle()
+                    || matches!(error.error, StatementRunError::Timeout) =>
             {
                 let error = error.clone();
                 roll_back(handle);
-                return Err(GroupFailure::Write(number, error));
+                return Err(SharedTransactionFailure::Write(number, error));
             }
             Err(_) if with_savepoints => {
                 handle
@@ -179,7 +185,7 @@ fn try_commit(
             }
             Err(_) => {
                 roll_back(handle);
-                return Err(GroupFailure::NeedsSavepoints);
+                return Err(SharedTransactionFailure::NeedsSavepoints);
             }
         }
         results.push(result);
@@ -187,20 +193,22 @@ fn try_commit(
     unfinished.deferred.extend(waiting.drain(results.len()..));
     commit_writes(handle).map_err(|error| {
         roll_back(handle);
-        GroupFailure::Commit(error)
+        SharedTransactionFailure::Commit(error)
     })?;
     Ok(results)
 }
 
-fn commit_failure(handle: &TenantConnection) -> impl FnOnce(rusqlite::Error) -> GroupFailure + '_ {
+fn commit_failure(
+    handle: &TenantConnection,
+) -> impl FnOnce(rusqlite::Error) -> SharedTransactionFailure + '_ {
     |error| {
         roll_back(handle);
-        GroupFailure::Commit(internal(error))
+        SharedTransactionFailure::Commit(internal_error(error))
     }
 }
 
 /// Commits the writes of visitors.
-fn commit_writes(handle: &TenantConnection) -> Result<(), RunError> {
+fn commit_writes(handle: &TenantConnection) -> Result<(), StatementRunError> {
     fault::point("write.run");
     commit(handle)?;
     fault::point("write.durable");

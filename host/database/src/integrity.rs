@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use rusqlite::limits::Limit;
 
-use super::authorizer::StatementRole;
-use super::connection::{OpenSettings, TenantConnection};
-use super::error::{RunError, disk_error, internal};
-use super::files::DatabaseFiles;
+use super::authorizer::AuthorizerRole;
+use super::connection::{DatabaseOpenSettings, TenantConnection};
+use super::error::{StatementRunError, disk_error, internal_error};
+use super::files::DatabasesDirectory;
 use super::history;
 use super::schema::{self, MigrationMarker};
 use svc_base::ids::BackendId;
@@ -37,10 +37,13 @@ pub struct IntegrityReport {
 ///
 /// # Errors
 /// When it cannot be opened or read.
-pub fn check_integrity(files: &DatabaseFiles, id: &BackendId) -> Result<IntegrityReport, RunError> {
+pub fn check_integrity(
+    files: &DatabasesDirectory,
+    id: &BackendId,
+) -> Result<IntegrityReport, StatementRunError> {
     let history = files.directory(id).and_then(|dir| history::verify(&dir));
     let history = history.map_err(|error| disk_error(&error))?;
-    let handle = TenantConnection::reader(&OpenSettings::standalone(files.path(id), 0))?;
+    let handle = TenantConnection::reader(&DatabaseOpenSettings::standalone(files.path(id), 0))?;
     let mut found = check_connection(&handle, CHECK_BUDGET)?;
     found.damage.extend(history.faults);
     found.notes = history.notes;
@@ -50,15 +53,15 @@ pub fn check_integrity(files: &DatabaseFiles, id: &BackendId) -> Result<Integrit
 fn check_connection(
     handle: &TenantConnection,
     budget: Duration,
-) -> Result<IntegrityReport, RunError> {
+) -> Result<IntegrityReport, StatementRunError> {
     let connection = &handle.connection;
     connection
         .pragma_update(None, "ignore_check_constraints", 1)
         .and_then(|()| connection.set_limit(Limit::SQLITE_LIMIT_VDBE_OP, MAX_INSTRUCTIONS))
-        .map_err(internal)?;
+        .map_err(internal_error)?;
     let mut damage: Vec<String> = Vec::new();
     // SQLite checks the trees first and evaluates expressions after them, so an early end loses no damage of the trees.
-    let looked = handle.run_as_tenant(StatementRole::Platform, budget, |connection| {
+    let looked = handle.run_as_tenant(AuthorizerRole::Platform, budget, |connection| {
         let mut check = connection.prepare("PRAGMA integrity_check")?;
         let mut lines = check.query([])?;
         while let Some(line) = lines.next()? {
@@ -70,11 +73,11 @@ fn check_connection(
     let cut_short = match looked {
         Ok(()) => None,
         Err(
-            error @ (RunError::Timeout
-            | RunError::TooMuchSpace
-            | RunError::Refused { .. }
-            | RunError::Failed(_)
-            | RunError::Constraint(_)),
+            error @ (StatementRunError::Timeout
+            | StatementRunError::TooMuchSpace
+            | StatementRunError::Refused { .. }
+            | StatementRunError::Failed(_)
+            | StatementRunError::Constraint(_)),
         ) => Some(error.to_string()),
         Err(error) => return Err(error),
     };
@@ -82,7 +85,7 @@ fn check_connection(
         damage,
         cut_short,
         notes: Vec::new(),
-        markers: schema::read_markers(connection).map_err(internal)?,
+        markers: schema::read_markers(connection).map_err(internal_error)?,
     })
 }
 
@@ -92,7 +95,7 @@ mod tests {
 
     /// A database made of `sql`.
     fn database(sql: &str) -> TenantConnection {
-        let settings = OpenSettings::standalone(std::path::PathBuf::new(), 64 << 20);
+        let settings = DatabaseOpenSettings::standalone(std::path::PathBuf::new(), 64 << 20);
         let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         handle
             .execute_as_platform("CREATE TABLE svc_migrations (version, checksum)")

@@ -9,14 +9,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::fair_queue::{FairQueue, Job, JobOwner, ThreadShare};
+use super::fair_queue::{JobOwner, LaneJob, ThreadLimits, WorkspaceFairQueue};
 use svc_base::sync::lock;
-use svc_base::threads::{Threads, lower_priority};
+use svc_base::threads::{WorkerThreads, lower_priority};
 
 /// Threads for short work, which mostly wait for the disk.
 const SHORT_THREADS: usize = 8;
 /// Threads for short work that one workspace, and one database of it, may hold.
-const SHORT_SHARE: ThreadShare = ThreadShare {
+const SHORT_SHARE: ThreadLimits = ThreadLimits {
     workspace: 4,
     database: 2,
 };
@@ -27,7 +27,7 @@ const LONG_THREADS: usize = 4;
 pub(super) struct Lanes {
     short: Arc<LaneQueue>,
     long: Arc<LaneQueue>,
-    threads: Threads,
+    threads: WorkerThreads,
 }
 
 impl fmt::Debug for Lanes {
@@ -43,7 +43,7 @@ struct LaneQueue {
 }
 
 struct LaneState {
-    work: FairQueue,
+    work: WorkspaceFairQueue,
     /// Number of threads that wait for work.
     idle: usize,
     closed: bool,
@@ -53,7 +53,7 @@ impl LaneQueue {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(LaneState {
-                work: FairQueue::default(),
+                work: WorkspaceFairQueue::default(),
                 idle: 0,
                 closed: false,
             }),
@@ -66,7 +66,7 @@ impl LaneQueue {
     }
 
     /// Runs jobs until the queue is closed and empty.
-    fn run_worker(&self, share: ThreadShare) {
+    fn run_worker(&self, share: ThreadLimits) {
         let mut done = None;
         while let Some((owner, job)) = self.next_job(share, done) {
             run_job(job);
@@ -75,7 +75,7 @@ impl LaneQueue {
     }
 
     /// Waits for the next job. `done` is the owner of the job that the thread has just finished.
-    fn next_job(&self, share: ThreadShare, done: Option<JobOwner>) -> Option<(JobOwner, Job)> {
+    fn next_job(&self, share: ThreadLimits, done: Option<JobOwner>) -> Option<(JobOwner, LaneJob)> {
         let mut state = self.lock();
         if let Some(owner) = done {
             state.work.finish(owner);
@@ -101,7 +101,7 @@ impl LaneQueue {
         }
     }
 
-    fn push(&self, owner: JobOwner, job: Job, first: bool) -> bool {
+    fn push(&self, owner: JobOwner, job: LaneJob, first: bool) -> bool {
         let mut state = self.lock();
         let added = state.work.push(owner, job, first);
         if state.idle > 0 {
@@ -111,7 +111,7 @@ impl LaneQueue {
     }
 
     /// Adds a job at the end of another job of this queue. No thread needs waking, because this one looks for more work at once.
-    fn push_without_wakeup(&self, owner: JobOwner, job: Job) {
+    fn push_without_wakeup(&self, owner: JobOwner, job: LaneJob) {
         self.lock().work.push(owner, job, true);
     }
 
@@ -130,7 +130,7 @@ impl Lanes {
         let mut lanes = Self {
             short: LaneQueue::new(),
             long: LaneQueue::new(),
-            threads: Threads::default(),
+            threads: WorkerThreads::default(),
         };
         for number in 0..SHORT_THREADS {
             let (name, queue) = (format!("sql-short-{number}"), Arc::clone(&lanes.short));
@@ -139,7 +139,7 @@ impl Lanes {
         }
         let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let long_threads = processors.max(LONG_THREADS);
-        let share = ThreadShare::for_long_work(long_threads);
+        let share = ThreadLimits::for_long_work(long_threads);
         for number in 0..long_threads {
             let (name, queue) = (format!("sql-long-{number}"), Arc::clone(&lanes.long));
             let work = move || {
@@ -152,22 +152,22 @@ impl Lanes {
     }
 
     /// Queues short work of a database; returns false if too much of it waits already.
-    pub(super) fn queue_short(&self, owner: JobOwner, job: Job) -> bool {
+    pub(super) fn queue_short(&self, owner: JobOwner, job: LaneJob) -> bool {
         self.short.push(owner, job, false)
     }
 
     /// Queues short work of a database, before its other short work. A database queues one such job at a time.
-    pub(super) fn queue_urgent(&self, owner: JobOwner, job: Job) {
+    pub(super) fn queue_urgent(&self, owner: JobOwner, job: LaneJob) {
         self.short.push(owner, job, true);
     }
 
     /// Queues urgent work at the end of a short job.
-    pub(super) fn queue_urgent_after_short(&self, owner: JobOwner, job: Job) {
+    pub(super) fn queue_urgent_after_short(&self, owner: JobOwner, job: LaneJob) {
         self.short.push_without_wakeup(owner, job);
     }
 
     /// Queues long work of a database; returns false if too much of it waits already.
-    pub(super) fn queue_long(&self, owner: JobOwner, job: Job) -> bool {
+    pub(super) fn queue_long(&self, owner: JobOwner, job: LaneJob) -> bool {
         self.long.push(owner, job, false)
     }
 }
@@ -180,7 +180,7 @@ impl Drop for Lanes {
 }
 
 /// Runs a job. If it panics, the drop of its channel answers its caller, and the thread goes on.
-fn run_job(job: Job) {
+fn run_job(job: LaneJob) {
     if catch_unwind(AssertUnwindSafe(job)).is_err() {
         tracing::error!("work on a tenant's database panicked");
     }

@@ -5,41 +5,41 @@ use std::time::Duration;
 use rusqlite::Batch;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 
-use super::authorizer::StatementRole;
-use super::connection::{OpenSettings, TenantConnection};
+use super::authorizer::AuthorizerRole;
+use super::connection::{DatabaseOpenSettings, TenantConnection};
 use super::databases::Databases;
-use super::error::{RunError, internal};
+use super::error::{StatementRunError, internal_error};
 use super::migrate::PLATFORM_TABLES_SQL;
 use super::schema::{self, Schema};
 use super::sql_tokens;
-use super::timing::Lane;
+use super::timing::StatementLane;
 use svc_base::ids::BackendId;
 
 impl Databases {
     /// Builds the schema of `scripts`, in their order, in an empty database in memory. It is long work.
     ///
     /// # Errors
-    /// [`RunError`], if SQLite no longer accepts a script, or they take too long.
+    /// [`StatementRunError`], if SQLite no longer accepts a script, or they take too long.
     pub async fn schema_of_scripts(
         &self,
         id: BackendId,
         scripts: Vec<String>,
-    ) -> Result<Schema, RunError> {
+    ) -> Result<Schema, StatementRunError> {
         let (settings, budget) = (self.settings(&id), self.limits.time);
         let make = move |_: &TenantConnection| schema_of_scripts(&settings, &scripts, budget);
-        self.get(id)?.with_reader(Lane::Long, make).await
+        self.get(id)?.with_reader(StatementLane::Long, make).await
     }
 }
 
 fn schema_of_scripts(
-    settings: &OpenSettings,
+    settings: &DatabaseOpenSettings,
     scripts: &[String],
     budget: Duration,
-) -> Result<Schema, RunError> {
+) -> Result<Schema, StatementRunError> {
     let empty = TenantConnection::in_memory(settings, |connection| {
         connection.execute_batch(PLATFORM_TABLES_SQL)
     })?;
-    empty.run_as_tenant(StatementRole::Migrate, budget, |connection| {
+    empty.run_as_tenant(AuthorizerRole::Migrate, budget, |connection| {
         for script in scripts {
             let mut statements = Batch::new(connection, script);
             while let Some(mut statement) = statements.next()? {
@@ -52,7 +52,7 @@ fn schema_of_scripts(
         }
         Ok(())
     })?;
-    schema::read_schema(&empty.connection).map_err(internal)
+    schema::read_schema(&empty.connection).map_err(internal_error)
 }
 
 #[cfg(test)]
@@ -60,8 +60,8 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn made(scripts: &[&str]) -> Result<Schema, RunError> {
-        let settings = OpenSettings::standalone(PathBuf::new(), 5 << 20);
+    fn made(scripts: &[&str]) -> Result<Schema, StatementRunError> {
+        let settings = DatabaseOpenSettings::standalone(PathBuf::new(), 5 << 20);
         let scripts: Vec<String> = scripts.iter().map(|sql| (*sql).to_owned()).collect();
         schema_of_scripts(&settings, &scripts, Duration::from_secs(60))
     }

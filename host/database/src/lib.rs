@@ -61,22 +61,24 @@ mod writer;
 pub use authorizer::FUNCTIONS;
 pub use batch::{BatchError, BatchStep};
 pub use changed_tables::{ChangedTables, StatementTables};
-pub use copy::{BackupSource, prepare_for_server};
+pub use copy::{BackupSourceDatabase, prepare_for_server};
 pub use database::Database;
 pub use databases::Databases;
 pub use dry_run::{DryRunInput, DryRunOutcome, DryRunStatement};
-pub use error::RunError;
-pub use files::DatabaseFiles;
+pub use error::StatementRunError;
+pub use files::DatabasesDirectory;
 pub use history::HistoryMoments;
 pub use integrity::{IntegrityReport, check_integrity};
-pub use limits::{Limits, ResultLimits};
-pub use migrate::{MigrationOutcome, Script, ScriptError};
-pub use payment_mirror::PaymentRow;
+pub use limits::{DatabaseLimits, ResultLimits};
+pub use migrate::{MigrationOutcome, MigrationScript, MigrationScriptError};
+pub use payment_mirror::PaymentMirrorRow;
 pub use restore::{
-    PastSnapshot, RestoreError, RestoreOutcome, RestorePlan, RestoreRecord, SnapshotError,
+    DatabaseRestoreOutcome, PastSnapshot, RestoreError, RestorePlan, RestoreRecord, SnapshotError,
 };
 pub use run::{ResultJson, StatementCall};
-pub use schema::{Column, Index, Inventory, MigrationMarker, Schema, Table, TableRows, View};
+pub use schema::{
+    Column, DatabaseInventory, Index, MigrationMarker, Schema, Table, TableRows, View,
+};
 pub use timing::StatementTiming;
-pub use values::StepParam;
+pub use values::BatchStepParam;
 pub use warnings::SchemaWarning;

@@ -17,7 +17,7 @@ pub(super) const MIGRATION_BUDGET_FACTOR: u32 = 5;
 
 /// Limits of the databases of an installation.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct DatabaseLimits {
     /// Rows of a result.
     pub query_rows: u64,
     /// Bytes of a result.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, ffi};
 
-use super::watchdog::{Interruptible, Watchdog};
+use super::watchdog::{Watchdog, WatchdogTarget};
 use svc_base::Stopwatch;
 use svc_base::sync::lock;
 
@@ -67,7 +67,7 @@ const OUT_OF_SPACE: u8 = 2;
 
 /// Frequency of the checks of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WatchMode {
+pub(super) enum LimitCheckFrequency {
     /// Every 32 instructions, without the watchdog: the statement runs on the thread of a request.
     Closely,
     /// Every 1024 instructions, and by the watchdog.
@@ -100,7 +100,7 @@ impl StatementMeter {
     }
 
     /// Starts to meter a statement that may run for `budget`.
-    pub(super) fn start(&self, budget: Duration, watch: WatchMode) {
+    pub(super) fn start(&self, budget: Duration, watch: LimitCheckFrequency) {
         let state = &self.0;
         {
             let _turn = state.lock_interrupt();
@@ -110,12 +110,12 @@ impl StatementMeter {
             state
                 .next_space_check
                 .store(nanos(now + SPACE_CHECK_INTERVAL), Ordering::Relaxed);
-            let closely = watch == WatchMode::Closely;
+            let closely = watch == LimitCheckFrequency::Closely;
             state.closely.store(closely, Ordering::Relaxed);
             let end = nanos(now.saturating_add(budget));
             state.deadline.store(end, Ordering::Relaxed);
         }
-        if watch == WatchMode::InLane {
+        if watch == LimitCheckFrequency::InLane {
             state.watchdog.statement_started();
         }
     }
@@ -136,16 +136,16 @@ impl StatementMeter {
     }
 
     /// Handle to the deadline of the running statement.
-    pub(super) fn deadline(&self) -> Deadline {
-        Deadline(Arc::clone(&self.0))
+    pub(super) fn deadline(&self) -> StatementDeadline {
+        StatementDeadline(Arc::clone(&self.0))
     }
 }
 
 /// Deadline of the running statement, for functions to check: SQLite does not interrupt a function.
 #[derive(Clone, Debug)]
-pub(super) struct Deadline(Arc<MeterState>);
+pub(super) struct StatementDeadline(Arc<MeterState>);
 
-impl Deadline {
+impl StatementDeadline {
     /// Fails if the deadline has passed.
     ///
     /// # Errors
@@ -168,9 +168,9 @@ impl Deadline {
     ///
     /// # Errors
     /// SQLite's error for an interruption, if the deadline has passed.
-    pub(super) fn begin_work(&self) -> rusqlite::Result<WorkBudget<'_>> {
+    pub(super) fn begin_work(&self) -> rusqlite::Result<FunctionWorkMeter<'_>> {
         self.check()?;
-        Ok(WorkBudget {
+        Ok(FunctionWorkMeter {
             deadline: self,
             left: BYTES_PER_CHECK,
         })
@@ -182,12 +182,12 @@ const BYTES_PER_CHECK: usize = 16 << 10;
 
 /// Work of a function, which checks the deadline now and then.
 #[derive(Debug)]
-pub(super) struct WorkBudget<'d> {
-    deadline: &'d Deadline,
+pub(super) struct FunctionWorkMeter<'d> {
+    deadline: &'d StatementDeadline,
     left: usize,
 }
 
-impl WorkBudget<'_> {
+impl FunctionWorkMeter<'_> {
     /// Counts bytes that are about to be processed, and checks the deadline if it is time.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl std::fmt::Debug for MeterState {
     }
 }
 
-impl Interruptible for MeterState {
+impl WatchdogTarget for MeterState {
     fn interrupt_if_late(&self) {
         if nanos(self.clock.elapsed()) < self.deadline.load(Ordering::Relaxed) {
             return;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 
 use super::advice::with_advice;
-use super::authorizer::StatementRole;
-use super::connection::{StatementFailure, TenantConnection};
+use super::authorizer::AuthorizerRole;
+use super::connection::{TenantConnection, UnclassifiedStatementFailure};
 use super::cost::StatementCost;
-use super::error::{RunError, internal};
+use super::error::{StatementRunError, internal_error};
 use super::limits::VALUE_BYTES;
 use super::schema::{MigrationMarker, read_markers};
 use super::schema_faults::{self, SchemaFault};
@@ -40,7 +40,7 @@ const MAX_COLUMNS: u32 = 500;
 
 /// A script, as the gate allowed it.
 #[derive(Clone, Debug)]
-pub struct Script {
+pub struct MigrationScript {
     /// The whole text.
     pub sql: String,
     /// Byte ranges of the statements.
@@ -52,15 +52,15 @@ pub struct Script {
 /// Error of a script, which has changed nothing.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
-pub struct ScriptError {
+pub struct MigrationScriptError {
     /// Index of the statement at fault, from 0; `None` if it is no single one.
     pub statement: Option<usize>,
     /// Error of the statement.
-    pub error: RunError,
+    pub error: StatementRunError,
 }
 
-impl From<RunError> for ScriptError {
-    fn from(error: RunError) -> Self {
+impl From<StatementRunError> for MigrationScriptError {
+    fn from(error: StatementRunError) -> Self {
         Self {
             statement: None,
             error,
@@ -80,14 +80,14 @@ pub enum MigrationOutcome {
 /// Creates the platform's tables in a new database, and applies the first script.
 pub(super) fn create_database(
     handle: &TenantConnection,
-    script: &Script,
+    script: &MigrationScript,
     budget: Duration,
-) -> Result<(), ScriptError> {
+) -> Result<(), MigrationScriptError> {
     begin(handle)?;
     handle
         .connection
         .execute_batch(PLATFORM_TABLES_SQL)
-        .map_err(internal)?;
+        .map_err(internal_error)?;
     apply_script(handle, script, budget)?;
     check_new_faults(handle, script, &[], budget)?;
     insert_marker(handle, 1, &script.checksum)?;
@@ -97,22 +97,22 @@ pub(super) fn create_database(
 /// Applies a script, unless it has been applied already.
 pub(super) fn migrate(
     handle: &TenantConnection,
-    script: &Script,
+    script: &MigrationScript,
     budget: Duration,
-) -> Result<MigrationOutcome, ScriptError> {
-    let before = read_markers(&handle.connection).map_err(internal)?;
+) -> Result<MigrationOutcome, MigrationScriptError> {
+    let before = read_markers(&handle.connection).map_err(internal_error)?;
     if let Some(marker) = before.iter().find(|m| m.checksum == script.checksum) {
         return Ok(MigrationOutcome::AlreadyApplied(marker.clone()));
     }
     let version = before.last().map_or(1, |marker| marker.version + 1);
     let known = schema_faults::find_faults(handle, budget)?;
-    let said = find_warnings(&handle.connection).map_err(internal)?;
+    let said = find_warnings(&handle.connection).map_err(internal_error)?;
     begin(handle)?;
     let done = apply_script(handle, script, budget)
         .and_then(|()| check_new_faults(handle, script, &known, budget))
         .and_then(|()| insert_marker(handle, version, &script.checksum))
         .and_then(|()| {
-            let mut new = find_warnings(&handle.connection).map_err(internal)?;
+            let mut new = find_warnings(&handle.connection).map_err(internal_error)?;
             new.retain(|warning| !said.contains(warning));
             fault::point("migrate.applied");
             commit(handle)?;
@@ -137,10 +137,10 @@ pub(super) fn migrate(
 /// Refuses a script that makes a table or view unusable. Faults in `known` existed before.
 fn check_new_faults(
     handle: &TenantConnection,
-    script: &Script,
+    script: &MigrationScript,
     known: &[SchemaFault],
     budget: Duration,
-) -> Result<(), ScriptError> {
+) -> Result<(), MigrationScriptError> {
     let found = schema_faults::find_faults(handle, budget)?;
     let Some(fault) = found.into_iter().find(|fault| !known.contains(fault)) else {
         return Ok(());
@@ -154,9 +154,9 @@ fn check_new_faults(
     let statement = Some(blamed.unwrap_or(script.statements.len().saturating_sub(1)));
     let offset = None;
     let reason = fault.reason;
-    Err(ScriptError {
+    Err(MigrationScriptError {
         statement,
-        error: RunError::Refused { reason, offset },
+        error: StatementRunError::Refused { reason, offset },
     })
 }
 
@@ -165,25 +165,25 @@ pub(super) fn insert_marker(
     handle: &TenantConnection,
     version: u32,
     checksum: &str,
-) -> Result<(), ScriptError> {
+) -> Result<(), MigrationScriptError> {
     handle
         .connection
         .execute(
             "INSERT INTO svc_migrations (version, checksum) VALUES (?1, ?2)",
             params![version, checksum],
         )
-        .map_err(internal)?;
+        .map_err(internal_error)?;
     Ok(())
 }
 
 /// Runs a script's statements one by one, within one budget for all.
 pub(super) fn apply_script(
     handle: &TenantConnection,
-    script: &Script,
+    script: &MigrationScript,
     budget: Duration,
-) -> Result<(), ScriptError> {
+) -> Result<(), MigrationScriptError> {
     let (mut running, mut sql) = (0, "");
-    let result = handle.run_as_tenant(StatementRole::Migrate, budget, |connection| {
+    let result = handle.run_as_tenant(AuthorizerRole::Migrate, budget, |connection| {
         for (number, range) in script.statements.iter().enumerate() {
             running = number;
             sql = script.sql.get(range.clone()).unwrap_or_default();
@@ -195,21 +195,21 @@ pub(super) fn apply_script(
             // The limit also holds for SQLite's reading of the schema.
             handle.limit_value_length(VALUE_BYTES)?;
         }
-        Ok::<_, StatementFailure>(())
+        Ok::<_, UnclassifiedStatementFailure>(())
     });
     result
         .map_err(|error| add_advice(error.with_offset(sql)))
         .and_then(|()| check_schema(handle))
-        .map_err(|error| ScriptError {
+        .map_err(|error| MigrationScriptError {
             statement: Some(running),
             error,
         })
 }
 
 /// Adds advice to a refusal.
-fn add_advice(error: RunError) -> RunError {
+fn add_advice(error: StatementRunError) -> StatementRunError {
     match error {
-        RunError::Refused { reason, offset } => RunError::Refused {
+        StatementRunError::Refused { reason, offset } => StatementRunError::Refused {
             reason: with_advice(reason),
             offset,
         },
@@ -233,7 +233,7 @@ fn value_limit(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
 
 /// Refuses faults of the schema as a whole. A foreign key to the platform's tables would block the platform's writes, and SQLite
 /// does not ask the authorizer about it. A very wide table would make every `*` expensive.
-fn check_schema(handle: &TenantConnection) -> Result<(), RunError> {
+fn check_schema(handle: &TenantConnection) -> Result<(), StatementRunError> {
     let refers =
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
         WHERE t.type = 'table' AND k.\"table\" LIKE 'svc\\_%' ESCAPE '\\')";
@@ -252,9 +252,9 @@ fn check_schema(handle: &TenantConnection) -> Result<(), RunError> {
         ),
     ] {
         let found = handle.connection.query_row(sql, [], |row| row.get(0));
-        if found.map_err(internal)? {
+        if found.map_err(internal_error)? {
             let offset = None;
-            return Err(RunError::Refused { reason, offset });
+            return Err(StatementRunError::Refused { reason, offset });
         }
     }
     Ok(())

@@ -6,14 +6,14 @@ use rusqlite::{Connection, params};
 
 use super::connection::TenantConnection;
 use super::databases::Databases;
-use super::error::RunError;
+use super::error::StatementRunError;
 use super::transaction::{begin, commit, roll_back};
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 
 /// A row of `svc_payments`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PaymentRow {
+pub struct PaymentMirrorRow {
     /// Id of the payment session.
     pub session_id: String,
     /// Price that was paid.
@@ -39,13 +39,13 @@ impl Databases {
     /// only rows that differ.
     ///
     /// # Errors
-    /// [`RunError`]; nothing is changed then.
+    /// [`StatementRunError`]; nothing is changed then.
     pub async fn mirror_payments(
         &self,
         id: BackendId,
-        rows: Vec<PaymentRow>,
+        rows: Vec<PaymentMirrorRow>,
         replace_all: bool,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), StatementRunError> {
         let written = self
             .get(id)?
             .with_writer(move |writer| Ok(write_rows(&writer.handle, &rows, replace_all)))
@@ -56,19 +56,19 @@ impl Databases {
 
 fn write_rows(
     handle: &TenantConnection,
-    rows: &[PaymentRow],
+    rows: &[PaymentMirrorRow],
     replace_all: bool,
-) -> Result<(), RunError> {
+) -> Result<(), StatementRunError> {
     begin(handle)?;
     let written = upsert_rows(&handle.connection, rows, replace_all)
-        .map_err(|error| RunError::from_sqlite(error, None))
+        .map_err(|error| StatementRunError::from_sqlite(error, None))
         .and_then(|()| commit(handle));
     written.inspect_err(|_| roll_back(handle))
 }
 
 fn upsert_rows(
     connection: &Connection,
-    rows: &[PaymentRow],
+    rows: &[PaymentMirrorRow],
     replace_all: bool,
 ) -> rusqlite::Result<()> {
     if replace_all {

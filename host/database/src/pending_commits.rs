@@ -6,14 +6,14 @@ use super::pending_write::PendingWrite;
 use super::run::ResultJson;
 use svc_base::fault;
 use svc_base::ids::BackendId;
-use svc_base::positions::{CommitPosition, UnacknowledgedCommits};
+use svc_base::positions::{CommitPosition, DeferredCommitEffects};
 
 /// Commits of a writer that are made and not yet acknowledged.
 #[derive(Debug)]
 pub(super) struct PendingCommits {
     id: BackendId,
     listener: CommitListener,
-    waiting: UnacknowledgedCommits<(ChangedTables, CommitReplies)>,
+    waiting: DeferredCommitEffects<(ChangedTables, CommitReplies)>,
 }
 
 /// Callers of a commit, with their answers.
@@ -39,7 +39,7 @@ impl PendingCommits {
         Self {
             id,
             listener,
-            waiting: UnacknowledgedCommits::default(),
+            waiting: DeferredCommitEffects::default(),
         }
     }
 

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::batch::{BatchError, WriteRequest};
+use super::batch::{BatchError, WriteStatements};
 use super::run::ResultJson;
 use super::timing::StatementTiming;
-use svc_base::work_state::WorkState;
+use svc_base::work_state::QueuedWorkState;
 
 /// A queued write with the channel for its answer.
 #[derive(Debug)]
 pub(super) struct PendingWrite {
-    pub(super) request: WriteRequest,
+    pub(super) request: WriteStatements,
     pub(super) timing: Arc<StatementTiming>,
-    pub(super) work_state: Arc<WorkState>,
+    pub(super) work_state: Arc<QueuedWorkState>,
     pub(super) answer: oneshot::Sender<Result<ResultJson, BatchError>>,
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use super::connection::{OpenSettings, TenantConnection};
-use super::error::RunError;
+use super::connection::{DatabaseOpenSettings, TenantConnection};
+use super::error::StatementRunError;
 use svc_base::sync::lock;
 
 /// The most readers of a database that are kept.
@@ -23,8 +23,8 @@ impl ReaderPool {
     /// Returns an idle reader, or opens one if the pool is not full.
     pub(super) fn try_acquire(
         &self,
-        settings: &OpenSettings,
-    ) -> Result<Option<TenantConnection>, RunError> {
+        settings: &DatabaseOpenSettings,
+    ) -> Result<Option<TenantConnection>, StatementRunError> {
         let mut readers = lock(&self.0);
         if let Some(reader) = readers.idle.pop() {
             return Ok(Some(reader));
@@ -40,7 +40,10 @@ impl ReaderPool {
     }
 
     /// Returns a reader; opens one even if the pool is full, since the lanes have few threads.
-    pub(super) fn acquire(&self, settings: &OpenSettings) -> Result<TenantConnection, RunError> {
+    pub(super) fn acquire(
+        &self,
+        settings: &DatabaseOpenSettings,
+    ) -> Result<TenantConnection, StatementRunError> {
         if let Some(reader) = self.try_acquire(settings)? {
             return Ok(reader);
         }

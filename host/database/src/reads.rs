@@ -9,25 +9,25 @@ use tokio::sync::oneshot;
 use super::changed_tables::StatementTables;
 use super::connection::TenantConnection;
 use super::database::{Database, await_answer};
-use super::error::{RunError, internal};
+use super::error::{StatementRunError, internal_error};
 use super::run::{ResultJson, StatementCall, prepare, run, run_inline};
 use super::timing::{
-    DELAYED_BUDGET, INLINE_BUDGET, Lane, SHORT_BUDGET, StatementTiming, thread_cpu_time,
+    DELAYED_BUDGET, INLINE_BUDGET, SHORT_BUDGET, StatementLane, StatementTiming, thread_cpu_time,
 };
 use svc_base::Stopwatch;
-use svc_base::work_state::WorkState;
+use svc_base::work_state::QueuedWorkState;
 
 impl Database {
     pub(super) async fn read(
         &self,
         call: StatementCall,
         timing: &Arc<StatementTiming>,
-    ) -> Result<ResultJson, RunError> {
+    ) -> Result<ResultJson, StatementRunError> {
         let lane = timing.lane();
-        if lane == Lane::Inline {
+        if lane == StatementLane::Inline {
             match self.read_inline(&call, timing) {
                 // The time limit of this thread is short, and on a busy machine even a quick statement may exceed it.
-                Err(RunError::NeedsLane | RunError::Timeout) => {}
+                Err(StatementRunError::NeedsLane | StatementRunError::Timeout) => {}
                 result => return result,
             }
         }
@@ -37,20 +37,20 @@ impl Database {
     /// Runs a read in a lane; returns the result as converted by `seal`, and the tables that it reads, if they are known.
     ///
     /// # Errors
-    /// [`RunError`].
+    /// [`StatementRunError`].
     pub async fn read_with_tables<T: Send + 'static>(
         &self,
         call: StatementCall,
         timing: &Arc<StatementTiming>,
         seal: impl Fn(ResultJson) -> T + Clone + Send + 'static,
-    ) -> Result<(T, Option<Arc<StatementTables>>), RunError> {
+    ) -> Result<(T, Option<Arc<StatementTables>>), StatementRunError> {
         let sql = Arc::clone(&call.sql);
         let sealed = move |json, reader: &TenantConnection| (seal(json), reader.known_tables(&sql));
         let seen = self
             .read_in_lanes(call, timing, timing.lane(), sealed)
             .await;
         seen.map_err(|error| match error {
-            RunError::DatabaseFull => RunError::DiskFull,
+            StatementRunError::DatabaseFull => StatementRunError::DiskFull,
             other => other,
         })
     }
@@ -60,17 +60,17 @@ impl Database {
         &self,
         call: &StatementCall,
         timing: &StatementTiming,
-    ) -> Result<ResultJson, RunError> {
+    ) -> Result<ResultJson, StatementRunError> {
         let Some(reader) = self.readers.try_acquire(&self.settings)? else {
-            return Err(RunError::NeedsLane);
+            return Err(StatementRunError::NeedsLane);
         };
-        let mut result = Err(RunError::NeedsLane);
+        let mut result = Err(StatementRunError::NeedsLane);
         // A statement of unknown cost is prepared in a lane.
         if let Some(cost) = reader.known_cost(&call.sql) {
             let watch = Stopwatch::start();
             result = run_inline(&reader, call, cost, &self.limits, INLINE_BUDGET);
             match result {
-                Err(RunError::NeedsLane) => timing.avoid_inline(),
+                Err(StatementRunError::NeedsLane) => timing.avoid_inline(),
                 _ => timing.record_run(watch.elapsed(), None),
             }
         }
@@ -84,24 +84,28 @@ impl Database {
         &self,
         call: StatementCall,
         timing: &Arc<StatementTiming>,
-        lane: Lane,
+        lane: StatementLane,
         make: impl Fn(ResultJson, &TenantConnection) -> T + Clone + Send + 'static,
-    ) -> Result<T, RunError> {
-        if lane != Lane::Long {
+    ) -> Result<T, StatementRunError> {
+        if lane != StatementLane::Long {
             for budget in [SHORT_BUDGET, DELAYED_BUDGET] {
-                let short =
-                    self.queue_read(call.clone(), timing, (Lane::Short, budget), make.clone());
+                let short = self.queue_read(
+                    call.clone(),
+                    timing,
+                    (StatementLane::Short, budget),
+                    make.clone(),
+                );
                 let (result, worked) = short.await?;
                 match result {
                     // The thread had little processor time, so the statement may still be short.
-                    Err(RunError::Timeout) if worked < SHORT_BUDGET / 2 => {}
-                    Err(RunError::Timeout) => break,
+                    Err(StatementRunError::Timeout) if worked < SHORT_BUDGET / 2 => {}
+                    Err(StatementRunError::Timeout) => break,
                     result => return result,
                 }
             }
             timing.record_too_long();
         }
-        let long = (Lane::Long, self.limits.time);
+        let long = (StatementLane::Long, self.limits.time);
         self.queue_read(call, timing, long, make).await?.0
     }
 
@@ -110,9 +114,9 @@ impl Database {
         &self,
         call: StatementCall,
         timing: &Arc<StatementTiming>,
-        (lane, budget): (Lane, Duration),
+        (lane, budget): (StatementLane, Duration),
         make: impl Fn(ResultJson, &TenantConnection) -> T + Send + 'static,
-    ) -> Result<(Result<T, RunError>, Duration), RunError> {
+    ) -> Result<(Result<T, StatementRunError>, Duration), StatementRunError> {
         let (timing, limits) = (Arc::clone(timing), self.limits);
         let budget = budget.min(limits.time);
         self.with_reader(lane, move |reader| {
@@ -128,10 +132,10 @@ impl Database {
     /// Makes SQLite prepare a tenant's statement, without running it.
     ///
     /// # Errors
-    /// [`RunError::Refused`], if SQLite or the authorizer refuses it.
-    pub async fn prepare(&self, sql: Arc<str>, writes: bool) -> Result<(), RunError> {
+    /// [`StatementRunError::Refused`], if SQLite or the authorizer refuses it.
+    pub async fn prepare(&self, sql: Arc<str>, writes: bool) -> Result<(), StatementRunError> {
         let budget = self.limits.time;
-        self.with_reader(Lane::Short, move |reader| {
+        self.with_reader(StatementLane::Short, move |reader| {
             prepare(reader, &sql, writes, budget)
         })
         .await
@@ -140,13 +144,13 @@ impl Database {
     /// Runs a query of the platform.
     ///
     /// # Errors
-    /// [`RunError`].
+    /// [`StatementRunError`].
     pub(super) async fn inspect<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, RunError> {
-        self.with_reader(Lane::Short, move |reader| {
-            look(&reader.connection).map_err(internal)
+    ) -> Result<T, StatementRunError> {
+        self.with_reader(StatementLane::Short, move |reader| {
+            look(&reader.connection).map_err(internal_error)
         })
         .await
     }
@@ -154,11 +158,11 @@ impl Database {
     /// Runs `work` with a reader, in the given lane (the short one for `Inline`).
     pub(super) async fn with_reader<T: Send + 'static>(
         &self,
-        lane: Lane,
-        work: impl FnOnce(&TenantConnection) -> Result<T, RunError> + Send + 'static,
-    ) -> Result<T, RunError> {
+        lane: StatementLane,
+        work: impl FnOnce(&TenantConnection) -> Result<T, StatementRunError> + Send + 'static,
+    ) -> Result<T, StatementRunError> {
         let (answer, answered) = oneshot::channel();
-        let work_state = WorkState::new();
+        let work_state = QueuedWorkState::new();
         let (me, begun) = (self.upgrade_self()?, Arc::clone(&work_state));
         let job = Box::new(move || {
             if begun.start() {
@@ -171,13 +175,13 @@ impl Database {
                 let _ = answer.send(result);
             }
         });
-        let queued = if lane == Lane::Long {
+        let queued = if lane == StatementLane::Long {
             self.lanes.queue_long(self.owner, job)
         } else {
             self.lanes.queue_short(self.owner, job)
         };
         if !queued {
-            return Err(RunError::Busy);
+            return Err(StatementRunError::Busy);
         }
         await_answer(answered, &work_state).await
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, StatementStatus};
 
-use super::authorizer::StatementRole;
-use super::columns::ResultColumns;
-use super::connection::{StatementFailure, TenantConnection};
+use super::authorizer::AuthorizerRole;
+use super::columns::EncodedColumnNames;
+use super::connection::{TenantConnection, UnclassifiedStatementFailure};
 use super::cost::StatementCost;
-use super::error::{RunError, internal};
+use super::error::{StatementRunError, internal_error};
 use super::limits::ResultLimits;
-use super::meter::{Deadline, WatchMode};
+use super::meter::{LimitCheckFrequency, StatementDeadline};
 use super::values::{self, Params, Value};
 
 /// The largest statement that a connection keeps prepared, in bytes.
@@ -40,7 +40,7 @@ pub(super) fn run(
     call: &StatementCall,
     limits: &ResultLimits,
     budget: Duration,
-) -> Result<ResultJson, RunError> {
+) -> Result<ResultJson, StatementRunError> {
     run_call(handle, call, limits, (budget, None), None)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn run_with_first_row(
     limits: &ResultLimits,
     budget: Duration,
     kept_row: Option<&mut FirstRow>,
-) -> Result<ResultJson, RunError> {
+) -> Result<ResultJson, StatementRunError> {
     run_call(handle, call, limits, (budget, None), kept_row)
 }
 
@@ -62,7 +62,7 @@ pub(super) fn run_inline(
     cost: StatementCost,
     limits: &ResultLimits,
     budget: Duration,
-) -> Result<ResultJson, RunError> {
+) -> Result<ResultJson, StatementRunError> {
     run_call(handle, call, limits, (budget, Some(cost)), None)
 }
 
@@ -72,19 +72,21 @@ fn run_call(
     limits: &ResultLimits,
     (budget, inline): (Duration, Option<StatementCost>),
     kept_row: Option<&mut FirstRow>,
-) -> Result<ResultJson, RunError> {
+) -> Result<ResultJson, StatementRunError> {
     let role = if call.writes {
-        StatementRole::Write
+        AuthorizerRole::Write
     } else {
-        StatementRole::Read
+        AuthorizerRole::Read
     };
     let watch = match inline {
-        Some(_) => WatchMode::Closely,
-        None => WatchMode::InLane,
+        Some(_) => LimitCheckFrequency::Closely,
+        None => LimitCheckFrequency::InLane,
     };
     let result = handle.run_metered(role, budget, watch, |connection| {
         let longest = match inline {
-            Some(cost) => cost.inline_value_limit.ok_or(RunError::NeedsLane)?,
+            Some(cost) => cost
+                .inline_value_limit
+                .ok_or(StatementRunError::NeedsLane)?,
             None => handle.cost(&call.sql)?.lane_value_limit,
         };
         if call.writes {
@@ -93,7 +95,7 @@ fn run_call(
         // The limit is set after preparing, because it also holds for SQLite's reading of the schema.
         let mut statement = connection.prepare_cached(&call.sql)?;
         handle.limit_value_length(longest)?;
-        bind(&mut statement, &call.params).map_err(StatementFailure::Running)?;
+        bind(&mut statement, &call.params).map_err(UnclassifiedStatementFailure::Running)?;
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"rows\":[");
         let written = write_rows(
@@ -108,7 +110,7 @@ fn run_call(
             written.map_err(|failure| classify_run_failure(connection, &call.sql, failure))?;
         // Read after the run: a statement that was prepared before a migration learns its new columns when it runs.
         let columns = written.columns;
-        let columns = columns.map_or_else(|| ResultColumns::of(&call.sql, &statement), Ok)?;
+        let columns = columns.map_or_else(|| EncodedColumnNames::of(&call.sql, &statement), Ok)?;
         out.extend_from_slice(b"],\"columns\":");
         columns.write(&mut out);
         if is_large(&statement) {
@@ -116,7 +118,7 @@ fn run_call(
         }
         write_result_end(&mut out, connection, call.writes, written.truncated);
         if out.len() > limits.bytes {
-            return Err(RunError::ResultTooLarge.into());
+            return Err(StatementRunError::ResultTooLarge.into());
         }
         Ok(out)
     });
@@ -128,18 +130,18 @@ fn run_call(
 fn classify_run_failure(
     connection: &Connection,
     sql: &str,
-    failure: StatementFailure,
-) -> StatementFailure {
+    failure: UnclassifiedStatementFailure,
+) -> UnclassifiedStatementFailure {
     match failure {
-        StatementFailure::Sqlite(error)
+        UnclassifiedStatementFailure::Sqlite(error)
             if error.sqlite_error_code() == Some(ErrorCode::Unknown) =>
         {
             match connection.prepare(sql) {
-                Ok(_) => StatementFailure::Running(error),
-                Err(refused) => StatementFailure::Sqlite(refused),
+                Ok(_) => UnclassifiedStatementFailure::Running(error),
+                Err(refused) => UnclassifiedStatementFailure::Sqlite(refused),
             }
         }
-        StatementFailure::Sqlite(error) => StatementFailure::Running(error),
+        UnclassifiedStatementFailure::Sqlite(error) => UnclassifiedStatementFailure::Running(error),
         told => told,
     }
 }
@@ -156,17 +158,17 @@ pub(super) fn prepare(
     sql: &str,
     writes: bool,
     budget: Duration,
-) -> Result<(), RunError> {
+) -> Result<(), StatementRunError> {
     let role = if writes {
-        StatementRole::Write
+        AuthorizerRole::Write
     } else {
-        StatementRole::Read
+        AuthorizerRole::Read
     };
     // SQLite prepares by the schema that the connection has loaded, which may be out of date.
-    handle.refresh_schema().map_err(internal)?;
+    handle.refresh_schema().map_err(internal_error)?;
     let prepared = handle.run_as_tenant(role, budget, |connection| {
         let statement = connection.prepare(sql)?;
-        ResultColumns::of(sql, &statement)?;
+        EncodedColumnNames::of(sql, &statement)?;
         Ok(())
     });
     prepared.map_err(|error| error.with_offset(sql))
@@ -186,9 +188,9 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
 }
 
 /// Outcome of writing rows as JSON.
-struct WrittenRows {
+struct RowSerializationOutcome {
     /// Columns of the rows; `None` if there was no row.
-    columns: Option<ResultColumns>,
+    columns: Option<EncodedColumnNames>,
     /// Whether the limit left rows out.
     truncated: bool,
 }
@@ -199,16 +201,16 @@ fn write_rows(
     sql: &str,
     rows: &mut Rows<'_>,
     limits: &ResultLimits,
-    deadline: &Deadline,
+    deadline: &StatementDeadline,
     mut kept_row: Option<&mut FirstRow>,
-) -> Result<WrittenRows, StatementFailure> {
+) -> Result<RowSerializationOutcome, UnclassifiedStatementFailure> {
     let mut work = deadline.begin_work()?;
     let mut written = 0;
     let (mut columns, mut truncated) = (None, false);
     while let Some(row) = rows.next()? {
         let columns = match &mut columns {
             Some(columns) => columns,
-            none => none.insert(ResultColumns::of(sql, row.as_ref())?),
+            none => none.insert(EncodedColumnNames::of(sql, row.as_ref())?),
         };
         if written == limits.rows {
             truncated = true;
@@ -222,7 +224,7 @@ fn write_rows(
             out.extend_from_slice(key);
             values::write_value(out, row.get_ref(index)?);
             if out.len() > limits.bytes {
-                return Err(RunError::ResultTooLarge.into());
+                return Err(StatementRunError::ResultTooLarge.into());
             }
         }
         out.push(b'}');
@@ -230,14 +232,14 @@ fn write_rows(
         work.spend(out.len() - before)?;
         // Copied only now, when the row is known to be within the limits.
         if let Some(kept_row) = kept_row.take() {
-            *kept_row = first_row(row)?;
+            *kept_row = read_first_row(row)?;
         }
         written += 1;
     }
-    Ok(WrittenRows { columns, truncated })
+    Ok(RowSerializationOutcome { columns, truncated })
 }
 
-fn first_row(row: &Row<'_>) -> rusqlite::Result<FirstRow> {
+fn read_first_row(row: &Row<'_>) -> rusqlite::Result<FirstRow> {
     let names = row.as_ref().column_names().map(str::to_owned);
     names
         .enumerate()

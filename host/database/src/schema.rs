@@ -74,7 +74,7 @@ pub struct TableRows {
 
 /// Content of a database besides its rows.
 #[derive(Clone, Debug)]
-pub struct Inventory {
+pub struct DatabaseInventory {
     /// Schema of the database.
     pub schema: Schema,
     /// Number of rows of each table.
@@ -118,7 +118,7 @@ pub(super) fn read_schema(c: &Connection) -> rusqlite::Result<Schema> {
 }
 
 /// Reads the inventory.
-pub(super) fn read_inventory(c: &Connection) -> rusqlite::Result<Inventory> {
+pub(super) fn read_inventory(c: &Connection) -> rusqlite::Result<DatabaseInventory> {
     let schema = read_schema(c)?;
     let mut tables = Vec::with_capacity(schema.tables.len());
     for table in &schema.tables {
@@ -129,7 +129,7 @@ pub(super) fn read_inventory(c: &Connection) -> rusqlite::Result<Inventory> {
         });
     }
     let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-    Ok(Inventory {
+    Ok(DatabaseInventory {
         schema,
         tables,
         bytes: c.query_row(sql, [], read_unsigned)?,

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row};
 
-use super::authorizer::StatementRole;
+use super::authorizer::AuthorizerRole;
 use super::catalog::{INTERNAL_NAMES_SQL, query_rows, quote_identifier};
 use super::connection::TenantConnection;
-use super::error::{RunError, internal};
+use super::error::{StatementRunError, internal_error};
 use super::warnings::identity_update;
 use svc_base::Stopwatch;
 
@@ -28,22 +28,22 @@ pub(super) struct SchemaFault {
 pub(super) fn find_faults(
     handle: &TenantConnection,
     budget: Duration,
-) -> Result<Vec<SchemaFault>, RunError> {
+) -> Result<Vec<SchemaFault>, StatementRunError> {
     let connection = &handle.connection;
     let watch = Stopwatch::start();
-    let mut found = broken_foreign_keys(connection).map_err(internal)?;
+    let mut found = broken_foreign_keys(connection).map_err(internal_error)?;
     let sql = format!(
         "SELECT name, type = 'view' FROM sqlite_schema WHERE type IN ('table', 'view') AND {INTERNAL_NAMES_SQL} ORDER BY rowid"
     );
     let things = query_rows(connection, &sql, |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?))
     });
-    for (name, is_view) in things.map_err(internal)? {
+    for (name, is_view) in things.map_err(internal_error)? {
         let shown = name.to_ascii_lowercase();
         if found.iter().any(|fault| fault.name == shown) {
             continue;
         }
-        for (role, sql) in probe_statements(connection, &name, is_view).map_err(internal)? {
+        for (role, sql) in probe_statements(connection, &name, is_view).map_err(internal_error)? {
             let left = budget.saturating_sub(watch.elapsed());
             let prepared = handle.run_as_tenant(role, left, |connection| {
                 connection.prepare(&sql)?;
@@ -51,7 +51,7 @@ pub(super) fn find_faults(
             });
             match prepared {
                 Ok(()) => {}
-                Err(RunError::Refused { reason, .. }) => {
+                Err(StatementRunError::Refused { reason, .. }) => {
                     let fault = fault_of_error(&shown, is_view, &reason);
                     if !found.contains(&fault) {
                         found.push(fault);
@@ -70,16 +70,18 @@ fn probe_statements(
     connection: &Connection,
     name: &str,
     is_view: bool,
-) -> rusqlite::Result<Vec<(StatementRole, String)>> {
+) -> rusqlite::Result<Vec<(AuthorizerRole, String)>> {
     let thing = quote_identifier(name);
-    let mut all = vec![(StatementRole::Read, format!("SELECT * FROM {thing}"))];
+    let mut all = vec![(AuthorizerRole::Read, format!("SELECT * FROM {thing}"))];
     if !is_view {
         all.push((
-            StatementRole::Write,
+            AuthorizerRole::Write,
             format!("INSERT INTO {thing} DEFAULT VALUES"),
         ));
-        all.extend(identity_update(connection, name)?.map(|update| (StatementRole::Write, update)));
-        all.push((StatementRole::Write, format!("DELETE FROM {thing}")));
+        all.extend(
+            identity_update(connection, name)?.map(|update| (AuthorizerRole::Write, update)),
+        );
+        all.push((AuthorizerRole::Write, format!("DELETE FROM {thing}")));
     }
     Ok(all)
 }

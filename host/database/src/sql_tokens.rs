@@ -3,7 +3,7 @@
 
 /// A name or keyword in SQL.
 #[derive(Debug)]
-struct Token {
+struct SqlWord {
     /// Byte offset of the token.
     start: usize,
     /// Text in lower case, without quotes.
@@ -54,14 +54,14 @@ pub(super) fn second_column_offset(sql: &str, name: &str) -> Option<usize> {
     if words.first().is_some_and(|first| first.name == "with") {
         return None;
     }
-    let name = normalize(name);
+    let name = normalize_name(name);
     let mut named = words.iter().filter(|word| word.name == name);
     let twice = named.nth(1).or_else(|| find_star(&words));
     twice.map(|word| word.start)
 }
 
 /// Finds the `*` that stands for columns.
-fn find_star(words: &[Token]) -> Option<&Token> {
+fn find_star(words: &[SqlWord]) -> Option<&SqlWord> {
     let stands = |at: &usize| {
         let first = at.checked_sub(1).is_some_and(|before| {
             let word = words[before].name.as_str();
@@ -104,7 +104,7 @@ pub(super) fn created_name(sql: &str) -> Option<String> {
 
 /// Returns the offset of a table's name, if it occurs once, or once after a keyword for tables.
 fn table_offset(sql: &str, name: &str) -> Option<usize> {
-    let name = normalize(name.strip_prefix("main.").unwrap_or(name));
+    let name = normalize_name(name.strip_prefix("main.").unwrap_or(name));
     let words = tokenize(sql);
     let found: Vec<usize> = (0..words.len())
         .filter(|at| words[*at].name == name)
@@ -121,7 +121,7 @@ fn table_offset(sql: &str, name: &str) -> Option<usize> {
 
 /// Returns the offset of a name that occurs once.
 fn unique_name_offset(sql: &str, name: &str) -> Option<usize> {
-    let name = normalize(name);
+    let name = normalize_name(name);
     let words = tokenize(sql);
     let mut found = words.iter().filter(|word| word.name == name);
     found
@@ -130,12 +130,12 @@ fn unique_name_offset(sql: &str, name: &str) -> Option<usize> {
         .map(|word| word.start)
 }
 
-fn normalize(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.trim_matches('"').to_ascii_lowercase()
 }
 
 /// Lists the names and keywords of SQL in their order, without strings, comments and numbers.
-fn tokenize(sql: &str) -> Vec<Token> {
+fn tokenize(sql: &str) -> Vec<SqlWord> {
     let bytes = sql.as_bytes();
     let mut found = Vec::new();
     let (mut at, mut before) = (0, b' ');
@@ -170,7 +170,7 @@ fn tokenize(sql: &str) -> Vec<Token> {
             _ => (1, None),
         };
         if let Some((name, is_unquoted)) = word {
-            found.push(Token {
+            found.push(SqlWord {
                 start: at,
                 name,
                 is_unquoted,

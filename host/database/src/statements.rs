@@ -10,21 +10,21 @@ use rusqlite::Connection;
 
 use super::authorizer::Authorizer;
 use super::changed_tables::StatementTables;
-use super::cost::{StatementCost, TreeRoot};
+use super::cost::{OpenedBTree, StatementCost};
 
 /// The most statements with facts in the cache.
-const MAX_FACTS: usize = 512;
+const MAX_CACHED_ANALYSES: usize = 512;
 
 /// Facts about one statement.
 #[derive(Debug)]
-pub(super) struct StatementFacts {
+pub(super) struct StatementAnalysis {
     /// Cost of the statement.
     pub(super) cost: StatementCost,
     /// Tables that the statement reads and writes.
     pub(super) tables: Arc<StatementTables>,
 }
 
-impl StatementFacts {
+impl StatementAnalysis {
     /// Computes the facts, on a connection in a tenant's role.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl StatementFacts {
 /// Returns the table of each tree, and whether it is written; `None` for a tree that is not in the schema.
 fn table_names(
     connection: &Connection,
-    roots: &[TreeRoot],
+    roots: &[OpenedBTree],
 ) -> rusqlite::Result<Vec<(Option<String>, bool)>> {
     if roots.is_empty() {
         return Ok(Vec::new());
@@ -73,16 +73,16 @@ fn table_names(
 ///
 /// A statement that starts just before the schema changes may run once with its old cost, which does no harm.
 #[derive(Debug)]
-pub(super) struct StatementFactsCache {
+pub(super) struct StatementAnalysisCache {
     hasher: RandomState,
     /// Facts by the hash of the statement. The hash has a secret key.
-    facts: RefCell<HashMap<u64, StatementFacts>>,
+    facts: RefCell<HashMap<u64, StatementAnalysis>>,
     schema: Arc<AtomicU64>,
     /// Version of the schema for which the facts are valid.
     version: Cell<u64>,
 }
 
-impl StatementFactsCache {
+impl StatementAnalysisCache {
     /// Starts empty, for the present version of the schema.
     pub(super) fn new(schema: Arc<AtomicU64>) -> Self {
         Self {
@@ -94,7 +94,11 @@ impl StatementFactsCache {
     }
 
     /// Returns what `take` reads from the facts about a statement, if they are cached.
-    pub(super) fn get<T>(&self, sql: &str, take: impl FnOnce(&StatementFacts) -> T) -> Option<T> {
+    pub(super) fn get<T>(
+        &self,
+        sql: &str,
+        take: impl FnOnce(&StatementAnalysis) -> T,
+    ) -> Option<T> {
         let schema = self.schema.load(Ordering::Acquire);
         if self.version.replace(schema) != schema {
             self.facts.borrow_mut().clear();
@@ -104,9 +108,9 @@ impl StatementFactsCache {
     }
 
     /// Adds the facts about a statement. A full cache is cleared first.
-    pub(super) fn put(&self, sql: &str, facts: StatementFacts) {
+    pub(super) fn put(&self, sql: &str, facts: StatementAnalysis) {
         let mut kept = self.facts.borrow_mut();
-        if kept.len() >= MAX_FACTS {
+        if kept.len() >= MAX_CACHED_ANALYSES {
             kept.clear();
         }
         kept.insert(self.hasher.hash_one(sql), facts);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use guest_gate::functions::{ALLOWED_FUNCTIONS, IMPLICIT_FUNCTIONS};
 
-use super::authorizer::StatementRole;
-use super::connection::{OpenSettings, TenantConnection};
+use super::authorizer::AuthorizerRole;
+use super::connection::{DatabaseOpenSettings, TenantConnection};
 use super::run::{run, run_inline};
 use super::slow_values::{OPERATORS, slow_values};
 use super::timing::INLINE_BUDGET;
@@ -53,7 +53,8 @@ struct Longest {
 impl Bench {
     fn new() -> Self {
         let watchdog = Watchdog::start().unwrap();
-        let settings = OpenSettings::new(PathBuf::new(), 256 << 20, Clock::system(), &watchdog);
+        let settings =
+            DatabaseOpenSettings::new(PathBuf::new(), 256 << 20, Clock::system(), &watchdog);
         let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         handle
             .execute_as_platform("CREATE TABLE v (i INTEGER PRIMARY KEY, a)")
@@ -88,7 +89,7 @@ impl Bench {
 
     fn is_taken(&self, sql: &str) -> bool {
         self.handle
-            .run_as_tenant(StatementRole::Read, BUDGET, |c| {
+            .run_as_tenant(AuthorizerRole::Read, BUDGET, |c| {
                 Ok(c.prepare(sql).map(drop)?)
             })
             .is_ok()
@@ -119,7 +120,7 @@ impl Bench {
         let result = run(&self.handle, &call, &self.limits, BUDGET);
         let lane = processor() - before;
         let form = || format!("{what} of {i} and {j}");
-        if let Err(RunError::Internal(cause)) = &result {
+        if let Err(StatementRunError::Internal(cause)) = &result {
             self.faults.push(format!("{}: {cause}: {sql:.200}", form()));
         }
         if lane > BUDGET + PAST {

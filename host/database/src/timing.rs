@@ -12,11 +12,11 @@ pub(super) const SHORT_BUDGET: Duration = Duration::from_millis(20);
 /// Time limit in the short lane on a busy machine.
 pub(super) const DELAYED_BUDGET: Duration = Duration::from_millis(200);
 /// Short runs that a long statement needs until it counts as short again.
-const DOUBT_RUNS: i32 = 32;
+const SHORT_RUNS_TO_RECOVER: i32 = 32;
 
 /// Lane in which a statement runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum StatementLane {
     /// On the thread of the request: it has been quick each time.
     Inline,
     /// In the short lane: nothing is known of it.
@@ -39,19 +39,19 @@ const QUICK_TIMING: i32 = 1;
 
 impl StatementTiming {
     /// Returns the lane of the next run.
-    pub(super) fn lane(&self) -> Lane {
+    pub(super) fn lane(&self) -> StatementLane {
         match self.state.load(Ordering::Relaxed) {
-            UNKNOWN_TIMING => Lane::Short,
+            UNKNOWN_TIMING => StatementLane::Short,
             state if state > UNKNOWN_TIMING => {
                 let inline_skips = self.inline_skips.load(Ordering::Relaxed);
                 if inline_skips > 0 {
                     self.inline_skips.store(inline_skips - 1, Ordering::Relaxed);
-                    Lane::Short
+                    StatementLane::Short
                 } else {
-                    Lane::Inline
+                    StatementLane::Inline
                 }
             }
-            _ => Lane::Long,
+            _ => StatementLane::Long,
         }
     }
 
@@ -60,7 +60,7 @@ impl StatementTiming {
     pub(super) fn record_run(&self, time: Duration, worked: Option<Duration>) {
         let state = self.state.load(Ordering::Relaxed);
         let now = if worked.is_some_and(|worked| worked > SHORT_BUDGET) {
-            -DOUBT_RUNS
+            -SHORT_RUNS_TO_RECOVER
         } else if state < UNKNOWN_TIMING {
             state + 1
         } else if time <= INLINE_BUDGET {
@@ -76,12 +76,13 @@ impl StatementTiming {
 
     /// Records that a run was too heavy for the thread of a request, however quick it is.
     pub(super) fn avoid_inline(&self) {
-        self.inline_skips.store(DOUBT_RUNS, Ordering::Relaxed);
+        self.inline_skips
+            .store(SHORT_RUNS_TO_RECOVER, Ordering::Relaxed);
     }
 
     /// Records that a run exceeded the time limit of its lane.
     pub(super) fn record_too_long(&self) {
-        self.state.store(-DOUBT_RUNS, Ordering::Relaxed);
+        self.state.store(-SHORT_RUNS_TO_RECOVER, Ordering::Relaxed);
     }
 }
 
@@ -100,13 +101,13 @@ mod tests {
         let timing = StatementTiming::default();
         let (late, little) = (Duration::from_secs(1), Duration::from_micros(50));
         timing.record_run(late, Some(little));
-        assert_eq!(timing.lane(), Lane::Short);
+        assert_eq!(timing.lane(), StatementLane::Short);
         timing.record_run(little, Some(little));
-        assert_eq!(timing.lane(), Lane::Inline);
+        assert_eq!(timing.lane(), StatementLane::Inline);
         timing.record_run(late, None);
-        assert_eq!(timing.lane(), Lane::Short);
+        assert_eq!(timing.lane(), StatementLane::Short);
         timing.record_run(late, Some(late));
-        assert_eq!(timing.lane(), Lane::Long);
+        assert_eq!(timing.lane(), StatementLane::Long);
     }
 
     #[test]
@@ -114,28 +115,28 @@ mod tests {
         let timing = StatementTiming::default();
         timing.record_run(Duration::from_micros(50), Some(Duration::from_micros(50)));
         timing.avoid_inline();
-        for _ in 0..DOUBT_RUNS {
-            assert_eq!(timing.lane(), Lane::Short);
+        for _ in 0..SHORT_RUNS_TO_RECOVER {
+            assert_eq!(timing.lane(), StatementLane::Short);
             timing.record_run(Duration::from_micros(50), Some(Duration::from_micros(50)));
         }
-        assert_eq!(timing.lane(), Lane::Inline);
+        assert_eq!(timing.lane(), StatementLane::Inline);
     }
 
     #[test]
     fn a_statement_earns_its_lane() {
         let timing = StatementTiming::default();
-        assert_eq!(timing.lane(), Lane::Short);
+        assert_eq!(timing.lane(), StatementLane::Short);
         timing.record_run(Duration::from_micros(50), Some(Duration::from_micros(50)));
-        assert_eq!(timing.lane(), Lane::Inline);
+        assert_eq!(timing.lane(), StatementLane::Inline);
         timing.record_too_long();
-        for _ in 0..DOUBT_RUNS {
-            assert_eq!(timing.lane(), Lane::Long);
+        for _ in 0..SHORT_RUNS_TO_RECOVER {
+            assert_eq!(timing.lane(), StatementLane::Long);
             timing.record_run(Duration::from_micros(50), Some(Duration::from_micros(50)));
         }
-        assert_eq!(timing.lane(), Lane::Short);
+        assert_eq!(timing.lane(), StatementLane::Short);
         timing.record_run(Duration::from_millis(5), Some(Duration::from_millis(5)));
-        assert_eq!(timing.lane(), Lane::Short);
+        assert_eq!(timing.lane(), StatementLane::Short);
         timing.record_run(Duration::from_secs(1), Some(Duration::from_secs(1)));
-        assert_eq!(timing.lane(), Lane::Long);
+        assert_eq!(timing.lane(), StatementLane::Long);
     }
 }

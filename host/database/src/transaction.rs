@@ -1,20 +1,20 @@
 //! Transactions of the platform on a tenant's database.
 
 use super::connection::TenantConnection;
-use super::error::{RunError, internal};
+use super::error::{StatementRunError, internal_error};
 
 /// Begins a write transaction.
-pub(super) fn begin(handle: &TenantConnection) -> Result<(), RunError> {
+pub(super) fn begin(handle: &TenantConnection) -> Result<(), StatementRunError> {
     handle
         .execute_as_platform("BEGIN IMMEDIATE")
-        .map_err(internal)
+        .map_err(internal_error)
 }
 
 /// Commits. A deferred foreign key can still fail here.
-pub(super) fn commit(handle: &TenantConnection) -> Result<(), RunError> {
+pub(super) fn commit(handle: &TenantConnection) -> Result<(), StatementRunError> {
     handle
         .execute_as_platform("COMMIT")
-        .map_err(|error| RunError::from_sqlite(error, None))
+        .map_err(|error| StatementRunError::from_sqlite(error, None))
 }
 
 /// Rolls back, unless the transaction has ended already.

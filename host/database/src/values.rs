@@ -16,7 +16,7 @@ pub type Params = Vec<(String, Value)>;
 
 /// Value of a step's parameter.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StepParam {
+pub enum BatchStepParam {
     /// Value that the request has.
     Value(Value),
     /// Value of a column in the first row of an earlier step.
@@ -30,7 +30,7 @@ pub enum StepParam {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Blob {
+struct BlobParam {
     base64: String,
 }
 
@@ -49,7 +49,7 @@ pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
             .map_err(|_| "is not valid text"),
         Some(b'-' | b'0'..=b'9') => parse_number(text),
         Some(b'{') => {
-            let blob: Blob = serde_json::from_str(text)
+            let blob: BlobParam = serde_json::from_str(text)
                 .map_err(|_| "is an object other than {\"base64\": \"…\"}")?;
             STANDARD
                 .decode(blob.base64)
@@ -62,7 +62,7 @@ pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RowReference {
+struct EarlierRowParam {
     from: (WholeNumber, String),
 }
 
@@ -70,18 +70,18 @@ struct RowReference {
 ///
 /// # Errors
 /// A predicate for the end of a sentence, such as `is not valid base64`.
-pub fn parse_step_param(json: &RawValue) -> Result<StepParam, &'static str> {
-    match serde_json::from_str::<RowReference>(json.get()) {
-        Ok(RowReference {
+pub fn parse_step_param(json: &RawValue) -> Result<BatchStepParam, &'static str> {
+    match serde_json::from_str::<EarlierRowParam>(json.get()) {
+        Ok(EarlierRowParam {
             from: (WholeNumber(step), column),
         }) => usize::try_from(step)
-            .map(|step| StepParam::From { step, column })
+            .map(|step| BatchStepParam::From { step, column })
             .map_err(|_| "is from an op that cannot be"),
         Err(_) => match parse(json) {
             Err(_) if json.get().starts_with('{') => {
                 Err("is an object other than {\"base64\": \"…\"} and {\"from\": [op, \"column\"]}")
             }
-            parsed => parsed.map(StepParam::Value),
+            parsed => parsed.map(BatchStepParam::Value),
         },
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rusqlite::{Connection, Row};
 
 use super::catalog::{INTERNAL_NAMES_SQL, query_rows, quote_identifier};
-use super::connection::{OpenSettings, TenantConnection};
+use super::connection::{DatabaseOpenSettings, TenantConnection};
 
 /// Part of a schema that is probably not what its author meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ const NONDETERMINISTIC_FUNCTIONS: &[&str] = &[
 const SCRATCH_DATABASE_BYTES: u64 = 16 << 20;
 
 /// A column that an author may expect to count up.
-struct KeyColumn {
+struct ExpectedAutoincrementColumn {
     table: String,
     name: String,
     declared: String,
@@ -65,7 +65,7 @@ pub(super) fn find_warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarnin
         return Ok(found);
     }
     // A read-only connection does not compile CHECKs, so the tables are created once more, empty, in memory.
-    let settings = OpenSettings::standalone(PathBuf::new(), SCRATCH_DATABASE_BYTES);
+    let settings = DatabaseOpenSettings::standalone(PathBuf::new(), SCRATCH_DATABASE_BYTES);
     let Ok(scratch) = TenantConnection::in_memory(&settings, |_| Ok(())) else {
         return Ok(found);
     };
@@ -79,7 +79,7 @@ pub(super) fn find_warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarnin
 }
 
 /// Lists columns that an author may expect to count up: without a default, and no alias of the row id.
-fn key_columns(c: &Connection) -> rusqlite::Result<Vec<KeyColumn>> {
+fn key_columns(c: &Connection) -> rusqlite::Result<Vec<ExpectedAutoincrementColumn>> {
     let sql = format!(
         "SELECT t.name, x.name, x.type, x.\"notnull\", x.pk > 0 AND
             (SELECT count(*) FROM pragma_table_xinfo(t.name) AS y WHERE y.pk > 0) = 1,
@@ -89,7 +89,7 @@ fn key_columns(c: &Connection) -> rusqlite::Result<Vec<KeyColumn>> {
         WHERE x.dflt_value IS NULL AND x.hidden = 0 AND (x.pk > 0 OR length(x.type) > 5)"
     );
     let read = |row: &Row<'_>| {
-        let column = KeyColumn {
+        let column = ExpectedAutoincrementColumn {
             table: row.get(0)?,
             name: row.get(1)?,
             declared: row.get(2)?,
@@ -107,7 +107,7 @@ fn key_columns(c: &Connection) -> rusqlite::Result<Vec<KeyColumn>> {
         .collect())
 }
 
-fn key_warning(column: &KeyColumn) -> Option<SchemaWarning> {
+fn key_warning(column: &ExpectedAutoincrementColumn) -> Option<SchemaWarning> {
     let declared = column.declared.to_ascii_uppercase();
     let mut words = declared.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let counts = words.any(|word| COUNTER_TYPES.contains(&word));
@@ -116,7 +116,7 @@ fn key_warning(column: &KeyColumn) -> Option<SchemaWarning> {
     if !counts && !is_number {
         return None;
     }
-    let KeyColumn {
+    let ExpectedAutoincrementColumn {
         table,
         name,
         declared,
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn functions_of_checks_are_seen() {
-        let settings = OpenSettings::standalone(std::path::PathBuf::new(), 64 << 20);
+        let settings = DatabaseOpenSettings::standalone(std::path::PathBuf::new(), 64 << 20);
         let handle = TenantConnection::in_memory(&settings, |_| Ok(())).unwrap();
         let c = &handle.connection;
         c.execute_batch(

@@ -16,7 +16,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(10);
 const QUIET_ROUNDS: u32 = 50;
 
 /// Target of the watchdog.
-pub(super) trait Interruptible: Send + Sync {
+pub(super) trait WatchdogTarget: Send + Sync {
     /// Interrupts a statement that is past its deadline.
     fn interrupt_if_late(&self);
 }
@@ -26,7 +26,7 @@ pub(super) trait Interruptible: Send + Sync {
 pub(super) struct Watchdog(Option<Arc<WatchdogState>>);
 
 struct WatchdogState {
-    watched: Mutex<Vec<Weak<dyn Interruptible>>>,
+    watched: Mutex<Vec<Weak<dyn WatchdogTarget>>>,
     /// Number of running statements.
     running: AtomicUsize,
     /// Whether the thread sleeps until it is woken.
@@ -61,7 +61,7 @@ impl Watchdog {
     }
 
     /// Watches a target for as long as it lives.
-    pub(super) fn add(&self, new: Weak<dyn Interruptible>) {
+    pub(super) fn add(&self, new: Weak<dyn WatchdogTarget>) {
         if let Some(shared) = &self.0 {
             let mut watched = shared.watched();
             watched.retain(|old| old.strong_count() > 0);
@@ -88,7 +88,7 @@ impl Watchdog {
 }
 
 impl WatchdogState {
-    fn watched(&self) -> MutexGuard<'_, Vec<Weak<dyn Interruptible>>> {
+    fn watched(&self) -> MutexGuard<'_, Vec<Weak<dyn WatchdogTarget>>> {
         lock(&self.watched)
     }
 
@@ -119,7 +119,7 @@ fn run_watchdog(watching: &Weak<WatchdogState>) {
         } else {
             0
         };
-        let watched: Vec<Arc<dyn Interruptible>> = if quiet == 0 {
+        let watched: Vec<Arc<dyn WatchdogTarget>> = if quiet == 0 {
             shared.watched().iter().filter_map(Weak::upgrade).collect()
         } else {
             Vec::new()
@@ -146,7 +146,7 @@ mod tests {
 
     struct Late(Mutex<Sender<()>>);
 
-    impl Interruptible for Late {
+    impl WatchdogTarget for Late {
         fn interrupt_if_late(&self) {
             let _ = self.0.lock().unwrap().send(());
         }

@@ -7,11 +7,13 @@ use std::time::Duration;
 use rusqlite::wal::CheckpointMode;
 
 use super::changed_tables::{ChangedTables, CommitListener};
-use super::commit_counter::CommitCounter;
-use super::connection::{OpenSettings, TenantConnection};
-use super::error::{RunError, internal};
-use super::files::DatabaseFiles;
-use super::history::{Checkpointer, History, HistorySettings, LentHistory, log_gap};
+use super::commit_counter::LastCommitTracker;
+use super::connection::{DatabaseOpenSettings, TenantConnection};
+use super::error::{StatementRunError, internal_error};
+use super::files::DatabasesDirectory;
+use super::history::{
+    BackgroundCheckpointer, DatabaseHistory, HistorySettings, LentHistory, log_history_gap,
+};
 use super::limits::QUEUE_TIMEOUT;
 use super::pending_commits::{CommitReplies, PendingCommits};
 use svc_base::ids::BackendId;
@@ -29,9 +31,9 @@ const TRUNCATE_PAGES: i32 = 4000;
 /// State that all writers share, as do its clones.
 #[derive(Clone, Debug)]
 pub(super) struct WriterRegistry {
-    files: DatabaseFiles,
+    files: DatabasesDirectory,
     history_settings: Arc<HistorySettings>,
-    checkpointer: Arc<Checkpointer>,
+    checkpointer: Arc<BackgroundCheckpointer>,
     claimed: Arc<ClaimedWriters>,
     listener: CommitListener,
 }
@@ -63,13 +65,13 @@ impl WriterRegistry {
     /// # Errors
     /// When the system refuses a thread.
     pub(super) fn start(
-        files: DatabaseFiles,
+        files: DatabasesDirectory,
         history_settings: HistorySettings,
     ) -> std::io::Result<Self> {
         Ok(Self {
             files,
             history_settings: Arc::new(history_settings),
-            checkpointer: Arc::new(Checkpointer::start()?),
+            checkpointer: Arc::new(BackgroundCheckpointer::start()?),
             claimed: Arc::default(),
             listener: CommitListener::default(),
         })
@@ -86,7 +88,11 @@ impl WriterRegistry {
     }
 
     /// Opens the writer of an existing database. Waits until an earlier writer is closed.
-    pub(super) fn open(&self, id: BackendId, settings: &OpenSettings) -> Result<Writer, RunError> {
+    pub(super) fn open(
+        &self,
+        id: BackendId,
+        settings: &DatabaseOpenSettings,
+    ) -> Result<DatabaseWriter, StatementRunError> {
         let mut writer = self.open_with(id, settings, || TenantConnection::writer(settings))?;
         // Commits that a crash left in the log are recorded first, as moments of their own.
         writer.record_history();
@@ -100,8 +106,8 @@ impl WriterRegistry {
     pub(super) fn create(
         &self,
         id: BackendId,
-        settings: &OpenSettings,
-    ) -> Result<Writer, RunError> {
+        settings: &DatabaseOpenSettings,
+    ) -> Result<DatabaseWriter, StatementRunError> {
         self.open_with(id, settings, || TenantConnection::create(settings))
     }
 
@@ -116,18 +122,21 @@ impl WriterRegistry {
     fn open_with(
         &self,
         id: BackendId,
-        settings: &OpenSettings,
-        open: impl FnOnce() -> Result<TenantConnection, RunError>,
-    ) -> Result<Writer, RunError> {
+        settings: &DatabaseOpenSettings,
+        open: impl FnOnce() -> Result<TenantConnection, StatementRunError>,
+    ) -> Result<DatabaseWriter, StatementRunError> {
         let claim = self.claim(id)?;
-        let dir = self.files.directory(&id).map_err(|_| RunError::Closed)?;
+        let dir = self
+            .files
+            .directory(&id)
+            .map_err(|_| StatementRunError::Closed)?;
         let mut handle = open()?;
         let counted = handle.count_commits(self.history_settings.clock.clone());
-        Ok(Writer {
-            commits: counted.map_err(internal)?,
+        Ok(DatabaseWriter {
+            commits: counted.map_err(internal_error)?,
             pending: PendingCommits::new(id, self.listener.clone()),
             handle,
-            history: History::open(dir, Arc::clone(&self.history_settings)),
+            history: DatabaseHistory::open(dir, Arc::clone(&self.history_settings)),
             lent_history: None,
             checkpointed_pages: 0,
             checkpointer: Arc::clone(&self.checkpointer),
@@ -138,13 +147,13 @@ impl WriterRegistry {
         })
     }
 
-    fn claim(&self, id: BackendId) -> Result<WriterClaim, RunError> {
+    fn claim(&self, id: BackendId) -> Result<WriterClaim, StatementRunError> {
         let ids = lock(&self.claimed.ids);
         let freed = &self.claimed.freed;
         let waited = freed.wait_timeout_while(ids, QUEUE_TIMEOUT, |ids| ids.contains(&id));
-        let (mut ids, _) = waited.map_err(|_| RunError::Busy)?;
+        let (mut ids, _) = waited.map_err(|_| StatementRunError::Busy)?;
         if !ids.insert(id) {
-            return Err(RunError::Busy);
+            return Err(StatementRunError::Busy);
         }
         Ok(WriterClaim {
             id,
@@ -155,17 +164,17 @@ impl WriterRegistry {
 
 /// The one writer of a database.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct DatabaseWriter {
     pub(super) handle: TenantConnection,
-    /// History of the database. It is complete only after [`Writer::record_history`].
-    pub(super) history: History,
+    /// History of the database. It is complete only after [`DatabaseWriter::record_history`].
+    pub(super) history: DatabaseHistory,
     /// Handle to the history while a background checkpoint uses it.
     lent_history: Option<LentHistory>,
     /// Pages of the log that are checkpointed, if not all are.
     checkpointed_pages: i32,
-    checkpointer: Arc<Checkpointer>,
-    settings: OpenSettings,
-    commits: Arc<CommitCounter>,
+    checkpointer: Arc<BackgroundCheckpointer>,
+    settings: DatabaseOpenSettings,
+    commits: Arc<LastCommitTracker>,
     pending: PendingCommits,
     /// Length of the log from which it is checkpointed, in pages.
     checkpoint_at: i32,
@@ -175,7 +184,7 @@ pub(super) struct Writer {
     _claim: WriterClaim,
 }
 
-impl Writer {
+impl DatabaseWriter {
     /// Adds a commit that is made and synced; its callers are answered with the acknowledgement.
     pub(super) fn add_pending_commit(&mut self, touched: ChangedTables, replies: CommitReplies) {
         let position = self.commits.position();
@@ -266,7 +275,7 @@ impl Writer {
     /// Records new commits of the log in the history; logs a failure.
     pub(super) fn record_history(&mut self) {
         let known = self.history.is_too_large();
-        log_gap(self.record_log(), known);
+        log_history_gap(self.record_log(), known);
     }
 
     /// Records new commits of the log in the history.
@@ -327,13 +336,18 @@ mod tests {
     /// Prepares the files of a database that is yet to be created, whose history may take `max_bytes`.
     fn new_registry(
         max_bytes: u64,
-    ) -> (tempfile::TempDir, WriterRegistry, BackendId, OpenSettings) {
+    ) -> (
+        tempfile::TempDir,
+        WriterRegistry,
+        BackendId,
+        DatabaseOpenSettings,
+    ) {
         let root = tempfile::tempdir().unwrap();
-        let files = DatabaseFiles::open(root.path()).unwrap();
+        let files = DatabasesDirectory::open(root.path()).unwrap();
         let clock = Clock::system();
         let id = BackendId::new(&clock, &Random::system()).unwrap();
         files.create_directory(&id).unwrap();
-        let settings = OpenSettings::standalone(files.path(&id), 256 << 20);
+        let settings = DatabaseOpenSettings::standalone(files.path(&id), 256 << 20);
         let history_settings = HistorySettings {
             clock,
             max_bytes,
@@ -402,7 +416,7 @@ mod tests {
             .handle
             .execute_as_platform("CREATE TABLE t (a)")
             .unwrap();
-        let fill = |writer: &Writer| {
+        let fill = |writer: &DatabaseWriter| {
             let bytes = u64::from(TRUNCATE_PAGES.unsigned_abs()) * PAGE_BYTES / 128;
             let sql = format!("INSERT INTO t VALUES (zeroblob({bytes}))");
             (0..128).for_each(|_| writer.handle.execute_as_platform(&sql).unwrap());

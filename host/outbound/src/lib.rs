@@ -31,14 +31,14 @@ pub const NO_ROOT_CERTIFICATES: &str = "this machine has no certificates of auth
 
 /// The client; clones share its connections.
 #[derive(Clone, Debug)]
-pub struct Outbound {
+pub struct OutboundClient {
     client: reqwest::Client,
     has_root_certificates: bool,
 }
 
 /// A response, read to its end.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct OutboundResponse {
     /// Status of the response.
     pub status: StatusCode,
     /// Headers of the response.
@@ -104,7 +104,7 @@ fn bounded_builder() -> ClientBuilder {
         .redirect(Policy::none())
 }
 
-impl Outbound {
+impl OutboundClient {
     /// Creates a client that trusts the machine's root certificates.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Outbound {
         &self,
         time: Duration,
         call: impl FnOnce(&reqwest::Client) -> reqwest::RequestBuilder,
-    ) -> Result<Answer, OutboundError> {
+    ) -> Result<OutboundResponse, OutboundError> {
         let request = call(&self.client).timeout(time).build()?;
         self.send(request, |_| MAX_BODY_BYTES).await
     }
@@ -161,7 +161,7 @@ impl Outbound {
         &self,
         request: reqwest::Request,
         most: impl Fn(StatusCode) -> usize + Send,
-    ) -> Result<Answer, OutboundError> {
+    ) -> Result<OutboundResponse, OutboundError> {
         if !self.has_root_certificates && request.url().scheme() == "https" {
             return Err(OutboundError::Failed(NO_ROOT_CERTIFICATES.to_owned()));
         }
@@ -174,7 +174,7 @@ impl Outbound {
             }
             body.extend_from_slice(&part);
         }
-        Ok(Answer {
+        Ok(OutboundResponse {
             status: response.status(),
             headers: std::mem::take(response.headers_mut()),
             body: body.freeze(),
@@ -220,19 +220,22 @@ mod tests {
             (made.cert.pem().as_str(), None),
         ] {
             std::fs::write(file.path(), text).unwrap();
-            let error = Outbound::with_roots_from(file.path())
+            let error = OutboundClient::with_roots_from(file.path())
                 .err()
                 .map(|e| format!("{e:#}"));
             assert_eq!(error.is_some(), says.is_some(), "{text}: {error:?}");
             assert!(error.unwrap_or_default().contains(says.unwrap_or_default()));
         }
-        let error = format!("{:#}", Outbound::with_roots_from(&missing).unwrap_err());
+        let error = format!(
+            "{:#}",
+            OutboundClient::with_roots_from(&missing).unwrap_err()
+        );
         assert!(error.contains("reading"), "{error}");
     }
 
     #[tokio::test]
     async fn a_call_is_bounded_whatever_the_other_side_does() {
-        let client = Outbound::new().unwrap();
+        let client = OutboundClient::new().unwrap();
         let get = async |url: String, millis: u64| {
             let time = Duration::from_millis(millis);
             client.call(time, |client| client.get(url)).await

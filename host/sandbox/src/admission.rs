@@ -11,14 +11,14 @@ use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
 use super::bindings::gate::GatePre;
-use super::cache::{Cache, OptimizationTier};
+use super::cache::{CompiledGuestCache, OptimizationTier};
 use super::engine::GuestEngine;
-use super::interface::{ComponentNames, Interface};
+use super::interface::{ImportAndExportNames, InterfaceVersion};
 use super::limits::GuestLimits;
 use super::metrics::Metrics;
-use super::registry::{GuestWorld, prepare_guest};
+use super::registry::{GuestWorldBindings, prepare_guest};
 use super::values::{GuestDigest, World};
-use super::versions::Renderer;
+use super::versions::PreparedRenderer;
 use super::wasi;
 
 /// Size limit of a component, in bytes.
@@ -26,7 +26,7 @@ pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Findings about a component.
 #[derive(Clone, Debug, Serialize)]
-pub struct Inspection {
+pub struct ComponentInspection {
     /// SHA-256 of the component.
     pub digest: GuestDigest,
     /// Size in bytes.
@@ -51,10 +51,10 @@ pub fn inspect_component(
     cache_dir: &Path,
     limits: GuestLimits,
     bytes: &[u8],
-) -> anyhow::Result<Inspection> {
+) -> anyhow::Result<ComponentInspection> {
     let engine = GuestEngine::new(OptimizationTier::Optimised, 1, limits, Metrics::default())?;
-    let cache = Cache::open(cache_dir.to_owned())?;
-    let mut found = Inspection {
+    let cache = CompiledGuestCache::open(cache_dir.to_owned())?;
+    let mut found = ComponentInspection {
         digest: GuestDigest::of(bytes),
         bytes: bytes.len() as u64,
         world: None,
@@ -67,7 +67,7 @@ pub fn inspect_component(
         found.refused.push(too_large_reason(found.bytes));
         return Ok(found);
     }
-    let names = match ComponentNames::parse(bytes) {
+    let names = match ImportAndExportNames::parse(bytes) {
         Ok(names) => names,
         Err(error) => {
             found.refused.push(format!("{error:#}"));
@@ -75,7 +75,7 @@ pub fn inspect_component(
         }
     };
     found.imports = names.imports;
-    let interface = Interface::newest_among(&names.exports);
+    let interface = InterfaceVersion::newest_among(&names.exports);
     let known = interface.map(|known| (known.world(), known.version().to_owned()));
     let mut exports = names.exports.iter();
     let spoken = || exports.find_map(|export| world_of_export(export));
@@ -85,7 +85,7 @@ pub fn inspect_component(
     };
     (found.world, found.version) = (Some(world), Some(version.clone()));
     let Some(interface) = interface else {
-        let taken = Interface::accepted_versions(world);
+        let taken = InterfaceVersion::accepted_versions(world);
         found.refused.push(format!(
             "it is a guest of svc:{world}@{version}; this host takes {taken}"
         ));
@@ -100,7 +100,7 @@ pub fn inspect_component(
         }
     };
     let admitted = match world {
-        World::Render => try_prepare::<Renderer>(&engine, &component),
+        World::Render => try_prepare::<PreparedRenderer>(&engine, &component),
         World::Gate => try_prepare::<GatePre<_>>(&engine, &component),
     };
     let failure = admitted.err().map(|error| format!("{error:#}"));
@@ -112,7 +112,7 @@ pub fn inspect_component(
 fn world_of_export(export: &str) -> Option<(World, String)> {
     let (name, version) = export.split_once('@')?;
     let known = |world: &World| {
-        Interface::current(*world)
+        InterfaceVersion::current(*world)
             .export()
             .starts_with(&format!("{name}@"))
     };
@@ -122,7 +122,7 @@ fn world_of_export(export: &str) -> Option<(World, String)> {
 
 /// Explains that the exports are not those of a guest.
 fn wrong_exports_reason(exports: &[String]) -> String {
-    let known = World::ALL.map(|world| Interface::current(world).export());
+    let known = World::ALL.map(|world| InterfaceVersion::current(world).export());
     let known = known.join(" or ");
     match exports {
         [] => format!("it exports nothing; a guest exports {known}"),
@@ -130,7 +130,10 @@ fn wrong_exports_reason(exports: &[String]) -> String {
     }
 }
 
-fn try_prepare<W: GuestWorld>(engine: &GuestEngine, component: &Component) -> anyhow::Result<()> {
+fn try_prepare<W: GuestWorldBindings>(
+    engine: &GuestEngine,
+    component: &Component,
+) -> anyhow::Result<()> {
     prepare_guest::<W>(engine, component).map(drop)
 }
 

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::bindings::gate::GatePre;
-use super::cache::{Cache, OptimizationTier};
+use super::cache::{CompiledGuestCache, OptimizationTier};
 use super::engine::GuestEngine;
 use super::gate;
 use super::limits::GuestLimits;
 use super::metrics::Metrics;
-use super::registry::{GuestWorld, built_in, prepare_guest};
+use super::registry::{GuestWorldBindings, built_in_component, prepare_guest};
 use super::renderer;
-use super::values::{Purpose, Source, World};
-use super::versions::Renderer;
-use super::wasi::CallState;
+use super::values::{RenderSource, SqlPurpose, World};
+use super::versions::PreparedRenderer;
+use super::wasi::CallStoreState;
 use svc_base::Stopwatch;
 
 /// Cost of one call.
@@ -35,19 +35,19 @@ pub struct CallCost {
 }
 
 /// Built-in guests, to be called directly.
-pub struct DirectCalls {
+pub struct DirectGuestCaller {
     engine: GuestEngine,
-    render: Renderer,
-    gate: GatePre<CallState>,
+    render: PreparedRenderer,
+    gate: GatePre<CallStoreState>,
 }
 
-impl std::fmt::Debug for DirectCalls {
+impl std::fmt::Debug for DirectGuestCaller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DirectCalls").finish_non_exhaustive()
+        f.debug_struct("DirectGuestCaller").finish_non_exhaustive()
     }
 }
 
-impl DirectCalls {
+impl DirectGuestCaller {
     /// Loads the built-in guests from a cache, compiling them if needed; `gate` replaces the built-in gate.
     ///
     /// # Errors
@@ -60,9 +60,9 @@ impl DirectCalls {
             GuestLimits::DEFAULT,
             Metrics::default(),
         )?;
-        let cache = Cache::open(cache_dir)?;
-        let gate = gate.unwrap_or(built_in(World::Gate));
-        let render = load_guest(&engine, &cache, built_in(World::Render))?;
+        let cache = CompiledGuestCache::open(cache_dir)?;
+        let gate = gate.unwrap_or(built_in_component(World::Gate));
+        let render = load_guest(&engine, &cache, built_in_component(World::Render))?;
         let gate = load_guest(&engine, &cache, gate)?;
         Ok(Self {
             engine,
@@ -76,7 +76,7 @@ impl DirectCalls {
     /// # Errors
     ///
     /// A budget ran out, or the guest failed.
-    pub fn render(&self, source: &Source) -> anyhow::Result<CallCost> {
+    pub fn render(&self, source: &RenderSource) -> anyhow::Result<CallCost> {
         let source = renderer::source_to_wit(source);
         self.call(World::Render, |store, made| {
             let world = self.render.instantiate(&mut *store)?;
@@ -105,7 +105,7 @@ impl DirectCalls {
     /// # Errors
     ///
     /// A budget ran out, or the guest failed.
-    pub fn check(&self, sql: &str, purpose: Purpose) -> anyhow::Result<CallCost> {
+    pub fn check(&self, sql: &str, purpose: SqlPurpose) -> anyhow::Result<CallCost> {
         self.call(World::Gate, |store, made| {
             let world = self.gate.instantiate(&mut *store)?;
             made();
@@ -118,7 +118,10 @@ impl DirectCalls {
     fn call(
         &self,
         world: World,
-        body: impl FnOnce(&mut wasmtime::Store<CallState>, &mut dyn FnMut()) -> wasmtime::Result<bool>,
+        body: impl FnOnce(
+            &mut wasmtime::Store<CallStoreState>,
+            &mut dyn FnMut(),
+        ) -> wasmtime::Result<bool>,
     ) -> anyhow::Result<CallCost> {
         let stopwatch = Stopwatch::start();
         let mut instantiation = Duration::ZERO;
@@ -137,9 +140,9 @@ impl DirectCalls {
     }
 }
 
-fn load_guest<W: GuestWorld>(
+fn load_guest<W: GuestWorldBindings>(
     engine: &GuestEngine,
-    cache: &Cache,
+    cache: &CompiledGuestCache,
     component: &[u8],
 ) -> anyhow::Result<W> {
     prepare_guest(engine, &cache.load(&engine.compiler(), component)?)

@@ -22,14 +22,14 @@ pub enum GuestOrigin {
 
 /// Components of a world; the first one that can serve does.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct GuestChoice {
+pub struct GuestCandidates {
     /// Components in the order in which they are tried.
     pub origins: Vec<GuestOrigin>,
     /// Whether the next component that can serve stands by, for calls that fail with the first; see `trial.rs`.
     pub on_trial: bool,
 }
 
-impl Default for GuestChoice {
+impl Default for GuestCandidates {
     /// Chooses the built-in component.
     fn default() -> Self {
         Self {
@@ -41,16 +41,16 @@ impl Default for GuestChoice {
 
 /// The components of both worlds.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct GuestChoices {
+pub struct GuestCandidatesByWorld {
     /// Choice of renderers.
-    pub render: GuestChoice,
+    pub render: GuestCandidates,
     /// Choice of gates.
-    pub gate: GuestChoice,
+    pub gate: GuestCandidates,
 }
 
-impl GuestChoices {
+impl GuestCandidatesByWorld {
     /// Returns the choice of a world.
-    pub fn of(&mut self, world: World) -> &mut GuestChoice {
+    pub fn of(&mut self, world: World) -> &mut GuestCandidates {
         match world {
             World::Render => &mut self.render,
             World::Gate => &mut self.gate,

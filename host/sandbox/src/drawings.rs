@@ -41,7 +41,7 @@ pub(super) fn diagram_spans(
 }
 
 /// Replaces spans of a page, which ascend and do not overlap.
-pub(super) fn splice(html: String, pieces: &[(Range<usize>, String)]) -> String {
+pub(super) fn replace_ranges(html: String, pieces: &[(Range<usize>, String)]) -> String {
     if pieces.is_empty() {
         return html;
     }
@@ -81,14 +81,14 @@ mod tests {
             (spans[1].clone(), svg("two")),
         ];
         assert_eq!(
-            splice(html.clone(), &both),
+            replace_ranges(html.clone(), &both),
             "<p>é</p><svg>one</svg>-<svg>two</svg><p>"
         );
         assert_eq!(
-            splice(html.clone(), &both[1..]),
+            replace_ranges(html.clone(), &both[1..]),
             "<p>é</p><i>a</i>-<svg>two</svg><p>"
         );
-        assert_eq!(splice(html.clone(), &[]), html);
+        assert_eq!(replace_ranges(html.clone(), &[]), html);
     }
 
     #[test]

@@ -11,14 +11,14 @@ use wasmtime::{
     Strategy, Trap, UpdateDeadline, WasmBacktraceDetails,
 };
 
-use super::cache::{Compiler, OptimizationTier};
+use super::cache::{CompilerEngines, OptimizationTier};
 use super::lane::StopSignal;
-use super::limits::{EpochTicker, GuestLimits, Limits, SharedLimits, TABLE_ELEMENTS};
+use super::limits::{CallBudgets, EpochTicker, GuestLimits, SharedLimits, TABLE_ELEMENTS};
 use super::metrics::{CallUsage, Metrics};
-use super::tally::Tally;
-use super::values::{Budget, GuestDigest, World};
-use super::wasi::{self, CallState};
-use svc_base::{ProcessorStopwatch, Stopwatch};
+use super::tally::CallTally;
+use super::values::{BudgetKind, GuestDigest, World};
+use super::wasi::{self, CallStoreState};
+use svc_base::{Stopwatch, ThreadCpuStopwatch};
 
 /// Address space of one linear memory, in bytes. With the full 32-bit range reserved, compiled code needs no bounds checks. It is
 /// not memory, and does not depend on the limits, so that compiled code works with all limits.
@@ -49,13 +49,13 @@ const EXTRA_RESULT_BYTES: usize = 16 << 20;
 
 /// Function of a guest: the label in metrics.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Function {
+pub(super) enum GuestFunction {
     Render,
     Draw,
     Check,
 }
 
-impl Function {
+impl GuestFunction {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Render => "render",
@@ -74,16 +74,16 @@ impl Function {
 }
 
 /// Counts an existing instance in the gauge.
-struct LiveInstance<'a>(&'a Gauge);
+struct InstanceGaugeGuard<'a>(&'a Gauge);
 
-impl<'a> LiveInstance<'a> {
+impl<'a> InstanceGaugeGuard<'a> {
     fn new(gauge: &'a Gauge) -> Self {
         gauge.inc();
         Self(gauge)
     }
 }
 
-impl Drop for LiveInstance<'_> {
+impl Drop for InstanceGaugeGuard<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -93,7 +93,7 @@ impl Drop for LiveInstance<'_> {
 #[derive(Debug)]
 pub(super) enum CallFailure {
     /// It ran out of a budget.
-    Budget(Budget),
+    Budget(BudgetKind),
     /// The caller no longer waits for the result.
     Abandoned,
     /// The guest failed otherwise. The text is for the log.
@@ -110,14 +110,14 @@ pub(super) struct CallResult<T> {
 /// Bounds of one call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallLimits {
-    pub(super) limits: Limits,
+    pub(super) limits: CallBudgets,
     /// Processor time of its thread.
     pub(super) processor: Duration,
 }
 
-impl From<Limits> for CallLimits {
+impl From<CallBudgets> for CallLimits {
     /// Allows everything within the limits of a call.
-    fn from(limits: Limits) -> Self {
+    fn from(limits: CallBudgets) -> Self {
         Self {
             limits,
             processor: Duration::MAX,
@@ -135,7 +135,7 @@ pub(super) struct GuestEngine {
     tier: OptimizationTier,
     instances: usize,
     engine: Engine,
-    linker: Linker<CallState>,
+    linker: Linker<CallStoreState>,
     limits: GuestLimits,
     ticker: EpochTicker,
     metrics: Metrics,
@@ -186,8 +186,8 @@ impl GuestEngine {
     }
 
     /// Returns the compiler, which uses all cores: for a caller that waits.
-    pub(super) fn compiler(&self) -> Compiler<'_> {
-        Compiler {
+    pub(super) fn compiler(&self) -> CompilerEngines<'_> {
+        CompilerEngines {
             tier: self.tier,
             compiling_engine: &self.engine,
             running_engine: &self.engine,
@@ -199,12 +199,12 @@ impl GuestEngine {
         build_engine(engine_config(self.tier).parallel_compilation(false))
     }
 
-    pub(super) fn linker(&self) -> &Linker<CallState> {
+    pub(super) fn linker(&self) -> &Linker<CallStoreState> {
         &self.linker
     }
 
     /// Returns the budgets of a call of a world's guest.
-    pub(super) fn limits(&self, world: World) -> &Limits {
+    pub(super) fn limits(&self, world: World) -> &CallBudgets {
         self.limits.of(world)
     }
 
@@ -219,11 +219,15 @@ impl GuestEngine {
     }
 
     /// Creates a store for the calling thread. Its call ends when the allowance is used up, or `stop` is set.
-    fn store(&self, allowance: CallLimits, stop: StopSignal) -> wasmtime::Result<Store<CallState>> {
+    fn store(
+        &self,
+        allowance: CallLimits,
+        stop: StopSignal,
+    ) -> wasmtime::Result<Store<CallStoreState>> {
         let CallLimits { limits, processor } = allowance;
-        let mut store = Store::new(&self.engine, CallState::new(limits.memory_bytes));
+        let mut store = Store::new(&self.engine, CallStoreState::new(limits.memory_bytes));
         store.limiter(|state| &mut state.meter);
-        let (wall, spent) = (Stopwatch::start(), ProcessorStopwatch::start());
+        let (wall, spent) = (Stopwatch::start(), ThreadCpuStopwatch::start());
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |_| {
             if stop.is_set() {
@@ -247,7 +251,7 @@ impl GuestEngine {
     pub(super) fn with_store<T>(
         &self,
         world: World,
-        body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
+        body: impl FnOnce(&mut Store<CallStoreState>) -> wasmtime::Result<T>,
     ) -> wasmtime::Result<T> {
         let _running = self.ticker.start_call();
         let allowance = CallLimits::from(*self.limits(world));
@@ -258,15 +262,15 @@ impl GuestEngine {
     /// guest, and recorded in the current span.
     pub(super) fn call<T>(
         &self,
-        (function, tally): (Function, &Tally),
+        (function, tally): (GuestFunction, &CallTally),
         allowance: CallLimits,
         stop: &StopSignal,
-        body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
+        body: impl FnOnce(&mut Store<CallStoreState>) -> wasmtime::Result<T>,
     ) -> CallResult<T> {
         let _running = self.ticker.start_call();
-        let (stopwatch, spent) = (Stopwatch::start(), ProcessorStopwatch::start());
+        let (stopwatch, spent) = (Stopwatch::start(), ThreadCpuStopwatch::start());
         // Declared before the store, so that it is dropped after it.
-        let _live = LiveInstance::new(&self.metrics.live_instances);
+        let _live = InstanceGaugeGuard::new(&self.metrics.live_instances);
         let mut store = match self.store(allowance, stop.clone()) {
             Ok(store) => store,
             Err(error) => {
@@ -309,7 +313,7 @@ impl GuestEngine {
 }
 
 /// Creates the span of a call; [`GuestEngine::call`] records the fields.
-pub(super) fn call_span(function: Function, guest: GuestDigest) -> tracing::Span {
+pub(super) fn call_span(function: GuestFunction, guest: GuestDigest) -> tracing::Span {
     tracing::info_span!(
         "guest",
         function = function.as_str(),
@@ -322,20 +326,20 @@ pub(super) fn call_span(function: Function, guest: GuestDigest) -> tracing::Span
 }
 
 /// Maps an error to an exhausted budget or a failure.
-fn classify_failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
+fn classify_failure(error: wasmtime::Error, state: &CallStoreState) -> CallFailure {
     if error.is::<CallerGone>() {
         return CallFailure::Abandoned;
     }
     // A refused allocation is the cause, whatever error the guest made of it.
     if state.meter.exceeded_limit() {
-        return CallFailure::Budget(Budget::Memory);
+        return CallFailure::Budget(BudgetKind::Memory);
     }
     match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => CallFailure::Budget(Budget::Fuel),
-        Some(Trap::Interrupt) => CallFailure::Budget(Budget::Time),
-        Some(Trap::StackOverflow) => CallFailure::Budget(Budget::Stack),
+        Some(Trap::OutOfFuel) => CallFailure::Budget(BudgetKind::Fuel),
+        Some(Trap::Interrupt) => CallFailure::Budget(BudgetKind::Time),
+        Some(Trap::StackOverflow) => CallFailure::Budget(BudgetKind::Stack),
         Some(Trap::MemoryOutOfBounds) if is_stack_overflow(&error) => {
-            CallFailure::Budget(Budget::Stack)
+            CallFailure::Budget(BudgetKind::Stack)
         }
         _ => {
             let error = anyhow::Error::from(error);

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use super::flow::{Flow, FlowClass};
+use super::flow::{CallerFlow, FlowClass};
 
 /// Maximum of waiting jobs of one flow: of a client without a credential, and of any other.
 const MAX_WAITING_PER_FLOW: (usize, usize) = (64, 256);
@@ -42,7 +42,7 @@ pub(super) enum ServedFlows {
 
 /// Bounds of a queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QueueBounds {
+pub(super) struct FairQueueSettings {
     /// Threads that serve everybody; one more serves owners.
     pub(super) threads: usize,
     /// Maximum of waiting jobs of one class.
@@ -54,8 +54,8 @@ pub(super) struct QueueBounds {
 /// Waiting jobs, and the usage of the flows that they belong to.
 #[derive(Debug)]
 pub(super) struct FairQueue<J> {
-    bounds: QueueBounds,
-    flows: HashMap<Flow, FlowBacklog<J>>,
+    bounds: FairQueueSettings,
+    flows: HashMap<CallerFlow, FlowBacklog<J>>,
     waiting: [usize; FlowClass::ALL.len()],
     previews_running: usize,
     strangers_turn: StrangersTurn,
@@ -98,7 +98,7 @@ impl StrangersTurn {
 }
 
 impl<J> FairQueue<J> {
-    pub(super) fn new(bounds: QueueBounds) -> Self {
+    pub(super) fn new(bounds: FairQueueSettings) -> Self {
         Self {
             bounds,
             flows: HashMap::new(),
@@ -111,7 +111,7 @@ impl<J> FairQueue<J> {
     }
 
     /// Adds a job; returns its number, or `None` if too many wait.
-    pub(super) fn add(&mut self, flow: Flow, job: J) -> Option<u64> {
+    pub(super) fn add(&mut self, flow: CallerFlow, job: J) -> Option<u64> {
         let class = flow.class();
         // The second half is kept for flows without waiting jobs: a few greedy flows cannot keep others out.
         let waits = self
@@ -126,7 +126,7 @@ impl<J> FairQueue<J> {
             return None;
         }
         self.forget_idle();
-        let floor = self.floors[self.rank(class)];
+        let floor = self.floors[self.class_rank(class)];
         let most = match class {
             FlowClass::Stranger | FlowClass::Preview => MAX_WAITING_PER_FLOW.0,
             FlowClass::Owner | FlowClass::Server => MAX_WAITING_PER_FLOW.1,
@@ -150,7 +150,7 @@ impl<J> FairQueue<J> {
     }
 
     /// Removes a waiting job, which will not run.
-    pub(super) fn remove(&mut self, flow: &Flow, number: u64) -> Option<J> {
+    pub(super) fn remove(&mut self, flow: &CallerFlow, number: u64) -> Option<J> {
         let backlog = self.flows.get_mut(flow)?;
         let place = backlog.jobs.iter().position(|(at, _)| *at == number)?;
         let (_, job) = backlog.jobs.remove(place)?;
@@ -159,16 +159,17 @@ impl<J> FairQueue<J> {
     }
 
     /// Takes the next job for a thread; [`FairQueue::release_thread`] returns the thread.
-    pub(super) fn take(&mut self, serves: ServedFlows) -> Option<(Flow, J)> {
-        let order = |(flow, backlog): &(&Flow, &FlowBacklog<J>)| {
+    pub(super) fn take(&mut self, serves: ServedFlows) -> Option<(CallerFlow, J)> {
+        let order = |(flow, backlog): &(&CallerFlow, &FlowBacklog<J>)| {
             let first = backlog.jobs.front().map_or(u64::MAX, |(number, _)| *number);
             (self.place(flow.class()), backlog.used, first)
         };
-        let may_start =
-            |(flow, backlog): &(&Flow, &FlowBacklog<J>)| self.may_start(flow, backlog, serves);
+        let may_start = |(flow, backlog): &(&CallerFlow, &FlowBacklog<J>)| {
+            self.may_start(flow, backlog, serves)
+        };
         let next = self.flows.iter().filter(may_start).min_by_key(order);
         let flow = next?.0.clone();
-        let rank = self.rank(flow.class());
+        let rank = self.class_rank(flow.class());
         if flow.class() == FlowClass::Stranger && self.strangers_turn.is_now() {
             self.strangers_turn.add(-STRANGERS_PATIENCE);
         }
@@ -182,7 +183,12 @@ impl<J> FairQueue<J> {
     }
 
     /// Returns the thread of a job, which held it for `held`. `serves` is the thread's, as in [`FairQueue::take`].
-    pub(super) fn release_thread(&mut self, serves: ServedFlows, flow: &Flow, held: Duration) {
+    pub(super) fn release_thread(
+        &mut self,
+        serves: ServedFlows,
+        flow: &CallerFlow,
+        held: Duration,
+    ) {
         if self.bounds.order == FlowOrder::ByClass && serves == ServedFlows::All {
             match flow.class() {
                 FlowClass::Owner if self.waiting(FlowClass::Stranger) > 0 => {
@@ -195,7 +201,7 @@ impl<J> FairQueue<J> {
                 _ => {}
             }
         }
-        let floor = self.floors[self.rank(flow.class())];
+        let floor = self.floors[self.class_rank(flow.class())];
         let Some(backlog) = self.flows.get_mut(flow) else {
             return;
         };
@@ -227,7 +233,7 @@ impl<J> FairQueue<J> {
         self.waiting.iter().all(|waiting| *waiting == 0)
     }
 
-    fn may_start(&self, flow: &Flow, backlog: &FlowBacklog<J>, serves: ServedFlows) -> bool {
+    fn may_start(&self, flow: &CallerFlow, backlog: &FlowBacklog<J>, serves: ServedFlows) -> bool {
         let threads = self.bounds.threads;
         let half = (threads / 2).max(1);
         let class = flow.class();
@@ -249,11 +255,11 @@ impl<J> FairQueue<J> {
     fn place(&self, class: FlowClass) -> usize {
         match class {
             FlowClass::Stranger if self.strangers_turn.is_now() => 0,
-            _ => self.rank(class) + 1,
+            _ => self.class_rank(class) + 1,
         }
     }
 
-    fn rank(&self, class: FlowClass) -> usize {
+    fn class_rank(&self, class: FlowClass) -> usize {
         match self.bounds.order {
             FlowOrder::ByClass => class as usize,
             FlowOrder::ByUsage => 0,
@@ -276,19 +282,19 @@ mod tests {
     const MOMENT: Duration = Duration::from_millis(10);
 
     fn queue(threads: usize, order: FlowOrder) -> FairQueue<u32> {
-        FairQueue::new(QueueBounds {
+        FairQueue::new(FairQueueSettings {
             threads,
             waiting: 100,
             order,
         })
     }
 
-    fn owner(name: &str) -> Flow {
-        Flow::Owner(name.into())
+    fn owner(name: &str) -> CallerFlow {
+        CallerFlow::Owner(name.into())
     }
 
-    fn stranger(number: u8) -> Flow {
-        Flow::stranger([192, 0, 2, number].into())
+    fn stranger(number: u8) -> CallerFlow {
+        CallerFlow::stranger([192, 0, 2, number].into())
     }
 
     fn taken(queue: &mut FairQueue<u32>) -> Option<u32> {
@@ -299,7 +305,7 @@ mod tests {
     fn owners_come_before_strangers_and_previews_last() {
         let mut queue = queue(4, FlowOrder::ByClass);
         queue.add(stranger(1).preview(), 4);
-        queue.add(Flow::Server, 3);
+        queue.add(CallerFlow::Server, 3);
         queue.add(stranger(1), 2);
         queue.add(owner("a"), 1);
         let all = [(); 4].map(|()| taken(&mut queue).unwrap());
@@ -474,7 +480,7 @@ mod tests {
         assert_eq!(taken(&mut queue), None);
         for client in 0..=u8::MAX {
             for network in 0..8 {
-                let flow = Flow::stranger([10, 0, network, client].into());
+                let flow = CallerFlow::stranger([10, 0, network, client].into());
                 queue.add(flow.clone(), 0).unwrap();
                 taken(&mut queue).unwrap();
                 queue.release_thread(ServedFlows::All, &flow, SECOND);

@@ -7,12 +7,12 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 tokio::task_local! {
-    static CURRENT_FLOW: Flow;
+    static CURRENT_FLOW: CallerFlow;
 }
 
 /// A caller, as the unit of fair sharing.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub enum Flow {
+pub enum CallerFlow {
     /// The server's own work, such as rendering pages again with a new guest.
     #[default]
     Server,
@@ -53,7 +53,7 @@ impl FlowClass {
     }
 }
 
-impl Flow {
+impl CallerFlow {
     /// Returns the flow of a client without a credential: one for each IPv4 address, and for each /48 of IPv6, which is what a
     /// provider assigns to a customer.
     #[must_use]
@@ -106,21 +106,21 @@ mod tests {
 
     #[test]
     fn a_network_is_one_flow() {
-        let flow = |address: &str| Flow::stranger(address.parse().unwrap());
+        let flow = |address: &str| CallerFlow::stranger(address.parse().unwrap());
         assert_eq!(flow("2001:db8:1:2::3"), flow("2001:db8:1:ffff::"));
         assert_ne!(flow("2001:db8:1::"), flow("2001:db8:2::"));
         assert_eq!(flow("::ffff:192.0.2.1"), flow("192.0.2.1"));
         assert_ne!(flow("192.0.2.1"), flow("192.0.2.2"));
         assert_ne!(flow("192.0.2.1"), flow("192.0.2.1").preview());
-        let owner = Flow::Owner("usr_1".into());
+        let owner = CallerFlow::Owner("usr_1".into());
         assert_eq!(owner.clone().preview(), owner);
     }
 
     #[tokio::test]
     async fn a_task_has_the_flow_that_it_was_given() {
-        assert_eq!(Flow::current(), Flow::Server);
-        let owner = Flow::Owner("usr_1".into());
-        let seen = owner.clone().scope(async { Flow::current() }).await;
+        assert_eq!(CallerFlow::current(), CallerFlow::Server);
+        let owner = CallerFlow::Owner("usr_1".into());
+        let seen = owner.clone().scope(async { CallerFlow::current() }).await;
         assert_eq!(seen, owner);
     }
 }

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use super::Inner;
+use super::SharedSandboxState;
 use super::bindings::gate::GatePre;
 use super::bindings::gate::exports::svc::gate::judge as wit;
 use super::bindings::gate::svc::gate::types;
-use super::engine::{self, CallFailure, Function};
-use super::lane::{Busy, StopSignal};
+use super::engine::{self, CallFailure, GuestFunction};
+use super::lane::{LaneBusy, StopSignal};
 use super::limits::SharedBudget;
 use super::metrics::CallUsage;
 use super::renderer::truncate_message;
-use super::slot::{LoadedGuest, NotReady};
-use super::trial::{AttemptEnd, GuestAttempt, resolve_attempt};
+use super::slot::{GuestNotReady, LoadedGuest};
+use super::trial::{AttemptOutcome, GuestAttempt, resolve_attempt};
 use super::values::{
-    Budget, GateFailure, NamedTable, Purpose, Refusal, SqlPosition, Statement, StatementKind,
-    Verdict,
+    AllowedStatement, BudgetKind, GateFailure, NamedTable, SqlPosition, SqlPurpose, SqlRefusal,
+    StatementKind, Verdict,
 };
-use super::wasi::CallState;
+use super::wasi::CallStoreState;
 
 /// Size limit of the SQL of an action or a query, in bytes.
 pub const MAX_STATEMENT_BYTES: usize = 64 << 10;
@@ -25,8 +25,8 @@ pub const MAX_STATEMENT_BYTES: usize = 64 << 10;
 /// Size limit of a script that creates or migrates a schema, in bytes.
 pub const MAX_SCRIPT_BYTES: usize = 256 << 10;
 
-impl From<Busy> for GateFailure {
-    fn from(_: Busy) -> Self {
+impl From<LaneBusy> for GateFailure {
+    fn from(_: LaneBusy) -> Self {
         Self::Busy
     }
 }
@@ -41,28 +41,28 @@ impl From<CallFailure> for GateFailure {
     }
 }
 
-impl From<NotReady> for GateFailure {
-    fn from(unready: NotReady) -> Self {
+impl From<GuestNotReady> for GateFailure {
+    fn from(unready: GuestNotReady) -> Self {
         match unready {
-            NotReady::Loading => Self::Preparing,
-            NotReady::Failed(error) => Self::Broken(error),
+            GuestNotReady::Loading => Self::Preparing,
+            GuestNotReady::Failed(error) => Self::Broken(error),
         }
     }
 }
 
 /// Judges SQL with the serving guest, or with the previous one if the serving one fails. The calls share what is left of `budget`.
 pub(super) async fn judge_sql(
-    inner: &Inner,
+    inner: &SharedSandboxState,
     sql: String,
-    purpose: Purpose,
+    purpose: SqlPurpose,
     budget: &SharedBudget,
 ) -> Result<Verdict, GateFailure> {
     let longest = match purpose {
-        Purpose::Action | Purpose::Query => MAX_STATEMENT_BYTES,
-        Purpose::Schema | Purpose::Migration => MAX_SCRIPT_BYTES,
+        SqlPurpose::Action | SqlPurpose::Query => MAX_STATEMENT_BYTES,
+        SqlPurpose::Schema | SqlPurpose::Migration => MAX_SCRIPT_BYTES,
     };
     if sql.len() > longest {
-        return Err(GateFailure::Budget(Budget::SourceBytes));
+        return Err(GateFailure::Budget(BudgetKind::SourceBytes));
     }
     if let Some(exhausted) = budget.exhausted() {
         return Err(GateFailure::Budget(exhausted));
@@ -77,12 +77,12 @@ pub(super) async fn judge_sql(
 
 /// Judges SQL with one guest.
 async fn judge_with_guest(
-    inner: &Inner,
-    guest: Arc<LoadedGuest<GatePre<CallState>>>,
-    (sql, purpose): (Arc<str>, Purpose),
+    inner: &SharedSandboxState,
+    guest: Arc<LoadedGuest<GatePre<CallStoreState>>>,
+    (sql, purpose): (Arc<str>, SqlPurpose),
     budget: &SharedBudget,
 ) -> GuestAttempt<Result<Verdict, GateFailure>> {
-    let function = Function::Check;
+    let function = GuestFunction::Check;
     let allowance = budget.allowance(*inner.engine.limits(function.world()));
     let span = engine::call_span(function, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
@@ -101,7 +101,7 @@ async fn judge_with_guest(
         Err(busy) => {
             return GuestAttempt {
                 outcome: Err(busy.into()),
-                end: AttemptEnd::Busy,
+                end: AttemptOutcome::Busy,
                 used: CallUsage::default(),
             };
         }
@@ -111,15 +111,15 @@ async fn judge_with_guest(
         .outcome
         .as_ref()
         .err()
-        .map_or(AttemptEnd::Answered, AttemptEnd::from);
+        .map_or(AttemptOutcome::Answered, AttemptOutcome::from);
     let outcome = match called.outcome {
         Ok(Ok(statements)) => checked_statements(&sql, purpose, statements),
         Ok(Err(refusal)) => Err(GateFailure::Refused(refusal_from_wit(refusal))),
         Err(failure) => Err(failure.into()),
     };
-    if end == AttemptEnd::Answered && matches!(outcome, Err(GateFailure::Broken(_))) {
+    if end == AttemptOutcome::Answered && matches!(outcome, Err(GateFailure::Broken(_))) {
         guest.tally.count_rejected();
-        end = AttemptEnd::Broken;
+        end = AttemptOutcome::Broken;
     }
     GuestAttempt {
         outcome: outcome.map(|statements| Verdict {
@@ -132,28 +132,28 @@ async fn judge_with_guest(
 }
 
 /// Converts a purpose for the guest.
-pub(super) fn purpose_to_wit(purpose: Purpose) -> types::Purpose {
+pub(super) fn purpose_to_wit(purpose: SqlPurpose) -> types::Purpose {
     match purpose {
-        Purpose::Action => types::Purpose::Action,
-        Purpose::Query => types::Purpose::Query,
-        Purpose::Schema => types::Purpose::Schema,
-        Purpose::Migration => types::Purpose::Migration,
+        SqlPurpose::Action => types::Purpose::Action,
+        SqlPurpose::Query => types::Purpose::Query,
+        SqlPurpose::Schema => types::Purpose::Schema,
+        SqlPurpose::Migration => types::Purpose::Migration,
     }
 }
 
 /// Converts the statements, and checks that their spans lie in the SQL.
 fn checked_statements(
     sql: &str,
-    purpose: Purpose,
+    purpose: SqlPurpose,
     statements: Vec<wit::Statement>,
-) -> Result<Vec<Statement>, GateFailure> {
+) -> Result<Vec<AllowedStatement>, GateFailure> {
     let broken = |what: &str| {
         GateFailure::Broken(anyhow::anyhow!(
             "the guest's verdict names {what} for {purpose:?} SQL of {} bytes",
             sql.len()
         ))
     };
-    let takes_one = matches!(purpose, Purpose::Action | Purpose::Query);
+    let takes_one = matches!(purpose, SqlPurpose::Action | SqlPurpose::Query);
     if takes_one && statements.len() != 1 {
         return Err(broken("another number of statements than one"));
     }
@@ -168,7 +168,7 @@ fn checked_statements(
             return Err(broken("an impossible place"));
         };
         free_from = end;
-        allowed.push(Statement {
+        allowed.push(AllowedStatement {
             kind: match statement.kind {
                 types::Kind::Read => StatementKind::Read,
                 types::Kind::Write => StatementKind::Write,
@@ -193,8 +193,8 @@ fn table_from_wit(table: types::Table) -> NamedTable {
     }
 }
 
-fn refusal_from_wit(refusal: wit::Refusal) -> Refusal {
-    Refusal {
+fn refusal_from_wit(refusal: wit::Refusal) -> SqlRefusal {
+    SqlRefusal {
         reason: truncate_message(refusal.reason),
         statement: refusal.statement,
         position: Some(SqlPosition {
@@ -225,23 +225,23 @@ mod tests {
     #[test]
     fn statements_stand_in_the_sql_one_after_another() {
         let two = vec![statement(0, 5), statement(6, 9)];
-        let found = checked_statements("abcde;fgh", Purpose::Migration, two).unwrap();
+        let found = checked_statements("abcde;fgh", SqlPurpose::Migration, two).unwrap();
         assert_eq!((found[1].start, found[1].end), (6, 9));
         for impossible in [
             vec![statement(0, 5), statement(4, 9)],
             vec![statement(0, 10)],
             vec![statement(5, 4)],
         ] {
-            let verdict = checked_statements("abcde;fgh", Purpose::Migration, impossible);
+            let verdict = checked_statements("abcde;fgh", SqlPurpose::Migration, impossible);
             assert!(matches!(verdict, Err(GateFailure::Broken(_))));
         }
-        let split = checked_statements("é", Purpose::Action, vec![statement(0, 1)]);
+        let split = checked_statements("é", SqlPurpose::Action, vec![statement(0, 1)]);
         assert!(matches!(split, Err(GateFailure::Broken(_))));
     }
 
     #[test]
     fn an_action_or_a_query_is_one_statement() {
-        for purpose in [Purpose::Action, Purpose::Query] {
+        for purpose in [SqlPurpose::Action, SqlPurpose::Query] {
             assert!(checked_statements("abc", purpose, vec![statement(0, 3)]).is_ok());
             assert!(checked_statements("abc", purpose, Vec::new()).is_err());
             let two = vec![statement(0, 1), statement(2, 3)];

@@ -11,7 +11,7 @@ use super::values::World;
 
 /// A version of a guest package.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Interface {
+pub enum InterfaceVersion {
     /// Renderers of `svc:render@2.0.0`.
     Render2,
     /// Renderers of `svc:render@1.0.0`.
@@ -20,7 +20,7 @@ pub enum Interface {
     Gate1,
 }
 
-impl Interface {
+impl InterfaceVersion {
     /// All accepted interfaces; the current one of each world comes first.
     pub const ALL: [Self; 3] = [Self::Render2, Self::Render1, Self::Gate1];
 
@@ -72,7 +72,7 @@ impl Interface {
     /// Finds the interface of a component by its exports, without compiling it.
     #[must_use]
     pub fn of_component(component: &[u8]) -> Option<Self> {
-        Self::newest_among(&ComponentNames::parse(component).ok()?.exports)
+        Self::newest_among(&ImportAndExportNames::parse(component).ok()?.exports)
     }
 
     /// Finds the newest interface among a component's exports.
@@ -92,7 +92,7 @@ impl Interface {
     }
 }
 
-impl fmt::Display for Interface {
+impl fmt::Display for InterfaceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "svc:{}@{}", self.world(), self.version())
     }
@@ -100,12 +100,12 @@ impl fmt::Display for Interface {
 
 /// Names of a component's imports and exports, without those of inner components.
 #[derive(Debug, Default)]
-pub(super) struct ComponentNames {
+pub(super) struct ImportAndExportNames {
     pub(super) imports: Vec<String>,
     pub(super) exports: Vec<String>,
 }
 
-impl ComponentNames {
+impl ImportAndExportNames {
     /// Reads the names from a component.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn an_interface_is_told_by_the_components_own_exports() {
-        for interface in Interface::ALL {
+        for interface in InterfaceVersion::ALL {
             let export = interface.export();
             // Names inside count for nothing.
             let inner =
@@ -154,22 +154,25 @@ mod tests {
                 r#"(component {inner} (instance $guest) (export "{export}" (instance $guest)))"#
             );
             let component = wat::parse_str(text).unwrap();
-            assert_eq!(Interface::of_component(&component), Some(interface));
-            assert_eq!(ComponentNames::parse(&component).unwrap().exports, [export]);
+            assert_eq!(InterfaceVersion::of_component(&component), Some(interface));
+            assert_eq!(
+                ImportAndExportNames::parse(&component).unwrap().exports,
+                [export]
+            );
         }
         for other in ["(component)", "(module)"] {
             assert_eq!(
-                Interface::of_component(&wat::parse_str(other).unwrap()),
+                InterfaceVersion::of_component(&wat::parse_str(other).unwrap()),
                 None
             );
         }
-        assert_eq!(Interface::of_component(b"neither"), None);
+        assert_eq!(InterfaceVersion::of_component(b"neither"), None);
     }
 
     #[test]
     fn each_world_has_one_current_interface_and_says_how_long_it_takes_another() {
-        for interface in Interface::ALL {
-            let is_current = interface == Interface::current(interface.world());
+        for interface in InterfaceVersion::ALL {
+            let is_current = interface == InterfaceVersion::current(interface.world());
             assert_eq!(interface.taken_until().is_none(), is_current);
             // The named release no longer has an adapter for it.
             let minor = |version: &str| {
@@ -184,9 +187,9 @@ mod tests {
             assert!(!ended, "{interface} is not taken any more: remove it");
         }
         assert_eq!(
-            Interface::accepted_versions(World::Render),
+            InterfaceVersion::accepted_versions(World::Render),
             "2.0.0, and 1.0.0 until svc 0.3.0"
         );
-        assert_eq!(Interface::accepted_versions(World::Gate), "1.0.0");
+        assert_eq!(InterfaceVersion::accepted_versions(World::Gate), "1.0.0");
     }
 }

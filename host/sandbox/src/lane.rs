@@ -13,12 +13,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 
-use super::fair_queue::{FairQueue, FlowOrder, QueueBounds, ServedFlows};
-use super::flow::Flow;
+use super::fair_queue::{FairQueue, FairQueueSettings, FlowOrder, ServedFlows};
+use super::flow::CallerFlow;
 use super::metrics::{LaneLabels, Metrics};
 use svc_base::Stopwatch;
-use svc_base::threads::{NICENESS, Threads, lower_priority_to};
-use svc_base::work_state::{WorkState, wait_for_result};
+use svc_base::threads::{NICENESS, WorkerThreads, lower_priority_to};
+use svc_base::work_state::{QueuedWorkState, wait_for_result};
 
 /// Stack size of a thread: a guest's stack lies on it, below the host's own frames.
 const THREAD_STACK_BYTES: usize = 4 << 20;
@@ -74,7 +74,7 @@ impl LaneConfig {
 /// No thread was free in time; the job was not run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("no worker thread was free in time")]
-pub struct Busy;
+pub struct LaneBusy;
 
 /// Tells a running job that its caller no longer waits.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +96,7 @@ impl StopSignal {
 #[derive(Debug)]
 pub struct Lane {
     shared: Arc<LaneShared>,
-    threads: Threads,
+    threads: WorkerThreads,
     wait: Duration,
 }
 
@@ -108,7 +108,7 @@ impl Lane {
     /// The operating system refuses a thread.
     pub(super) fn start(config: LaneConfig, metrics: Metrics) -> anyhow::Result<Self> {
         let threads = config.threads.max(1);
-        let bounds = QueueBounds {
+        let bounds = FairQueueSettings {
             threads,
             waiting: config.waiting,
             order: config.order,
@@ -124,7 +124,7 @@ impl Lane {
         });
         let mut lane = Self {
             shared,
-            threads: Threads::default(),
+            threads: WorkerThreads::default(),
             wait: config.wait,
         };
         for number in 0..threads {
@@ -162,8 +162,8 @@ impl Lane {
     ///
     /// # Errors
     ///
-    /// [`Busy`] if too many jobs wait, no thread was free in time, or the lane is being dropped. The job was not run then.
-    pub async fn run<T, F>(&self, job: F) -> Result<T, Busy>
+    /// [`LaneBusy`] if too many jobs wait, no thread was free in time, or the lane is being dropped. The job was not run then.
+    pub async fn run<T, F>(&self, job: F) -> Result<T, LaneBusy>
     where
         F: FnOnce(&StopSignal) -> T + Send + 'static,
         T: Send + 'static,
@@ -176,11 +176,11 @@ impl Lane {
             // A dropped receiver means that the caller has gone.
             let _ = sender.send(outcome);
         });
-        let handle = self.shared.enqueue(Flow::current(), stop, run)?;
+        let handle = self.shared.enqueue(CallerFlow::current(), stop, run)?;
         match wait_for_result(receiver, &handle.work_state, self.wait).await {
             Some(Ok(value)) => Ok(value),
             Some(Err(panic)) => resume_unwind(panic),
-            None => Err(Busy),
+            None => Err(LaneBusy),
         }
     }
 }
@@ -205,12 +205,12 @@ struct LaneShared {
 }
 
 struct LaneState {
-    queue: FairQueue<Job>,
+    queue: FairQueue<QueuedLaneJob>,
     closed: bool,
 }
 
-struct Job {
-    work_state: Arc<WorkState>,
+struct QueuedLaneJob {
+    work_state: Arc<QueuedWorkState>,
     run: Box<dyn FnOnce() + Send>,
 }
 
@@ -228,7 +228,7 @@ impl LaneShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn labels(&self, flow: &Flow) -> LaneLabels {
+    fn labels(&self, flow: &CallerFlow) -> LaneLabels {
         LaneLabels {
             lane: self.name,
             class: flow.class().as_str(),
@@ -237,13 +237,13 @@ impl LaneShared {
 
     fn enqueue(
         &self,
-        flow: Flow,
+        flow: CallerFlow,
         stop: StopSignal,
         run: Box<dyn FnOnce() + Send>,
-    ) -> Result<JobHandle<'_>, Busy> {
+    ) -> Result<JobHandle<'_>, LaneBusy> {
         let labels = self.labels(&flow);
-        let work_state = WorkState::new();
-        let job = Job {
+        let work_state = QueuedWorkState::new();
+        let job = QueuedLaneJob {
             work_state: Arc::clone(&work_state),
             run,
         };
@@ -256,7 +256,7 @@ impl LaneShared {
         drop(state);
         let Some(number) = added else {
             self.metrics.refused.get_or_create(&labels).inc();
-            return Err(Busy);
+            return Err(LaneBusy);
         };
         // All threads are woken: not every thread serves this flow.
         self.changed.notify_all();
@@ -287,7 +287,11 @@ impl LaneShared {
     }
 
     /// Returns the next job; `None` if the lane is being dropped. `done` is the job that the thread has just finished.
-    fn next_job(&self, serves: ServedFlows, done: Option<(Flow, Duration)>) -> Option<(Flow, Job)> {
+    fn next_job(
+        &self,
+        serves: ServedFlows,
+        done: Option<(CallerFlow, Duration)>,
+    ) -> Option<(CallerFlow, QueuedLaneJob)> {
         let mut state = self.lock();
         if let Some((flow, held)) = done {
             state.queue.release_thread(serves, &flow, held);
@@ -311,7 +315,7 @@ impl LaneShared {
         }
     }
 
-    fn update_waiting_gauge(&self, state: &LaneState, flow: &Flow) {
+    fn update_waiting_gauge(&self, state: &LaneState, flow: &CallerFlow) {
         let waiting = i64::try_from(state.queue.waiting(flow.class())).unwrap_or(i64::MAX);
         let gauge = self.metrics.waiting.get_or_create_owned(&self.labels(flow));
         gauge.set(waiting);
@@ -321,9 +325,9 @@ impl LaneShared {
 /// A caller's hold on its job: dropping it removes the job from the queue, or tells it to stop.
 struct JobHandle<'a> {
     shared: &'a LaneShared,
-    flow: Flow,
+    flow: CallerFlow,
     number: u64,
-    work_state: Arc<WorkState>,
+    work_state: Arc<QueuedWorkState>,
     stop: StopSignal,
 }
 
@@ -405,7 +409,7 @@ mod tests {
         let ran = Arc::new(AtomicBool::new(false));
         let flag = ran.clone();
         let late = lane.run(move |_| flag.store(true, Ordering::SeqCst));
-        assert_eq!(late.await, Err(Busy));
+        assert_eq!(late.await, Err(LaneBusy));
         drop(release);
         assert_eq!(lane.run(|_| 1).await, Ok(1));
         assert!(!ran.load(Ordering::SeqCst));
@@ -432,7 +436,7 @@ mod tests {
         while waiting(&lane) == 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(lane.run(|_| 2).await, Err(Busy));
+        assert_eq!(lane.run(|_| 2).await, Err(LaneBusy));
         drop(release);
         assert_eq!(waits.await.unwrap(), Ok(1));
     }
@@ -468,7 +472,7 @@ mod tests {
     async fn an_owner_has_a_thread_whatever_others_hold() {
         let lane = Arc::new(lane(1, 4, Duration::from_secs(5)));
         let release = occupy(&lane).await;
-        let owner = Flow::Owner("usr_1".into());
+        let owner = CallerFlow::Owner("usr_1".into());
         assert_eq!(owner.scope(lane.run(|_| 1)).await, Ok(1));
         drop(release);
     }
@@ -497,7 +501,7 @@ mod tests {
         });
         let job = lane
             .shared
-            .enqueue(Flow::Server, StopSignal::default(), run);
+            .enqueue(CallerFlow::Server, StopSignal::default(), run);
         start.await.unwrap();
         drop(job);
         drop(lane);

@@ -1,12 +1,12 @@
 //! Sandbox for everything that strangers send: values in, values out, and no access to the outside world.
 //!
 //! Pages are rendered and SQL is judged by guests: WebAssembly components that get a fresh instance and a budget of fuel, memory
-//! and wall time for every call ([`Limits`]). They have no files, network, clock, environment or randomness, and cannot wait. A
+//! and wall time for every call ([`CallBudgets`]). They have no files, network, clock, environment or randomness, and cannot wait. A
 //! call that runs out of a budget or traps is an error for its caller alone, and its instance is dropped.
 //!
 //! [`Sandbox`] is the handle. It starts at once and loads the guests in the background; callers wait until then, for a minute at
 //! most. The built-in guests serve unless others are installed. Calls run in lanes ([`Lane`]), as does all other blocking work;
-//! callers share them fairly, by their [`Flow`].
+//! callers share them fairly, by their [`CallerFlow`].
 
 #![warn(missing_docs)]
 
@@ -43,38 +43,38 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 
-use cache::{Cache, OptimizationTier};
+use cache::{CompiledGuestCache, OptimizationTier};
 use engine::GuestEngine;
 use lane::LaneConfig;
-use registry::Registry;
-use trial::Trials;
+use registry::GuestRegistry;
+use trial::SecondCallTrials;
 
-pub use admission::{Inspection, MAX_COMPONENT_BYTES, inspect_component, read_component};
-pub use calls::{CallCost, DirectCalls};
-pub use choice::{GuestChoice, GuestChoices, GuestOrigin, components_newest_first};
+pub use admission::{ComponentInspection, MAX_COMPONENT_BYTES, inspect_component, read_component};
+pub use calls::{CallCost, DirectGuestCaller};
+pub use choice::{GuestCandidates, GuestCandidatesByWorld, GuestOrigin, components_newest_first};
 pub use compilation::GuestCompilation;
-pub use flow::{Flow, FlowClass};
+pub use flow::{CallerFlow, FlowClass};
 pub use gate::{MAX_SCRIPT_BYTES, MAX_STATEMENT_BYTES};
-pub use interface::Interface;
-pub use lane::{Busy, Lane, StopSignal};
+pub use interface::InterfaceVersion;
+pub use lane::{Lane, LaneBusy, StopSignal};
 pub use limits::{
-    GuestLimits, Limits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, SharedBudget, SharedLimits,
+    CallBudgets, GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, SharedBudget, SharedLimits,
 };
 pub use metrics::Metrics;
-pub use registry::{AppliedChoice, built_in};
+pub use registry::{GuestSelectionResult, built_in_component};
 pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS};
 pub use svc_sources::{ContentType, UnknownContentType};
-pub use tally::{CallTotals, GuestUsage, Percentiles};
+pub use tally::{CallPercentiles, CallTotals, GuestUsage};
 pub use trial::RolledBackGuest;
 pub use values::{
-    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, Purpose, Refusal, RenderFailure,
-    RenderedPage, RuntimeScript, Source, SourcePosition, SqlPosition, Statement, StatementKind,
-    UndrawnDiagram, Verdict, World,
+    AllowedStatement, BudgetKind, GateFailure, GuestDigest, MalformedSource, NamedTable,
+    PageFooter, RenderFailure, RenderSource, RenderedPage, RuntimeScript, SourcePosition,
+    SqlPosition, SqlPurpose, SqlRefusal, StatementKind, UndrawnDiagram, Verdict, World,
 };
 
 /// Code that the built-in guests start with if the cache has no optimised code. All budgets hold for both kinds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum StartupCode {
+pub enum StartupCodeTier {
     /// Optimised code: calls wait until it is compiled.
     #[default]
     Optimised,
@@ -88,7 +88,7 @@ pub enum StartupCode {
 #[derive(Clone, Debug)]
 pub struct SandboxConfig {
     /// Guests that are to serve.
-    pub guests: GuestChoices,
+    pub guests: GuestCandidatesByWorld,
     /// Directory of compiled guests. It is created where it is missing, and refused if others can access it.
     pub cache_dir: PathBuf,
     /// Budgets of one call.
@@ -96,7 +96,7 @@ pub struct SandboxConfig {
     /// Threads of a lane that serve everybody; see [`SandboxConfig::default_threads`]. One more serves owners.
     pub threads: usize,
     /// Code that the built-in guests start with.
-    pub startup_code: StartupCode,
+    pub startup_code: StartupCodeTier,
 }
 
 impl SandboxConfig {
@@ -104,11 +104,11 @@ impl SandboxConfig {
     #[must_use]
     pub fn new(cache_dir: PathBuf) -> Self {
         Self {
-            guests: GuestChoices::default(),
+            guests: GuestCandidatesByWorld::default(),
             cache_dir,
             limits: GuestLimits::DEFAULT,
             threads: Self::default_threads(),
-            startup_code: StartupCode::default(),
+            startup_code: StartupCodeTier::default(),
         }
     }
 
@@ -123,14 +123,14 @@ impl SandboxConfig {
 /// joins the threads.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
-    inner: Arc<Inner>,
+    inner: Arc<SharedSandboxState>,
 }
 
 /// State shared by the clones of a handle.
-struct Inner {
+struct SharedSandboxState {
     engine: Arc<GuestEngine>,
-    registry: Arc<Registry>,
-    trials: Trials,
+    registry: Arc<GuestRegistry>,
+    trials: SecondCallTrials,
     pages: Arc<Lane>,
     checks: Arc<Lane>,
     metrics: Metrics,
@@ -153,7 +153,7 @@ impl Sandbox {
         config: SandboxConfig,
         [pages, checks]: [LaneConfig; 2],
     ) -> anyhow::Result<Self> {
-        let cache = Cache::open(config.cache_dir)?;
+        let cache = CompiledGuestCache::open(config.cache_dir)?;
         let metrics = Metrics::default();
         // A thread drops its instance before it makes the next; the other half is for guests that are being checked.
         let threads = pages.threads + checks.threads + 2;
@@ -165,7 +165,8 @@ impl Sandbox {
         )?);
         let pages = Arc::new(Lane::start(pages, metrics.clone())?);
         let checks = Arc::new(Lane::start(checks, metrics.clone())?);
-        let registry = Registry::new(engine.clone(), config.startup_code, cache, metrics.clone());
+        let registry =
+            GuestRegistry::new(engine.clone(), config.startup_code, cache, metrics.clone());
         let registry = Arc::new(registry);
         let loader = thread::Builder::new()
             .name("svc-guests".to_owned())
@@ -178,10 +179,10 @@ impl Sandbox {
             })
             .context("cannot start the thread that loads guests")?;
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(SharedSandboxState {
                 engine,
                 registry,
-                trials: Trials::default(),
+                trials: SecondCallTrials::default(),
                 pages,
                 checks,
                 metrics,
@@ -221,7 +222,7 @@ impl Sandbox {
     ///
     /// See [`RenderFailure`]. A diagram that cannot be drawn is no failure in a page of text, which shows its source. A Mermaid
     /// page fails, unless the guest just does not know the kind of diagram.
-    pub async fn render(&self, source: Source) -> Result<RenderedPage, RenderFailure> {
+    pub async fn render(&self, source: RenderSource) -> Result<RenderedPage, RenderFailure> {
         let budget = self.inner.engine.page_limits();
         renderer::render(&self.inner, source, budget).await
     }
@@ -232,7 +233,10 @@ impl Sandbox {
     /// # Errors
     ///
     /// Like [`Sandbox::render`].
-    pub async fn render_preview(&self, source: Source) -> Result<RenderedPage, RenderFailure> {
+    pub async fn render_preview(
+        &self,
+        source: RenderSource,
+    ) -> Result<RenderedPage, RenderFailure> {
         let budget = self.inner.engine.page_limits().for_preview();
         renderer::render(&self.inner, source, budget).await
     }
@@ -251,8 +255,8 @@ impl Sandbox {
     pub async fn check_sql(
         &self,
         sql: impl Into<String> + Send,
-        purpose: Purpose,
-    ) -> Result<Vec<Statement>, GateFailure> {
+        purpose: SqlPurpose,
+    ) -> Result<Vec<AllowedStatement>, GateFailure> {
         let budget = self.judging_budget();
         Ok(self.judge(sql, purpose, &budget).await?.statements)
     }
@@ -265,7 +269,7 @@ impl Sandbox {
     pub async fn judge(
         &self,
         sql: impl Into<String> + Send,
-        purpose: Purpose,
+        purpose: SqlPurpose,
         budget: &SharedBudget,
     ) -> Result<Verdict, GateFailure> {
         gate::judge_sql(&self.inner, sql.into(), purpose, budget).await
@@ -274,7 +278,7 @@ impl Sandbox {
     /// Makes the chosen guest serve from now on; running calls finish as they began. If no guest of the choice can serve, the
     /// current one goes on. Blocks while a guest is loaded, and compiled if need be.
     #[must_use]
-    pub fn apply(&self, world: World, choice: &GuestChoice) -> AppliedChoice {
+    pub fn apply(&self, world: World, choice: &GuestCandidates) -> GuestSelectionResult {
         self.inner.registry.apply(world, choice)
     }
 
@@ -326,7 +330,7 @@ impl Sandbox {
 
 /// Replaces baseline code by optimised code on a detached thread: a compilation cannot be interrupted, so a stopping server does
 /// not wait for it.
-fn spawn_optimiser(registry: Arc<Registry>) {
+fn spawn_optimiser(registry: Arc<GuestRegistry>) {
     if !registry.has_baseline_code() {
         return;
     }
@@ -336,7 +340,7 @@ fn spawn_optimiser(registry: Arc<Registry>) {
     }
 }
 
-impl Drop for Inner {
+impl Drop for SharedSandboxState {
     fn drop(&mut self) {
         self.registry.stop();
         let loader = self
@@ -350,9 +354,9 @@ impl Drop for Inner {
     }
 }
 
-impl std::fmt::Debug for Inner {
+impl std::fmt::Debug for SharedSandboxState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inner")
+        f.debug_struct("SharedSandboxState")
             .field("engine", &self.engine)
             .field("pages", &self.pages)
             .field("checks", &self.checks)

@@ -10,7 +10,7 @@ use wasmtime::{Engine, ResourceLimiter};
 
 use super::engine::CallLimits;
 use super::metrics::CallUsage;
-use super::values::{Budget, World};
+use super::values::{BudgetKind, World};
 
 /// Interval at which the wall time of running calls is checked.
 const TICK_INTERVAL: Duration = Duration::from_millis(10);
@@ -36,7 +36,7 @@ const CALLS_PER_REQUEST: u32 = 4;
 
 /// Budgets of one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
+pub struct CallBudgets {
     /// Units of work, about one for each instruction.
     pub fuel: u64,
     /// Bytes of the guest's memory, all included.
@@ -45,7 +45,7 @@ pub struct Limits {
     pub wall: Duration,
 }
 
-impl Limits {
+impl CallBudgets {
     /// Limits for rendering a page and for drawing a diagram. Measured: 1 MB of Markdown that is all code takes 2 G of fuel, 1 MB
     /// of emphasis in one paragraph more than 64 MiB; a flowchart of 100 nodes and 150 edges takes 0.6 G, one of 300 nodes and
     /// 450 edges 4.3 G and 24 MB. 5 G of fuel last about a second; the rest of the time is for busy machines.
@@ -93,9 +93,9 @@ impl SharedLimits {
     }
 
     /// Returns what one call may use of the rest of the budget.
-    pub(super) fn allowance(&self, limits: Limits) -> CallLimits {
+    pub(super) fn allowance(&self, limits: CallBudgets) -> CallLimits {
         CallLimits {
-            limits: Limits {
+            limits: CallBudgets {
                 fuel: limits.fuel.min(self.fuel),
                 wall: limits.wall.min(self.wall),
                 ..limits
@@ -112,11 +112,11 @@ impl SharedLimits {
     }
 
     /// Returns the exhausted budget, if there is one.
-    pub(super) fn exhausted(&self) -> Option<Budget> {
+    pub(super) fn exhausted(&self) -> Option<BudgetKind> {
         if self.fuel == 0 {
-            return Some(Budget::Fuel);
+            return Some(BudgetKind::Fuel);
         }
-        (self.processor.is_zero() || self.wall.is_zero()).then_some(Budget::Time)
+        (self.processor.is_zero() || self.wall.is_zero()).then_some(BudgetKind::Time)
     }
 
     /// Raises each limit to half of the `whole`'s, if it is lower.
@@ -143,7 +143,7 @@ impl SharedBudget {
     }
 
     /// Returns what one call may use of the rest.
-    pub(super) fn allowance(&self, limits: Limits) -> CallLimits {
+    pub(super) fn allowance(&self, limits: CallBudgets) -> CallLimits {
         self.left().allowance(limits)
     }
 
@@ -153,7 +153,7 @@ impl SharedBudget {
     }
 
     /// Returns the exhausted part, if there is one.
-    pub(super) fn exhausted(&self) -> Option<Budget> {
+    pub(super) fn exhausted(&self) -> Option<BudgetKind> {
         self.left().exhausted()
     }
 
@@ -171,9 +171,9 @@ impl SharedBudget {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct GuestLimits {
     /// Limits of a call that renders a page or draws a diagram.
-    pub render: Limits,
+    pub render: CallBudgets,
     /// Limits of a call that judges SQL.
-    pub gate: Limits,
+    pub gate: CallBudgets,
     /// Budget of all calls that make one page.
     pub page: SharedLimits,
 }
@@ -181,8 +181,8 @@ pub struct GuestLimits {
 impl GuestLimits {
     /// The default limits.
     pub const DEFAULT: Self = Self {
-        render: Limits::RENDER,
-        gate: Limits::GATE,
+        render: CallBudgets::RENDER,
+        gate: CallBudgets::GATE,
         page: SharedLimits::PAGE,
     };
 
@@ -197,7 +197,7 @@ impl GuestLimits {
 
     /// Returns the limits of a world.
     #[must_use]
-    pub const fn of(&self, world: World) -> &Limits {
+    pub const fn of(&self, world: World) -> &CallBudgets {
         match world {
             World::Render => &self.render,
             World::Gate => &self.gate,
@@ -283,7 +283,7 @@ struct TickerState {
 
 /// A running call: the ticker ticks while there is one.
 #[derive(Debug)]
-pub(super) struct RunningCall<'a>(&'a TickerState);
+pub(super) struct RunningCallGuard<'a>(&'a TickerState);
 
 impl EpochTicker {
     /// Starts the thread for the calls of `engine`.
@@ -303,18 +303,18 @@ impl EpochTicker {
     }
 
     /// Marks a call as running until the guard is dropped.
-    pub(super) fn start_call(&self) -> RunningCall<'_> {
+    pub(super) fn start_call(&self) -> RunningCallGuard<'_> {
         self.shared.running.fetch_add(1, Ordering::SeqCst);
         if self.shared.asleep.load(Ordering::SeqCst) {
             // The lock orders this after the ticker's last check, so that the wake-up is not lost.
             drop(self.shared.lock());
             self.shared.wake.notify_all();
         }
-        RunningCall(&self.shared)
+        RunningCallGuard(&self.shared)
     }
 }
 
-impl Drop for RunningCall<'_> {
+impl Drop for RunningCallGuard<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
     }
@@ -383,19 +383,19 @@ mod tests {
         };
         left.charge(&used(60, 4, 20));
         assert_eq!(left.exhausted(), None);
-        let allowance = left.allowance(Limits::RENDER);
+        let allowance = left.allowance(CallBudgets::RENDER);
         assert_eq!(allowance.limits.fuel, 40);
         assert_eq!(allowance.limits.wall, Duration::from_millis(30));
         assert_eq!(allowance.processor, Duration::from_millis(6));
-        let small = Limits {
+        let small = CallBudgets {
             fuel: 1,
-            ..Limits::RENDER
+            ..CallBudgets::RENDER
         };
         assert_eq!(left.allowance(small).limits.fuel, 1);
         for (used, budget) in [
-            (used(40, 0, 0), Budget::Fuel),
-            (used(0, 7, 0), Budget::Time),
-            (used(0, 0, 30), Budget::Time),
+            (used(40, 0, 0), BudgetKind::Fuel),
+            (used(0, 7, 0), BudgetKind::Time),
+            (used(0, 0, 30), BudgetKind::Time),
         ] {
             let mut left = left;
             left.charge(&used);
@@ -421,7 +421,7 @@ mod tests {
         budget.raise_to_half();
         assert_eq!(*budget.left(), limits(70, 30));
         budget.charge(&used(70, 5));
-        assert_eq!(budget.exhausted(), Some(Budget::Fuel));
+        assert_eq!(budget.exhausted(), Some(BudgetKind::Fuel));
         budget.raise_to_half();
         assert_eq!(*budget.left(), limits(50, 25));
     }

@@ -45,13 +45,13 @@ pub(super) struct LaneLabels {
 
 /// Constructor of the histograms of a family.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HistogramBuckets {
+pub(super) struct HistogramConstructor {
     first: f64,
     factor: f64,
     count: u16,
 }
 
-impl MetricConstructor<Histogram> for HistogramBuckets {
+impl MetricConstructor<Histogram> for HistogramConstructor {
     fn new_metric(&self) -> Histogram {
         Histogram::new(exponential_buckets(self.first, self.factor, self.count))
     }
@@ -63,11 +63,11 @@ pub struct Metrics {
     /// Number of finished calls.
     pub(super) calls: Family<CallLabels, Counter>,
     /// Fuel of the finished calls.
-    pub(super) fuel: Family<FunctionLabels, Histogram, HistogramBuckets>,
+    pub(super) fuel: Family<FunctionLabels, Histogram, HistogramConstructor>,
     /// Seconds from instantiation to result.
-    pub(super) duration: Family<FunctionLabels, Histogram, HistogramBuckets>,
+    pub(super) duration: Family<FunctionLabels, Histogram, HistogramConstructor>,
     /// Memory of the finished calls, in bytes.
-    pub(super) memory: Family<FunctionLabels, Histogram, HistogramBuckets>,
+    pub(super) memory: Family<FunctionLabels, Histogram, HistogramConstructor>,
     /// Largest memory of any call, in bytes.
     pub(super) memory_peak: Family<FunctionLabels, Gauge<u64, AtomicU64>>,
     /// Calls that ended in a trap.
@@ -77,7 +77,7 @@ pub struct Metrics {
     /// Guests that were rolled back, because they failed where the previous one did not.
     pub(super) rollbacks: Family<WorldLabels, Counter>,
     /// Seconds that jobs waited for a thread.
-    pub(super) queue_wait: Family<LaneLabels, Histogram, HistogramBuckets>,
+    pub(super) queue_wait: Family<LaneLabels, Histogram, HistogramConstructor>,
     /// Jobs that were refused a thread.
     pub(super) refused: Family<LaneLabels, Counter>,
     /// Jobs that are waiting for a thread.
@@ -90,17 +90,17 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let fuel = HistogramBuckets {
+        let fuel = HistogramConstructor {
             first: 1e5,
             factor: 4.0,
             count: 9,
         };
-        let bytes = HistogramBuckets {
+        let bytes = HistogramConstructor {
             first: 65_536.0,
             factor: 2.0,
             count: 13,
         };
-        let seconds = HistogramBuckets {
+        let seconds = HistogramConstructor {
             first: 50e-6,
             factor: 4.0,
             count: 9,

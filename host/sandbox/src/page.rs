@@ -18,7 +18,7 @@ pub struct RuntimeScript {
 
 /// Foot of a page: lines below the content.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Foot {
+pub struct PageFooter {
     /// URL path of the source.
     pub raw: Option<String>,
     /// Time at which the page expires, as RFC 3339.
@@ -29,7 +29,7 @@ pub struct Foot {
 
 /// A page to render.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Source {
+pub struct RenderSource {
     /// Type of `text`.
     pub content_type: ContentType,
     /// Title that the page was given, as plain text.
@@ -43,7 +43,7 @@ pub struct Source {
     /// Size limit of the page, in bytes; more than 4 GiB counts as 4 GiB.
     pub page_bytes: usize,
     /// Foot of the page; absent for previews and embedded pages.
-    pub foot: Option<Foot>,
+    pub foot: Option<PageFooter>,
     /// Whether link previews must not show content.
     pub is_private: bool,
 }
@@ -85,14 +85,14 @@ pub struct SourcePosition {
 
 /// A message for the author, with the position if it is known.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Malformed {
+pub struct MalformedSource {
     /// One sentence.
     pub message: String,
     /// Position, if the guest knows it.
     pub place: Option<SourcePosition>,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         match self.place {

@@ -1,6 +1,6 @@
 //! Registry of serving guests: loaded in the background, checked before they serve, replaced while calls run.
 //!
-//! The built-in components serve unless an operator chose others ([`GuestChoices`]). A component that cannot serve is logged, and the
+//! The built-in components serve unless an operator chose others ([`GuestCandidatesByWorld`]). A component that cannot serve is logged, and the
 //! next of the choice serves. Code is loaded and checked on the thread that applies a choice; calls see one pointer that changes.
 
 use std::borrow::Cow;
@@ -14,19 +14,19 @@ use anyhow::Context as _;
 use wasmtime::Store;
 use wasmtime::component::{Component, InstancePre};
 
-use super::StartupCode;
+use super::StartupCodeTier;
 use super::admission::{check_imports, read_component};
 use super::bindings::gate::GatePre;
-use super::cache::{Cache, Compiler, OptimizationTier};
-use super::choice::{GuestChoice, GuestChoices, GuestOrigin};
+use super::cache::{CompiledGuestCache, CompilerEngines, OptimizationTier};
+use super::choice::{GuestCandidates, GuestCandidatesByWorld, GuestOrigin};
 use super::compilation::{CompilationProgress, GuestCompilation};
 use super::engine::GuestEngine;
-use super::interface::Interface;
+use super::interface::InterfaceVersion;
 use super::metrics::{Metrics, WorldLabels};
 use super::slot::{GuestCode, GuestSlot, LoadedGuest};
 use super::values::{GuestDigest, World};
-use super::versions::Renderer;
-use super::wasi::CallState;
+use super::versions::PreparedRenderer;
+use super::wasi::CallStoreState;
 use svc_base::threads::lower_priority;
 
 static RENDER_COMPONENT: &[u8] = include_bytes!(env!("SVC_GUEST_RENDER"));
@@ -34,7 +34,7 @@ static GATE_COMPONENT: &[u8] = include_bytes!(env!("SVC_GUEST_GATE"));
 
 /// Returns the built-in component of a world.
 #[must_use]
-pub fn built_in(world: World) -> &'static [u8] {
+pub fn built_in_component(world: World) -> &'static [u8] {
     match world {
         World::Render => RENDER_COMPONENT,
         World::Gate => GATE_COMPONENT,
@@ -42,59 +42,59 @@ pub fn built_in(world: World) -> &'static [u8] {
 }
 
 /// Bindings of a world that guests implement.
-pub(super) trait GuestWorld: Sized + Send + Sync + 'static {
+pub(super) trait GuestWorldBindings: Sized + Send + Sync + 'static {
     /// World of the bindings.
     const WORLD: World;
 
     /// Prepares an instance template, if the component exports the world.
-    fn prepare(instance: InstancePre<CallState>) -> wasmtime::Result<Self>;
+    fn prepare(instance: InstancePre<CallStoreState>) -> wasmtime::Result<Self>;
 
     /// Returns the interface of the component.
-    fn interface(&self) -> Interface;
+    fn interface(&self) -> InterfaceVersion;
 
     /// Creates an instance and type-checks its exports.
-    fn probe(&self, store: &mut Store<CallState>) -> wasmtime::Result<()>;
+    fn probe(&self, store: &mut Store<CallStoreState>) -> wasmtime::Result<()>;
 
     /// Returns the slot of the world's guest.
-    fn slot(registry: &Registry) -> &GuestSlot<Self>;
+    fn slot(registry: &GuestRegistry) -> &GuestSlot<Self>;
 }
 
-impl GuestWorld for Renderer {
+impl GuestWorldBindings for PreparedRenderer {
     const WORLD: World = World::Render;
 
-    fn prepare(instance: InstancePre<CallState>) -> wasmtime::Result<Self> {
+    fn prepare(instance: InstancePre<CallStoreState>) -> wasmtime::Result<Self> {
         Self::new(instance)
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> InterfaceVersion {
         Self::interface(self)
     }
 
-    fn probe(&self, store: &mut Store<CallState>) -> wasmtime::Result<()> {
+    fn probe(&self, store: &mut Store<CallStoreState>) -> wasmtime::Result<()> {
         self.instantiate(store).map(drop)
     }
 
-    fn slot(registry: &Registry) -> &GuestSlot<Self> {
+    fn slot(registry: &GuestRegistry) -> &GuestSlot<Self> {
         &registry.render
     }
 }
 
-impl GuestWorld for GatePre<CallState> {
+impl GuestWorldBindings for GatePre<CallStoreState> {
     const WORLD: World = World::Gate;
 
-    fn prepare(instance: InstancePre<CallState>) -> wasmtime::Result<Self> {
+    fn prepare(instance: InstancePre<CallStoreState>) -> wasmtime::Result<Self> {
         Self::new(instance)
     }
 
-    fn interface(&self) -> Interface {
-        Interface::Gate1
+    fn interface(&self) -> InterfaceVersion {
+        InterfaceVersion::Gate1
     }
 
-    fn probe(&self, store: &mut Store<CallState>) -> wasmtime::Result<()> {
+    fn probe(&self, store: &mut Store<CallStoreState>) -> wasmtime::Result<()> {
         self.instantiate(store).map(drop)
     }
 
-    fn slot(registry: &Registry) -> &GuestSlot<Self> {
+    fn slot(registry: &GuestRegistry) -> &GuestSlot<Self> {
         &registry.gate
     }
 }
@@ -104,7 +104,7 @@ impl GuestWorld for GatePre<CallState> {
 /// # Errors
 ///
 /// The component imports interfaces that guests do not get, lacks the world's exports, or cannot be instantiated.
-pub(super) fn prepare_guest<W: GuestWorld>(
+pub(super) fn prepare_guest<W: GuestWorldBindings>(
     engine: &GuestEngine,
     component: &Component,
 ) -> anyhow::Result<W> {
@@ -123,11 +123,11 @@ pub(super) fn prepare_guest<W: GuestWorld>(
 }
 
 /// Creates the engine for baseline code, or returns the existing one.
-type MakeBaselineEngine<'m> = &'m dyn Fn() -> Option<Arc<GuestEngine>>;
+type BaselineEngineFactory<'m> = &'m dyn Fn() -> Option<Arc<GuestEngine>>;
 
 /// Result of applying a choice.
 #[derive(Clone, Debug, Default)]
-pub struct AppliedChoice {
+pub struct GuestSelectionResult {
     /// Digest of the guest that serves.
     pub serves: Option<GuestDigest>,
     /// Reasons why earlier components of the choice do not serve.
@@ -135,24 +135,24 @@ pub struct AppliedChoice {
 }
 
 /// The guests of both worlds.
-pub(super) struct Registry {
+pub(super) struct GuestRegistry {
     /// Engine that runs optimised code.
     engine: Arc<GuestEngine>,
-    startup_code: StartupCode,
+    startup_code: StartupCodeTier,
     progress: CompilationProgress,
-    cache: Cache,
+    cache: CompiledGuestCache,
     metrics: Metrics,
     stopped: AtomicBool,
-    pub(super) render: GuestSlot<Renderer>,
-    pub(super) gate: GuestSlot<GatePre<CallState>>,
+    pub(super) render: GuestSlot<PreparedRenderer>,
+    pub(super) gate: GuestSlot<GatePre<CallStoreState>>,
 }
 
-impl Registry {
+impl GuestRegistry {
     /// Creates a registry without guests.
     pub(super) fn new(
         engine: Arc<GuestEngine>,
-        startup_code: StartupCode,
-        cache: Cache,
+        startup_code: StartupCodeTier,
+        cache: CompiledGuestCache,
         metrics: Metrics,
     ) -> Self {
         Self {
@@ -170,8 +170,8 @@ impl Registry {
     /// Loads the chosen guests. Blocks, for as long as compiling takes.
     ///
     /// It does not load standby guests: applying the choices again does.
-    pub(super) fn load(&self, choices: &GuestChoices) {
-        let first = |choice: &GuestChoice| GuestChoice {
+    pub(super) fn load(&self, choices: &GuestCandidatesByWorld) {
+        let first = |choice: &GuestCandidates| GuestCandidates {
             on_trial: false,
             ..choice.clone()
         };
@@ -185,7 +185,7 @@ impl Registry {
     /// Creates the engine for baseline code; `None` if only optimised code is wanted, or the processor has no supported baseline
     /// compiler.
     fn baseline_engine(&self) -> Option<Arc<GuestEngine>> {
-        if self.startup_code == StartupCode::Optimised || !cfg!(target_arch = "x86_64") {
+        if self.startup_code == StartupCodeTier::Optimised || !cfg!(target_arch = "x86_64") {
             return None;
         }
         let made = self.engine.with_tier(OptimizationTier::Baseline);
@@ -201,10 +201,10 @@ impl Registry {
 
     /// Whether a guest runs baseline code that is to be replaced.
     pub(super) fn has_baseline_code(&self) -> bool {
-        fn of<W: GuestWorld>(slot: &GuestSlot<W>) -> bool {
+        fn of<W: GuestWorldBindings>(slot: &GuestSlot<W>) -> bool {
             slot.loaded_guests().iter().any(is_baseline)
         }
-        self.startup_code == StartupCode::Baseline && (of(&self.render) || of(&self.gate))
+        self.startup_code == StartupCodeTier::Baseline && (of(&self.render) || of(&self.gate))
     }
 
     /// Compiles optimised code for guests that run baseline code, and switches them to it. Blocks, at a low priority.
@@ -222,14 +222,14 @@ impl Registry {
         }
     }
 
-    fn optimise_guest<W: GuestWorld>(&self, slot: &GuestSlot<W>) -> anyhow::Result<()> {
+    fn optimise_guest<W: GuestWorldBindings>(&self, slot: &GuestSlot<W>) -> anyhow::Result<()> {
         let guest = slot.loaded_guests().into_iter().find(is_baseline);
         let Some(guest) = guest.filter(|_| !self.stopped.load(Ordering::Relaxed)) else {
             return Ok(());
         };
-        let component = built_in(W::WORLD);
+        let component = built_in_component(W::WORLD);
         let background = self.engine.background_compiler_engine()?;
-        let compiler = Compiler {
+        let compiler = CompilerEngines {
             compiling_engine: &background,
             ..self.engine.compiler()
         };
@@ -251,7 +251,7 @@ impl Registry {
     }
 
     /// Applies the choice for one world.
-    pub(super) fn apply(&self, world: World, choice: &GuestChoice) -> AppliedChoice {
+    pub(super) fn apply(&self, world: World, choice: &GuestCandidates) -> GuestSelectionResult {
         match world {
             World::Render => self.apply_to(&self.render, choice, None),
             World::Gate => self.apply_to(&self.gate, choice, None),
@@ -269,14 +269,14 @@ impl Registry {
     }
 
     /// Applies a choice; `baseline` makes the engine of the first code if no guest serves yet.
-    fn apply_to<W: GuestWorld>(
+    fn apply_to<W: GuestWorldBindings>(
         &self,
         slot: &GuestSlot<W>,
-        choice: &GuestChoice,
-        baseline: Option<MakeBaselineEngine<'_>>,
-    ) -> AppliedChoice {
+        choice: &GuestCandidates,
+        baseline: Option<BaselineEngineFactory<'_>>,
+    ) -> GuestSelectionResult {
         let known = slot.loaded_guests();
-        let mut applied = AppliedChoice::default();
+        let mut applied = GuestSelectionResult::default();
         let mut left = choice.origins.iter();
         let mut found = None;
         for origin in left.by_ref() {
@@ -316,7 +316,7 @@ impl Registry {
             let interface = guest.code().world.interface();
             tracing::info!(guest = %W::WORLD, from = %origin, digest = %guest.digest, %interface, "a guest serves");
             if let Some(end) = interface.taken_until() {
-                let current = Interface::current(W::WORLD);
+                let current = InterfaceVersion::current(W::WORLD);
                 tracing::warn!(guest = %W::WORLD, from = %origin, %interface, "a guest speaks an earlier interface, which svc {end} refuses: build it against {current}");
             }
         }
@@ -331,11 +331,11 @@ impl Registry {
     }
 
     /// Returns the guest of an origin, and loads it if need be.
-    fn load_guest<W: GuestWorld>(
+    fn load_guest<W: GuestWorldBindings>(
         &self,
         origin: &GuestOrigin,
         known: &[Arc<LoadedGuest<W>>],
-        baseline: Option<MakeBaselineEngine<'_>>,
+        baseline: Option<BaselineEngineFactory<'_>>,
     ) -> anyhow::Result<Arc<LoadedGuest<W>>> {
         let loaded = |digest: &GuestDigest| known.iter().find(|guest| guest.digest == *digest);
         if let GuestOrigin::File {
@@ -377,12 +377,12 @@ impl Registry {
     }
 
     /// Returns baseline code of a component; `None` if the cache has optimised code, or there is no baseline compiler.
-    fn baseline_code<W: GuestWorld>(
+    fn baseline_code<W: GuestWorldBindings>(
         &self,
         bytes: &[u8],
-        make: MakeBaselineEngine<'_>,
+        make: BaselineEngineFactory<'_>,
     ) -> Option<GuestCode<W>> {
-        let is_only = self.startup_code == StartupCode::BaselineOnly;
+        let is_only = self.startup_code == StartupCodeTier::BaselineOnly;
         if !is_only && self.cache.find(&self.engine.compiler(), bytes).is_some() {
             return None;
         }
@@ -401,12 +401,15 @@ impl Registry {
     /// # Errors
     ///
     /// The file is not a component, or [`prepare_guest`] refuses it.
-    pub(super) fn prepare_component<W: GuestWorld>(&self, bytes: &[u8]) -> anyhow::Result<W> {
+    pub(super) fn prepare_component<W: GuestWorldBindings>(
+        &self,
+        bytes: &[u8],
+    ) -> anyhow::Result<W> {
         self.compile_or_load(&self.engine, bytes)
     }
 
     /// Compiles a component with an engine or loads it from the cache, and reports progress.
-    fn compile_or_load<W: GuestWorld>(
+    fn compile_or_load<W: GuestWorldBindings>(
         &self,
         engine: &GuestEngine,
         bytes: &[u8],
@@ -430,7 +433,7 @@ fn is_baseline<W>(guest: &Arc<LoadedGuest<W>>) -> bool {
 impl GuestOrigin {
     fn read(&self, world: World) -> anyhow::Result<Cow<'static, [u8]>> {
         match self {
-            Self::BuiltIn => Ok(Cow::Borrowed(built_in(world))),
+            Self::BuiltIn => Ok(Cow::Borrowed(built_in_component(world))),
             Self::File { path, .. } => read_component(path).map(Cow::Owned),
         }
     }

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wasmtime::Store;
 
-use super::Inner;
+use super::SharedSandboxState;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
-use super::drawings::{diagram_spans, splice, undrawn_note};
-use super::engine::{self, CallFailure, Function};
-use super::lane::{Busy, StopSignal};
+use super::drawings::{diagram_spans, replace_ranges, undrawn_note};
+use super::engine::{self, CallFailure, GuestFunction};
+use super::lane::{LaneBusy, StopSignal};
 use super::limits::{SharedBudget, SharedLimits};
 use super::metrics::CallUsage;
-use super::slot::{LoadedGuest, NotReady};
-use super::trial::{AttemptEnd, GuestAttempt, resolve_attempt};
+use super::slot::{GuestNotReady, LoadedGuest};
+use super::trial::{AttemptOutcome, GuestAttempt, resolve_attempt};
 use super::values::{
-    Budget, Malformed, RenderFailure, RenderedPage, Source, SourcePosition, UndrawnDiagram,
+    BudgetKind, MalformedSource, RenderFailure, RenderSource, RenderedPage, SourcePosition,
+    UndrawnDiagram,
 };
-use super::versions::Renderer;
-use super::wasi::CallState;
+use super::versions::PreparedRenderer;
+use super::wasi::CallStoreState;
 use svc_sources::ContentType;
 
 /// Maximum of drawn diagrams in a page; further ones show their source.
@@ -34,10 +35,10 @@ const UNSUPPORTED_DIAGRAM: &str = "Diagrams of this kind are not drawn here.";
 /// Maximum length of a guest's message to an author, in characters.
 pub(super) const MAX_MESSAGE_CHARS: usize = 1000;
 
-type RenderGuest = Arc<LoadedGuest<Renderer>>;
+type RenderGuestHandle = Arc<LoadedGuest<PreparedRenderer>>;
 
-impl From<Busy> for RenderFailure {
-    fn from(_: Busy) -> Self {
+impl From<LaneBusy> for RenderFailure {
+    fn from(_: LaneBusy) -> Self {
         Self::Busy
     }
 }
@@ -52,24 +53,24 @@ impl From<CallFailure> for RenderFailure {
     }
 }
 
-impl From<NotReady> for RenderFailure {
-    fn from(unready: NotReady) -> Self {
+impl From<GuestNotReady> for RenderFailure {
+    fn from(unready: GuestNotReady) -> Self {
         match unready {
-            NotReady::Loading => Self::Preparing,
-            NotReady::Failed(error) => Self::Broken(error),
+            GuestNotReady::Loading => Self::Preparing,
+            GuestNotReady::Failed(error) => Self::Broken(error),
         }
     }
 }
 
 /// Renders a page within a budget, with the serving guest, or with the previous one if the serving one fails.
 pub(super) async fn render(
-    inner: &Inner,
-    source: Source,
+    inner: &SharedSandboxState,
+    source: RenderSource,
     budget: SharedLimits,
 ) -> Result<RenderedPage, RenderFailure> {
     let is_diagram = source.content_type == ContentType::Mermaid;
     if is_diagram && source.text.len() > MAX_DIAGRAM_BYTES {
-        return Err(RenderFailure::Budget(Budget::SourceBytes));
+        return Err(RenderFailure::Budget(BudgetKind::SourceBytes));
     }
     let serving = inner.registry.render.serving().await?;
     let source = Arc::new(source);
@@ -86,26 +87,26 @@ pub(super) async fn render(
 
 /// Renders a source with one guest: the page with its diagrams.
 async fn render_with_guest(
-    inner: &Inner,
-    guest: RenderGuest,
-    source: Arc<Source>,
+    inner: &SharedSandboxState,
+    guest: RenderGuestHandle,
+    source: Arc<RenderSource>,
     left: &SharedBudget,
 ) -> GuestAttempt<Result<RenderedPage, RenderFailure>> {
-    let mut calls = PageCalls {
+    let mut calls = PageCallSession {
         inner,
         guest,
         left,
-        end: AttemptEnd::Answered,
+        end: AttemptOutcome::Answered,
         used: CallUsage::default(),
     };
     let outcome = calls.render_page(&source).await;
-    if calls.end == AttemptEnd::Answered {
+    if calls.end == AttemptOutcome::Answered {
         match outcome {
             Err(RenderFailure::Broken(_)) => {
                 calls.guest.tally.count_rejected();
-                calls.end = AttemptEnd::Broken;
+                calls.end = AttemptOutcome::Broken;
             }
-            Err(RenderFailure::Unsupported(_)) => calls.end = AttemptEnd::Unsupported,
+            Err(RenderFailure::Unsupported(_)) => calls.end = AttemptOutcome::Unsupported,
             _ => {}
         }
     }
@@ -117,24 +118,27 @@ async fn render_with_guest(
 }
 
 /// Calls of one guest for one page.
-struct PageCalls<'a> {
-    inner: &'a Inner,
-    guest: RenderGuest,
+struct PageCallSession<'a> {
+    inner: &'a SharedSandboxState,
+    guest: RenderGuestHandle,
     /// Rest of the page's budget.
     left: &'a SharedBudget,
     /// End of the first failed call. If that call drew a diagram, the page can be complete all the same.
-    end: AttemptEnd,
+    end: AttemptOutcome,
     used: CallUsage,
 }
 
-impl PageCalls<'_> {
-    async fn render_page(&mut self, source: &Arc<Source>) -> Result<RenderedPage, RenderFailure> {
+impl PageCallSession<'_> {
+    async fn render_page(
+        &mut self,
+        source: &Arc<RenderSource>,
+    ) -> Result<RenderedPage, RenderFailure> {
         let rendered = self.call_render(source).await?;
         let page = rendered.map_err(|error| match error {
             types::RenderError::Malformed(malformed) => {
                 RenderFailure::Malformed(malformed_from_wit(malformed))
             }
-            types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
+            types::RenderError::TooLarge => RenderFailure::Budget(BudgetKind::PageBytes),
             types::RenderError::Unsupported => RenderFailure::Unsupported(source.content_type),
         })?;
         let wit::Page {
@@ -147,7 +151,7 @@ impl PageCalls<'_> {
         let replaced: usize = spans.iter().map(|span| span.len()).sum();
         let mut least = html.len() - replaced;
         let bounded = |least: usize| match least > source.page_bytes {
-            true => Err(RenderFailure::Budget(Budget::PageBytes)),
+            true => Err(RenderFailure::Budget(BudgetKind::PageBytes)),
             false => Ok(()),
         };
         bounded(least)?;
@@ -167,9 +171,9 @@ impl PageCalls<'_> {
         }
 
         let drawn = pieces.len() - undrawn.len();
-        let html = splice(html, &pieces);
+        let html = replace_ranges(html, &pieces);
         if html.len() > source.page_bytes {
-            return Err(RenderFailure::Budget(Budget::PageBytes));
+            return Err(RenderFailure::Budget(BudgetKind::PageBytes));
         }
         Ok(RenderedPage {
             html: Bytes::from(html),
@@ -184,7 +188,7 @@ impl PageCalls<'_> {
     /// Draws a diagram. If it cannot be drawn, a page of text shows its source, and a Mermaid page fails.
     async fn draw_or_explain(
         &mut self,
-        source: &Source,
+        source: &RenderSource,
         diagram: types::Diagram,
         number: usize,
     ) -> Result<Result<String, UndrawnDiagram>, RenderFailure> {
@@ -197,7 +201,7 @@ impl PageCalls<'_> {
             );
         };
         let drawing = if diagram.text.len() > MAX_DIAGRAM_BYTES {
-            Err(RenderFailure::Budget(Budget::SourceBytes))
+            Err(RenderFailure::Budget(BudgetKind::SourceBytes))
         } else if let Some(budget) = self.left.exhausted() {
             Err(RenderFailure::Budget(budget))
         } else {
@@ -245,10 +249,10 @@ impl PageCalls<'_> {
 
     async fn call_render(
         &mut self,
-        source: &Arc<Source>,
+        source: &Arc<RenderSource>,
     ) -> Result<Result<wit::Page, types::RenderError>, RenderFailure> {
         let source = Arc::clone(source);
-        self.call(Function::Render, move |world, store| {
+        self.call(GuestFunction::Render, move |world, store| {
             let source = source_to_wit(&source);
             let world = world.instantiate(&mut *store)?;
             world.render(store, &source)
@@ -259,7 +263,7 @@ impl PageCalls<'_> {
     /// Draws the diagram with an index, from 0; `None` if the guest does not draw this kind.
     async fn draw(&mut self, text: String, number: u32) -> Result<Option<String>, RenderFailure> {
         // Each diagram is a job of its own: a page of twenty does not hold a thread for the time of twenty.
-        let drawn = self.call(Function::Draw, move |world, store| {
+        let drawn = self.call(GuestFunction::Draw, move |world, store| {
             let world = world.instantiate(&mut *store)?;
             world.draw(store, &text, number)
         });
@@ -269,16 +273,20 @@ impl PageCalls<'_> {
             Err(types::DrawError::Malformed(malformed)) => {
                 Err(RenderFailure::Malformed(malformed_from_wit(malformed)))
             }
-            Err(types::DrawError::TooLarge(_)) => Err(RenderFailure::Budget(Budget::SourceBytes)),
-            Err(types::DrawError::TooComplex) => Err(RenderFailure::Budget(Budget::Parts)),
+            Err(types::DrawError::TooLarge(_)) => {
+                Err(RenderFailure::Budget(BudgetKind::SourceBytes))
+            }
+            Err(types::DrawError::TooComplex) => Err(RenderFailure::Budget(BudgetKind::Parts)),
         }
     }
 
     /// Makes one call in the lane for pages, with the rest of the page's budget.
     async fn call<T: Send + 'static>(
         &mut self,
-        function: Function,
-        body: impl FnOnce(&Renderer, &mut Store<CallState>) -> wasmtime::Result<T> + Send + 'static,
+        function: GuestFunction,
+        body: impl FnOnce(&PreparedRenderer, &mut Store<CallStoreState>) -> wasmtime::Result<T>
+        + Send
+        + 'static,
     ) -> Result<T, RenderFailure> {
         let guest = Arc::clone(&self.guest);
         let span = engine::call_span(function, guest.digest);
@@ -297,7 +305,7 @@ impl PageCalls<'_> {
         let called = match self.inner.pages.run(job).await {
             Ok(called) => called,
             Err(busy) => {
-                self.end = AttemptEnd::Busy;
+                self.end = AttemptOutcome::Busy;
                 return Err(busy.into());
             }
         };
@@ -307,8 +315,8 @@ impl PageCalls<'_> {
         self.used.duration += called.used.duration;
         self.used.processor += called.used.processor;
         called.outcome.map_err(|failure| {
-            if self.end == AttemptEnd::Answered {
-                self.end = AttemptEnd::from(&failure);
+            if self.end == AttemptOutcome::Answered {
+                self.end = AttemptOutcome::from(&failure);
             }
             failure.into()
         })
@@ -316,7 +324,7 @@ impl PageCalls<'_> {
 }
 
 /// Converts a source for the guest.
-pub(super) fn source_to_wit(source: &Source) -> types::Source {
+pub(super) fn source_to_wit(source: &RenderSource) -> types::Source {
     types::Source {
         content_type: source.content_type.as_str().to_owned(),
         title: source.title.clone(),
@@ -337,8 +345,8 @@ pub(super) fn source_to_wit(source: &Source) -> types::Source {
 }
 
 /// Converts a guest's message about a source, and shortens it.
-fn malformed_from_wit(malformed: types::Malformed) -> Malformed {
-    Malformed {
+fn malformed_from_wit(malformed: types::Malformed) -> MalformedSource {
+    MalformedSource {
         message: truncate_message(malformed.message),
         place: malformed.place.map(|place| SourcePosition {
             line: place.line,

@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::watch;
 
 use super::engine::GuestEngine;
-use super::tally::{GuestUsage, Tally};
+use super::tally::{CallTally, GuestUsage};
 use super::values::GuestDigest;
 
 /// Time limit for waiting until the guests are loaded.
@@ -18,7 +18,7 @@ pub(super) struct LoadedGuest<W> {
     code: ArcSwap<GuestCode<W>>,
     pub(super) digest: GuestDigest,
     /// Counters of the guest's calls.
-    pub(super) tally: Tally,
+    pub(super) tally: CallTally,
 }
 
 /// Compiled code of a guest, with the engine that runs it.
@@ -33,7 +33,7 @@ impl<W> LoadedGuest<W> {
         Ok(Self {
             code: ArcSwap::from_pointee(code),
             digest,
-            tally: Tally::new()?,
+            tally: CallTally::new()?,
         })
     }
 
@@ -57,7 +57,7 @@ pub(super) struct ServingGuest<W> {
 
 /// Reason why there is no guest to call.
 #[derive(Debug)]
-pub(super) enum NotReady {
+pub(super) enum GuestNotReady {
     /// The guest is still being loaded.
     Loading,
     /// The guest cannot be loaded.
@@ -65,7 +65,7 @@ pub(super) enum NotReady {
 }
 
 #[derive(Clone, Debug)]
-enum LoadState {
+enum GuestLoadState {
     Loading,
     Loaded,
     Failed(Arc<str>),
@@ -74,32 +74,32 @@ enum LoadState {
 /// Slot for the guest of one world. A call keeps its guest until it ends; later calls see the new one.
 pub(super) struct GuestSlot<W> {
     current: ArcSwapOption<ServingGuest<W>>,
-    progress: watch::Sender<LoadState>,
+    progress: watch::Sender<GuestLoadState>,
 }
 
 impl<W> GuestSlot<W> {
     pub(super) fn new() -> Self {
         Self {
             current: ArcSwapOption::empty(),
-            progress: watch::Sender::new(LoadState::Loading),
+            progress: watch::Sender::new(GuestLoadState::Loading),
         }
     }
 
     /// Returns the guest that serves; waits until there is one.
-    pub(super) async fn serving(&self) -> Result<Arc<ServingGuest<W>>, NotReady> {
+    pub(super) async fn serving(&self) -> Result<Arc<ServingGuest<W>>, GuestNotReady> {
         if let Some(serving) = self.current() {
             return Ok(serving);
         }
         let mut progress = self.progress.subscribe();
-        let known = progress.wait_for(|now| !matches!(now, LoadState::Loading));
+        let known = progress.wait_for(|now| !matches!(now, GuestLoadState::Loading));
         let known = match tokio::time::timeout(LOADING_TIMEOUT, known).await {
-            Err(_) | Ok(Err(_)) => return Err(NotReady::Loading),
+            Err(_) | Ok(Err(_)) => return Err(GuestNotReady::Loading),
             Ok(Ok(known)) => known.clone(),
         };
-        if let LoadState::Failed(why) = known {
-            return Err(NotReady::Failed(anyhow::anyhow!("{why}")));
+        if let GuestLoadState::Failed(why) = known {
+            return Err(GuestNotReady::Failed(anyhow::anyhow!("{why}")));
         }
-        self.current().ok_or(NotReady::Loading)
+        self.current().ok_or(GuestNotReady::Loading)
     }
 
     /// Returns the guest that serves now.
@@ -144,7 +144,7 @@ impl<W> GuestSlot<W> {
         let left = self
             .current
             .swap(Some(Arc::new(ServingGuest { guest, standby })));
-        self.progress.send_replace(LoadState::Loaded);
+        self.progress.send_replace(GuestLoadState::Loaded);
         left.is_some_and(|left| left.guest.digest != digest)
     }
 
@@ -184,9 +184,9 @@ impl<W> GuestSlot<W> {
     /// Records that no guest could be loaded. A serving guest goes on.
     pub(super) fn mark_failed(&self, why: &str) {
         self.progress.send_if_modified(|progress| {
-            let waiting = !matches!(progress, LoadState::Loaded);
+            let waiting = !matches!(progress, GuestLoadState::Loaded);
             if waiting {
-                *progress = LoadState::Failed(why.into());
+                *progress = GuestLoadState::Failed(why.into());
             }
             waiting
         });

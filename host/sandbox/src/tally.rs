@@ -13,7 +13,7 @@ const SIGNIFICANT_DIGITS: u8 = 2;
 
 /// Counts the calls of one guest.
 #[derive(Debug)]
-pub(super) struct Tally(Mutex<TallyCounts>);
+pub(super) struct CallTally(Mutex<TallyCounts>);
 
 #[derive(Debug)]
 struct TallyCounts {
@@ -38,7 +38,7 @@ pub struct CallTotals {
 
 /// Percentiles of a number over calls.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Percentiles {
+pub struct CallPercentiles {
     /// Median over the calls.
     pub p50: u64,
     /// 90th percentile.
@@ -59,14 +59,14 @@ pub struct GuestUsage {
     /// Calls that ran out of a budget.
     pub exhausted: u64,
     /// Units of work.
-    pub fuel: Percentiles,
+    pub fuel: CallPercentiles,
     /// Bytes of memory.
-    pub memory_bytes: Percentiles,
+    pub memory_bytes: CallPercentiles,
     /// Time from instantiation to result.
-    pub microseconds: Percentiles,
+    pub microseconds: CallPercentiles,
 }
 
-impl Tally {
+impl CallTally {
     /// Creates empty statistics.
     ///
     /// # Errors
@@ -127,8 +127,8 @@ impl Tally {
     }
 }
 
-fn percentiles(numbers: &Histogram<u64>) -> Percentiles {
-    Percentiles {
+fn percentiles(numbers: &Histogram<u64>) -> CallPercentiles {
+    CallPercentiles {
         p50: numbers.value_at_quantile(0.5),
         p90: numbers.value_at_quantile(0.9),
         p99: numbers.value_at_quantile(0.99),
@@ -141,11 +141,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::Budget;
+    use crate::BudgetKind;
 
     #[test]
     fn calls_are_counted_and_their_numbers_spread() {
-        let tally = Tally::new().unwrap();
+        let tally = CallTally::new().unwrap();
         assert_eq!(tally.usage(), GuestUsage::default());
         for number in 1..=100_u64 {
             let used = CallUsage {
@@ -155,7 +155,7 @@ mod tests {
                 ..CallUsage::default()
             };
             let outcome = match number {
-                100 => Err(CallFailure::Budget(Budget::Fuel)),
+                100 => Err(CallFailure::Budget(BudgetKind::Fuel)),
                 99 => Err(CallFailure::Broken(anyhow::anyhow!("trap"))),
                 _ => Ok(()),
             };

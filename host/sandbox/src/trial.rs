@@ -11,12 +11,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::limits::Limits;
+use super::limits::CallBudgets;
 use super::metrics::{CallUsage, WorldLabels};
-use super::registry::GuestWorld;
+use super::registry::GuestWorldBindings;
 use super::slot::{LoadedGuest, ServingGuest};
-use super::values::{Budget, GuestDigest, World};
-use super::{Inner, engine::CallFailure};
+use super::values::{BudgetKind, GuestDigest, World};
+use super::{SharedSandboxState, engine::CallFailure};
 use svc_base::Stopwatch;
 
 /// Pause after a second call in vain: the minimum, and a multiple of the call's duration.
@@ -25,20 +25,20 @@ const PAUSE_FACTOR: u32 = 10;
 
 /// End of an attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum AttemptEnd {
+pub(super) enum AttemptOutcome {
     /// The guest answered; a message to the author counts, too.
     Answered,
     /// The guest trapped, or gave an impossible answer.
     Broken,
     /// The guest ran out of fuel, memory, time or stack.
-    Exhausted(Budget),
+    Exhausted(BudgetKind),
     /// The guest does not support the type of the source.
     Unsupported,
     /// The call was not made or not finished: no thread was free, or the caller went away.
     Busy,
 }
 
-impl From<&CallFailure> for AttemptEnd {
+impl From<&CallFailure> for AttemptOutcome {
     fn from(failure: &CallFailure) -> Self {
         match failure {
             CallFailure::Budget(budget) => Self::Exhausted(*budget),
@@ -52,7 +52,7 @@ impl From<&CallFailure> for AttemptEnd {
 #[derive(Debug)]
 pub(super) struct GuestAttempt<T> {
     pub(super) outcome: T,
-    pub(super) end: AttemptEnd,
+    pub(super) end: AttemptOutcome,
     pub(super) used: CallUsage,
 }
 
@@ -74,32 +74,32 @@ const MAX_RETRY_WAIT: Duration = Duration::from_secs(5);
 
 /// State of the second calls of both worlds, and the guests that were rolled back.
 #[derive(Debug, Default)]
-pub(super) struct Trials {
+pub(super) struct SecondCallTrials {
     /// For each world one gate for traps, one for budgets and one for types. Inputs that are too large or of an unknown type are
     /// easy to make, and must not hide a trap.
-    retry_gates: [[RetryGate; 3]; 2],
+    retry_gates: [[SecondCallGate; 3]; 2],
     fallen: Mutex<Vec<RolledBackGuest>>,
 }
 
 /// Admits one second call at a time, with pauses after those in vain.
 #[derive(Debug, Default)]
-struct RetryGate {
+struct SecondCallGate {
     permit: tokio::sync::Mutex<()>,
     pause: Mutex<Option<(Stopwatch, Duration)>>,
 }
 
-impl RetryGate {
+impl SecondCallGate {
     fn pause(&self) -> std::sync::MutexGuard<'_, Option<(Stopwatch, Duration)>> {
         self.pause.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Trials {
-    fn retry_gate(&self, world: World, end: AttemptEnd) -> &RetryGate {
+impl SecondCallTrials {
+    fn retry_gate(&self, world: World, end: AttemptOutcome) -> &SecondCallGate {
         let world = usize::from(world == World::Gate);
         let kind = match end {
-            AttemptEnd::Broken => 0,
-            AttemptEnd::Unsupported => 1,
+            AttemptOutcome::Broken => 0,
+            AttemptOutcome::Unsupported => 1,
             _ => 2,
         };
         &self.retry_gates[world][kind]
@@ -110,11 +110,11 @@ impl Trials {
     async fn acquire_retry(
         &self,
         world: World,
-        end: AttemptEnd,
+        end: AttemptOutcome,
     ) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let retries = self.retry_gate(world, end);
         let permit = match end {
-            AttemptEnd::Broken | AttemptEnd::Unsupported => {
+            AttemptOutcome::Broken | AttemptOutcome::Unsupported => {
                 tokio::time::timeout(MAX_RETRY_WAIT, retries.permit.lock())
                     .await
                     .ok()?
@@ -127,7 +127,7 @@ impl Trials {
         (!resting).then_some(permit)
     }
 
-    fn pause_retries(&self, world: World, end: AttemptEnd, took: Duration) {
+    fn pause_retries(&self, world: World, end: AttemptOutcome, took: Duration) {
         *self.retry_gate(world, end).pause() =
             Some((Stopwatch::start(), MIN_PAUSE.max(took * PAUSE_FACTOR)));
     }
@@ -141,13 +141,18 @@ impl Trials {
 /// Whether a failure is the guest's fault, by what the previous guest needed for the same input. Two builds of one source differ
 /// a little in their usage, so that a tenant could find an input between the two: that counts against neither. The depth of a
 /// stack is not measured; filling it takes fuel.
-fn is_guests_fault(end: AttemptEnd, used: &CallUsage, before: &CallUsage, limits: &Limits) -> bool {
+fn is_guests_fault(
+    end: AttemptOutcome,
+    used: &CallUsage,
+    before: &CallUsage,
+    limits: &CallBudgets,
+) -> bool {
     match end {
-        AttemptEnd::Broken | AttemptEnd::Unsupported => true,
-        AttemptEnd::Exhausted(Budget::Fuel | Budget::Time | Budget::Stack) => {
+        AttemptOutcome::Broken | AttemptOutcome::Unsupported => true,
+        AttemptOutcome::Exhausted(BudgetKind::Fuel | BudgetKind::Time | BudgetKind::Stack) => {
             before.fuel.saturating_mul(2) <= used.fuel
         }
-        AttemptEnd::Exhausted(Budget::Memory) => {
+        AttemptOutcome::Exhausted(BudgetKind::Memory) => {
             before.memory.saturating_mul(2) <= limits.memory_bytes
         }
         _ => false,
@@ -156,19 +161,20 @@ fn is_guests_fault(end: AttemptEnd, used: &CallUsage, before: &CallUsage, limits
 
 /// Returns the outcome of an attempt, or a better one of the standby guest. `again` makes the attempt with another guest.
 pub(super) async fn resolve_attempt<W, T, F>(
-    inner: &Inner,
+    inner: &SharedSandboxState,
     serving: &Arc<ServingGuest<W>>,
     first: GuestAttempt<T>,
     again: impl FnOnce(Arc<LoadedGuest<W>>) -> F,
 ) -> T
 where
-    W: GuestWorld,
+    W: GuestWorldBindings,
     F: Future<Output = GuestAttempt<T>>,
 {
     let before = match (first.end, &serving.standby) {
-        (AttemptEnd::Broken | AttemptEnd::Exhausted(_) | AttemptEnd::Unsupported, Some(before)) => {
-            before
-        }
+        (
+            AttemptOutcome::Broken | AttemptOutcome::Exhausted(_) | AttemptOutcome::Unsupported,
+            Some(before),
+        ) => before,
         _ => return first.outcome,
     };
     let Some(_turn) = inner.trials.acquire_retry(W::WORLD, first.end).await else {
@@ -183,7 +189,7 @@ where
     let stopwatch = Stopwatch::start();
     let second = again(Arc::clone(before)).await;
     let limits = inner.engine.limits(W::WORLD);
-    if second.end == AttemptEnd::Answered
+    if second.end == AttemptOutcome::Answered
         && is_guests_fault(first.end, &first.used, &second.used, limits)
     {
         if slot.roll_back_to_standby(serving) {
@@ -195,24 +201,24 @@ where
         .trials
         .pause_retries(W::WORLD, first.end, stopwatch.elapsed());
     match second.end {
-        AttemptEnd::Answered => second.outcome,
+        AttemptOutcome::Answered => second.outcome,
         _ => first.outcome,
     }
 }
 
-impl Inner {
+impl SharedSandboxState {
     /// Logs and counts a rolled back guest.
-    fn report_rollback<W: GuestWorld>(
+    fn report_rollback<W: GuestWorldBindings>(
         &self,
         guest: GuestDigest,
         before: GuestDigest,
-        end: AttemptEnd,
+        end: AttemptOutcome,
     ) {
         let why = match end {
-            AttemptEnd::Exhausted(budget) => {
+            AttemptOutcome::Exhausted(budget) => {
                 format!("it ran out of its budget of {budget} on what the guest before it handles")
             }
-            AttemptEnd::Unsupported => {
+            AttemptOutcome::Unsupported => {
                 "it does not know a type of content that the guest before it renders".to_owned()
             }
             _ => "it trapped on what the guest before it handles".to_owned(),
@@ -249,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_is_at_the_edge_speaks_against_nobody() {
-        let limits = Limits::GATE;
+        let limits = CallBudgets::GATE;
         let used = |fuel, memory| CallUsage {
             fuel,
             memory,
@@ -260,18 +266,23 @@ mod tests {
             used(limits.fuel / 2, limits.memory_bytes / 2),
             used(limits.fuel / 2 + 1, limits.memory_bytes / 2 + 1),
         );
-        for budget in [Budget::Fuel, Budget::Memory, Budget::Time, Budget::Stack] {
-            let end = AttemptEnd::Exhausted(budget);
+        for budget in [
+            BudgetKind::Fuel,
+            BudgetKind::Memory,
+            BudgetKind::Time,
+            BudgetKind::Stack,
+        ] {
+            let end = AttemptOutcome::Exhausted(budget);
             assert!(is_guests_fault(end, &spent, &half, &limits), "{budget}");
             assert!(!is_guests_fault(end, &spent, &more, &limits), "{budget}");
         }
-        for end in [AttemptEnd::Broken, AttemptEnd::Unsupported] {
+        for end in [AttemptOutcome::Broken, AttemptOutcome::Unsupported] {
             assert!(is_guests_fault(end, &spent, &more, &limits));
         }
         for end in [
-            AttemptEnd::Answered,
-            AttemptEnd::Busy,
-            AttemptEnd::Exhausted(Budget::PageBytes),
+            AttemptOutcome::Answered,
+            AttemptOutcome::Busy,
+            AttemptOutcome::Exhausted(BudgetKind::PageBytes),
         ] {
             assert!(!is_guests_fault(end, &spent, &half, &limits));
         }
@@ -279,8 +290,8 @@ mod tests {
 
     #[tokio::test]
     async fn questions_in_vain_are_followed_by_a_pause_of_their_kind() {
-        let trials = Trials::default();
-        let fuel = AttemptEnd::Exhausted(Budget::Fuel);
+        let trials = SecondCallTrials::default();
+        let fuel = AttemptOutcome::Exhausted(BudgetKind::Fuel);
         let world = World::Render;
         let turn = trials.acquire_retry(world, fuel).await.unwrap();
         assert!(
@@ -289,9 +300,9 @@ mod tests {
         );
         trials.pause_retries(world, fuel, Duration::ZERO);
         drop(turn);
-        let memory = AttemptEnd::Exhausted(Budget::Memory);
+        let memory = AttemptOutcome::Exhausted(BudgetKind::Memory);
         assert!(trials.acquire_retry(world, memory).await.is_none());
-        for end in [AttemptEnd::Broken, AttemptEnd::Unsupported] {
+        for end in [AttemptOutcome::Broken, AttemptOutcome::Unsupported] {
             assert!(trials.acquire_retry(world, end).await.is_some());
         }
         assert!(trials.acquire_retry(World::Gate, fuel).await.is_some());

@@ -5,13 +5,14 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use super::page::{
-    Foot, Malformed, RenderedPage, RuntimeScript, Source, SourcePosition, UndrawnDiagram,
+    MalformedSource, PageFooter, RenderSource, RenderedPage, RuntimeScript, SourcePosition,
+    UndrawnDiagram,
 };
 use svc_sources::ContentType;
 
 /// Budget of a call.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Budget {
+pub enum BudgetKind {
     /// Units of work, which count instructions.
     Fuel,
     /// Bytes of the guest's memory.
@@ -28,7 +29,7 @@ pub enum Budget {
     Parts,
 }
 
-impl Budget {
+impl BudgetKind {
     /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -44,7 +45,7 @@ impl Budget {
     }
 }
 
-impl fmt::Display for Budget {
+impl fmt::Display for BudgetKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -55,10 +56,10 @@ impl fmt::Display for Budget {
 pub enum RenderFailure {
     /// The source breaks the rules of its type: its author can repair it.
     #[error("{0}")]
-    Malformed(Malformed),
+    Malformed(MalformedSource),
     /// The source needs more than a call may use: its author can make it smaller.
     #[error("rendering it takes more than its budget of {0}")]
-    Budget(Budget),
+    Budget(BudgetKind),
     /// The serving renderer does not support the type: the operator can install one that does.
     #[error("it does not render {0}")]
     Unsupported(ContentType),
@@ -75,7 +76,7 @@ pub enum RenderFailure {
 
 /// Purpose for which SQL is judged.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Purpose {
+pub enum SqlPurpose {
     /// The one statement of a named action.
     Action,
     /// The one statement of an owner's query.
@@ -109,7 +110,7 @@ pub struct NamedTable {
 
 /// A statement that the gate allows.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Statement {
+pub struct AllowedStatement {
     /// Effect of the statement.
     pub kind: StatementKind,
     /// Named binds in order of first appearance, without the colon, each once.
@@ -144,7 +145,7 @@ pub struct SqlPosition {
 
 /// Reason why SQL is refused.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Refusal {
+pub struct SqlRefusal {
     /// One sentence for the author.
     pub reason: String,
     /// Number of the statement in the script, from 1.
@@ -157,7 +158,7 @@ pub struct Refusal {
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// Statements in order.
-    pub statements: Vec<Statement>,
+    pub statements: Vec<AllowedStatement>,
     /// Digest of the gate.
     pub gate: GuestDigest,
 }
@@ -167,10 +168,10 @@ pub struct Verdict {
 pub enum GateFailure {
     /// The SQL is not allowed: its author can change it.
     #[error("statement {}: {}", .0.statement, .0.reason)]
-    Refused(Refusal),
+    Refused(SqlRefusal),
     /// Judging it takes more than a call may use: its author can make it smaller.
     #[error("judging it takes more than its budget of {0}")]
-    Budget(Budget),
+    Budget(BudgetKind),
     /// The gate is still being compiled: try again later.
     #[error("the gate is still being prepared")]
     Preparing,

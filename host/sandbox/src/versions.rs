@@ -8,17 +8,17 @@ use wasmtime::{Result, Store};
 
 use super::bindings::render::svc::render::types;
 use super::bindings::{render, render_1};
-use super::interface::Interface;
+use super::interface::InterfaceVersion;
 use super::renderer::MAX_DIAGRAMS;
-use super::wasi::CallState;
+use super::wasi::CallStoreState;
 use render_1::svc::render::types as before;
 
 /// A renderer, prepared for calls.
-pub(super) enum Renderer {
+pub(super) enum PreparedRenderer {
     /// Renderer of the current interface.
-    Current(render::RenderPre<CallState>),
+    Current(render::RenderPre<CallStoreState>),
     /// Renderer of the previous interface.
-    Previous(render_1::RenderPre<CallState>),
+    Previous(render_1::RenderPre<CallStoreState>),
 }
 
 /// Instance of a renderer, for one call.
@@ -27,11 +27,11 @@ pub(super) enum RendererInstance {
     Previous(render_1::Render),
 }
 
-impl Renderer {
+impl PreparedRenderer {
     /// Prepares the newest interface that the component exports.
-    pub(super) fn new(instance: InstancePre<CallState>) -> Result<Self> {
-        let before = Interface::Render1.export();
-        let current = Interface::Render2.export();
+    pub(super) fn new(instance: InstancePre<CallStoreState>) -> Result<Self> {
+        let before = InterfaceVersion::Render1.export();
+        let current = InterfaceVersion::Render2.export();
         let component = instance.component();
         let exports = |name: &str| component.get_export_index(None, name).is_some();
         if exports(before) && !exports(current) {
@@ -41,15 +41,18 @@ impl Renderer {
     }
 
     /// Returns the interface of the component.
-    pub(super) const fn interface(&self) -> Interface {
+    pub(super) const fn interface(&self) -> InterfaceVersion {
         match self {
-            Self::Current(_) => Interface::Render2,
-            Self::Previous(_) => Interface::Render1,
+            Self::Current(_) => InterfaceVersion::Render2,
+            Self::Previous(_) => InterfaceVersion::Render1,
         }
     }
 
     /// Creates an instance in a store.
-    pub(super) fn instantiate(&self, store: &mut Store<CallState>) -> Result<RendererInstance> {
+    pub(super) fn instantiate(
+        &self,
+        store: &mut Store<CallStoreState>,
+    ) -> Result<RendererInstance> {
         match self {
             Self::Current(guest) => guest.instantiate(store).map(RendererInstance::Current),
             Self::Previous(guest) => guest.instantiate(store).map(RendererInstance::Previous),
@@ -61,7 +64,7 @@ impl RendererInstance {
     /// Renders a page.
     pub(super) fn render(
         &self,
-        store: &mut Store<CallState>,
+        store: &mut Store<CallStoreState>,
         source: &types::Source,
     ) -> Result<std::result::Result<types::Page, types::RenderError>> {
         match self {
@@ -81,7 +84,7 @@ impl RendererInstance {
     /// Draws the page's diagram with an index, from 0.
     pub(super) fn draw(
         &self,
-        store: &mut Store<CallState>,
+        store: &mut Store<CallStoreState>,
         text: &str,
         number: u32,
     ) -> Result<std::result::Result<String, types::DrawError>> {
@@ -124,7 +127,7 @@ fn source_to_previous(source: &types::Source) -> Option<before::Source> {
 }
 
 fn page_from_previous(page: before::Page, source: &types::Source) -> types::Page {
-    let mut lines = DiagramLines::new(&source.text);
+    let mut lines = DiagramLineFinder::new(&source.text);
     // Further diagrams are not drawn, and each search takes a pass over the source that no budget bounds.
     let diagrams = page
         .diagrams
@@ -177,12 +180,12 @@ fn draw_error_from_previous(error: before::DrawError) -> types::DrawError {
 }
 
 /// Finds the lines on which the diagrams of a source begin, in their order.
-struct DiagramLines<'s> {
+struct DiagramLineFinder<'s> {
     left: &'s str,
     line: u32,
 }
 
-impl<'s> DiagramLines<'s> {
+impl<'s> DiagramLineFinder<'s> {
     fn new(source: &'s str) -> Self {
         Self {
             left: source,
@@ -216,7 +219,7 @@ mod tests {
     #[test]
     fn lines_of_diagrams_are_found_in_their_order() {
         let source = "# x\n\n```mermaid\ngraph TD\nA-->B\n```\n\n> ```mermaid\n> pie\n> ```\n\n```mermaid\ngraph TD\nA-->B\n```\n";
-        let mut lines = DiagramLines::new(source);
+        let mut lines = DiagramLineFinder::new(source);
         assert_eq!(lines.next("graph TD\nA-->B\n"), 4);
         assert_eq!(
             lines.next("pie\n\"a\": 1"),

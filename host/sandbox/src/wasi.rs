@@ -59,21 +59,21 @@ const MAX_OUTPUT_BYTES: usize = 4096;
 const MAX_HANDLES: usize = 1024;
 
 /// State of a store, for one call.
-pub(super) struct CallState {
+pub(super) struct CallStoreState {
     wasi: WasiCtx,
     table: ResourceTable,
     pub(super) meter: MemoryMeter,
     pub(super) output: CapturedOutput,
 }
 
-impl CallState {
+impl CallStoreState {
     /// Creates the state of a call with a memory limit.
     pub(super) fn new(memory_bytes: usize) -> Self {
         let output = CapturedOutput::default();
         let wasi = WasiCtxBuilder::new()
             .stdout(output.clone())
             .stderr(output.clone())
-            .wall_clock(FixedClock)
+            .wall_clock(ZeroClock)
             .build();
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_HANDLES);
@@ -86,7 +86,7 @@ impl CallState {
     }
 }
 
-impl WasiView for CallState {
+impl WasiView for CallStoreState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView {
             ctx: &mut self.wasi,
@@ -96,53 +96,63 @@ impl WasiView for CallState {
 }
 
 /// Gives the stream functions access to the resource table.
-struct ResourceHandles;
+struct ResourceTableAccess;
 
-impl HasData for ResourceHandles {
+impl HasData for ResourceTableAccess {
     type Data<'a> = &'a mut ResourceTable;
 }
 
 /// Defines the interfaces of [`ALLOWED_IMPORTS`] in `linker`, and no others.
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    error::add_to_linker::<_, ResourceHandles>(linker, |state: &mut CallState| &mut state.table)?;
-    poll::add_to_linker::<_, ResourceHandles>(linker, |state: &mut CallState| &mut state.table)?;
-    streams::add_to_linker::<_, ResourceHandles>(linker, |state: &mut CallState| &mut state.table)?;
-    clocks::wall_clock::add_to_linker::<_, WasiClocks>(linker, CallState::clocks)?;
-    cli::environment::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
-    cli::exit::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
-    cli::stdin::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
-    cli::stdout::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
-    cli::stderr::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
-    cli::terminal_input::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
-    cli::terminal_output::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
-    cli::terminal_stdin::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
-    cli::terminal_stdout::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
-    cli::terminal_stderr::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+pub(super) fn add_to_linker(linker: &mut Linker<CallStoreState>) -> wasmtime::Result<()> {
+    error::add_to_linker::<_, ResourceTableAccess>(linker, |state: &mut CallStoreState| {
+        &mut state.table
+    })?;
+    poll::add_to_linker::<_, ResourceTableAccess>(linker, |state: &mut CallStoreState| {
+        &mut state.table
+    })?;
+    streams::add_to_linker::<_, ResourceTableAccess>(linker, |state: &mut CallStoreState| {
+        &mut state.table
+    })?;
+    clocks::wall_clock::add_to_linker::<_, WasiClocks>(linker, CallStoreState::clocks)?;
+    cli::environment::add_to_linker::<_, WasiCli>(linker, CallStoreState::cli)?;
+    cli::exit::add_to_linker::<_, WasiCli>(linker, CallStoreState::cli)?;
+    cli::stdin::add_to_linker::<_, WasiCli>(linker, CallStoreState::cli)?;
+    cli::stdout::add_to_linker::<_, WasiCli>(linker, CallStoreState::cli)?;
+    cli::stderr::add_to_linker::<_, WasiCli>(linker, CallStoreState::cli)?;
+    cli::terminal_input::add_to_linker::<_, WasiCli>(linker, CallStoreState::cli)?;
+    cli::terminal_output::add_to_linker::<_, WasiCli>(linker, CallStoreState::cli)?;
+    cli::terminal_stdin::add_to_linker::<_, WasiCli>(linker, CallStoreState::cli)?;
+    cli::terminal_stdout::add_to_linker::<_, WasiCli>(linker, CallStoreState::cli)?;
+    cli::terminal_stderr::add_to_linker::<_, WasiCli>(linker, CallStoreState::cli)?;
     let mut seed = linker.instance(INSECURE_SEED)?;
     seed.func_wrap(
         "insecure-seed",
-        |_: StoreContextMut<'_, CallState>, (): ()| wasmtime::Result::Ok((RANDOM_SEED,)),
+        |_: StoreContextMut<'_, CallStoreState>, (): ()| wasmtime::Result::Ok((RANDOM_SEED,)),
     )?;
     let mut clock = linker.instance(MONOTONIC_CLOCK)?;
     for (name, answer) in [("now", 0_u64), ("resolution", 1_000_000_000)] {
-        clock.func_wrap(name, move |_: StoreContextMut<'_, CallState>, (): ()| {
-            wasmtime::Result::Ok((answer,))
-        })?;
+        clock.func_wrap(
+            name,
+            move |_: StoreContextMut<'_, CallStoreState>, (): ()| wasmtime::Result::Ok((answer,)),
+        )?;
     }
     // A sleeping guest would hold its thread beyond its deadline, which is checked only while it computes.
     for name in ["subscribe-instant", "subscribe-duration"] {
-        clock.func_wrap(name, |_: StoreContextMut<'_, CallState>, (_,): (u64,)| {
-            let refused = wasmtime::Error::msg("a guest has nothing to wait for");
-            wasmtime::Result::<(Resource<DynPollable>,)>::Err(refused)
-        })?;
+        clock.func_wrap(
+            name,
+            |_: StoreContextMut<'_, CallStoreState>, (_,): (u64,)| {
+                let refused = wasmtime::Error::msg("a guest has nothing to wait for");
+                wasmtime::Result::<(Resource<DynPollable>,)>::Err(refused)
+            },
+        )?;
     }
     Ok(())
 }
 
 /// A clock that stands still at zero.
-struct FixedClock;
+struct ZeroClock;
 
-impl HostWallClock for FixedClock {
+impl HostWallClock for ZeroClock {
     fn resolution(&self) -> Duration {
         Duration::from_secs(1)
     }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// Media type of a source that is shown as text.
-const TEXT: &str = "text/plain; charset=utf-8";
+const PLAIN_TEXT_TYPE: &str = "text/plain; charset=utf-8";
 
 macro_rules! content_types {
     ($($(#[doc = $about:literal])+ $variant:ident, $name:literal, $label:literal, $phrase:literal, $media:expr, [$($extension:literal),+];)+) => {
@@ -62,11 +62,11 @@ macro_rules! content_types {
 
 content_types! {
     /// A whole page, served byte for byte.
-    Html, "html", "HTML", "HTML", TEXT, ["html", "htm"];
+    Html, "html", "HTML", "HTML", PLAIN_TEXT_TYPE, ["html", "htm"];
     /// CommonMark with GitHub's extensions.
-    Markdown, "markdown", "Markdown", "Markdown", TEXT, ["md", "markdown"];
+    Markdown, "markdown", "Markdown", "Markdown", PLAIN_TEXT_TYPE, ["md", "markdown"];
     /// One diagram.
-    Mermaid, "mermaid", "Mermaid", "a Mermaid diagram", TEXT, ["mmd", "mermaid"];
+    Mermaid, "mermaid", "Mermaid", "a Mermaid diagram", PLAIN_TEXT_TYPE, ["mmd", "mermaid"];
     /// One JSON value.
     Json, "json", "JSON", "JSON", "application/json", ["json"];
     /// Comma-separated values, RFC 4180.

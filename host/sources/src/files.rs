@@ -6,17 +6,17 @@ use crate::languages::language_by_name;
 /// The bytes of a file are not text, so no page can be made of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The file is not text in UTF-8. Pages are made of text: {}, or code.", ContentType::ALL.map(ContentType::label).join(", "))]
-pub struct NotText;
+pub struct NotTextError;
 
 /// Decodes a file as UTF-8, without a byte order mark.
 ///
 /// # Errors
 /// The bytes are not UTF-8, or hold a NUL.
-pub fn decode_text(bytes: &[u8]) -> Result<&str, NotText> {
+pub fn decode_text(bytes: &[u8]) -> Result<&str, NotTextError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
-        _ => Err(NotText),
+        _ => Err(NotTextError),
     }
 }
 

@@ -6,15 +6,17 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::identity::{Authenticator, Identity, credential_invalid, credential_missing};
-use crate::control::audit::{Actor, with_actor};
-use crate::http::context::Context;
+use super::identity::{
+    AuthenticationResult, Authenticator, credential_invalid, credential_missing,
+};
+use crate::control::audit::{AuditActor, with_actor};
+use crate::http::context::HttpRequestContext;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::RateLimits;
 
 /// State of the layer.
 #[derive(Clone, Debug)]
-pub struct Admission {
+pub struct AdmissionLayerState {
     /// Authenticates the credential.
     pub authenticator: Authenticator,
     /// Has the principals' buckets.
@@ -23,20 +25,20 @@ pub struct Admission {
 
 /// Admits a request with a valid credential, and puts its caller into the extensions for the extractors.
 pub async fn admit(
-    State(admission): State<Admission>,
+    State(admission): State<AdmissionLayerState>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let caller = match admission.authenticator.identify(request.headers()).await {
-        Ok(Identity::Known(caller)) => caller,
-        Ok(Identity::Nobody) => return credential_missing().into_response(),
-        Ok(Identity::Invalid) => return credential_invalid().into_response(),
+        Ok(AuthenticationResult::Known(caller)) => caller,
+        Ok(AuthenticationResult::Nobody) => return credential_missing().into_response(),
+        Ok(AuthenticationResult::Invalid) => return credential_invalid().into_response(),
         Err(problem) => return problem.into_response(),
     };
-    let Some(context) = request.extensions().get::<Context>() else {
+    let Some(context) = request.extensions().get::<HttpRequestContext>() else {
         return Problem::internal(&"a request without a context").into_response();
     };
-    let actor = Actor::new(caller.id(), &context.request_id);
+    let actor = AuditActor::new(caller.id(), &context.request_id);
     let (bucket, flow) = (caller.principal_name(), caller.flow());
     request.extensions_mut().insert(caller);
     let limits = &admission.rate_limits.owner;

@@ -1,7 +1,7 @@
 //! Authority as a value: the argument of an operation can only be made for a caller whose role suffices.
 //!
 //! The minimum role of an operation is the type of its second argument, so that it is written once and no entry point can forget to
-//! check it: [`Authority<Editor>`] is a caller who is at least an editor of a workspace.
+//! check it: [`AuthorizedCaller<Editor>`] is a caller who is at least an editor of a workspace.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
-use super::identity::Authenticated;
+use super::identity::AuthenticatedCaller;
 use crate::config::Config;
-use crate::http::extract::DeclaredLength;
+use crate::http::extract::CheckedBodyLength;
 use crate::http::problem::Problem;
 use crate::workspaces::{Caller, Role, WorkspaceError, Workspaces};
 use svc_base::ids::WorkspaceId;
@@ -45,17 +45,17 @@ floors! {
 }
 
 /// An argument of an operation that proves a role.
-pub trait HasMinimumRole {
+pub trait RoleProof {
     const ROLE: Role;
 }
 
-impl<A: HasMinimumRole> HasMinimumRole for Option<A> {
+impl<A: RoleProof> RoleProof for Option<A> {
     const ROLE: Role = A::ROLE;
 }
 
 /// A caller whose role in a workspace is `F` or above.
 #[derive(Clone, Debug)]
-pub struct Authority<F> {
+pub struct AuthorizedCaller<F> {
     /// The caller.
     pub caller: Caller,
     /// The workspace.
@@ -65,7 +65,7 @@ pub struct Authority<F> {
     floor: PhantomData<F>,
 }
 
-impl<F: MinimumRole> Authority<F> {
+impl<F: MinimumRole> AuthorizedCaller<F> {
     /// Proves the authority of a caller in a workspace, by the caller's current role.
     ///
     /// # Errors
@@ -91,8 +91,8 @@ impl<F: MinimumRole> Authority<F> {
     ///
     /// # Errors
     /// `Role`.
-    pub fn require<G: MinimumRole>(self) -> Result<Authority<G>, WorkspaceError> {
-        Authority {
+    pub fn require<G: MinimumRole>(self) -> Result<AuthorizedCaller<G>, WorkspaceError> {
+        AuthorizedCaller {
             caller: self.caller,
             workspace: self.workspace,
             role: self.role,
@@ -112,18 +112,18 @@ impl<F: MinimumRole> Authority<F> {
     }
 }
 
-impl<F: MinimumRole> HasMinimumRole for Authority<F> {
+impl<F: MinimumRole> RoleProof for AuthorizedCaller<F> {
     const ROLE: Role = F::ROLE;
 }
 
 /// A caller with the minimum role in some workspace, who chooses it later: by name, or the only one there is.
 #[derive(Clone, Debug)]
-pub struct WorkspaceChooser<F> {
+pub struct CallerChoosingWorkspace<F> {
     caller: Caller,
     floor: PhantomData<F>,
 }
 
-impl<F: MinimumRole> WorkspaceChooser<F> {
+impl<F: MinimumRole> CallerChoosingWorkspace<F> {
     /// Checks that the caller has the role in some workspace: the body, which is not read yet, names which one.
     ///
     /// # Errors
@@ -159,9 +159,9 @@ impl<F: MinimumRole> WorkspaceChooser<F> {
         &self,
         workspaces: &Workspaces,
         named: Option<&str>,
-    ) -> Result<Authority<F>, WorkspaceError> {
+    ) -> Result<AuthorizedCaller<F>, WorkspaceError> {
         let workspace = workspaces.choose_workspace(&self.caller, named).await?;
-        Authority::in_workspace(
+        AuthorizedCaller::in_workspace(
             workspaces,
             &self.caller,
             workspace,
@@ -173,7 +173,7 @@ impl<F: MinimumRole> WorkspaceChooser<F> {
     /// Returns the workspace that the caller names, or else all of the caller's: every role may read.
     ///
     /// # Errors
-    /// Like [`WorkspaceChooser::workspace`].
+    /// Like [`CallerChoosingWorkspace::workspace`].
     pub async fn workspaces(
         &self,
         workspaces: &Workspaces,
@@ -186,11 +186,11 @@ impl<F: MinimumRole> WorkspaceChooser<F> {
     }
 }
 
-impl<F: MinimumRole> HasMinimumRole for WorkspaceChooser<F> {
+impl<F: MinimumRole> RoleProof for CallerChoosingWorkspace<F> {
     const ROLE: Role = F::ROLE;
 }
 
-impl<F: MinimumRole, S> FromRequestParts<S> for WorkspaceChooser<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for CallerChoosingWorkspace<F>
 where
     S: Send + Sync,
     Workspaces: FromRef<S>,
@@ -200,8 +200,9 @@ where
 
     /// Checks in the specification's order: credential, declared length, authority.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
-        DeclaredLength::from_request_parts(parts, state).await?;
+        let AuthenticatedCaller(caller) =
+            AuthenticatedCaller::from_request_parts(parts, state).await?;
+        CheckedBodyLength::from_request_parts(parts, state).await?;
         Ok(Self::new(&Workspaces::from_ref(state), caller).await?)
     }
 }

@@ -7,11 +7,11 @@ use tokio::sync::watch;
 use tracing::Instrument;
 
 use crate::control::audit;
-use crate::http::problem::{Code, Problem};
-use svc_sandbox::Flow;
+use crate::http::problem::{Problem, ProblemCode};
+use svc_sandbox::CallerFlow;
 
 /// Layer of routes: runs requests with a method that may change something to completion.
-pub async fn finish_changes(request: Request, next: Next) -> Response {
+pub async fn run_changes_to_completion(request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
     }
@@ -24,12 +24,12 @@ pub async fn finish_changes(request: Request, next: Next) -> Response {
 /// Error of an operation that was stopped before it changed anything, because its client disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nobody waits for the answer any more")]
-pub struct ClientGone;
+pub struct ClientDisconnected;
 
-impl From<ClientGone> for Problem {
-    fn from(_: ClientGone) -> Self {
+impl From<ClientDisconnected> for Problem {
+    fn from(_: ClientDisconnected) -> Self {
         Self::new(
-            Code::Timeout,
+            ProblemCode::Timeout,
             "The client has hung up. Nothing was changed: send the request again.",
         )
     }
@@ -41,7 +41,7 @@ tokio::task_local! {
 }
 
 /// Runs work to completion in a task of its own, with the caller's actor and flow, even if the client disconnects. Only parts in
-/// [`while_client_waits`] stop then.
+/// [`run_while_client_waits`] stop then.
 ///
 /// # Errors
 /// The work's, or that it panicked.
@@ -55,8 +55,8 @@ where
         // Already inside of such a task.
         return Ok(work.await?);
     }
-    let work = audit::carry_actor(audit::current_actor(), work);
-    let work = Flow::current().scope(work);
+    let work = audit::with_optional_actor(audit::current_actor(), work);
+    let work = CallerFlow::current().scope(work);
     let (waits, client) = watch::channel(());
     let work = CLIENT_CONNECTED.scope(client, work);
     let done = tokio::spawn(work.in_current_span()).await;
@@ -68,8 +68,10 @@ where
 /// Runs a part of an operation that changes nothing, such as rendering: it is cancelled when the client disconnects.
 ///
 /// # Errors
-/// [`ClientGone`] if it was cancelled.
-pub async fn while_client_waits<T>(work: impl Future<Output = T>) -> Result<T, ClientGone> {
+/// [`ClientDisconnected`] if it was cancelled.
+pub async fn run_while_client_waits<T>(
+    work: impl Future<Output = T>,
+) -> Result<T, ClientDisconnected> {
     let Ok(mut client) = CLIENT_CONNECTED.try_with(Clone::clone) else {
         // Outside of such a task, the work is dropped with its handler.
         return Ok(work.await);
@@ -78,7 +80,7 @@ pub async fn while_client_waits<T>(work: impl Future<Output = T>) -> Result<T, C
         biased;
         done = work => Ok(done),
         // Nothing is ever sent: this ends with an error once the sender is dropped.
-        _ = client.changed() => Err(ClientGone),
+        _ = client.changed() => Err(ClientDisconnected),
     }
 }
 
@@ -91,13 +93,15 @@ mod tests {
     use super::*;
 
     /// Begins an operation, tells when its part has begun, and hangs up; returns what becomes of the part.
-    async fn hung_up(part: impl Future<Output = ()> + Send + 'static) -> Result<(), ClientGone> {
+    async fn hung_up(
+        part: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), ClientDisconnected> {
         let (begun, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (tells, outcome) = tokio::sync::oneshot::channel();
         let handler = run_to_completion({
             let (begun, ended) = (Arc::clone(&begun), Arc::clone(&ended));
             async move {
-                let part = while_client_waits(async {
+                let part = run_while_client_waits(async {
                     begun.notify_one();
                     part.await;
                 });
@@ -116,12 +120,15 @@ mod tests {
 
     #[tokio::test]
     async fn what_nobody_waits_for_ends_early_and_the_rest_does_not() {
-        assert_eq!(hung_up(std::future::pending()).await, Err(ClientGone));
+        assert_eq!(
+            hung_up(std::future::pending()).await,
+            Err(ClientDisconnected)
+        );
         assert_eq!(hung_up(async {}).await, Ok(()));
     }
 
     #[tokio::test]
     async fn work_of_a_handler_has_no_client_of_its_own() {
-        assert_eq!(while_client_waits(async { 1 }).await, Ok(1));
+        assert_eq!(run_while_client_waits(async { 1 }).await, Ok(1));
     }
 }

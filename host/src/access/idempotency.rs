@@ -13,16 +13,16 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
-use crate::control::kept_answers::{self, AnswerKeeper, AnswerKey, KeptAnswer};
-use crate::control::{self, Control};
-use crate::http::context::Context;
-use crate::http::problem::{Code, Problem};
+use crate::control::kept_answers::{self, AnswerRecorder, StoredAnswer, StoredAnswerKey};
+use crate::control::{self, ControlDatabase};
+use crate::http::context::HttpRequestContext;
+use crate::http::problem::{Problem, ProblemCode};
 use crate::infra::Infra;
 use crate::workspaces::Caller;
 use svc_base::clock::Clock;
-use svc_sandbox::Flow;
+use svc_sandbox::CallerFlow;
 
-const HEADER: &str = "idempotency-key";
+const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Most characters of a key.
 pub const MAX_KEY_CHARS: usize = 128;
@@ -31,7 +31,7 @@ pub const MAX_KEY_CHARS: usize = 128;
 const RETENTION_SECONDS: i64 = 24 * 3600;
 
 /// Keys whose first request is running.
-type InFlight = Arc<Mutex<HashSet<InFlightKey>>>;
+type InFlightKeys = Arc<Mutex<HashSet<InFlightKey>>>;
 
 /// Key as one caller uses it on one route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,21 +43,21 @@ struct InFlightKey {
 
 /// Service of idempotency keys.
 #[derive(Clone, Debug)]
-pub struct Idempotency {
-    control: Control,
+pub struct IdempotencyService {
+    control: ControlDatabase,
     clock: Clock,
     secret: hmac::Key,
-    in_flight: InFlight,
+    in_flight: InFlightKeys,
 }
 
-impl Idempotency {
+impl IdempotencyService {
     /// Makes the service; request bodies are compared by a MAC with `secret`.
     pub fn new(infra: Infra, secret: hmac::Key) -> Self {
         Self {
             control: infra.control,
             clock: infra.clock,
             secret,
-            in_flight: InFlight::default(),
+            in_flight: InFlightKeys::default(),
         }
     }
 
@@ -75,10 +75,13 @@ impl Idempotency {
             .await
     }
 
-    async fn find_answer(&self, key: AnswerKey) -> Result<Option<KeptAnswer>, control::Error> {
+    async fn find_answer(
+        &self,
+        key: StoredAnswerKey,
+    ) -> Result<Option<StoredAnswer>, control::Error> {
         let after = self.clock.now().plus_seconds(-RETENTION_SECONDS);
         self.control
-            .read(move |c| kept_answers::find(c, &key, after))
+            .read(move |c| kept_answers::find_answer(c, &key, after))
             .await
     }
 }
@@ -86,7 +89,7 @@ impl Idempotency {
 /// A request that may have an `Idempotency-Key`.
 #[derive(Debug)]
 pub struct IdempotentRequest {
-    idempotency: Idempotency,
+    idempotency: IdempotencyService,
     client: String,
     header: Option<HeaderValue>,
 }
@@ -94,16 +97,16 @@ pub struct IdempotentRequest {
 impl<S> FromRequestParts<S> for IdempotentRequest
 where
     S: Send + Sync,
-    Idempotency: FromRef<S>,
+    IdempotencyService: FromRef<S>,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let context = Context::from_request_parts(parts, state).await?;
+        let context = HttpRequestContext::from_request_parts(parts, state).await?;
         Ok(Self {
-            idempotency: Idempotency::from_ref(state),
+            idempotency: IdempotencyService::from_ref(state),
             client: format!("ip:{}", context.client.bucket()),
-            header: parts.headers.get(HEADER).cloned(),
+            header: parts.headers.get(IDEMPOTENCY_HEADER).cloned(),
         })
     }
 }
@@ -132,7 +135,7 @@ impl IdempotentRequest {
         route: IdempotencyScope<'_>,
         body: &[u8],
         status: StatusCode,
-        work: impl FnOnce(AnswerKeeper<T>) -> W,
+        work: impl FnOnce(AnswerRecorder<T>) -> W,
     ) -> Result<Response, Problem>
     where
         T: Serialize + Send + 'static,
@@ -140,20 +143,20 @@ impl IdempotentRequest {
         Problem: From<E>,
     {
         // A caller with a credential has an owner's priority, even on public routes.
-        let flow = by.map_or_else(Flow::current, Caller::flow);
+        let flow = by.map_or_else(CallerFlow::current, Caller::flow);
         let Some(key) = self.key()? else {
-            let made = flow.scope(work(AnswerKeeper::none()));
+            let made = flow.scope(work(AnswerRecorder::none()));
             return respond(status, &made.await?);
         };
         let idempotency = self.idempotency;
         let principal = by.map_or(self.client, ToString::to_string);
         let route = format!("{}/{}", route.name, route.parent);
-        let key = AnswerKey::new(&idempotency.secret, principal, route, key, body);
+        let key = StoredAnswerKey::new(&idempotency.secret, principal, route, key, body);
         let running = InFlightGuard::begin(&idempotency.in_flight, &key)?;
         if let Some(kept) = idempotency.find_answer(key.clone()).await? {
-            return replay(kept, &idempotency.secret, body);
+            return replay_stored_answer(kept, &idempotency.secret, body);
         }
-        let work = work(AnswerKeeper::for_key(
+        let work = work(AnswerRecorder::for_key(
             key,
             status.as_u16(),
             idempotency.clock.now(),
@@ -173,7 +176,7 @@ impl IdempotentRequest {
         match key {
             Some(key) => Ok(Some(key.to_owned())),
             None => Err(Problem::new(
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
                 format!("`Idempotency-Key` must be 1 to {MAX_KEY_CHARS} visible ASCII characters."),
             )),
         }
@@ -184,11 +187,11 @@ impl IdempotentRequest {
 #[derive(Debug)]
 struct InFlightGuard {
     key: InFlightKey,
-    in_flight: InFlight,
+    in_flight: InFlightKeys,
 }
 
 impl InFlightGuard {
-    fn begin(in_flight: &InFlight, key: &AnswerKey) -> Result<Self, Problem> {
+    fn begin(in_flight: &InFlightKeys, key: &StoredAnswerKey) -> Result<Self, Problem> {
         let key = InFlightKey {
             principal: key.principal.clone(),
             route: key.route.clone(),
@@ -197,7 +200,7 @@ impl InFlightGuard {
         let mut running = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         if !running.insert(key.clone()) {
             return Err(Problem::new(
-                Code::IdempotencyConflict,
+                ProblemCode::IdempotencyConflict,
                 "The first request with this Idempotency-Key is still running. Repeat it in a second.",
             )
             .header(header::RETRY_AFTER, HeaderValue::from_static("1")));
@@ -219,16 +222,20 @@ impl Drop for InFlightGuard {
     }
 }
 
-fn replay(kept: KeptAnswer, secret: &hmac::Key, body: &[u8]) -> Result<Response, Problem> {
+fn replay_stored_answer(
+    kept: StoredAnswer,
+    secret: &hmac::Key,
+    body: &[u8],
+) -> Result<Response, Problem> {
     let same = hmac::verify(secret, body, &kept.body_mac).is_ok();
     let Some(body) = kept.body.filter(|_| same) else {
         return Err(Problem::new(
-            Code::IdempotencyConflict,
+            ProblemCode::IdempotencyConflict,
             "This Idempotency-Key was used with another body. Use a new key for a new request.",
         ));
     };
     let status = StatusCode::from_u16(kept.status).map_err(|error| Problem::internal(&error))?;
-    let mut response = answer(status, body);
+    let mut response = json_response(status, body);
     let replayed = HeaderValue::from_static("true");
     response.headers_mut().insert(REPLAYED_HEADER, replayed);
     Ok(response)
@@ -240,11 +247,11 @@ fn replay(kept: KeptAnswer, secret: &hmac::Key, body: &[u8]) -> Result<Response,
 /// `internal`: plain data always has a JSON form.
 fn respond(status: StatusCode, made: &impl Serialize) -> Result<Response, Problem> {
     let body = serde_json::to_string(made).map_err(|error| Problem::internal(&error))?;
-    Ok(answer(status, body))
+    Ok(json_response(status, body))
 }
 
 /// Makes a JSON answer. The `url` of a created resource becomes `Location`.
-fn answer(status: StatusCode, body: String) -> Response {
+fn json_response(status: StatusCode, body: String) -> Response {
     #[derive(Deserialize)]
     struct CreatedLocation {
         url: Option<String>,
@@ -272,7 +279,7 @@ impl From<&control::Error> for Problem {
         use control::Error::{Busy, Full};
         match error {
             Full | Busy => Self::new(
-                Code::CapacityReached,
+                ProblemCode::CapacityReached,
                 "The server has no room or is busy with maintenance. Try again in a minute.",
             ),
             other => Self::internal(other),

@@ -9,12 +9,12 @@ use http::{HeaderMap, HeaderValue, header};
 
 use super::tokens::{TokenRefusal, TokenVerifier};
 use crate::http::extract::PresentedCredential;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::workspaces::{Caller, Workspaces};
 
 /// Result of authenticating a request.
 #[derive(Clone, Debug)]
-pub enum Identity {
+pub enum AuthenticationResult {
     /// The request has no credential, or an empty one.
     Nobody,
     /// The credential is valid.
@@ -48,30 +48,30 @@ impl Authenticator {
     ///
     /// # Errors
     /// The database's; `provider_unavailable` if the issuer's keys cannot be fetched; `forbidden` if the token lacks a scope.
-    pub async fn identify(&self, headers: &HeaderMap) -> Result<Identity, Problem> {
+    pub async fn identify(&self, headers: &HeaderMap) -> Result<AuthenticationResult, Problem> {
         let token = match PresentedCredential::from_headers(headers) {
-            PresentedCredential::Missing => return Ok(Identity::Nobody),
-            PresentedCredential::Malformed => return Ok(Identity::Invalid),
+            PresentedCredential::Missing => return Ok(AuthenticationResult::Nobody),
+            PresentedCredential::Malformed => return Ok(AuthenticationResult::Invalid),
             PresentedCredential::Token(token) => token,
         };
         let caller = match &self.tokens {
-            Some(tokens) if !token.starts_with(KEY) => self.user(tokens, token).await?,
+            Some(tokens) if !token.starts_with(KEY_PREFIX) => self.user(tokens, token).await?,
             _ => self.workspaces.authenticate(token).await?,
         };
-        Ok(caller.map_or(Identity::Invalid, Identity::Known))
+        Ok(caller.map_or(AuthenticationResult::Invalid, AuthenticationResult::Known))
     }
 
     async fn user(&self, tokens: &TokenVerifier, token: &str) -> Result<Option<Caller>, Problem> {
         match tokens.check(token).await {
             Ok(person) => Ok(Some(Caller::User(
                 self.workspaces
-                    .find_or_create_user(person.borrowed())
+                    .find_or_create_user(person.as_token_holder())
                     .await?,
             ))),
             Err(TokenRefusal::Invalid) => Ok(None),
             Err(TokenRefusal::Scope) => Err(tokens.insufficient_scope()),
             Err(TokenRefusal::Unavailable) => Err(Problem::new(
-                Code::ProviderUnavailable,
+                ProblemCode::ProviderUnavailable,
                 "The issuer of access tokens does not answer, and its keys are not known yet. Try again in a minute; keys work meanwhile.",
             )),
         }
@@ -79,7 +79,7 @@ impl Authenticator {
 }
 
 /// Prefix of keys; no token begins with it.
-const KEY: &str = "svc_";
+const KEY_PREFIX: &str = "svc_";
 
 /// The caller, if the request has a credential; an invalid credential is refused.
 #[derive(Clone, Debug)]
@@ -97,18 +97,18 @@ where
             .identify(&parts.headers)
             .await?
         {
-            Identity::Nobody => Ok(Self(None)),
-            Identity::Known(caller) => Ok(Self(Some(caller))),
-            Identity::Invalid => Err(credential_invalid()),
+            AuthenticationResult::Nobody => Ok(Self(None)),
+            AuthenticationResult::Known(caller) => Ok(Self(Some(caller))),
+            AuthenticationResult::Invalid => Err(credential_invalid()),
         }
     }
 }
 
 /// The caller of an owner route, authenticated by its layer (`admit.rs`).
 #[derive(Clone, Debug)]
-pub struct Authenticated(pub Caller);
+pub struct AuthenticatedCaller(pub Caller);
 
-impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
+impl<S: Send + Sync> FromRequestParts<S> for AuthenticatedCaller {
     type Rejection = Problem;
 
     /// Refuses a request whose route lacks the layer.
@@ -121,7 +121,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
 /// The 401 of an invalid credential (RFC 6750, section 3.1).
 pub fn credential_invalid() -> Problem {
     Problem::new(
-        Code::Unauthorized,
+        ProblemCode::Unauthorized,
         "The credential is not valid: it is malformed, unknown, revoked or past its end. Send a valid one as Authorization: Bearer.",
     )
     .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer error=\"invalid_token\""))
@@ -130,7 +130,7 @@ pub fn credential_invalid() -> Problem {
 /// The 401 of an owner route without a credential (RFC 6750, section 3).
 pub fn credential_missing() -> Problem {
     Problem::new(
-        Code::Unauthorized,
+        ProblemCode::Unauthorized,
         "This route needs a credential: send the key of a workspace, or the access token of a user, as Authorization: Bearer.",
     )
     .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))

@@ -8,13 +8,16 @@ mod identity;
 mod operation;
 mod tokens;
 
-pub use admit::{Admission, admit};
+pub use admit::{AdmissionLayerState, admit};
 pub use authority::{
-    Admin, Authority, Editor, HasMinimumRole, MinimumRole, Owner, Viewer, WorkspaceChooser,
+    Admin, AuthorizedCaller, CallerChoosingWorkspace, Editor, MinimumRole, Owner, RoleProof, Viewer,
 };
-pub use completion::{ClientGone, finish_changes, run_to_completion, while_client_waits};
+pub use completion::{
+    ClientDisconnected, run_changes_to_completion, run_to_completion, run_while_client_waits,
+};
 pub use identity::{
-    Authenticated, Authenticator, Identity, MaybeCaller, credential_invalid, credential_missing,
+    AuthenticatedCaller, AuthenticationResult, Authenticator, MaybeCaller, credential_invalid,
+    credential_missing,
 };
-pub use operation::{OperationInfo, floor};
+pub use operation::{OperationListEntry, minimum_role};
 pub use tokens::TokenVerifier;

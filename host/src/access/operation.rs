@@ -8,17 +8,17 @@
 //! ```
 //!
 //! An operation that a client may repeat with an `Idempotency-Key` also takes a
-//! [`AnswerKeeper`](crate::control::kept_answers::AnswerKeeper), which keeps its answer in the transaction of its effect. A shell reads
+//! [`AnswerRecorder`](crate::control::kept_answers::AnswerRecorder), which keeps its answer in the transaction of its effect. A shell reads
 //! the input, calls the function and writes the answer. `completion.rs` around all shells has operations that change something run to
-//! completion. [`OperationInfo`]s list the operations: the runner of tools, tests, the description and the documents read the list.
+//! completion. [`OperationListEntry`]s list the operations: the runner of tools, tests, the description and the documents read the list.
 
-use super::authority::HasMinimumRole;
+use super::authority::RoleProof;
 use crate::control::audit::AuditAction;
 use crate::workspaces::Role;
 
 /// Entry of an operation in the list of all.
 #[derive(Clone, Copy, Debug)]
-pub struct OperationInfo {
+pub struct OperationListEntry {
     /// Operation id in the OpenAPI description.
     pub id: &'static str,
     /// The tool and its action that offer the operation; `None` if models should not have it, as for secrets.
@@ -32,19 +32,19 @@ pub struct OperationInfo {
 }
 
 /// Returns the minimum role of an operation, read off the type of its second argument.
-pub fn floor<O: OperationWithRole<Arguments>, Arguments>(_: &O) -> Role {
+pub fn minimum_role<O: RoleCheckedOperation<Arguments>, Arguments>(_: &O) -> Role {
     O::ROLE
 }
 
 /// A function whose second argument proves a role.
-pub trait OperationWithRole<Arguments> {
+pub trait RoleCheckedOperation<Arguments> {
     /// The role.
     const ROLE: Role;
 }
 
 macro_rules! floored {
     ($($input:ident)*) => {
-        impl<O, S, A: HasMinimumRole, $($input,)* T> OperationWithRole<(S, A, $($input,)*)> for O
+        impl<O, S, A: RoleProof, $($input,)* T> RoleCheckedOperation<(S, A, $($input,)*)> for O
         where
             O: Fn(S, A, $($input,)*) -> T,
         {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use http::{HeaderValue, header};
 use quick_cache::sync::Cache;
 
-use crate::config::Oauth;
+use crate::config::OauthSettings;
 use crate::content::Digest;
-use crate::http::problem::{Code, Problem};
-use crate::issuers::{AccessClaims, AddressError, Issuer, IssuerAddress, IssuerError};
-use crate::outbound::Outbound;
+use crate::http::problem::{Problem, ProblemCode};
+use crate::issuers::{AccessTokenClaims, Issuer, IssuerAddress, IssuerAddressError, IssuerError};
+use crate::outbound::OutboundClient;
 use crate::workspaces;
 use svc_base::clock::{Clock, Timestamp};
 
@@ -28,7 +28,7 @@ pub struct TokenVerifier {
     scopes: Vec<String>,
     clock: Clock,
     /// Cache by the token's digest: the person, the end of the entry's validity, and the number of the key set.
-    checked: Cache<Digest, (Arc<TokenPerson>, Timestamp, u64)>,
+    checked: Cache<Digest, (Arc<OwnedTokenHolder>, Timestamp, u64)>,
 }
 
 /// Reason for refusing a token.
@@ -44,16 +44,16 @@ pub(super) enum TokenRefusal {
 
 /// Person that a token identifies.
 #[derive(Clone, Debug)]
-pub(super) struct TokenPerson {
+pub(super) struct OwnedTokenHolder {
     issuer: String,
     subject: String,
     email: Option<String>,
 }
 
-impl TokenPerson {
+impl OwnedTokenHolder {
     /// Lends the person's fields.
-    pub(super) fn borrowed(&self) -> workspaces::Person<'_> {
-        workspaces::Person {
+    pub(super) fn as_token_holder(&self) -> workspaces::TokenHolder<'_> {
+        workspaces::TokenHolder {
             issuer: &self.issuer,
             subject: &self.subject,
             email: self.email.as_deref(),
@@ -66,7 +66,11 @@ impl TokenVerifier {
     ///
     /// # Errors
     /// When the issuer's address is not valid.
-    pub fn new(oauth: &Oauth, outbound: Outbound, clock: Clock) -> Result<Self, AddressError> {
+    pub fn new(
+        oauth: &OauthSettings,
+        outbound: OutboundClient,
+        clock: Clock,
+    ) -> Result<Self, IssuerAddressError> {
         Ok(Self {
             issuer: Issuer::new(
                 IssuerAddress::parse(&oauth.issuer)?,
@@ -90,7 +94,7 @@ impl TokenVerifier {
     }
 
     /// Verifies a token; returns the person that it identifies.
-    pub(super) async fn check(&self, token: &str) -> Result<Arc<TokenPerson>, TokenRefusal> {
+    pub(super) async fn check(&self, token: &str) -> Result<Arc<OwnedTokenHolder>, TokenRefusal> {
         let (name, now) = (Digest::of(token.as_bytes()), self.clock.now());
         // Read before the verification, so that keys fetched during it invalidate the entry.
         let asked = self.issuer.key_fetches();
@@ -113,7 +117,7 @@ impl TokenVerifier {
             return Err(TokenRefusal::Scope);
         }
         let until = claims.until.min(Timestamp(now.0 + RECHECK_MILLIS));
-        let person = Arc::new(TokenPerson {
+        let person = Arc::new(OwnedTokenHolder {
             issuer: claims.issuer,
             subject: claims.subject,
             email: claims.email.filter(|email| email.len() <= MAX_EMAIL_BYTES),
@@ -124,7 +128,7 @@ impl TokenVerifier {
     }
 
     /// Whether a token has every required scope.
-    fn has_scopes(&self, claims: &AccessClaims) -> bool {
+    fn has_scopes(&self, claims: &AccessTokenClaims) -> bool {
         let has = claims.scope.as_deref().unwrap_or_default();
         let mut wanted = self.scopes.iter();
         wanted.all(|wanted| has.split(' ').any(|scope| scope == wanted))
@@ -138,7 +142,7 @@ impl TokenVerifier {
             "Bearer error=\"insufficient_scope\"",
         ));
         Problem::new(
-            Code::Forbidden,
+            ProblemCode::Forbidden,
             format!("The access token lacks a scope: this service takes tokens with {scopes}. Ask the issuer for one."),
         )
         .header(header::WWW_AUTHENTICATE, challenge)

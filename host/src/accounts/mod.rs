@@ -13,5 +13,5 @@ pub mod scope;
 mod service;
 pub mod views;
 
-pub use plans::{Billing, SubscriptionConsumer};
+pub use plans::{PlanBilling, SubscriptionEventConsumer};
 pub use service::{AccountError, Accounts};

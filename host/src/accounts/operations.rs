@@ -4,18 +4,18 @@ use super::Accounts;
 use super::requests::{
     AddMember, BillingRequest, CreateKey, CreateWorkspace, SetRole, UpdateWorkspace, parse_user_id,
 };
-use super::scope::{UserScope, WorkspaceScope};
+use super::scope::{AuthorizedWorkspace, UserCaller};
 use super::views::{
     BillingView, KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList,
     WorkspaceView,
 };
-use crate::access::{Admin, Owner, Viewer, WorkspaceChooser};
-use crate::control::kept_answers::AnswerKeeper;
+use crate::access::{Admin, CallerChoosingWorkspace, Owner, Viewer};
+use crate::control::kept_answers::AnswerRecorder;
 use crate::http::problem::Problem;
-use crate::workspaces::{Caller, OwnershipLimits, Plan};
+use crate::workspaces::{Caller, Plan, WorkspaceOwnershipLimits};
 
 /// Returns the caller, with its workspaces.
-pub async fn me(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<Me, Problem> {
+pub async fn me(accounts: Accounts, by: CallerChoosingWorkspace<Viewer>) -> Result<Me, Problem> {
     let caller = by.caller();
     let workspaces = accounts.workspaces();
     let email = match caller {
@@ -29,7 +29,7 @@ pub async fn me(accounts: Accounts, by: WorkspaceChooser<Viewer>) -> Result<Me, 
 /// Lists the caller's workspaces.
 pub async fn list(
     accounts: Accounts,
-    by: WorkspaceChooser<Viewer>,
+    by: CallerChoosingWorkspace<Viewer>,
 ) -> Result<WorkspaceList, Problem> {
     let all = accounts.workspaces().list_accessible(by.caller()).await?;
     Ok(WorkspaceList::new(&all, by.caller()))
@@ -41,14 +41,14 @@ pub async fn list(
 /// `forbidden` if the user owns too many, `plan_limit`, `invalid_request`, `slug_conflict`.
 pub async fn create(
     accounts: Accounts,
-    by: UserScope,
+    by: UserCaller,
     input: CreateWorkspace,
-    keep: AnswerKeeper<WorkspaceView>,
+    keep: AnswerRecorder<WorkspaceView>,
 ) -> Result<WorkspaceView, Problem> {
     let caller = Caller::User(by.user.clone());
     let (display_name, slug) = input.checked()?;
     let limits = &accounts.config().limits;
-    let most = OwnershipLimits {
+    let most = WorkspaceOwnershipLimits {
         all: limits.workspaces_per_user,
         free: limits.free_workspaces_per_user,
     };
@@ -64,7 +64,7 @@ pub async fn create(
 /// Returns a workspace with its members.
 pub async fn get(
     accounts: Accounts,
-    at: WorkspaceScope<Viewer>,
+    at: AuthorizedWorkspace<Viewer>,
 ) -> Result<WorkspaceDetail, Problem> {
     let (workspaces, at) = (accounts.workspaces(), at.authority);
     let seen = workspaces.get_with_role(at.workspace, at.role).await?;
@@ -78,7 +78,7 @@ pub async fn get(
 /// `invalid_request`, `nothing_to_update`, `forbidden`, `plan_limit`.
 pub async fn update(
     accounts: Accounts,
-    at: WorkspaceScope<Admin>,
+    at: AuthorizedWorkspace<Admin>,
     input: UpdateWorkspace,
 ) -> Result<WorkspaceView, Problem> {
     let (changes, at) = (input.checked()?, at.authority);
@@ -93,7 +93,7 @@ pub async fn update(
 ///
 /// # Errors
 /// `provider_unavailable` if its subscription cannot be ended.
-pub async fn delete(accounts: Accounts, at: WorkspaceScope<Owner>) -> Result<(), Problem> {
+pub async fn delete(accounts: Accounts, at: AuthorizedWorkspace<Owner>) -> Result<(), Problem> {
     let (workspace, caller) = (at.authority.workspace, at.authority.caller);
     Ok(accounts.delete(workspace, caller).await?)
 }
@@ -101,7 +101,7 @@ pub async fn delete(accounts: Accounts, at: WorkspaceScope<Owner>) -> Result<(),
 /// Lists the members of a workspace.
 pub async fn members(
     accounts: Accounts,
-    at: WorkspaceScope<Viewer>,
+    at: AuthorizedWorkspace<Viewer>,
 ) -> Result<MemberList, Problem> {
     let members = accounts.workspaces().members(at.authority.workspace);
     Ok(members.await?.into())
@@ -113,12 +113,13 @@ pub async fn members(
 /// `invalid_request`, `not_found` for an unknown user, `forbidden` for a role above the caller's.
 pub async fn add_member(
     accounts: Accounts,
-    at: WorkspaceScope<Admin>,
+    at: AuthorizedWorkspace<Admin>,
     input: AddMember,
-    keep: AnswerKeeper<MemberView>,
+    keep: AnswerRecorder<MemberView>,
 ) -> Result<MemberView, Problem> {
     let (given, at) = (input.checked()?, at.authority);
-    let keep = keep.map_view(|member: &crate::workspaces::Member| MemberView::from(member.clone()));
+    let keep = keep
+        .map_view(|member: &crate::workspaces::WorkspaceMember| MemberView::from(member.clone()));
     let workspaces = accounts.workspaces();
     let member = workspaces.add_member(at.workspace, Some(at.caller), given, keep);
     Ok(member.await?.into())
@@ -130,7 +131,7 @@ pub async fn add_member(
 /// Like [`add_member`]; `last_owner`.
 pub async fn set_role(
     accounts: Accounts,
-    at: WorkspaceScope<Admin>,
+    at: AuthorizedWorkspace<Admin>,
     (member, input): (String, SetRole),
 ) -> Result<MemberView, Problem> {
     let (given, at) = ((parse_user_id(&member)?, input.checked()?), at.authority);
@@ -145,7 +146,7 @@ pub async fn set_role(
 /// `not_found`, `forbidden` for a role above the caller's, `last_owner`.
 pub async fn remove_member(
     accounts: Accounts,
-    at: WorkspaceScope<Admin>,
+    at: AuthorizedWorkspace<Admin>,
     member: String,
 ) -> Result<(), Problem> {
     let (member, at) = (parse_user_id(&member)?, at.authority);
@@ -156,7 +157,7 @@ pub async fn remove_member(
 }
 
 /// Lists the keys of a workspace.
-pub async fn keys(accounts: Accounts, at: WorkspaceScope<Admin>) -> Result<KeyList, Problem> {
+pub async fn keys(accounts: Accounts, at: AuthorizedWorkspace<Admin>) -> Result<KeyList, Problem> {
     let keys = accounts.workspaces().keys_of(at.authority.workspace);
     Ok(keys.await?.into())
 }
@@ -167,7 +168,7 @@ pub async fn keys(accounts: Accounts, at: WorkspaceScope<Admin>) -> Result<KeyLi
 /// `invalid_request`.
 pub async fn create_key(
     accounts: Accounts,
-    at: WorkspaceScope<Admin>,
+    at: AuthorizedWorkspace<Admin>,
     input: CreateKey,
 ) -> Result<NewKeyView, Problem> {
     let (wanted, at) = (input.checked()?, at.authority);
@@ -182,7 +183,7 @@ pub async fn create_key(
 /// `not_found`.
 pub async fn revoke_key(
     accounts: Accounts,
-    at: WorkspaceScope<Admin>,
+    at: AuthorizedWorkspace<Admin>,
     key_id: String,
 ) -> Result<(), Problem> {
     let at = at.authority;
@@ -198,7 +199,7 @@ pub async fn revoke_key(
 /// `payments_unconfigured`, `provider_unavailable`, `plan_limit` if the workspace has a subscription.
 pub async fn checkout(
     accounts: Accounts,
-    at: WorkspaceScope<Owner>,
+    at: AuthorizedWorkspace<Owner>,
     _: BillingRequest,
 ) -> Result<BillingView, Problem> {
     let url = accounts.checkout(at.authority.workspace).await?;
@@ -211,7 +212,7 @@ pub async fn checkout(
 /// `payments_unconfigured`, `provider_unavailable`, `no_subscription`.
 pub async fn portal(
     accounts: Accounts,
-    at: WorkspaceScope<Owner>,
+    at: AuthorizedWorkspace<Owner>,
     _: BillingRequest,
 ) -> Result<BillingView, Problem> {
     let url = accounts.portal(at.authority.workspace).await?;

@@ -4,10 +4,10 @@ use serde::Deserialize;
 use svc_base::names::is_slug;
 use utoipa::ToSchema;
 
-use crate::http::extract::{check_characters, invalid};
-use crate::http::problem::{Code, Problem};
+use crate::http::extract::{check_characters, invalid_request};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::workspaces::model::MACHINE_ROLE;
-use crate::workspaces::{KeySpec, Plan, Role, UserId, WorkspaceChanges};
+use crate::workspaces::{NewKeyOptions, Plan, Role, UserId, WorkspaceChanges};
 use svc_base::ids::WorkspaceId;
 use svc_base::numbers::optional_whole_number;
 
@@ -21,7 +21,7 @@ const MAX_EXPIRY_SECONDS: u64 = 31_536_000;
 /// Query of the list of workspaces, which has no parameters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ListWorkspaces {}
+pub struct ListWorkspacesQuery {}
 
 /// A workspace to make.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -126,7 +126,7 @@ impl UpdateWorkspace {
     pub fn checked(self) -> Result<WorkspaceChanges, Problem> {
         if self.display_name.is_none() && self.plan.is_none() {
             return Err(Problem::new(
-                Code::NothingToUpdate,
+                ProblemCode::NothingToUpdate,
                 "Nothing to update: send `display_name` or `plan`.",
             ));
         }
@@ -165,17 +165,17 @@ impl CreateKey {
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self) -> Result<KeySpec, Problem> {
+    pub fn checked(self) -> Result<NewKeyOptions, Problem> {
         check_characters("note", self.note.as_deref(), MAX_NOTE_CHARS)?;
         if self
             .expires_in
             .is_some_and(|seconds| !(1..=MAX_EXPIRY_SECONDS).contains(&seconds))
         {
-            return Err(invalid(format!(
+            return Err(invalid_request(format!(
                 "`expires_in` must be from 1 to {MAX_EXPIRY_SECONDS}."
             )));
         }
-        Ok(KeySpec {
+        Ok(NewKeyOptions {
             role: match self.role {
                 Some(KeyRole::Viewer) => Role::Viewer,
                 Some(KeyRole::Editor) | None => Role::Editor,
@@ -194,21 +194,21 @@ impl CreateKey {
 /// `invalid_request` for a text that is not the id of a user, such as a key's.
 pub fn parse_user_id(id: &str) -> Result<UserId, Problem> {
     id.parse().map_err(|()| {
-        invalid("`user_id` must be the id of a user, such as usr_7k2m9xq4w8t3z5b6c2d9fg: GET /api/v1/me shows it to the user. A key is no member.")
+        invalid_request("`user_id` must be the id of a user, such as usr_7k2m9xq4w8t3z5b6c2d9fg: GET /api/v1/me shows it to the user. A key is no member.")
     })
 }
 
 fn parse_role(name: &str) -> Result<Role, Problem> {
     name.parse().map_err(|()| match name {
-        MACHINE_ROLE => invalid("`role` is `machine`, which only keys have: POST /api/v1/workspaces/{id}/keys makes one."),
-        _ => invalid("`role` must be one of owner, admin, editor, viewer."),
+        MACHINE_ROLE => invalid_request("`role` is `machine`, which only keys have: POST /api/v1/workspaces/{id}/keys makes one."),
+        _ => invalid_request("`role` must be one of owner, admin, editor, viewer."),
     })
 }
 
 /// Refuses an empty name and one that is too long.
 fn check_name(name: &str) -> Result<(), Problem> {
     if name.trim().is_empty() {
-        return Err(invalid(
+        return Err(invalid_request(
             "`display_name` is empty: give the workspace a name.",
         ));
     }
@@ -217,12 +217,14 @@ fn check_name(name: &str) -> Result<(), Problem> {
 
 fn check_slug(slug: &str) -> Result<(), Problem> {
     if !is_slug(slug) {
-        return Err(invalid(
+        return Err(invalid_request(
             "`slug` must be 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
         ));
     }
     if slug.parse::<WorkspaceId>().is_ok() {
-        return Err(invalid("`slug` looks like an id. Choose another one."));
+        return Err(invalid_request(
+            "`slug` looks like an id. Choose another one.",
+        ));
     }
     Ok(())
 }

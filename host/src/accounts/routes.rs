@@ -7,16 +7,16 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::requests::{
-    AddMember, CreateKey, CreateWorkspace, ListWorkspaces, SetRole, UpdateWorkspace,
+    AddMember, CreateKey, CreateWorkspace, ListWorkspacesQuery, SetRole, UpdateWorkspace,
 };
-use super::scope::{UserScope, WorkspaceScope};
+use super::scope::{AuthorizedWorkspace, UserCaller};
 use super::views::{
     KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList, WorkspaceView,
 };
 use super::{Accounts, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
-use crate::access::{Admin, Owner, Viewer, WorkspaceChooser};
-use crate::http::extract::{DeclaredLength, NoQuery, Query, UnreadBody, UnreadQuery};
+use crate::access::{Admin, CallerChoosingWorkspace, Owner, Viewer};
+use crate::http::extract::{ApiQuery, CheckedBodyLength, NoQueryParams, UnparsedQuery, UnreadBody};
 use crate::http::problem::Problem;
 use crate::workspaces::Caller;
 
@@ -32,9 +32,9 @@ use crate::workspaces::Caller;
 )]
 pub async fn me(
     State(accounts): State<Accounts>,
-    by: WorkspaceChooser<Viewer>,
-    _: DeclaredLength,
-    _: NoQuery,
+    by: CallerChoosingWorkspace<Viewer>,
+    _: CheckedBodyLength,
+    _: NoQueryParams,
 ) -> Result<Json<Me>, Problem> {
     operations::me(accounts, by).await.map(Json)
 }
@@ -51,9 +51,9 @@ pub async fn me(
 )]
 pub async fn list(
     State(accounts): State<Accounts>,
-    by: WorkspaceChooser<Viewer>,
-    _: DeclaredLength,
-    Query(ListWorkspaces {}): Query<ListWorkspaces>,
+    by: CallerChoosingWorkspace<Viewer>,
+    _: CheckedBodyLength,
+    ApiQuery(ListWorkspacesQuery {}): ApiQuery<ListWorkspacesQuery>,
 ) -> Result<Json<WorkspaceList>, Problem> {
     operations::list(accounts, by).await.map(Json)
 }
@@ -73,7 +73,7 @@ pub async fn list(
 pub async fn create(
     State(accounts): State<Accounts>,
     request: IdempotentRequest,
-    by: UserScope,
+    by: UserCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateWorkspace>().await?;
@@ -101,8 +101,8 @@ pub async fn create(
 )]
 pub async fn get(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Viewer>,
-    _: NoQuery,
+    at: AuthorizedWorkspace<Viewer>,
+    _: NoQueryParams,
 ) -> Result<Json<WorkspaceDetail>, Problem> {
     operations::get(accounts, at).await.map(Json)
 }
@@ -121,7 +121,7 @@ pub async fn get(
 )]
 pub async fn update(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Admin>,
+    at: AuthorizedWorkspace<Admin>,
     body: UnreadBody,
 ) -> Result<Json<WorkspaceView>, Problem> {
     let input = body.json().await?.value;
@@ -142,8 +142,8 @@ pub async fn update(
 )]
 pub async fn delete(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Owner>,
-    _: NoQuery,
+    at: AuthorizedWorkspace<Owner>,
+    _: NoQueryParams,
 ) -> Result<StatusCode, Problem> {
     operations::delete(accounts, at).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -160,8 +160,8 @@ pub async fn delete(
 )]
 pub async fn members(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Viewer>,
-    _: NoQuery,
+    at: AuthorizedWorkspace<Viewer>,
+    _: NoQueryParams,
 ) -> Result<Json<MemberList>, Problem> {
     operations::members(accounts, at).await.map(Json)
 }
@@ -185,7 +185,7 @@ pub async fn members(
 pub async fn add_member(
     State(accounts): State<Accounts>,
     request: IdempotentRequest,
-    at: WorkspaceScope<Admin>,
+    at: AuthorizedWorkspace<Admin>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<AddMember>().await?;
@@ -203,7 +203,7 @@ pub async fn add_member(
 
 /// Last segment of the path of a member or a key.
 #[derive(Debug, Deserialize)]
-pub struct ChildPath {
+pub struct MemberOrKeyPath {
     #[serde(alias = "user_id", alias = "key_id")]
     name: String,
 }
@@ -225,8 +225,8 @@ pub struct ChildPath {
 )]
 pub async fn set_role(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Admin>,
-    Path(member): Path<ChildPath>,
+    at: AuthorizedWorkspace<Admin>,
+    Path(member): Path<MemberOrKeyPath>,
     body: UnreadBody,
 ) -> Result<Json<MemberView>, Problem> {
     let input = body.json().await?.value;
@@ -251,9 +251,9 @@ pub async fn set_role(
 )]
 pub async fn remove_member(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Admin>,
-    Path(member): Path<ChildPath>,
-    query: UnreadQuery,
+    at: AuthorizedWorkspace<Admin>,
+    Path(member): Path<MemberOrKeyPath>,
+    query: UnparsedQuery,
 ) -> Result<StatusCode, Problem> {
     query.none()?;
     operations::remove_member(accounts, at, member.name).await?;
@@ -273,8 +273,8 @@ pub async fn remove_member(
 )]
 pub async fn keys(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Admin>,
-    _: NoQuery,
+    at: AuthorizedWorkspace<Admin>,
+    _: NoQueryParams,
 ) -> Result<Json<KeyList>, Problem> {
     operations::keys(accounts, at).await.map(Json)
 }
@@ -294,7 +294,7 @@ pub async fn keys(
 )]
 pub async fn create_key(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Admin>,
+    at: AuthorizedWorkspace<Admin>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let input = body.json_or_nothing().await?;
@@ -325,9 +325,9 @@ fn no_store(status: StatusCode, made: impl Serialize) -> Response {
 )]
 pub async fn revoke_key(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Admin>,
-    Path(key): Path<ChildPath>,
-    query: UnreadQuery,
+    at: AuthorizedWorkspace<Admin>,
+    Path(key): Path<MemberOrKeyPath>,
+    query: UnparsedQuery,
 ) -> Result<StatusCode, Problem> {
     query.none()?;
     operations::revoke_key(accounts, at, key.name).await?;

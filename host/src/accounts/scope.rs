@@ -1,4 +1,4 @@
-//! Extractors of authority over a workspace: a handler with a [`WorkspaceScope`] acts for a caller who has the required role.
+//! Extractors of authority over a workspace: a handler with a [`AuthorizedWorkspace`] acts for a caller who has the required role.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use axum::extract::{FromRef, FromRequestParts, Path};
 use http::request::Parts;
 use serde::Deserialize;
 
-use crate::access::{Authenticated, Authority, HasMinimumRole, MinimumRole, Viewer};
+use crate::access::{AuthenticatedCaller, AuthorizedCaller, MinimumRole, RoleProof, Viewer};
 use crate::config::Config;
-use crate::http::extract::{self, DeclaredLength};
+use crate::http::extract::{self, CheckedBodyLength};
 use crate::http::problem::Problem;
 use crate::workspaces::{Caller, Role, UserId, WorkspaceError, Workspaces};
 
 /// Workspace, and a caller whose role in it is `F` or above.
 #[derive(Clone, Debug)]
-pub struct WorkspaceScope<F> {
-    pub authority: Authority<F>,
+pub struct AuthorizedWorkspace<F> {
+    pub authority: AuthorizedCaller<F>,
 }
 
-impl<F: MinimumRole> WorkspaceScope<F> {
+impl<F: MinimumRole> AuthorizedWorkspace<F> {
     /// Finds a workspace by an id or slug, as the caller wrote it.
     ///
     /// # Errors
@@ -29,22 +29,22 @@ impl<F: MinimumRole> WorkspaceScope<F> {
         name: &str,
     ) -> Result<Self, WorkspaceError> {
         let found = workspaces.find(name).await?;
-        let authority = Authority::in_workspace(workspaces, caller, found.id, name).await?;
+        let authority = AuthorizedCaller::in_workspace(workspaces, caller, found.id, name).await?;
         Ok(Self { authority })
     }
 }
 
-impl<F: MinimumRole> HasMinimumRole for WorkspaceScope<F> {
+impl<F: MinimumRole> RoleProof for AuthorizedWorkspace<F> {
     const ROLE: Role = F::ROLE;
 }
 
 /// Caller who is a user. A key belongs to one workspace and cannot create others.
 #[derive(Clone, Debug)]
-pub struct UserScope {
+pub struct UserCaller {
     pub user: UserId,
 }
 
-impl UserScope {
+impl UserCaller {
     /// Checks that a caller is a user.
     ///
     /// # Errors
@@ -57,12 +57,12 @@ impl UserScope {
     }
 }
 
-impl HasMinimumRole for UserScope {
+impl RoleProof for UserCaller {
     // No role in any workspace is required.
     const ROLE: Role = Viewer::ROLE;
 }
 
-impl<S> FromRequestParts<S> for UserScope
+impl<S> FromRequestParts<S> for UserCaller
 where
     S: Send + Sync,
     Arc<Config>: FromRef<S>,
@@ -71,8 +71,9 @@ where
 
     /// Checks in the specification's order: credential, declared length, authority.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
-        DeclaredLength::from_request_parts(parts, state).await?;
+        let AuthenticatedCaller(caller) =
+            AuthenticatedCaller::from_request_parts(parts, state).await?;
+        CheckedBodyLength::from_request_parts(parts, state).await?;
         Ok(Self::require(caller)?)
     }
 }
@@ -82,7 +83,7 @@ struct WorkspacePath {
     id: String,
 }
 
-impl<F: MinimumRole, S> FromRequestParts<S> for WorkspaceScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for AuthorizedWorkspace<F>
 where
     S: Send + Sync,
     Workspaces: FromRef<S>,
@@ -92,7 +93,8 @@ where
 
     /// Checks in the specification's order: credential, declared length, existence and ownership.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
+        let AuthenticatedCaller(caller) =
+            AuthenticatedCaller::from_request_parts(parts, state).await?;
         extract::check_length(
             &parts.headers,
             Arc::<Config>::from_ref(state).limits.body_bytes,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Billing;
+use super::PlanBilling;
 use super::plans::BillingError;
 use crate::config::Config;
-use crate::envelope::Teardown;
+use crate::envelope::ProjectLifecycle;
 use crate::projects;
 use crate::workspaces::{Caller, WorkspaceError, Workspaces};
 use svc_base::fault;
@@ -15,8 +15,8 @@ use svc_base::ids::WorkspaceId;
 #[derive(Clone, Debug)]
 pub struct Accounts {
     workspaces: Workspaces,
-    envelope: Teardown,
-    billing: Billing,
+    envelope: ProjectLifecycle,
+    billing: PlanBilling,
     config: Arc<Config>,
 }
 
@@ -40,8 +40,8 @@ pub enum AccountError {
 impl Accounts {
     pub fn new(
         workspaces: Workspaces,
-        envelope: Teardown,
-        billing: Billing,
+        envelope: ProjectLifecycle,
+        billing: PlanBilling,
         config: Arc<Config>,
     ) -> Self {
         Self {

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::workspaces::model::Key;
+use crate::workspaces::model::WorkspaceKey;
 use crate::workspaces::{
-    Caller, Member, NewKey, Plan, Role, UserId, WorkspaceAccess, WorkspaceRef,
+    Caller, NewKey, Plan, Role, UserId, WorkspaceAccess, WorkspaceMember, WorkspaceRef,
 };
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
@@ -200,7 +200,7 @@ impl WorkspaceList {
 
 impl WorkspaceDetail {
     /// Returns a workspace with its members as the caller sees it.
-    pub fn new(seen: &WorkspaceAccess, members: Vec<Member>, caller: &Caller) -> Self {
+    pub fn new(seen: &WorkspaceAccess, members: Vec<WorkspaceMember>, caller: &Caller) -> Self {
         Self {
             workspace: WorkspaceView::new(seen, caller),
             members: members.into_iter().map(MemberView::from).collect(),
@@ -208,8 +208,8 @@ impl WorkspaceDetail {
     }
 }
 
-impl From<Member> for MemberView {
-    fn from(member: Member) -> Self {
+impl From<WorkspaceMember> for MemberView {
+    fn from(member: WorkspaceMember) -> Self {
         Self {
             user_id: member.user,
             email: member.email,
@@ -219,8 +219,8 @@ impl From<Member> for MemberView {
     }
 }
 
-impl From<Vec<Member>> for MemberList {
-    fn from(members: Vec<Member>) -> Self {
+impl From<Vec<WorkspaceMember>> for MemberList {
+    fn from(members: Vec<WorkspaceMember>) -> Self {
         let members = members.into_iter().map(MemberView::from);
         Self {
             members: members.collect(),
@@ -228,8 +228,8 @@ impl From<Vec<Member>> for MemberList {
     }
 }
 
-impl From<Vec<Key>> for KeyList {
-    fn from(keys: Vec<Key>) -> Self {
+impl From<Vec<WorkspaceKey>> for KeyList {
+    fn from(keys: Vec<WorkspaceKey>) -> Self {
         let live = keys.into_iter().filter(|key| key.revoked_at.is_none());
         let keys = live.map(|key| KeyView {
             key_id: key.key_id,

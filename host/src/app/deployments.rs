@@ -5,53 +5,56 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
 
-use super::services::Infrastructure;
-use crate::content::{Content, ContentLocation, OneTimeFiles, StoreConnector};
-use crate::deployments::collection::Collector;
+use super::services::ServiceDependencies;
+use crate::content::{ContentLocation, ContentStore, OneTimeFileDirectory, StoreConnector};
+use crate::deployments::collection::ContentGarbageCollector;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::operators::settle_content_location;
-use crate::deployments::publication::runtime::Runtimes;
-use crate::deployments::publication::{Capacity, Pipeline, SlugReservations};
-use crate::deployments::reports::Reports;
+use crate::deployments::publication::runtime::RuntimeScripts;
+use crate::deployments::publication::{CapacityChecker, PublicationPipeline, SlugReservations};
+use crate::deployments::reports::AbuseReportService;
 use crate::deployments::rerender::Rerenderer;
 use crate::deployments::revisions::Revisions;
-use crate::deployments::serving::{Expiry, Serving};
+use crate::deployments::serving::{ExpiredShareRemover, PageService};
 use crate::deployments::shares::Shares;
 use svc_sandbox::Sandbox;
 
 /// Services of deployments.
-pub(super) struct Deployments {
-    pub(super) content: Content,
-    pub(super) serving: Arc<Serving>,
-    pub(super) expiry: Expiry,
-    pub(super) runtimes: Arc<Runtimes>,
-    pub(super) pipeline: Arc<Pipeline>,
-    pub(super) capacity: Capacity,
+pub(super) struct DeploymentServices {
+    pub(super) content: ContentStore,
+    pub(super) serving: Arc<PageService>,
+    pub(super) expiry: ExpiredShareRemover,
+    pub(super) runtimes: Arc<RuntimeScripts>,
+    pub(super) pipeline: Arc<PublicationPipeline>,
+    pub(super) capacity: CapacityChecker,
     pub(super) frontends: Arc<Frontends>,
     pub(super) revisions: Arc<Revisions>,
     pub(super) shares: Arc<Shares>,
     pub(super) rerenderer: Arc<Rerenderer>,
-    pub(super) collector: Arc<Collector>,
-    pub(super) reports: Arc<Reports>,
+    pub(super) collector: Arc<ContentGarbageCollector>,
+    pub(super) reports: Arc<AbuseReportService>,
 }
 
 /// Values that all publishing services share.
-struct Publication {
-    runtimes: Arc<Runtimes>,
-    pipeline: Arc<Pipeline>,
-    capacity: Capacity,
+struct PublishingDependencies {
+    runtimes: Arc<RuntimeScripts>,
+    pipeline: Arc<PublicationPipeline>,
+    capacity: CapacityChecker,
     slugs: SlugReservations,
 }
 
-impl Deployments {
+impl DeploymentServices {
     /// Opens the content, makes the services, and repairs what a crash has left incomplete.
     pub(super) async fn open(
-        foundation: &Infrastructure,
+        foundation: &ServiceDependencies,
         sandbox: &Sandbox,
     ) -> anyhow::Result<Self> {
         let content = open_content(foundation).await?;
         let made = Self::new(foundation, sandbox, content)?;
-        foundation.infra.control.on_change(made.serving.follower());
+        foundation
+            .infra
+            .control
+            .on_change(made.serving.change_listener());
         let deleting = made.collector.expect_unfinished_deletions().await;
         deleting.context("looking for content that may be under deletion")?;
         let burnt = made.shares.finish_burning().await;
@@ -62,25 +65,25 @@ impl Deployments {
     }
 
     fn new(
-        foundation: &Infrastructure,
+        foundation: &ServiceDependencies,
         sandbox: &Sandbox,
-        content: Content,
+        content: ContentStore,
     ) -> anyhow::Result<Self> {
         let (infra, secrets) = (&foundation.infra, &foundation.secrets);
-        let once = OneTimeFiles::open(&infra.config.data.join("once"))?;
-        let serving = Arc::new(Serving::new(
+        let once = OneTimeFileDirectory::open(&infra.config.data.join("once"))?;
+        let serving = Arc::new(PageService::new(
             infra.clone(),
             content.clone(),
             sandbox.clone(),
             secrets.unlock.clone(),
         )?);
-        let expiry = Expiry::new(infra.clone(), once.clone());
-        let Publication {
+        let expiry = ExpiredShareRemover::new(infra.clone(), once.clone());
+        let PublishingDependencies {
             runtimes,
             pipeline,
             capacity,
             slugs,
-        } = Publication::new(foundation, sandbox, &content, &expiry);
+        } = PublishingDependencies::new(foundation, sandbox, &content, &expiry);
         let frontends = Arc::new(Frontends::new(
             infra.clone(),
             Arc::clone(&pipeline),
@@ -110,8 +113,8 @@ impl Deployments {
                 Arc::clone(&pipeline),
                 capacity.clone(),
             )),
-            collector: Arc::new(Collector::new(infra.clone(), content.clone())),
-            reports: Arc::new(Reports::new(infra.clone())),
+            collector: Arc::new(ContentGarbageCollector::new(infra.clone(), content.clone())),
+            reports: Arc::new(AbuseReportService::new(infra.clone())),
             content,
             serving,
             expiry,
@@ -129,31 +132,31 @@ impl Deployments {
     }
 }
 
-impl Publication {
+impl PublishingDependencies {
     fn new(
-        foundation: &Infrastructure,
+        foundation: &ServiceDependencies,
         sandbox: &Sandbox,
-        content: &Content,
-        expiry: &Expiry,
+        content: &ContentStore,
+        expiry: &ExpiredShareRemover,
     ) -> Self {
         let (infra, holder_key) = (&foundation.infra, foundation.secrets.holders.clone());
-        let runtimes = Arc::new(Runtimes::new(infra.clone(), content.clone()));
+        let runtimes = Arc::new(RuntimeScripts::new(infra.clone(), content.clone()));
         Self {
-            pipeline: Arc::new(Pipeline::new(
+            pipeline: Arc::new(PublicationPipeline::new(
                 infra.clone(),
                 content.clone(),
                 sandbox.clone(),
                 Arc::clone(&runtimes),
             )),
             runtimes,
-            capacity: Capacity::new(infra.clone(), content.clone(), holder_key),
+            capacity: CapacityChecker::new(infra.clone(), content.clone(), holder_key),
             slugs: SlugReservations::new(infra.clone(), expiry.clone()),
         }
     }
 }
 
 /// Opens the configured content store, after checking that it has all content that rows name.
-async fn open_content(foundation: &Infrastructure) -> anyhow::Result<Content> {
+async fn open_content(foundation: &ServiceDependencies) -> anyhow::Result<ContentStore> {
     let infra = &foundation.infra;
     let (data, limits) = (&infra.config.data, &infra.config.limits);
     let place = ContentLocation::new(data, infra.config.content_url.as_ref());

@@ -7,49 +7,49 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 
-use self::services::{Infrastructure, Services};
+use self::services::{DomainServices, ServiceDependencies};
 use crate::access::Authenticator;
-use crate::access::idempotency::Idempotency;
+use crate::access::idempotency::IdempotencyService;
 use crate::accounts::Accounts;
 use crate::backends::calls::ActionCalls;
-use crate::backends::calls::routes::CallState;
-use crate::backends::export::Exporter;
-use crate::backends::history::Histories;
-use crate::backends::{Backends, Definitions, Migrations};
+use crate::backends::calls::routes::CallServices;
+use crate::backends::export::BackendExporter;
+use crate::backends::history::BackendHistoryService;
+use crate::backends::{ActionDefinitions, Backends, MigrationService};
 use crate::config::Config;
-use crate::content::Content;
-use crate::control::Control;
-use crate::deployments::collection::Collector;
+use crate::content::ContentStore;
+use crate::control::ControlDatabase;
+use crate::deployments::collection::ContentGarbageCollector;
 use crate::deployments::frontends::Frontends;
-use crate::deployments::publication::Pipeline;
-use crate::deployments::publication::runtime::Runtimes;
-use crate::deployments::reports::Reports;
+use crate::deployments::publication::PublicationPipeline;
+use crate::deployments::publication::runtime::RuntimeScripts;
+use crate::deployments::reports::AbuseReportService;
 use crate::deployments::rerender::Rerenderer;
 use crate::deployments::revisions::Revisions;
-use crate::deployments::serving::{Expiry, Serving};
+use crate::deployments::serving::{ExpiredShareRemover, PageService};
 use crate::deployments::shares::Shares;
-use crate::edge::Purger;
-use crate::envelope::Teardown;
-use crate::gauges::Gauges;
-use crate::http::hosts::Hosts;
+use crate::edge::EdgePurger;
+use crate::envelope::ProjectLifecycle;
+use crate::gauges::ServerGauges;
+use crate::http::hosts::ServerHostNames;
 use crate::http::rate_limit::RateLimits;
-use crate::http::request_ids::RequestIds;
+use crate::http::request_ids::RequestIdGenerator;
 use crate::infra::Infra;
-use crate::landing::Landing;
-use crate::mcp::ToolState;
-use crate::mcp::app::AppToolState;
+use crate::landing::LazyLandingDocuments;
+use crate::mcp::ToolServices;
+use crate::mcp::app::AppToolServices;
 use crate::payments::Payments;
-use crate::payments::routes::CheckoutState;
+use crate::payments::routes::CheckoutServices;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
-use crate::realtime::live::routes::LiveQueryState;
-use crate::realtime::routes::RoomState;
+use crate::realtime::live::routes::LiveQueryServices;
+use crate::realtime::routes::RoomServices;
 use crate::stripe::WebhookReceiver;
-use crate::stripe::dev::DevProvider;
-use crate::telemetry::Metrics;
+use crate::stripe::dev::DevPaymentProvider;
+use crate::telemetry::ServerMetrics;
 use crate::visitors::Visitors;
 use crate::visitors::dev::DevIssuer;
-use crate::visitors::dev::routes::MaybeIssuer;
+use crate::visitors::dev::routes::MaybeDevIssuer;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -88,21 +88,21 @@ shared! {
     /// The time.
     clock: Clock,
     /// The control database.
-    control: Control,
+    control: ControlDatabase,
     /// Values that every service is built on.
     infra: Infra,
     /// The guests.
     sandbox: Sandbox,
     /// Sources and pages by their digests.
-    content: Content,
+    content: ContentStore,
     /// Pages at their slugs.
-    serving: Arc<Serving>,
+    serving: Arc<PageService>,
     /// Deletes expired quick shares.
-    expiry: Expiry,
+    expiry: ExpiredShareRemover,
     /// Scripts that pages name.
-    runtimes: Arc<Runtimes>,
+    runtimes: Arc<RuntimeScripts>,
     /// Pipeline from a source to what a slug answers.
-    pipeline: Arc<Pipeline>,
+    pipeline: Arc<PublicationPipeline>,
     /// Pages of projects.
     frontends: Arc<Frontends>,
     /// History of frontends.
@@ -112,51 +112,51 @@ shared! {
     /// Renders pages again that another guest has rendered.
     rerenderer: Arc<Rerenderer>,
     /// Deletes content that nothing refers to.
-    collector: Arc<Collector>,
+    collector: Arc<ContentGarbageCollector>,
     /// Reports of abuse.
-    reports: Arc<Reports>,
+    reports: Arc<AbuseReportService>,
     /// Projects' databases and their actions.
     backends: Arc<Backends>,
     /// Migrations of backends.
-    migrations: Arc<Migrations>,
+    migrations: Arc<MigrationService>,
     /// Definitions of actions.
-    definitions: Arc<Definitions>,
+    definitions: Arc<ActionDefinitions>,
     /// Calls of actions, and queries of owners.
     action_calls: Arc<ActionCalls>,
     /// Histories of backends, and their restores.
-    histories: Arc<Histories>,
+    histories: Arc<BackendHistoryService>,
     /// Exports of backends' databases.
-    exporter: Arc<Exporter>,
+    exporter: Arc<BackendExporter>,
     /// Rooms in which pages talk to each other.
     realtime: Arc<Realtime>,
     /// State of the routes of rooms.
-    rooms: RoomState,
+    rooms: RoomServices,
     /// Prices that projects sell, and payments of visitors.
     payments: Arc<Payments>,
     /// State of the routes of checkouts.
-    checkout: CheckoutState,
+    checkout: CheckoutServices,
     /// Receiver of the payment provider's webhooks, if one is configured.
     webhooks: Option<Arc<WebhookReceiver>>,
     /// The development stand-in for the payment provider.
-    dev_provider: Option<Arc<DevProvider>>,
+    dev_provider: Option<Arc<DevPaymentProvider>>,
     /// State of the routes of live queries.
-    live_queries: LiveQueryState,
+    live_queries: LiveQueryServices,
     /// Projects, which contain frontends and a backend.
     projects: Projects,
     /// Signed-in visitors.
     visitors: Arc<Visitors>,
     /// The development issuer, if there is one.
-    dev_issuer: MaybeIssuer,
+    dev_issuer: MaybeDevIssuer,
     /// Deletion of projects with their contents.
-    teardown: Teardown,
+    teardown: ProjectLifecycle,
     /// State of the routes of calls.
-    calls: CallState,
+    calls: CallServices,
     /// State of the tools.
-    tools: ToolState,
+    tools: ToolServices,
     /// State of the tools of apps.
-    app_tools: AppToolState,
+    app_tools: AppToolServices,
     /// Sender of purges to the edge, if there is one.
-    purger: Option<Arc<Purger>>,
+    purger: Option<Arc<EdgePurger>>,
     /// Accounts and their keys.
     workspaces: Workspaces,
     /// Workspaces with their members, keys and plans.
@@ -164,19 +164,19 @@ shared! {
     /// Authentication of callers.
     authenticator: Authenticator,
     /// The landing page and its files.
-    landing: Arc<Landing>,
+    landing: Arc<LazyLandingDocuments>,
     /// Host names of the server.
-    hosts: Arc<Hosts>,
+    hosts: Arc<ServerHostNames>,
     /// Rate limits of all clients.
     rate_limits: Arc<RateLimits>,
     /// Stored answers of requests with an `Idempotency-Key`.
-    idempotency: Idempotency,
+    idempotency: IdempotencyService,
     /// Generator of request ids.
-    request_ids: Arc<RequestIds>,
+    request_ids: Arc<RequestIdGenerator>,
     /// Metrics for operators.
-    metrics: Arc<Metrics>,
+    metrics: Arc<ServerMetrics>,
     /// Metrics that are measured when they are read.
-    gauges: Arc<Gauges>,
+    gauges: Arc<ServerGauges>,
 }
 
 impl App {
@@ -185,28 +185,33 @@ impl App {
     /// # Errors
     /// When something below the data or cache directory cannot be opened.
     pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
-        let foundation = Infrastructure::open(config, clock, random).await?;
-        let app = Self::assemble(Services::open(foundation).await?)?;
+        let foundation = ServiceDependencies::open(config, clock, random).await?;
+        let app = Self::assemble(DomainServices::open(foundation).await?)?;
         Ok(SharedApp(Arc::new(app)))
     }
 
-    fn assemble(services: Services) -> anyhow::Result<Self> {
+    fn assemble(services: DomainServices) -> anyhow::Result<Self> {
         let foundation = &services.foundation;
         let infra = foundation.infra.clone();
         let calls = services.calls();
         let metrics = Arc::clone(&services.metrics);
         Ok(Self {
-            app_tools: AppToolState::new(calls.clone(), metrics, infra.clock.clone()),
+            app_tools: AppToolServices::new(calls.clone(), metrics, infra.clock.clone()),
             calls,
             tools: services.tools(),
             rooms: services.rooms(),
             checkout: services.checkout(),
             live_queries: services.live_queries(),
             dev_issuer: DevIssuer::new(&infra)?.map(Arc::new),
-            landing: Arc::new(Landing::new(Arc::clone(&infra.config))),
-            hosts: Arc::new(Hosts::new(&infra.config)),
-            request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(infra.random.bytes()?))),
-            idempotency: Idempotency::new(infra.clone(), foundation.secrets.idempotency.clone()),
+            landing: Arc::new(LazyLandingDocuments::new(Arc::clone(&infra.config))),
+            hosts: Arc::new(ServerHostNames::new(&infra.config)),
+            request_ids: Arc::new(RequestIdGenerator::new(u32::from_le_bytes(
+                infra.random.bytes()?,
+            ))),
+            idempotency: IdempotencyService::new(
+                infra.clone(),
+                foundation.secrets.idempotency.clone(),
+            ),
             sandbox: services.sandbox,
             content: services.deployments.content,
             serving: services.deployments.serving,

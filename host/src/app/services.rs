@@ -4,94 +4,95 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use super::deployments::Deployments;
+use super::deployments::DeploymentServices;
 use crate::access::{Authenticator, TokenVerifier};
-use crate::accounts::{Accounts, Billing, SubscriptionConsumer};
+use crate::accounts::{Accounts, PlanBilling, SubscriptionEventConsumer};
 use crate::backends::calls::ActionCalls;
-use crate::backends::calls::routes::CallState;
-use crate::backends::export::Exporter;
-use crate::backends::history::Histories;
-use crate::backends::{Backends, Definitions, Migrations};
+use crate::backends::calls::routes::CallServices;
+use crate::backends::export::BackendExporter;
+use crate::backends::history::BackendHistoryService;
+use crate::backends::{ActionDefinitions, Backends, MigrationService};
 use crate::config::Config;
-use crate::control::{Control, Secrets};
-use crate::deployments::publication::Capacity;
-use crate::deployments::serving::Serving;
-use crate::edge::Purger;
-use crate::envelope::Teardown;
-use crate::gauges::Gauges;
+use crate::control::{ControlDatabase, InstallationSecrets};
+use crate::deployments::publication::CapacityChecker;
+use crate::deployments::serving::PageService;
+use crate::edge::EdgePurger;
+use crate::envelope::ProjectLifecycle;
+use crate::gauges::ServerGauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
 use crate::infra::Infra;
-use crate::mcp::ToolState;
-use crate::outbound::{NO_ROOT_CERTIFICATES, Outbound};
+use crate::mcp::ToolServices;
+use crate::outbound::{NO_ROOT_CERTIFICATES, OutboundClient};
 use crate::payments::Payments;
-use crate::payments::routes::CheckoutState;
+use crate::payments::routes::CheckoutServices;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
-use crate::realtime::live::Live;
-use crate::realtime::live::routes::LiveQueryState;
-use crate::realtime::routes::RoomState;
-use crate::stripe::dev::{self, DevProvider};
-use crate::stripe::{EventConsumer, Stripe, WebhookReceiver};
-use crate::telemetry::Metrics;
+use crate::realtime::live::LiveQueries;
+use crate::realtime::live::routes::LiveQueryServices;
+use crate::realtime::routes::RoomServices;
+use crate::stripe::dev::{self, DevPaymentProvider};
+use crate::stripe::{EventConsumer, StripeClient, WebhookReceiver};
+use crate::telemetry::ServerMetrics;
 use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
-use svc_sandbox::{Sandbox, SandboxConfig, StartupCode};
+use svc_sandbox::{Sandbox, SandboxConfig, StartupCodeTier};
 
 /// Values that all services need.
-pub(super) struct Infrastructure {
+pub(super) struct ServiceDependencies {
     pub(super) infra: Infra,
-    pub(super) secrets: Secrets,
-    pub(super) outbound: Outbound,
+    pub(super) secrets: InstallationSecrets,
+    pub(super) outbound: OutboundClient,
 }
 
 /// Services of the domains.
-pub(super) struct Services {
+pub(super) struct DomainServices {
     pub(super) sandbox: Sandbox,
-    pub(super) deployments: Deployments,
+    pub(super) deployments: DeploymentServices,
     pub(super) realtime: Arc<Realtime>,
     pub(super) backends: Arc<Backends>,
-    pub(super) migrations: Arc<Migrations>,
-    pub(super) definitions: Arc<Definitions>,
+    pub(super) migrations: Arc<MigrationService>,
+    pub(super) definitions: Arc<ActionDefinitions>,
     pub(super) action_calls: Arc<ActionCalls>,
-    pub(super) histories: Arc<Histories>,
-    pub(super) exporter: Arc<Exporter>,
+    pub(super) histories: Arc<BackendHistoryService>,
+    pub(super) exporter: Arc<BackendExporter>,
     pub(super) workspaces: Workspaces,
     pub(super) projects: Projects,
     pub(super) authenticator: Authenticator,
     pub(super) visitors: Arc<Visitors>,
-    pub(super) purger: Option<Arc<Purger>>,
+    pub(super) purger: Option<Arc<EdgePurger>>,
     pub(super) payments: Arc<Payments>,
     pub(super) webhooks: Option<Arc<WebhookReceiver>>,
-    pub(super) dev_provider: Option<Arc<DevProvider>>,
-    pub(super) teardown: Teardown,
+    pub(super) dev_provider: Option<Arc<DevPaymentProvider>>,
+    pub(super) teardown: ProjectLifecycle,
     pub(super) accounts: Accounts,
     pub(super) rate_limits: Arc<RateLimits>,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) gauges: Arc<Gauges>,
-    pub(super) foundation: Infrastructure,
+    pub(super) metrics: Arc<ServerMetrics>,
+    pub(super) gauges: Arc<ServerGauges>,
+    pub(super) foundation: ServiceDependencies,
 }
 
 /// Services of payments.
 struct PaymentServices {
     payments: Arc<Payments>,
-    billing: Billing,
+    billing: PlanBilling,
     webhooks: Option<Arc<WebhookReceiver>>,
-    dev_provider: Option<Arc<DevProvider>>,
+    dev_provider: Option<Arc<DevPaymentProvider>>,
 }
 
-impl Infrastructure {
+impl ServiceDependencies {
     /// Opens the control database.
     pub(super) async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
-        let outbound = Outbound::new()?;
+        let outbound = OutboundClient::new()?;
         if !outbound.has_root_certificates() {
             tracing::warn!("sign-in, payments and certificates will fail: {NO_ROOT_CERTIFICATES}");
         }
-        let control = Control::open(&config.data).context("opening the control database")?;
+        let control =
+            ControlDatabase::open(&config.data).context("opening the control database")?;
         Ok(Self {
-            secrets: Secrets::load(&control, &random).await?,
+            secrets: InstallationSecrets::load(&control, &random).await?,
             infra: Infra {
                 control,
                 clock,
@@ -107,7 +108,7 @@ impl Infrastructure {
         let sandbox = Sandbox::start(SandboxConfig {
             guests: guests::read_choices(&config.guests, self.infra.clock.now()),
             limits: config.limits.guest_limits(),
-            startup_code: StartupCode::Baseline,
+            startup_code: StartupCodeTier::Baseline,
             ..SandboxConfig::new(config.cache.clone())
         });
         sandbox.context("starting the sandbox")
@@ -116,13 +117,13 @@ impl Infrastructure {
     /// Makes the rooms. They come after the pages, because they look up the pages that a change affects.
     fn realtime(&self) -> Arc<Realtime> {
         let realtime = Arc::new(Realtime::new(self.infra.clone()));
-        self.infra.control.on_change(realtime.follower());
+        self.infra.control.on_change(realtime.change_listener());
         realtime
     }
 
     async fn backends(
         &self,
-        capacity: &Capacity,
+        capacity: &CapacityChecker,
         sandbox: &Sandbox,
         realtime: &Arc<Realtime>,
     ) -> anyhow::Result<Arc<Backends>> {
@@ -163,7 +164,7 @@ impl Infrastructure {
     fn visitors(
         &self,
         projects: &Projects,
-        serving: &Arc<Serving>,
+        serving: &Arc<PageService>,
     ) -> anyhow::Result<Arc<Visitors>> {
         let visitors = Visitors::new(
             self.infra.clone(),
@@ -173,38 +174,42 @@ impl Infrastructure {
             &self.outbound,
         )?;
         let visitors = Arc::new(visitors);
-        self.infra.control.on_change(visitors.follower());
+        self.infra.control.on_change(visitors.change_listener());
         Ok(visitors)
     }
 
-    fn purger(&self) -> Option<Arc<Purger>> {
+    fn purger(&self) -> Option<Arc<EdgePurger>> {
         let edge = self.infra.config.edge.as_ref()?;
-        let purger = Purger::new(self.infra.clone(), self.outbound.clone(), edge);
+        let purger = EdgePurger::new(self.infra.clone(), self.outbound.clone(), edge);
         Some(Arc::new(purger))
     }
 
     fn payment_services(&self, projects: &Projects) -> anyhow::Result<PaymentServices> {
         let Infra { random, config, .. } = &self.infra;
-        let stand_in = dev::settings(config, random)?;
+        let stand_in = dev::dev_stripe_settings(config, random)?;
         let stripe = config.stripe.as_ref().or(stand_in.as_ref());
         let provider = stripe
-            .map(|settings| Stripe::new(self.outbound.clone(), settings))
+            .map(|settings| StripeClient::new(self.outbound.clone(), settings))
             .transpose()?;
         let price = stripe.and_then(|settings| settings.plan_price.clone());
-        let billing = Billing::new(provider.clone(), price, self.infra.clone());
+        let billing = PlanBilling::new(provider.clone(), price, self.infra.clone());
         let payments = Arc::new(Payments::new(
             self.infra.clone(),
             projects.clone(),
             provider,
         ));
         // The consumers of the payment provider's events.
-        let consumers: Vec<Arc<dyn EventConsumer>> =
-            vec![Arc::clone(&payments) as _, Arc::new(SubscriptionConsumer)];
+        let consumers: Vec<Arc<dyn EventConsumer>> = vec![
+            Arc::clone(&payments) as _,
+            Arc::new(SubscriptionEventConsumer),
+        ];
         let webhooks = stripe
             .map(|settings| WebhookReceiver::new(self.infra.clone(), settings, consumers))
             .map(Arc::new);
         let dev_provider = stand_in
-            .map(|settings| DevProvider::new(self.infra.clone(), settings, self.outbound.clone()))
+            .map(|settings| {
+                DevPaymentProvider::new(self.infra.clone(), settings, self.outbound.clone())
+            })
             .map(Arc::new);
         Ok(PaymentServices {
             payments,
@@ -217,13 +222,13 @@ impl Infrastructure {
 
 /// Makes the metrics of these services, and the gauges that are read when they are asked for.
 fn metrics_and_gauges(
-    deployments: &Deployments,
+    deployments: &DeploymentServices,
     sandbox: &Sandbox,
     realtime: &Realtime,
-) -> (Metrics, Gauges) {
-    let mut gauges = Gauges::default();
-    let metrics = Metrics::new(|registry| {
-        gauges = Gauges::register(registry);
+) -> (ServerMetrics, ServerGauges) {
+    let mut gauges = ServerGauges::default();
+    let metrics = ServerMetrics::new(|registry| {
+        gauges = ServerGauges::register(registry);
         deployments.register(registry);
         sandbox.metrics().register(registry);
         realtime.register(registry);
@@ -231,17 +236,17 @@ fn metrics_and_gauges(
     (metrics, gauges)
 }
 
-impl Services {
+impl DomainServices {
     /// Opens everything below the data directory. Guests go on loading in the background.
-    pub(super) async fn open(foundation: Infrastructure) -> anyhow::Result<Self> {
+    pub(super) async fn open(foundation: ServiceDependencies) -> anyhow::Result<Self> {
         let sandbox = foundation.sandbox()?;
-        let deployments = Deployments::open(&foundation, &sandbox).await?;
+        let deployments = DeploymentServices::open(&foundation, &sandbox).await?;
         // The cache of pages handles a change first, because the rooms read it.
         let realtime = foundation.realtime();
         let backends = foundation
             .backends(&deployments.capacity, &sandbox, &realtime)
             .await?;
-        let definitions = Arc::new(Definitions::new(&backends));
+        let definitions = Arc::new(ActionDefinitions::new(&backends));
         let infra = &foundation.infra;
         let workspaces = foundation.workspaces();
         let projects = foundation.projects(&workspaces);
@@ -250,7 +255,7 @@ impl Services {
         let paying = foundation.payment_services(&projects)?;
         let settled = paying.payments.mark_interrupted_checkouts().await;
         settled.context("settling interrupted checkouts")?;
-        let teardown = Teardown::new(
+        let teardown = ProjectLifecycle::new(
             (infra.control.clone(), infra.clock.clone()),
             workspaces.clone(),
             projects.clone(),
@@ -269,9 +274,9 @@ impl Services {
         Ok(Self {
             action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
             definitions,
-            migrations: Arc::new(Migrations::new(&backends)),
-            histories: Arc::new(Histories::new(&backends)),
-            exporter: Arc::new(Exporter::new(&backends)),
+            migrations: Arc::new(MigrationService::new(&backends)),
+            histories: Arc::new(BackendHistoryService::new(&backends)),
+            exporter: Arc::new(BackendExporter::new(&backends)),
             purger: foundation.purger(),
             payments: paying.payments,
             webhooks: paying.webhooks,
@@ -294,8 +299,8 @@ impl Services {
     }
 
     /// Returns the state of the routes of calls.
-    pub(super) fn calls(&self) -> CallState {
-        CallState {
+    pub(super) fn calls(&self) -> CallServices {
+        CallServices {
             backends: Arc::clone(&self.backends),
             definitions: Arc::clone(&self.definitions),
             actions: Arc::clone(&self.action_calls),
@@ -309,8 +314,8 @@ impl Services {
     }
 
     /// Returns the state of the tools.
-    pub(super) fn tools(&self) -> ToolState {
-        ToolState {
+    pub(super) fn tools(&self) -> ToolServices {
+        ToolServices {
             authenticator: self.authenticator.clone(),
             accounts: self.accounts.clone(),
             projects: self.projects.clone(),
@@ -333,8 +338,8 @@ impl Services {
     }
 
     /// Returns the state of the routes of rooms.
-    pub(super) fn rooms(&self) -> RoomState {
-        RoomState {
+    pub(super) fn rooms(&self) -> RoomServices {
+        RoomServices {
             realtime: Arc::clone(&self.realtime),
             backends: Arc::clone(&self.backends),
             serving: Arc::clone(&self.deployments.serving),
@@ -344,8 +349,8 @@ impl Services {
     }
 
     /// Returns the state of the routes of checkouts.
-    pub(super) fn checkout(&self) -> CheckoutState {
-        CheckoutState {
+    pub(super) fn checkout(&self) -> CheckoutServices {
+        CheckoutServices {
             payments: Arc::clone(&self.payments),
             serving: Arc::clone(&self.deployments.serving),
             visitors: Arc::clone(&self.visitors),
@@ -354,9 +359,9 @@ impl Services {
     }
 
     /// Returns the state of the routes of live queries.
-    pub(super) fn live_queries(&self) -> LiveQueryState {
-        LiveQueryState {
-            live: Live::new(
+    pub(super) fn live_queries(&self) -> LiveQueryServices {
+        LiveQueryServices {
+            live: LiveQueries::new(
                 Arc::clone(&self.realtime),
                 Arc::clone(&self.action_calls),
                 Arc::clone(&self.visitors),

@@ -7,11 +7,12 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::model::{
-    Action, ActionRow, BackendError, BadAction, MAX_BATCH, MAX_NOTE_CHARS, NewAction,
+    BackendError, CallableAction, MAX_BATCH, MAX_NOTE_CHARS, NewAction, RefusedActionDefinition,
+    StoredActionVersion,
 };
 use super::service::Backends;
 use super::{store, verdicts};
-use crate::access::while_client_waits;
+use crate::access::run_while_client_waits;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::{self};
@@ -20,8 +21,8 @@ use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
 use svc_base::names::is_action_name;
-use svc_database::RunError;
-use svc_sandbox::{MAX_STATEMENT_BYTES, SharedBudget, Statement};
+use svc_database::StatementRunError;
+use svc_sandbox::{AllowedStatement, MAX_STATEMENT_BYTES, SharedBudget};
 
 /// Approximate number of backends whose actions are cached.
 const MAX_CACHED_BACKENDS: usize = 1024;
@@ -31,14 +32,14 @@ const MAX_CACHE_BYTES: u64 = 64 << 20;
 const CACHE_SHARDS: usize = 2;
 
 /// Actions of a backend, by name.
-pub(super) type Actions = HashMap<String, Arc<Action>>;
+pub(super) type ActionsByName = HashMap<String, Arc<CallableAction>>;
 
 /// Weighs cached actions by the length of their statements.
 #[derive(Clone, Debug)]
-pub(super) struct TextWeighter;
+pub(super) struct ActionTextWeigher;
 
-impl Weighter<BackendId, Arc<Actions>> for TextWeighter {
-    fn weight(&self, _: &BackendId, actions: &Arc<Actions>) -> u64 {
+impl Weighter<BackendId, Arc<ActionsByName>> for ActionTextWeigher {
+    fn weight(&self, _: &BackendId, actions: &Arc<ActionsByName>) -> u64 {
         let weights = actions
             .values()
             .map(|action| verdicts::estimate_memory(&action.row.sql));
@@ -47,7 +48,7 @@ impl Weighter<BackendId, Arc<Actions>> for TextWeighter {
 }
 
 /// Actions of the backends that are called, in memory.
-pub(super) type ActionCache = Cache<BackendId, Arc<Actions>, TextWeighter>;
+pub(super) type ActionCache = Cache<BackendId, Arc<ActionsByName>, ActionTextWeigher>;
 
 /// Keeps the actions of the backends that are called. Each shard has room for all actions that one backend may define.
 pub(super) fn action_cache() -> ActionCache {
@@ -55,18 +56,18 @@ pub(super) fn action_cache() -> ActionCache {
         MAX_CACHED_BACKENDS,
         MAX_CACHE_BYTES,
         CACHE_SHARDS,
-        TextWeighter,
+        ActionTextWeigher,
     )
 }
 
 /// Definitions of actions.
 #[derive(Debug)]
-pub struct Definitions {
+pub struct ActionDefinitions {
     actions: Arc<ActionCache>,
     pub(super) backends: Arc<Backends>,
 }
 
-impl Definitions {
+impl ActionDefinitions {
     /// Makes the service of the actions of these backends.
     pub fn new(backends: &Arc<Backends>) -> Self {
         Self {
@@ -83,9 +84,9 @@ impl Definitions {
         &self,
         project: ProjectId,
         batch: Vec<NewAction>,
-    ) -> Result<Vec<ActionRow>, BackendError> {
+    ) -> Result<Vec<StoredActionVersion>, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
-        let rows = while_client_waits(self.judge_batch(id, batch)).await??;
+        let rows = run_while_client_waits(self.judge_batch(id, batch)).await??;
         self.backends.check_disk()?;
         let (now, most) = (
             self.backends.infra.clock.now(),
@@ -103,7 +104,9 @@ impl Definitions {
                 let mut changed = false;
                 for mut row in rows {
                     let newest = known.iter().find(|action| action.name == row.name);
-                    if let ActionChange::Version(version) = ActionChange::compare(&row, newest) {
+                    if let ActionDefinitionEffect::Version(version) =
+                        ActionDefinitionEffect::compare(&row, newest)
+                    {
                         row.version = version;
                         row.created_at = now;
                         store::insert_action(tx, &id, &row)?;
@@ -131,7 +134,7 @@ impl Definitions {
         &self,
         id: BackendId,
         batch: Vec<NewAction>,
-    ) -> Result<Vec<ActionRow>, BackendError> {
+    ) -> Result<Vec<StoredActionVersion>, BackendError> {
         if batch.is_empty() || batch.len() > MAX_BATCH {
             return Err(BackendError::Invalid(format!(
                 "`actions` has {} entries; send 1 to {MAX_BATCH}.",
@@ -145,7 +148,9 @@ impl Definitions {
             let again = !seen.insert(name.clone());
             match self.judge_action(id, new, again, &budget).await {
                 Ok(row) => rows.push(row),
-                Err(error) if is_author_error(&error) => bad.push(BadAction { name, error }),
+                Err(error) if is_author_error(&error) => {
+                    bad.push(RefusedActionDefinition { name, error })
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -162,7 +167,7 @@ impl Definitions {
         new: NewAction,
         again: bool,
         budget: &SharedBudget,
-    ) -> Result<ActionRow, BackendError> {
+    ) -> Result<StoredActionVersion, BackendError> {
         let invalid = |detail: String| Err(BackendError::Invalid(detail));
         if !is_action_name(&new.name) {
             return invalid(
@@ -187,7 +192,7 @@ impl Definitions {
         }
         let (verdict, gate) = self.backends.verdicts.new_action(&new.sql, budget).await?;
         self.prepare(id, &new.sql, &verdict).await?;
-        Ok(ActionRow {
+        Ok(StoredActionVersion {
             checksum: Digest::of(new.sql.as_bytes()).to_string(),
             name: new.name,
             version: 1,
@@ -204,13 +209,13 @@ impl Definitions {
         &self,
         id: BackendId,
         sql: &str,
-        verdict: &Statement,
+        verdict: &AllowedStatement,
     ) -> Result<(), BackendError> {
         let statement: Arc<str> = sql
             .get(verdict.start..verdict.end)
             .unwrap_or_default()
             .into();
-        let writes = super::model::writes(verdict);
+        let writes = super::model::is_writing_statement(verdict);
         let prepared = self
             .backends
             .databases
@@ -228,7 +233,7 @@ impl Definitions {
         &self,
         id: BackendId,
         name: &str,
-    ) -> Result<Arc<Action>, BackendError> {
+    ) -> Result<Arc<CallableAction>, BackendError> {
         let actions = self.actions_of(id).await?;
         let action = actions
             .get(name)
@@ -242,14 +247,17 @@ impl Definitions {
     }
 
     /// Returns the actions of a backend, cached or loaded.
-    pub(super) async fn actions_of(&self, id: BackendId) -> Result<Arc<Actions>, BackendError> {
+    pub(super) async fn actions_of(
+        &self,
+        id: BackendId,
+    ) -> Result<Arc<ActionsByName>, BackendError> {
         match self.actions.get(&id) {
             Some(actions) => Ok(actions),
             None => self.load_actions(id).await,
         }
     }
 
-    async fn load_actions(&self, id: BackendId) -> Result<Arc<Actions>, BackendError> {
+    async fn load_actions(&self, id: BackendId) -> Result<Arc<ActionsByName>, BackendError> {
         // Boxed, so that a call whose action is cached does not carry the state of a load.
         Box::pin(self.actions.get_or_insert_async(&id, async {
             let rows = self
@@ -260,7 +268,7 @@ impl Definitions {
                 .await?;
             let by_name = rows
                 .into_iter()
-                .map(|row| (row.name.clone(), Arc::new(Action::from(row))));
+                .map(|row| (row.name.clone(), Arc::new(CallableAction::from(row))));
             Ok(Arc::new(by_name.collect()))
         }))
         .await
@@ -269,8 +277,8 @@ impl Definitions {
     async fn rejudge(
         &self,
         id: BackendId,
-        mut row: ActionRow,
-    ) -> Result<Arc<Action>, BackendError> {
+        mut row: StoredActionVersion,
+    ) -> Result<Arc<CallableAction>, BackendError> {
         let (verdict, gate) = self.backends.verdicts.stored_action(&row.sql).await?;
         row.verdict = verdict;
         row.gate = *gate.as_bytes();
@@ -281,22 +289,22 @@ impl Definitions {
             .write(move |tx| store::set_verdict(tx, &id, &stored))
             .await?;
         self.actions.remove(&id);
-        Ok(Arc::new(Action::from(row)))
+        Ok(Arc::new(CallableAction::from(row)))
     }
 }
 
 /// Effect of a definition on an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ActionChange {
+pub(super) enum ActionDefinitionEffect {
     /// The newest version has the same SQL.
     Nothing,
     /// A new version with this number.
     Version(u32),
 }
 
-impl ActionChange {
+impl ActionDefinitionEffect {
     /// Compares `row` with the newest version of its action.
-    pub(super) fn compare(row: &ActionRow, newest: Option<&ActionRow>) -> Self {
+    pub(super) fn compare(row: &StoredActionVersion, newest: Option<&StoredActionVersion>) -> Self {
         match newest {
             Some(same) if same.checksum == row.checksum => Self::Nothing,
             newest => Self::Version(newest.map_or(1, |action| action.version + 1)),
@@ -305,9 +313,13 @@ impl ActionChange {
 }
 
 /// Maps an error of SQLite to one for the author of a statement.
-pub(super) fn statement_error(sql: &str, verdict: &Statement, error: RunError) -> BackendError {
+pub(super) fn statement_error(
+    sql: &str,
+    verdict: &AllowedStatement,
+    error: StatementRunError,
+) -> BackendError {
     match error {
-        RunError::Refused { reason, offset } => {
+        StatementRunError::Refused { reason, offset } => {
             let offset = offset.map(|offset| verdict.start + offset);
             BackendError::Refused(verdicts::to_refusal(sql, 0, offset, reason))
         }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::actions::Definitions;
-use super::model::{Action, BackendDetail, BackendError, requires_identity};
+use super::actions::ActionDefinitions;
+use super::model::{BackendDetail, BackendError, CallableAction, requires_identity};
 use super::service::Backends;
 use super::store;
 use crate::control;
@@ -31,13 +31,13 @@ impl Backends {
     }
 }
 
-impl Definitions {
+impl ActionDefinitions {
     /// Lists the actions that need no sign-in, by name, after a given name.
     pub async fn public_actions(
         &self,
         id: BackendId,
         after: Option<&str>,
-    ) -> Result<Vec<Arc<Action>>, BackendError> {
+    ) -> Result<Vec<Arc<CallableAction>>, BackendError> {
         let actions = self.actions_of(id).await?;
         let later = |name: &str| after.is_none_or(|after| name > after);
         let open = actions.values().filter(|action| {
@@ -57,7 +57,7 @@ impl Definitions {
         &self,
         id: BackendId,
         name: &str,
-    ) -> Result<Option<Arc<Action>>, BackendError> {
+    ) -> Result<Option<Arc<CallableAction>>, BackendError> {
         match self.action(id, name).await {
             Ok(action) => Ok(Some(action).filter(|a| !requires_identity(&a.row.verdict))),
             Err(BackendError::NoAction(_)) => Ok(None),

@@ -1,13 +1,13 @@
 //! Integrity check of backends: their files, and whether they contain what the ledger records.
 
 use super::store;
-use crate::control::Control;
+use crate::control::ControlDatabase;
 use svc_base::ids::BackendId;
-use svc_database::{DatabaseFiles, IntegrityReport, check_integrity};
+use svc_database::{DatabasesDirectory, IntegrityReport, check_integrity};
 
 /// Result of the check.
 #[derive(Clone, Debug, Default)]
-pub struct BackendFindings {
+pub struct BackendCheckFindings {
     /// Damage and losses.
     pub errors: Vec<String>,
     /// Leftovers that the next start removes or that the owner must send again; not an error.
@@ -20,8 +20,11 @@ pub struct BackendFindings {
 ///
 /// # Errors
 /// When the control database or the directory cannot be read.
-pub async fn check(control: &Control, files: &DatabaseFiles) -> anyhow::Result<BackendFindings> {
-    let mut found = BackendFindings::default();
+pub async fn check(
+    control: &ControlDatabase,
+    files: &DatabasesDirectory,
+) -> anyhow::Result<BackendCheckFindings> {
+    let mut found = BackendCheckFindings::default();
     let owned = control.read(store::ids).await?;
     for id in &owned {
         if let Err(line) = check_backend(control, files, *id, &mut found).await? {
@@ -54,10 +57,10 @@ pub async fn check(control: &Control, files: &DatabaseFiles) -> anyhow::Result<B
 }
 
 async fn check_backend(
-    control: &Control,
-    files: &DatabaseFiles,
+    control: &ControlDatabase,
+    files: &DatabasesDirectory,
     id: BackendId,
-    found: &mut BackendFindings,
+    found: &mut BackendCheckFindings,
 ) -> anyhow::Result<Result<(), String>> {
     let ledger = control.read(move |c| store::ledger(c, &id)).await?;
     let directory = files.clone();

@@ -5,26 +5,26 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 
 use super::store;
-use crate::control::{Control, Snapshot};
+use crate::control::{ControlDatabase, ControlSnapshot};
 use svc_base::ids::BackendId;
-use svc_database::{BackupSource, DatabaseFiles};
+use svc_database::{BackupSourceDatabase, DatabasesDirectory};
 
 /// Databases to copy. The functions block.
 #[derive(Debug)]
-pub struct DatabaseSources {
-    files: DatabaseFiles,
-    open: HashMap<BackendId, BackupSource>,
+pub struct DatabasesToCopy {
+    files: DatabasesDirectory,
+    open: HashMap<BackendId, BackupSourceDatabase>,
 }
 
-impl DatabaseSources {
+impl DatabasesToCopy {
     /// Opens the databases, so that little is left to do at the moment of the backup.
     ///
     /// # Errors
     /// When a database cannot be opened.
-    pub fn open(control: &Control, files: DatabaseFiles) -> anyhow::Result<Self> {
+    pub fn open(control: &ControlDatabase, files: DatabasesDirectory) -> anyhow::Result<Self> {
         let mut open = HashMap::new();
         for id in control.read_blocking(store::ids)? {
-            match BackupSource::open(&files, &id) {
+            match BackupSourceDatabase::open(&files, &id) {
                 Ok(source) => drop(open.insert(id, source)),
                 // A backend that was deleted meanwhile is not part of the backup.
                 Err(_) if !control.read_blocking(|c| store::exists(c, &id))? => {}
@@ -39,12 +39,12 @@ impl DatabaseSources {
     ///
     /// # Errors
     /// When a database cannot be read.
-    pub fn pin(&mut self, moment: &Snapshot) -> anyhow::Result<()> {
+    pub fn pin(&mut self, moment: &ControlSnapshot) -> anyhow::Result<()> {
         let mut before = std::mem::take(&mut self.open);
         for id in moment.read(store::ids)? {
             let source = match before.remove(&id) {
                 Some(source) => Ok(source),
-                None => BackupSource::open(&self.files, &id),
+                None => BackupSourceDatabase::open(&self.files, &id),
             };
             let pinned = source.and_then(|source| source.begin_snapshot().map(|()| source));
             let pinned = pinned.with_context(|| format!("reading backend {id}"))?;
@@ -69,7 +69,7 @@ impl DatabaseSources {
     /// Errors of the databases or of the disk.
     pub fn copy_to(
         self,
-        files: &DatabaseFiles,
+        files: &DatabasesDirectory,
         mut copied: impl FnMut(),
     ) -> anyhow::Result<Vec<BackendId>> {
         let mut ids = Vec::with_capacity(self.open.len());

@@ -6,17 +6,17 @@ use super::model::LedgerEntry;
 use super::service::Backends;
 use crate::content::Digest;
 use svc_base::ids::BackendId;
-use svc_database::{Inventory, Schema};
+use svc_database::{DatabaseInventory, Schema};
 
 /// Number of backends whose schema is remembered to match the ledger.
-pub(super) const MAX_COMPARED: usize = 1024;
+pub(super) const MAX_REMEMBERED_MATCHES: usize = 1024;
 
 impl Backends {
     /// Lists the parts of a schema that the ledger's scripts do not create. Empty if the scripts no longer run.
-    pub(super) async fn unrecorded(
+    pub(super) async fn list_unrecorded_schema(
         &self,
         id: BackendId,
-        inventory: &Inventory,
+        inventory: &DatabaseInventory,
         ledger: &[LedgerEntry],
     ) -> Vec<String> {
         let recorded = |version| ledger.iter().any(|entry| entry.version == version);
@@ -31,7 +31,7 @@ impl Backends {
         let scripts = ledger.iter().map(|entry| entry.sql.clone()).collect();
         match self.databases.schema_of_scripts(id, scripts).await {
             Ok(made) => {
-                let more = names_beyond(&inventory.schema, &made);
+                let more = names_missing_from(&inventory.schema, &made);
                 if more.is_empty() {
                     self.compared_schemas.insert(id, state);
                 }
@@ -56,7 +56,7 @@ fn schema_digest(schema: &Schema, ledger: &[LedgerEntry]) -> Digest {
 }
 
 /// Lists the names in a schema that another schema lacks. For a missing table, its columns are not listed.
-fn names_beyond(schema: &Schema, other: &Schema) -> Vec<String> {
+fn names_missing_from(schema: &Schema, other: &Schema) -> Vec<String> {
     let known: HashSet<String> = schema_names(other).into_iter().collect();
     let mut more = Vec::new();
     for table in &schema.tables {

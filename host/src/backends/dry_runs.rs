@@ -1,15 +1,18 @@
 //! Dry runs: what a change would do to the schema and to the actions.
 
-use super::actions::{ActionChange, Definitions};
-use super::migrations::{self, Migrations};
-use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
+use super::actions::{ActionDefinitionEffect, ActionDefinitions};
+use super::migrations::{self, MigrationService};
+use super::model::{
+    BackendError, DryRunEffect, MigrationStatus, NewAction, StoredActionVersion,
+    is_writing_statement,
+};
 use super::store;
-use crate::access::while_client_waits;
-use crate::control::{self, Control};
+use crate::access::run_while_client_waits;
+use crate::control::{self, ControlDatabase};
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{DryRunInput, DryRunOutcome, DryRunStatement, MigrationOutcome};
 
-impl Migrations {
+impl MigrationService {
     /// Tries a migration of a project's backend.
     ///
     /// # Errors
@@ -18,11 +21,11 @@ impl Migrations {
         &self,
         project: ProjectId,
         ddl: String,
-    ) -> Result<DryRun, BackendError> {
+    ) -> Result<DryRunEffect, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
         let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
-        let script = while_client_waits(self.backends.judge_script(ddl, Some(id))).await??;
+        let script = run_while_client_waits(self.backends.judge_script(ddl, Some(id))).await??;
         let recorded = self.recorded_version(id, &script.checksum).await?.is_some();
         if !recorded {
             self.check_definitions(id, &script, None).await?;
@@ -43,7 +46,7 @@ impl Migrations {
     }
 }
 
-impl Definitions {
+impl ActionDefinitions {
     /// Tries a batch of actions: they would be `applied`, or they are there already.
     ///
     /// # Errors
@@ -52,9 +55,9 @@ impl Definitions {
         &self,
         project: ProjectId,
         batch: Vec<NewAction>,
-    ) -> Result<DryRun, BackendError> {
+    ) -> Result<DryRunEffect, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
-        let rows = while_client_waits(self.judge_batch(id, batch)).await??;
+        let rows = run_while_client_waits(self.judge_batch(id, batch)).await??;
         let mut actions = current_actions(&self.backends.infra.control, id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.backends.infra.config.limits.definition_bytes;
@@ -66,8 +69,8 @@ impl Definitions {
         let mut taken = taken.await?;
         for row in rows {
             let known = actions.iter().position(|action| action.name == row.name);
-            if let ActionChange::Version(_) =
-                ActionChange::compare(&row, known.map(|at| &actions[at]))
+            if let ActionDefinitionEffect::Version(_) =
+                ActionDefinitionEffect::compare(&row, known.map(|at| &actions[at]))
             {
                 status = MigrationStatus::Applied;
                 taken += store::action_bytes(&row);
@@ -94,27 +97,27 @@ impl Definitions {
 
 /// Returns the newest version of every action.
 async fn current_actions(
-    control: &Control,
+    control: &ControlDatabase,
     id: BackendId,
-) -> Result<Vec<ActionRow>, control::Error> {
+) -> Result<Vec<StoredActionVersion>, control::Error> {
     control.read(move |c| store::actions(c, &id)).await
 }
 
-fn trial_statement(action: &ActionRow) -> DryRunStatement {
+fn trial_statement(action: &StoredActionVersion) -> DryRunStatement {
     let range = action.verdict.start..action.verdict.end;
     DryRunStatement {
         name: action.name.clone(),
         sql: action.sql.get(range).unwrap_or_default().into(),
-        writes: writes(&action.verdict),
+        writes: is_writing_statement(&action.verdict),
     }
 }
 
-fn to_dry_run(status: MigrationStatus, outcome: DryRunOutcome) -> DryRun {
+fn to_dry_run(status: MigrationStatus, outcome: DryRunOutcome) -> DryRunEffect {
     let warnings = match outcome.migrated {
         Some(MigrationOutcome::Applied(_, new)) => new,
         _ => Vec::new(),
     };
-    DryRun {
+    DryRunEffect {
         status,
         warnings,
         before: outcome.before,

@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::model::{BackendError, LedgerEntry, MigrationResult, MigrationStatus};
+use super::model::{BackendError, LedgerEntry, MigrationStatus, RecordedMigration};
 use super::service::Backends;
 use super::{store, verdicts};
-use crate::access::while_client_waits;
+use crate::access::run_while_client_waits;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::{self};
 use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{MigrationOutcome, RunError, Script, ScriptError};
-use svc_sandbox::{MAX_SCRIPT_BYTES, Purpose};
+use svc_database::{MigrationOutcome, MigrationScript, MigrationScriptError, StatementRunError};
+use svc_sandbox::{MAX_SCRIPT_BYTES, SqlPurpose};
 
 /// Locks of migrations and restores, one per backend.
 pub(super) type MigrationLocks = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
@@ -25,7 +25,7 @@ impl Backends {
         &self,
         sql: String,
         backend: Option<BackendId>,
-    ) -> Result<Script, BackendError> {
+    ) -> Result<MigrationScript, BackendError> {
         if sql.len() > MAX_SCRIPT_BYTES {
             return Err(BackendError::Invalid(format!(
                 "`ddl` has {} bytes; {MAX_SCRIPT_BYTES} is the most.",
@@ -33,14 +33,14 @@ impl Backends {
             )));
         }
         let purpose = match backend {
-            Some(_) => Purpose::Migration,
-            None => Purpose::Schema,
+            Some(_) => SqlPurpose::Migration,
+            None => SqlPurpose::Schema,
         };
         let budget = self.verdicts.budget();
         let statements = self.verdicts.script(&sql, purpose, &budget).await?;
         self.check_views(backend, (&sql, &statements), &budget)
             .await?;
-        Ok(Script {
+        Ok(MigrationScript {
             checksum: Digest::of(sql.as_bytes()).to_string(),
             statements: statements.iter().map(|s| s.start..s.end).collect(),
             sql,
@@ -61,11 +61,11 @@ impl Backends {
 
 /// Migrations of backends.
 #[derive(Debug)]
-pub struct Migrations {
+pub struct MigrationService {
     pub(super) backends: Arc<Backends>,
 }
 
-impl Migrations {
+impl MigrationService {
     /// Makes the service of the migrations of these backends.
     pub fn new(backends: &Arc<Backends>) -> Self {
         Self {
@@ -88,14 +88,14 @@ impl Migrations {
         project: ProjectId,
         ddl: String,
         note: Option<String>,
-    ) -> Result<MigrationResult, BackendError> {
+    ) -> Result<RecordedMigration, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
         let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
         self.backends.record_restores(id).await?;
-        let script = while_client_waits(self.backends.judge_script(ddl, Some(id))).await??;
+        let script = run_while_client_waits(self.backends.judge_script(ddl, Some(id))).await??;
         if let Some(version) = self.recorded_version(id, &script.checksum).await? {
-            return Ok(MigrationResult {
+            return Ok(RecordedMigration {
                 status: MigrationStatus::AlreadyApplied,
                 version,
                 checksum: script.checksum,
@@ -120,7 +120,7 @@ impl Migrations {
             applied_at: self.backends.infra.clock.now(),
         };
         self.append(project, id, entry).await?;
-        Ok(MigrationResult {
+        Ok(RecordedMigration {
             status,
             version: marker.version,
             checksum: marker.checksum,
@@ -143,7 +143,7 @@ impl Migrations {
     pub(super) async fn check_definitions(
         &self,
         id: BackendId,
-        script: &Script,
+        script: &MigrationScript,
         note: Option<&str>,
     ) -> Result<(), BackendError> {
         let most = self.backends.infra.config.limits.definition_bytes;
@@ -202,20 +202,25 @@ impl Migrations {
 }
 
 /// Maps a failure to an error for the author of a script.
-pub(super) fn script_error(script: &Script, failure: ScriptError) -> BackendError {
+pub(super) fn script_error(
+    script: &MigrationScript,
+    failure: MigrationScriptError,
+) -> BackendError {
     match (failure.error, failure.statement) {
-        (RunError::Refused { reason, offset }, Some(number)) => {
+        (StatementRunError::Refused { reason, offset }, Some(number)) => {
             script_refused(script, number, offset, reason)
         }
         // In a script, the author's own value has made the statement fail.
-        (RunError::Failed(reason), Some(number)) => script_refused(script, number, None, reason),
+        (StatementRunError::Failed(reason), Some(number)) => {
+            script_refused(script, number, None, reason)
+        }
         (error, _) => error.into(),
     }
 }
 
 /// Without another position, the start of the statement is reported.
 fn script_refused(
-    script: &Script,
+    script: &MigrationScript,
     number: usize,
     offset: Option<usize>,
     reason: String,

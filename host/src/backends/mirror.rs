@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{BackendError, Backends};
 use svc_base::ids::BackendId;
-use svc_database::PaymentRow;
+use svc_database::PaymentMirrorRow;
 
 /// Longest delay before a failed mirror is tried again.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -50,7 +50,7 @@ impl Backends {
     pub async fn mirror(
         &self,
         backend: BackendId,
-        rows: Vec<PaymentRow>,
+        rows: Vec<PaymentMirrorRow>,
         anew: bool,
     ) -> Result<(), BackendError> {
         Ok(self.databases.mirror_payments(backend, rows, anew).await?)

@@ -28,8 +28,8 @@ pub mod stored_sql;
 mod verdicts;
 pub mod views;
 
-pub use actions::Definitions;
-pub use migrations::Migrations;
+pub use actions::ActionDefinitions;
+pub use migrations::MigrationService;
 pub use model::{Backend, BackendError};
-pub use occupancy::{Occupancy, RoomKeeper};
+pub use occupancy::{RoomOccupancy, RoomOccupancySource};
 pub use service::Backends;

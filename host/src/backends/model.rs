@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::occupancy::Occupancy;
-use crate::access::ClientGone;
+use super::occupancy::RoomOccupancy;
+use crate::access::ClientDisconnected;
 use crate::config::CapReached;
 use crate::control;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Inventory, RunError, Schema, SchemaWarning, StatementTiming};
-use svc_sandbox::{GateFailure, Refusal, Statement, StatementKind};
+use svc_database::{DatabaseInventory, Schema, SchemaWarning, StatementRunError, StatementTiming};
+use svc_sandbox::{AllowedStatement, GateFailure, SqlRefusal, StatementKind};
 
 /// Reserved bind for the id of the signed-in visitor.
 pub const USER_ID_BIND: &str = "svc_user_id";
@@ -53,7 +53,7 @@ pub struct LedgerEntry {
 
 /// Version of an action, as it is stored.
 #[derive(Clone, Debug)]
-pub struct ActionRow {
+pub struct StoredActionVersion {
     pub name: String,
     /// Number of the version, from 1; changed SQL makes the next version.
     pub version: u32,
@@ -63,24 +63,24 @@ pub struct ActionRow {
     pub note: Option<String>,
     /// When this version was defined.
     pub created_at: Timestamp,
-    pub verdict: Statement,
+    pub verdict: AllowedStatement,
     /// Digest of the gate that judged it.
     pub gate: [u8; 32],
 }
 
 /// Action, ready to be called.
 #[derive(Debug)]
-pub struct Action {
+pub struct CallableAction {
     /// Stored version.
-    pub row: ActionRow,
+    pub row: StoredActionVersion,
     /// The statement alone, without surrounding white space and comments.
     pub statement: Arc<str>,
     /// Measured duration of the statement.
     pub timing: Arc<StatementTiming>,
 }
 
-impl From<ActionRow> for Action {
-    fn from(row: ActionRow) -> Self {
+impl From<StoredActionVersion> for CallableAction {
+    fn from(row: StoredActionVersion) -> Self {
         let range = row.verdict.start..row.verdict.end;
         let statement = row.sql.get(range).unwrap_or_default();
         Self {
@@ -92,17 +92,17 @@ impl From<ActionRow> for Action {
 }
 
 /// Lists the params of a call, without the reserved ones.
-pub fn params(statement: &Statement) -> impl Iterator<Item = &String> {
+pub fn param_names(statement: &AllowedStatement) -> impl Iterator<Item = &String> {
     let binds = statement.binds.iter();
     binds.filter(|bind| !is_identity(bind))
 }
 
 /// Whether a statement needs a signed-in visitor.
-pub fn requires_identity(statement: &Statement) -> bool {
+pub fn requires_identity(statement: &AllowedStatement) -> bool {
     statement.binds.iter().any(|bind| is_identity(bind))
 }
 
-pub fn writes(statement: &Statement) -> bool {
+pub fn is_writing_statement(statement: &AllowedStatement) -> bool {
     statement.kind != StatementKind::Read
 }
 
@@ -123,9 +123,9 @@ pub struct NewAction {
 pub struct BackendDetail {
     pub backend: Backend,
     /// Content of the database.
-    pub inventory: Inventory,
+    pub inventory: DatabaseInventory,
     /// Numbers of rooms and sockets.
-    pub occupancy: Occupancy,
+    pub occupancy: RoomOccupancy,
     /// Reason why the table of payments is behind, if it is.
     pub behind: Option<String>,
     /// Size on the disk.
@@ -135,7 +135,7 @@ pub struct BackendDetail {
     /// Parts of the schema that no migration of the ledger created.
     pub unrecorded: Vec<String>,
     /// Newest versions of the actions, by name.
-    pub actions: Vec<ActionRow>,
+    pub actions: Vec<StoredActionVersion>,
 }
 
 /// Outcome of a migration.
@@ -152,7 +152,7 @@ pub enum MigrationStatus {
 
 /// Migration that is in the file and in the ledger.
 #[derive(Clone, Debug)]
-pub struct MigrationResult {
+pub struct RecordedMigration {
     pub status: MigrationStatus,
     pub version: u32,
     /// SHA-256 of the script, in hexadecimal.
@@ -163,7 +163,7 @@ pub struct MigrationResult {
 
 /// Effect that a change would have.
 #[derive(Clone, Debug)]
-pub struct DryRun {
+pub struct DryRunEffect {
     /// Status that the change would have.
     pub status: MigrationStatus,
     /// Current schema.
@@ -178,7 +178,7 @@ pub struct DryRun {
 
 /// Refused entry of a batch of actions.
 #[derive(Debug)]
-pub struct BadAction {
+pub struct RefusedActionDefinition {
     pub name: String,
     pub error: BackendError,
 }
@@ -203,16 +203,16 @@ pub enum BackendError {
     Invalid(String),
     /// The gate or SQLite refuses a script.
     #[error("{}", .0.reason)]
-    ScriptRefused(Refusal),
+    ScriptRefused(SqlRefusal),
     /// The gate or SQLite refuses a statement.
     #[error("{}", .0.reason)]
-    Refused(Refusal),
+    Refused(SqlRefusal),
     /// Judging the SQL exceeds the gate's budget.
     #[error("{0}")]
     TooMuchToJudge(String),
     /// Refused entries of a batch of actions: at least one.
     #[error("the batch has invalid entries")]
-    Batch(Vec<BadAction>),
+    Batch(Vec<RefusedActionDefinition>),
     /// A call in a batch was refused or failed.
     #[error("op {index}: {error}")]
     Op {
@@ -260,13 +260,13 @@ pub enum BackendError {
     Cap(#[from] CapReached),
     /// A statement failed.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] StatementRunError),
     /// All threads of the gate are busy.
     #[error("the gate is busy")]
     GateBusy,
     /// The client has hung up, and nothing was changed.
     #[error(transparent)]
-    Abandoned(#[from] ClientGone),
+    Abandoned(#[from] ClientDisconnected),
     /// The control database failed.
     #[error(transparent)]
     Store(#[from] control::Error),
@@ -277,7 +277,7 @@ pub enum BackendError {
 
 impl BackendError {
     /// Wraps the error of a call within a batch.
-    pub(super) fn in_op(index: usize, error: Self) -> Self {
+    pub(super) fn in_batch_call(index: usize, error: Self) -> Self {
         Self::Op {
             index,
             error: Box::new(error),

@@ -7,21 +7,21 @@ use super::model::BackendError;
 use super::service::Backends;
 use super::verdicts;
 use svc_base::ids::BackendId;
-use svc_sandbox::{NamedTable, Purpose, SharedBudget, Statement};
+use svc_sandbox::{AllowedStatement, NamedTable, SharedBudget, SqlPurpose};
 
 /// Maximum number of tables and views in an expanded view.
-const MAX_TABLES: u32 = 32;
+const MAX_EXPANDED_TABLES: u32 = 32;
 /// Maximum number of expressions, selects and tables in an expanded view.
-const MAX_PARTS: u32 = 10_000;
+const MAX_EXPANDED_PARTS: u32 = 10_000;
 /// Maximum number of views of a backend.
 const MAX_VIEWS: usize = 200;
 
 /// Views of a backend, by name.
-type ViewMap = HashMap<String, ParsedView>;
+type ViewsByName = HashMap<String, UnexpandedView>;
 
 /// View, not expanded.
 #[derive(Clone, Debug)]
-struct ParsedView {
+struct UnexpandedView {
     /// Tables and views that the view names.
     named: Vec<NamedTable>,
     /// Size of the view itself.
@@ -30,7 +30,7 @@ struct ParsedView {
 
 /// Remaining budget while a view is expanded.
 #[derive(Clone, Copy, Debug)]
-struct ExpansionBudget {
+struct ViewExpansionBudget {
     tables: u32,
     parts: u32,
 }
@@ -40,22 +40,22 @@ impl Backends {
     pub(super) async fn check_views(
         &self,
         backend: Option<BackendId>,
-        (sql, script): (&str, &[Statement]),
+        (sql, script): (&str, &[AllowedStatement]),
         budget: &SharedBudget,
     ) -> Result<(), BackendError> {
-        let made = |statement: &&Statement| statement.view.is_some();
+        let made = |statement: &&AllowedStatement| statement.view.is_some();
         if !script.iter().any(|statement| made(&statement)) {
             return Ok(());
         }
         let mut views = match backend {
             Some(id) => self.views(id, budget).await?,
-            None => ViewMap::new(),
+            None => ViewsByName::new(),
         };
-        views.extend(script.iter().filter_map(view));
+        views.extend(script.iter().filter_map(parse_view));
         let wide = views.keys().find(|name| !is_within_limits(&views, name));
         let reason = match wide {
             Some(wide) => format!(
-                "The view `{wide}` stands for more than {MAX_TABLES} tables or {MAX_PARTS} expressions, with the views that it names written out: let it be less."
+                "The view `{wide}` stands for more than {MAX_EXPANDED_TABLES} tables or {MAX_EXPANDED_PARTS} expressions, with the views that it names written out: let it be less."
             ),
             None if views.len() > MAX_VIEWS => {
                 format!("The backend would have more than {MAX_VIEWS} views, which is the most.")
@@ -78,12 +78,16 @@ impl Backends {
     }
 
     /// Reads the views of a backend.
-    async fn views(&self, id: BackendId, budget: &SharedBudget) -> Result<ViewMap, BackendError> {
-        let mut views = ViewMap::new();
+    async fn views(
+        &self,
+        id: BackendId,
+        budget: &SharedBudget,
+    ) -> Result<ViewsByName, BackendError> {
+        let mut views = ViewsByName::new();
         for sql in self.databases.views(id).await? {
-            let judged = self.verdicts.script(&sql, Purpose::Migration, budget);
+            let judged = self.verdicts.script(&sql, SqlPurpose::Migration, budget);
             match judged.await {
-                Ok(statements) => views.extend(statements.iter().filter_map(view)),
+                Ok(statements) => views.extend(statements.iter().filter_map(parse_view)),
                 // A view that the current gate refuses counts as a table.
                 Err(BackendError::ScriptRefused(_)) => {}
                 Err(error) => return Err(error),
@@ -93,10 +97,10 @@ impl Backends {
     }
 }
 
-fn view(statement: &Statement) -> Option<(String, ParsedView)> {
+fn parse_view(statement: &AllowedStatement) -> Option<(String, UnexpandedView)> {
     let name = statement.view.clone()?;
     let named = statement.tables.iter().filter(|table| table.name != name);
-    let view = ParsedView {
+    let view = UnexpandedView {
         named: named.cloned().collect(),
         parts: statement.parts,
     };
@@ -104,16 +108,16 @@ fn view(statement: &Statement) -> Option<(String, ParsedView)> {
 }
 
 /// Whether an expanded view is within the limits.
-fn is_within_limits(views: &ViewMap, name: &str) -> bool {
-    let mut left = ExpansionBudget {
-        tables: MAX_TABLES,
-        parts: MAX_PARTS,
+fn is_within_limits(views: &ViewsByName, name: &str) -> bool {
+    let mut left = ViewExpansionBudget {
+        tables: MAX_EXPANDED_TABLES,
+        parts: MAX_EXPANDED_PARTS,
     };
-    expand(views, name, &mut left)
+    expand_view(views, name, &mut left)
 }
 
 /// Expands a view as long as the budget lasts; the budget also bounds the depth.
-fn expand(views: &ViewMap, name: &str, left: &mut ExpansionBudget) -> bool {
+fn expand_view(views: &ViewsByName, name: &str, left: &mut ViewExpansionBudget) -> bool {
     let Some(view) = views.get(name) else {
         return true;
     };
@@ -125,7 +129,7 @@ fn expand(views: &ViewMap, name: &str, left: &mut ExpansionBudget) -> bool {
         (0..table.times).all(|_| match left.tables.checked_sub(1) {
             Some(tables) => {
                 left.tables = tables;
-                expand(views, &table.name, left)
+                expand_view(views, &table.name, left)
             }
             None => false,
         })
@@ -136,13 +140,13 @@ fn expand(views: &ViewMap, name: &str, left: &mut ExpansionBudget) -> bool {
 mod tests {
     use super::*;
 
-    fn views(of: &[(&str, &[(&str, u32)])]) -> ViewMap {
+    fn views(of: &[(&str, &[(&str, u32)])]) -> ViewsByName {
         let named = |tables: &[(&str, u32)]| {
             let tables = tables.iter().map(|(name, times)| NamedTable {
                 name: (*name).to_owned(),
                 times: *times,
             });
-            ParsedView {
+            UnexpandedView {
                 named: tables.collect(),
                 parts: 10,
             }
@@ -177,7 +181,7 @@ mod tests {
     fn a_view_of_much_text_is_much_wherever_it_is_named() {
         let mut nested = views(&[("v", &[("w", 3)]), ("w", &[("t", 1)])]);
         assert!(is_within_limits(&nested, "v"));
-        nested.get_mut("w").unwrap().parts = MAX_PARTS / 3;
+        nested.get_mut("w").unwrap().parts = MAX_EXPANDED_PARTS / 3;
         assert!(
             !is_within_limits(&nested, "v"),
             "3 times a third, and a little"

@@ -3,7 +3,7 @@
 use svc_base::ids::BackendId;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Occupancy {
+pub struct RoomOccupancy {
     /// Rooms that have members.
     pub rooms: u64,
     /// Sockets in these rooms.
@@ -11,7 +11,7 @@ pub struct Occupancy {
 }
 
 /// Keeper of rooms, for the descriptions of their backends.
-pub trait RoomKeeper: std::fmt::Debug + Send + Sync {
+pub trait RoomOccupancySource: std::fmt::Debug + Send + Sync {
     /// Counts the rooms and sockets of a backend.
-    fn occupancy(&self, backend: &BackendId) -> Occupancy;
+    fn occupancy(&self, backend: &BackendId) -> RoomOccupancy;
 }

@@ -6,18 +6,20 @@ use bytes::Bytes;
 
 use super::calls::ActionCalls;
 use super::calls::requests::{As, CallBatch, check_ops};
-use super::export::Exporter;
-use super::history::Histories;
+use super::export::BackendExporter;
+use super::history::BackendHistoryService;
 use super::history::requests::{MomentsQuery, RestoreBackend};
 use super::history::views::{HistoryView, RestoredView};
-use super::requests::{BackendChange, ChangeMode, CreateBackend, DefineActions, UpdateBackend};
-use super::scope::BackendScope;
+use super::requests::{
+    BackendChangeRequest, CreateBackend, DefineActions, DryRunQuery, UpdateBackend,
+};
+use super::scope::AuthorizedBackend;
 use super::views::{ActionList, BackendView, Defined, Updated};
-use super::{Backends, Definitions, Migrations};
+use super::{ActionDefinitions, Backends, MigrationService};
 use crate::access::{Editor, Viewer};
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::http::problem::Problem;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 
 /// Creates the backend of a project. Durable when it returns.
 ///
@@ -25,9 +27,9 @@ use crate::projects::scope::ProjectScope;
 /// `ddl_refused`, `backend_exists`, `constraint_violation`, `capacity_reached`; then nothing was created.
 pub async fn create(
     backends: Arc<Backends>,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     input: CreateBackend,
-    keep: AnswerKeeper<BackendView>,
+    keep: AnswerRecorder<BackendView>,
 ) -> Result<BackendView, Problem> {
     let config = Arc::clone(backends.config());
     let keep = keep.map_view(move |detail| BackendView::new(detail, &config));
@@ -41,7 +43,7 @@ pub async fn create(
 /// `not_found`, `database_busy`.
 pub async fn get(
     backends: Arc<Backends>,
-    at: ProjectScope<Viewer>,
+    at: AuthorizedProject<Viewer>,
 ) -> Result<BackendView, Problem> {
     let detail = backends.detail(at.project.id).await?;
     Ok(BackendView::new(&detail, backends.config()))
@@ -52,25 +54,25 @@ pub async fn get(
 /// # Errors
 /// `nothing_to_update`, `ddl_refused`, `constraint_violation`, `migration_not_recorded`, `database_full`, `database_busy`.
 pub async fn update(
-    migrations: Arc<Migrations>,
-    at: BackendScope<Editor>,
-    (input, how): (UpdateBackend, ChangeMode),
+    migrations: Arc<MigrationService>,
+    at: AuthorizedBackend<Editor>,
+    (input, how): (UpdateBackend, DryRunQuery),
 ) -> Result<Updated, Problem> {
     let (project, backends) = (at.at.project.id, migrations.backends());
     Ok(match input.checked(how)? {
-        BackendChange::Try(ddl) => {
+        BackendChangeRequest::Try(ddl) => {
             let tried = migrations.try_migration(project, ddl).await?;
             Updated::Tried(Box::new(tried.into()))
         }
-        BackendChange::Migrate { ddl, note } => {
+        BackendChangeRequest::Migrate { ddl, note } => {
             Updated::Migrated(migrations.migrate(project, ddl, note).await?.into())
         }
-        BackendChange::Realtime(realtime) => {
+        BackendChangeRequest::Realtime(realtime) => {
             let detail = backends.set_realtime(project, realtime).await?;
             let view = BackendView::new(&detail, backends.config());
             Updated::Switched(Box::new(view))
         }
-        BackendChange::Agents(agents) => {
+        BackendChangeRequest::Agents(agents) => {
             let detail = backends.set_agents(project, agents).await?;
             let view = BackendView::new(&detail, backends.config());
             Updated::Switched(Box::new(view))
@@ -79,7 +81,7 @@ pub async fn update(
 }
 
 /// Deletes the backend of a project with its data; a missing backend is not an error.
-pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result<(), Problem> {
+pub async fn delete(backends: Arc<Backends>, at: AuthorizedProject<Editor>) -> Result<(), Problem> {
     Ok(backends.delete(at.project.id).await?)
 }
 
@@ -88,9 +90,9 @@ pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result
 /// # Errors
 /// `invalid_request`, `statement_refused`, with every failing entry.
 pub async fn define(
-    definitions: Arc<Definitions>,
-    at: BackendScope<Editor>,
-    (input, how): (DefineActions, ChangeMode),
+    definitions: Arc<ActionDefinitions>,
+    at: AuthorizedBackend<Editor>,
+    (input, how): (DefineActions, DryRunQuery),
 ) -> Result<Defined, Problem> {
     let (project, batch) = (at.at.project.id, input.checked());
     Ok(if how.dry_run {
@@ -107,7 +109,7 @@ pub async fn define(
 /// Errors of a call, with the `index` of the op.
 pub async fn batch(
     actions: Arc<ActionCalls>,
-    at: BackendScope<Editor>,
+    at: AuthorizedBackend<Editor>,
     input: CallBatch,
 ) -> Result<Vec<u8>, Problem> {
     let ops = check_ops(input.ops)?;
@@ -120,8 +122,8 @@ pub async fn batch(
 /// # Errors
 /// `invalid_request`, `database_busy`.
 pub async fn history(
-    histories: Arc<Histories>,
-    at: BackendScope<Viewer>,
+    histories: Arc<BackendHistoryService>,
+    at: AuthorizedBackend<Viewer>,
     input: MomentsQuery,
 ) -> Result<HistoryView, Problem> {
     let part = input.checked()?;
@@ -133,8 +135,8 @@ pub async fn history(
 /// # Errors
 /// `not_found` for the moment, `constraint_violation`, `database_busy`.
 pub async fn restore(
-    histories: Arc<Histories>,
-    at: BackendScope<Editor>,
+    histories: Arc<BackendHistoryService>,
+    at: AuthorizedBackend<Editor>,
     input: RestoreBackend,
 ) -> Result<RestoredView, Problem> {
     let moment = input.checked()?;
@@ -145,6 +147,9 @@ pub async fn restore(
 ///
 /// # Errors
 /// `query_timeout`, `database_busy`.
-pub async fn export(exporter: Arc<Exporter>, at: BackendScope<Viewer>) -> Result<Bytes, Problem> {
+pub async fn export(
+    exporter: Arc<BackendExporter>,
+    at: AuthorizedBackend<Viewer>,
+) -> Result<Bytes, Problem> {
     Ok(exporter.export(at.at.project.id).await?)
 }

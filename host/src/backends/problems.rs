@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::calls::requests::ParamsError;
 use super::model::BackendError;
-use crate::http::extract::invalid;
-use crate::http::problem::{Code, Problem};
-use svc_database::RunError;
-use svc_sandbox::Refusal;
+use crate::http::extract::invalid_request;
+use crate::http::problem::{Problem, ProblemCode};
+use svc_database::StatementRunError;
+use svc_sandbox::SqlRefusal;
 
-fn refused(code: Code, refusal: &Refusal) -> Problem {
-    let Refusal {
+fn refusal_problem(code: ProblemCode, refusal: &SqlRefusal) -> Problem {
+    let SqlRefusal {
         reason,
         statement,
         position,
@@ -40,26 +40,32 @@ impl From<&BackendError> for Problem {
         let detail = error.to_string();
         match error {
             BackendError::NotFound => Self::new(
-                Code::NotFound,
+                ProblemCode::NotFound,
                 "The project has no backend. Make one (POST /api/v1/projects/{id}/backend, or manage_backend create).",
             ),
             BackendError::NoAction(name) => Self::new(
-                Code::NotFound,
+                ProblemCode::NotFound,
                 format!(
                     "The backend has no action `{name}`. Check the name, or define the action (PUT /api/v1/projects/{{id}}/backend/actions, or manage_backend update with `actions`)."
                 ),
             ),
             BackendError::Exists => Self::new(
-                Code::BackendExists,
+                ProblemCode::BackendExists,
                 "The project has a backend already, with its data. Change it by a migration instead of making another.",
             ),
             BackendError::NoProject => Self::new(
-                Code::NotFound,
+                ProblemCode::NotFound,
                 "There is no such project: it was deleted, has expired, or never was.",
             ),
-            BackendError::Invalid(detail) | BackendError::TooMuchToJudge(detail) => invalid(detail),
-            BackendError::ScriptRefused(refusal) => refused(Code::DdlRefused, refusal),
-            BackendError::Refused(refusal) => refused(Code::StatementRefused, refusal),
+            BackendError::Invalid(detail) | BackendError::TooMuchToJudge(detail) => {
+                invalid_request(detail)
+            }
+            BackendError::ScriptRefused(refusal) => {
+                refusal_problem(ProblemCode::DdlRefused, refusal)
+            }
+            BackendError::Refused(refusal) => {
+                refusal_problem(ProblemCode::StatementRefused, refusal)
+            }
             BackendError::Batch(bad) => {
                 let problems: Vec<(&str, Self)> = bad
                     .iter()
@@ -67,7 +73,7 @@ impl From<&BackendError> for Problem {
                     .collect();
                 let code = problems
                     .first()
-                    .map_or(Code::InvalidRequest, |(_, p)| p.code);
+                    .map_or(ProblemCode::InvalidRequest, |(_, p)| p.code);
                 let entries: Vec<Value> = problems
                     .iter()
                     .map(|(name, p)| json!({ "name": name, "code": p.code.as_str(), "detail": p.detail }))
@@ -88,31 +94,31 @@ impl From<&BackendError> for Problem {
                 Self { detail, ..problem }.with("index", *index)
             }
             BackendError::ParamsMismatch { missing, extra } => Self::new(
-                Code::ParamsMismatch,
+                ProblemCode::ParamsMismatch,
                 "`params` must name exactly what the statement does: see `missing` and `extra`.",
             )
             .with("missing", missing.clone())
             .with("extra", extra.clone()),
             BackendError::ReservedParam(name) => Self::new(
-                Code::ReservedParam,
+                ProblemCode::ReservedParam,
                 format!(
                     "`{name}`: params that begin with svc_ are given by the platform. Leave it out."
                 ),
             ),
             BackendError::OnlyReads => Self::new(
-                Code::Forbidden,
+                ProblemCode::Forbidden,
                 "Your role in this workspace is viewer: your queries only read. Ask one of its admins for another role.",
             ),
             BackendError::IdentityRequired => Self::new(
-                Code::IdentityRequired,
+                ProblemCode::IdentityRequired,
                 "The action is for signed-in visitors. Send the visitor to the page's sign-in first.",
             ),
             BackendError::NotRecorded => Self::new(
-                Code::MigrationNotRecorded,
+                ProblemCode::MigrationNotRecorded,
                 "The migration was applied but could not be recorded. Send the same one again: it is recorded then, and not applied twice.",
             ),
             BackendError::NoMoment(oldest) => Self::new(
-                Code::NotFound,
+                ProblemCode::NotFound,
                 match oldest {
                     Some(oldest) => format!(
                         "The history does not reach back so far: the oldest moment that can be restored is {oldest}."
@@ -128,10 +134,10 @@ impl From<&BackendError> for Problem {
                 );
                 Self { detail, ..why }.with("migration", *version)
             }
-            BackendError::Capacity(why) => Self::new(Code::CapacityReached, *why),
+            BackendError::Capacity(why) => Self::new(ProblemCode::CapacityReached, *why),
             BackendError::Cap(reached) => (*reached).into(),
             BackendError::GateBusy => Self::new(
-                Code::CapacityReached,
+                ProblemCode::CapacityReached,
                 "No worker was free to judge the SQL. Try again in a minute.",
             ),
             BackendError::Abandoned(abandoned) => (*abandoned).into(),
@@ -145,55 +151,55 @@ impl From<&BackendError> for Problem {
 impl From<ParamsError> for Problem {
     fn from(error: ParamsError) -> Self {
         let code = match &error {
-            ParamsError::Invalid(_) => Code::InvalidRequest,
-            ParamsError::NotJson(_) => Code::InvalidJson,
+            ParamsError::Invalid(_) => ProblemCode::InvalidRequest,
+            ParamsError::NotJson(_) => ProblemCode::InvalidJson,
         };
         Self::new(code, error.to_string())
     }
 }
 
-impl From<RunError> for Problem {
-    fn from(error: RunError) -> Self {
+impl From<StatementRunError> for Problem {
+    fn from(error: StatementRunError) -> Self {
         match error {
-            RunError::Refused { reason, .. } => Self::new(Code::StatementRefused, reason),
-            RunError::Failed(reason) => Self::new(
-                Code::StatementFailed,
+            StatementRunError::Refused { reason, .. } => Self::new(ProblemCode::StatementRefused, reason),
+            StatementRunError::Failed(reason) => Self::new(
+                ProblemCode::StatementFailed,
                 format!(
                     "The statement failed as it ran, and nothing was changed: {reason}. Look at the values that it was given."
                 ),
             )
             .with("reason", reason),
-            RunError::Constraint(constraint) => Self::new(Code::ConstraintViolation, constraint),
-            RunError::DatabaseFull => Self::new(
-                Code::DatabaseFull,
+            StatementRunError::Constraint(constraint) => Self::new(ProblemCode::ConstraintViolation, constraint),
+            StatementRunError::DatabaseFull => Self::new(
+                ProblemCode::DatabaseFull,
                 "The database is as large as it may be, so nothing was written. Delete rows first.",
             ),
-            RunError::DiskFull => Self::new(
-                Code::CapacityReached,
+            StatementRunError::DiskFull => Self::new(
+                ProblemCode::CapacityReached,
                 "The server's disk is full, so nothing was written. Try again later.",
             ),
-            RunError::HistoryTooSmall => Self::new(
-                Code::CapacityReached,
+            StatementRunError::HistoryTooSmall => Self::new(
+                ProblemCode::CapacityReached,
                 "Nothing was restored: the server may keep too little history of this database to keep the state of now too, without which there would be no way back. Ask the operator for a larger `history_bytes`.",
             ),
-            RunError::Timeout => Self::new(
-                Code::QueryTimeout,
+            StatementRunError::Timeout => Self::new(
+                ProblemCode::QueryTimeout,
                 "The statement ran for too long and was undone. Add an index, a LIMIT, or do less at once.",
             ),
-            RunError::TooMuchSpace => Self::new(
-                Code::QueryTimeout,
+            StatementRunError::TooMuchSpace => Self::new(
+                ProblemCode::QueryTimeout,
                 "The statement needed more temporary space than one may use, and was undone. Sort or join less at once.",
             ),
-            RunError::ResultTooLarge => Self::new(
-                Code::PayloadTooLarge,
+            StatementRunError::ResultTooLarge => Self::new(
+                ProblemCode::PayloadTooLarge,
                 "The result is larger than a result may be. Select fewer columns or rows; if it was a write, it was undone.",
             ),
-            RunError::Busy | RunError::NeedsLane => Self::new(
-                Code::DatabaseBusy,
+            StatementRunError::Busy | StatementRunError::NeedsLane => Self::new(
+                ProblemCode::DatabaseBusy,
                 "The database was busy for too long, and nothing was done. Try again.",
             ),
-            RunError::Closed => BackendError::NotFound.into(),
-            RunError::Internal(cause) => Self::internal(&cause),
+            StatementRunError::Closed => BackendError::NotFound.into(),
+            StatementRunError::Internal(cause) => Self::internal(&cause),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::model::NewAction;
 use super::service::NewBackend;
 use crate::config::Settings;
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::projects::model::NewProject;
 use crate::server::Server;
 use crate::workspaces::Plan;
@@ -16,7 +16,7 @@ use svc_base::random::Random;
 
 /// Returns the built-in gate with another digest, by adding an empty custom section.
 fn another_gate() -> Vec<u8> {
-    let mut gate = svc_sandbox::built_in(svc_sandbox::World::Gate).to_vec();
+    let mut gate = svc_sandbox::built_in_component(svc_sandbox::World::Gate).to_vec();
     gate.extend([0, 3, 1, b'x', b'y']);
     gate
 }
@@ -48,14 +48,14 @@ async fn another_gate_judges_what_the_last_one_did() {
     };
     let project = app
         .projects
-        .create(workspace, new, AnswerKeeper::none())
+        .create(workspace, new, AnswerRecorder::none())
         .await
         .unwrap();
     let new = NewBackend {
         ddl: "CREATE TABLE a (x)".to_owned(),
         realtime: false,
     };
-    let made = app.backends.create(&project, new, AnswerKeeper::none());
+    let made = app.backends.create(&project, new, AnswerRecorder::none());
     let id = made.await.unwrap().backend.id;
     let action = NewAction {
         name: "count".to_owned(),

@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use super::model::{MAX_NOTE_CHARS, NewAction};
 use super::service::NewBackend;
-use crate::http::extract::{check_characters, invalid};
-use crate::http::problem::{Code, Problem};
+use crate::http::extract::{check_characters, invalid_request};
+use crate::http::problem::{Problem, ProblemCode};
 
 /// A backend to make.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -42,7 +42,7 @@ pub struct UpdateBackend {
 /// Mode of a change, from the query.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ChangeMode {
+pub struct DryRunQuery {
     /// Whether the change is only tried.
     #[serde(default)]
     pub dry_run: bool,
@@ -98,7 +98,7 @@ impl CreateBackend {
 
 /// Change of a backend.
 #[derive(Debug)]
-pub enum BackendChange {
+pub enum BackendChangeRequest {
     /// Applies a migration.
     Migrate { ddl: String, note: Option<String> },
     /// Tries a migration, by its script.
@@ -114,26 +114,28 @@ impl UpdateBackend {
     ///
     /// # Errors
     /// `nothing_to_update` or `invalid_request`.
-    pub fn checked(self, how: ChangeMode) -> Result<BackendChange, Problem> {
+    pub fn checked(self, how: DryRunQuery) -> Result<BackendChangeRequest, Problem> {
         check_characters("note", self.note.as_deref(), MAX_NOTE_CHARS)?;
         match (self.ddl, self.realtime, self.agents) {
-            (Some(ddl), None, None) if how.dry_run => Ok(BackendChange::Try(ddl)),
-            (Some(ddl), None, None) => Ok(BackendChange::Migrate {
+            (Some(ddl), None, None) if how.dry_run => Ok(BackendChangeRequest::Try(ddl)),
+            (Some(ddl), None, None) => Ok(BackendChangeRequest::Migrate {
                 ddl,
                 note: self.note,
             }),
-            (None, Some(_), None) | (None, None, Some(_)) if how.dry_run => Err(invalid(
+            (None, Some(_), None) | (None, None, Some(_)) if how.dry_run => Err(invalid_request(
                 "`dry_run` is for migrations and actions: leave it out to switch `realtime` or `agents`.",
             )),
             (None, Some(realtime), None) if self.note.is_none() => {
-                Ok(BackendChange::Realtime(realtime))
+                Ok(BackendChangeRequest::Realtime(realtime))
             }
-            (None, None, Some(agents)) if self.note.is_none() => Ok(BackendChange::Agents(agents)),
+            (None, None, Some(agents)) if self.note.is_none() => {
+                Ok(BackendChangeRequest::Agents(agents))
+            }
             (None, None, None) => Err(Problem::new(
-                Code::NothingToUpdate,
+                ProblemCode::NothingToUpdate,
                 "Nothing to update: send `ddl`, `realtime` or `agents`; over the tools also `actions`.",
             )),
-            _ => Err(invalid(
+            _ => Err(invalid_request(
                 "`realtime` and `agents` are each sent alone, without the other, `ddl` and `note`.",
             )),
         }

@@ -8,14 +8,14 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::requests::{CreateBackend, DefineActions, UpdateBackend};
-use super::scope::BackendScope;
+use super::scope::AuthorizedBackend;
 use super::views::{BackendView, Defined, Updated};
-use super::{Backends, Definitions, Migrations, operations};
+use super::{ActionDefinitions, Backends, MigrationService, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
-use crate::http::extract::{NoQuery, UnreadBody, UnreadQuery};
+use crate::http::extract::{NoQueryParams, UnparsedQuery, UnreadBody};
 use crate::http::problem::Problem;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 
 /// Make a backend
 ///
@@ -35,7 +35,7 @@ use crate::projects::scope::ProjectScope;
 pub async fn create(
     State(backends): State<Arc<Backends>>,
     request: IdempotentRequest,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateBackend>().await?;
@@ -63,8 +63,8 @@ pub async fn create(
 )]
 pub async fn get(
     State(backends): State<Arc<Backends>>,
-    at: ProjectScope<Viewer>,
-    query: UnreadQuery,
+    at: AuthorizedProject<Viewer>,
+    query: UnparsedQuery,
 ) -> Result<Json<BackendView>, Problem> {
     let backend = operations::get(backends, at).await?;
     query.none()?;
@@ -90,8 +90,8 @@ pub async fn get(
     security(("bearer" = []))
 )]
 pub async fn update(
-    State(migrations): State<Arc<Migrations>>,
-    at: BackendScope<Editor>,
+    State(migrations): State<Arc<MigrationService>>,
+    at: AuthorizedBackend<Editor>,
     body: UnreadBody,
 ) -> Result<Json<Updated>, Problem> {
     let (body, how) = body.json_and_query().await?;
@@ -114,8 +114,8 @@ pub async fn update(
 )]
 pub async fn delete(
     State(backends): State<Arc<Backends>>,
-    at: ProjectScope<Editor>,
-    _: NoQuery,
+    at: AuthorizedProject<Editor>,
+    _: NoQueryParams,
 ) -> Result<StatusCode, Problem> {
     operations::delete(backends, at).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -137,8 +137,8 @@ pub async fn delete(
     security(("bearer" = []))
 )]
 pub async fn define(
-    State(definitions): State<Arc<Definitions>>,
-    at: BackendScope<Editor>,
+    State(definitions): State<Arc<ActionDefinitions>>,
+    at: AuthorizedBackend<Editor>,
     body: UnreadBody,
 ) -> Result<Json<Defined>, Problem> {
     let (body, how) = body.json_and_query().await?;

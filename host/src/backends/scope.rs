@@ -1,4 +1,4 @@
-//! Extractor of authority over a backend: a handler with a [`BackendScope`] acts for a caller who has the required role.
+//! Extractor of authority over a backend: a handler with a [`AuthorizedBackend`] acts for a caller who has the required role.
 
 use std::sync::Arc;
 
@@ -6,38 +6,38 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
 use super::{Backend, BackendError, Backends};
-use crate::access::{HasMinimumRole, MinimumRole};
+use crate::access::{MinimumRole, RoleProof};
 use crate::config::Config;
 use crate::http::problem::Problem;
 use crate::projects::Projects;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 use crate::workspaces::Role;
 
 /// Backend of a live project, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
-pub struct BackendScope<F> {
+pub struct AuthorizedBackend<F> {
     /// Authority over the project.
-    pub at: ProjectScope<F>,
+    pub at: AuthorizedProject<F>,
     pub backend: Backend,
 }
 
-impl<F: MinimumRole> BackendScope<F> {
+impl<F: MinimumRole> AuthorizedBackend<F> {
     /// Finds the backend of a project.
     ///
     /// # Errors
     /// `NotFound`.
-    pub async fn find(backends: &Backends, at: ProjectScope<F>) -> Result<Self, BackendError> {
+    pub async fn find(backends: &Backends, at: AuthorizedProject<F>) -> Result<Self, BackendError> {
         let backend = backends.find_by_project(at.project.id).await?;
         let backend = backend.ok_or(BackendError::NotFound)?;
         Ok(Self { at, backend })
     }
 }
 
-impl<F: MinimumRole> HasMinimumRole for BackendScope<F> {
+impl<F: MinimumRole> RoleProof for AuthorizedBackend<F> {
     const ROLE: Role = F::ROLE;
 }
 
-impl<F: MinimumRole, S> FromRequestParts<S> for BackendScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for AuthorizedBackend<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,
@@ -47,7 +47,7 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let at = ProjectScope::from_request_parts(parts, state).await?;
+        let at = AuthorizedProject::from_request_parts(parts, state).await?;
         Ok(Self::find(&Arc::<Backends>::from_ref(state), at).await?)
     }
 }

@@ -7,17 +7,17 @@ use quick_cache::sync::Cache;
 use super::actions::{self, ActionCache};
 use super::drift;
 use super::model::{Backend, BackendDetail, BackendError, LedgerEntry};
-use super::occupancy::{Occupancy, RoomKeeper};
+use super::occupancy::{RoomOccupancy, RoomOccupancySource};
 use super::store;
 use super::verdicts::SqlJudge;
-use crate::access::while_client_waits;
+use crate::access::run_while_client_waits;
 use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, Tx};
 use crate::deployments::frontends;
-use crate::deployments::publication::{Capacity, PublishError};
+use crate::deployments::publication::{CapacityChecker, PublishError};
 use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::fault;
@@ -29,7 +29,7 @@ use svc_sandbox::Sandbox;
 #[derive(Debug)]
 pub struct Backends {
     pub(super) infra: Infra,
-    pub(super) capacity: Capacity,
+    pub(super) capacity: CapacityChecker,
     pub(super) databases: Arc<Databases>,
     pub(super) verdicts: Arc<SqlJudge>,
     pub(super) actions: Arc<ActionCache>,
@@ -37,7 +37,7 @@ pub struct Backends {
     pub(super) compared_schemas: Cache<BackendId, Digest>,
     /// Locks of migrations and restores.
     pub(super) migration_locks: super::migrations::MigrationLocks,
-    rooms: Arc<dyn RoomKeeper>,
+    rooms: Arc<dyn RoomOccupancySource>,
     /// Tables of payments, and which are behind.
     pub(super) mirrors: super::mirror::Mirrors,
 }
@@ -58,9 +58,9 @@ impl Backends {
     /// When a directory cannot be opened.
     pub fn new(
         infra: Infra,
-        capacity: Capacity,
+        capacity: CapacityChecker,
         sandbox: Sandbox,
-        rooms: Arc<dyn RoomKeeper>,
+        rooms: Arc<dyn RoomOccupancySource>,
     ) -> anyhow::Result<Self> {
         let config = &infra.config;
         Ok(Self {
@@ -71,7 +71,7 @@ impl Backends {
             )?),
             verdicts: Arc::new(SqlJudge::new(sandbox)),
             actions: Arc::new(actions::action_cache()),
-            compared_schemas: Cache::new(drift::MAX_COMPARED),
+            compared_schemas: Cache::new(drift::MAX_REMEMBERED_MATCHES),
             migration_locks: super::migrations::MigrationLocks::default(),
             rooms,
             mirrors: super::mirror::Mirrors::default(),
@@ -88,12 +88,12 @@ impl Backends {
         &self,
         project: &Project,
         new: NewBackend,
-        keep: AnswerKeeper<BackendDetail>,
+        keep: AnswerRecorder<BackendDetail>,
     ) -> Result<BackendDetail, BackendError> {
         if self.find_by_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
-        let script = while_client_waits(self.judge_script(new.ddl, None)).await??;
+        let script = run_while_client_waits(self.judge_script(new.ddl, None)).await??;
         self.check_capacity(project.workspace.id).await?;
         let backend = Backend {
             id: BackendId::new(&self.infra.clock, &self.infra.random)
@@ -119,7 +119,7 @@ impl Backends {
             let detail = BackendDetail {
                 bytes_on_disk: self.bytes_on_disk(id).await?,
                 backend,
-                occupancy: Occupancy::default(),
+                occupancy: RoomOccupancy::default(),
                 behind: None,
                 inventory,
                 ledger: vec![entry],
@@ -145,7 +145,7 @@ impl Backends {
         &self,
         detail: BackendDetail,
         workspace: WorkspaceId,
-        keep: AnswerKeeper<BackendDetail>,
+        keep: AnswerRecorder<BackendDetail>,
     ) -> Result<BackendDetail, BackendError> {
         let (config, now) = (Arc::clone(&self.infra.config), self.infra.clock.now());
         self.infra
@@ -247,7 +247,7 @@ impl Backends {
                 .await?;
         }
         Ok(BackendDetail {
-            unrecorded: self.unrecorded(id, &inventory, &ledger).await,
+            unrecorded: self.list_unrecorded_schema(id, &inventory, &ledger).await,
             bytes_on_disk: self.bytes_on_disk(id).await?,
             occupancy: self.rooms.occupancy(&id),
             behind: self.mirrors.lag_of(&id),

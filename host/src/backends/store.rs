@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{ActionRow, Backend, BackendError, LedgerEntry};
-use crate::config::{CapHolder, CapUsage, Config};
-use crate::control::{Change, Columns, Error, Tx};
+use super::model::{Backend, BackendError, LedgerEntry, StoredActionVersion};
+use crate::config::{CapHolderKind, CapUsage, Config};
+use crate::control::{ControlChange, Error, NamedColumnReader, Tx};
 use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
-use svc_sandbox::Statement;
+use svc_sandbox::AllowedStatement;
 
 const SELECT_BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
 
@@ -87,8 +87,8 @@ pub(super) fn check_cap(
     let owner = Principal::of_workspace(c, workspace).map_err(Error::from)?;
     let held = count_held(c, &owner.workspaces).map_err(Error::from)?;
     let kind = match owner.is_free_tier {
-        true => CapHolder::NewOwner,
-        false => CapHolder::Owner,
+        true => CapHolderKind::NewOwner,
+        false => CapHolderKind::Owner,
     };
     Ok(config.limits.backends_cap().check(kind, held, 1)?)
 }
@@ -107,7 +107,7 @@ pub(super) fn set_realtime(tx: &Tx<'_>, id: &BackendId, realtime: bool) -> Resul
         .prepare_cached("UPDATE backends SET realtime = ?2 WHERE id = ?1")?
         .execute(params![id, realtime])?;
     if !realtime {
-        tx.note(Change::RealtimeOff(*id));
+        tx.note(ControlChange::RealtimeOff(*id));
     }
     Ok(changed > 0)
 }
@@ -143,7 +143,7 @@ pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendI
             tx.prepare_cached(&format!("DELETE FROM {table} WHERE backend_id = ?1"))?
                 .execute([id])?;
         }
-        tx.note(Change::BackendEnded(id));
+        tx.note(ControlChange::BackendEnded(id));
     }
     Ok(removed)
 }
@@ -214,23 +214,23 @@ pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Resu
 }
 
 /// Returns the bytes that a new version of an action adds to the size of the definitions.
-pub(super) fn action_bytes(new: &ActionRow) -> u64 {
+pub(super) fn action_bytes(new: &StoredActionVersion) -> u64 {
     let note = new.note.as_deref().map_or(0, str::len);
     let bytes = new.sql.len() + note + verdict_json(new).len() + new.name.len();
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Returns the gate's verdict as JSON; the conversion cannot fail.
-fn verdict_json(action: &ActionRow) -> String {
+fn verdict_json(action: &StoredActionVersion) -> String {
     serde_json::to_string(&action.verdict).unwrap_or_default()
 }
 
-fn action_from_row(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
-    let row = Columns::new(row);
+fn action_from_row(row: &Row<'_>) -> rusqlite::Result<StoredActionVersion> {
+    let row = NamedColumnReader::new(row);
     let verdict: String = row.get("verdict")?;
-    let verdict: Statement =
+    let verdict: AllowedStatement =
         serde_json::from_str(&verdict).map_err(|_| rusqlite::Error::InvalidQuery)?;
-    Ok(ActionRow {
+    Ok(StoredActionVersion {
         name: row.get("name")?,
         version: row.get("version")?,
         sql: row.get("sql")?,
@@ -243,7 +243,10 @@ fn action_from_row(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
 }
 
 /// Lists the newest version of every action, by name.
-pub(super) fn actions(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<ActionRow>> {
+pub(super) fn actions(
+    c: &Connection,
+    id: &BackendId,
+) -> rusqlite::Result<Vec<StoredActionVersion>> {
     c.prepare_cached(
         "SELECT name, version, sql, checksum, note, created_at, verdict, gate FROM actions a
          WHERE backend_id = ?1 AND version = (SELECT max(version) FROM actions b
@@ -254,7 +257,11 @@ pub(super) fn actions(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<Ac
     .collect()
 }
 
-pub(super) fn insert_action(tx: &Tx<'_>, id: &BackendId, new: &ActionRow) -> Result<(), Error> {
+pub(super) fn insert_action(
+    tx: &Tx<'_>,
+    id: &BackendId,
+    new: &StoredActionVersion,
+) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO actions
             (backend_id, name, version, sql, checksum, note, created_at, verdict, gate)
@@ -275,7 +282,11 @@ pub(super) fn insert_action(tx: &Tx<'_>, id: &BackendId, new: &ActionRow) -> Res
 }
 
 /// Stores the verdict of a newer gate on a version of an action.
-pub(super) fn set_verdict(tx: &Tx<'_>, id: &BackendId, action: &ActionRow) -> Result<(), Error> {
+pub(super) fn set_verdict(
+    tx: &Tx<'_>,
+    id: &BackendId,
+    action: &StoredActionVersion,
+) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE actions SET verdict = ?4, gate = ?5
          WHERE backend_id = ?1 AND name = ?2 AND version = ?3",

@@ -8,8 +8,8 @@ use quick_cache::sync::Cache;
 use super::model::BackendError;
 use svc_database::StatementTiming;
 use svc_sandbox::{
-    Budget, GateFailure, GuestDigest, Purpose, Refusal, Sandbox, SharedBudget, SqlPosition,
-    Statement,
+    AllowedStatement, BudgetKind, GateFailure, GuestDigest, Sandbox, SharedBudget, SqlPosition,
+    SqlPurpose, SqlRefusal,
 };
 
 /// Approximate number of cached outcomes.
@@ -20,7 +20,7 @@ const MAX_CACHE_BYTES: u64 = 8 << 20;
 /// Query that the gate allows.
 #[derive(Debug)]
 pub(super) struct JudgedQuery {
-    pub(super) verdict: Statement,
+    pub(super) verdict: AllowedStatement,
     /// The statement alone.
     pub(super) statement: Arc<str>,
     /// Measured duration of the statement.
@@ -31,7 +31,7 @@ pub(super) struct JudgedQuery {
 #[derive(Clone, Debug)]
 enum KeptOutcome {
     Allowed(Arc<JudgedQuery>),
-    Refused(Arc<Refusal>),
+    Refused(Arc<SqlRefusal>),
     /// Judging it runs out of fuel. Other budgets depend on the machine, too.
     OutOfFuel,
 }
@@ -40,7 +40,7 @@ impl KeptOutcome {
     fn of_failure(failure: &GateFailure) -> Option<Self> {
         match failure {
             GateFailure::Refused(refusal) => Some(Self::Refused(Arc::new(refusal.clone()))),
-            GateFailure::Budget(Budget::Fuel) => Some(Self::OutOfFuel),
+            GateFailure::Budget(BudgetKind::Fuel) => Some(Self::OutOfFuel),
             _ => None,
         }
     }
@@ -48,20 +48,20 @@ impl KeptOutcome {
     fn into_result(self) -> Result<Arc<JudgedQuery>, GateFailure> {
         match self {
             Self::Allowed(query) => Ok(query),
-            Self::Refused(refusal) => Err(GateFailure::Refused(Refusal::clone(&refusal))),
-            Self::OutOfFuel => Err(GateFailure::Budget(Budget::Fuel)),
+            Self::Refused(refusal) => Err(GateFailure::Refused(SqlRefusal::clone(&refusal))),
+            Self::OutOfFuel => Err(GateFailure::Budget(BudgetKind::Fuel)),
         }
     }
 }
 
 /// SQL with its purpose, and the gate that judges it.
-type SqlKey = (Option<GuestDigest>, Purpose, String);
+type SqlKey = (Option<GuestDigest>, SqlPurpose, String);
 
 /// Weighs an outcome by its texts; the statement of a query is a copy of the SQL.
 #[derive(Clone, Debug)]
-struct TextWeighter;
+struct QueryTextWeigher;
 
-impl Weighter<SqlKey, KeptOutcome> for TextWeighter {
+impl Weighter<SqlKey, KeptOutcome> for QueryTextWeigher {
     fn weight(&self, (_, _, sql): &SqlKey, outcome: &KeptOutcome) -> u64 {
         let reason = match outcome {
             KeptOutcome::Refused(refusal) => refusal.reason.len(),
@@ -80,7 +80,7 @@ pub(super) fn estimate_memory(sql: &str) -> u64 {
 #[derive(Debug)]
 pub(super) struct SqlJudge {
     sandbox: Sandbox,
-    kept: Cache<SqlKey, KeptOutcome, TextWeighter>,
+    kept: Cache<SqlKey, KeptOutcome, QueryTextWeigher>,
 }
 
 impl SqlJudge {
@@ -88,7 +88,7 @@ impl SqlJudge {
     pub(super) fn new(sandbox: Sandbox) -> Self {
         Self {
             sandbox,
-            kept: Cache::with_weighter(MAX_CACHED_OUTCOMES, MAX_CACHE_BYTES, TextWeighter),
+            kept: Cache::with_weighter(MAX_CACHED_OUTCOMES, MAX_CACHE_BYTES, QueryTextWeigher),
         }
     }
 
@@ -107,7 +107,7 @@ impl SqlJudge {
     /// # Errors
     /// Mostly [`BackendError::Refused`].
     pub(super) async fn query(&self, sql: String) -> Result<Arc<JudgedQuery>, BackendError> {
-        let key = (self.gate(), Purpose::Query, sql);
+        let key = (self.gate(), SqlPurpose::Query, sql);
         if let Some(known) = self.kept.get(&key) {
             return Ok(known.into_result()?);
         }
@@ -132,8 +132,8 @@ impl SqlJudge {
     pub(super) async fn stored_action(
         &self,
         sql: &str,
-    ) -> Result<(Statement, GuestDigest), BackendError> {
-        let key = (self.gate(), Purpose::Action, sql.to_owned());
+    ) -> Result<(AllowedStatement, GuestDigest), BackendError> {
+        let key = (self.gate(), SqlPurpose::Action, sql.to_owned());
         if let Some(Err(failure)) = self.kept.get(&key).map(KeptOutcome::into_result) {
             return Err(failure.into());
         }
@@ -144,7 +144,7 @@ impl SqlJudge {
     async fn judge_and_keep_failure(
         &self,
         key: &SqlKey,
-    ) -> Result<(Statement, GuestDigest), GateFailure> {
+    ) -> Result<(AllowedStatement, GuestDigest), GateFailure> {
         let (gate, purpose, sql) = key;
         let judged = self.judge(sql, *purpose, &self.budget()).await;
         if let Err(failure) = &judged
@@ -165,16 +165,16 @@ impl SqlJudge {
         &self,
         sql: &str,
         budget: &SharedBudget,
-    ) -> Result<(Statement, GuestDigest), BackendError> {
-        Ok(self.judge(sql, Purpose::Action, budget).await?)
+    ) -> Result<(AllowedStatement, GuestDigest), BackendError> {
+        Ok(self.judge(sql, SqlPurpose::Action, budget).await?)
     }
 
     async fn judge(
         &self,
         sql: &str,
-        purpose: Purpose,
+        purpose: SqlPurpose,
         budget: &SharedBudget,
-    ) -> Result<(Statement, GuestDigest), GateFailure> {
+    ) -> Result<(AllowedStatement, GuestDigest), GateFailure> {
         let mut judged = self.sandbox.judge(sql, purpose, budget).await?;
         let statement = judged.statements.pop();
         let none = || GateFailure::Broken(anyhow::anyhow!("the gate allowed no statement"));
@@ -189,9 +189,9 @@ impl SqlJudge {
     pub(super) async fn script(
         &self,
         sql: &str,
-        purpose: Purpose,
+        purpose: SqlPurpose,
         budget: &SharedBudget,
-    ) -> Result<Vec<Statement>, BackendError> {
+    ) -> Result<Vec<AllowedStatement>, BackendError> {
         let judged = self.sandbox.judge(sql, purpose, budget).await;
         judged
             .map(|verdict| verdict.statements)
@@ -208,16 +208,16 @@ pub(super) fn to_refusal(
     number: usize,
     offset: Option<usize>,
     reason: String,
-) -> Refusal {
-    Refusal {
+) -> SqlRefusal {
+    SqlRefusal {
         reason,
         statement: u32::try_from(number + 1).unwrap_or(u32::MAX),
-        position: offset.map(|offset| position(sql, offset)),
+        position: offset.map(|offset| sql_position_at(sql, offset)),
     }
 }
 
 /// Returns the line and column of a byte in SQL.
-fn position(sql: &str, offset: usize) -> SqlPosition {
+fn sql_position_at(sql: &str, offset: usize) -> SqlPosition {
     let before = sql.get(..offset).unwrap_or(sql);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -240,7 +240,7 @@ mod tests {
             ("a", 9, 1, 2),
             ("", 0, 1, 1),
         ] {
-            let place = position(sql, offset);
+            let place = sql_position_at(sql, offset);
             assert_eq!((place.line, place.column), (line, column), "{sql}");
         }
     }

@@ -5,20 +5,21 @@ use utoipa::ToSchema;
 
 use super::changes::SchemaDifference;
 use super::model::{
-    ActionRow, BackendDetail, DryRun, LedgerEntry, MigrationResult, MigrationStatus,
+    BackendDetail, DryRunEffect, LedgerEntry, MigrationStatus, RecordedMigration,
+    StoredActionVersion,
 };
-use super::model::{params, requires_identity};
+use super::model::{param_names, requires_identity};
 use crate::config::Config;
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
-use svc_database::{Inventory, Schema, SchemaWarning, TableRows};
+use svc_database::{DatabaseInventory, Schema, SchemaWarning, TableRows};
 use svc_sandbox::StatementKind;
 
 /// Version of the description of backends.
 const SPEC_VERSION: u32 = 1;
 /// Name of every backend's database.
-const DATABASE: &str = "default";
-const ENGINE: &str = "sqlite";
+const DATABASE_NAME: &str = "default";
+const DATABASE_ENGINE: &str = "sqlite";
 /// Maximum number of names in a sentence.
 const MAX_LISTED: usize = 10;
 
@@ -158,8 +159,8 @@ impl From<SchemaWarning> for WarningView {
     }
 }
 
-impl From<MigrationResult> for MigrationView {
-    fn from(result: MigrationResult) -> Self {
+impl From<RecordedMigration> for MigrationView {
+    fn from(result: RecordedMigration) -> Self {
         Self {
             status: result.status,
             version: result.version,
@@ -204,8 +205,8 @@ pub struct BrokenAction {
     pub detail: String,
 }
 
-impl From<DryRun> for DryRunView {
-    fn from(run: DryRun) -> Self {
+impl From<DryRunEffect> for DryRunView {
+    fn from(run: DryRunEffect) -> Self {
         let broken = run.broken.into_iter();
         Self {
             status: run.status,
@@ -224,20 +225,20 @@ impl From<DryRun> for DryRunView {
 
 impl ActionList {
     /// Returns the view of several actions.
-    pub fn new(actions: &[ActionRow]) -> Self {
+    pub fn new(actions: &[StoredActionVersion]) -> Self {
         Self {
             actions: actions.iter().map(ActionView::from).collect(),
         }
     }
 }
 
-impl From<&ActionRow> for ActionView {
-    fn from(action: &ActionRow) -> Self {
+impl From<&StoredActionVersion> for ActionView {
+    fn from(action: &StoredActionVersion) -> Self {
         Self {
             name: action.name.clone(),
             version: action.version,
             sql: action.sql.clone(),
-            params: params(&action.verdict).cloned().collect(),
+            params: param_names(&action.verdict).cloned().collect(),
             kind: action.verdict.kind,
             returns_rows: action.verdict.returns_rows,
             requires_identity: requires_identity(&action.verdict),
@@ -251,7 +252,7 @@ impl From<&ActionRow> for ActionView {
 impl BackendView {
     /// Returns the view of a backend.
     pub fn new(detail: &BackendDetail, config: &Config) -> Self {
-        let Inventory {
+        let DatabaseInventory {
             schema,
             tables,
             bytes,
@@ -261,8 +262,8 @@ impl BackendView {
             id: detail.backend.id,
             database: DatabaseView {
                 id: detail.backend.id,
-                name: DATABASE,
-                engine: ENGINE,
+                name: DATABASE_NAME,
+                engine: DATABASE_ENGINE,
                 max_bytes: config.limits.database_bytes,
                 bytes: *bytes,
             },

@@ -17,23 +17,23 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 
 use super::make::CONTENT;
-use super::manifest::{Manifest, ManifestEntry};
+use super::manifest::{BackupManifest, ManifestEntry};
 use crate::content::{Digest, ObjectDirectory};
 use crate::data_lock::create_private_dir;
 use crate::permissions::{self, DirectoryLayout};
 use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
 
-const MANIFEST: &str = "backup.json";
+const MANIFEST_FILE: &str = "backup.json";
 const LOCK_FILE: &str = "backup.lock";
 const STATE_PREFIX: &str = "state-";
-const GUESTS: &str = "guests";
+const GUESTS_DIRECTORY: &str = "guests";
 /// Layout of a backup.
-pub(super) const LAYOUT: DirectoryLayout = DirectoryLayout {
+pub(super) const BACKUP_LAYOUT: DirectoryLayout = DirectoryLayout {
     what: "backup",
-    names: &[MANIFEST, LOCK_FILE, CONTENT, GUESTS],
+    names: &[MANIFEST_FILE, LOCK_FILE, CONTENT, GUESTS_DIRECTORY],
     prefixes: &[STATE_PREFIX, ".backup.json"],
-    owned: &[MANIFEST, LOCK_FILE],
+    owned: &[MANIFEST_FILE, LOCK_FILE],
 };
 
 /// The directory of a backup, locked until it is dropped.
@@ -46,7 +46,7 @@ pub(super) struct BackupDirectory {
 
 /// Whether a directory has a complete backup.
 pub fn is_backup(directory: &Path) -> bool {
-    directory.join(MANIFEST).is_file()
+    directory.join(MANIFEST_FILE).is_file()
 }
 
 /// Refuses a backup inside of its data directory, and the other way round.
@@ -83,13 +83,13 @@ impl BackupDirectory {
         let dir =
             disk::open_directory(&path).with_context(|| format!("opening {}", path.display()))?;
         let empty = dir.entries()?.next().is_none();
-        if !empty && !dir.is_file(MANIFEST) && !dir.is_file(LOCK_FILE) {
+        if !empty && !dir.is_file(MANIFEST_FILE) && !dir.is_file(LOCK_FILE) {
             bail!(
                 "{} is not empty and is no backup: choose a directory of its own",
                 path.display()
             );
         }
-        permissions::restrict(&path, &LAYOUT)?;
+        permissions::restrict(&path, &BACKUP_LAYOUT)?;
         let lock = FileLock::try_exclusive(FileLock::open_file(&path.join(LOCK_FILE))?)?;
         let lock =
             lock.with_context(|| format!("{} is being written by another backup", path.display()))?;
@@ -141,8 +141,8 @@ impl BackupDirectory {
     ///
     /// # Errors
     /// When it is damaged, or made by a newer program.
-    pub(super) fn manifest(&self) -> anyhow::Result<Manifest> {
-        Manifest::parse(&self.dir.read(MANIFEST)?)
+    pub(super) fn manifest(&self) -> anyhow::Result<BackupManifest> {
+        BackupManifest::parse(&self.dir.read(MANIFEST_FILE)?)
     }
 
     /// Makes a directory for the databases of a new backup, beside those of the complete one.
@@ -202,16 +202,17 @@ impl BackupDirectory {
     /// Opens the directory of the guests.
     pub(super) fn guests(&self) -> io::Result<ObjectDirectory> {
         Ok(ObjectDirectory::new(disk::ensure_subdirectory(
-            &self.dir, GUESTS,
+            &self.dir,
+            GUESTS_DIRECTORY,
         )?))
     }
 
     /// Makes a state the complete backup, atomically.
-    pub(super) fn publish(&self, manifest: &Manifest) -> anyhow::Result<()> {
+    pub(super) fn publish(&self, manifest: &BackupManifest) -> anyhow::Result<()> {
         disk::sync_tree(&self.dir.open_dir(&manifest.state)?)?;
         disk::sync_directory(&self.dir)?;
         fault::point("backup.publishing");
-        disk::replace_file(&self.dir, MANIFEST, &manifest.text()?)?;
+        disk::replace_file(&self.dir, MANIFEST_FILE, &manifest.text()?)?;
         fault::point("backup.published");
         Ok(())
     }
@@ -222,7 +223,7 @@ impl BackupDirectory {
     /// The disk's; the backup is complete all the same, and the next one repeats this.
     pub(super) fn remove_unneeded(
         &self,
-        manifest: &Manifest,
+        manifest: &BackupManifest,
         content: &BTreeSet<Digest>,
     ) -> io::Result<()> {
         self.remove_states(Some(&manifest.state))?;
@@ -289,7 +290,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(refused.contains("no backup"), "{refused}");
-        std::fs::write(ours.join(MANIFEST), br#"{"format":2}"#).unwrap();
+        std::fs::write(ours.join(MANIFEST_FILE), br#"{"format":2}"#).unwrap();
         assert!(BackupDirectory::open_for_writing(&ours).is_err());
     }
 }

@@ -14,7 +14,7 @@ const LAST_BACKUP_FILE: &str = "backup.status";
 
 /// Record of the last backups.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct LastBackup {
+pub struct LastBackupRecord {
     /// The last complete backup.
     pub complete: Option<CompleteBackup>,
     /// Time of a later failure.
@@ -35,7 +35,7 @@ pub struct CompleteBackup {
 }
 
 /// Reads the record.
-pub fn read(data: &Path) -> io::Result<LastBackup> {
+pub fn read(data: &Path) -> io::Result<LastBackupRecord> {
     Ok(status_file::read_json(data, LAST_BACKUP_FILE)?.unwrap_or_default())
 }
 
@@ -47,7 +47,7 @@ pub fn record(
     now: Timestamp,
 ) -> io::Result<()> {
     let last = match made.filter(|made| made.complete) {
-        Some(made) => LastBackup {
+        Some(made) => LastBackupRecord {
             complete: Some(CompleteBackup {
                 moment: made.moment,
                 directory: std::path::absolute(place)?.display().to_string(),
@@ -56,7 +56,7 @@ pub fn record(
             }),
             failed_at: None,
         },
-        None => LastBackup {
+        None => LastBackupRecord {
             failed_at: Some(now),
             ..read(data)?
         },

@@ -6,22 +6,22 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::directory::{BackupDirectory, check_not_nested};
-use super::manifest::{FORMAT, Manifest, ManifestEntry};
-use super::objects::{ObjectCopy, ObjectSource};
+use super::manifest::{BackupManifest, FORMAT_VERSION, ManifestEntry};
+use super::objects::{ObjectCopier, ObjectSource};
 use super::outcome::{BackupOutcome, CopyStats};
-use super::{BackupStage, ProgressFn, millis};
-use crate::backends::copies::DatabaseSources;
-use crate::check::{InstallationStores, StoreFindings};
-use crate::content::{Content, ContentLocation, ContentLock, Digest, ObjectDirectory};
-use crate::control::{self, Control, Snapshot, counters};
+use super::{BackupProgressFn, BackupStage, millis};
+use crate::backends::copies::DatabasesToCopy;
+use crate::check::{InstallationStores, StoreCheckFindings};
+use crate::content::{ContentLocation, ContentLock, ContentStore, Digest, ObjectDirectory};
+use crate::control::{self, ControlDatabase, ControlSnapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
-use crate::guests::{self, Folder};
+use crate::guests::{self, WorldFolder};
 use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::{disk, fault};
-use svc_database::DatabaseFiles;
+use svc_database::DatabasesDirectory;
 use svc_sandbox::World;
 
 /// The name of the control database in a backup.
@@ -37,11 +37,11 @@ pub(super) const CONTENT: &str = "content";
 /// # Errors
 /// When something cannot be read or written; the earlier backup stays complete.
 pub async fn make(
-    (data, control): (&Path, &Control),
-    served: Option<Content>,
+    (data, control): (&Path, &ControlDatabase),
+    served: Option<ContentStore>,
     place: &Path,
     clock: &Clock,
-    watch: ProgressFn<'_>,
+    watch: BackupProgressFn<'_>,
 ) -> anyhow::Result<BackupOutcome> {
     let started = Stopwatch::start();
     check_not_nested(place, data)?;
@@ -57,7 +57,7 @@ pub async fn make(
         );
     }
     let state = place.new_state()?;
-    let mut done = copy((data, control), served, &place, &state, clock, watch).await;
+    let mut done = copy_installation((data, control), served, &place, &state, clock, watch).await;
     if let Ok(made) = &mut done {
         made.duration_ms = millis(started.elapsed());
     }
@@ -70,15 +70,19 @@ pub async fn make(
 }
 
 /// Snapshots of all databases at one moment.
-struct ConsistentView {
+struct ConsistentSnapshots {
     at: Timestamp,
-    control: Snapshot,
-    backends: DatabaseSources,
+    control: ControlSnapshot,
+    backends: DatabasesToCopy,
 }
 
-impl ConsistentView {
-    fn take(control: &Control, files: DatabaseFiles, clock: &Clock) -> anyhow::Result<Self> {
-        let mut backends = DatabaseSources::open(control, files)?;
+impl ConsistentSnapshots {
+    fn take(
+        control: &ControlDatabase,
+        files: DatabasesDirectory,
+        clock: &Clock,
+    ) -> anyhow::Result<Self> {
+        let mut backends = DatabasesToCopy::open(control, files)?;
         let still = control.with_writes_paused(|| {
             let control = control.snapshot()?;
             backends.pin(&control)?;
@@ -95,7 +99,10 @@ impl ConsistentView {
 }
 
 /// Opens the source of the content: a directory, or the running server's store.
-async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSource> {
+async fn open_object_source(
+    data: &Path,
+    served: Option<ContentStore>,
+) -> anyhow::Result<ObjectSource> {
     let stored = ContentLocation::read_recorded(data)?;
     match (stored.directory(), served) {
         (None, Some(content)) if stored.is_durable() => {
@@ -114,22 +121,22 @@ async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<ObjectSo
 }
 
 /// Copies everything into a new state, and checks the copy; objects of an earlier backup that are damaged are copied again.
-async fn copy(
-    (data, control): (&Path, &Control),
-    served: Option<Content>,
+async fn copy_installation(
+    (data, control): (&Path, &ControlDatabase),
+    served: Option<ContentStore>,
     place: &BackupDirectory,
     state: &str,
     clock: &Clock,
-    watch: ProgressFn<'_>,
+    watch: BackupProgressFn<'_>,
 ) -> anyhow::Result<BackupOutcome> {
     let directory = place.state(state);
-    let from = source(data, served).await?;
+    let from = open_object_source(data, served).await?;
     let (at, ids) = copy_databases((data, control), place, state, clock, watch)?;
     fault::point("backup.databases");
-    let control = Control::open(&directory)?;
+    let control = ControlDatabase::open(&directory)?;
     let one_time_left_out = operators::remove_one_time_shares(&control, at).await?;
     let wanted = operators::referenced_content(&control).await?;
-    let source = ObjectCopy {
+    let source = ObjectCopier {
         from,
         wanted: &wanted,
     };
@@ -141,15 +148,15 @@ async fn copy(
     let guests = copy_guests(&data.join("guests"), &mut place.guests()?, &mut made.guests)?;
     let stores = InstallationStores {
         control,
-        content: Content::open(&place.content_path())?,
+        content: ContentStore::open(&place.content_path())?,
         once: None,
-        files: DatabaseFiles::open(&directory.join(BACKENDS))?,
+        files: DatabasesDirectory::open(&directory.join(BACKENDS))?,
     };
-    let mut found = check(&stores, damaged, watch).await?;
+    let mut found = check_copy(&stores, damaged, watch).await?;
     if !found.errors.is_empty() {
         let copying = source.copy_to(&mut content, &mut made.content, true, watch);
         let damaged = copying.await?;
-        found = check(&stores, damaged, watch).await?;
+        found = check_copy(&stores, damaged, watch).await?;
     }
     (made.errors, made.notes) = (found.errors, found.notes);
     made.notes.extend(guests::status::location_note(data)?);
@@ -159,7 +166,7 @@ async fn copy(
     stores.control.close();
     drop(stores);
     control::finish_copy(&directory)?;
-    let manifest = describe(&directory, state, at, &ids, guests)?;
+    let manifest = build_manifest(&directory, state, at, &ids, guests)?;
     let whole = [Some(&manifest.control), manifest.counters.as_ref()];
     for entry in manifest.backends.iter().chain(whole.into_iter().flatten()) {
         made.databases.count(entry.bytes, true);
@@ -176,11 +183,11 @@ async fn copy(
 }
 
 /// Checks a copy, and adds the objects known to be `damaged`.
-pub(super) async fn check(
+pub(super) async fn check_copy(
     stores: &InstallationStores,
     damaged: Vec<String>,
-    watch: ProgressFn<'_>,
-) -> anyhow::Result<StoreFindings> {
+    watch: BackupProgressFn<'_>,
+) -> anyhow::Result<StoreCheckFindings> {
     watch(BackupStage::Check, 0, 1);
     let mut found = stores.check().await?;
     found.errors.extend(damaged);
@@ -190,17 +197,21 @@ pub(super) async fn check(
 
 /// Copies all databases as they were at one moment; returns the moment and the ids of the tenants' databases.
 fn copy_databases(
-    (data, control): (&Path, &Control),
+    (data, control): (&Path, &ControlDatabase),
     place: &BackupDirectory,
     state: &str,
     clock: &Clock,
-    watch: ProgressFn<'_>,
+    watch: BackupProgressFn<'_>,
 ) -> anyhow::Result<(Timestamp, Vec<BackendId>)> {
-    let moment = ConsistentView::take(control, DatabaseFiles::open(&data.join(BACKENDS))?, clock)?;
+    let moment = ConsistentSnapshots::take(
+        control,
+        DatabasesDirectory::open(&data.join(BACKENDS))?,
+        clock,
+    )?;
     fault::point("backup.moment");
     let to = place.state(state);
     disk::ensure_subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
-    let files = DatabaseFiles::open(&to.join(BACKENDS))?;
+    let files = DatabasesDirectory::open(&to.join(BACKENDS))?;
     let all = moment.backends.len() as u64 + 1;
     let mut done = 0;
     watch(BackupStage::Databases, done, all);
@@ -236,7 +247,7 @@ fn copy_guests(
             .into_iter()
             .find(|world| *world.as_str() == *folder.file_name());
         let _hold = match installed {
-            Some(world) => Folder::new(from, world).lock_existing()?,
+            Some(world) => WorldFolder::new(from, world).lock_existing()?,
             None => None,
         };
         for guest in folder.open_dir()?.entries()? {
@@ -271,27 +282,27 @@ fn copy_guests(
     Ok(entries)
 }
 
-fn describe(
+fn build_manifest(
     directory: &Path,
     state: &str,
     at: Timestamp,
     ids: &[BackendId],
     guests: Vec<ManifestEntry>,
-) -> anyhow::Result<Manifest> {
-    let files = DatabaseFiles::open(&directory.join(BACKENDS))?;
+) -> anyhow::Result<BackupManifest> {
+    let files = DatabasesDirectory::open(&directory.join(BACKENDS))?;
     let backends = ids
         .iter()
         .map(|id| describe_file(&files.path(id), id.to_string()));
-    Ok(Manifest {
-        format: FORMAT,
+    Ok(BackupManifest {
+        format: FORMAT_VERSION,
         program: concat!("svc ", env!("CARGO_PKG_VERSION")).to_owned(),
         schema: control::SCHEMA_VERSION,
         moment: at.to_string(),
         state: state.to_owned(),
         control: describe_file(&directory.join(CONTROL), CONTROL.to_owned())?,
         counters: Some(describe_file(
-            &directory.join(counters::FILE),
-            counters::FILE.to_owned(),
+            &directory.join(counters::COUNTERS_FILE),
+            counters::COUNTERS_FILE.to_owned(),
         )?),
         backends: backends.collect::<anyhow::Result<_>>()?,
         guests,

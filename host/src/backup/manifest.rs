@@ -7,12 +7,12 @@ use crate::content::Digest;
 use crate::control;
 
 /// Format that this program writes, and the newest that it reads.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT_VERSION: u32 = 2;
 
 /// Contents of a backup. Objects are not listed: they are those that its control database refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
+pub(super) struct BackupManifest {
     /// Format of the backup.
     pub(super) format: u32,
     /// Program that wrote the backup.
@@ -47,7 +47,7 @@ pub(super) struct ManifestEntry {
 }
 
 #[derive(Deserialize)]
-struct FormatField {
+struct ManifestFormatField {
     format: u32,
 }
 
@@ -63,17 +63,17 @@ impl ManifestEntry {
     }
 }
 
-impl Manifest {
+impl BackupManifest {
     /// Parses a manifest of this format or an older one.
     ///
     /// # Errors
     /// When it is damaged, or made by a newer program.
     pub(super) fn parse(text: &[u8]) -> anyhow::Result<Self> {
-        let form: FormatField =
+        let form: ManifestFormatField =
             serde_json::from_slice(text).context("the backup's manifest is damaged")?;
-        if form.format > FORMAT {
+        if form.format > FORMAT_VERSION {
             bail!(
-                "the backup has form {}; this program knows forms up to {FORMAT}: use a newer one",
+                "the backup has form {}; this program knows forms up to {FORMAT_VERSION}: use a newer one",
                 form.format
             );
         }
@@ -105,9 +105,9 @@ impl Manifest {
 mod tests {
     use super::*;
 
-    fn manifest() -> Manifest {
-        Manifest {
-            format: FORMAT,
+    fn manifest() -> BackupManifest {
+        BackupManifest {
+            format: FORMAT_VERSION,
             program: "svc 0.1.0".into(),
             schema: control::SCHEMA_VERSION,
             moment: "2026-11-20T12:00:00.000Z".into(),
@@ -126,17 +126,20 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_what_is_newer_is_refused() {
         let known = manifest();
-        assert_eq!(Manifest::parse(&known.text().unwrap()).unwrap(), known);
-        let later = Manifest {
+        assert_eq!(
+            BackupManifest::parse(&known.text().unwrap()).unwrap(),
+            known
+        );
+        let later = BackupManifest {
             schema: control::SCHEMA_VERSION + 1,
             ..manifest()
         };
-        let refused = Manifest::parse(&later.text().unwrap()).unwrap_err();
+        let refused = BackupManifest::parse(&later.text().unwrap()).unwrap_err();
         assert!(refused.to_string().contains("newer"), "{refused}");
-        let refused = Manifest::parse(br#"{"format":3,"anything":"else"}"#).unwrap_err();
+        let refused = BackupManifest::parse(br#"{"format":3,"anything":"else"}"#).unwrap_err();
         assert!(refused.to_string().contains("form 3"), "{refused}");
         for damaged in [&b""[..], b"{}", br#"{"format":1}"#] {
-            let refused = Manifest::parse(damaged).unwrap_err();
+            let refused = BackupManifest::parse(damaged).unwrap_err();
             assert!(refused.to_string().contains("damaged"), "{refused}");
         }
     }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use directory::is_backup;
 pub use make::make;
 pub use outcome::{BackupOutcome, CopyStats};
-pub use restore::{RestoreOutcome, restore};
+pub use restore::{BackupRestoreOutcome, restore};
 pub use switch::finish_interrupted;
 pub use verify::verify;
 
@@ -39,7 +39,7 @@ pub enum BackupStage {
 }
 
 /// Callback for progress: the stage, the finished amount, and the total.
-pub type ProgressFn<'w> = &'w dyn Fn(BackupStage, u64, u64);
+pub type BackupProgressFn<'w> = &'w dyn Fn(BackupStage, u64, u64);
 
 /// Converts a duration to whole milliseconds.
 fn millis(duration: Duration) -> u64 {

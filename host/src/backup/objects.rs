@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use super::outcome::CopyStats;
-use super::{BackupStage, ProgressFn};
-use crate::content::{self, Content, Digest, ObjectDirectory, PutError};
+use super::{BackupProgressFn, BackupStage};
+use crate::content::{self, ContentStore, Digest, ObjectDirectory, ObjectPutError};
 use svc_base::fault;
 
 /// Source of objects.
@@ -13,7 +13,7 @@ pub(super) enum ObjectSource {
     /// A directory.
     Directory(ObjectDirectory),
     /// A remote store, with the sizes of its objects.
-    Store(Content, HashMap<Digest, u64>),
+    Store(ContentStore, HashMap<Digest, u64>),
 }
 
 impl ObjectSource {
@@ -26,14 +26,14 @@ impl ObjectSource {
 }
 
 /// A copy of objects from a source.
-pub(super) struct ObjectCopy<'o> {
+pub(super) struct ObjectCopier<'o> {
     /// Source of the objects.
     pub(super) from: ObjectSource,
     /// Digests of the objects to copy.
     pub(super) wanted: &'o BTreeSet<Digest>,
 }
 
-impl ObjectCopy<'_> {
+impl ObjectCopier<'_> {
     /// Copies missing objects, and with `thorough` also replaces damaged ones; returns an error line for each object that has no intact
     /// source.
     pub(super) async fn copy_to(
@@ -41,7 +41,7 @@ impl ObjectCopy<'_> {
         to: &mut ObjectDirectory,
         copied: &mut CopyStats,
         thorough: bool,
-        watch: ProgressFn<'_>,
+        watch: BackupProgressFn<'_>,
     ) -> anyhow::Result<Vec<String>> {
         *copied = CopyStats::default();
         let mut damaged = Vec::new();
@@ -80,7 +80,7 @@ impl ObjectCopy<'_> {
         let put = match &self.from {
             ObjectSource::Directory(shelf) => shelf.get(digest)?.map(|file| to.put(digest, file)),
             ObjectSource::Store(content, _) => match content.get(digest).await {
-                Err(content::Error::Damaged(_)) => Some(Err(PutError::Damaged)),
+                Err(content::Error::Damaged(_)) => Some(Err(ObjectPutError::Damaged)),
                 object => object?.map(|bytes| to.put(digest, &*bytes)),
             },
         };
@@ -90,12 +90,12 @@ impl ObjectCopy<'_> {
         match put {
             Ok(bytes) => Ok(Some((bytes, true))),
             // The earlier copy may be intact where the source is damaged.
-            Err(PutError::Damaged) if to.is_whole(digest)? => {
+            Err(ObjectPutError::Damaged) if to.is_whole(digest)? => {
                 to.sync_later(digest);
                 Ok(there.map(|bytes| (bytes, false)))
             }
-            Err(PutError::Damaged) => Ok(None),
-            Err(PutError::Io(error)) => Err(error.into()),
+            Err(ObjectPutError::Damaged) => Ok(None),
+            Err(ObjectPutError::Io(error)) => Err(error.into()),
         }
     }
 }

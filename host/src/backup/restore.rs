@@ -8,14 +8,14 @@ use cap_std::fs::Dir;
 use serde::Serialize;
 
 use super::directory::{BackupDirectory, check_not_nested};
-use super::make::{BACKENDS, CONTENT, CONTROL, check};
-use super::manifest::{Manifest, ManifestEntry};
-use super::objects::{ObjectCopy, ObjectSource};
+use super::make::{BACKENDS, CONTENT, CONTROL, check_copy};
+use super::manifest::{BackupManifest, ManifestEntry};
+use super::objects::{ObjectCopier, ObjectSource};
 use super::outcome::CopyStats;
-use super::{BackupStage, ProgressFn, millis, switch};
+use super::{BackupProgressFn, BackupStage, millis, switch};
 use crate::check::InstallationStores;
-use crate::content::{Content, ContentLock, Digest, ObjectDirectory};
-use crate::control::{self, Control, counters};
+use crate::content::{ContentLock, ContentStore, Digest, ObjectDirectory};
+use crate::control::{self, ControlDatabase, counters};
 use crate::data_dir::NewDirectoryGuard;
 use crate::data_lock::DataLock;
 use crate::deployments::operators;
@@ -23,13 +23,13 @@ use svc_base::Stopwatch;
 use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
 use svc_base::{disk, fault};
-use svc_database::{DatabaseFiles, prepare_for_server};
+use svc_database::{DatabasesDirectory, prepare_for_server};
 
 const GUESTS: &str = "guests";
 
 /// Outcome of a restore.
 #[derive(Clone, Debug, Serialize)]
-pub struct RestoreOutcome {
+pub struct BackupRestoreOutcome {
     /// Moment of the restored state, RFC 3339 in UTC.
     pub moment: String,
     /// Whether the backup was restored; else nothing has changed.
@@ -59,8 +59,8 @@ pub async fn restore(
     place: &Path,
     data: &Path,
     clock: &Clock,
-    watch: ProgressFn<'_>,
-) -> anyhow::Result<RestoreOutcome> {
+    watch: BackupProgressFn<'_>,
+) -> anyhow::Result<BackupRestoreOutcome> {
     let started = Stopwatch::start();
     let place = BackupDirectory::open_for_reading(place)?;
     check_not_nested(&place.path, data)?;
@@ -79,7 +79,7 @@ pub async fn restore(
     let mut done = prepare(
         &place,
         &manifest,
-        &data.join(switch::NEW_STATE),
+        &data.join(switch::NEW_STATE_DIRECTORY),
         &new,
         watch,
     )
@@ -87,7 +87,7 @@ pub async fn restore(
     if let Ok(restored) = &mut done
         && restored.errors.is_empty()
     {
-        let before = switch::commit(&dir, clock.now());
+        let before = switch::switch_to_new_state(&dir, clock.now());
         restored.before = before.inspect_err(|_| clean_up(data))?;
         restored.restored = true;
         guard.disarm();
@@ -108,12 +108,12 @@ fn clean_up(data: &Path) {
 /// Copies a backup into the new state, and checks the copy.
 async fn prepare(
     place: &BackupDirectory,
-    manifest: &Manifest,
+    manifest: &BackupManifest,
     directory: &Path,
     new: &Dir,
-    watch: ProgressFn<'_>,
-) -> anyhow::Result<RestoreOutcome> {
-    let mut restored = RestoreOutcome {
+    watch: BackupProgressFn<'_>,
+) -> anyhow::Result<BackupRestoreOutcome> {
+    let mut restored = BackupRestoreOutcome {
         moment: manifest.moment.clone(),
         restored: false,
         before: None,
@@ -134,9 +134,9 @@ async fn prepare(
     )?;
     fault::point("restore.databases");
     copy_guests(place, manifest, new, &mut restored.guests)?;
-    let control = Control::open(directory)?;
+    let control = ControlDatabase::open(directory)?;
     let wanted = operators::referenced_content(&control).await?;
-    let objects = ObjectCopy {
+    let objects = ObjectCopier {
         from: ObjectSource::Directory(place.content()?),
         wanted: &wanted,
     };
@@ -147,11 +147,11 @@ async fn prepare(
     fault::point("restore.content");
     let parts = InstallationStores {
         control,
-        content: Content::open(&directory.join(CONTENT))?,
+        content: ContentStore::open(&directory.join(CONTENT))?,
         once: None,
-        files: DatabaseFiles::open(&directory.join(BACKENDS))?,
+        files: DatabasesDirectory::open(&directory.join(BACKENDS))?,
     };
-    let found = check(&parts, damaged, watch).await?;
+    let found = check_copy(&parts, damaged, watch).await?;
     (restored.errors, restored.notes) = (found.errors, found.notes);
     parts.control.close();
     drop(parts);
@@ -161,23 +161,26 @@ async fn prepare(
 
 fn copy_databases(
     place: &BackupDirectory,
-    manifest: &Manifest,
+    manifest: &BackupManifest,
     directory: &Path,
     new: &Dir,
     copied: &mut CopyStats,
-    watch: ProgressFn<'_>,
+    watch: BackupProgressFn<'_>,
 ) -> anyhow::Result<()> {
     let state = place.dir.open_dir(&manifest.state)?;
     let all = manifest.backends.len() as u64 + 1;
     watch(BackupStage::Databases, 0, all);
     copied.count(copy_file(&state, new, CONTROL, &manifest.control)?, true);
     if let Some(entry) = &manifest.counters {
-        copied.count(copy_file(&state, new, counters::FILE, entry)?, true);
+        copied.count(
+            copy_file(&state, new, counters::COUNTERS_FILE, entry)?,
+            true,
+        );
     }
     let to = disk::ensure_subdirectory(new, BACKENDS)?;
     let (from, files) = (
         state.open_dir(BACKENDS)?,
-        DatabaseFiles::open(&directory.join(BACKENDS))?,
+        DatabasesDirectory::open(&directory.join(BACKENDS))?,
     );
     for entry in &manifest.backends {
         let id: BackendId = entry
@@ -188,7 +191,10 @@ fn copy_databases(
             from.open_dir(id.to_string())?,
             disk::ensure_subdirectory(&to, &id.to_string())?,
         );
-        copied.count(copy_file(&from, &to, DatabaseFiles::NAME, entry)?, true);
+        copied.count(
+            copy_file(&from, &to, DatabasesDirectory::NAME, entry)?,
+            true,
+        );
         prepare_for_server(&files, &id).with_context(|| format!("opening backend {id}"))?;
         watch(BackupStage::Databases, copied.files, all);
     }
@@ -213,7 +219,7 @@ fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &ManifestEntry) -> anyhow:
 
 fn copy_guests(
     place: &BackupDirectory,
-    manifest: &Manifest,
+    manifest: &BackupManifest,
     new: &Dir,
     copied: &mut CopyStats,
 ) -> anyhow::Result<()> {

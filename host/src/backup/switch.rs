@@ -11,12 +11,12 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::{Dir, MetadataExt};
 use serde::{Deserialize, Serialize};
 
-use crate::data_dir::{JOURNAL, is_unfinished};
+use crate::data_dir::{RESTORE_JOURNAL_FILE, is_unfinished};
 use svc_base::clock::Timestamp;
 use svc_base::{disk, fault};
 
 /// Subdirectory of the data directory in which the new state is made.
-pub(super) const NEW_STATE: &str = "restoring";
+pub(super) const NEW_STATE_DIRECTORY: &str = "restoring";
 /// Entries of a data directory that a restore replaces.
 const STATE_ENTRIES: [&str; 12] = [
     "control.db",
@@ -35,7 +35,7 @@ const STATE_ENTRIES: [&str; 12] = [
 
 /// Journal of the moves.
 #[derive(Debug, Serialize, Deserialize)]
-struct Journal {
+struct MoveJournal {
     /// Directory that the old state is moved to.
     before: String,
     /// Entries of the old state.
@@ -49,25 +49,25 @@ struct Journal {
 pub fn finish_interrupted(data: &Path) -> anyhow::Result<()> {
     let dir = disk::open_directory(data)?;
     if is_unfinished(data) {
-        finish(&dir).context("finishing a restore that was interrupted")?;
+        finish_moves(&dir).context("finishing a restore that was interrupted")?;
     } else {
-        disk::remove_directory(&dir, NEW_STATE)?;
+        disk::remove_directory(&dir, NEW_STATE_DIRECTORY)?;
     }
     Ok(())
 }
 
 /// Makes an empty directory for a new state.
 pub(super) fn create_new_state(data: &Dir) -> io::Result<Dir> {
-    disk::remove_directory(data, NEW_STATE)?;
-    disk::ensure_subdirectory(data, NEW_STATE)
+    disk::remove_directory(data, NEW_STATE_DIRECTORY)?;
+    disk::ensure_subdirectory(data, NEW_STATE_DIRECTORY)
 }
 
 /// Switches to the complete new state; returns the directory of the old one, if there was one.
 ///
 /// # Errors
 /// The disk's; before the journal is written nothing has changed, afterwards [`finish_interrupted`] continues.
-pub(super) fn commit(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String>> {
-    disk::sync_tree(&data.open_dir(NEW_STATE)?)?;
+pub(super) fn switch_to_new_state(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String>> {
+    disk::sync_tree(&data.open_dir(NEW_STATE_DIRECTORY)?)?;
     disk::sync_directory(data)?;
     let old: Vec<String> = STATE_ENTRIES
         .into_iter()
@@ -75,14 +75,14 @@ pub(super) fn commit(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String
         .map(Into::into)
         .collect();
     check_movable(data, &old)?;
-    let journal = Journal {
-        before: free_name(data, now),
+    let journal = MoveJournal {
+        before: unused_directory_name(data, now),
         old,
     };
     fault::point("restore.complete");
-    disk::replace_file(data, JOURNAL, &serde_json::to_vec(&journal)?)?;
+    disk::replace_file(data, RESTORE_JOURNAL_FILE, &serde_json::to_vec(&journal)?)?;
     fault::point("restore.decided");
-    finish(data)?;
+    finish_moves(data)?;
     Ok((!journal.old.is_empty()).then_some(journal.before))
 }
 
@@ -100,7 +100,7 @@ fn check_movable(data: &Dir, parts: &[String]) -> anyhow::Result<()> {
 }
 
 /// Returns an unused name for the directory of the old state.
-fn free_name(data: &Dir, now: Timestamp) -> String {
+fn unused_directory_name(data: &Dir, now: Timestamp) -> String {
     let name = format!("before-restore-{now}").replace(':', "-");
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
@@ -109,8 +109,8 @@ fn free_name(data: &Dir, now: Timestamp) -> String {
         .unwrap_or(name)
 }
 
-fn finish(data: &Dir) -> anyhow::Result<()> {
-    let journal: Journal = serde_json::from_slice(&data.read(JOURNAL)?)?;
+fn finish_moves(data: &Dir) -> anyhow::Result<()> {
+    let journal: MoveJournal = serde_json::from_slice(&data.read(RESTORE_JOURNAL_FILE)?)?;
     if !journal.old.is_empty() {
         let before = disk::ensure_subdirectory(data, &journal.before)?;
         disk::sync_directory(data)?;
@@ -125,18 +125,18 @@ fn finish(data: &Dir) -> anyhow::Result<()> {
         disk::sync_directory(data)?;
     }
     fault::point("restore.cleared");
-    if disk::has_entry(data, NEW_STATE) {
-        let new = data.open_dir(NEW_STATE)?;
+    if disk::has_entry(data, NEW_STATE_DIRECTORY) {
+        let new = data.open_dir(NEW_STATE_DIRECTORY)?;
         for entry in new.entries()? {
             let name = entry?.file_name();
             new.rename(&name, data, &name)?;
             fault::point("restore.placed");
         }
         disk::sync_directory(data)?;
-        disk::remove_directory(data, NEW_STATE)?;
+        disk::remove_directory(data, NEW_STATE_DIRECTORY)?;
     }
     fault::point("restore.finished");
-    disk::remove_file(data, JOURNAL)?;
+    disk::remove_file(data, RESTORE_JOURNAL_FILE)?;
     disk::sync_directory(data)?;
     Ok(())
 }
@@ -157,7 +157,7 @@ mod tests {
         for part in ["control.db", "guests"] {
             new.write(part, "new").unwrap();
         }
-        let before = commit(&data, Timestamp(0)).unwrap().unwrap();
+        let before = switch_to_new_state(&data, Timestamp(0)).unwrap().unwrap();
         assert_eq!(before, "before-restore-1970-01-01T00-00-00.000Z");
         let read = |name: &str| std::fs::read_to_string(at(name)).ok();
         let state = || ["control.db", "control.db-wal", "guests", "lock"].map(read);
@@ -167,16 +167,16 @@ mod tests {
             read(&format!("{before}/control.db-wal")).as_deref(),
             Some("old")
         );
-        assert!(!is_unfinished(directory.path()) && !at(NEW_STATE).exists());
+        assert!(!is_unfinished(directory.path()) && !at(NEW_STATE_DIRECTORY).exists());
         // The journal of a process that died just before it would have removed it: nothing is left to move.
-        let journal = Journal {
+        let journal = MoveJournal {
             before,
             old: vec!["control.db".into(), "control.db-wal".into()],
         };
-        data.write(JOURNAL, serde_json::to_vec(&journal).unwrap())
+        data.write(RESTORE_JOURNAL_FILE, serde_json::to_vec(&journal).unwrap())
             .unwrap();
         finish_interrupted(directory.path()).unwrap();
         assert_eq!(state(), switched);
-        assert_ne!(free_name(&data, Timestamp(0)), journal.before);
+        assert_ne!(unused_directory_name(&data, Timestamp(0)), journal.before);
     }
 }

@@ -3,21 +3,21 @@
 use std::io;
 use std::path::Path;
 
-use super::directory::{BackupDirectory, LAYOUT};
+use super::directory::{BACKUP_LAYOUT, BackupDirectory};
 use super::make::{BACKENDS, CONTROL};
-use super::manifest::{Manifest, ManifestEntry};
-use crate::check::{InstallationStores, StoreFindings};
-use crate::content::{Content, Digest};
-use crate::control::{self, Control, counters};
+use super::manifest::{BackupManifest, ManifestEntry};
+use crate::check::{InstallationStores, StoreCheckFindings};
+use crate::content::{ContentStore, Digest};
+use crate::control::{self, ControlDatabase, counters};
 use crate::permissions;
 use svc_base::ids::BackendId;
-use svc_database::DatabaseFiles;
+use svc_database::DatabasesDirectory;
 
 /// Checks a backup without changing it.
 ///
 /// # Errors
 /// When the backup cannot be read at all.
-pub async fn verify(place: &Path) -> anyhow::Result<StoreFindings> {
+pub async fn verify(place: &Path) -> anyhow::Result<StoreCheckFindings> {
     let place = BackupDirectory::open_for_reading(place)?;
     let manifest = place.manifest()?;
     let damaged = damaged_files(&place, &manifest)?;
@@ -29,36 +29,39 @@ pub async fn verify(place: &Path) -> anyhow::Result<StoreFindings> {
     }
     let directory = place.state(&manifest.state);
     let stores = InstallationStores {
-        control: Control::open_read_only(&directory)?,
-        content: Content::open(&place.content_path())?,
+        control: ControlDatabase::open_read_only(&directory)?,
+        content: ContentStore::open(&place.content_path())?,
         once: None,
-        files: DatabaseFiles::open(&directory.join(BACKENDS))?,
+        files: DatabasesDirectory::open(&directory.join(BACKENDS))?,
     };
     let mut found = stores.check().await?;
     found.errors.extend(damaged);
     // Permissions are only a note: a copy may be anywhere.
     found
         .notes
-        .extend(permissions::describe_exposure(&place.path, &LAYOUT)?);
+        .extend(permissions::describe_exposure(&place.path, &BACKUP_LAYOUT)?);
     Ok(found)
 }
 
 /// Returns a line for each file that differs from the manifest.
-fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
+fn damaged_files(
+    place: &BackupDirectory,
+    manifest: &BackupManifest,
+) -> anyhow::Result<Vec<String>> {
     let mut damaged = Vec::new();
     let state = place.state(&manifest.state);
-    if !is_as_described(&state.join(CONTROL), &manifest.control)? {
+    if !matches_entry(&state.join(CONTROL), &manifest.control)? {
         damaged.push("control database: not as the manifest describes it".to_owned());
     }
     if let Some(entry) = &manifest.counters
-        && !is_as_described(&state.join(counters::FILE), entry)?
+        && !matches_entry(&state.join(counters::COUNTERS_FILE), entry)?
     {
         damaged.push("counters: not as the manifest describes them".to_owned());
     }
-    let files = DatabaseFiles::open(&state.join(BACKENDS))?;
+    let files = DatabasesDirectory::open(&state.join(BACKENDS))?;
     for entry in &manifest.backends {
         let path = entry.name.parse::<BackendId>().map(|id| files.path(&id));
-        if !path.is_ok_and(|path| is_as_described(&path, entry).unwrap_or(false)) {
+        if !path.is_ok_and(|path| matches_entry(&path, entry).unwrap_or(false)) {
             damaged.push(format!(
                 "backend {}: not as the manifest describes it",
                 entry.name
@@ -78,7 +81,7 @@ fn damaged_files(place: &BackupDirectory, manifest: &Manifest) -> anyhow::Result
     Ok(damaged)
 }
 
-fn is_as_described(path: &Path, entry: &ManifestEntry) -> io::Result<bool> {
+fn matches_entry(path: &Path, entry: &ManifestEntry) -> io::Result<bool> {
     match std::fs::File::open(path) {
         Ok(file) => {
             let (digest, bytes) = Digest::copy_and_digest(file, io::sink())?;

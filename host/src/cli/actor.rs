@@ -5,7 +5,7 @@
     clippy::disallowed_methods,
     reason = "who the user was is the environment's to say"
 )]
-pub(super) fn actor() -> String {
+pub(super) fn current_actor_name() -> String {
     let id = rustix::process::getuid().as_raw();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = user_name_by_id(&users, id).map_or_else(|| format!("user {id}"), str::to_owned);

@@ -8,37 +8,39 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::OperatorArgs;
-use super::actor::actor;
-use super::progress::Progress;
+use super::actor::current_actor_name;
+use super::progress::TerminalProgressBar;
 use crate::backup::{self, BackupOutcome, CopyStats, last};
-use crate::control::Control;
-use crate::operators::{self, MakeBackup, Operation, ProgressSink};
+use crate::control::ControlDatabase;
+use crate::operators::{self, MakeBackup, Operation, OperationProgressSink};
 use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Backup {
+pub(super) struct BackupCommand {
     /// Where the backup goes: a new directory, or that of an earlier backup, which it takes the place of
     dir: PathBuf,
     #[command(flatten)]
     args: OperatorArgs,
 }
 
-impl Backup {
+impl BackupCommand {
     /// Runs the command. It fails if the copy is incomplete; the earlier backup stays then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let data = self.args.installation()?;
         let directory = std::path::absolute(&self.dir)?;
-        let progress = Arc::new(Progress::new());
+        let progress = Arc::new(TerminalProgressBar::new());
         let shown = Arc::clone(&progress);
-        let watch =
-            ProgressSink::new(move |step| shown.show_stage(step.stage, step.done, step.all));
+        let watch = OperationProgressSink::new(move |step| {
+            shown.show_stage(step.stage, step.done, step.all)
+        });
         let wanted = Operation::Backup(MakeBackup {
             directory: directory.clone(),
         });
-        let made = match operators::run_on_server(&data, &wanted, &actor(), &watch).await? {
-            Some(answer) => serde_json::from_str(&answer.document)?,
-            None => back_up_offline(&data, &directory, &progress).await?,
-        };
+        let made =
+            match operators::run_on_server(&data, &wanted, &current_actor_name(), &watch).await? {
+                Some(answer) => serde_json::from_str(&answer.document)?,
+                None => back_up_offline(&data, &directory, &progress).await?,
+            };
         drop((watch, progress));
         self.args.print_answer(&made, &summary(&made)?)?;
         Ok(if made.complete {
@@ -53,11 +55,12 @@ impl Backup {
 async fn back_up_offline(
     data: &Path,
     directory: &Path,
-    progress: &Progress,
+    progress: &TerminalProgressBar,
 ) -> anyhow::Result<BackupOutcome> {
     super::raise_file_limit();
     let clock = Clock::system();
-    let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
+    let control =
+        ControlDatabase::open(data).with_context(|| format!("opening {}", data.display()))?;
     let watch = |stage, done, all| progress.show_stage(stage, done, all);
     let made = backup::make((data, &control), None, directory, &clock, &watch).await;
     if let Err(error) = last::record(data, directory, made.as_ref().ok(), clock.now()) {

@@ -5,42 +5,46 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::OperatorArgs;
-use super::actor::actor;
+use super::actor::current_actor_name;
 use crate::backup;
-use crate::check::{InstallationStores, StoreFindings};
-use crate::content::{Content, ContentLocation, OneTimeFiles};
+use crate::check::{InstallationStores, StoreCheckFindings};
+use crate::content::{ContentLocation, ContentStore, OneTimeFileDirectory};
 use crate::data_dir;
-use crate::operators::{self, CheckAll, Operation, ProgressSink};
+use crate::operators::{self, CheckInstallation, Operation, OperationProgressSink};
 use crate::permissions;
-use svc_database::DatabaseFiles;
+use svc_database::DatabasesDirectory;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Check {
+pub(super) struct CheckCommand {
     #[command(flatten)]
     args: OperatorArgs,
 }
 
-impl Check {
+impl CheckCommand {
     /// Checks a data directory or a backup.
-    async fn findings(&self) -> anyhow::Result<StoreFindings> {
+    async fn findings(&self) -> anyhow::Result<StoreCheckFindings> {
         let data = self.args.data();
         if backup::is_backup(&data) {
             return backup::verify(&data).await;
         }
         // Modes are noted before they are corrected, as every command corrects them.
         let open = match data_dir::is_installation(&data) {
-            true => permissions::describe_exposure(&data, &data_dir::LAYOUT)?,
+            true => permissions::describe_exposure(&data, &data_dir::DATA_DIRECTORY_LAYOUT)?,
             false => None,
         };
         let data = self.args.installation()?;
-        let wanted = Operation::Check(CheckAll {});
-        let mut found: StoreFindings =
-            match operators::run_on_server(&data, &wanted, &actor(), &ProgressSink::default())
-                .await?
-            {
-                Some(answer) => serde_json::from_str(&answer.document)?,
-                None => self.check_offline(&data).await?,
-            };
+        let wanted = Operation::Check(CheckInstallation {});
+        let mut found: StoreCheckFindings = match operators::run_on_server(
+            &data,
+            &wanted,
+            &current_actor_name(),
+            &OperationProgressSink::default(),
+        )
+        .await?
+        {
+            Some(answer) => serde_json::from_str(&answer.document)?,
+            None => self.check_offline(&data).await?,
+        };
         found
             .errors
             .extend(open.map(|open| format!("{open}; it is closed to them now")));
@@ -48,12 +52,14 @@ impl Check {
     }
 
     /// Checks a data directory that no server uses.
-    async fn check_offline(&self, data: &Path) -> anyhow::Result<StoreFindings> {
+    async fn check_offline(&self, data: &Path) -> anyhow::Result<StoreCheckFindings> {
         let parts = InstallationStores {
             control: self.args.control()?,
-            content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
-            once: Some(OneTimeFiles::open(&data.join("once"))?),
-            files: DatabaseFiles::open(&data.join("backends"))?,
+            content: ContentStore::open(
+                &ContentLocation::read_recorded(data)?.require_directory()?,
+            )?,
+            once: Some(OneTimeFileDirectory::open(&data.join("once"))?),
+            files: DatabasesDirectory::open(&data.join("backends"))?,
         };
         parts.check().await
     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::config::Settings;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct ShowConfig {
+pub(super) struct ShowConfigCommand {
     #[command(flatten)]
     settings: Settings,
     /// A TOML file of settings
@@ -17,7 +17,7 @@ pub(super) struct ShowConfig {
     json: bool,
 }
 
-impl ShowConfig {
+impl ShowConfigCommand {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let settings = super::serve::merge_settings_file(self.settings, self.config)?;
         let listen = settings.listen();

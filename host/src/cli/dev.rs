@@ -7,12 +7,12 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use super::OperatorArgs;
-use crate::client::{self, DevSettings, StartedServer};
+use crate::client::{self, DevServerSettings, StartedDevServer};
 use crate::config::Settings;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use crate::overview::status_file;
 use crate::server::Server;
-use crate::stripe::dev::{PaymentAction, routes};
+use crate::stripe::dev::{SimulatedPaymentEvent, routes};
 use crate::workspaces::Plan;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -28,32 +28,32 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct DevCommand {
     #[command(flatten)]
-    folder: client::Dev,
+    folder: client::FolderDevCommand,
     #[command(subcommand)]
-    simulation: Option<Simulation>,
+    simulation: Option<SimulationCommand>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Simulation {
+enum SimulationCommand {
     /// Do something to a payment that was made at the provider `dev`
     #[command(subcommand)]
-    Payment(Payment),
+    Payment(PaymentSimulation),
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Payment {
+enum PaymentSimulation {
     /// Give all the money back: of a subscription, that of its latest month
-    Refund(PaymentArgs),
+    Refund(PaymentSimulationArgs),
     /// Have the payer dispute it
-    Dispute(PaymentArgs),
+    Dispute(PaymentSimulationArgs),
     /// Have another month of a subscription paid
-    Renew(PaymentArgs),
+    Renew(PaymentSimulationArgs),
     /// End a subscription
-    Cancel(PaymentArgs),
+    Cancel(PaymentSimulationArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct PaymentArgs {
+struct PaymentSimulationArgs {
     /// The session's id
     session: String,
     #[command(flatten)]
@@ -67,14 +67,16 @@ impl DevCommand {
     }
 
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let Some(Simulation::Payment(payment)) = self.simulation else {
-            return Ok(client::Command::dev(self.folder, start_dev_server, Server::stop).await);
+        let Some(SimulationCommand::Payment(payment)) = self.simulation else {
+            return Ok(
+                client::ClientCommand::dev(self.folder, start_dev_server, Server::stop).await,
+            );
         };
         let (action, of) = match payment {
-            Payment::Refund(of) => (PaymentAction::Refund, of),
-            Payment::Dispute(of) => (PaymentAction::Dispute, of),
-            Payment::Renew(of) => (PaymentAction::Renew, of),
-            Payment::Cancel(of) => (PaymentAction::Cancel, of),
+            PaymentSimulation::Refund(of) => (SimulatedPaymentEvent::Refund, of),
+            PaymentSimulation::Dispute(of) => (SimulatedPaymentEvent::Dispute, of),
+            PaymentSimulation::Renew(of) => (SimulatedPaymentEvent::Renew, of),
+            PaymentSimulation::Cancel(of) => (SimulatedPaymentEvent::Cancel, of),
         };
         let document = request_payment_action(&of, action).await?;
         let events = document["events"].as_array().into_iter().flatten();
@@ -84,7 +86,7 @@ impl DevCommand {
 }
 
 /// Starts a server for a folder, with development providers for sign-in and payments, and creates a workspace.
-async fn start_dev_server(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
+async fn start_dev_server(settings: DevServerSettings) -> anyhow::Result<StartedDevServer<Server>> {
     let settings = Settings {
         data: Some(settings.data),
         listen: Some(settings.listen),
@@ -94,7 +96,7 @@ async fn start_dev_server(settings: DevSettings) -> anyhow::Result<StartedServer
     };
     let server = Server::start(settings, Clock::system(), Random::system()).await?;
     let made = server.app().workspaces.create(NAMESPACE, Plan::Pro).await?;
-    Ok(StartedServer {
+    Ok(StartedDevServer {
         url: server.app().config.base_url.to_string(),
         credential: made.credential,
         server,
@@ -102,11 +104,16 @@ async fn start_dev_server(settings: DevSettings) -> anyhow::Result<StartedServer
 }
 
 /// Sends the action to the running server, which is the payment provider.
-async fn request_payment_action(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
+async fn request_payment_action(
+    of: &PaymentSimulationArgs,
+    action: SimulatedPaymentEvent,
+) -> anyhow::Result<Value> {
     let data = of.args.installation()?;
     let said = status_file::read(&data)?;
     let said = said.context("no server runs on this data directory: start `svc serve --dev`")?;
-    let action = PaymentAction::ALL.iter().find(|(_, one)| *one == action);
+    let action = SimulatedPaymentEvent::ALL
+        .iter()
+        .find(|(_, one)| *one == action);
     let action = action.map_or("", |(name, _)| name);
     let is_id = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if of.session.is_empty() || !of.session.chars().all(is_id) {
@@ -115,7 +122,7 @@ async fn request_payment_action(of: &PaymentArgs, action: PaymentAction) -> anyh
     let (address, session) = (said.address, &of.session);
     let url = format!("http://{address}/_svc/dev/payments/{session}/{action}");
     let call = |client: &reqwest::Client| client.post(url).header(routes::DEV_HEADER, "1");
-    let answer = Outbound::new()?.call(TIMEOUT, call).await;
+    let answer = OutboundClient::new()?.call(TIMEOUT, call).await;
     let answer = answer.context("asking the server")?;
     let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     if !answer.status.is_success() {

@@ -19,14 +19,14 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Healthcheck {
+pub(super) struct HealthcheckCommand {
     #[command(flatten)]
     args: OperatorArgs,
 }
 
 /// Answer of the command.
 #[derive(Debug, Serialize)]
-struct Health {
+struct HealthcheckAnswer {
     ready: bool,
     /// Address that was asked.
     address: SocketAddr,
@@ -34,7 +34,7 @@ struct Health {
     said: String,
 }
 
-impl Healthcheck {
+impl HealthcheckCommand {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let data = self.args.installation()?;
         let Some(said) = status_file::read(&data)? else {
@@ -46,7 +46,7 @@ impl Healthcheck {
             .await
             .unwrap_or_else(|_| bail!("it does not answer within 5 seconds"))
             .with_context(|| format!("asking the server at {address}"))?;
-        let health = Health {
+        let health = HealthcheckAnswer {
             ready: status == 200,
             address,
             said: text,

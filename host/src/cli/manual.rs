@@ -10,18 +10,18 @@ use super::commands;
 use crate::client;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Completions {
+pub(super) struct CompletionsCommand {
     /// The shell
     shell: Shell,
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Man {
+pub(super) struct ManCommand {
     /// The directory for the pages; it is made if need be
     directory: PathBuf,
 }
 
-impl Completions {
+impl CompletionsCommand {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut commands(), "svc", &mut script);
@@ -30,7 +30,7 @@ impl Completions {
     }
 }
 
-impl Man {
+impl ManCommand {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let mut whole = commands().disable_help_subcommand(true);
         whole.build();

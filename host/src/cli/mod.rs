@@ -27,36 +27,36 @@ use serde_json::{Value, json};
 use crate::backup as restores;
 use crate::client;
 use crate::config::Settings;
-use crate::control::Control;
+use crate::control::ControlDatabase;
 use crate::data_dir;
 use crate::data_lock::{DataLock, check_not_restoring, create_private_dir};
-use crate::operators::{self, Answer, Operation, OperatorArgs};
+use crate::operators::{self, Operation, OperationAnswer, OperatorArgs};
 use crate::permissions;
 use crate::terminal;
 
 /// Hosting with a backend, for people and their agents.
 #[derive(Debug, Parser)]
 #[command(name = "svc", version, propagate_version = true)]
-struct Arguments {
+struct CommandLineArgs {
     #[command(subcommand)]
-    command: Command,
+    command: TerminalCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TerminalCommand {
     /// Serve pages, projects and tools until told to stop
-    Serve(serve::Serve),
+    Serve(serve::ServeCommand),
     /// Print the effective settings
-    Config(config::ShowConfig),
+    Config(config::ShowConfigCommand),
     /// Say how the server does, what it holds, and how much of what it may
-    Status(status::Status),
+    Status(status::StatusCommand),
     /// Ask the running server whether it serves everything; 0 says yes
-    Healthcheck(healthcheck::Healthcheck),
+    Healthcheck(healthcheck::HealthcheckCommand),
     #[command(flatten)]
-    Operation(operators::Command),
+    Operation(operators::OperatorCommand),
     /// Look at projects, make, change and delete them
     #[command(subcommand)]
-    Project(project::Project),
+    Project(project::ProjectCommand),
     /// Serve the folder from a server of its own while you work on it; or do to a server under `serve --dev` what the world does
     Dev(dev::DevCommand),
     /// Look at sign-in providers
@@ -64,22 +64,22 @@ enum Command {
     Provider(provider::ProviderCommand),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
-    Guest(guest::Guest),
+    Guest(guest::GuestCommand),
     /// Verify everything that is stored
-    Check(check::Check),
+    Check(check::CheckCommand),
     /// Copy everything that is stored, while the server runs
-    Backup(backup::Backup),
+    Backup(backup::BackupCommand),
     /// Put a backup back, while no server runs
-    Restore(restore::Restore),
+    Restore(restore::RestoreCommand),
     #[command(flatten)]
-    Client(client::Command),
+    Client(client::ClientCommand),
     /// Print what a shell completes commands with
-    Completions(manual::Completions),
+    Completions(manual::CompletionsCommand),
     /// Write the manual's pages
-    Man(manual::Man),
+    Man(manual::ManCommand),
 }
 
-impl Command {
+impl TerminalCommand {
     /// Whether the command works on the user's own files alone: then the user's umask applies.
     fn is_client_command(&self) -> bool {
         match self {
@@ -92,12 +92,12 @@ impl Command {
 
 /// Returns the whole command line, for the documents that list it.
 pub fn commands() -> clap::Command {
-    Arguments::command()
+    CommandLineArgs::command()
 }
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = CommandLineArgs::parse();
     if !arguments.command.is_client_command() {
         permissions::set_umask();
     }
@@ -107,25 +107,25 @@ pub fn main() -> ExitCode {
     let done = runtime.context("starting the runtime").and_then(|runtime| {
         runtime.block_on(async {
             match arguments.command {
-                Command::Serve(serve) => Box::pin(serve.run()).await,
-                Command::Config(config) => config.run(),
-                Command::Status(status) => status.run().await,
-                Command::Healthcheck(healthcheck) => healthcheck.run().await,
-                Command::Operation(command) => {
+                TerminalCommand::Serve(serve) => Box::pin(serve.run()).await,
+                TerminalCommand::Config(config) => config.run(),
+                TerminalCommand::Status(status) => status.run().await,
+                TerminalCommand::Healthcheck(healthcheck) => healthcheck.run().await,
+                TerminalCommand::Operation(command) => {
                     let (args, operation) = command.split();
                     let answer = args.run_operation(operation).await?;
                     args.print_document_or_text(&answer.document, &answer.text)
                 }
-                Command::Dev(dev) => dev.run().await,
-                Command::Provider(provider) => provider.run().await,
-                Command::Project(project) => project.run().await,
-                Command::Guest(guest) => guest.run().await,
-                Command::Check(check) => check.run().await,
-                Command::Backup(backup) => backup.run().await,
-                Command::Restore(restore) => restore.run().await,
-                Command::Client(command) => Ok(command.run().await),
-                Command::Completions(completions) => completions.run(),
-                Command::Man(man) => man.run(),
+                TerminalCommand::Dev(dev) => dev.run().await,
+                TerminalCommand::Provider(provider) => provider.run().await,
+                TerminalCommand::Project(project) => project.run().await,
+                TerminalCommand::Guest(guest) => guest.run().await,
+                TerminalCommand::Check(check) => check.run().await,
+                TerminalCommand::Backup(backup) => backup.run().await,
+                TerminalCommand::Restore(restore) => restore.run().await,
+                TerminalCommand::Client(command) => Ok(command.run().await),
+                TerminalCommand::Completions(completions) => completions.run(),
+                TerminalCommand::Man(man) => man.run(),
             }
         })
     });
@@ -135,7 +135,7 @@ pub fn main() -> ExitCode {
             let detail = format!("{error:#}");
             if client::json_requested() {
                 // If standard output is closed, standard error still has the reason.
-                let _ = print(&failure(&detail).to_string());
+                let _ = print(&failure_json(&detail).to_string());
             }
             print_note(&format!("error: {detail}"));
             ExitCode::FAILURE
@@ -144,7 +144,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Writes a failure as JSON, in the form that the client's commands use.
-fn failure(detail: &str) -> Value {
+fn failure_json(detail: &str) -> Value {
     json!({ "error": { "title": "Not done", "detail": detail, "exit": 1 } })
 }
 
@@ -209,18 +209,18 @@ impl OperatorArgs {
     }
 
     /// Opens the control database to read from it; a server may have it open.
-    fn control(&self) -> anyhow::Result<Control> {
+    fn control(&self) -> anyhow::Result<ControlDatabase> {
         let data = self.installation()?;
-        Control::open(&data).with_context(|| format!("opening {}", data.display()))
+        ControlDatabase::open(&data).with_context(|| format!("opening {}", data.display()))
     }
 
     /// Runs an operation: in the server, if one runs.
-    async fn run_operation(&self, operation: Operation) -> anyhow::Result<Answer> {
+    async fn run_operation(&self, operation: Operation) -> anyhow::Result<OperationAnswer> {
         let data = match operation.creates_installation()? {
             true => self.installation_or_new()?,
             false => self.installation()?,
         };
-        operators::run_command(&data, operation, actor::actor()).await
+        operators::run_command(&data, operation, actor::current_actor_name()).await
     }
 
     /// Prints an answer: the document with `--json`, else the text.

@@ -13,9 +13,9 @@ const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A progress bar on standard error; hidden if that is no terminal.
 #[derive(Debug)]
-pub(super) struct Progress(ProgressBar);
+pub(super) struct TerminalProgressBar(ProgressBar);
 
-impl Progress {
+impl TerminalProgressBar {
     /// Creates a bar that shows nothing yet.
     pub(super) fn new() -> Self {
         Self(ProgressBar::with_draw_target(
@@ -70,7 +70,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for TerminalProgressBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

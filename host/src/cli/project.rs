@@ -5,11 +5,11 @@
 
 use std::process::ExitCode;
 
-use crate::client::{self, ProjectChange, Remote};
+use crate::client::{self, ProjectChangeCommand, ServerSelectionArgs};
 use crate::operators::{self, Operation, OperatorArgs};
 
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Project {
+pub(super) enum ProjectCommand {
     /// List your projects on a server, or with --data all of a data directory, oldest first
     List {
         /// Only those of one namespace; of a data directory
@@ -18,7 +18,7 @@ pub(super) enum Project {
         #[command(flatten)]
         args: OperatorArgs,
         #[command(flatten)]
-        remote: Remote,
+        remote: ServerSelectionArgs,
     },
     /// Say what a project has, and with --data whose it is
     Show {
@@ -27,13 +27,13 @@ pub(super) enum Project {
         #[command(flatten)]
         args: OperatorArgs,
         #[command(flatten)]
-        remote: Remote,
+        remote: ServerSelectionArgs,
     },
     #[command(flatten)]
-    Change(ProjectChange),
+    Change(ProjectChangeCommand),
 }
 
-impl Project {
+impl ProjectCommand {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (args, wanted) = match self {
             Self::List {
@@ -42,7 +42,7 @@ impl Project {
                 remote,
             } => match is_remote(&args, &remote) && namespace.is_none() {
                 true => return Ok(client::list_projects(&remote, args.json).await),
-                false => (args, operators::Project::List { namespace }),
+                false => (args, operators::ProjectOperation::List { namespace }),
             },
             Self::Show {
                 project,
@@ -50,7 +50,7 @@ impl Project {
                 remote,
             } => match is_remote(&args, &remote) {
                 true => return Ok(client::show_project(&remote, args.json, &project).await),
-                false => (args, operators::Project::Show { project }),
+                false => (args, operators::ProjectOperation::Show { project }),
             },
             Self::Change(change) => return Ok(client::change_project(change).await),
         };
@@ -60,6 +60,6 @@ impl Project {
 }
 
 /// Whether a server is asked: because it is named, or because no data directory is.
-fn is_remote(args: &OperatorArgs, remote: &Remote) -> bool {
+fn is_remote(args: &OperatorArgs, remote: &ServerSelectionArgs) -> bool {
     remote.is_named() || args.data.is_none()
 }

@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use crate::config::Settings;
-use crate::outbound::Outbound;
-use crate::visitors::providers::Providers;
+use crate::outbound::OutboundClient;
+use crate::visitors::providers::SignInProviders;
 use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Subcommand)]
@@ -40,8 +40,8 @@ impl ProviderCommand {
         let settings = super::serve::merge_settings_file(*settings, config)?;
         let listen: SocketAddr = settings.listen();
         let config = settings.resolve(listen)?;
-        let outbound = Outbound::new()?;
-        let providers = Providers::new(&config.providers, &outbound, &Clock::system())?;
+        let outbound = OutboundClient::new()?;
+        let providers = SignInProviders::new(&config.providers, &outbound, &Clock::system())?;
         let provider = providers.find_by_name(&name).with_context(|| {
             let names: Vec<_> = config.providers.iter().map(|one| one.name.as_str()).collect();
             match names.is_empty() {

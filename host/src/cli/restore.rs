@@ -6,22 +6,22 @@ use std::process::ExitCode;
 
 use super::OperatorArgs;
 use super::backup::write_copy_counts;
-use super::progress::Progress;
-use crate::backup::{self, RestoreOutcome};
+use super::progress::TerminalProgressBar;
+use crate::backup::{self, BackupRestoreOutcome};
 use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Restore {
+pub(super) struct RestoreCommand {
     /// The directory of a backup
     dir: PathBuf,
     #[command(flatten)]
     args: OperatorArgs,
 }
 
-impl Restore {
+impl RestoreCommand {
     /// Runs the command. It fails if the backup is incomplete; nothing has changed then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let (clock, progress) = (Clock::system(), Progress::new());
+        let (clock, progress) = (Clock::system(), TerminalProgressBar::new());
         let watch = |stage, done, all| progress.show_stage(stage, done, all);
         let data = self.args.data();
         if data.exists() {
@@ -38,7 +38,7 @@ impl Restore {
     }
 }
 
-fn summary(restored: &RestoreOutcome) -> Result<String, std::fmt::Error> {
+fn summary(restored: &BackupRestoreOutcome) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     if restored.restored {
         writeln!(text, "everything is as it was at {}", restored.moment)?;

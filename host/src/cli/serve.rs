@@ -17,7 +17,7 @@ use svc_base::random::Random;
 const DEV_NAMESPACE: &str = "dev";
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Serve {
+pub(super) struct ServeCommand {
     #[command(flatten)]
     settings: Settings,
     /// A TOML file of settings
@@ -28,7 +28,7 @@ pub(super) struct Serve {
     dev: bool,
 }
 
-impl Serve {
+impl ServeCommand {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let mut settings = merge_settings_file(self.settings, self.config)?;
         settings.dev = self.dev;

@@ -6,26 +6,26 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::OperatorArgs;
-use crate::backup::last::{self, LastBackup};
+use crate::backup::last::{self, LastBackupRecord};
 use crate::config::Limits;
 use crate::content::ContentLocation;
 use crate::guests::status::{is_server_running, read_status_file};
 use crate::log::LoggedError;
 use crate::operators::{Operation, ShowCounts};
-use crate::overview::sizes::{self, Sizes};
+use crate::overview::sizes::{self, DiskSizes};
 use crate::overview::status_file::{self, StatusFile};
-use crate::overview::{self, CapUse, Counts};
+use crate::overview::{self, CapUseSummary, ResourceCounts};
 use svc_base::clock::Timestamp;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Status {
+pub(super) struct StatusCommand {
     #[command(flatten)]
     args: OperatorArgs,
 }
 
 /// Answer of the command.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct StatusAnswer {
     /// Version of this command.
     version: &'static str,
     /// Path of the data directory.
@@ -37,17 +37,17 @@ struct Answer {
     /// That server, or the last one.
     server: Option<ServerInfo>,
     /// Counts of stored objects.
-    counts: Counts,
+    counts: ResourceCounts,
     /// Counts that have a cap, by the name of the limit.
-    caps: BTreeMap<&'static str, CapUse>,
+    caps: BTreeMap<&'static str, CapUseSummary>,
     /// Bytes on the disk.
-    bytes: Sizes,
+    bytes: DiskSizes,
     /// Bytes that stay free: with less, no new content is accepted.
     free_disk_bytes: u64,
     /// Guests that serve, by the name of their world.
     guests: BTreeMap<&'static str, GuestInfo>,
     /// The last backups.
-    backup: LastBackup,
+    backup: LastBackupRecord,
     /// The latest errors of that server, oldest first.
     errors: Vec<LoggedError>,
 }
@@ -71,20 +71,20 @@ struct GuestInfo {
     failures: Vec<String>,
 }
 
-impl Status {
+impl StatusCommand {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let counts = self
             .args
             .run_operation(Operation::Counts(ShowCounts))
             .await?;
-        let counts: Counts = serde_json::from_str(&counts.document)?;
+        let counts: ResourceCounts = serde_json::from_str(&counts.document)?;
         let data = self.args.data();
         let said = status_file::read(&data)?;
         // The caps are those of the server; before a first start, the defaults.
         let limits = said
             .as_ref()
             .map_or_else(Limits::default, |said| said.limits.clone());
-        let answer = Answer {
+        let answer = StatusAnswer {
             version: env!("CARGO_PKG_VERSION"),
             data: std::path::absolute(&data)?.display().to_string(),
             content: ContentLocation::read_recorded(&data)?.to_string(),
@@ -129,7 +129,7 @@ fn guest_infos(data: &std::path::Path) -> anyhow::Result<BTreeMap<&'static str, 
     Ok(guests.into())
 }
 
-fn status_text(answer: &Answer) -> String {
+fn status_text(answer: &StatusAnswer) -> String {
     let mut lines = vec![
         ("data", answer.data.clone()),
         ("content", answer.content.clone()),
@@ -159,7 +159,7 @@ fn status_text(answer: &Answer) -> String {
 }
 
 /// Describes the server's process.
-fn describe_process(answer: &Answer) -> String {
+fn describe_process(answer: &StatusAnswer) -> String {
     match (&answer.server, answer.server_running) {
         (Some(server), true) => format!(
             "svc {}, process {}, on http://{} ({}), since {}",
@@ -172,7 +172,7 @@ fn describe_process(answer: &Answer) -> String {
 }
 
 /// Describes the last backup, and a failure after it.
-fn describe_backup(answer: &Answer) -> String {
+fn describe_backup(answer: &StatusAnswer) -> String {
     let last = answer.backup.complete.as_ref();
     let last = last.map_or_else(
         || "never".to_owned(),
@@ -188,7 +188,7 @@ fn describe_backup(answer: &Answer) -> String {
 }
 
 /// Describes the contents of the installation, a line each.
-fn describe_contents(answer: &Answer) -> Vec<(&'static str, String)> {
+fn describe_contents(answer: &StatusAnswer) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let (counts, bytes) = (&answer.counts, &answer.bytes);
     let of = |name: &str| answer.caps.get(name).map_or(0, |used| used.cap);

@@ -10,7 +10,7 @@ pub struct IssuerAddress(String);
 
 /// Error of an issuer's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AddressError {
+pub enum IssuerAddressError {
     /// The text is not a URL, or has a query, a fragment or a user.
     #[error(
         "must be a URL such as https://accounts.example.com, without a query, a fragment or a user: {0:?}"
@@ -27,9 +27,9 @@ impl IssuerAddress {
     /// Reads the address of an issuer.
     ///
     /// # Errors
-    /// [`AddressError`], without the name of the setting.
-    pub fn parse(text: &str) -> Result<Self, AddressError> {
-        let no_url = || AddressError::NoUrl(text.to_owned());
+    /// [`IssuerAddressError`], without the name of the setting.
+    pub fn parse(text: &str) -> Result<Self, IssuerAddressError> {
+        let no_url = || IssuerAddressError::NoUrl(text.to_owned());
         let url = Url::parse(text).map_err(|_| no_url())?;
         let plain = url.query().is_none()
             && url.fragment().is_none()
@@ -41,7 +41,7 @@ impl IssuerAddress {
             return Err(no_url());
         }
         if !is_confidential(&url) {
-            return Err(AddressError::NotHttps(text.to_owned()));
+            return Err(IssuerAddressError::NotHttps(text.to_owned()));
         }
         Ok(Self(text.to_owned()))
     }
@@ -66,15 +66,15 @@ impl IssuerAddress {
     /// Parses an endpoint that this issuer named: a remote issuer cannot name this machine over http.
     ///
     /// # Errors
-    /// [`AddressError`].
-    pub fn endpoint(&self, text: &str) -> Result<Url, AddressError> {
-        let url = Url::parse(text).map_err(|_| AddressError::NoUrl(text.to_owned()))?;
+    /// [`IssuerAddressError`].
+    pub fn endpoint(&self, text: &str) -> Result<Url, IssuerAddressError> {
+        let url = Url::parse(text).map_err(|_| IssuerAddressError::NoUrl(text.to_owned()))?;
         let allowed = url.scheme() == "https" || (self.is_loopback() && is_confidential(&url));
         if allowed && url.host().is_some() && url.username().is_empty() && url.fragment().is_none()
         {
             Ok(url)
         } else {
-            Err(AddressError::NotHttps(text.to_owned()))
+            Err(IssuerAddressError::NotHttps(text.to_owned()))
         }
     }
 }

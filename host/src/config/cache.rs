@@ -9,7 +9,7 @@ const DIR_NAME: &str = "svc";
 
 /// Candidate directories from the environment.
 #[derive(Clone, Debug, Default)]
-struct CacheDirectories {
+struct CacheDirectoryCandidates {
     /// systemd's `$CACHE_DIRECTORY`.
     service: Option<PathBuf>,
     /// Directory of `$XDG_CACHE_HOME`.
@@ -26,8 +26,10 @@ struct CacheDirectories {
 pub(super) fn default_cache(data: &Path) -> PathBuf {
     let named = |name| std::env::var_os(name).map(PathBuf::from);
     choose_cache(
-        CacheDirectories {
-            service: named("CACHE_DIRECTORY").as_deref().and_then(first),
+        CacheDirectoryCandidates {
+            service: named("CACHE_DIRECTORY")
+                .as_deref()
+                .and_then(first_directory),
             xdg: named("XDG_CACHE_HOME"),
             home: std::env::home_dir(),
         },
@@ -36,12 +38,12 @@ pub(super) fn default_cache(data: &Path) -> PathBuf {
 }
 
 /// Returns the first directory of systemd's list, which is separated by colons.
-fn first(directories: &Path) -> Option<PathBuf> {
+fn first_directory(directories: &Path) -> Option<PathBuf> {
     let text = directories.to_str()?;
     text.split(':').next().map(PathBuf::from)
 }
 
-fn choose_cache(environment: CacheDirectories, data: &Path) -> PathBuf {
+fn choose_cache(environment: CacheDirectoryCandidates, data: &Path) -> PathBuf {
     let home = environment.home.map(|home| home.join(".cache"));
     [environment.service, environment.xdg, home]
         .into_iter()
@@ -73,19 +75,19 @@ mod tests {
         }
         std::fs::write(root.path().join("file"), "").unwrap();
         let data = Path::new("/data");
-        let all = CacheDirectories {
+        let all = CacheDirectoryCandidates {
             service: at("var/svc"),
             xdg: at("xdg"),
             home: at("home"),
         };
-        let home = CacheDirectories {
+        let home = CacheDirectoryCandidates {
             home: at("home"),
-            ..CacheDirectories::default()
+            ..CacheDirectoryCandidates::default()
         };
         for (environment, expected) in [
             (all.clone(), at("var/svc/svc")),
             (
-                CacheDirectories {
+                CacheDirectoryCandidates {
                     service: None,
                     ..all.clone()
                 },
@@ -93,27 +95,27 @@ mod tests {
             ),
             (home.clone(), at("home/.cache/svc")),
             (
-                CacheDirectories {
+                CacheDirectoryCandidates {
                     xdg: Some("relative".into()),
                     ..home.clone()
                 },
                 at("home/.cache/svc"),
             ),
             (
-                CacheDirectories {
+                CacheDirectoryCandidates {
                     home: at("nonexistent"),
                     ..home.clone()
                 },
                 None,
             ),
             (
-                CacheDirectories {
+                CacheDirectoryCandidates {
                     home: at("file"),
                     ..home
                 },
                 None,
             ),
-            (CacheDirectories::default(), None),
+            (CacheDirectoryCandidates::default(), None),
         ] {
             let expected = expected.unwrap_or_else(|| data.join("cache"));
             assert_eq!(
@@ -122,6 +124,6 @@ mod tests {
                 "{environment:?}"
             );
         }
-        assert_eq!(first(Path::new("/a:/b")), Some("/a".into()));
+        assert_eq!(first_directory(Path::new("/a:/b")), Some("/a".into()));
     }
 }

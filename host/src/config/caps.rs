@@ -7,7 +7,7 @@ use super::Limits;
 
 /// A shared cap with its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cap {
+pub struct DividedCap {
     /// Key of the cap in the settings.
     pub key: &'static str,
     /// Most that all hold together.
@@ -22,7 +22,7 @@ pub struct Cap {
 
 /// Part of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CapPart {
+pub enum DividedCapPart {
     /// The whole cap.
     Whole,
     /// The part that is not reserved for owners.
@@ -33,7 +33,7 @@ pub enum CapPart {
     Owner,
 }
 
-impl CapPart {
+impl DividedCapPart {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -57,7 +57,7 @@ pub struct CapUsage {
 
 /// Kind of the holder that asks for more of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CapHolder {
+pub enum CapHolderKind {
     /// A client without a credential.
     Client,
     /// An owner without a reserved part.
@@ -73,23 +73,30 @@ pub struct CapReached {
     /// Key of the cap in the settings.
     pub key: &'static str,
     /// The reached part.
-    pub part: CapPart,
+    pub part: DividedCapPart,
 }
 
-impl Cap {
+impl DividedCap {
     /// Refuses an amount that would exceed the cap or the holder's part of it.
     ///
     /// # Errors
     /// The widest part that is reached.
-    pub fn check(&self, holder: CapHolder, held: CapUsage, more: u64) -> Result<(), CapReached> {
-        let strangers = (CapPart::Strangers, held.strangers, self.strangers);
+    pub fn check(
+        &self,
+        holder: CapHolderKind,
+        held: CapUsage,
+        more: u64,
+    ) -> Result<(), CapReached> {
+        let strangers = (DividedCapPart::Strangers, held.strangers, self.strangers);
         let own = match holder {
-            CapHolder::Client => (CapPart::Client, held.own, self.per_client),
-            CapHolder::NewOwner | CapHolder::Owner => (CapPart::Owner, held.own, self.per_owner),
+            CapHolderKind::Client => (DividedCapPart::Client, held.own, self.per_client),
+            CapHolderKind::NewOwner | CapHolderKind::Owner => {
+                (DividedCapPart::Owner, held.own, self.per_owner)
+            }
         };
         let parts = [
-            Some((CapPart::Whole, held.all, self.whole)),
-            (holder != CapHolder::Owner).then_some(strangers),
+            Some((DividedCapPart::Whole, held.all, self.whole)),
+            (holder != CapHolderKind::Owner).then_some(strangers),
             Some(own),
         ];
         let mut parts = parts.into_iter().flatten();
@@ -103,28 +110,28 @@ impl Cap {
 
 impl Limits {
     /// Returns the cap on quick shares and frontends.
-    pub fn deployments_cap(&self) -> Cap {
+    pub fn deployments_cap(&self) -> DividedCap {
         self.divide_cap("active_deployments", self.active_deployments)
     }
 
     /// Returns the cap on the bytes of quick shares.
-    pub fn share_bytes_cap(&self) -> Cap {
+    pub fn share_bytes_cap(&self) -> DividedCap {
         self.divide_cap("share_bytes", self.share_bytes)
     }
 
     /// Returns the cap on backends.
-    pub fn backends_cap(&self) -> Cap {
+    pub fn backends_cap(&self) -> DividedCap {
         self.divide_cap("backends", self.backends)
     }
 
     /// Divides a cap into its parts.
-    pub fn divide_cap(&self, key: &'static str, whole: u64) -> Cap {
+    pub fn divide_cap(&self, key: &'static str, whole: u64) -> DividedCap {
         let percent = |percent: u64| {
             let part = u128::from(whole) * u128::from(percent) / 100;
             u64::try_from(part).unwrap_or(u64::MAX)
         };
         let part = |of: u64| percent(of).max(self.cap_part_least).min(whole);
-        Cap {
+        DividedCap {
             key,
             whole,
             strangers: whole - percent(self.cap_owners_percent).min(whole),
@@ -169,19 +176,39 @@ mod tests {
             own,
         };
         for (holder, held, expected) in [
-            (CapHolder::Client, held(0, 0, 0), None),
-            (CapHolder::Client, held(9, 9, 9), None),
-            (CapHolder::Client, held(10, 10, 10), Some(CapPart::Client)),
-            (CapHolder::Client, held(80, 80, 0), Some(CapPart::Strangers)),
+            (CapHolderKind::Client, held(0, 0, 0), None),
+            (CapHolderKind::Client, held(9, 9, 9), None),
             (
-                CapHolder::NewOwner,
-                held(80, 80, 0),
-                Some(CapPart::Strangers),
+                CapHolderKind::Client,
+                held(10, 10, 10),
+                Some(DividedCapPart::Client),
             ),
-            (CapHolder::Owner, held(80, 80, 0), None),
-            (CapHolder::Owner, held(50, 0, 50), Some(CapPart::Owner)),
-            (CapHolder::Owner, held(100, 80, 0), Some(CapPart::Whole)),
-            (CapHolder::Client, held(100, 80, 10), Some(CapPart::Whole)),
+            (
+                CapHolderKind::Client,
+                held(80, 80, 0),
+                Some(DividedCapPart::Strangers),
+            ),
+            (
+                CapHolderKind::NewOwner,
+                held(80, 80, 0),
+                Some(DividedCapPart::Strangers),
+            ),
+            (CapHolderKind::Owner, held(80, 80, 0), None),
+            (
+                CapHolderKind::Owner,
+                held(50, 0, 50),
+                Some(DividedCapPart::Owner),
+            ),
+            (
+                CapHolderKind::Owner,
+                held(100, 80, 0),
+                Some(DividedCapPart::Whole),
+            ),
+            (
+                CapHolderKind::Client,
+                held(100, 80, 10),
+                Some(DividedCapPart::Whole),
+            ),
         ] {
             let reached = cap.check(holder, held, 1).err();
             assert_eq!(
@@ -190,8 +217,8 @@ mod tests {
                 "{holder:?} {held:?}"
             );
         }
-        assert!(cap.check(CapHolder::Client, held(0, 0, 0), 11).is_err());
+        assert!(cap.check(CapHolderKind::Client, held(0, 0, 0), 11).is_err());
         let full = held(u64::MAX, u64::MAX, u64::MAX);
-        assert!(cap.check(CapHolder::Owner, full, u64::MAX).is_err());
+        assert!(cap.check(CapHolderKind::Owner, full, u64::MAX).is_err());
     }
 }

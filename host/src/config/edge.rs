@@ -7,7 +7,7 @@ use url::Url;
 /// A Cloudflare-compatible edge cache that is purged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Edge {
+pub struct EdgeCacheSettings {
     /// The zone of the pages.
     pub zone_id: String,
     /// The token of its API; `SVC_EDGE_API_TOKEN` beats it.
@@ -28,7 +28,7 @@ fn cloudflare() -> Url {
     clippy::disallowed_methods,
     reason = "secrets of tables come from the environment"
 )]
-pub(super) fn with_token(mut edge: Edge) -> anyhow::Result<Edge> {
+pub(super) fn with_token(mut edge: EdgeCacheSettings) -> anyhow::Result<EdgeCacheSettings> {
     if let Ok(token) = std::env::var("SVC_EDGE_API_TOKEN") {
         edge.api_token = token;
     }

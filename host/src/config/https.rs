@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
 use super::contact::parse_contact;
-use super::{Settings, host};
+use super::{Settings, check_host};
 
 /// Default port of HTTPS.
-pub(super) const PORT: u16 = 443;
+pub(super) const HTTPS_PORT: u16 = 443;
 /// Default port of plain HTTP.
-const PLAIN_PORT: u16 = 80;
+const HTTP_PORT: u16 = 80;
 
 /// An authority that issues certificates by ACME (RFC 8555).
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Acme {
+pub struct AcmeSettings {
     /// URL of its ACME directory.
     #[serde(default = "lets_encrypt")]
     pub directory: Url,
@@ -45,7 +45,7 @@ pub struct Acme {
     pub projects_per_week: u32,
 }
 
-impl Default for Acme {
+impl Default for AcmeSettings {
     fn default() -> Self {
         Self {
             directory: lets_encrypt(),
@@ -58,9 +58,9 @@ impl Default for Acme {
     }
 }
 
-impl std::fmt::Debug for Acme {
+impl std::fmt::Debug for AcmeSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Acme");
+        let mut shown = f.debug_struct("AcmeSettings");
         shown.field("directory", &self.directory.as_str());
         shown.field("contact", &self.contact);
         shown.field("eab_kid", &self.eab_kid);
@@ -72,7 +72,7 @@ fn masked<S: serde::Serializer>(key: &Option<String>, serializer: S) -> Result<S
     super::masked(key.as_deref().unwrap_or_default(), serializer)
 }
 
-impl Acme {
+impl AcmeSettings {
     /// Overrides the settings of the file with those of the environment.
     #[allow(
         clippy::disallowed_methods,
@@ -89,7 +89,7 @@ impl Acme {
     ///
     /// # Errors
     /// When one of them is missing or cannot be used.
-    pub fn binding(&self) -> anyhow::Result<Option<(&str, Vec<u8>)>> {
+    pub fn external_account_binding(&self) -> anyhow::Result<Option<(&str, Vec<u8>)>> {
         let (kid, key) = match (self.eab_kid.as_deref(), self.eab_hmac_key.as_deref()) {
             (None, None) => return Ok(None),
             (Some(kid), Some(key)) => (kid, key),
@@ -124,7 +124,7 @@ fn default_per_week() -> u32 {
 
 /// Source of certificates.
 #[derive(Clone, Debug)]
-pub enum Certificates {
+pub enum CertificateSettings {
     /// From two files, which are read again when they change.
     Files {
         /// File of the certificate chain.
@@ -133,7 +133,7 @@ pub enum Certificates {
         key: PathBuf,
     },
     /// From an authority.
-    Acme(Acme),
+    Acme(AcmeSettings),
 }
 
 impl Settings {
@@ -145,10 +145,10 @@ impl Settings {
     /// Returns the address of the listener that redirects plain HTTP, and whether it is set: beside port 443 it is tried by default.
     pub fn redirects(&self) -> Option<(SocketAddr, bool)> {
         let listen = self.listen();
-        let beside = SocketAddr::new(listen.ip(), PLAIN_PORT);
+        let beside = SocketAddr::new(listen.ip(), HTTP_PORT);
         match self.redirect_listen {
             Some(asked) => Some((asked, true)),
-            None if self.is_https() && listen.port() == PORT => Some((beside, false)),
+            None if self.is_https() && listen.port() == HTTPS_PORT => Some((beside, false)),
             None => None,
         }
     }
@@ -161,7 +161,7 @@ impl Settings {
         &self,
         base: &Url,
         sites: &Url,
-    ) -> anyhow::Result<Option<Certificates>> {
+    ) -> anyhow::Result<Option<CertificateSettings>> {
         if !self.is_https() {
             let inert = [
                 ("tls_cert", self.tls_cert.is_some()),
@@ -185,7 +185,7 @@ impl Settings {
             (Some(_), Some(_)) if self.acme.is_some() => {
                 bail!("tls_cert and [acme] are two ways to certificates: leave one of them out")
             }
-            (Some(cert), Some(key)) => Ok(Some(Certificates::Files {
+            (Some(cert), Some(key)) => Ok(Some(CertificateSettings::Files {
                 cert: cert.clone(),
                 key: key.clone(),
             })),
@@ -195,7 +195,7 @@ impl Settings {
         }
     }
 
-    fn acme_certificates(&self, base: &Url, sites: &Url) -> anyhow::Result<Certificates> {
+    fn acme_certificates(&self, base: &Url, sites: &Url) -> anyhow::Result<CertificateSettings> {
         for (name, url) in [("base_url", base), ("sites_url", sites)] {
             check_name(name, url)?;
         }
@@ -207,7 +207,7 @@ impl Settings {
             if let Some(text) = text {
                 check_name(
                     name,
-                    &Url::parse(&format!("https://{}", host(name, text)?))?,
+                    &Url::parse(&format!("https://{}", check_host(name, text)?))?,
                 )?;
             }
         }
@@ -218,7 +218,7 @@ impl Settings {
         if acme.projects_per_week == 0 {
             bail!("acme.projects_per_week must be 1 or more");
         }
-        acme.binding()?;
+        acme.external_account_binding()?;
         let own = acme.contact.take();
         let own = own.map(|text| match parse_contact(&text) {
             Ok(uri) if uri.starts_with("mailto:") => Ok(uri),
@@ -232,7 +232,7 @@ impl Settings {
             .and_then(|text| parse_contact(text).ok());
         let operator = operator.filter(|uri| uri.starts_with("mailto:"));
         acme.contact = own.transpose()?.or(operator);
-        Ok(Certificates::Acme(acme))
+        Ok(CertificateSettings::Acme(acme))
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(files.base_url, "https://localhost:4321");
         assert!(matches!(
             files.certificates,
-            Some(Certificates::Files { .. })
+            Some(CertificateSettings::Files { .. })
         ));
         let acme = "https = true\nbase_url = 'https://share.example.com'";
         for (toml, contact) in [
@@ -283,7 +283,7 @@ mod tests {
             ),
         ] {
             let config = resolve(&format!("{acme}\n{toml}")).unwrap();
-            let Some(Certificates::Acme(found)) = config.certificates else {
+            let Some(CertificateSettings::Acme(found)) = config.certificates else {
                 panic!("{toml}");
             };
             assert_eq!(found.contact.as_deref(), contact, "{toml}");
@@ -359,8 +359,8 @@ mod tests {
     fn the_key_of_an_account_is_decoded_and_never_shown() {
         for key in ["c2VjcmV0-_8", "c2VjcmV0-_8="] {
             let toml = format!("eab_kid = 'me'\neab_hmac_key = '{key}'");
-            let acme: Acme = toml::from_str(&toml).unwrap();
-            let binding = acme.binding().unwrap().unwrap();
+            let acme: AcmeSettings = toml::from_str(&toml).unwrap();
+            let binding = acme.external_account_binding().unwrap().unwrap();
             assert_eq!(binding, ("me", b"secret\xfb\xff".to_vec()));
             let shown = format!("{acme:?}{}", toml::to_string(&acme).unwrap());
             assert!(shown.contains("****"), "{shown}");

@@ -219,8 +219,8 @@ impl Limits {
     }
 
     /// Returns the limits of tenants' databases.
-    pub fn database_limits(&self) -> svc_database::Limits {
-        svc_database::Limits {
+    pub fn database_limits(&self) -> svc_database::DatabaseLimits {
+        svc_database::DatabaseLimits {
             query_rows: self.query_rows,
             result_bytes: self.result_bytes,
             statement_ms: self.statement_ms,
@@ -232,7 +232,7 @@ impl Limits {
 
     /// Returns the budgets of guests' calls.
     pub fn guest_limits(&self) -> GuestLimits {
-        let of = |fuel, bytes, millis| svc_sandbox::Limits {
+        let of = |fuel, bytes, millis| svc_sandbox::CallBudgets {
             fuel,
             memory_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
             wall: Duration::from_millis(millis),

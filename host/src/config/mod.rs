@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use address::is_loopback;
-pub use address::{AddressError, IssuerAddress};
-pub use caps::{Cap, CapHolder, CapPart, CapReached, CapUsage};
+pub use address::{IssuerAddress, IssuerAddressError};
+pub use caps::{CapHolderKind, CapReached, CapUsage, DividedCap, DividedCapPart};
 pub use display::LogFormat;
 use display::masked;
-pub use edge::Edge;
-pub use https::{Acme, Certificates};
+pub use edge::EdgeCacheSettings;
+pub use https::{AcmeSettings, CertificateSettings};
 pub use limits::Limits;
-pub use oauth::Oauth;
-pub use origins::authority;
-use origins::{check_schemes, host, origin};
+pub use oauth::OauthSettings;
+pub use origins::host_and_port;
+use origins::{check_host, check_origin, check_schemes};
 pub use placeholders::{format_duration, format_limit};
-pub use providers::{Provider, ProviderKind};
-pub use s3::S3;
-pub use stripe::{Secrets as WebhookSecrets, Stripe};
+pub use providers::{ProviderKind, ProviderSettings};
+pub use s3::S3Settings;
+pub use stripe::{StripeSettings, WebhookSecrets};
 
 mod address;
 mod cache;
@@ -136,23 +136,23 @@ pub struct Settings {
     /// Issuer of certificates; the file only.
     #[arg(skip)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub acme: Option<Acme>,
+    pub acme: Option<AcmeSettings>,
     /// A cache in front; the file only, but for its token.
     #[arg(skip)]
-    pub edge: Option<Edge>,
+    pub edge: Option<EdgeCacheSettings>,
     /// Issuer whose access tokens identify users; the file only.
     #[arg(skip)]
-    pub oauth: Option<Oauth>,
+    pub oauth: Option<OauthSettings>,
     /// Access to a bucket of content; the file, and the variables of the environment that tools for S3 know.
     #[arg(skip)]
-    pub s3: Option<S3>,
+    pub s3: Option<S3Settings>,
     /// Sign-in providers; the file only, but for their secrets.
     #[arg(skip)]
     #[serde(default)]
-    pub providers: Vec<Provider>,
+    pub providers: Vec<ProviderSettings>,
     /// A payment provider; the file only, but for its secrets.
     #[arg(skip)]
-    pub stripe: Option<Stripe>,
+    pub stripe: Option<StripeSettings>,
     /// Whether this is for trying things out: `serve --dev` says so, and no file can.
     #[arg(skip)]
     #[serde(skip)]
@@ -223,7 +223,7 @@ impl Settings {
     pub fn listen(&self) -> SocketAddr {
         // By default, HTTPS is served on all interfaces, and plain HTTP on this machine alone.
         self.listen.unwrap_or(match self.is_https() {
-            true => SocketAddr::from((Ipv6Addr::UNSPECIFIED, https::PORT)),
+            true => SocketAddr::from((Ipv6Addr::UNSPECIFIED, https::HTTPS_PORT)),
             false => SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
         })
     }
@@ -231,10 +231,10 @@ impl Settings {
     /// Returns the origin of the API, on a server that listens on a port.
     fn base(&self, port: u16) -> anyhow::Result<String> {
         match &self.base_url {
-            Some(url) => origin("base_url", url),
+            Some(url) => check_origin("base_url", url),
             None if self.is_https() => {
                 let url = Url::parse(&format!("https://localhost:{port}"))?;
-                origin("base_url", &url)
+                check_origin("base_url", &url)
             }
             None => Ok(format!("http://localhost:{port}")),
         }
@@ -255,7 +255,7 @@ impl Settings {
         let (data, guests) = (self.data(), self.guests());
         let base_url = self.base(address.port())?;
         let sites_url = match &self.sites_url {
-            Some(url) => origin("sites_url", url)?,
+            Some(url) => check_origin("sites_url", url)?,
             None => base_url.clone(),
         };
         let (base, sites) = (Url::parse(&base_url)?, Url::parse(&sites_url)?);
@@ -264,19 +264,22 @@ impl Settings {
         // Stand-ins sign anybody in: they are for those on this machine.
         let has_stand_ins = self.dev && is_loopback(&base) && is_loopback(&sites);
         let sites_domain = match self.sites_domain {
-            Some(domain) => Some(host("sites_domain", &domain)?),
-            None if base.host_str() == Some("localhost") => Some(authority(&base)),
+            Some(domain) => Some(check_host("sites_domain", &domain)?),
+            None if base.host_str() == Some("localhost") => Some(host_and_port(&base)),
             None => None,
         };
         let content_url = self
             .content_url
             .map(content::check_content_url)
             .transpose()?;
-        let s3 = S3::from_settings(content_url.as_ref(), self.s3)?;
+        let s3 = S3Settings::from_settings(content_url.as_ref(), self.s3)?;
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
-        let mut providers = providers::checked(self.providers)?;
+        let mut providers = providers::check_providers(self.providers)?;
         if has_stand_ins && providers.is_empty() {
-            providers.push(Provider::dev(format!("{}/_svc/dev", loopback_url(address))));
+            providers.push(ProviderSettings::dev(format!(
+                "{}/_svc/dev",
+                loopback_url(address)
+            )));
         }
         Ok(Config {
             listen: address,
@@ -288,7 +291,7 @@ impl Settings {
             sites_domain,
             landing_host: self
                 .landing_host
-                .map(|name| host("landing_host", &name))
+                .map(|name| check_host("landing_host", &name))
                 .transpose()?,
             contact: self
                 .contact
@@ -307,14 +310,17 @@ impl Settings {
             access_log: self.access_log.unwrap_or(false),
             limits: self.limits.for_listener(address.ip(), self.dev),
             acme: match &certificates {
-                Some(Certificates::Acme(acme)) => Some(acme.clone()),
+                Some(CertificateSettings::Acme(acme)) => Some(acme.clone()),
                 _ => None,
             },
             certificates,
             edge: self.edge.map(edge::with_token).transpose()?,
-            oauth: self.oauth.map(Oauth::checked).transpose()?,
+            oauth: self.oauth.map(OauthSettings::checked).transpose()?,
             s3,
-            stripe: self.stripe.map(Stripe::with_environment).transpose()?,
+            stripe: self
+                .stripe
+                .map(StripeSettings::with_environment)
+                .transpose()?,
             dev: has_stand_ins,
             providers,
             data,
@@ -364,23 +370,23 @@ pub struct Config {
     /// The numbers of the service.
     pub limits: Limits,
     /// Issuer of certificates.
-    pub acme: Option<Acme>,
+    pub acme: Option<AcmeSettings>,
     /// Source of certificates; `None` for plain HTTP.
     #[serde(skip)]
-    pub certificates: Option<Certificates>,
+    pub certificates: Option<CertificateSettings>,
     /// The cache in front.
-    pub edge: Option<Edge>,
+    pub edge: Option<EdgeCacheSettings>,
     /// Issuer whose access tokens identify users.
-    pub oauth: Option<Oauth>,
+    pub oauth: Option<OauthSettings>,
     /// Access to the bucket of the content, if it is in one.
-    pub s3: Option<S3>,
+    pub s3: Option<S3Settings>,
     /// The payment provider.
-    pub stripe: Option<Stripe>,
+    pub stripe: Option<StripeSettings>,
     /// Whether the server runs for development, with stand-ins for providers that are not configured.
     #[serde(skip)]
     pub dev: bool,
     /// Sign-in providers.
-    pub providers: Vec<Provider>,
+    pub providers: Vec<ProviderSettings>,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,

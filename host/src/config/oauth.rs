@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The issuer of users' access tokens, and the required audience and scopes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Oauth {
+pub struct OauthSettings {
     /// The issuer, as its tokens name it in `iss`.
     pub issuer: String,
     /// Value that tokens for this service have in `aud`.
@@ -16,7 +16,7 @@ pub struct Oauth {
     pub scopes: Vec<String>,
 }
 
-impl Oauth {
+impl OauthSettings {
     /// Refuses an empty audience and malformed scopes. The issuer's address is checked when the issuer is made.
     ///
     /// # Errors

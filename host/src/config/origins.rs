@@ -4,14 +4,14 @@ use anyhow::bail;
 use url::Url;
 
 /// Returns the host of a URL, with its port unless that is the scheme's default.
-pub fn authority(url: &Url) -> String {
+pub fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port()
         .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// Checks that an http or https URL is an origin without a path, and returns it without a trailing slash.
-pub(super) fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
+pub(super) fn check_origin(name: &str, url: &Url) -> anyhow::Result<String> {
     let bare = url.path() == "/"
         && url.query().is_none()
         && url.fragment().is_none()
@@ -19,7 +19,7 @@ pub(super) fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
     if !bare || !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         bail!("{name} must be an origin such as https://example.com, without a path: {url}");
     }
-    Ok(format!("{}://{}", url.scheme(), authority(url)))
+    Ok(format!("{}://{}", url.scheme(), host_and_port(url)))
 }
 
 /// Checks that the API host and the sites host have one scheme. Whether cookies are `Secure`, and which `Origin` a page has, follow from
@@ -35,7 +35,7 @@ pub(super) fn check_schemes(base: &Url, sites: &Url) -> anyhow::Result<()> {
 }
 
 /// Checks that a text is a host with an optional port, and returns it in lower case.
-pub(super) fn host(name: &str, text: &str) -> anyhow::Result<String> {
+pub(super) fn check_host(name: &str, text: &str) -> anyhow::Result<String> {
     let host = text.to_ascii_lowercase();
     // A scheme without a default port, so that the port stays.
     let url = Url::parse(&format!("svc://{host}"));

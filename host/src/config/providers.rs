@@ -7,7 +7,7 @@ use super::address::IssuerAddress;
 use super::masked;
 
 /// Name of the development provider inside the server.
-const DEV: &str = "dev";
+const DEV_PROVIDER_NAME: &str = "dev";
 /// Most characters of a provider's name.
 const MAX_NAME: usize = 32;
 
@@ -26,7 +26,7 @@ pub enum ProviderKind {
 }
 
 /// Rules for the settings of a kind.
-struct KindRules {
+struct ProviderKindRules {
     /// Default issuer.
     issuer: &'static str,
     /// Default scopes.
@@ -38,15 +38,15 @@ struct KindRules {
 }
 
 impl ProviderKind {
-    fn rules(self) -> KindRules {
+    fn rules(self) -> ProviderKindRules {
         match self {
-            Self::Oidc | Self::Dev => KindRules {
+            Self::Oidc | Self::Dev => ProviderKindRules {
                 issuer: "",
                 scopes: &["openid", "profile", "email"],
                 needed: Some(("openid", "without it there is no ID token")),
                 needs_secret: false,
             },
-            Self::Github => KindRules {
+            Self::Github => ProviderKindRules {
                 issuer: "https://github.com",
                 scopes: &["read:user", "user:email"],
                 needed: None,
@@ -59,7 +59,7 @@ impl ProviderKind {
 /// A sign-in provider.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Provider {
+pub struct ProviderSettings {
     /// Name in addresses and lists.
     pub name: String,
     /// Name for people.
@@ -86,8 +86,10 @@ pub struct Provider {
 ///
 /// # Errors
 /// An error that names the key.
-pub(super) fn checked(providers: Vec<Provider>) -> anyhow::Result<Vec<Provider>> {
-    let mut checked: Vec<Provider> = Vec::with_capacity(providers.len());
+pub(super) fn check_providers(
+    providers: Vec<ProviderSettings>,
+) -> anyhow::Result<Vec<ProviderSettings>> {
+    let mut checked: Vec<ProviderSettings> = Vec::with_capacity(providers.len());
     for (index, provider) in providers.into_iter().enumerate() {
         let name = &provider.name;
         let shaped = !name.is_empty()
@@ -109,11 +111,11 @@ pub(super) fn checked(providers: Vec<Provider>) -> anyhow::Result<Vec<Provider>>
     Ok(checked)
 }
 
-impl Provider {
+impl ProviderSettings {
     /// Makes the development provider, whose issuer is at `issuer`.
     pub(super) fn dev(issuer: String) -> Self {
         Self {
-            name: DEV.to_owned(),
+            name: DEV_PROVIDER_NAME.to_owned(),
             display_name: "Developer sign-in (not real)".to_owned(),
             kind: ProviderKind::Dev,
             issuer,
@@ -141,7 +143,7 @@ impl Provider {
             "SVC_PROVIDERS_{}_CLIENT_SECRET",
             name.to_ascii_uppercase().replace('-', "_")
         );
-        if let Some(secret) = from_environment(&variable) {
+        if let Some(secret) = read_environment_variable(&variable) {
             self.client_secret = secret;
         }
         if self.client_secret.is_empty() && rules.needs_secret {
@@ -179,7 +181,7 @@ fn to_strings(names: &[&str]) -> Vec<String> {
     clippy::disallowed_methods,
     reason = "secrets of tables come from the environment"
 )]
-fn from_environment(variable: &str) -> Option<String> {
+fn read_environment_variable(variable: &str) -> Option<String> {
     std::env::var(variable)
         .ok()
         .filter(|value| !value.is_empty())
@@ -189,12 +191,12 @@ fn from_environment(variable: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn read(toml: &str) -> anyhow::Result<Vec<Provider>> {
+    fn read(toml: &str) -> anyhow::Result<Vec<ProviderSettings>> {
         #[derive(Deserialize)]
         struct File {
-            providers: Vec<Provider>,
+            providers: Vec<ProviderSettings>,
         }
-        checked(toml::from_str::<File>(toml)?.providers)
+        check_providers(toml::from_str::<File>(toml)?.providers)
     }
 
     const GOOD: &str =

@@ -9,7 +9,7 @@ use url::Url;
 /// Access to a bucket. The usual environment variables of S3 tools beat the file.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct S3 {
+pub struct S3Settings {
     /// Endpoint URL without the bucket; Amazon's endpoint of the region by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Url>,
@@ -27,9 +27,9 @@ pub struct S3 {
     more: Vec<(String, String)>,
 }
 
-impl std::fmt::Debug for S3 {
+impl std::fmt::Debug for S3Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("S3");
+        let mut shown = f.debug_struct("S3Settings");
         shown.field("endpoint", &self.endpoint.as_ref().map(Url::as_str));
         shown.field("region", &self.region);
         shown.finish_non_exhaustive()
@@ -37,9 +37,9 @@ impl std::fmt::Debug for S3 {
 }
 
 /// Variable that allows plain HTTP to another machine.
-const ALLOW_HTTP: &str = "AWS_ALLOW_HTTP";
+const ALLOW_HTTP_VARIABLE: &str = "AWS_ALLOW_HTTP";
 /// Variable of the session token of a temporary key.
-const SESSION: &str = "AWS_SESSION_TOKEN";
+const SESSION_TOKEN_VARIABLE: &str = "AWS_SESSION_TOKEN";
 /// Further variables of the environment: the role of a machine, a container or a cluster's account, and how
 /// the bucket is named in addresses.
 const OBJECT_STORE_VARIABLES: &[&str] = &[
@@ -66,7 +66,7 @@ const CREDENTIAL_ENDPOINTS: &[&str] = &[
     "aws_metadata_endpoint",
 ];
 
-impl S3 {
+impl S3Settings {
     /// Returns the access to the bucket of the content, if it is in one: the file's settings, overridden by the environment.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl S3 {
         if let Some(id) = variable("AWS_ACCESS_KEY_ID") {
             self.access_key_id = Some(id);
             self.secret_access_key = variable("AWS_SECRET_ACCESS_KEY").unwrap_or_default();
-            names.push(SESSION);
+            names.push(SESSION_TOKEN_VARIABLE);
         }
         let named = names
             .iter()
@@ -113,7 +113,7 @@ impl S3 {
                 "s3: an access key has two parts: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `access_key_id` and `secret_access_key` of [s3]"
             );
         }
-        let allow_http = variable(ALLOW_HTTP).as_deref() == Some("true");
+        let allow_http = variable(ALLOW_HTTP_VARIABLE).as_deref() == Some("true");
         self.check_endpoint(allow_http)?;
         self.check_credential_endpoints(allow_http)?;
         Ok(self)
@@ -131,7 +131,7 @@ impl S3 {
             let near = super::address::is_loopback(&url) || is_link_local(&url);
             if url.scheme() != "https" && !near && !allow_http {
                 bail!(
-                    "{name} is plain HTTP to another machine, where anybody on the way can read keys: use https, or set {ALLOW_HTTP}=true if the network is yours alone"
+                    "{name} is plain HTTP to another machine, where anybody on the way can read keys: use https, or set {ALLOW_HTTP_VARIABLE}=true if the network is yours alone"
                 );
             }
         }
@@ -153,7 +153,7 @@ impl S3 {
         }
         if url.scheme() == "http" && !allow_http && !super::address::is_loopback(url) {
             bail!(
-                "s3.endpoint is plain HTTP to another machine, where anybody on the way can read and change content: use https, or set {ALLOW_HTTP}=true if the network is yours alone"
+                "s3.endpoint is plain HTTP to another machine, where anybody on the way can read and change content: use https, or set {ALLOW_HTTP_VARIABLE}=true if the network is yours alone"
             );
         }
         Ok(())
@@ -189,8 +189,8 @@ fn is_link_local(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn read(toml: &str, environment: &[(&str, &str)]) -> anyhow::Result<S3> {
-        let settings: S3 = toml::from_str(toml)?;
+    fn read(toml: &str, environment: &[(&str, &str)]) -> anyhow::Result<S3Settings> {
+        let settings: S3Settings = toml::from_str(toml)?;
         let value = |name: &str| environment.iter().find(|it| it.0 == name);
         settings.with_environment(|name| value(name).map(|it| it.1.to_owned()))
     }
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn the_environment_beats_the_file_and_secrets_stay_unseen() {
         let toml = "endpoint = 'https://s3.example.com'\nregion = 'eu'\naccess_key_id = 'file'\nsecret_access_key = 'hush'";
-        let named = |s3: &S3| {
+        let named = |s3: &S3Settings| {
             s3.client_options()
                 .map(|(n, v)| format!("{n}={v}"))
                 .collect::<Vec<_>>()

@@ -9,14 +9,14 @@ use super::address::is_loopback;
 /// A payment provider that speaks as Stripe does.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stripe {
+pub struct StripeSettings {
     /// The key of its API; `SVC_STRIPE_SECRET_KEY` beats it.
     #[serde(default, serialize_with = "super::masked")]
     pub secret_key: String,
     /// Secret that webhooks are signed with, or several while they are changed; `SVC_STRIPE_WEBHOOK_SECRET` beats them,
     /// with commas between several.
     #[serde(default)]
-    pub webhook_secret: Secrets,
+    pub webhook_secret: WebhookSecrets,
     /// Base URL of its API.
     #[serde(default = "default_api_base")]
     pub api_base: Url,
@@ -25,7 +25,7 @@ pub struct Stripe {
     pub plan_price: Option<String>,
 }
 
-impl Stripe {
+impl StripeSettings {
     /// Whether real money moves: with a live key, and a provider that is not a stand-in on this machine.
     pub fn is_live(&self) -> bool {
         let key = ["sk_live_", "rk_live_"];
@@ -34,9 +34,9 @@ impl Stripe {
     }
 }
 
-impl std::fmt::Debug for Stripe {
+impl std::fmt::Debug for StripeSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Stripe");
+        let mut shown = f.debug_struct("StripeSettings");
         shown.field("api_base", &self.api_base.as_str());
         shown.field("plan_price", &self.plan_price);
         shown.finish_non_exhaustive()
@@ -45,26 +45,26 @@ impl std::fmt::Debug for Stripe {
 
 /// Secrets of webhooks.
 #[derive(Clone, Default)]
-pub struct Secrets(pub Vec<String>);
+pub struct WebhookSecrets(pub Vec<String>);
 
-impl Serialize for Secrets {
+impl Serialize for WebhookSecrets {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let shown = self.0.iter().map(|_| "********");
         serializer.collect_seq(shown)
     }
 }
 
-impl<'de> Deserialize<'de> for Secrets {
+impl<'de> Deserialize<'de> for WebhookSecrets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "a secret or an array of them")]
-        enum Written {
+        enum OneOrSeveral {
             One(String),
             Several(Vec<String>),
         }
-        Ok(Self(match Written::deserialize(deserializer)? {
-            Written::One(one) => vec![one],
-            Written::Several(several) => several,
+        Ok(Self(match OneOrSeveral::deserialize(deserializer)? {
+            OneOrSeveral::One(one) => vec![one],
+            OneOrSeveral::Several(several) => several,
         }))
     }
 }
@@ -74,7 +74,7 @@ fn default_api_base() -> Url {
     Url::parse("https://api.stripe.com").expect("a URL")
 }
 
-impl Stripe {
+impl StripeSettings {
     /// Overrides the secrets of the file with those of the environment, and checks the settings.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Stripe {
             self.secret_key = key;
         }
         if let Ok(secrets) = std::env::var("SVC_STRIPE_WEBHOOK_SECRET") {
-            self.webhook_secret = Secrets(secrets.split(',').map(str::to_owned).collect());
+            self.webhook_secret = WebhookSecrets(secrets.split(',').map(str::to_owned).collect());
         }
         self.check()?;
         Ok(self)
@@ -122,8 +122,8 @@ impl Stripe {
 mod tests {
     use super::*;
 
-    fn read(toml: &str) -> anyhow::Result<Stripe> {
-        let settings: Stripe = toml::from_str(toml)?;
+    fn read(toml: &str) -> anyhow::Result<StripeSettings> {
+        let settings: StripeSettings = toml::from_str(toml)?;
         settings.check()?;
         Ok(settings)
     }

@@ -7,13 +7,13 @@ use std::io::Write;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Above this many bytes brotli runs at [`BROTLI_LARGE`]: its slow levels cost seconds a megabyte.
+/// Above this many bytes brotli runs at [`BROTLI_LARGE_LEVEL`]: its slow levels cost seconds a megabyte.
 const LARGE_BYTES: usize = 256 * 1024;
-const BROTLI_SMALL: u32 = 7;
+const BROTLI_SMALL_LEVEL: u32 = 7;
 /// For documents that are compressed once and served to everybody: tens of milliseconds a hundred kilobytes.
-const BROTLI_DENSE: u32 = 11;
-const BROTLI_LARGE: u32 = 4;
-const BROTLI_WINDOW: u32 = 22;
+const BROTLI_DENSE_LEVEL: u32 = 11;
+const BROTLI_LARGE_LEVEL: u32 = 4;
+const BROTLI_WINDOW_BITS: u32 = 22;
 const ZSTD_LEVEL: i32 = 6;
 const GZIP_LEVEL: u32 = 6;
 const QUICK_GZIP_LEVEL: u32 = 3;
@@ -50,7 +50,7 @@ impl Encoding {
 
 /// One encoding of a page.
 #[derive(Clone, Debug)]
-pub struct Variant {
+pub struct EncodedVariant {
     /// Coding of `bytes`.
     pub encoding: Encoding,
     /// The encoded page.
@@ -59,33 +59,33 @@ pub struct Variant {
 
 /// A page in all of its encodings; identity is always among them.
 #[derive(Clone, Debug)]
-pub struct Artifact {
+pub struct EncodedPage {
     /// Variants in the server's order of preference, identity last.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<EncodedVariant>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct EncodedPageHeader {
     variants: Vec<(Encoding, usize)>,
 }
 
-impl Artifact {
+impl EncodedPage {
     /// Compresses a finished page: costs milliseconds of CPU, so callers run it on a worker. A large page can cost a second: it calls
     /// `goes_on` after each chunk, and leaves out the encodings that it may not finish.
     ///
     /// # Errors
     /// Only when a compressor fails, which has no cause in the page.
     pub fn compress(page: Bytes, goes_on: impl Fn() -> bool) -> std::io::Result<Self> {
-        Self::compress_at(page, BROTLI_SMALL, &goes_on)
+        Self::compress_at(page, BROTLI_SMALL_LEVEL, &goes_on)
     }
 
-    /// Compresses a document of the platform with the best level of brotli: a tenth smaller than [`Artifact::compress`], for ten
+    /// Compresses a document of the platform with the best level of brotli: a tenth smaller than [`EncodedPage::compress`], for ten
     /// times the CPU.
     ///
     /// # Errors
-    /// Like [`Artifact::compress`].
+    /// Like [`EncodedPage::compress`].
     pub fn compress_densely(page: Bytes) -> std::io::Result<Self> {
-        Self::compress_at(page, BROTLI_DENSE, &|| true)
+        Self::compress_at(page, BROTLI_DENSE_LEVEL, &|| true)
     }
 
     fn compress_at(page: Bytes, level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Result<Self> {
@@ -98,13 +98,13 @@ impl Artifact {
             ];
             for (encoding, bytes) in encoded {
                 let shorter = bytes.filter(|bytes| bytes.len() < page.len());
-                variants.extend(shorter.map(|bytes| Variant {
+                variants.extend(shorter.map(|bytes| EncodedVariant {
                     encoding,
                     bytes: bytes.into(),
                 }));
             }
         }
-        variants.push(Variant {
+        variants.push(EncodedVariant {
             encoding: Encoding::Identity,
             bytes: page,
         });
@@ -116,7 +116,7 @@ impl Artifact {
     /// # Errors
     /// Never in practice: the header is plain data.
     pub fn to_object(&self) -> std::io::Result<Bytes> {
-        let header = Header {
+        let header = EncodedPageHeader {
             variants: self
                 .variants
                 .iter()
@@ -134,14 +134,14 @@ impl Artifact {
     /// Reads a stored object; `None` if it is malformed.
     pub fn from_object(object: &Bytes) -> Option<Self> {
         let end = object.iter().position(|&b| b == b'\n')?;
-        let header: Header = serde_json::from_slice(&object[..end]).ok()?;
+        let header: EncodedPageHeader = serde_json::from_slice(&object[..end]).ok()?;
         let mut at = end + 1;
         let mut variants = Vec::with_capacity(header.variants.len());
         for (encoding, length) in header.variants {
             let next = at
                 .checked_add(length)
                 .filter(|&next| next <= object.len())?;
-            variants.push(Variant {
+            variants.push(EncodedVariant {
                 encoding,
                 bytes: object.slice(at..next),
             });
@@ -158,7 +158,7 @@ impl Artifact {
 /// Compresses a text that is not stored, in about a millisecond a hundred kilobytes.
 ///
 /// # Errors
-/// Like [`Artifact::compress`].
+/// Like [`EncodedPage::compress`].
 pub fn gzip_quickly(text: &[u8]) -> std::io::Result<Bytes> {
     let level = flate2::Compression::new(QUICK_GZIP_LEVEL);
     let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(text.len() / 3), level);
@@ -167,7 +167,7 @@ pub fn gzip_quickly(text: &[u8]) -> std::io::Result<Bytes> {
 }
 
 /// Feeds a page to an encoder, a large one in chunks; returns false if it was stopped.
-fn feed(
+fn feed_encoder(
     encoder: &mut impl Write,
     page: &[u8],
     goes_on: &dyn Fn() -> bool,
@@ -187,12 +187,12 @@ fn feed(
 
 fn brotli(page: &[u8], level: u32, goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u8>>> {
     let level = if page.len() > LARGE_BYTES {
-        BROTLI_LARGE
+        BROTLI_LARGE_LEVEL
     } else {
         level
     };
-    let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, level, BROTLI_WINDOW);
-    let whole = feed(&mut writer, page, goes_on)?;
+    let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, level, BROTLI_WINDOW_BITS);
+    let whole = feed_encoder(&mut writer, page, goes_on)?;
     Ok(whole.then(|| writer.into_inner()))
 }
 
@@ -202,7 +202,7 @@ fn zstd(page: &[u8], goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u
     }
     let mut writer = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
     writer.set_pledged_src_size(u64::try_from(page.len()).ok())?;
-    if !feed(&mut writer, page, goes_on)? {
+    if !feed_encoder(&mut writer, page, goes_on)? {
         return Ok(None);
     }
     writer.finish().map(Some)
@@ -211,7 +211,7 @@ fn zstd(page: &[u8], goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u
 fn gzip(page: &[u8], goes_on: &dyn Fn() -> bool) -> std::io::Result<Option<Vec<u8>>> {
     let level = flate2::Compression::new(GZIP_LEVEL);
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), level);
-    if !feed(&mut writer, page, goes_on)? {
+    if !feed_encoder(&mut writer, page, goes_on)? {
         return Ok(None);
     }
     writer.finish().map(Some)
@@ -237,7 +237,7 @@ mod tests {
         let encodings = |asked_for: usize| {
             let left = std::cell::Cell::new(asked_for);
             let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;
-            let artifact = Artifact::compress(large.clone(), goes_on).unwrap();
+            let artifact = EncodedPage::compress(large.clone(), goes_on).unwrap();
             let variants = artifact.variants.iter();
             variants.map(|variant| variant.encoding).collect::<Vec<_>>()
         };
@@ -248,11 +248,11 @@ mod tests {
     }
 
     fn every_encoding_decodes_to(page: &Bytes) {
-        let stored = Artifact::compress(page.clone(), || true)
+        let stored = EncodedPage::compress(page.clone(), || true)
             .unwrap()
             .to_object()
             .unwrap();
-        let artifact = Artifact::from_object(&stored).unwrap();
+        let artifact = EncodedPage::from_object(&stored).unwrap();
         assert_eq!(artifact.variants.len(), 4);
         for variant in &artifact.variants {
             let mut decoded = Vec::new();
@@ -274,11 +274,11 @@ mod tests {
 
     #[test]
     fn a_small_page_has_one_variant_and_a_torn_object_none() {
-        let artifact = Artifact::compress(Bytes::from_static(b"hi"), || true).unwrap();
+        let artifact = EncodedPage::compress(Bytes::from_static(b"hi"), || true).unwrap();
         assert_eq!(artifact.variants.len(), 1);
         let object = artifact.to_object().unwrap();
-        assert!(Artifact::from_object(&object).is_some());
-        assert!(Artifact::from_object(&object.slice(..object.len() - 1)).is_none());
-        assert!(Artifact::from_object(&Bytes::from_static(b"{}\n")).is_none());
+        assert!(EncodedPage::from_object(&object).is_some());
+        assert!(EncodedPage::from_object(&object.slice(..object.len() - 1)).is_none());
+        assert!(EncodedPage::from_object(&Bytes::from_static(b"{}\n")).is_none());
     }
 }

@@ -19,7 +19,7 @@ use super::claim::{self, OWNER_FILE};
 use super::local::OPENED_FILE;
 use super::requests::StoreConnector;
 use super::store::digest_of_path;
-use crate::config::S3;
+use crate::config::S3Settings;
 use svc_base::random::Random;
 
 /// Retries of transient failures, and the time within which the last one may begin.
@@ -31,7 +31,7 @@ const NO_BUCKET: &str = "there is no such bucket: make it, or check its name, th
 const FAILING_MESSAGE: &str = "the store does not answer as it should: check the endpoint (AWS_ENDPOINT_URL), the region (AWS_REGION), and, if this machine has no role of its own, that keys are set (AWS_ACCESS_KEY_ID)";
 
 /// A bucket, restricted to the prefix of the content.
-pub(super) type Bucket = PrefixStore<object_store::aws::AmazonS3>;
+pub(super) type ContentBucket = PrefixStore<object_store::aws::AmazonS3>;
 
 /// Opens the bucket that a URL names twice: with retries, and without them for deletions. No request is sent yet.
 ///
@@ -39,9 +39,9 @@ pub(super) type Bucket = PrefixStore<object_store::aws::AmazonS3>;
 /// Settings that name no store.
 pub(super) fn open(
     url: &Url,
-    access: &S3,
+    access: &S3Settings,
     connector: &StoreConnector,
-) -> anyhow::Result<[Bucket; 2]> {
+) -> anyhow::Result<[ContentBucket; 2]> {
     Ok([
         open_with_retries(url, access, connector, RETRIES)?,
         open_with_retries(url, access, connector, 0)?,
@@ -50,10 +50,10 @@ pub(super) fn open(
 
 fn open_with_retries(
     url: &Url,
-    access: &S3,
+    access: &S3Settings,
     connector: &StoreConnector,
     max_retries: usize,
-) -> anyhow::Result<Bucket> {
+) -> anyhow::Result<ContentBucket> {
     let (_, below) = ObjectStoreScheme::parse(url)?;
     let retry = RetryConfig {
         backoff: BackoffConfig {
@@ -80,14 +80,14 @@ fn open_with_retries(
 ///
 /// # Errors
 /// A bucket of another installation, one that lost its claim, one with foreign objects, or one that does not answer.
-pub(super) async fn claim(
+pub(super) async fn claim_bucket(
     store: &dyn ObjectStore,
     data: &Path,
     is_known: bool,
     random: &Random,
 ) -> anyhow::Result<()> {
     let own = claim::installation_name(data, random)?;
-    let owner = match owner(store).await? {
+    let owner = match read_owner(store).await? {
         Some(owner) => owner,
         None if is_known => bail!(
             "it is not as this installation has left it: are the bucket, the prefix and the endpoint those of before?"
@@ -95,7 +95,7 @@ pub(super) async fn claim(
         None => {
             check_is_for_content(store).await?;
             write_owner(store, &own).await?;
-            let written = owner(store).await?;
+            let written = read_owner(store).await?;
             written.context("it does not have what was just written to it")?
         }
     };
@@ -108,7 +108,7 @@ pub(super) async fn claim(
 }
 
 /// Reads the name of the installation that a bucket belongs to, if there is one.
-async fn owner(store: &dyn ObjectStore) -> anyhow::Result<Option<bytes::Bytes>> {
+async fn read_owner(store: &dyn ObjectStore) -> anyhow::Result<Option<bytes::Bytes>> {
     let found = async { store.get(&OWNER_FILE.into()).await?.bytes().await };
     match found.await {
         Ok(owner) => Ok(Some(owner)),
@@ -181,7 +181,7 @@ mod tests {
         let store = InMemory::new();
         let take = async |data: &Path, is_known| {
             let random = Random::system();
-            let taken = claim(&store, data, is_known, &random).await;
+            let taken = claim_bucket(&store, data, is_known, &random).await;
             taken.map_err(|error| error.to_string())
         };
         let refused = async |data: &Path, is_known, says: &str| {

@@ -21,11 +21,11 @@ pub(super) const OWNER_FILE: &str = "installation";
 
 /// A claim, held until it is dropped.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct ContentClaim {
     _locked: FileLock,
 }
 
-impl Claim {
+impl ContentClaim {
     /// Claims `directory` for the installation in `data`. One that `is_known` was claimed before; another is new, or has only content
     /// copied from the earlier location.
     ///
@@ -111,7 +111,7 @@ mod tests {
         }
         let store = root.path().join("a/store");
         let take = |data: &Path, is_known| {
-            Claim::take(data, &store, is_known, &Random::system())
+            ContentClaim::take(data, &store, is_known, &Random::system())
                 .map_err(|error| error.to_string())
         };
         let why = |data: &Path, is_known| take(data, is_known).unwrap_err();

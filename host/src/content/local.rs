@@ -12,13 +12,13 @@ pub(super) const OPENED_FILE: &str = ".opened";
 
 /// A directory of objects.
 #[derive(Clone, Debug)]
-pub(super) struct LocalDirectory {
+pub(super) struct LocalObjectStore {
     directory: PathBuf,
     /// Time of opening by the file system's clock, which also stamps its files.
     opened: SystemTime,
 }
 
-impl LocalDirectory {
+impl LocalObjectStore {
     /// Opens `directory`, which is made if it is missing. The store syncs its files and their parent directories.
     ///
     /// # Errors

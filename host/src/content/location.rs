@@ -13,10 +13,10 @@ use object_store::prefix::PrefixStore;
 use object_store::{ObjectStoreScheme, parse_url};
 use url::Url;
 
-use super::claim::Claim;
+use super::claim::ContentClaim;
 use super::requests::StoreConnector;
-use super::{Content, bucket};
-use crate::config::S3;
+use super::{ContentStore, bucket};
+use crate::config::S3Settings;
 use svc_base::disk;
 use svc_base::random::Random;
 
@@ -104,29 +104,29 @@ impl ContentLocation {
     /// bucket needs `access`.
     ///
     /// # Errors
-    /// A store that cannot be opened, and what [`Claim::take`] and [`bucket::claim`] refuse.
+    /// A store that cannot be opened, and what [`ContentClaim::take`] and [`bucket::claim`] refuse.
     pub async fn open(
         &self,
         before: &Self,
-        access: Option<&S3>,
+        access: Option<&S3Settings>,
         connector: &StoreConnector,
         random: &Random,
-    ) -> anyhow::Result<Content> {
+    ) -> anyhow::Result<ContentStore> {
         let Some(url) = &self.url else {
-            return Content::open(&self.data.join(CONTENT_DIR));
+            return ContentStore::open(&self.data.join(CONTENT_DIR));
         };
         let is_known = self == before;
         let opened = if let Some(directory) = self.directory() {
-            let claimed = Claim::take(&self.data, &directory, is_known, random);
-            claimed.and_then(|claim| Content::open_claimed(&directory, claim))
+            let claimed = ContentClaim::take(&self.data, &directory, is_known, random);
+            claimed.and_then(|claim| ContentStore::open_claimed(&directory, claim))
         } else if is_bucket(url) {
             let access = access.context("there is no access to it")?;
             let [store, deleting] = bucket::open(url, access, connector)?;
-            let claimed = bucket::claim(&store, &self.data, is_known, random).await;
-            claimed.map(|()| Content::remote(Arc::new(store), Arc::new(deleting)))
+            let claimed = bucket::claim_bucket(&store, &self.data, is_known, random).await;
+            claimed.map(|()| ContentStore::remote(Arc::new(store), Arc::new(deleting)))
         } else {
             let (store, below) = parse_url(url)?;
-            Ok(Content::from_store(Arc::new(PrefixStore::new(
+            Ok(ContentStore::from_store(Arc::new(PrefixStore::new(
                 store, below,
             ))))
         };

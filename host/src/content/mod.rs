@@ -16,13 +16,13 @@ mod shared_objects;
 mod store;
 mod store_health;
 
-pub use artifact::{Artifact, Encoding, Variant, gzip_quickly};
+pub use artifact::{EncodedPage, EncodedVariant, Encoding, gzip_quickly};
 pub use error::Error;
 pub use location::ContentLocation;
 pub use lock::ContentLock;
-pub use object_directory::{ObjectDirectory, PutError};
-pub use one_time_files::OneTimeFiles;
-pub use pins::Pin;
+pub use object_directory::{ObjectDirectory, ObjectPutError};
+pub use one_time_files::OneTimeFileDirectory;
+pub use pins::ObjectPin;
 pub use requests::StoreConnector;
-pub use store::Content;
+pub use store::ContentStore;
 pub use svc_base::digest::Digest;

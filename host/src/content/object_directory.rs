@@ -15,7 +15,7 @@ const PARTIAL_PREFIX: &str = ".new-";
 
 /// Error of putting an object.
 #[derive(Debug, thiserror::Error)]
-pub enum PutError {
+pub enum ObjectPutError {
     /// The bytes do not match the digest.
     #[error("its bytes are not what its name says")]
     Damaged,
@@ -73,8 +73,8 @@ impl ObjectDirectory {
     /// [`ObjectDirectory::sync`].
     ///
     /// # Errors
-    /// [`PutError`]; an earlier object stays.
-    pub fn put(&mut self, digest: &Digest, from: impl io::Read) -> Result<u64, PutError> {
+    /// [`ObjectPutError`]; an earlier object stays.
+    pub fn put(&mut self, digest: &Digest, from: impl io::Read) -> Result<u64, ObjectPutError> {
         let (shard, rest) = digest.storage_path();
         let dir = disk::ensure_subdirectory(&self.dir, &shard)?;
         let unfinished = format!("{PARTIAL_PREFIX}{rest}");
@@ -83,7 +83,7 @@ impl ObjectDirectory {
         let (copied, bytes) = Digest::copy_and_digest(from, &mut file)?;
         if copied != *digest {
             disk::remove_file(&dir, &unfinished)?;
-            return Err(PutError::Damaged);
+            return Err(ObjectPutError::Damaged);
         }
         file.sync_all()?;
         dir.rename(&unfinished, &dir, rest)?;
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(shelf.put(&one, &b"one"[..]).unwrap(), 3);
         assert!(matches!(
             shelf.put(&two, &b"tw"[..]),
-            Err(PutError::Damaged)
+            Err(ObjectPutError::Damaged)
         ));
         shelf.sync().unwrap();
         assert_eq!(

@@ -11,9 +11,9 @@ use svc_base::ids::DeploymentId;
 
 /// The directory of the private files; clones share it. Functions block on the disk.
 #[derive(Clone, Debug)]
-pub struct OneTimeFiles(Arc<Dir>);
+pub struct OneTimeFileDirectory(Arc<Dir>);
 
-impl OneTimeFiles {
+impl OneTimeFileDirectory {
     /// Opens `directory`, which is made if it is missing.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_burnt_file_is_gone() {
         let directory = tempfile::tempdir().unwrap();
-        let files = OneTimeFiles::open(directory.path()).unwrap();
+        let files = OneTimeFileDirectory::open(directory.path()).unwrap();
         let id = DeploymentId::new(&Clock::system(), &Random::system()).unwrap();
         files.write(&id, b"secret").unwrap();
         assert!(

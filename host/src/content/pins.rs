@@ -7,23 +7,23 @@ use super::Digest;
 
 /// Number of pins by object.
 #[derive(Debug, Default)]
-pub(super) struct Pins(Mutex<HashMap<Digest, usize>>);
+pub(super) struct PinCounts(Mutex<HashMap<Digest, usize>>);
 
 /// Protects an object from the collector until the row that refers to it is committed.
 #[derive(Debug)]
-pub struct Pin {
-    pins: Arc<Pins>,
+pub struct ObjectPin {
+    pins: Arc<PinCounts>,
     digest: Digest,
 }
 
-impl Pin {
+impl ObjectPin {
     /// Returns the digest of the pinned object.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 }
 
-impl Drop for Pin {
+impl Drop for ObjectPin {
     fn drop(&mut self) {
         let mut pins = self.pins.lock();
         if let Some(count) = pins.get_mut(&self.digest) {
@@ -35,11 +35,11 @@ impl Drop for Pin {
     }
 }
 
-impl Pins {
+impl PinCounts {
     /// Pins an object.
-    pub(super) fn pin(self: &Arc<Self>, digest: Digest) -> Pin {
+    pub(super) fn pin(self: &Arc<Self>, digest: Digest) -> ObjectPin {
         *self.lock().entry(digest).or_default() += 1;
-        Pin {
+        ObjectPin {
             pins: Arc::clone(self),
             digest,
         }

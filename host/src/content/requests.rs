@@ -16,31 +16,31 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::outbound::{Answer, Outbound, OutboundError};
+use crate::outbound::{OutboundClient, OutboundError, OutboundResponse};
 
 /// Timeout of a request with its answer; a write has a second more for each `BYTES_PER_SECOND`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 const BYTES_PER_SECOND: usize = 256 << 10;
 /// Lower bound of the limit on an answer's bytes, however small pages may be; and the limit on an error's bytes.
 const MIN_ANSWER_LIMIT: usize = 64 << 20;
-const ERROR_LIMIT: usize = 64 << 10;
+const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Most requests at once.
 const MAX_CONCURRENT: usize = 64;
 /// S3's error code of a missing object.
-const NO_OBJECT: &str = "NoSuchKey";
+const NO_OBJECT_CODE: &str = "NoSuchKey";
 /// Most characters of an error that are passed on.
 const MAX_ERROR_CHARS: usize = 200;
 
 /// Connector to a remote store.
 #[derive(Clone, Debug)]
-pub struct StoreConnector(BoundedClient);
+pub struct StoreConnector(BoundedStoreClient);
 
 impl StoreConnector {
     /// Makes a connector for a store of pages of at most `page_bytes`.
-    pub fn new(outbound: Outbound, page_bytes: u64) -> Self {
+    pub fn new(outbound: OutboundClient, page_bytes: u64) -> Self {
         // An object has a page in all its encodings.
         let page_bytes = usize::try_from(page_bytes).unwrap_or(usize::MAX);
-        Self(BoundedClient {
+        Self(BoundedStoreClient {
             outbound,
             bytes: page_bytes.saturating_mul(4).max(MIN_ANSWER_LIMIT),
             turns: Arc::new(Semaphore::new(MAX_CONCURRENT)),
@@ -60,14 +60,14 @@ impl HttpConnector for StoreConnector {
 }
 
 #[derive(Clone, Debug)]
-struct BoundedClient {
-    outbound: Outbound,
+struct BoundedStoreClient {
+    outbound: OutboundClient,
     /// Most bytes of an answer.
     bytes: usize,
     turns: Arc<Semaphore>,
 }
 
-impl HttpService for BoundedClient {
+impl HttpService for BoundedStoreClient {
     fn call<'s, 'f>(
         &'s self,
         request: HttpRequest,
@@ -80,7 +80,7 @@ impl HttpService for BoundedClient {
     }
 }
 
-impl BoundedClient {
+impl BoundedStoreClient {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -103,14 +103,17 @@ impl BoundedClient {
         // A 404 for another reason than a missing object: of the bucket, or from a proxy.
         let is_foreign_answer = is_read
             && answer.status == StatusCode::NOT_FOUND
-            && xml_element(&answer.body, "Code").as_deref() != Some(NO_OBJECT);
+            && xml_element(&answer.body, "Code").as_deref() != Some(NO_OBJECT_CODE);
         if is_foreign_answer || is_refusal(answer.status) {
             let kind = match is_foreign_answer {
                 true => HttpErrorKind::Unknown,
                 false => HttpErrorKind::Decode,
             };
             let said = String::from_utf8_lossy(&body).into_owned();
-            return Err(HttpError::new(kind, RefusedRequest(answer.status, said)));
+            return Err(HttpError::new(
+                kind,
+                RefusedStoreRequest(answer.status, said),
+            ));
         }
         let mut response = HttpResponse::new(body.into());
         *response.status_mut() = answer.status;
@@ -118,11 +121,11 @@ impl BoundedClient {
         Ok(response)
     }
 
-    async fn ask(&self, request: reqwest::Request) -> Result<Answer, HttpError> {
+    async fn ask(&self, request: reqwest::Request) -> Result<OutboundResponse, HttpError> {
         let turn = self.turns.acquire().await;
         let _turn = turn.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         let most = |status| match is_error(status) {
-            true => ERROR_LIMIT,
+            true => MAX_ERROR_BYTES,
             false => self.bytes,
         };
         let answer = self.outbound.send(request, most).await;
@@ -137,7 +140,7 @@ fn is_error(status: StatusCode) -> bool {
 /// A status by which the store has refused a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: {1}")]
-struct RefusedRequest(StatusCode, String);
+struct RefusedStoreRequest(StatusCode, String);
 
 /// Whether a status is a refusal that the library does not handle: it maps or retries the listed ones.
 fn is_refusal(status: StatusCode) -> bool {

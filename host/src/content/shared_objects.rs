@@ -12,23 +12,23 @@ const LARGE_BYTES: usize = 256 * 1024;
 
 /// Weak references to the large objects in memory.
 #[derive(Debug, Default)]
-pub(super) struct SharedObjects(Mutex<HashMap<Digest, Weak<Bytes>>>);
+pub(super) struct WeakObjectCache(Mutex<HashMap<Digest, Weak<Bytes>>>);
 
 /// Owner of an object's bytes: every slice keeps it alive.
-struct SharedBytes(Arc<Bytes>);
+struct SharedObjectBytes(Arc<Bytes>);
 
-impl AsRef<[u8]> for SharedBytes {
+impl AsRef<[u8]> for SharedObjectBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl SharedObjects {
+impl WeakObjectCache {
     /// Returns an object that is in memory already.
     pub(super) fn get(&self, digest: &Digest) -> Option<Bytes> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let object = held.get(digest)?.upgrade()?;
-        Some(Bytes::from_owner(SharedBytes(object)))
+        Some(Bytes::from_owner(SharedObjectBytes(object)))
     }
 
     /// Registers an object, so that other readers find it while it or a slice of it lives.
@@ -41,7 +41,7 @@ impl SharedObjects {
         // Dead entries are removed, so that there is at most one more entry than large objects in memory.
         held.retain(|_, object| object.strong_count() > 0);
         held.insert(digest, Arc::downgrade(&object));
-        Bytes::from_owner(SharedBytes(object))
+        Bytes::from_owner(SharedObjectBytes(object))
     }
 }
 
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn readers_share_a_large_object_until_the_last_is_done() {
-        let held = SharedObjects::default();
+        let held = WeakObjectCache::default();
         let large = Bytes::from(vec![7; LARGE_BYTES]);
         let digest = Digest::of(&large);
         let first = held.share(digest, large).slice(10..20);

@@ -11,11 +11,11 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
-use super::claim::{Claim, OWNER_FILE};
-use super::local::{LocalDirectory, OPENED_FILE};
+use super::claim::{ContentClaim, OWNER_FILE};
+use super::local::{LocalObjectStore, OPENED_FILE};
 use super::object_locks::ObjectLocks;
-use super::pins::{Pin, Pins};
-use super::shared_objects::SharedObjects;
+use super::pins::{ObjectPin, PinCounts};
+use super::shared_objects::WeakObjectCache;
 use super::store_health::{StoreHealth, may_have_succeeded};
 use super::{Digest, Error};
 
@@ -24,32 +24,32 @@ const LARGE_BYTES: usize = 256 << 10;
 
 /// A handle to the content store; clones share it.
 #[derive(Clone, Debug)]
-pub struct Content(Arc<Inner>);
+pub struct ContentStore(Arc<ContentStoreState>);
 
 #[derive(Debug)]
-struct Inner {
+struct ContentStoreState {
     store: Arc<dyn ObjectStore>,
     /// Handle for deletions, without retries: the collector itself repeats them.
     deleting: Arc<dyn ObjectStore>,
     /// The local directory, if the store is one.
-    local: Option<LocalDirectory>,
+    local: Option<LocalObjectStore>,
     /// Claim on that directory, if it is outside of the data.
-    _claim: Option<Claim>,
+    _claim: Option<ContentClaim>,
     /// Health of a remote store.
     health: Option<StoreHealth>,
-    pins: Arc<Pins>,
+    pins: Arc<PinCounts>,
     /// Locks of writers and the collector by object, so that an existing object is always a durable one.
     write_locks: ObjectLocks,
-    shared: SharedObjects,
+    shared: WeakObjectCache,
     /// Locks of readers by object, so that concurrent readers load it once.
     read_locks: ObjectLocks,
 }
 
-impl Inner {
+impl ContentStoreState {
     fn new(
         store: Arc<dyn ObjectStore>,
-        local: Option<LocalDirectory>,
-        claim: Option<Claim>,
+        local: Option<LocalObjectStore>,
+        claim: Option<ContentClaim>,
         health: Option<StoreHealth>,
     ) -> Self {
         Self {
@@ -60,19 +60,19 @@ impl Inner {
             health,
             pins: Arc::default(),
             write_locks: ObjectLocks::default(),
-            shared: SharedObjects::default(),
+            shared: WeakObjectCache::default(),
             read_locks: ObjectLocks::default(),
         }
     }
 }
 
-impl Content {
+impl ContentStore {
     /// Opens the store in `directory`, which is made if it is missing.
     ///
     /// # Errors
     /// When the directory cannot be made or read.
     pub fn open(directory: &Path) -> anyhow::Result<Self> {
-        let (store, local) = LocalDirectory::open(directory)?;
+        let (store, local) = LocalObjectStore::open(directory)?;
         Ok(Self::from_parts(Arc::new(store), Some(local), None))
     }
 
@@ -80,8 +80,8 @@ impl Content {
     ///
     /// # Errors
     /// When the directory cannot be read.
-    pub(super) fn open_claimed(directory: &Path, claim: Claim) -> anyhow::Result<Self> {
-        let (store, local) = LocalDirectory::open(directory)?;
+    pub(super) fn open_claimed(directory: &Path, claim: ContentClaim) -> anyhow::Result<Self> {
+        let (store, local) = LocalObjectStore::open(directory)?;
         Ok(Self::from_parts(Arc::new(store), Some(local), Some(claim)))
     }
 
@@ -92,25 +92,25 @@ impl Content {
 
     /// Wraps a remote store, which may be unavailable for a while; `deleting` sends each deletion once.
     pub(super) fn remote(store: Arc<dyn ObjectStore>, deleting: Arc<dyn ObjectStore>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ContentStoreState {
             deleting,
-            ..Inner::new(store, None, None, Some(StoreHealth::default()))
+            ..ContentStoreState::new(store, None, None, Some(StoreHealth::default()))
         }))
     }
 
     fn from_parts(
         store: Arc<dyn ObjectStore>,
-        local: Option<LocalDirectory>,
-        claim: Option<Claim>,
+        local: Option<LocalObjectStore>,
+        claim: Option<ContentClaim>,
     ) -> Self {
-        Self(Arc::new(Inner::new(store, local, claim, None)))
+        Self(Arc::new(ContentStoreState::new(store, local, claim, None)))
     }
 
     /// Stores a few `bytes` durably. An object that is there already is not written again.
     ///
     /// # Errors
     /// [`Error::Full`] when there is no room.
-    pub async fn put(&self, bytes: Bytes) -> Result<Pin, Error> {
+    pub async fn put(&self, bytes: Bytes) -> Result<ObjectPin, Error> {
         self.put_as(Digest::of(&bytes), bytes).await
     }
 
@@ -118,7 +118,7 @@ impl Content {
     ///
     /// # Errors
     /// [`Error::Full`] when there is no room.
-    pub async fn put_as(&self, digest: Digest, bytes: Bytes) -> Result<Pin, Error> {
+    pub async fn put_as(&self, digest: Digest, bytes: Bytes) -> Result<ObjectPin, Error> {
         let pin = self.0.pins.pin(digest);
         let _turn = self.0.write_locks.lock(&digest).await;
         if self
@@ -305,7 +305,7 @@ impl Content {
         self.0
             .local
             .as_ref()
-            .map_or(Ok(u64::MAX), LocalDirectory::free_bytes)
+            .map_or(Ok(u64::MAX), LocalObjectStore::free_bytes)
     }
 
     /// Deletes uploads that a crash before this start left unfinished; other stores do that themselves.
@@ -333,10 +333,10 @@ mod tests {
     use super::*;
 
     /// Opens a store of each kind; returns it with its directory.
-    fn stores() -> [(Content, Option<tempfile::TempDir>); 2] {
+    fn stores() -> [(ContentStore, Option<tempfile::TempDir>); 2] {
         let directory = tempfile::tempdir().unwrap();
-        let local = Content::open(directory.path()).unwrap();
-        let memory = Content::from_store(Arc::new(object_store::memory::InMemory::new()));
+        let local = ContentStore::open(directory.path()).unwrap();
+        let memory = ContentStore::from_store(Arc::new(object_store::memory::InMemory::new()));
         [(local, Some(directory)), (memory, None)]
     }
 
@@ -374,7 +374,7 @@ mod tests {
                 pins.push(content.put(object).await.unwrap());
             }
             let (mut listed, foreign_paths) = content.list().await.unwrap();
-            let mut put: Vec<Digest> = pins.iter().map(Pin::digest).collect();
+            let mut put: Vec<Digest> = pins.iter().map(ObjectPin::digest).collect();
             listed.sort_unstable();
             put.sort_unstable();
             assert_eq!((listed, foreign_paths), (put, Vec::new()));

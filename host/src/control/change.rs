@@ -6,7 +6,7 @@ use svc_base::ids::{BackendId, ProjectId};
 
 /// A change after which state in memory must be updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ControlChange {
     /// The content of a slug changed, or the slug ended.
     Slug(String),
     /// A backend was deleted.
@@ -19,21 +19,21 @@ pub enum Change {
     SessionsEnded(ProjectId),
 }
 
-type ChangeListener = Box<dyn Fn(&Change) + Send + Sync>;
+type ChangeListener = Box<dyn Fn(&ControlChange) + Send + Sync>;
 
 /// Listeners to changes, in the order of their registration.
 #[derive(Default)]
 pub(super) struct ChangeListeners(RwLock<Vec<ChangeListener>>);
 
 impl ChangeListeners {
-    pub(super) fn add(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
+    pub(super) fn add(&self, listener: impl Fn(&ControlChange) + Send + Sync + 'static) {
         self.0
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .push(Box::new(listener));
     }
 
-    pub(super) fn deliver(&self, changes: &[Change]) {
+    pub(super) fn deliver(&self, changes: &[ControlChange]) {
         let listeners = self.0.read().unwrap_or_else(PoisonError::into_inner);
         for change in changes {
             listeners.iter().for_each(|follow| follow(change));

@@ -7,12 +7,12 @@ use rusqlite::types::FromSql;
 
 /// A row whose columns are read by name. Reading them in the order of the query costs one comparison each, while `Row::get` with a
 /// name compares all columns before it.
-pub struct Columns<'r, 's> {
+pub struct NamedColumnReader<'r, 's> {
     row: &'r Row<'s>,
     next: Cell<usize>,
 }
 
-impl<'r, 's> Columns<'r, 's> {
+impl<'r, 's> NamedColumnReader<'r, 's> {
     /// Wraps a row, to be read from its first column.
     pub fn new(row: &'r Row<'s>) -> Self {
         let next = Cell::new(0);
@@ -46,7 +46,7 @@ mod tests {
         let sql = "SELECT 1 AS one, 2 AS two, 3 AS three";
         let read = |names: [&str; 3]| {
             c.query_row(sql, [], |row| {
-                let row = Columns::new(row);
+                let row = NamedColumnReader::new(row);
                 let [first, second, third] = names;
                 let read = [row.get(first)?, row.get(second)?, row.get(third)?];
                 Ok::<[i64; 3], rusqlite::Error>(read)

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use rusqlite::{Connection, OpenFlags};
 
 use super::pool::FILE;
-use super::{Control, Error, counters};
+use super::{ControlDatabase, Error, counters};
 use svc_base::{disk, sqlite};
 
 /// Pause between two attempts at the write lock, which is free for some tens of microseconds between two commits.
@@ -20,9 +20,9 @@ const VACUUMED_FILE: &str = "control.db.new";
 
 /// A read transaction on the database: it sees one moment, whatever is written meanwhile.
 #[derive(Debug)]
-pub struct Snapshot(Connection);
+pub struct ControlSnapshot(Connection);
 
-impl Control {
+impl ControlDatabase {
     /// Runs `look` while no process writes to the database. Writers wait, so it must be quick.
     ///
     /// # Errors
@@ -40,16 +40,16 @@ impl Control {
     }
 
     /// Takes a snapshot of the database as it is now.
-    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+    pub fn snapshot(&self) -> Result<ControlSnapshot, Error> {
         let connection = open(self.path(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.execute_batch("BEGIN")?;
         // The snapshot begins with the first read.
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-        Ok(Snapshot(connection))
+        Ok(ControlSnapshot(connection))
     }
 }
 
-impl Snapshot {
+impl ControlSnapshot {
     /// Runs a query on the snapshot.
     pub fn read<T>(
         &self,
@@ -75,7 +75,7 @@ impl Snapshot {
 pub fn finish_copy(directory: &Path) -> anyhow::Result<()> {
     let (path, anew) = (directory.join(FILE), directory.join(VACUUMED_FILE));
     let counters = open(
-        &directory.join(counters::FILE),
+        &directory.join(counters::COUNTERS_FILE),
         OpenFlags::SQLITE_OPEN_READ_WRITE,
     )?;
     sqlite::leave_wal_mode(&counters)?;
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn while_it_is_still_nobody_writes_and_what_is_written_later_is_not_in_the_snapshot() {
         let (data, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let control = Control::open(data.path()).unwrap();
+        let control = ControlDatabase::open(data.path()).unwrap();
         let other = Connection::open(data.path().join(FILE)).unwrap();
         other.busy_timeout(Duration::ZERO).unwrap();
         let add = "INSERT INTO operator_events (kind, subject, at) VALUES ('', '', 0)";
@@ -123,7 +123,7 @@ mod tests {
         other.execute(add, []).unwrap();
         assert_eq!(snapshot.read(count).unwrap(), 1);
         snapshot.copy_to(copy.path()).unwrap();
-        let copied = Control::open_read_only(copy.path()).unwrap();
+        let copied = ControlDatabase::open_read_only(copy.path()).unwrap();
         assert_eq!(copied.read_blocking(count).unwrap(), 1);
         assert_eq!(count(&other).unwrap(), 2);
         let files: Vec<_> = std::fs::read_dir(copy.path()).unwrap().collect();

@@ -16,9 +16,9 @@ use svc_base::ids::DeploymentId;
 use svc_base::sqlite;
 
 /// The name of the file in the data directory.
-pub const FILE: &str = "counters.db";
+pub const COUNTERS_FILE: &str = "counters.db";
 /// Migrations in order, as those of the control database.
-const SCRIPTS: &[&str] = &[include_str!("../../migrations/counters/0001_visits.sql")];
+const MIGRATION_SCRIPTS: &[&str] = &[include_str!("../../migrations/counters/0001_visits.sql")];
 /// Time for which a statement waits for another process, such as an operator's command.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Age after which flush ids are deleted, in seconds.
@@ -26,7 +26,7 @@ const FLUSH_ID_SECONDS: i64 = 3600;
 
 /// The counters of an installation. Functions that write block on the disk.
 #[derive(Debug)]
-pub struct Counters {
+pub struct InstallationCounters {
     file: Mutex<Option<Connection>>,
     visits: Mutex<HashMap<DeploymentId, u64>>,
 }
@@ -35,10 +35,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Counters {
+impl InstallationCounters {
     /// Opens the file below `data`, making it where it is missing.
     pub(super) fn open(data: &Path) -> Result<Self, Error> {
-        let mut file = Connection::open(data.join(FILE))?;
+        let mut file = Connection::open(data.join(COUNTERS_FILE))?;
         file.busy_timeout(BUSY_TIMEOUT)?;
         file.pragma_update(None, "journal_mode", "WAL")?;
         file.pragma_update(None, "synchronous", "FULL")?;
@@ -48,7 +48,7 @@ impl Counters {
 
     /// Opens the file of a copy read-only; a copy without one has counted nothing.
     pub(super) fn open_read_only(directory: &Path) -> Result<Self, Error> {
-        let path = directory.join(FILE);
+        let path = directory.join(COUNTERS_FILE);
         if !path.is_file() {
             return Ok(Self {
                 file: Mutex::default(),
@@ -175,7 +175,7 @@ impl Counters {
     pub fn copy_to(&self, directory: &Path) -> Result<(), Error> {
         let file = lock(&self.file);
         let file = file.as_ref().ok_or(Error::Closed)?;
-        Ok(sqlite::copy_database(file, &directory.join(FILE))?)
+        Ok(sqlite::copy_database(file, &directory.join(COUNTERS_FILE))?)
     }
 
     /// Closes the file.
@@ -187,7 +187,10 @@ impl Counters {
 fn migrate(file: &mut Connection) -> Result<(), Error> {
     let tx = file.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let done: u32 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    for (number, script) in (1_u32..).zip(SCRIPTS).filter(|(number, _)| *number > done) {
+    for (number, script) in (1_u32..)
+        .zip(MIGRATION_SCRIPTS)
+        .filter(|(number, _)| *number > done)
+    {
         tx.execute_batch(script)?;
         tx.pragma_update(None, "user_version", number)?;
     }
@@ -207,13 +210,13 @@ mod tests {
         let (clock, random) = (Clock::system(), Random::system());
         let [one, two] = [(); 2].map(|()| DeploymentId::new(&clock, &random).unwrap());
         let now = clock.now();
-        let counters = Counters::open(data.path()).unwrap();
+        let counters = InstallationCounters::open(data.path()).unwrap();
         for _ in 0..2 {
             counters.add(7, &[(one, 3), (two, 1)], now).unwrap();
         }
         counters.add(8, &[(one, 2)], now).unwrap();
         counters.forget(&[two]).unwrap();
-        let again = Counters::open(data.path()).unwrap();
+        let again = InstallationCounters::open(data.path()).unwrap();
         for counters in [&counters, &again] {
             assert_eq!((counters.visits(&one), counters.visits(&two)), (5, 0));
             assert_eq!(counters.counted_deployments(), [one]);

@@ -7,16 +7,16 @@ use svc_base::clock::Timestamp;
 
 /// An event that the next start must handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum StartupEvent {
     /// The content of a slug changed: the edge cache must be purged.
     SlugChanged(String),
     /// An operator ran a command: the server's log must have it.
-    CommandRun(CommandRecord),
+    CommandRun(OperatorCommandRecord),
 }
 
 /// A command that an operator ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandRecord {
+pub struct OperatorCommandRecord {
     /// The command line, without secrets.
     pub command: String,
     /// The system's user who ran it.
@@ -27,7 +27,7 @@ const SLUG_CHANGED: &str = "slug_changed";
 const COMMAND_RUN_KIND: &str = "noted";
 
 /// Writes an operator's command into the log.
-pub fn log_command(record: &CommandRecord) {
+pub fn log_command(record: &OperatorCommandRecord) {
     tracing::info!(
         command = record.command,
         by = record.actor,
@@ -36,10 +36,10 @@ pub fn log_command(record: &CommandRecord) {
 }
 
 /// Stores an event for the next start.
-pub fn record(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
+pub fn record(tx: &Tx<'_>, event: &StartupEvent, now: Timestamp) -> Result<(), Error> {
     let (kind, subject, command, actor) = match event {
-        Event::SlugChanged(slug) => (SLUG_CHANGED, slug.as_str(), "", ""),
-        Event::CommandRun(record) => (
+        StartupEvent::SlugChanged(slug) => (SLUG_CHANGED, slug.as_str(), "", ""),
+        StartupEvent::CommandRun(record) => (
             COMMAND_RUN_KIND,
             "",
             record.command.as_str(),
@@ -54,16 +54,16 @@ pub fn record(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
 }
 
 /// Reads the events that no start has handled, oldest first, each with its id. A kind that this version does not know is `None`.
-pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Event>)>> {
+pub fn list_unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<StartupEvent>)>> {
     c.prepare_cached("SELECT id, kind, subject, command, actor FROM operator_events ORDER BY id")?
         .query_map([], |row| {
-            let record = CommandRecord {
+            let record = OperatorCommandRecord {
                 command: row.get(3)?,
                 actor: row.get(4)?,
             };
             let event = match row.get_ref(1)?.as_str()? {
-                SLUG_CHANGED => Some(Event::SlugChanged(row.get(2)?)),
-                COMMAND_RUN_KIND => Some(Event::CommandRun(record)),
+                SLUG_CHANGED => Some(StartupEvent::SlugChanged(row.get(2)?)),
+                COMMAND_RUN_KIND => Some(StartupEvent::CommandRun(record)),
                 _ => None,
             };
             Ok((row.get(0)?, event))

@@ -16,7 +16,7 @@ use svc_base::ids::DeploymentId;
 
 /// Key of a stored answer: caller, route, idempotency key and request body.
 #[derive(Clone)]
-pub struct AnswerKey {
+pub struct StoredAnswerKey {
     /// Caller: a principal, or the address of an anonymous client.
     pub principal: String,
     pub route: String,
@@ -28,15 +28,15 @@ pub struct AnswerKey {
     seal: [u8; 32],
 }
 
-impl std::fmt::Debug for AnswerKey {
+impl std::fmt::Debug for StoredAnswerKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AnswerKey")
+        f.debug_struct("StoredAnswerKey")
             .field("route", &self.route)
             .finish_non_exhaustive()
     }
 }
 
-impl AnswerKey {
+impl StoredAnswerKey {
     /// Derives the key of the answer to a request with this body.
     pub fn new(
         secret: &hmac::Key,
@@ -72,7 +72,7 @@ impl AnswerKey {
     fn encrypt_answer(&self, body: &str, now: Timestamp) -> Result<String, Error> {
         let mut sealed = body.as_bytes().to_vec();
         let key = self.cipher().ok_or(Error::SealingFailed)?;
-        key.seal_in_place_append_tag(nonce(now), Aad::empty(), &mut sealed)
+        key.seal_in_place_append_tag(nonce_of_time(now), Aad::empty(), &mut sealed)
             .map_err(|_| Error::SealingFailed)?;
         Ok(STANDARD.encode(sealed))
     }
@@ -86,7 +86,7 @@ impl AnswerKey {
         let mut sealed = STANDARD.decode(text).ok()?;
         let opened = self
             .cipher()?
-            .open_in_place(nonce(at), Aad::empty(), &mut sealed);
+            .open_in_place(nonce_of_time(at), Aad::empty(), &mut sealed);
         String::from_utf8(opened.ok()?.to_vec()).ok()
     }
 
@@ -96,7 +96,7 @@ impl AnswerKey {
     }
 }
 
-fn nonce(at: Timestamp) -> Nonce {
+fn nonce_of_time(at: Timestamp) -> Nonce {
     let mut nonce = [0; NONCE_LEN];
     nonce[..8].copy_from_slice(&at.0.to_le_bytes());
     Nonce::assume_unique_for_key(nonce)
@@ -110,7 +110,7 @@ struct CreatedResource {
 
 /// A stored answer.
 #[derive(Clone, Debug)]
-pub struct KeptAnswer {
+pub struct StoredAnswer {
     /// Keyed hash of the request body that it answered.
     pub body_mac: Vec<u8>,
     pub status: u16,
@@ -119,11 +119,11 @@ pub struct KeptAnswer {
 }
 
 /// Stores the answer of an operation in the transaction of its effect; or nothing, for a request without an idempotency key.
-pub struct AnswerKeeper<T>(Option<Keeper<T>>);
+pub struct AnswerRecorder<T>(Option<AnswerRecorderFn<T>>);
 
-type Keeper<T> = Box<dyn FnOnce(&Tx<'_>, &T) -> Result<(), Error> + Send>;
+type AnswerRecorderFn<T> = Box<dyn FnOnce(&Tx<'_>, &T) -> Result<(), Error> + Send>;
 
-impl<T> AnswerKeeper<T> {
+impl<T> AnswerRecorder<T> {
     /// Makes a keeper that stores nothing.
     pub fn none() -> Self {
         Self(None)
@@ -135,43 +135,42 @@ impl<T> AnswerKeeper<T> {
     }
 }
 
-impl<T: Serialize + 'static> AnswerKeeper<T> {
+impl<T: Serialize + 'static> AnswerRecorder<T> {
     /// Makes a keeper that stores an answer as JSON, with its HTTP status, under a key.
-    pub fn for_key(key: AnswerKey, status: u16, now: Timestamp) -> Self {
+    pub fn for_key(key: StoredAnswerKey, status: u16, now: Timestamp) -> Self {
         Self(Some(Box::new(move |tx, answer| {
             let body = serde_json::to_string(answer)
                 .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-            keep(tx, &key, status, &body, now)
+            insert_answer(tx, &key, status, &body, now)
         })))
     }
 
     /// Converts the operation's result to the view that is stored and answered.
-    pub fn map_view<U>(self, view: impl FnOnce(&U) -> T + Send + 'static) -> AnswerKeeper<U> {
-        AnswerKeeper(
-            self.0
-                .map(|keeper| -> Keeper<U> { Box::new(move |tx, made| keeper(tx, &view(made))) }),
-        )
+    pub fn map_view<U>(self, view: impl FnOnce(&U) -> T + Send + 'static) -> AnswerRecorder<U> {
+        AnswerRecorder(self.0.map(|keeper| -> AnswerRecorderFn<U> {
+            Box::new(move |tx, made| keeper(tx, &view(made)))
+        }))
     }
 }
 
-impl<T> std::fmt::Debug for AnswerKeeper<T> {
+impl<T> std::fmt::Debug for AnswerRecorder<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AnswerKeeper").finish_non_exhaustive()
+        f.debug_struct("AnswerRecorder").finish_non_exhaustive()
     }
 }
 
 /// Finds the answer stored for a key after a time.
-pub fn find(
+pub fn find_answer(
     c: &Connection,
-    key: &AnswerKey,
+    key: &StoredAnswerKey,
     after: Timestamp,
-) -> rusqlite::Result<Option<KeptAnswer>> {
+) -> rusqlite::Result<Option<StoredAnswer>> {
     c.prepare_cached(
         "SELECT body_mac, status, body, created_at FROM idempotency
          WHERE principal = ?1 AND route = ?2 AND key = ?3 AND created_at > ?4",
     )?
     .query_row(params![key.principal, key.route, key.key, after], |row| {
-        Ok(KeptAnswer {
+        Ok(StoredAnswer {
             body_mac: row.get(0)?,
             status: row.get(1)?,
             body: key.decrypt_answer(&row.get::<_, String>(2)?, row.get(3)?),
@@ -180,9 +179,9 @@ pub fn find(
     .optional()
 }
 
-fn keep(
+fn insert_answer(
     tx: &Tx<'_>,
-    key: &AnswerKey,
+    key: &StoredAnswerKey,
     status: u16,
     body: &str,
     now: Timestamp,
@@ -238,9 +237,9 @@ pub fn delete_absent(tx: &Tx<'_>, route: &str, there: &HashSet<DeploymentId>) ->
 mod tests {
     use super::*;
 
-    fn key(principal: &str, body: &[u8]) -> AnswerKey {
+    fn key(principal: &str, body: &[u8]) -> StoredAnswerKey {
         let secret = hmac::Key::new(hmac::HMAC_SHA256, b"secret");
-        AnswerKey::new(
+        StoredAnswerKey::new(
             &secret,
             principal.into(),
             "deploy/".into(),

@@ -3,12 +3,12 @@
 use rusqlite::Connection;
 
 use super::Error;
-use super::counters::Counters;
+use super::counters::InstallationCounters;
 use svc_base::fault;
 use svc_base::ids::DeploymentId;
 
 /// Migrations in order, numbered from 1. A released script never changes.
-const SCRIPTS: &[&str] = &[
+const MIGRATION_SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0001_house.sql"),
     include_str!("../../migrations/0002_projects.sql"),
     include_str!("../../migrations/0003_backends.sql"),
@@ -34,14 +34,17 @@ const FIRST_WITH_COUNTERS: u32 = 12;
 
 /// The number of the newest schema.
 #[allow(clippy::cast_possible_truncation, reason = "there are a few")]
-pub const SCHEMA_VERSION: u32 = SCRIPTS.len() as u32;
+pub const SCHEMA_VERSION: u32 = MIGRATION_SCRIPTS.len() as u32;
 
 /// Brings a database to the newest schema; data that has moved to another file is copied there first. Several processes may call it
 /// at once.
 ///
 /// # Errors
 /// [`Error::Newer`] for a database of a newer program.
-pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Result<(), Error> {
+pub(super) fn migrate(
+    connection: &mut Connection,
+    counters: &InstallationCounters,
+) -> Result<(), Error> {
     let held: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if (1..FIRST_SECURE_DELETE).contains(&held) {
         connection.execute_batch("VACUUM")?;
@@ -55,10 +58,13 @@ pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Resul
     }
     if (1..FIRST_WITH_COUNTERS).contains(&done) {
         // A crash between the two repeats this: nothing is counted before both are done.
-        counters.import_visits(visits(&transaction)?)?;
+        counters.import_visits(read_old_visits(&transaction)?)?;
         fault::point("takeover.counted");
     }
-    for (number, script) in (1_u32..).zip(SCRIPTS).filter(|(number, _)| *number > done) {
+    for (number, script) in (1_u32..)
+        .zip(MIGRATION_SCRIPTS)
+        .filter(|(number, _)| *number > done)
+    {
         transaction.execute_batch(script)?;
         transaction.pragma_update(None, "user_version", number)?;
     }
@@ -69,7 +75,7 @@ pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Resul
 }
 
 /// Reads the views that earlier schemas counted here.
-fn visits(c: &Connection) -> rusqlite::Result<Vec<(DeploymentId, u64)>> {
+fn read_old_visits(c: &Connection) -> rusqlite::Result<Vec<(DeploymentId, u64)>> {
     c.prepare("SELECT id, visits FROM deployments WHERE visits > 0")?
         .query_map([], |row| {
             Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
@@ -84,11 +90,11 @@ mod tests {
     #[test]
     fn addresses_are_compared_in_ascii_after_an_upgrade() {
         let c = Connection::open_in_memory().unwrap();
-        let number = SCRIPTS
+        let number = MIGRATION_SCRIPTS
             .iter()
             .position(|script| script.contains("ADD COLUMN host_cookie"));
         let number = number.unwrap();
-        for script in &SCRIPTS[..number] {
+        for script in &MIGRATION_SCRIPTS[..number] {
             c.execute_batch(script).unwrap();
         }
         let emails = [
@@ -105,7 +111,7 @@ mod tests {
             )
             .unwrap();
         }
-        c.execute_batch(SCRIPTS[number]).unwrap();
+        c.execute_batch(MIGRATION_SCRIPTS[number]).unwrap();
         let mut rows = c
             .prepare("SELECT email_key, host_cookie FROM payment_sessions ORDER BY id")
             .unwrap();
@@ -122,7 +128,7 @@ mod tests {
     #[test]
     fn a_database_of_a_newer_program_is_left_alone() {
         let directory = tempfile::TempDir::new().unwrap();
-        let counters = Counters::open(directory.path()).unwrap();
+        let counters = InstallationCounters::open(directory.path()).unwrap();
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, &counters).unwrap();
         migrate(&mut connection, &counters).unwrap();

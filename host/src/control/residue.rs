@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::hooks::Action;
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Control, Error};
+use super::{ControlDatabase, Error};
 
 /// The table whose rows hold secrets: password hashes, and slugs that are one.
 const SECRET_TABLE: &str = "deployments";
@@ -17,17 +17,17 @@ const CHECKPOINT_BUSY_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// State that tells whether the write-ahead log may hold deleted rows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Residue(Arc<Inner>);
+pub(super) struct WalResidue(Arc<WalResidueState>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct WalResidueState {
     /// Whether the current transaction deletes rows.
     deleting: AtomicBool,
     /// Whether a committed transaction has deleted rows since the log was last emptied.
     deleted: AtomicBool,
 }
 
-impl Residue {
+impl WalResidue {
     /// Watches the deletions of a connection. Earlier ones are unknown, so the log is taken to hold some.
     pub(super) fn watch(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         self.0.deleted.store(true, Ordering::Release);
@@ -47,9 +47,9 @@ impl Residue {
     }
 }
 
-impl Control {
+impl ControlDatabase {
     /// Empties the log if secret rows were deleted since the last call. Pages that a slow reader holds are left for the next call. Blocks.
-    pub fn forget_deleted(&self) -> Result<(), Error> {
+    pub fn empty_log_if_deleted(&self) -> Result<(), Error> {
         let deleted = &self.residue().0.deleted;
         if !deleted.swap(false, Ordering::AcqRel) {
             return Ok(());
@@ -65,12 +65,12 @@ impl Control {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(self.path(), flags)?;
         connection.busy_timeout(CHECKPOINT_BUSY_TIMEOUT)?;
-        Ok(empty_log(&connection)?)
+        Ok(truncate_wal(&connection)?)
     }
 }
 
 /// Checkpoints the log and truncates it; returns whether no reader prevented that.
-pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn truncate_wal(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, bool>(0).map(|busy| !busy)
     })
@@ -116,7 +116,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_deleted_is_in_no_file() {
         let data = tempfile::tempdir().unwrap();
-        let control = Control::open(data.path()).unwrap();
+        let control = ControlDatabase::open(data.path()).unwrap();
         // Enough for pages to be split and merged, deleted out of order.
         let count = 2000_u64;
         for step in 0..20 {
@@ -152,7 +152,7 @@ mod tests {
                 .await
                 .unwrap();
         }
-        control.forget_deleted().unwrap();
+        control.empty_log_if_deleted().unwrap();
         let gone = |name: &u64| name % 10 != 3;
         let left: Vec<u64> = named(data.path()).into_iter().filter(gone).collect();
         assert!(left.is_empty(), "{} left: {left:?}", left.len());
@@ -165,7 +165,7 @@ mod tests {
     #[tokio::test]
     async fn a_reader_only_delays_it() {
         let data = tempfile::tempdir().unwrap();
-        let control = Control::open(data.path()).unwrap();
+        let control = ControlDatabase::open(data.path()).unwrap();
         let add = |tx: &super::super::Tx<'_>| {
             tx.execute(ROW, ("id", "slug-once", "secret-once"))?;
             Ok::<_, Error>(())
@@ -177,10 +177,10 @@ mod tests {
             Ok::<_, Error>(())
         };
         control.write(delete).await.unwrap();
-        control.forget_deleted().unwrap();
+        control.empty_log_if_deleted().unwrap();
         assert!(!holds(data.path(), "secret-once").is_empty());
         drop(snapshot);
-        control.forget_deleted().unwrap();
+        control.empty_log_if_deleted().unwrap();
         assert!(holds(data.path(), "secret-once").is_empty());
     }
 }

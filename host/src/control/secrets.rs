@@ -3,27 +3,27 @@
 use ring::hmac;
 use rusqlite::{OptionalExtension, params};
 
-use super::{Control, Error, Tx};
+use super::{ControlDatabase, Error, Tx};
 use svc_base::random::Random;
 
 macro_rules! secrets {
     ($($(#[$doc:meta])* $name:ident,)+) => {
         /// Keys for what this installation signs or compares.
         #[derive(Clone, Debug)]
-        pub struct Secrets {
+        pub struct InstallationSecrets {
             $($(#[$doc])* pub $name: hmac::Key,)+
         }
 
-        impl Secrets {
+        impl InstallationSecrets {
             /// Reads the keys, and generates those that are missing.
             ///
             /// # Errors
             /// When the control database cannot be written or there is no randomness.
-            pub async fn load(control: &Control, random: &Random) -> anyhow::Result<Self> {
+            pub async fn load(control: &ControlDatabase, random: &Random) -> anyhow::Result<Self> {
                 $(let $name: [u8; 32] = random.bytes()?;)+
                 let loaded = control.write(move |tx| {
                     Ok::<_, Error>(Self {
-                        $($name: key(tx, stringify!($name), &$name)?,)+
+                        $($name: load_or_create_key(tx, stringify!($name), &$name)?,)+
                     })
                 });
                 Ok(loaded.await?)
@@ -43,7 +43,7 @@ secrets! {
     holders,
 }
 
-fn key(tx: &Tx<'_>, name: &str, fresh: &[u8; 32]) -> Result<hmac::Key, Error> {
+fn load_or_create_key(tx: &Tx<'_>, name: &str, fresh: &[u8; 32]) -> Result<hmac::Key, Error> {
     let held: Option<Vec<u8>> = tx
         .query_row("SELECT value FROM secrets WHERE name = ?1", [name], |row| {
             row.get(0)

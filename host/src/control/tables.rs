@@ -6,7 +6,7 @@
 
 /// File of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TableFile {
+pub enum TableDatabaseFile {
     /// The control database: what the installation is, wherever it runs.
     Control,
     /// The counters: changed with every visit, and in no transaction of the control database.
@@ -14,18 +14,18 @@ pub enum TableFile {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Table {
+pub struct ControlTable {
     pub name: &'static str,
     /// The part of the host that alone writes it.
     pub owner: &'static str,
-    pub file: TableFile,
+    pub file: TableDatabaseFile,
 }
 
 macro_rules! tables {
     ($($file:ident { $($owner:literal: $($name:literal)+;)+ })+) => {
         /// Every table of the control database and of the counters.
-        pub const TABLES: &[Table] = &[$($($(
-            Table { name: $name, owner: $owner, file: TableFile::$file },
+        pub const TABLES: &[ControlTable] = &[$($($(
+            ControlTable { name: $name, owner: $owner, file: TableDatabaseFile::$file },
         )+)+)+];
     };
 }

@@ -1,7 +1,7 @@
 //! Addresses of deployments. Only this module makes the page cache and the edge forget a page.
 
 use crate::config::Config;
-use crate::control::{self, Change, Tx};
+use crate::control::{self, ControlChange, Tx};
 use crate::edge;
 use svc_base::clock::Timestamp;
 
@@ -22,7 +22,7 @@ pub(super) fn announce_change(
     address: &PageAddress,
     now: Timestamp,
 ) -> Result<(), control::Error> {
-    tx.note(Change::Slug(address.slug.clone()));
+    tx.note(ControlChange::Slug(address.slug.clone()));
     match &address.host_label {
         Some(host_label) if config.edge.is_some() => {
             edge_prefixes(config, host_label, &address.slug)

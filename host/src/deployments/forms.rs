@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 
 use crate::config::Config;
-use crate::http::problem_page::shell;
+use crate::http::problem_page::page_shell;
 
 /// Asks for a page's password; `wrong` after one that was not it.
 pub fn password_form(slug: &str, wrong: bool) -> Markup {
-    shell(
+    page_shell(
         "This page is protected",
         &html! {
             main {
@@ -28,7 +28,7 @@ pub fn password_form(slug: &str, wrong: bool) -> Markup {
 
 /// Asks before a one-time page is shown, because showing it is the end of it.
 pub fn one_time_form(slug: &str) -> Markup {
-    shell(
+    page_shell(
         "This page can be read once",
         &html! {
             main {
@@ -46,8 +46,8 @@ pub fn one_time_form(slug: &str) -> Markup {
 }
 
 /// Says that the operator has taken a page down.
-pub fn disabled(config: &Config) -> Markup {
-    shell(
+pub fn taken_down_notice(config: &Config) -> Markup {
+    page_shell(
         "This page has been disabled",
         &html! {
             main {

@@ -1,13 +1,13 @@
 //! Problems that all services of deployments answer.
 
 use crate::content;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 
 /// Refusal for want of a thread.
-pub(super) const NO_WORKER: &str = "All render workers are busy. Try again in a minute.";
+pub(super) const WORKERS_BUSY_MESSAGE: &str = "All render workers are busy. Try again in a minute.";
 
 /// Returns the problem of a failure of ours. If the store of content is out of reach, it is one for a while.
-pub(super) fn internal(error: &anyhow::Error) -> Problem {
+pub(super) fn internal_problem(error: &anyhow::Error) -> Problem {
     let unreachable = |cause: &(dyn std::error::Error + 'static)| {
         matches!(cause.downcast_ref(), Some(content::Error::Unreachable(_)))
     };
@@ -18,6 +18,6 @@ pub(super) fn internal(error: &anyhow::Error) -> Problem {
     let detail = "The server cannot reach its storage. Nothing was changed; try again in a minute.";
     Problem {
         cause: problem.cause,
-        ..Problem::new(Code::CapacityReached, detail)
+        ..Problem::new(ProblemCode::CapacityReached, detail)
     }
 }

@@ -1,6 +1,6 @@
 //! Checks that requests to publish share.
 
-use crate::http::extract::invalid;
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 use svc_base::names::{is_slug, is_uuid};
 
@@ -13,12 +13,12 @@ pub const MAX_TITLE_CHARACTERS: usize = 200;
 /// `invalid_request`.
 pub fn check_slug(field: &str, wanted: Option<&str>) -> Result<(), Problem> {
     if wanted.is_some_and(|slug| !is_slug(slug)) {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "`{field}` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
         )));
     }
     if wanted.is_some_and(is_uuid) {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "`{field}` has the form of an id, by which pages are found, too: choose words for the slug."
         )));
     }
@@ -32,7 +32,9 @@ pub fn check_slug(field: &str, wanted: Option<&str>) -> Result<(), Problem> {
 pub fn check_content(content: &str) -> Result<(), Problem> {
     let blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     if content.chars().all(blank) {
-        return Err(invalid("`content` is empty: send the source of the page."));
+        return Err(invalid_request(
+            "`content` is empty: send the source of the page.",
+        ));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Deployment;
 use crate::content::Digest;
-use crate::control::{Columns, Error, Tx};
+use crate::control::{Error, NamedColumnReader, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
 use svc_sandbox::ContentType;
@@ -16,10 +16,10 @@ const SELECT_DEPLOYMENT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d
     d.source_digest, d.artifact_digest, d.disabled_at, d.created_at, d.expires_at, p.host_label, \
     (SELECT b.id FROM backends b WHERE b.id = d.backend_id) AS backend_id, d.delete_sha256 \
     FROM deployments d JOIN projects p ON p.id = d.project_id";
-const IS_SERVED: &str = "d.state = 'active' AND p.state = 'active'";
+const SERVED_CONDITION: &str = "d.state = 'active' AND p.state = 'active'";
 
 fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
-    let row = Columns::new(row);
+    let row = NamedColumnReader::new(row);
     Ok(Deployment {
         id: row.get("id")?,
         slug: row.get("slug")?,
@@ -45,7 +45,7 @@ pub(super) fn parse_content_type(text: &str) -> rusqlite::Result<ContentType> {
 /// Finds the deployment that answers at a slug, whether or not its time is over.
 pub(super) fn find_by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Deployment>> {
     c.prepare_cached(&format!(
-        "{SELECT_DEPLOYMENT} WHERE d.slug = ?1 AND {IS_SERVED}"
+        "{SELECT_DEPLOYMENT} WHERE d.slug = ?1 AND {SERVED_CONDITION}"
     ))?
     .query_row([slug], read_deployment)
     .optional()
@@ -57,7 +57,7 @@ pub(super) fn find_by_id(
     id: &DeploymentId,
 ) -> rusqlite::Result<Option<Deployment>> {
     c.prepare_cached(&format!(
-        "{SELECT_DEPLOYMENT} WHERE d.id = ?1 AND {IS_SERVED}"
+        "{SELECT_DEPLOYMENT} WHERE d.id = ?1 AND {SERVED_CONDITION}"
     ))?
     .query_row([id], read_deployment)
     .optional()

@@ -6,7 +6,7 @@
 mod purge;
 mod store;
 
-pub use purge::Purger;
+pub use purge::EdgePurger;
 pub use store::enqueue_purge;
 
 /// Returns the host of an origin, with its port unless that is the scheme's default.

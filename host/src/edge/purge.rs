@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::store::{self, Purge};
-use crate::config::Edge;
-use crate::control::{Control, Error};
+use super::store::{self, QueuedPurge};
+use crate::config::EdgeCacheSettings;
+use crate::control::{ControlDatabase, Error};
 use crate::infra::Infra;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use svc_base::clock::Clock;
 
 /// Most prefixes in one call of the API.
-const BATCH: u32 = 30;
+const MAX_PREFIXES_PER_CALL: u32 = 30;
 /// Pause between a purge and its repetition, in seconds.
-const REPEAT_AFTER: i64 = 10;
+const REPEAT_AFTER_SECONDS: i64 = 10;
 /// Longest backoff between two attempts, in seconds.
 const MAX_BACKOFF_SECONDS: i64 = 300;
 /// Attempts after which a purge is dropped: the edge's own expiry then removes the answer.
@@ -23,16 +23,16 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends the queued purges.
 #[derive(Debug)]
-pub struct Purger {
-    control: Control,
+pub struct EdgePurger {
+    control: ControlDatabase,
     clock: Clock,
-    outbound: Outbound,
+    outbound: OutboundClient,
     url: String,
     token: String,
 }
 
 /// Outcome of a call.
-enum PurgeOutcome {
+enum PurgeCallOutcome {
     Purged,
     /// A transient failure: the purge is retried.
     Busy(String),
@@ -40,9 +40,9 @@ enum PurgeOutcome {
     Refused(String),
 }
 
-impl Purger {
+impl EdgePurger {
     /// A sender for the configured zone.
-    pub fn new(infra: Infra, outbound: Outbound, edge: &Edge) -> Self {
+    pub fn new(infra: Infra, outbound: OutboundClient, edge: &EdgeCacheSettings) -> Self {
         let base = edge.api_base.as_str().trim_end_matches('/');
         let url = format!("{base}/zones/{}/purge_cache", edge.zone_id);
         Self {
@@ -60,55 +60,61 @@ impl Purger {
             let now = self.clock.now();
             let due = self
                 .control
-                .read(move |c| store::list_due(c, now, BATCH))
+                .read(move |c| store::list_due(c, now, MAX_PREFIXES_PER_CALL))
                 .await?;
             if due.is_empty() {
                 return Ok(());
             }
             let outcome = self.send(&due).await;
             self.record_outcome(due, &outcome).await?;
-            if matches!(outcome, PurgeOutcome::Busy(_)) {
+            if matches!(outcome, PurgeCallOutcome::Busy(_)) {
                 return Ok(());
             }
         }
     }
 
-    async fn send(&self, due: &[Purge]) -> PurgeOutcome {
+    async fn send(&self, due: &[QueuedPurge]) -> PurgeCallOutcome {
         let prefixes: Vec<&str> = due.iter().map(|purge| purge.prefix.as_str()).collect();
         let call = self.outbound.call(CALL_TIMEOUT, |client| {
             let call = client.post(&self.url).bearer_auth(&self.token);
             call.json(&json!({ "prefixes": prefixes }))
         });
         match call.await {
-            Ok(answer) if answer.status.is_success() => PurgeOutcome::Purged,
+            Ok(answer) if answer.status.is_success() => PurgeCallOutcome::Purged,
             Ok(answer) => {
                 let status = answer.status;
                 if status.as_u16() == 429 || status.is_server_error() {
-                    PurgeOutcome::Busy(format!("the edge answered {status}"))
+                    PurgeCallOutcome::Busy(format!("the edge answered {status}"))
                 } else {
-                    PurgeOutcome::Refused(format!("the edge answered {status}"))
+                    PurgeCallOutcome::Refused(format!("the edge answered {status}"))
                 }
             }
-            Err(error) => PurgeOutcome::Busy(error.to_string()),
+            Err(error) => PurgeCallOutcome::Busy(error.to_string()),
         }
     }
 
-    async fn record_outcome(&self, due: Vec<Purge>, outcome: &PurgeOutcome) -> Result<(), Error> {
+    async fn record_outcome(
+        &self,
+        due: Vec<QueuedPurge>,
+        outcome: &PurgeCallOutcome,
+    ) -> Result<(), Error> {
         match outcome {
-            PurgeOutcome::Purged => {}
-            PurgeOutcome::Busy(error) => tracing::warn!(error, "a purge failed and comes again"),
-            PurgeOutcome::Refused(error) => tracing::error!(error, "a purge was refused"),
+            PurgeCallOutcome::Purged => {}
+            PurgeCallOutcome::Busy(error) => {
+                tracing::warn!(error, "a purge failed and comes again")
+            }
+            PurgeCallOutcome::Refused(error) => tracing::error!(error, "a purge was refused"),
         }
         let now = self.clock.now();
         let (purged, busy) = (
-            matches!(outcome, PurgeOutcome::Purged),
-            matches!(outcome, PurgeOutcome::Busy(_)),
+            matches!(outcome, PurgeCallOutcome::Purged),
+            matches!(outcome, PurgeCallOutcome::Busy(_)),
         );
         self.control
             .write(move |tx| {
                 for purge in &due {
                     if purged && purge.repeats > 0 {
-                        let again = now.plus_seconds(REPEAT_AFTER);
+                        let again = now.plus_seconds(REPEAT_AFTER_SECONDS);
                         store::reschedule(tx, purge, again, 0, purge.repeats - 1)?;
                     } else if busy && purge.attempts < MAX_ATTEMPTS {
                         let wait = 2_i64

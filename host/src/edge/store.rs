@@ -7,7 +7,7 @@ use svc_base::clock::Timestamp;
 
 /// A prefix to purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Purge {
+pub(super) struct QueuedPurge {
     pub(super) prefix: String,
     pub(super) attempts: u32,
     pub(super) repeats: u32,
@@ -27,13 +27,17 @@ pub fn enqueue_purge(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Er
 }
 
 /// Reads the purges that are due, oldest first.
-pub(super) fn list_due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Purge>> {
+pub(super) fn list_due(
+    c: &Connection,
+    now: Timestamp,
+    most: u32,
+) -> rusqlite::Result<Vec<QueuedPurge>> {
     c.prepare_cached(
         "SELECT prefix, attempts, repeats, generation FROM purges WHERE due_at <= ?1
          ORDER BY due_at LIMIT ?2",
     )?
     .query_map(params![now, most], |row| {
-        Ok(Purge {
+        Ok(QueuedPurge {
             prefix: row.get(0)?,
             attempts: row.get(1)?,
             repeats: row.get(2)?,
@@ -46,7 +50,7 @@ pub(super) fn list_due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::R
 /// Postpones a purge, unless it was queued again meanwhile.
 pub(super) fn reschedule(
     tx: &Tx<'_>,
-    purge: &Purge,
+    purge: &QueuedPurge,
     until: Timestamp,
     attempts: u32,
     repeats: u32,
@@ -66,7 +70,7 @@ pub(super) fn reschedule(
 }
 
 /// Deletes a finished purge, unless it was queued again meanwhile.
-pub(super) fn delete(tx: &Tx<'_>, purge: &Purge) -> Result<(), Error> {
+pub(super) fn delete(tx: &Tx<'_>, purge: &QueuedPurge) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM purges WHERE prefix = ?1 AND generation = ?2")?
         .execute(params![purge.prefix, purge.generation])?;
     Ok(())

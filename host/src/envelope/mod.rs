@@ -5,4 +5,4 @@ pub mod routes;
 mod teardown;
 pub mod views;
 
-pub use teardown::Teardown;
+pub use teardown::ProjectLifecycle;

@@ -1,15 +1,18 @@
 //! Operations on a project with its contents.
 
-use super::Teardown;
+use super::ProjectLifecycle;
 use super::views::ProjectDetail;
 use crate::access::{Editor, Viewer};
 use crate::http::problem::Problem;
 use crate::projects::requests::UpdateProject;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 use crate::projects::views::ProjectView;
 
 /// Returns a project with its frontends and their views.
-pub async fn get(envelope: Teardown, at: ProjectScope<Viewer>) -> Result<ProjectDetail, Problem> {
+pub async fn get(
+    envelope: ProjectLifecycle,
+    at: AuthorizedProject<Viewer>,
+) -> Result<ProjectDetail, Problem> {
     let members = envelope.frontends().summaries(at.project.id).await?;
     Ok(ProjectDetail::new(
         &at.project,
@@ -23,8 +26,8 @@ pub async fn get(envelope: Teardown, at: ProjectScope<Viewer>) -> Result<Project
 /// # Errors
 /// `invalid_request`, `nothing_to_update`.
 pub async fn update(
-    envelope: Teardown,
-    at: ProjectScope<Editor>,
+    envelope: ProjectLifecycle,
+    at: AuthorizedProject<Editor>,
     input: UpdateProject,
 ) -> Result<ProjectView, Problem> {
     let project = envelope.update(at.project.id, input.checked()?).await?;
@@ -33,7 +36,10 @@ pub async fn update(
 
 /// Deletes a project with its contents; `None` is a project that is deleted already. Its addresses stop resolving before this
 /// function returns.
-pub async fn delete(envelope: Teardown, at: Option<ProjectScope<Editor>>) -> Result<(), Problem> {
+pub async fn delete(
+    envelope: ProjectLifecycle,
+    at: Option<AuthorizedProject<Editor>>,
+) -> Result<(), Problem> {
     match at {
         Some(at) => Ok(envelope.delete_project(at.project.id).await?),
         None => Ok(()),

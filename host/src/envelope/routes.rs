@@ -5,12 +5,12 @@ use axum::extract::{Path, State};
 use http::StatusCode;
 
 use super::views::ProjectDetail;
-use super::{Teardown, operations};
-use crate::access::{Authenticated, Editor, Viewer};
-use crate::http::extract::{DeclaredLength, NoQuery, UnreadBody, UnreadQuery};
+use super::{ProjectLifecycle, operations};
+use crate::access::{AuthenticatedCaller, Editor, Viewer};
+use crate::http::extract::{CheckedBodyLength, NoQueryParams, UnparsedQuery, UnreadBody};
 use crate::http::problem::Problem;
 use crate::projects::requests::UpdateProject;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 use crate::projects::views::ProjectView;
 
 /// Get a project
@@ -25,9 +25,9 @@ use crate::projects::views::ProjectView;
     security(("bearer" = []))
 )]
 pub async fn get(
-    State(envelope): State<Teardown>,
-    at: ProjectScope<Viewer>,
-    _: NoQuery,
+    State(envelope): State<ProjectLifecycle>,
+    at: AuthorizedProject<Viewer>,
+    _: NoQueryParams,
 ) -> Result<Json<ProjectDetail>, Problem> {
     operations::get(envelope, at).await.map(Json)
 }
@@ -43,8 +43,8 @@ pub async fn get(
     security(("bearer" = []))
 )]
 pub async fn update(
-    State(envelope): State<Teardown>,
-    at: ProjectScope<Editor>,
+    State(envelope): State<ProjectLifecycle>,
+    at: AuthorizedProject<Editor>,
     body: UnreadBody,
 ) -> Result<Json<ProjectView>, Problem> {
     let input = body.json().await?.value;
@@ -64,11 +64,11 @@ pub async fn update(
     security(("bearer" = []))
 )]
 pub async fn delete(
-    State(envelope): State<Teardown>,
-    Authenticated(caller): Authenticated,
-    _: DeclaredLength,
+    State(envelope): State<ProjectLifecycle>,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
+    _: CheckedBodyLength,
     Path(id): Path<String>,
-    query: UnreadQuery,
+    query: UnparsedQuery,
 ) -> Result<StatusCode, Problem> {
     let at = envelope
         .projects()

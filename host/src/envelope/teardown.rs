@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::backends::Backends;
-use crate::control::Control;
+use crate::control::ControlDatabase;
 use crate::control::audit::AuditAction;
 use crate::deployments::frontends::Frontends;
 use crate::payments::Payments;
@@ -21,8 +21,8 @@ use svc_base::ids::ProjectId;
 
 /// Changes and deletes projects with their contents.
 #[derive(Clone, Debug)]
-pub struct Teardown {
-    control: Control,
+pub struct ProjectLifecycle {
+    control: ControlDatabase,
     clock: Clock,
     workspaces: Workspaces,
     projects: Projects,
@@ -32,9 +32,9 @@ pub struct Teardown {
     payments: Arc<Payments>,
 }
 
-impl Teardown {
+impl ProjectLifecycle {
     pub fn new(
-        (control, clock): (Control, Clock),
+        (control, clock): (ControlDatabase, Clock),
         workspaces: Workspaces,
         projects: Projects,
         frontends: Arc<Frontends>,
@@ -76,7 +76,7 @@ impl Teardown {
         let (now, has_providers) = (self.clock.now(), changes.allowed_providers.is_some());
         self.control
             .write(move |tx| {
-                let changed = projects::change(tx, &project, changes, now)?;
+                let changed = projects::apply_changes(tx, &project, changes, now)?;
                 if has_providers {
                     let allowed = changed.allowed_providers.as_deref();
                     visitors::end_disallowed_sessions(tx, &project, allowed)?;

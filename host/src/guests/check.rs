@@ -7,11 +7,11 @@ use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
 use super::contract;
-use super::corpus::{self, GateCase, RenderCase};
+use super::corpus::{self, GateTestCase, RenderTestCase};
 use svc_sandbox::{
-    Foot, GateFailure, GuestChoice, GuestChoices, GuestLimits, GuestOrigin, Inspection,
-    RenderFailure, RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World,
-    inspect_component,
+    AllowedStatement, ComponentInspection, GateFailure, GuestCandidates, GuestCandidatesByWorld,
+    GuestLimits, GuestOrigin, PageFooter, RenderFailure, RenderSource, RuntimeScript, Sandbox,
+    SandboxConfig, World, inspect_component,
 };
 
 /// Maximum number of failures in a report.
@@ -19,7 +19,7 @@ const MAX_LISTED_FAILURES: usize = 20;
 
 /// Settings for running guests that do not serve (yet).
 #[derive(Clone, Debug)]
-pub struct GuestTester {
+pub struct GuestTestSettings {
     /// Directory of compiled guests.
     pub cache: PathBuf,
     /// Budgets of a call.
@@ -28,17 +28,17 @@ pub struct GuestTester {
     pub page_bytes: usize,
 }
 
-impl GuestTester {
+impl GuestTestSettings {
     /// Starts a sandbox with a guest for one world and none for the other.
     ///
     /// # Errors
     /// An error of the cache or the engine.
-    pub fn sandbox(&self, world: World, choice: GuestChoice) -> anyhow::Result<Sandbox> {
-        let nothing = GuestChoice {
+    pub fn sandbox(&self, world: World, choice: GuestCandidates) -> anyhow::Result<Sandbox> {
+        let nothing = GuestCandidates {
             origins: Vec::new(),
             on_trial: false,
         };
-        let mut guests = GuestChoices {
+        let mut guests = GuestCandidatesByWorld {
             render: nothing.clone(),
             gate: nothing,
         };
@@ -53,15 +53,15 @@ impl GuestTester {
 
 /// Findings about a component.
 #[derive(Clone, Debug, Serialize)]
-pub struct ComponentCheck {
+pub struct ComponentCheckFindings {
     /// Description of the component.
     #[serde(flatten)]
-    pub component: Inspection,
+    pub component: ComponentInspection,
     /// Result of the corpus; absent if the component is refused before.
     pub corpus: Option<CorpusResult>,
 }
 
-impl ComponentCheck {
+impl ComponentCheckFindings {
     /// Whether the guest may serve.
     pub fn passed(&self) -> bool {
         self.component.refused.is_empty()
@@ -77,12 +77,12 @@ pub struct CorpusResult {
     /// Number of failed cases.
     pub failed: usize,
     /// The first failures.
-    pub failures: Vec<CaseFailure>,
+    pub failures: Vec<CorpusCaseFailure>,
 }
 
 /// A failed case.
 #[derive(Clone, Debug, Serialize)]
-pub struct CaseFailure {
+pub struct CorpusCaseFailure {
     /// Name of the case.
     pub case: String,
     /// Description of the fault.
@@ -90,22 +90,22 @@ pub struct CaseFailure {
 }
 
 /// Callback for progress: done, of all.
-pub type ProgressSink<'w> = &'w (dyn Fn(u64, u64) + Sync);
+pub type CorpusProgressFn<'w> = &'w (dyn Fn(u64, u64) + Sync);
 
 /// Checks a component: compiles it, inspects it, and runs the corpus. `file` is where `bytes` were read from.
 ///
 /// # Errors
 /// Errors of the cache or of the engine, which say nothing about the component.
 pub async fn check_component(
-    tester: &GuestTester,
+    tester: &GuestTestSettings,
     file: &Path,
     bytes: Arc<Vec<u8>>,
-    watch: ProgressSink<'_>,
-) -> anyhow::Result<ComponentCheck> {
+    watch: CorpusProgressFn<'_>,
+) -> anyhow::Result<ComponentCheckFindings> {
     let (cache, limits) = (tester.cache.clone(), tester.limits);
     let looked = tokio::task::spawn_blocking(move || inspect_component(&cache, limits, &bytes));
     let component = looked.await??;
-    let mut checked = ComponentCheck {
+    let mut checked = ComponentCheckFindings {
         component,
         corpus: None,
     };
@@ -124,10 +124,10 @@ pub async fn check_component(
 /// # Errors
 /// Errors of the cache or of the engine, which say nothing about the guest.
 pub async fn run_corpus(
-    tester: &GuestTester,
+    tester: &GuestTestSettings,
     candidate: &Sandbox,
     world: World,
-    watch: ProgressSink<'_>,
+    watch: CorpusProgressFn<'_>,
 ) -> anyhow::Result<CorpusResult> {
     Ok(match world {
         World::Render => run_render_cases(candidate, tester.page_bytes, watch).await,
@@ -136,8 +136,8 @@ pub async fn run_corpus(
 }
 
 /// Returns the choice of one component's file and no other.
-pub fn candidate_choice(file: &Path, component: &Inspection) -> GuestChoice {
-    GuestChoice {
+pub fn candidate_choice(file: &Path, component: &ComponentInspection) -> GuestCandidates {
+    GuestCandidates {
         origins: vec![GuestOrigin::File {
             path: file.to_owned(),
             digest: Some(component.digest),
@@ -147,7 +147,7 @@ pub fn candidate_choice(file: &Path, component: &Inspection) -> GuestChoice {
 }
 
 impl CorpusResult {
-    fn from_failures(cases: usize, failures: Vec<CaseFailure>) -> Self {
+    fn from_failures(cases: usize, failures: Vec<CorpusCaseFailure>) -> Self {
         Self {
             cases,
             failed: failures.len(),
@@ -159,11 +159,11 @@ impl CorpusResult {
 /// Runs as many cases at once as calls can run.
 async fn run_cases<C, F>(
     cases: Vec<C>,
-    watch: ProgressSink<'_>,
+    watch: CorpusProgressFn<'_>,
     question: impl Fn(C) -> F,
-) -> (usize, Vec<CaseFailure>)
+) -> (usize, Vec<CorpusCaseFailure>)
 where
-    F: Future<Output = Option<CaseFailure>>,
+    F: Future<Output = Option<CorpusCaseFailure>>,
 {
     let all = cases.len();
     let mut answers = stream::iter(cases)
@@ -182,7 +182,7 @@ where
 async fn run_render_cases(
     candidate: &Sandbox,
     page_bytes: usize,
-    watch: ProgressSink<'_>,
+    watch: CorpusProgressFn<'_>,
 ) -> CorpusResult {
     let cases = corpus::RENDER_CASES.iter();
     let cases = cases
@@ -191,7 +191,7 @@ async fn run_render_cases(
     let (all, failures) = run_cases(cases, watch, |(case, live)| async move {
         let source = source_of_case(case, live, page_bytes);
         let detail = render_fault(candidate, source, case.broken).await?;
-        Some(CaseFailure {
+        Some(CorpusCaseFailure {
             case: case.name.to_owned(),
             detail,
         })
@@ -200,10 +200,10 @@ async fn run_render_cases(
     CorpusResult::from_failures(all, failures)
 }
 
-fn source_of_case(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
-    Source {
+fn source_of_case(case: &RenderTestCase, live: bool, page_bytes: usize) -> RenderSource {
+    RenderSource {
         content_type: case.content_type,
-        title: Some(corpus::TITLE.to_owned()),
+        title: Some(corpus::CASE_TITLE.to_owned()),
         name: None,
         text: case.text.to_owned(),
         runtime: live.then(|| RuntimeScript {
@@ -211,7 +211,7 @@ fn source_of_case(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
             slug: "a-page".to_owned(),
         }),
         page_bytes,
-        foot: live.then(|| Foot {
+        foot: live.then(|| PageFooter {
             raw: Some("/a-page/raw".to_owned()),
             expires_at: Some("2026-11-27T12:00:00.000Z".to_owned()),
             report: Some("/_svc/report/a-page".to_owned()),
@@ -221,7 +221,7 @@ fn source_of_case(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
 }
 
 /// Renders a source, and describes the fault in the answer.
-async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Option<String> {
+async fn render_fault(candidate: &Sandbox, source: RenderSource, broken: bool) -> Option<String> {
     let page = match candidate.render(source.clone()).await {
         Ok(page) => page,
         Err(RenderFailure::Malformed(_)) if broken => return None,
@@ -242,15 +242,15 @@ async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Opti
 
 /// Judges each SQL text with the candidate and with the built-in gate: both must allow the same.
 async fn run_gate_cases(
-    tester: &GuestTester,
+    tester: &GuestTestSettings,
     candidate: &Sandbox,
-    watch: ProgressSink<'_>,
+    watch: CorpusProgressFn<'_>,
 ) -> anyhow::Result<CorpusResult> {
-    let ours = tester.sandbox(World::Gate, GuestChoice::default())?;
+    let ours = tester.sandbox(World::Gate, GuestCandidates::default())?;
     let ours = &ours;
     let (all, failures) = run_cases(corpus::gate_cases(), watch, |case| async move {
         let detail = gate_fault(ours, candidate, &case).await?;
-        Some(CaseFailure {
+        Some(CorpusCaseFailure {
             case: case.name,
             detail,
         })
@@ -259,7 +259,7 @@ async fn run_gate_cases(
     Ok(CorpusResult::from_failures(all, failures))
 }
 
-async fn gate_fault(ours: &Sandbox, candidate: &Sandbox, case: &GateCase) -> Option<String> {
+async fn gate_fault(ours: &Sandbox, candidate: &Sandbox, case: &GateTestCase) -> Option<String> {
     let expected = ours.check_sql(case.sql.as_str(), case.purpose).await;
     let found = candidate.check_sql(case.sql.as_str(), case.purpose).await;
     match (case.accepted, expected, found) {
@@ -275,7 +275,7 @@ async fn gate_fault(ours: &Sandbox, candidate: &Sandbox, case: &GateCase) -> Opt
 }
 
 /// Describes the difference between two verdicts that allow.
-fn verdict_fault(expected: &[Statement], found: &[Statement]) -> Option<String> {
+fn verdict_fault(expected: &[AllowedStatement], found: &[AllowedStatement]) -> Option<String> {
     if expected == found {
         return None;
     }

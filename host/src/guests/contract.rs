@@ -3,7 +3,7 @@
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{StartTag, Token, Tokenizer};
 
-use svc_sandbox::{ContentType, RuntimeScript, Source};
+use svc_sandbox::{ContentType, RenderSource, RuntimeScript};
 
 /// Elements that no page of text or data has: they load, frame or run something.
 const FORBIDDEN_ELEMENTS: [&str; 9] = [
@@ -29,7 +29,7 @@ const LOADING_ATTRIBUTES: [&str; 6] = [
 ];
 
 /// Finds the faults of a page, a sentence each. HTML sources have rules of their own.
-pub(super) fn find_faults(source: &Source, page: &str) -> Vec<String> {
+pub(super) fn find_faults(source: &RenderSource, page: &str) -> Vec<String> {
     if source.content_type == ContentType::Html {
         return find_html_faults(source, page);
     }
@@ -51,7 +51,7 @@ fn script_tag(script: &RuntimeScript) -> String {
 }
 
 /// Checks that HTML is served byte for byte, but for the one script.
-fn find_html_faults(source: &Source, page: &str) -> Vec<String> {
+fn find_html_faults(source: &RenderSource, page: &str) -> Vec<String> {
     let expected = match &source.runtime {
         None => page.to_owned(),
         Some(script) => {
@@ -71,7 +71,7 @@ fn find_html_faults(source: &Source, page: &str) -> Vec<String> {
 
 /// Checker of a page, with its findings so far.
 struct PageChecker<'a> {
-    source: &'a Source,
+    source: &'a RenderSource,
     faults: Vec<String>,
     begun: bool,
     doctype: bool,
@@ -86,7 +86,7 @@ struct PageChecker<'a> {
 }
 
 impl<'a> PageChecker<'a> {
-    fn new(source: &'a Source) -> Self {
+    fn new(source: &'a RenderSource) -> Self {
         Self {
             source,
             faults: Vec::new(),
@@ -261,8 +261,8 @@ mod tests {
         "<body><p>&lt;script&gt;<a href=\"https://example.com\">x</a></p></body></html>"
     );
 
-    fn source(content_type: ContentType, text: &str) -> Source {
-        Source {
+    fn source(content_type: ContentType, text: &str) -> RenderSource {
+        RenderSource {
             content_type,
             title: Some("A <b> & c".to_owned()),
             name: None,

@@ -1,10 +1,10 @@
 //! Corpus that every guest has to pass before it may serve. Renderers: sources of every type, hostile ones among them, and rules
 //! for the pages. Gates: the whole corpus of SQL; the verdicts must be those of the built-in gate.
 
-use svc_sandbox::{ContentType, Purpose};
+use svc_sandbox::{ContentType, SqlPurpose};
 
 /// A source to render.
-pub(super) struct RenderCase {
+pub(super) struct RenderTestCase {
     pub(super) name: &'static str,
     pub(super) content_type: ContentType,
     pub(super) text: &'static str,
@@ -16,8 +16,8 @@ const fn render_case(
     name: &'static str,
     content_type: ContentType,
     text: &'static str,
-) -> RenderCase {
-    RenderCase {
+) -> RenderTestCase {
+    RenderTestCase {
         name,
         content_type,
         text,
@@ -29,8 +29,8 @@ const fn malformed_case(
     name: &'static str,
     content_type: ContentType,
     text: &'static str,
-) -> RenderCase {
-    RenderCase {
+) -> RenderTestCase {
+    RenderTestCase {
         name,
         content_type,
         text,
@@ -39,10 +39,10 @@ const fn malformed_case(
 }
 
 /// Title of every case.
-pub(super) const TITLE: &str = "Fish & <chips> \"for\" 'two'";
+pub(super) const CASE_TITLE: &str = "Fish & <chips> \"for\" 'two'";
 
 /// Cases for renderers.
-pub(super) const RENDER_CASES: [RenderCase; 22] = [
+pub(super) const RENDER_CASES: [RenderTestCase; 22] = [
     render_case(
         "html document",
         ContentType::Html,
@@ -129,9 +129,9 @@ pub(super) const RENDER_CASES: [RenderCase; 22] = [
 
 /// An SQL text to judge.
 #[derive(Clone, Debug)]
-pub(super) struct GateCase {
+pub(super) struct GateTestCase {
     pub(super) name: String,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: SqlPurpose,
     pub(super) sql: String,
     /// Whether the gate must allow it.
     pub(super) accepted: bool,
@@ -150,7 +150,7 @@ const REFUSED_SQL: [(&str, &str); 9] = sql!("refused": "binds" "classes" "functi
     "sqlites_own" "stored" "syntax");
 
 /// Returns all SQL texts of the corpus; `tests/corpus/sql/README.md` describes the files.
-pub(super) fn gate_cases() -> Vec<GateCase> {
+pub(super) fn gate_cases() -> Vec<GateTestCase> {
     let files = ACCEPTED_SQL.map(|file| (file, true)).into_iter();
     files
         .chain(REFUSED_SQL.map(|file| (file, false)))
@@ -164,7 +164,7 @@ pub(super) fn gate_cases() -> Vec<GateCase> {
         .collect()
 }
 
-fn parse_case(name: String, piece: &str, accepted: bool) -> GateCase {
+fn parse_case(name: String, piece: &str, accepted: bool) -> GateTestCase {
     let mut rest = piece;
     let mut header = |name: &str| {
         let line = rest.split('\n').next()?;
@@ -173,15 +173,15 @@ fn parse_case(name: String, piece: &str, accepted: bool) -> GateCase {
         Some(value.trim_start_matches(':').trim())
     };
     let purpose = match header("purpose:") {
-        Some("query") => Purpose::Query,
-        Some("schema") => Purpose::Schema,
-        Some("migration") => Purpose::Migration,
-        _ => Purpose::Action,
+        Some("query") => SqlPurpose::Query,
+        Some("schema") => SqlPurpose::Schema,
+        Some("migration") => SqlPurpose::Migration,
+        _ => SqlPurpose::Action,
     };
     // Positions and reasons belong to the built-in gate: other gates may choose their own.
     let _ = (header("at:"), header("says:"));
     let escaped = header("escapes").is_some();
-    GateCase {
+    GateTestCase {
         name,
         purpose,
         sql: if escaped {
@@ -259,7 +259,7 @@ mod tests {
         let case = parse_case("x".to_owned(), piece, false);
         assert_eq!(
             (case.purpose, case.sql.as_str()),
-            (Purpose::Query, "SELECT\t1A\0")
+            (SqlPurpose::Query, "SELECT\t1A\0")
         );
     }
 }

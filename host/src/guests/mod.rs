@@ -13,4 +13,4 @@ pub mod replay;
 pub mod status;
 pub mod watch;
 
-pub use record::{Folder, Record, RecordError, read_choices};
+pub use record::{GuestRecord, GuestRecordError, WorldFolder, read_choices};

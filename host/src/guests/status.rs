@@ -32,14 +32,14 @@ pub struct GuestStatusFile {
     /// Directories of the guests.
     pub paths: GuestPaths,
     /// Status of the renderer.
-    pub render: WorldStatus,
+    pub render: WorldGuestStatus,
     /// Status of the gate.
-    pub gate: WorldStatus,
+    pub gate: WorldGuestStatus,
 }
 
 impl GuestStatusFile {
     /// Returns the status of one world.
-    pub fn of_world(&self, world: World) -> &WorldStatus {
+    pub fn of_world(&self, world: World) -> &WorldGuestStatus {
         match world {
             World::Render => &self.render,
             World::Gate => &self.gate,
@@ -72,7 +72,7 @@ impl GuestPaths {
 
 /// Status of the guest of one world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WorldStatus {
+pub struct WorldGuestStatus {
     /// Sequence number of the record that the server has applied.
     pub sequence: u64,
     /// Digest of the guest that serves; absent while it is being loaded.
@@ -120,11 +120,11 @@ pub fn remove_status_file(data: &Path) -> io::Result<()> {
 
 /// Shows that a server runs, until it is dropped.
 #[derive(Debug)]
-pub struct ServerPresence {
+pub struct ServerPresenceLock {
     _lock: FileLock,
 }
 
-impl ServerPresence {
+impl ServerPresenceLock {
     /// Takes the lock for the server of a data directory. It is tried for some time, because commands share the lock for a
     /// moment.
     ///
@@ -167,7 +167,7 @@ mod tests {
     fn a_server_is_seen_while_it_runs() {
         let data = tempfile::tempdir().unwrap();
         assert!(!is_server_running(data.path()).unwrap());
-        let presence = ServerPresence::announce(data.path()).unwrap();
+        let presence = ServerPresenceLock::announce(data.path()).unwrap();
         assert!(is_server_running(data.path()).unwrap());
         assert!(
             is_server_running(data.path()).unwrap(),
@@ -180,12 +180,12 @@ mod tests {
     #[test]
     fn who_looks_is_no_server_and_keeps_none_from_starting() {
         let data = tempfile::tempdir().unwrap();
-        drop(ServerPresence::announce(data.path()).unwrap());
+        drop(ServerPresenceLock::announce(data.path()).unwrap());
         let looks = File::open(data.path().join(LOCK_FILE)).unwrap();
         looks.try_lock_shared().unwrap();
         assert!(!is_server_running(data.path()).unwrap());
         std::thread::scope(|scope| {
-            let starts = scope.spawn(|| ServerPresence::announce(data.path()));
+            let starts = scope.spawn(|| ServerPresenceLock::announce(data.path()));
             std::thread::sleep(LOCK_RETRY_PAUSE);
             drop(looks);
             assert!(starts.join().unwrap().is_ok());
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn a_lock_that_somebody_keeps_does_not_hang_a_start() {
         let data = tempfile::tempdir().unwrap();
-        let first = ServerPresence::announce(data.path()).unwrap();
-        let second = ServerPresence::announce(data.path()).unwrap_err();
+        let first = ServerPresenceLock::announce(data.path()).unwrap();
+        let second = ServerPresenceLock::announce(data.path()).unwrap_err();
         assert!(second.to_string().contains(LOCK_FILE), "{second}");
         drop(first);
     }
@@ -208,8 +208,8 @@ mod tests {
         let said = GuestStatusFile {
             at: Timestamp(1_795_176_000_000),
             paths: GuestPaths::resolve(data.path(), &data.path().join("cache")).unwrap(),
-            render: WorldStatus::default(),
-            gate: WorldStatus {
+            render: WorldGuestStatus::default(),
+            gate: WorldGuestStatus {
                 sequence: 3,
                 digest: Some(GuestDigest::of(b"gate")),
                 failures: vec!["why".to_owned()],
@@ -220,7 +220,7 @@ mod tests {
             },
         };
         write_status_file(data.path(), &said).unwrap();
-        drop(ServerPresence::announce(data.path()).unwrap());
+        drop(ServerPresenceLock::announce(data.path()).unwrap());
         for name in [STATUS_FILE, LOCK_FILE] {
             let mode = std::fs::metadata(data.path().join(name)).unwrap().mode();
             assert_eq!(mode & 0o777, PRIVATE_MODE, "{name}");

@@ -6,37 +6,40 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::record::{Folder, Record, RecordError};
-use super::status::{self, GuestPaths, GuestStatusFile, ServerPresence, WorldStatus};
+use super::record::{GuestRecord, GuestRecordError, WorldFolder};
+use super::status::{self, GuestPaths, GuestStatusFile, ServerPresenceLock, WorldGuestStatus};
 use crate::config::Config;
 use svc_base::clock::{Clock, Timestamp};
 use svc_sandbox::{GuestDigest, GuestOrigin, RolledBackGuest, Sandbox, World};
 
 /// Minimum time between two status files that differ in usage alone, in milliseconds.
-const STATUS_INTERVAL: i64 = 1000;
+const STATUS_INTERVAL_MILLIS: i64 = 1000;
 
 /// Handle to the watcher of the records; clones reach the same watcher.
 #[derive(Clone, Debug)]
-pub struct WatcherHandle(mpsc::Sender<StatusRequest>);
+pub struct GuestWatcherHandle(mpsc::Sender<GuestStatusRequest>);
 
 /// Request for the status of a world, to be answered after a fresh look at the records.
 #[derive(Debug)]
-pub struct StatusRequest {
+pub struct GuestStatusRequest {
     world: World,
-    answer: oneshot::Sender<WorldStatus>,
+    answer: oneshot::Sender<WorldGuestStatus>,
 }
 
-impl WatcherHandle {
+impl GuestWatcherHandle {
     /// Creates a handle, and the receiver for the watcher.
-    pub fn channel() -> (Self, mpsc::Receiver<StatusRequest>) {
+    pub fn channel() -> (Self, mpsc::Receiver<GuestStatusRequest>) {
         let (ask, asked) = mpsc::channel(1);
         (Self(ask), asked)
     }
 
     /// Returns the status of a world after a look that begins now; `None` once the watcher has stopped.
-    pub async fn request_status(&self, world: World) -> Option<WorldStatus> {
+    pub async fn request_status(&self, world: World) -> Option<WorldGuestStatus> {
         let (answer, answered) = oneshot::channel();
-        self.0.send(StatusRequest { world, answer }).await.ok()?;
+        self.0
+            .send(GuestStatusRequest { world, answer })
+            .await
+            .ok()?;
         answered.await.ok()
     }
 }
@@ -52,15 +55,15 @@ pub struct GuestWatcher {
     last_status: Option<GuestStatusFile>,
     /// Rolled back guests that the records still list.
     fallen: Vec<RolledBackGuest>,
-    _presence: ServerPresence,
+    _presence: ServerPresenceLock,
 }
 
 /// A world, with the state of its record that was applied last.
 #[derive(Debug)]
 struct WatchedWorld {
     world: World,
-    folder: Folder,
-    stamp: RecordStamp,
+    folder: WorldFolder,
+    stamp: RecordFileStamp,
     /// End of the trial of the guest that serves.
     trial_until: Option<Timestamp>,
     sequence: u64,
@@ -69,7 +72,7 @@ struct WatchedWorld {
 
 /// State of a record's file when it was read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RecordStamp {
+enum RecordFileStamp {
     /// The file was not read yet.
     Never,
     /// The file was missing.
@@ -78,7 +81,7 @@ enum RecordStamp {
     File([u64; 2], [i64; 2]),
 }
 
-impl RecordStamp {
+impl RecordFileStamp {
     fn read(path: &Path) -> Self {
         match std::fs::metadata(path) {
             Ok(data) => Self::File([data.ino(), data.len()], [data.mtime(), data.mtime_nsec()]),
@@ -92,8 +95,8 @@ impl GuestWatcher {
     pub fn open(data: &Path, config: &Config, sandbox: Sandbox, clock: Clock) -> io::Result<Self> {
         let worlds = World::ALL.map(|world| WatchedWorld {
             world,
-            folder: Folder::new(&config.guests, world),
-            stamp: RecordStamp::Never,
+            folder: WorldFolder::new(&config.guests, world),
+            stamp: RecordFileStamp::Never,
             trial_until: None,
             sequence: 0,
             failures: Vec::new(),
@@ -101,7 +104,7 @@ impl GuestWatcher {
         // The last server's status is removed before this server becomes visible.
         status::remove_status_file(data)?;
         Ok(Self {
-            _presence: ServerPresence::announce(data)?,
+            _presence: ServerPresenceLock::announce(data)?,
             data: data.to_owned(),
             paths: GuestPaths::resolve(&config.guests, &config.cache)?,
             sandbox,
@@ -113,10 +116,10 @@ impl GuestWatcher {
     }
 
     /// Lets the next look retry a failed world, for a request: its author may have repaired it.
-    pub fn retry_failed(&mut self, asked: &StatusRequest) {
+    pub fn retry_failed(&mut self, asked: &GuestStatusRequest) {
         for followed in &mut self.worlds {
             if followed.world == asked.world && !followed.failures.is_empty() {
-                followed.stamp = RecordStamp::Never;
+                followed.stamp = RecordFileStamp::Never;
             }
         }
     }
@@ -161,7 +164,7 @@ impl GuestWatcher {
         &self,
         fallen: &RolledBackGuest,
         now: Timestamp,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), GuestRecordError> {
         match self.worlds.iter().find(|one| one.world == fallen.world) {
             Some(followed) => followed.folder.remove_rolled_back(fallen, now),
             None => Ok(()),
@@ -180,7 +183,7 @@ impl GuestWatcher {
         let due = self.last_status.as_ref().is_none_or(|last| {
             let another = last.render != said.render || last.gate != said.gate;
             let who = |said: &GuestStatusFile| (said.render.digest, said.gate.digest);
-            another && (who(last) != who(&said) || at.0 - last.at.0 >= STATUS_INTERVAL)
+            another && (who(last) != who(&said) || at.0 - last.at.0 >= STATUS_INTERVAL_MILLIS)
         });
         if due {
             status::write_status_file(&self.data, &said)?;
@@ -190,17 +193,17 @@ impl GuestWatcher {
     }
 
     /// Answers a request that came before the last look.
-    pub fn answer(&self, asked: StatusRequest) {
+    pub fn answer(&self, asked: GuestStatusRequest) {
         // A requester that has gone away needs no answer.
         let _ = asked.answer.send(self.world_status(asked.world));
     }
 
-    fn world_status(&self, world: World) -> WorldStatus {
+    fn world_status(&self, world: World) -> WorldGuestStatus {
         let usage = self.sandbox.usage(world);
-        let mut serves = WorldStatus {
+        let mut serves = WorldGuestStatus {
             digest: usage.map(|(digest, _)| digest),
             usage: usage.map(|(_, usage)| usage).unwrap_or_default(),
-            ..WorldStatus::default()
+            ..WorldGuestStatus::default()
         };
         if let Some(followed) = self.worlds.iter().find(|one| one.world == world) {
             serves.sequence = followed.sequence;
@@ -219,7 +222,7 @@ impl WatchedWorld {
         fallen: &[RolledBackGuest],
         now: Timestamp,
     ) -> bool {
-        let found = RecordStamp::read(&self.folder.record_path());
+        let found = RecordFileStamp::read(&self.folder.record_path());
         let ended = self.trial_until.is_some_and(|until| now >= until);
         if self.stamp == found && !ended {
             return false;
@@ -245,7 +248,7 @@ impl WatchedWorld {
     fn apply(
         &mut self,
         sandbox: &Sandbox,
-        record: &Record,
+        record: &GuestRecord,
         fallen: &[RolledBackGuest],
         now: Timestamp,
     ) {

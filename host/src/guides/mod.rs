@@ -16,9 +16,9 @@ use http::{HeaderMap, HeaderValue, header};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::config::Config;
-use crate::http::document::{Document, REVALIDATE};
-use crate::openapi::Description;
-use svc_sandbox::{ContentType, Flow, GuestDigest, RenderFailure, Sandbox, Source};
+use crate::http::document::{EncodedDocument, REVALIDATE};
+use crate::openapi::ApiDescription;
+use svc_sandbox::{CallerFlow, ContentType, GuestDigest, RenderFailure, RenderSource, Sandbox};
 
 /// Name of the page of the API's reference.
 const REFERENCE: &str = "api-reference";
@@ -96,7 +96,7 @@ impl Guide {
 pub struct Guides {
     sandbox: Sandbox,
     entries: LazyLock<GuidePages, Box<dyn FnOnce() -> GuidePages + Send>>,
-    images: [OnceCell<Document>; IMAGES.len()],
+    images: [OnceCell<EncodedDocument>; IMAGES.len()],
 }
 
 type GuidePages = BTreeMap<&'static str, GuidePage>;
@@ -105,28 +105,28 @@ type GuidePages = BTreeMap<&'static str, GuidePage>;
 #[derive(Debug)]
 struct GuidePage {
     text: String,
-    written: OnceCell<Document>,
-    page: Mutex<Option<RenderedPage>>,
+    written: OnceCell<EncodedDocument>,
+    page: Mutex<Option<RenderedGuidePage>>,
 }
 
 /// A rendered page with the guest that rendered it; without a document if that guest failed.
 #[derive(Debug)]
-struct RenderedPage {
+struct RenderedGuidePage {
     by: GuestDigest,
-    document: Option<Arc<Document>>,
+    document: Option<Arc<EncodedDocument>>,
 }
 
 /// The answer for a page.
 #[derive(Debug)]
-enum PageAnswer<'a> {
-    Page(Arc<Document>),
+enum GuidePageAnswer<'a> {
+    Page(Arc<EncodedDocument>),
     /// The Markdown, while the page cannot be rendered.
     Text(&'a str),
 }
 
 impl Guides {
     /// Makes the pages of an installation, none of which is rendered yet.
-    pub fn new(sandbox: Sandbox, config: Arc<Config>, description: Arc<Description>) -> Self {
+    pub fn new(sandbox: Sandbox, config: Arc<Config>, description: Arc<ApiDescription>) -> Self {
         let make = move || entries(&config, &description);
         Self {
             sandbox,
@@ -139,42 +139,42 @@ impl Guides {
     ///
     /// # Errors
     /// Only when a compressor fails.
-    async fn page(&self, name: &str) -> io::Result<Option<PageAnswer<'_>>> {
+    async fn page(&self, name: &str) -> io::Result<Option<GuidePageAnswer<'_>>> {
         let Some(entry) = self.entries.get(name) else {
             return Ok(None);
         };
-        let text = PageAnswer::Text(&entry.text);
+        let text = GuidePageAnswer::Text(&entry.text);
         let Some(guest) = self.sandbox.renderer_digest() else {
             return Ok(Some(text));
         };
         let mut kept = entry.page.lock().await;
         if let Some(kept) = kept.as_ref().filter(|kept| kept.by == guest) {
             let page = kept.document.as_ref().map(Arc::clone);
-            return Ok(Some(page.map_or(text, PageAnswer::Page)));
+            return Ok(Some(page.map_or(text, GuidePageAnswer::Page)));
         }
         let document = match self
             .render_text(rewriting::page_source(name, &entry.text))
             .await
         {
-            Ok(page) => Some(Arc::new(compress(page, page_headers()).await?)),
+            Ok(page) => Some(Arc::new(compressed_document(page, page_headers()).await?)),
             Err(RenderFailure::Busy | RenderFailure::Preparing) => return Ok(Some(text)),
             Err(error) => {
                 tracing::warn!(guide = name, %error, "a guide cannot be rendered, and is served as it is written");
                 None
             }
         };
-        *kept = Some(RenderedPage {
+        *kept = Some(RenderedGuidePage {
             by: guest,
             document: document.clone(),
         });
-        Ok(Some(document.map_or(text, PageAnswer::Page)))
+        Ok(Some(document.map_or(text, GuidePageAnswer::Page)))
     }
 
     /// Returns a picture of the guides, if there is one of that name.
     ///
     /// # Errors
     /// Only when a compressor fails.
-    async fn image(&self, name: &str) -> io::Result<Option<&Document>> {
+    async fn image(&self, name: &str) -> io::Result<Option<&EncodedDocument>> {
         let Some(((_, bytes), image)) = IMAGES
             .iter()
             .zip(&self.images)
@@ -184,7 +184,7 @@ impl Guides {
         };
         let make = || {
             let headers = headers(HeaderValue::from_static("image/webp"), REVALIDATE);
-            compress(Bytes::from_static(bytes), headers)
+            compressed_document(Bytes::from_static(bytes), headers)
         };
         image.get_or_try_init(make).await.map(Some)
     }
@@ -193,19 +193,19 @@ impl Guides {
     ///
     /// # Errors
     /// Only when a compressor fails.
-    async fn markdown(&self, name: &str) -> io::Result<Option<&Document>> {
+    async fn markdown(&self, name: &str) -> io::Result<Option<&EncodedDocument>> {
         let Some(entry) = self.entries.get(name) else {
             return Ok(None);
         };
         let make = || {
             let kind = HeaderValue::from_static("text/markdown; charset=utf-8");
-            compress(Bytes::from(entry.text.clone()), headers(kind, REVALIDATE))
+            compressed_document(Bytes::from(entry.text.clone()), headers(kind, REVALIDATE))
         };
         entry.written.get_or_try_init(make).await.map(Some)
     }
 
     async fn render_text(&self, text: String) -> Result<Bytes, RenderFailure> {
-        let source = Source {
+        let source = RenderSource {
             content_type: ContentType::Markdown,
             title: None,
             name: None,
@@ -216,7 +216,7 @@ impl Guides {
             is_private: false,
         };
         // Rendered as the server's own work, not as that of the first client.
-        let rendering = Flow::Server.scope(self.sandbox.render(source));
+        let rendering = CallerFlow::Server.scope(self.sandbox.render(source));
         Ok(rendering.await?.html)
     }
 }
@@ -231,12 +231,12 @@ impl GuidePage {
     }
 }
 
-async fn compress(bytes: Bytes, headers: HeaderMap) -> io::Result<Document> {
-    let compressing = tokio::task::spawn_blocking(move || Document::new(bytes, &headers));
+async fn compressed_document(bytes: Bytes, headers: HeaderMap) -> io::Result<EncodedDocument> {
+    let compressing = tokio::task::spawn_blocking(move || EncodedDocument::new(bytes, &headers));
     compressing.await.map_err(io::Error::other)?
 }
 
-fn entries(config: &Config, description: &Description) -> GuidePages {
+fn entries(config: &Config, description: &ApiDescription) -> GuidePages {
     let guides = GUIDES.iter().map(|guide| {
         (
             guide.name,

@@ -8,7 +8,7 @@ use http::{HeaderMap, header};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Guides, INDEX_NAME, PageAnswer};
+use super::{GuidePageAnswer, Guides, INDEX_NAME};
 use crate::http::problem::Problem;
 
 /// Returns the routes, whose state is the guides.
@@ -99,8 +99,8 @@ async fn answer(guides: &Guides, name: &str, headers: &HeaderMap) -> Result<Resp
     let page = guides.page(name).await;
     let page = page.map_err(|error| Problem::internal(&error))?;
     match page.ok_or_else(Problem::not_found)? {
-        PageAnswer::Page(page) => page.answer(headers),
-        PageAnswer::Text(text) => {
+        GuidePageAnswer::Page(page) => page.answer(headers),
+        GuidePageAnswer::Text(text) => {
             let headers = [
                 (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
                 (header::CACHE_CONTROL, "no-store"),

@@ -41,23 +41,23 @@ impl AnswerCounts {
 
 impl AnswerTracker {
     /// Counts a request until its answer has ended or is dropped.
-    pub fn track(&self) -> TrackedAnswer {
+    pub fn track(&self) -> TrackedAnswerGuard {
         self.0.asked.fetch_add(1, Ordering::Relaxed);
-        TrackedAnswer(self.clone())
+        TrackedAnswerGuard(self.clone())
     }
 }
 
 /// A counted request, until this is dropped.
 #[derive(Debug)]
-pub struct TrackedAnswer(AnswerTracker);
+pub struct TrackedAnswerGuard(AnswerTracker);
 
-impl Drop for TrackedAnswer {
+impl Drop for TrackedAnswerGuard {
     fn drop(&mut self) {
         self.0.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl TrackedAnswer {
+impl TrackedAnswerGuard {
     /// Splits the answer of a counted request into counted chunks.
     #[must_use]
     pub fn wrap(tracked: Option<Self>, answer: Response) -> Response {
@@ -109,7 +109,7 @@ impl Drop for TrackedChunk {
 struct ChunkedBody {
     body: Body,
     rest: Bytes,
-    tracked: TrackedAnswer,
+    tracked: TrackedAnswerGuard,
 }
 
 impl hyper::body::Body for ChunkedBody {
@@ -257,7 +257,7 @@ mod tests {
         let mut patience = SlowClientTimeout::new(answers.clone(), stall, idle);
         let service = service_fn(move |_: Request<Incoming>| {
             let answer = Response::new(Body::from(vec![b'x'; bytes]));
-            let answer = TrackedAnswer::wrap(Some(answers.track()), answer);
+            let answer = TrackedAnswerGuard::wrap(Some(answers.track()), answer);
             async move { Ok::<_, Infallible>(answer) }
         });
         let mut speaker = Builder::new(TokioExecutor::new()).http2_only();

@@ -6,23 +6,23 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 
 use super::client_ip::ClientIp;
-use super::hosts::Host;
+use super::hosts::HostKind;
 use super::problem::Problem;
 
 /// Client of a request, and the host that it names.
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct HttpRequestContext {
     /// Address of the client.
     pub client: ClientIp,
     /// Kind of the named host.
-    pub host: Host,
+    pub host: HostKind,
     /// The `Host` as it was sent.
     pub authority: Arc<str>,
     /// The request's id.
     pub request_id: Arc<str>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Context {
+impl<S: Send + Sync> FromRequestParts<S> for HttpRequestContext {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {

@@ -59,13 +59,13 @@ impl HostCookie {
 
 /// Returns the token in the only cookie of a page's or a host's name; see [`HostCookie`].
 pub fn host_token<'h>(headers: &'h HeaderMap, name: &str, secure: bool) -> Option<&'h str> {
-    token(headers, &host_name(name, secure))
+    read_token(headers, &host_name(name, secure))
 }
 
 /// Returns the tokens in all cookies of a page's or a host's name, whoever has set them: for tokens that are to end.
 pub fn host_tokens<'h>(headers: &'h HeaderMap, name: &str, secure: bool) -> Vec<&'h str> {
     let name = host_name(name, secure);
-    let tokens = values(headers, &name).filter(|value| is_token(value));
+    let tokens = cookie_values(headers, &name).filter(|value| is_token(value));
     tokens
         .filter_map(|value| std::str::from_utf8(value).ok())
         .collect()
@@ -73,7 +73,9 @@ pub fn host_tokens<'h>(headers: &'h HeaderMap, name: &str, secure: bool) -> Vec<
 
 /// Whether a request has several cookies of a page's or a host's name, so that none counts.
 pub fn has_several(headers: &HeaderMap, name: &str, secure: bool) -> bool {
-    values(headers, &host_name(name, secure)).nth(1).is_some()
+    cookie_values(headers, &host_name(name, secure))
+        .nth(1)
+        .is_some()
 }
 
 /// Returns the name under which browsers store the cookie `name` of a page or a host.
@@ -86,8 +88,8 @@ fn host_name(name: &str, secure: bool) -> String {
 }
 
 /// Returns the token in the only cookie of a name; `None` if there are several, or the value does not have a token's form.
-pub fn token<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let mut values = values(headers, name);
+pub fn read_token<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let mut values = cookie_values(headers, name);
     match (values.next(), values.next()) {
         (Some(value), None) if is_token(value) => std::str::from_utf8(value).ok(),
         _ => None,
@@ -95,7 +97,7 @@ pub fn token<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 }
 
 /// Returns the values of all cookies of a name, whose origin is unknown: for values that are signed.
-pub fn values<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h [u8]> {
+pub fn cookie_values<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h [u8]> {
     let lines = headers.get_all(header::COOKIE).into_iter();
     let pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
     pairs.filter_map(move |pair| {
@@ -141,7 +143,7 @@ mod tests {
                 headers.append(header::COOKIE, line);
             }
             let expected = expected.map(String::as_str);
-            assert_eq!(token(&headers, "n"), expected, "{lines:?}");
+            assert_eq!(read_token(&headers, "n"), expected, "{lines:?}");
             assert_eq!(host_token(&headers, "n", false), expected, "{lines:?}");
             assert_eq!(host_token(&headers, "n", true), None, "{lines:?}");
         }

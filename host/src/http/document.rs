@@ -6,28 +6,28 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::negotiate::{self, AcceptedEncodings, RequestedRange};
-use super::problem::{Code, Problem};
-use crate::content::{Artifact, Digest, Encoding};
+use super::problem::{Problem, ProblemCode};
+use crate::content::{Digest, EncodedPage, Encoding};
 
 /// `Cache-Control` that has caches revalidate every time.
 pub const REVALIDATE: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
 
 /// A document of the platform: made once, in all its encodings.
 #[derive(Debug)]
-pub struct Document {
+pub struct EncodedDocument {
     /// Variants in the server's order of preference, identity last.
-    variants: Vec<Variant>,
+    variants: Vec<DocumentVariant>,
 }
 
 #[derive(Debug)]
-struct Variant {
+struct DocumentVariant {
     encoding: Encoding,
     etag: HeaderValue,
     headers: HeaderMap,
     bytes: Bytes,
 }
 
-impl Document {
+impl EncodedDocument {
     /// Makes a document that is answered with `headers`. Its compression costs milliseconds.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Document {
         let digest = Digest::of(&bytes);
         Ok(Self::from_artifact(
             &digest,
-            Artifact::compress(bytes, || true)?,
+            EncodedPage::compress(bytes, || true)?,
             headers,
         ))
     }
@@ -44,19 +44,19 @@ impl Document {
     /// Makes a document with the best compression, which costs tens of milliseconds.
     ///
     /// # Errors
-    /// Like [`Document::new`].
+    /// Like [`EncodedDocument::new`].
     pub fn compressed_densely(bytes: Bytes, headers: &HeaderMap) -> std::io::Result<Self> {
         let digest = Digest::of(&bytes);
-        let artifact = Artifact::compress_densely(bytes)?;
+        let artifact = EncodedPage::compress_densely(bytes)?;
         Ok(Self::from_artifact(&digest, artifact, headers))
     }
 
-    fn from_artifact(digest: &Digest, artifact: Artifact, headers: &HeaderMap) -> Self {
+    fn from_artifact(digest: &Digest, artifact: EncodedPage, headers: &HeaderMap) -> Self {
         let variants = artifact.variants.into_iter().map(|variant| {
             let etag = etag(digest, variant.encoding);
             let mut headers = headers.clone();
             add_variant_headers(&mut headers, &etag, variant.encoding);
-            Variant {
+            DocumentVariant {
                 encoding: variant.encoding,
                 etag,
                 headers,
@@ -154,7 +154,7 @@ pub fn respond(
         RequestedRange::Unsatisfiable => {
             let length = HeaderValue::try_from(format!("bytes */{}", bytes.len()));
             return Err(Problem::new(
-                Code::RangeNotSatisfiable,
+                ProblemCode::RangeNotSatisfiable,
                 format!(
                     "There are {} bytes, and none in the range that was asked for.",
                     bytes.len()

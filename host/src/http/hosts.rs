@@ -5,11 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use http::uri::Authority;
 use url::Url;
 
-use crate::config::{Config, authority};
+use crate::config::{Config, host_and_port};
 
 /// Kind of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Host {
+pub enum HostKind {
     /// The API host, or the listener's address: it serves everything.
     Api,
     /// The sites host: it serves everything, and the edge caches its frontends.
@@ -22,7 +22,7 @@ pub enum Host {
 
 /// The host names of this server.
 #[derive(Debug)]
-pub struct Hosts {
+pub struct ServerHostNames {
     /// The sites host, which may be equal to the API host.
     sites: String,
     /// The API host, and the listener's address.
@@ -35,11 +35,11 @@ pub struct Hosts {
     scheme_port: u16,
 }
 
-impl Hosts {
+impl ServerHostNames {
     /// Reads the hosts of a configuration.
     pub fn new(config: &Config) -> Self {
         let host =
-            |url: &str| Url::parse(url).map_or_else(|_| String::new(), |url| authority(&url));
+            |url: &str| Url::parse(url).map_or_else(|_| String::new(), |url| host_and_port(&url));
         let mut api = vec![host(&config.base_url)];
         api.push(config.listen.to_string());
         if config.listen.ip().is_loopback() {
@@ -63,33 +63,33 @@ impl Hosts {
     }
 
     /// Classifies a host; `None` if it is not ours.
-    pub fn classify(&self, host: &str) -> Option<Host> {
+    pub fn classify(&self, host: &str) -> Option<HostKind> {
         // The usual case, without an allocation.
         if self.sites == host {
-            return Some(Host::Sites);
+            return Some(HostKind::Sites);
         }
         if self.api.iter().any(|ours| ours == host) {
-            return Some(Host::Api);
+            return Some(HostKind::Api);
         }
         let host = host.to_ascii_lowercase();
         let host = host
             .strip_suffix(&format!(":{}", self.scheme_port))
             .unwrap_or(&host);
         if self.sites == host {
-            return Some(Host::Sites);
+            return Some(HostKind::Sites);
         }
         if self.api.iter().any(|ours| ours == host) || self.is_literal(host) {
-            return Some(Host::Api);
+            return Some(HostKind::Api);
         }
         // The landing host is configured without a port, so any port matches.
         if self.landing.as_deref().is_some_and(|landing| {
             host.strip_prefix(landing)
                 .is_some_and(|rest| rest.is_empty() || is_port(rest))
         }) {
-            return Some(Host::Landing);
+            return Some(HostKind::Landing);
         }
         let label = host.strip_suffix(self.sites_suffix.as_deref()?)?;
-        (!label.is_empty() && !label.contains('.')).then(|| Host::Project(label.to_owned()))
+        (!label.is_empty() && !label.contains('.')).then(|| HostKind::Project(label.to_owned()))
     }
 
     fn is_literal(&self, host: &str) -> bool {
@@ -135,9 +135,9 @@ mod tests {
     use super::*;
     use crate::config::Settings;
 
-    fn hosts(listen: &str, toml: &str) -> Hosts {
+    fn hosts(listen: &str, toml: &str) -> ServerHostNames {
         let settings: Settings = toml::from_str(&format!("cache = '/c'\n{toml}")).unwrap();
-        Hosts::new(&settings.resolve(listen.parse().unwrap()).unwrap())
+        ServerHostNames::new(&settings.resolve(listen.parse().unwrap()).unwrap())
     }
 
     #[test]
@@ -169,12 +169,12 @@ mod tests {
     fn local_hosts() {
         let hosts = hosts("127.0.0.1:8080", "");
         for (host, expected) in [
-            ("localhost:8080", Some(Host::Sites)),
-            ("LOCALHOST:8080", Some(Host::Sites)),
-            ("127.0.0.1:8080", Some(Host::Api)),
+            ("localhost:8080", Some(HostKind::Sites)),
+            ("LOCALHOST:8080", Some(HostKind::Sites)),
+            ("127.0.0.1:8080", Some(HostKind::Api)),
             (
                 "shop-dev.localhost:8080",
-                Some(Host::Project("shop-dev".into())),
+                Some(HostKind::Project("shop-dev".into())),
             ),
             ("a.b.localhost:8080", None),
             (".localhost:8080", None),
@@ -193,16 +193,16 @@ mod tests {
             "base_url = 'https://api.example.com'\nsites_url = 'https://sites.example.com'\nsites_domain = 'sites.example.com'\nlanding_host = 'example.com'",
         );
         for (host, expected) in [
-            ("api.example.com", Some(Host::Api)),
-            ("api.example.com:443", Some(Host::Api)),
-            ("sites.example.com", Some(Host::Sites)),
-            ("Sites.example.com:443", Some(Host::Sites)),
-            ("x.sites.example.com", Some(Host::Project("x".into()))),
-            ("example.com", Some(Host::Landing)),
-            ("example.com:8080", Some(Host::Landing)),
+            ("api.example.com", Some(HostKind::Api)),
+            ("api.example.com:443", Some(HostKind::Api)),
+            ("sites.example.com", Some(HostKind::Sites)),
+            ("Sites.example.com:443", Some(HostKind::Sites)),
+            ("x.sites.example.com", Some(HostKind::Project("x".into()))),
+            ("example.com", Some(HostKind::Landing)),
+            ("example.com:8080", Some(HostKind::Landing)),
             ("example.com:x", None),
-            ("192.0.2.7:8080", Some(Host::Api)),
-            ("[2001:db8::1]:8080", Some(Host::Api)),
+            ("192.0.2.7:8080", Some(HostKind::Api)),
+            ("[2001:db8::1]:8080", Some(HostKind::Api)),
             ("192.0.2.7:9090", None),
             ("other.example.com", None),
         ] {

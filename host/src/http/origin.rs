@@ -2,8 +2,8 @@
 
 use http::{HeaderMap, header};
 
-use super::context::Context;
-use super::problem::{Code, Problem};
+use super::context::HttpRequestContext;
+use super::problem::{Problem, ProblemCode};
 use crate::config::Config;
 
 /// Whether the `Origin` of a request is its own host's, or absent, as for clients other than browsers. `null` is foreign.
@@ -21,14 +21,14 @@ pub fn is_same_origin(scheme: &str, authority: &str, headers: &HeaderMap) -> boo
 /// `origin_refused`.
 pub fn check_origin(
     config: &Config,
-    context: &Context,
+    context: &HttpRequestContext,
     headers: &HeaderMap,
 ) -> Result<(), Problem> {
     if is_same_origin(&config.scheme, &context.authority, headers) {
         return Ok(());
     }
     Err(Problem::new(
-        Code::OriginRefused,
+        ProblemCode::OriginRefused,
         "The request comes from a page of another origin. Open the page itself and use its button.",
     ))
 }
@@ -49,7 +49,7 @@ pub fn check_navigation(headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(
-        Code::OriginRefused,
+        ProblemCode::OriginRefused,
         "Protected and one-time content is answered to navigations only. Open the page in a tab of its own.",
     ))
 }

@@ -12,11 +12,11 @@ macro_rules! codes {
     ($($variant:ident $code:literal $status:literal $title:literal $about:literal;)+) => {
         /// Kind of an error, by which clients tell it apart.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Code {
+        pub enum ProblemCode {
             $(#[doc = $about] $variant,)+
         }
 
-        impl Code {
+        impl ProblemCode {
             /// Every code, in the table's order.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
@@ -94,7 +94,7 @@ codes! {
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// Kind of the error.
-    pub code: Code,
+    pub code: ProblemCode,
     /// Sentence that names what is wrong in this request, and says what to do.
     pub detail: String,
     /// Extension members.
@@ -107,7 +107,7 @@ pub struct Problem {
 
 impl Problem {
     /// Makes a problem.
-    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+    pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         Self {
             code,
             detail: detail.into(),
@@ -120,7 +120,7 @@ impl Problem {
     /// Makes the 404 of everything that does not exist: the reasons cannot be told apart.
     pub fn not_found() -> Self {
         Self::new(
-            Code::NotFound,
+            ProblemCode::NotFound,
             "Nothing is here. The address is wrong, or what was here has expired, was deleted, or could be opened only once and has been.",
         )
     }
@@ -128,7 +128,7 @@ impl Problem {
     /// Makes the 405; the router adds `Allow`.
     pub fn method_not_allowed() -> Self {
         Self::new(
-            Code::MethodNotAllowed,
+            ProblemCode::MethodNotAllowed,
             "This address does not answer that method. The Allow header lists those that it does.",
         )
     }
@@ -138,7 +138,7 @@ impl Problem {
         let detail = "The service failed to answer this request. Try again; if it fails again, give the request id to the operator.";
         Self {
             cause: Some(error.to_string()),
-            ..Self::new(Code::Internal, detail)
+            ..Self::new(ProblemCode::Internal, detail)
         }
     }
 
@@ -214,9 +214,13 @@ mod tests {
 
     #[test]
     fn codes_are_distinct_and_their_statuses_errors() {
-        let codes: HashSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
-        assert_eq!(codes.len(), Code::ALL.len());
-        assert!(Code::ALL.iter().all(|code| code.status().as_u16() >= 400));
+        let codes: HashSet<_> = ProblemCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(codes.len(), ProblemCode::ALL.len());
+        assert!(
+            ProblemCode::ALL
+                .iter()
+                .all(|code| code.status().as_u16() >= 400)
+        );
     }
 
     #[test]
@@ -224,7 +228,7 @@ mod tests {
         let document = Problem::not_found().document("http://x", "r1");
         assert_eq!(document["type"], "http://x/problems/not_found");
         assert_eq!(document.get("request_id"), None);
-        let ours = Problem::new(Code::CapacityReached, "full").document("http://x", "r1");
+        let ours = Problem::new(ProblemCode::CapacityReached, "full").document("http://x", "r1");
         assert_eq!(ours["request_id"], "r1");
     }
 }

@@ -3,22 +3,22 @@
 use http::{HeaderValue, StatusCode};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 
 /// Content-Security-Policy of the platform's pages: inline style, and forms to the same origin.
-pub const POLICY: HeaderValue = HeaderValue::from_static(
+pub const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
 );
 
 /// Colours and typefaces of all pages, those of guests and ours. Those of code and of notes are for pages that people make.
-pub const TOKENS: &str = include_str!("../../../guest-render/assets/tokens.css");
+pub const TOKEN_STYLE: &str = include_str!("../../../guest-render/assets/tokens.css");
 /// Styles of the platform's own pages.
 pub const STYLE: &str = include_str!("../../assets/platform.css");
 /// The frame of pages that say one thing, and of their forms.
-const NOTICE: &str = include_str!("../../assets/notice.css");
+const NOTICE_STYLE: &str = include_str!("../../assets/notice.css");
 
 /// Lays out a page of the platform.
-pub fn shell(title: &str, body: &Markup) -> Markup {
+pub fn page_shell(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -33,7 +33,7 @@ pub fn shell(title: &str, body: &Markup) -> Markup {
                 meta property="og:title" content=(title);
                 meta property="og:description" content=(title);
                 meta property="og:type" content="website";
-                style { (PreEscaped(TOKENS)) (PreEscaped(STYLE)) (PreEscaped(NOTICE)) }
+                style { (PreEscaped(TOKEN_STYLE)) (PreEscaped(STYLE)) (PreEscaped(NOTICE_STYLE)) }
             }
             body.notice { (body) }
         }
@@ -41,10 +41,10 @@ pub fn shell(title: &str, body: &Markup) -> Markup {
 }
 
 /// Makes the page of an error. A 404 links to `start`, which never comes from the request.
-pub fn error(problem: &Problem, request_id: &str, start: &str) -> Markup {
+pub fn error_page(problem: &Problem, request_id: &str, start: &str) -> Markup {
     let title = problem.code.title();
     let is_nothing = problem.code.status() == StatusCode::NOT_FOUND;
-    shell(
+    page_shell(
         title,
         &html! {
             main {
@@ -63,8 +63,8 @@ pub fn error(problem: &Problem, request_id: &str, start: &str) -> Markup {
 }
 
 /// Writes the page at a problem's `type` URL.
-pub fn about(code: Code) -> Markup {
-    shell(
+pub fn problem_type_page(code: ProblemCode) -> Markup {
+    page_shell(
         code.title(),
         &html! {
             main {

@@ -4,22 +4,22 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 
-use super::extract::invalid;
-use super::problem::{Code, Problem};
+use super::extract::invalid_request;
+use super::problem::{Problem, ProblemCode};
 
 /// Query parameters of a route below `/api/`: an unknown or malformed one is an error that names it.
 #[derive(Clone, Copy, Debug)]
-pub struct Query<T>(pub T);
+pub struct ApiQuery<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ApiQuery<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        read(parts.uri.query()).map(Self)
+        parse_query(parts.uri.query()).map(Self)
     }
 }
 
-pub(super) fn read<T: DeserializeOwned>(query: Option<&str>) -> Result<T, Problem> {
+pub(super) fn parse_query<T: DeserializeOwned>(query: Option<&str>) -> Result<T, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let pairs = serde_urlencoded::Deserializer::new(pairs);
     serde_path_to_error::deserialize(pairs).map_err(|error| {
@@ -29,15 +29,15 @@ pub(super) fn read<T: DeserializeOwned>(query: Option<&str>) -> Result<T, Proble
         } else {
             format!("`{path}`: ")
         };
-        invalid(format!("In the query: {at}{}.", error.into_inner()))
+        invalid_request(format!("In the query: {at}{}.", error.into_inner()))
     })
 }
 
 /// A request below `/api/` that takes no query parameters: any is an error that names it.
 #[derive(Clone, Copy, Debug)]
-pub struct NoQuery;
+pub struct NoQueryParams;
 
-impl NoQuery {
+impl NoQueryParams {
     pub(super) fn check(query: Option<&str>) -> Result<Self, Problem> {
         let first = query.filter(|q| !q.is_empty()).map(|query| {
             let pairs: Vec<(String, String)> =
@@ -51,14 +51,14 @@ impl NoQuery {
         match first {
             None => Ok(Self),
             Some(name) => Err(Problem::new(
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
                 format!("Unknown query parameter `{name}`: this route takes none."),
             )),
         }
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+impl<S: Send + Sync> FromRequestParts<S> for NoQueryParams {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -68,9 +68,9 @@ impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
 
 /// Query parameters that are not parsed yet: the handler first checks that its target exists.
 #[derive(Clone, Debug)]
-pub struct UnreadQuery(Option<String>);
+pub struct UnparsedQuery(Option<String>);
 
-impl<S: Send + Sync> FromRequestParts<S> for UnreadQuery {
+impl<S: Send + Sync> FromRequestParts<S> for UnparsedQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -78,13 +78,13 @@ impl<S: Send + Sync> FromRequestParts<S> for UnreadQuery {
     }
 }
 
-impl UnreadQuery {
+impl UnparsedQuery {
     /// Parses the parameters.
     ///
     /// # Errors
     /// `invalid_request`, naming the parameter.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        read(self.0.as_deref())
+        parse_query(self.0.as_deref())
     }
 
     /// Refuses any parameter.
@@ -92,6 +92,6 @@ impl UnreadQuery {
     /// # Errors
     /// `invalid_request`, naming the first.
     pub fn none(&self) -> Result<(), Problem> {
-        NoQuery::check(self.0.as_deref()).map(|_| ())
+        NoQueryParams::check(self.0.as_deref()).map(|_| ())
     }
 }

@@ -17,8 +17,8 @@ use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::context::Context;
-use super::problem::{Code, Problem};
+use super::context::HttpRequestContext;
+use super::problem::{Problem, ProblemCode};
 use crate::config::Limits;
 use svc_base::clock::Clock;
 use svc_base::ids::DeploymentId;
@@ -50,14 +50,14 @@ macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident $name:literal $per_minute:ident $burst:ident;)+) => {
         /// Rate limit of a route, by client.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Rule {
+        pub enum RateLimitRule {
             $($(#[$doc])* $rule,)+
         }
 
-        fn by_client(limits: &Limits, clock: &Clock) -> Vec<Buckets<IpAddr>> {
+        fn by_client(limits: &Limits, clock: &Clock) -> Vec<TokenBuckets<IpAddr>> {
             vec![$({
                 let quota = rate!(limits.$per_minute, limits.$burst);
-                Buckets::new($name, "from this address", quota, clock)
+                TokenBuckets::new($name, "from this address", quota, clock)
             },)+]
         }
     };
@@ -89,11 +89,11 @@ rules! {
 #[derive(Debug)]
 pub struct RateLimits {
     /// Buckets by client, in the order of the rules.
-    by_client: Vec<Buckets<IpAddr>>,
+    by_client: Vec<TokenBuckets<IpAddr>>,
     /// Calls of a backend, by deployment, from all clients together.
-    pub op_deployment: Buckets<DeploymentId>,
+    pub op_deployment: TokenBuckets<DeploymentId>,
     /// Owner routes without a limit of their own, by principal.
-    pub owner: Buckets<String>,
+    pub owner: TokenBuckets<String>,
 }
 
 impl RateLimits {
@@ -101,13 +101,13 @@ impl RateLimits {
     pub fn new(limits: &Limits, clock: &Clock) -> Self {
         Self {
             by_client: by_client(limits, clock),
-            op_deployment: Buckets::new(
+            op_deployment: TokenBuckets::new(
                 "op_deployment",
                 "for this page",
                 rate!(limits.op_deployment_per_minute, limits.op_deployment_burst),
                 clock,
             ),
-            owner: Buckets::new(
+            owner: TokenBuckets::new(
                 "owner",
                 "by this owner, with all keys and free workspaces together",
                 rate!(limits.owner_per_minute, limits.owner_burst),
@@ -118,22 +118,22 @@ impl RateLimits {
 
     /// Removes the buckets that are full again.
     pub fn tidy(&self) {
-        self.by_client.iter().for_each(Buckets::tidy);
+        self.by_client.iter().for_each(TokenBuckets::tidy);
         self.op_deployment.tidy();
         self.owner.tidy();
     }
 
     /// Returns the buckets of a rule, by client.
-    pub fn by_client(&self, rule: Rule) -> &Buckets<IpAddr> {
+    pub fn by_client(&self, rule: RateLimitRule) -> &TokenBuckets<IpAddr> {
         &self.by_client[rule as usize]
     }
 }
 
 /// Token buckets by key.
 #[derive(Debug)]
-pub struct Buckets<K: Clone + Hash + Eq> {
+pub struct TokenBuckets<K: Clone + Hash + Eq> {
     name: &'static str,
-    limiter: RateLimiter<K, DashMapStateStore<K>, GovernorTime, StateInformationMiddleware>,
+    limiter: RateLimiter<K, DashMapStateStore<K>, GovernorTimeAdapter, StateInformationMiddleware>,
     policy: HeaderValue,
     /// Seconds until a token refills, rounded up.
     refill: u64,
@@ -143,7 +143,7 @@ pub struct Buckets<K: Clone + Hash + Eq> {
 
 /// Outcome of taking a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Draw {
+pub enum TokenDraw {
     /// A token was taken; contains the remaining number.
     Left(u32),
     /// The bucket was empty.
@@ -153,19 +153,19 @@ pub enum Draw {
 /// Error of an empty bucket, with its text for the client.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct BucketEmpty(Arc<str>);
+pub struct RateLimitExceeded(Arc<str>);
 
-impl From<BucketEmpty> for Problem {
-    fn from(BucketEmpty(refusal): BucketEmpty) -> Self {
-        Self::new(Code::RateLimited, &*refusal)
+impl From<RateLimitExceeded> for Problem {
+    fn from(RateLimitExceeded(refusal): RateLimitExceeded) -> Self {
+        Self::new(ProblemCode::RateLimited, &*refusal)
     }
 }
 
 /// Adapter from our clock to the governor's.
 #[derive(Clone, Debug)]
-struct GovernorTime(Clock);
+struct GovernorTimeAdapter(Clock);
 
-impl GovernorClock for GovernorTime {
+impl GovernorClock for GovernorTimeAdapter {
     type Instant = Nanos;
     fn now(&self) -> Nanos {
         // One hour later, so that the arithmetic before the start does not saturate.
@@ -173,7 +173,7 @@ impl GovernorClock for GovernorTime {
     }
 }
 
-impl<K: Clone + Hash + Eq> Buckets<K> {
+impl<K: Clone + Hash + Eq> TokenBuckets<K> {
     fn new(name: &'static str, whose: &str, rate: BucketRate, clock: &Clock) -> Self {
         let BucketRate {
             per_minute, burst, ..
@@ -187,11 +187,11 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
             limiter: RateLimiter::new(
                 quota,
                 DashMapStateStore::default(),
-                GovernorTime(clock.clone()),
+                GovernorTimeAdapter(clock.clone()),
             ),
-            policy: header(format!("\"{name}\";q={per_minute};w=60")),
+            policy: header_value(format!("\"{name}\";q={per_minute};w=60")),
             refill: 60_u64.div_ceil(per_minute),
-            refusal: refusal(name, whose, rate).into(),
+            refusal: rate_limit_text(name, whose, rate).into(),
         }
     }
 
@@ -199,18 +199,18 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     pub async fn run_if_allowed(&self, key: &K, request: Request, next: Next) -> Response {
         let draw = self.take(key);
         let mut response = match draw {
-            Draw::Left(_) => next.run(request).await,
-            Draw::Empty => Problem::from(self.empty_error()).into_response(),
+            TokenDraw::Left(_) => next.run(request).await,
+            TokenDraw::Empty => Problem::from(self.empty_error()).into_response(),
         };
         self.add_headers(draw, response.headers_mut());
         response
     }
 
     /// Takes a token.
-    pub fn take(&self, key: &K) -> Draw {
+    pub fn take(&self, key: &K) -> TokenDraw {
         match self.limiter.check_key(key) {
-            Ok(taken) => Draw::Left(taken.remaining_burst_capacity()),
-            Err(_) => Draw::Empty,
+            Ok(taken) => TokenDraw::Left(taken.remaining_burst_capacity()),
+            Err(_) => TokenDraw::Empty,
         }
     }
 
@@ -218,28 +218,28 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     ///
     /// # Errors
     /// [`Spent`] if there were fewer; then none is taken.
-    pub fn take_many(&self, key: &K, tokens: NonZeroU32) -> Result<Draw, BucketEmpty> {
+    pub fn take_many(&self, key: &K, tokens: NonZeroU32) -> Result<TokenDraw, RateLimitExceeded> {
         match self.limiter.check_key_n(key, tokens) {
-            Ok(Ok(taken)) => Ok(Draw::Left(taken.remaining_burst_capacity())),
+            Ok(Ok(taken)) => Ok(TokenDraw::Left(taken.remaining_burst_capacity())),
             // More than a full bucket holds, or more than this one has now.
             Err(_) | Ok(Err(_)) => Err(self.empty_error()),
         }
     }
 
     /// Adds the headers `RateLimit-Policy` and `RateLimit` to an answer.
-    pub fn add_headers(&self, draw: Draw, headers: &mut HeaderMap) {
+    pub fn add_headers(&self, draw: TokenDraw, headers: &mut HeaderMap) {
         headers.append(POLICY_HEADER, self.policy.clone());
         let left = match draw {
-            Draw::Left(left) => left,
-            Draw::Empty => 0,
+            TokenDraw::Left(left) => left,
+            TokenDraw::Empty => 0,
         };
         let state = format!("\"{}\";r={left};t={}", self.name, self.refill);
-        headers.append(STATE_HEADER, header(state));
+        headers.append(STATE_HEADER, header_value(state));
     }
 
     /// Returns the error of a caller for whom there was no token.
-    pub fn empty_error(&self) -> BucketEmpty {
-        BucketEmpty(Arc::clone(&self.refusal))
+    pub fn empty_error(&self) -> RateLimitExceeded {
+        RateLimitExceeded(Arc::clone(&self.refusal))
     }
 
     fn tidy(&self) {
@@ -248,7 +248,7 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     }
 }
 
-fn refusal(name: &str, whose: &str, rate: BucketRate) -> String {
+fn rate_limit_text(name: &str, whose: &str, rate: BucketRate) -> String {
     let BucketRate {
         per_minute,
         burst,
@@ -260,19 +260,19 @@ fn refusal(name: &str, whose: &str, rate: BucketRate) -> String {
     )
 }
 
-fn header(text: String) -> HeaderValue {
+fn header_value(text: String) -> HeaderValue {
     HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(""))
 }
 
 /// Layer of a rate limit by client: `post(handler).route_layer(from_fn_with_state((limits, rule), rate_limit::enforce))`.
-pub async fn enforce(
-    State((limits, rule)): State<(Arc<RateLimits>, Rule)>,
+pub async fn enforce_rate_limit(
+    State((limits, rule)): State<(Arc<RateLimits>, RateLimitRule)>,
     request: Request,
     next: Next,
 ) -> Response {
     match request
         .extensions()
-        .get::<Context>()
+        .get::<HttpRequestContext>()
         .map(|context| context.client.bucket())
     {
         Some(client) => {

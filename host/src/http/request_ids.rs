@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Generates request ids: unique in this process, and unlikely to collide with those of another.
 #[derive(Debug)]
-pub struct RequestIds {
+pub struct RequestIdGenerator {
     prefix: u32,
     next: AtomicU64,
 }
 
-impl RequestIds {
+impl RequestIdGenerator {
     /// Makes a generator of ids that begin with `prefix`.
     pub fn new(prefix: u32) -> Self {
         Self {

@@ -17,7 +17,7 @@ const LEAST_RATE: u64 = 2 << 10;
 ///
 /// The rule is for bytes that the kernel does not take. A stream that is quiet, such as one of events without news, has none.
 #[derive(Debug)]
-pub struct StallTimeout<S> {
+pub struct StallTimeoutStream<S> {
     stream: S,
     /// Length of a period.
     period: Duration,
@@ -45,7 +45,7 @@ impl Backlog {
     }
 }
 
-impl<S> StallTimeout<S> {
+impl<S> StallTimeoutStream<S> {
     /// Wraps a stream whose peer takes at least so much in each `period` in which something waits for it.
     pub fn new(stream: S, period: Duration) -> Self {
         let least = u128::from(LEAST_RATE) * period.as_millis() / 1000;
@@ -88,7 +88,7 @@ impl<S> StallTimeout<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -98,7 +98,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -149,7 +149,7 @@ mod tests {
     const DEADLINE: Duration = Duration::from_secs(10);
 
     /// Writes until that fails.
-    async fn fill<S: AsyncWrite + Unpin>(stream: &mut StallTimeout<S>) -> io::ErrorKind {
+    async fn fill<S: AsyncWrite + Unpin>(stream: &mut StallTimeoutStream<S>) -> io::ErrorKind {
         loop {
             let write = poll_fn(|context| Pin::new(&mut *stream).poll_write(context, &[0; 4096]));
             if let Err(error) = write.await {
@@ -164,9 +164,9 @@ mod tests {
     }
 
     /// A stream that holds one byte of what its peer has not read yet.
-    fn narrow_stream(least: u64) -> (StallTimeout<DuplexStream>, DuplexStream) {
+    fn narrow_stream(least: u64) -> (StallTimeoutStream<DuplexStream>, DuplexStream) {
         let (ours, theirs) = duplex(1);
-        let mut stream = StallTimeout::new(ours, SOON);
+        let mut stream = StallTimeoutStream::new(ours, SOON);
         stream.least = least;
         (stream, theirs)
     }
@@ -178,7 +178,7 @@ mod tests {
             .await
             .unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let mut stream = StallTimeout::new(stream, SOON);
+        let mut stream = StallTimeoutStream::new(stream, SOON);
         let ended = timeout(DEADLINE, fill(&mut stream)).await;
         assert_eq!(ended.unwrap(), io::ErrorKind::TimedOut);
     }

@@ -18,7 +18,7 @@ static CRYPTO_PROVIDER: CryptoProvider = CryptoProvider {
 };
 
 /// Installs ring as the provider of the process, once.
-pub(super) fn install() {
+pub(super) fn install_ring_provider() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
         // Fails if another provider is installed: no other code of this process uses the library.
@@ -28,16 +28,22 @@ pub(super) fn install() {
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     // No HMAC algorithm: a public key taken as a shared secret would let anybody sign.
-    let scheme: VerificationScheme = match algorithm {
-        Algorithm::RS256 => VerificationScheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA256),
-        Algorithm::RS384 => VerificationScheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA384),
-        Algorithm::RS512 => VerificationScheme::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA512),
-        Algorithm::PS256 => VerificationScheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA256),
-        Algorithm::PS384 => VerificationScheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA384),
-        Algorithm::PS512 => VerificationScheme::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA512),
-        Algorithm::ES256 => VerificationScheme::Other(&ring_signature::ECDSA_P256_SHA256_FIXED),
-        Algorithm::ES384 => VerificationScheme::Other(&ring_signature::ECDSA_P384_SHA384_FIXED),
-        Algorithm::EdDSA => VerificationScheme::Other(&ring_signature::ED25519),
+    let scheme: RingVerificationParams = match algorithm {
+        Algorithm::RS256 => {
+            RingVerificationParams::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA256)
+        }
+        Algorithm::RS384 => {
+            RingVerificationParams::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA384)
+        }
+        Algorithm::RS512 => {
+            RingVerificationParams::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA512)
+        }
+        Algorithm::PS256 => RingVerificationParams::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA256),
+        Algorithm::PS384 => RingVerificationParams::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA384),
+        Algorithm::PS512 => RingVerificationParams::Rsa(&ring_signature::RSA_PSS_2048_8192_SHA512),
+        Algorithm::ES256 => RingVerificationParams::Other(&ring_signature::ECDSA_P256_SHA256_FIXED),
+        Algorithm::ES384 => RingVerificationParams::Other(&ring_signature::ECDSA_P384_SHA384_FIXED),
+        Algorithm::EdDSA => RingVerificationParams::Other(&ring_signature::ED25519),
         _ => return Err(new_error(ErrorKind::UnsupportedAlgorithm)),
     };
     if key.family() != algorithm.family() {
@@ -51,25 +57,25 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
 }
 
 /// Parameters with which ring verifies a signature algorithm.
-enum VerificationScheme {
+enum RingVerificationParams {
     Rsa(&'static ring_signature::RsaParameters),
     Other(&'static dyn ring_signature::VerificationAlgorithm),
 }
 
 struct RingVerifier {
     algorithm: Algorithm,
-    scheme: VerificationScheme,
+    scheme: RingVerificationParams,
     key: DecodingKey,
 }
 
 impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], signed: &Vec<u8>) -> std::result::Result<(), Error> {
         let verified = match (&self.scheme, self.key.kind()) {
-            (VerificationScheme::Rsa(scheme), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+            (RingVerificationParams::Rsa(scheme), DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 let (n, e) = (strip_leading_zeros(n), strip_leading_zeros(e));
                 RsaPublicKeyComponents { n, e }.verify(scheme, message, signed)
             }
-            (VerificationScheme::Other(scheme), DecodingKeyKind::SecretOrDer(point)) => {
+            (RingVerificationParams::Other(scheme), DecodingKeyKind::SecretOrDer(point)) => {
                 ring_signature::UnparsedPublicKey::new(*scheme, point).verify(message, signed)
             }
             _ => return Err(Error::new()),

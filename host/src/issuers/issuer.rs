@@ -11,11 +11,11 @@ use http::header;
 use tokio::sync::Mutex;
 use url::Url;
 
-use super::keys::Keys;
-use super::metadata::Metadata;
-use super::tokens::{AccessClaims, IdClaims, Token, TokenError};
+use super::keys::IssuerKeySet;
+use super::metadata::IssuerMetadata;
+use super::tokens::{AccessTokenClaims, IdTokenClaims, TokenError, UnverifiedToken};
 use crate::config::IssuerAddress;
-use crate::outbound::{Outbound, OutboundError};
+use crate::outbound::{OutboundClient, OutboundError};
 use svc_base::clock::Clock;
 
 /// Timeout of a request to an issuer.
@@ -56,21 +56,21 @@ impl From<OutboundError> for IssuerError {
 #[derive(Debug)]
 pub struct Issuer {
     address: IssuerAddress,
-    outbound: Outbound,
+    outbound: OutboundClient,
     clock: Clock,
-    metadata: CachedDocument<Metadata>,
-    keys: CachedDocument<Keys>,
+    metadata: CachedIssuerDocument<IssuerMetadata>,
+    keys: CachedIssuerDocument<IssuerKeySet>,
 }
 
 impl Issuer {
     /// Makes the issuer at an address; nothing is fetched yet.
-    pub fn new(address: IssuerAddress, outbound: Outbound, clock: Clock) -> Self {
+    pub fn new(address: IssuerAddress, outbound: OutboundClient, clock: Clock) -> Self {
         Self {
             address,
             outbound,
             clock,
-            metadata: CachedDocument::default(),
-            keys: CachedDocument::default(),
+            metadata: CachedIssuerDocument::default(),
+            keys: CachedIssuerDocument::default(),
         }
     }
 
@@ -88,10 +88,10 @@ impl Issuer {
     ///
     /// # Errors
     /// [`IssuerError::Unreachable`] or [`IssuerError::Unusable`].
-    pub async fn metadata(&self) -> Result<Arc<Metadata>, IssuerError> {
+    pub async fn metadata(&self) -> Result<Arc<IssuerMetadata>, IssuerError> {
         let fetch = async || {
             let document = self.get(self.address.discovery_url()).await?;
-            Metadata::parse(&self.address, &document)
+            IssuerMetadata::parse(&self.address, &document)
                 .map_err(|error| IssuerError::Unusable(error.to_string()))
         };
         self.metadata.get(&self.clock, fetch).await
@@ -101,7 +101,7 @@ impl Issuer {
     ///
     /// # Errors
     /// Like [`Issuer::metadata`].
-    pub async fn keys(&self) -> Result<Arc<Keys>, IssuerError> {
+    pub async fn keys(&self) -> Result<Arc<IssuerKeySet>, IssuerError> {
         let metadata = self.metadata().await?;
         let fetch = async || self.fetch_keys(&metadata.jwks_uri).await;
         self.keys.get(&self.clock, fetch).await
@@ -116,8 +116,8 @@ impl Issuer {
         token: &str,
         client_id: &str,
         nonce: &str,
-    ) -> Result<IdClaims, IssuerError> {
-        let token = Token::parse(token)?;
+    ) -> Result<IdTokenClaims, IssuerError> {
+        let token = UnverifiedToken::parse(token)?;
         let metadata = self.metadata().await?;
         let keys = self.keys_for(&token, &metadata).await?;
         Ok(token.verify_id(&metadata, &keys, client_id, nonce, self.clock.now())?)
@@ -131,8 +131,8 @@ impl Issuer {
         &self,
         token: &str,
         audience: &str,
-    ) -> Result<AccessClaims, IssuerError> {
-        let token = Token::parse(token)?;
+    ) -> Result<AccessTokenClaims, IssuerError> {
+        let token = UnverifiedToken::parse(token)?;
         let metadata = self.metadata().await?;
         let keys = self.keys_for(&token, &metadata).await?;
         Ok(token.verify_access(&metadata, &keys, audience, self.clock.now())?)
@@ -141,9 +141,9 @@ impl Issuer {
     /// Returns the keys, fetched once more if none of them can have signed the token.
     async fn keys_for(
         &self,
-        token: &Token<'_>,
-        metadata: &Metadata,
-    ) -> Result<Arc<Keys>, IssuerError> {
+        token: &UnverifiedToken<'_>,
+        metadata: &IssuerMetadata,
+    ) -> Result<Arc<IssuerKeySet>, IssuerError> {
         let keys = self.keys().await?;
         if token.has_candidate_key(&keys) {
             return Ok(keys);
@@ -152,9 +152,9 @@ impl Issuer {
         self.keys.refetch(&self.clock, fetch).await
     }
 
-    async fn fetch_keys(&self, address: &Url) -> Result<Keys, IssuerError> {
+    async fn fetch_keys(&self, address: &Url) -> Result<IssuerKeySet, IssuerError> {
         let document = self.get(address.to_string()).await?;
-        Keys::parse(&document)
+        IssuerKeySet::parse(&document)
             .map_err(|error| IssuerError::Unusable(format!("its keys cannot be read: {error}")))
     }
 
@@ -176,10 +176,10 @@ impl Issuer {
 
 /// A cached document of an issuer.
 #[derive(Debug)]
-struct CachedDocument<T> {
+struct CachedIssuerDocument<T> {
     value: RwLock<Option<CachedValue<T>>>,
     /// Held during a fetch.
-    calls: Mutex<LastCalls>,
+    calls: Mutex<LastFetches>,
     /// Number of finished fetches.
     ended: AtomicU64,
 }
@@ -192,13 +192,13 @@ struct CachedValue<T> {
 
 /// Results of the last fetches.
 #[derive(Debug, Default)]
-struct LastCalls {
+struct LastFetches {
     failed: Option<(Duration, IssuerError)>,
     /// Time of the last fetch for an unknown key.
     again: Option<Duration>,
 }
 
-impl<T> Default for CachedDocument<T> {
+impl<T> Default for CachedIssuerDocument<T> {
     fn default() -> Self {
         Self {
             value: RwLock::default(),
@@ -208,7 +208,7 @@ impl<T> Default for CachedDocument<T> {
     }
 }
 
-impl<T> CachedDocument<T> {
+impl<T> CachedIssuerDocument<T> {
     /// Returns the cached document with its age, if it is not too old.
     fn cached(&self, clock: &Clock) -> Option<(Arc<T>, Duration)> {
         let held = self.value.read().unwrap_or_else(PoisonError::into_inner);
@@ -270,7 +270,7 @@ impl<T> CachedDocument<T> {
     async fn fetch_now(
         &self,
         clock: &Clock,
-        last_calls: &mut LastCalls,
+        last_calls: &mut LastFetches,
         fetch: impl AsyncFnOnce() -> Result<T, IssuerError>,
     ) -> Result<Arc<T>, IssuerError> {
         let fetched = fetch().await;
@@ -295,7 +295,7 @@ impl<T> CachedDocument<T> {
     }
 
     /// Returns the result of the last fetch.
-    fn last_outcome(&self, clock: &Clock, last_calls: &LastCalls) -> Result<Arc<T>, IssuerError> {
+    fn last_outcome(&self, clock: &Clock, last_calls: &LastFetches) -> Result<Arc<T>, IssuerError> {
         match (&last_calls.failed, self.cached(clock)) {
             (Some((_, error)), _) => Err(error.clone()),
             (None, Some((value, _))) => Ok(value),

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 
 use super::*;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use svc_base::clock::{Clock, Timestamp};
 
 const NOW: i64 = 1_795_262_400;
@@ -62,7 +62,7 @@ impl Stub {
 
     fn issuer(&self, clock: &Clock) -> Issuer {
         let address = IssuerAddress::parse(&self.address).unwrap();
-        Issuer::new(address, Outbound::new().unwrap(), clock.clone())
+        Issuer::new(address, OutboundClient::new().unwrap(), clock.clone())
     }
 
     fn token(&self, key: &SigningKey) -> String {
@@ -164,7 +164,7 @@ async fn a_dead_issuer_is_told_from_a_bad_token() {
     let clock = Clock::manual(Timestamp(NOW * 1000));
     let key = SigningKey::generate("1").unwrap();
     let address = IssuerAddress::parse("http://127.0.0.1:1").unwrap();
-    let issuer = Issuer::new(address, Outbound::new().unwrap(), clock);
+    let issuer = Issuer::new(address, OutboundClient::new().unwrap(), clock);
     let token = key.sign(&json!({"sub": "s"})).unwrap();
     let dead = issuer.verify_access_token(&token, "me").await.unwrap_err();
     assert!(matches!(dead, IssuerError::Unreachable(_)), "{dead}");

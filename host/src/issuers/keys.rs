@@ -9,10 +9,10 @@ const MAX_KEYS: usize = 100;
 
 /// The key set of an issuer.
 #[derive(Clone, Debug, Default)]
-pub struct Keys(Vec<Key>);
+pub struct IssuerKeySet(Vec<VerificationKey>);
 
 #[derive(Clone, Debug)]
-struct Key {
+struct VerificationKey {
     id: Option<String>,
     /// Algorithms that the key may verify.
     algorithms: Vec<Algorithm>,
@@ -43,7 +43,7 @@ struct JwkSet {
     keys: Vec<Value>,
 }
 
-impl Keys {
+impl IssuerKeySet {
     /// Reads a set. Keys of unknown types and those not for signatures are left out.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Keys {
     pub fn parse(document: &[u8]) -> Result<Self, String> {
         let set: JwkSet = serde_json::from_slice(document).map_err(|error| error.to_string())?;
         let keys = set.keys.into_iter();
-        let keys = keys.filter_map(|key| Key::read(serde_json::from_value(key).ok()?));
+        let keys = keys.filter_map(|key| VerificationKey::read(serde_json::from_value(key).ok()?));
         Ok(Self(keys.take(MAX_KEYS).collect()))
     }
 
@@ -78,7 +78,7 @@ impl Keys {
     }
 }
 
-impl Key {
+impl VerificationKey {
     fn read(jwk: Jwk) -> Option<Self> {
         let verifies = jwk
             .purpose
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn candidates(keys: &Value, id: Option<&str>, algorithm: Algorithm) -> usize {
-        let keys = Keys::parse(json!({ "keys": keys }).to_string().as_bytes()).unwrap();
+        let keys = IssuerKeySet::parse(json!({ "keys": keys }).to_string().as_bytes()).unwrap();
         keys.candidates(id, algorithm).count()
     }
 
@@ -199,10 +199,10 @@ mod tests {
 
     #[test]
     fn no_set_of_keys_is_an_error_and_a_large_one_is_cut() {
-        assert!(Keys::parse(b"[]").is_err());
-        assert!(Keys::parse(b"{}").is_err());
+        assert!(IssuerKeySet::parse(b"[]").is_err());
+        assert!(IssuerKeySet::parse(b"{}").is_err());
         let many = vec![json!({"kty": "OKP", "crv": "Ed25519", "x": "AA"}); 500];
-        let many = Keys::parse(json!({ "keys": many }).to_string().as_bytes());
+        let many = IssuerKeySet::parse(json!({ "keys": many }).to_string().as_bytes());
         assert_eq!(many.unwrap().count(), MAX_KEYS);
     }
 }

@@ -3,14 +3,14 @@
 use serde::Deserialize;
 use url::Url;
 
-use crate::config::{AddressError, IssuerAddress};
+use crate::config::{IssuerAddress, IssuerAddressError};
 
 /// Placeholder for a tenant's id in the issuer name of a multi-tenant issuer, as Microsoft writes it.
 const TENANT_PLACEHOLDER: &str = "{tenantid}";
 
 /// Metadata of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metadata {
+pub struct IssuerMetadata {
     /// Issuer name in tokens; a template if it contains [`TENANT_PLACEHOLDER`].
     issuer: String,
     /// URL of the key set.
@@ -31,7 +31,7 @@ pub struct Metadata {
 
 /// Error of a discovery document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MetadataError {
+pub enum DiscoveryDocumentError {
     /// The document cannot be parsed.
     #[error("its discovery document cannot be read: {0}")]
     Unreadable(String),
@@ -42,7 +42,7 @@ pub enum MetadataError {
     OtherIssuer(String),
     /// The document names an endpoint that is not allowed.
     #[error("`{0}` of its discovery document {1}")]
-    Endpoint(&'static str, AddressError),
+    Endpoint(&'static str, IssuerAddressError),
 }
 
 #[derive(Deserialize)]
@@ -58,20 +58,20 @@ struct DiscoveryDocument {
     prompt_values_supported: Option<Vec<String>>,
 }
 
-impl Metadata {
+impl IssuerMetadata {
     /// Reads the discovery document of the issuer at `address`.
     ///
     /// # Errors
-    /// [`MetadataError`].
-    pub fn parse(address: &IssuerAddress, document: &[u8]) -> Result<Self, MetadataError> {
+    /// [`DiscoveryDocumentError`].
+    pub fn parse(address: &IssuerAddress, document: &[u8]) -> Result<Self, DiscoveryDocumentError> {
         let document: DiscoveryDocument = serde_json::from_slice(document)
-            .map_err(|error| MetadataError::Unreadable(error.to_string()))?;
+            .map_err(|error| DiscoveryDocumentError::Unreadable(error.to_string()))?;
         if !describes_issuer(address.as_str(), &document.issuer) {
-            return Err(MetadataError::OtherIssuer(document.issuer));
+            return Err(DiscoveryDocumentError::OtherIssuer(document.issuer));
         }
         let endpoint = |name, text: &str| {
             let read = address.endpoint(text);
-            read.map_err(|error| MetadataError::Endpoint(name, error))
+            read.map_err(|error| DiscoveryDocumentError::Endpoint(name, error))
         };
         let optional =
             |name, text: Option<String>| text.map(|text| endpoint(name, &text)).transpose();
@@ -146,9 +146,9 @@ mod tests {
 
     use super::*;
 
-    fn parse(address: &str, document: &Value) -> Result<Metadata, MetadataError> {
+    fn parse(address: &str, document: &Value) -> Result<IssuerMetadata, DiscoveryDocumentError> {
         let address = IssuerAddress::parse(address).unwrap();
-        Metadata::parse(&address, document.to_string().as_bytes())
+        IssuerMetadata::parse(&address, document.to_string().as_bytes())
     }
 
     fn document(issuer: &str) -> Value {

@@ -1,6 +1,6 @@
 //! Issuers of tokens: the metadata and keys of an OpenID Connect issuer, and the verification of its tokens.
 //!
-//! The decisions are pure: [`Metadata`], [`Keys`] and [`Token`] parse and compare. [`Issuer`] fetches, caches, and refreshes within
+//! The decisions are pure: [`IssuerMetadata`], [`IssuerKeySet`] and [`UnverifiedToken`] parse and compare. [`Issuer`] fetches, caches, and refreshes within
 //! bounds.
 
 mod cryptography;
@@ -10,12 +10,14 @@ mod metadata;
 mod signing;
 mod tokens;
 
-pub use crate::config::{AddressError, IssuerAddress};
+pub use crate::config::{IssuerAddress, IssuerAddressError};
 pub use issuer::{CALL_TIMEOUT, Issuer, IssuerError};
-pub use keys::Keys;
-pub use metadata::{Metadata, MetadataError};
+pub use keys::IssuerKeySet;
+pub use metadata::{DiscoveryDocumentError, IssuerMetadata};
 pub use signing::{SigningError, SigningKey};
-pub use tokens::{AccessClaims, Audience, IdClaims, Profile, Token, TokenError};
+pub use tokens::{
+    AccessTokenClaims, AudienceClaim, IdTokenClaims, ProfileClaims, TokenError, UnverifiedToken,
+};
 
 #[cfg(test)]
 mod issuer_tests;

@@ -37,7 +37,7 @@ impl SigningKey {
     /// # Errors
     /// When the system has no randomness.
     pub fn generate(id: &str) -> Result<Self, SigningError> {
-        cryptography::install();
+        cryptography::install_ring_provider();
         let (random, scheme) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(scheme, &random).map_err(|_| SigningError)?;
         let pair =

@@ -11,14 +11,14 @@ use svc_base::clock::Timestamp;
 const NOW: i64 = 1_795_262_400;
 const ISSUER: &str = "https://a.example";
 
-fn metadata(asked: &str, issuer: &str) -> Metadata {
+fn metadata(asked: &str, issuer: &str) -> IssuerMetadata {
     let document = json!({"issuer": issuer, "jwks_uri": "https://a.example/keys"});
     let address = IssuerAddress::parse(asked).unwrap();
-    Metadata::parse(&address, document.to_string().as_bytes()).unwrap()
+    IssuerMetadata::parse(&address, document.to_string().as_bytes()).unwrap()
 }
 
-fn keys(keys: &Value) -> Keys {
-    Keys::parse(json!({ "keys": keys }).to_string().as_bytes()).unwrap()
+fn keys(keys: &Value) -> IssuerKeySet {
+    IssuerKeySet::parse(json!({ "keys": keys }).to_string().as_bytes()).unwrap()
 }
 
 fn claims() -> Value {
@@ -39,8 +39,12 @@ fn with(changes: &Value) -> Value {
     Value::Object(claims.clone())
 }
 
-fn id(token: &str, metadata: &Metadata, keys: &Keys) -> Result<IdClaims, TokenError> {
-    Token::parse(token)?.verify_id(metadata, keys, "me", "n", Timestamp(NOW * 1000))
+fn id(
+    token: &str,
+    metadata: &IssuerMetadata,
+    keys: &IssuerKeySet,
+) -> Result<IdTokenClaims, TokenError> {
+    UnverifiedToken::parse(token)?.verify_id(metadata, keys, "me", "n", Timestamp(NOW * 1000))
 }
 
 #[test]
@@ -226,7 +230,7 @@ fn an_access_token_says_for_whom_it_stands() {
     let (keys, metadata) = (keys(&json!([key.public_jwk()])), metadata(ISSUER, ISSUER));
     let access = |changes: &Value| {
         let token = key.sign(&with(changes)).unwrap();
-        let token = Token::parse(&token)?;
+        let token = UnverifiedToken::parse(&token)?;
         token.verify_access(&metadata, &keys, "me", Timestamp(NOW * 1000))
     };
     let found =

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::cryptography;
-use super::keys::Keys;
-use super::metadata::Metadata;
+use super::keys::IssuerKeySet;
+use super::metadata::IssuerMetadata;
 use svc_base::clock::Timestamp;
 
 /// Accepted difference of clocks, in seconds.
@@ -58,14 +58,14 @@ pub enum TokenError {
 /// Audience claim of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub enum Audience {
+pub enum AudienceClaim {
     /// One audience.
     One(String),
     /// Several audiences.
     Several(Vec<String>),
 }
 
-impl Audience {
+impl AudienceClaim {
     pub fn has(&self, name: &str) -> bool {
         match self {
             Self::One(one) => one == name,
@@ -80,7 +80,7 @@ impl Audience {
 
 /// Claims of a verified ID token about the person who signed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IdClaims {
+pub struct IdTokenClaims {
     /// Issuer name, that of the tenant for a multi-tenant issuer.
     pub issuer: String,
     /// Subject: the issuer's id of the person.
@@ -99,7 +99,7 @@ pub struct IdClaims {
 
 /// Claims of a verified access token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccessClaims {
+pub struct AccessTokenClaims {
     /// Issuer name, that of the tenant for a multi-tenant issuer.
     pub issuer: String,
     /// Subject: the issuer's id of the person.
@@ -116,10 +116,10 @@ pub struct AccessClaims {
 
 /// Claims of a token, not verified yet.
 #[derive(Clone, Debug, Deserialize)]
-struct Claims {
+struct UnverifiedClaims {
     iss: Option<String>,
     sub: Option<String>,
-    aud: Option<Audience>,
+    aud: Option<AudienceClaim>,
     azp: Option<String>,
     exp: Option<f64>,
     nbf: Option<f64>,
@@ -129,12 +129,12 @@ struct Claims {
     client_id: Option<String>,
     scope: Option<String>,
     #[serde(flatten)]
-    profile: Profile,
+    profile: ProfileClaims,
 }
 
 /// Profile of a person, in a token or from the issuer. Members of a wrong type are left out.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Profile {
+pub struct ProfileClaims {
     /// E-mail address of the person.
     #[serde(default, deserialize_with = "text")]
     pub email: Option<String>,
@@ -167,22 +167,22 @@ fn truth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
 
 /// A token whose header was parsed, and whose claims are not verified yet.
 #[derive(Clone)]
-pub struct Token<'a> {
+pub struct UnverifiedToken<'a> {
     text: &'a str,
     algorithm: Algorithm,
     key_id: Option<String>,
 }
 
-impl fmt::Debug for Token<'_> {
+impl fmt::Debug for UnverifiedToken<'_> {
     /// Leaves out the token itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Token")
+        f.debug_struct("UnverifiedToken")
             .field("algorithm", &self.algorithm)
             .finish_non_exhaustive()
     }
 }
 
-impl<'a> Token<'a> {
+impl<'a> UnverifiedToken<'a> {
     /// Parses a token's header.
     ///
     /// # Errors
@@ -213,7 +213,7 @@ impl<'a> Token<'a> {
     }
 
     /// Whether the set has a key that may have signed the token.
-    pub fn has_candidate_key(&self, keys: &Keys) -> bool {
+    pub fn has_candidate_key(&self, keys: &IssuerKeySet) -> bool {
         let mut fitting = keys.candidates(self.key_id.as_deref(), self.algorithm);
         fitting.next().is_some()
     }
@@ -224,15 +224,15 @@ impl<'a> Token<'a> {
     /// [`TokenError`].
     pub fn verify_id(
         &self,
-        metadata: &Metadata,
-        keys: &Keys,
+        metadata: &IssuerMetadata,
+        keys: &IssuerKeySet,
         client_id: &str,
         nonce: &str,
         now: Timestamp,
-    ) -> Result<IdClaims, TokenError> {
+    ) -> Result<IdTokenClaims, TokenError> {
         let claims = self.verify(metadata, keys, client_id, now)?;
         claims.iat.ok_or(TokenError::Missing("iat"))?;
-        let several = claims.aud.as_ref().is_some_and(Audience::is_several);
+        let several = claims.aud.as_ref().is_some_and(AudienceClaim::is_several);
         match claims.azp.as_deref() {
             Some(azp) if azp != client_id => return Err(TokenError::AuthorizedParty),
             None if several => return Err(TokenError::AuthorizedParty),
@@ -241,7 +241,7 @@ impl<'a> Token<'a> {
         if claims.nonce.as_deref() != Some(nonce) {
             return Err(TokenError::Nonce);
         }
-        Ok(IdClaims {
+        Ok(IdTokenClaims {
             issuer: claims.iss.unwrap_or_default(),
             subject: claims.sub.unwrap_or_default(),
             email: claims.profile.email,
@@ -258,14 +258,14 @@ impl<'a> Token<'a> {
     /// [`TokenError`].
     pub fn verify_access(
         &self,
-        metadata: &Metadata,
-        keys: &Keys,
+        metadata: &IssuerMetadata,
+        keys: &IssuerKeySet,
         audience: &str,
         now: Timestamp,
-    ) -> Result<AccessClaims, TokenError> {
+    ) -> Result<AccessTokenClaims, TokenError> {
         let claims = self.verify(metadata, keys, audience, now)?;
         let profile = claims.profile;
-        Ok(AccessClaims {
+        Ok(AccessTokenClaims {
             issuer: claims.iss.unwrap_or_default(),
             subject: claims.sub.unwrap_or_default(),
             email: profile.email.filter(|_| profile.email_verified),
@@ -278,11 +278,11 @@ impl<'a> Token<'a> {
     /// Returns the claims, if the issuer signed them for `audience` and they are valid now.
     fn verify(
         &self,
-        metadata: &Metadata,
-        keys: &Keys,
+        metadata: &IssuerMetadata,
+        keys: &IssuerKeySet,
         audience: &str,
         now: Timestamp,
-    ) -> Result<Claims, TokenError> {
+    ) -> Result<UnverifiedClaims, TokenError> {
         let mut refusal = TokenError::UnknownKey;
         for (key, signs_for) in keys.candidates(self.key_id.as_deref(), self.algorithm) {
             match self.verify_signature(key) {
@@ -297,8 +297,8 @@ impl<'a> Token<'a> {
         Err(refusal)
     }
 
-    fn verify_signature(&self, key: &DecodingKey) -> Result<Claims, TokenError> {
-        cryptography::install();
+    fn verify_signature(&self, key: &DecodingKey) -> Result<UnverifiedClaims, TokenError> {
+        cryptography::install_ring_provider();
         let mut validation = Validation::new(self.algorithm);
         // The library would use the machine's clock; `check_claims` uses ours.
         validation.validate_exp = false;
@@ -326,14 +326,14 @@ fn expiry_from_claim(exp: Option<f64>) -> Timestamp {
 }
 
 fn check_issuer(
-    claims: &Claims,
-    metadata: &Metadata,
+    claims: &UnverifiedClaims,
+    metadata: &IssuerMetadata,
     signs_for: Option<&str>,
 ) -> Result<(), TokenError> {
     let expected = metadata.issuer_of(claims.tid.as_deref());
     match (expected, claims.iss.as_deref()) {
         (Some(expected), Some(issuer))
-            if expected == issuer && Metadata::may_sign(signs_for, issuer) =>
+            if expected == issuer && IssuerMetadata::may_sign(signs_for, issuer) =>
         {
             Ok(())
         }
@@ -341,7 +341,11 @@ fn check_issuer(
     }
 }
 
-fn check_claims(claims: &Claims, audience: &str, now: Timestamp) -> Result<(), TokenError> {
+fn check_claims(
+    claims: &UnverifiedClaims,
+    audience: &str,
+    now: Timestamp,
+) -> Result<(), TokenError> {
     if !claims.aud.as_ref().is_some_and(|aud| aud.has(audience)) {
         return Err(TokenError::Audience);
     }

@@ -16,7 +16,7 @@ const DEFAULT_TYPE: ContentType = ContentType::Markdown;
 const LIFETIMES: [u64; 3] = [24 * 3600, 3600, 600];
 
 /// Makes the form; `api` is the API's base URL for its script, and `keeps` whether it may store anything in the browser.
-pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
+pub(super) fn share_form(config: &Config, api: &str, keeps: bool) -> Markup {
     let languages: Vec<_> = LANGUAGES
         .iter()
         .map(|(extension, name)| format!("{extension}:{name}"))
@@ -28,8 +28,8 @@ pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
             form #share method="post" action="/_svc/share" data-api=(api) data-keeps=[keeps.then_some("yes")]
                 data-most=(config.limits.body_bytes) data-languages=(languages) autocomplete="off" {
                 div.write {
-                    (content())
-                    (options(config))
+                    (content_section())
+                    (options_section(config))
                 }
                 div.look.scripted role="group" aria-labelledby="looks" {
                     h3 #looks { "Preview" }
@@ -40,7 +40,7 @@ pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
                     p.wrong #wrong role="alert" {}
                 }
             }
-            (result())
+            (result_section())
         }
         section.mine aria-labelledby="mine" hidden {
             h2 #mine tabindex="-1" { "Your shares" }
@@ -59,19 +59,19 @@ pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
 }
 
 /// Lists the types of content, the default first.
-fn types() -> impl Iterator<Item = ContentType> {
+fn content_type_choices() -> impl Iterator<Item = ContentType> {
     let others = ContentType::ALL
         .into_iter()
         .filter(|one| *one != DEFAULT_TYPE);
     std::iter::once(DEFAULT_TYPE).chain(others)
 }
 
-fn content() -> Markup {
+fn content_section() -> Markup {
     html! {
         fieldset {
             legend { "What is it?" }
             div.types {
-                @for one in types() {
+                @for one in content_type_choices() {
                     label {
                         input type="radio" name="type" value=(one) checked[one == DEFAULT_TYPE]
                             data-phrase=(one.phrase()) data-extensions=(one.extensions().join(" "));
@@ -91,7 +91,7 @@ fn content() -> Markup {
     }
 }
 
-fn options(config: &Config) -> Markup {
+fn options_section(config: &Config) -> Markup {
     let most = config.limits.quick_share_seconds;
     html! {
         details.options {
@@ -126,7 +126,7 @@ fn options(config: &Config) -> Markup {
     }
 }
 
-fn result() -> Markup {
+fn result_section() -> Markup {
     html! {
         div.result #result hidden {
             h3 #published tabindex="-1" { "Published" }

@@ -24,55 +24,55 @@ use tokio::sync::OnceCell;
 
 use crate::config::Config;
 use crate::http::NOSNIFF;
-use crate::http::document::{Document, REVALIDATE};
+use crate::http::document::{EncodedDocument, REVALIDATE};
 use svc_database::FUNCTIONS;
 use svc_sandbox::GuestCompilation;
 
 /// The origin that stands in the texts of `host/assets`, which show commands as people run them at home.
 const SAMPLE_ORIGIN: &str = "http://localhost:8080";
 
-const GUIDE: &str = include_str!("../../assets/llms.txt");
+const GUIDE_TEXT: &str = include_str!("../../assets/llms.txt");
 /// Placeholder in the guide for the functions that SQL may call.
-const SQL_FUNCTIONS: &str = "SQL_FUNCTIONS";
-const ROBOTS: &str = include_str!("../../assets/robots.txt");
+const SQL_FUNCTIONS_PLACEHOLDER: &str = "SQL_FUNCTIONS";
+const ROBOTS_TEXT: &str = include_str!("../../assets/robots.txt");
 const ICON_SVG: &str = include_str!("../../assets/favicon.svg");
 const ICON_ICO: &[u8] = include_bytes!("../../assets/favicon.ico");
 const STAGE_SCRIPT: &str = include_str!("../../assets/stage.js");
 
 /// `Cache-Control` of icons and pictures.
 const CACHE_ONE_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
-const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const HTML_TYPE: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const TEXT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The landing page's documents, made at the first request for one.
 #[derive(Debug)]
-pub struct Landing {
+pub struct LazyLandingDocuments {
     config: Arc<Config>,
-    documents: OnceCell<Documents>,
+    documents: OnceCell<LandingDocuments>,
 }
 
 /// The finished documents.
 #[derive(Debug)]
-pub struct Documents {
+pub struct LandingDocuments {
     /// The landing page on a host that serves the API.
-    pub page: Document,
+    pub page: EncodedDocument,
     /// The landing page on the landing host, whose form calls the API host.
-    pub page_of_landing_host: Document,
+    pub page_of_landing_host: EncodedDocument,
     /// The guide for agents.
-    pub guide: Document,
+    pub guide: EncodedDocument,
     /// The rules for crawlers.
-    pub robots: Document,
+    pub robots: EncodedDocument,
     /// The icon, as lines.
-    pub icon_svg: Document,
+    pub icon_svg: EncodedDocument,
     /// The icon, as dots.
-    pub icon_ico: Document,
+    pub icon_ico: EncodedDocument,
     /// The empty page that previews play on.
-    pub stage: Document,
+    pub stage: EncodedDocument,
     /// Pictures of what can be made, by their file names.
-    pub pictures: Vec<(String, Document)>,
+    pub pictures: Vec<(String, EncodedDocument)>,
 }
 
-impl Landing {
+impl LazyLandingDocuments {
     /// Makes the landing page of an installation.
     pub fn new(config: Arc<Config>) -> Self {
         Self {
@@ -82,12 +82,12 @@ impl Landing {
     }
 
     /// Answers the landing page while the guests are being compiled, with their progress in the form.
-    pub fn while_preparing(&self, is_elsewhere: bool, preparing: &GuestCompilation) -> Response {
+    pub fn preparing_response(&self, is_elsewhere: bool, preparing: &GuestCompilation) -> Response {
         let api = match is_elsewhere {
-            true => page::ApiHost::OtherHost,
-            false => page::ApiHost::ThisHost,
+            true => page::ApiHostKind::OtherHost,
+            false => page::ApiHostKind::ThisHost,
         };
-        let page = page::landing(&self.config, api);
+        let page = page::landing_page(&self.config, api);
         let note = html! {
             p.soft role="status" {
                 "This server has just been started and is still " (preparing) ". What you publish now waits for it."
@@ -103,53 +103,56 @@ impl Landing {
     ///
     /// # Errors
     /// Only when a compressor fails, or the process ends meanwhile.
-    pub async fn documents(&self) -> io::Result<&Documents> {
+    pub async fn documents(&self) -> io::Result<&LandingDocuments> {
         self.documents
             .get_or_try_init(async || {
                 let config = Arc::clone(&self.config);
-                let made = tokio::task::spawn_blocking(move || Documents::new(&config));
+                let made = tokio::task::spawn_blocking(move || LandingDocuments::new(&config));
                 made.await.map_err(io::Error::other)?
             })
             .await
     }
 }
 
-impl Documents {
+impl LandingDocuments {
     fn new(config: &Config) -> io::Result<Self> {
         let page = |api| {
-            let page = page::landing(config, api);
+            let page = page::landing_page(config, api);
             let headers = page_headers(page.policy, REVALIDATE);
             // Compressed densely, so that the page fits into the first flight of a connection.
-            Document::compressed_densely(Bytes::from(page.html), &headers)
+            EncodedDocument::compressed_densely(Bytes::from(page.html), &headers)
         };
-        let guide = at_origin(&config.limits.fill_in(GUIDE), &config.base_url);
-        let guide = guide.replace(SQL_FUNCTIONS, &FUNCTIONS.join(", "));
-        let robots = Bytes::from_static(ROBOTS.as_bytes());
+        let guide = replace_sample_origin(&config.limits.fill_in(GUIDE_TEXT), &config.base_url);
+        let guide = guide.replace(SQL_FUNCTIONS_PLACEHOLDER, &FUNCTIONS.join(", "));
+        let robots = Bytes::from_static(ROBOTS_TEXT.as_bytes());
         let svg = Bytes::from_static(ICON_SVG.as_bytes());
         let kind = HeaderValue::from_static;
         Ok(Self {
-            page: page(page::ApiHost::ThisHost)?,
-            page_of_landing_host: page(page::ApiHost::OtherHost)?,
-            guide: Document::new(guide.into(), &headers(TEXT, REVALIDATE, None))?,
-            robots: Document::new(robots, &headers(TEXT, CACHE_ONE_DAY, None))?,
-            icon_svg: Document::new(svg, &headers(kind("image/svg+xml"), CACHE_ONE_DAY, None))?,
-            icon_ico: Document::new(
+            page: page(page::ApiHostKind::ThisHost)?,
+            page_of_landing_host: page(page::ApiHostKind::OtherHost)?,
+            guide: EncodedDocument::new(guide.into(), &headers(TEXT_TYPE, REVALIDATE, None))?,
+            robots: EncodedDocument::new(robots, &headers(TEXT_TYPE, CACHE_ONE_DAY, None))?,
+            icon_svg: EncodedDocument::new(
+                svg,
+                &headers(kind("image/svg+xml"), CACHE_ONE_DAY, None),
+            )?,
+            icon_ico: EncodedDocument::new(
                 Bytes::from_static(ICON_ICO),
                 &headers(kind("image/x-icon"), CACHE_ONE_DAY, None),
             )?,
-            stage: stage(config)?,
-            pictures: pictures::documents()?,
+            stage: preview_frame_document(config)?,
+            pictures: pictures::picture_documents()?,
         })
     }
 }
 
 /// Replaces the sample's origin in a text with the installation's.
-fn at_origin(text: &str, base_url: &str) -> String {
+fn replace_sample_origin(text: &str, base_url: &str) -> String {
     text.replace(SAMPLE_ORIGIN, base_url)
 }
 
 fn page_headers(policy: HeaderValue, cache: HeaderValue) -> HeaderMap {
-    let mut headers = headers(HTML, cache, Some(policy));
+    let mut headers = headers(HTML_TYPE, cache, Some(policy));
     // Without scripts the form's POST must carry its origin, which `no-referrer` would turn into `null`.
     headers.insert(
         header::REFERRER_POLICY,
@@ -174,7 +177,7 @@ fn headers(kind: HeaderValue, cache: HeaderValue, policy: Option<HeaderValue>) -
 }
 
 /// Makes the frame of previews: an opaque origin, which only the landing page may embed.
-fn stage(config: &Config) -> io::Result<Document> {
+fn preview_frame_document(config: &Config) -> io::Result<EncodedDocument> {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -193,10 +196,10 @@ fn stage(config: &Config) -> io::Result<Document> {
     }
     let policy = format!("sandbox allow-scripts; frame-ancestors {ancestors}");
     let policy = HeaderValue::try_from(policy).map_err(io::Error::other)?;
-    let mut headers = headers(HTML, REVALIDATE, Some(policy));
+    let mut headers = headers(HTML_TYPE, REVALIDATE, Some(policy));
     headers.insert(
         HeaderName::from_static("x-robots-tag"),
         HeaderValue::from_static("noindex"),
     );
-    Document::new(Bytes::from(page.into_string()), &headers)
+    EncodedDocument::new(Bytes::from(page.into_string()), &headers)
 }

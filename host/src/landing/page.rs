@@ -8,11 +8,11 @@ use http::HeaderValue;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
-use super::at_origin;
-use super::form::share;
+use super::form::share_form;
 use super::pictures::gallery;
+use super::replace_sample_origin;
 use crate::config::{Config, format_duration};
-use crate::http::problem_page::{STYLE, TOKENS};
+use crate::http::problem_page::{STYLE, TOKEN_STYLE};
 use svc_sandbox::ContentType;
 
 const OWN_STYLE: &str = include_str!("../../assets/landing.css");
@@ -44,7 +44,7 @@ const DESCRIPTION: &str = "Publish {{content_types}}, and pass the link on. No a
 
 /// Host of the API for the page.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ApiHost {
+pub(super) enum ApiHostKind {
     /// The host that serves the page.
     ThisHost,
     /// The API host, for a page of the landing host.
@@ -53,17 +53,17 @@ pub(super) enum ApiHost {
 
 /// The page, and its Content-Security-Policy.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct LandingPage {
     pub(super) html: String,
     pub(super) policy: HeaderValue,
 }
 
 /// Builds the page.
-pub(super) fn landing(config: &Config, api: ApiHost) -> Page {
-    let style = [TOKENS, STYLE, OWN_STYLE].concat();
+pub(super) fn landing_page(config: &Config, api: ApiHostKind) -> LandingPage {
+    let style = [TOKEN_STYLE, STYLE, OWN_STYLE].concat();
     let api = match api {
-        ApiHost::ThisHost => "",
-        ApiHost::OtherHost => config.base_url.as_str(),
+        ApiHostKind::ThisHost => "",
+        ApiHostKind::OtherHost => config.base_url.as_str(),
     };
     // Otherwise owners' pages have the same origin, and could read what is stored.
     let keeps = !api.is_empty() || config.sites_domain.is_some();
@@ -81,10 +81,10 @@ pub(super) fn landing(config: &Config, api: ApiHost) -> Page {
                     }
                 }
                 main {
-                    (share(config, api, keeps))
+                    (share_form(config, api, keeps))
                     (gallery(api))
-                    (agents(&config.base_url))
-                    (owners(&config.base_url, api))
+                    (agents_section(&config.base_url))
+                    (owners_section(&config.base_url, api))
                 }
                 (footer(config, api))
                 p hidden role="status" #said {}
@@ -92,7 +92,7 @@ pub(super) fn landing(config: &Config, api: ApiHost) -> Page {
             }
         }
     };
-    Page {
+    LandingPage {
         html: page.into_string(),
         policy: content_security_policy(&style, api),
     }
@@ -159,31 +159,31 @@ fn html_head(config: &Config, style: &str) -> Markup {
 }
 
 /// Setup texts of an MCP client: without a credential, and with one.
-struct ClientSetup {
+struct McpClientSetup {
     name: &'static str,
     anyone: &'static str,
     owner: &'static str,
 }
 
-const CLIENT_SETUPS: [ClientSetup; 3] = [
-    ClientSetup {
+const CLIENT_SETUPS: [McpClientSetup; 3] = [
+    McpClientSetup {
         name: "Claude Code",
         anyone: CLAUDE_CODE,
         owner: OWNER_CLAUDE_CODE,
     },
-    ClientSetup {
+    McpClientSetup {
         name: ".mcp.json of a repository",
         anyone: MCP_JSON,
         owner: OWNER_MCP_JSON,
     },
-    ClientSetup {
+    McpClientSetup {
         name: "Cursor, in ~/.cursor/mcp.json",
         anyone: CURSOR_JSON,
         owner: OWNER_CURSOR_JSON,
     },
 ];
 
-fn agents(base_url: &str) -> Markup {
+fn agents_section(base_url: &str) -> Markup {
     html! {
         section.prose aria-labelledby="agents" {
             h2 #agents { "Connect an agent" }
@@ -203,7 +203,7 @@ fn agents(base_url: &str) -> Markup {
     }
 }
 
-fn owners(base_url: &str, api: &str) -> Markup {
+fn owners_section(base_url: &str, api: &str) -> Markup {
     html! {
         section.prose aria-labelledby="owners" {
             h2 #owners { "Keep pages for good" }
@@ -240,7 +240,7 @@ pub(super) fn snippet(heading: &Markup, label: &str, text: &str, base_url: &str)
     html! {
         div.snippet {
             div.above { (heading) button.plain type="button" hidden { "Copy" } }
-            pre tabindex="0" role="region" aria-label=(label) { code { (at_origin(text, base_url)) } }
+            pre tabindex="0" role="region" aria-label=(label) { code { (replace_sample_origin(text, base_url)) } }
         }
     }
 }
@@ -254,9 +254,12 @@ mod tests {
         let style = [STYLE, OWN_STYLE].concat();
         for used in style.split("var(").skip(1) {
             let (name, _) = used.split_once(')').unwrap();
-            assert!(TOKENS.contains(&format!("{name}:")), "{name}");
+            assert!(TOKEN_STYLE.contains(&format!("{name}:")), "{name}");
         }
-        for declared in TOKENS.split(['{', ';']).filter(|one| one.starts_with("--")) {
+        for declared in TOKEN_STYLE
+            .split(['{', ';'])
+            .filter(|one| one.starts_with("--"))
+        {
             let (name, _) = declared.split_once(':').unwrap();
             assert!(style.contains(&format!("var({name})")), "{name}");
         }

@@ -7,13 +7,13 @@ use http::HeaderValue;
 use maud::{Markup, html};
 
 use super::{CACHE_ONE_DAY, headers};
-use crate::http::document::Document;
+use crate::http::document::EncodedDocument;
 
 /// Size of each picture, in CSS pixels.
 const PICTURE_SIZE: (u32, u32) = (640, 400);
 
 /// An example with its pictures.
-struct Example {
+struct LandingExample {
     /// Name of its pictures.
     name: &'static str,
     light: &'static [u8],
@@ -41,35 +41,35 @@ macro_rules! pictures {
     };
 }
 
-const PAGE: (&[u8], &[u8]) = pictures!("page");
-const APP: (&[u8], &[u8]) = pictures!("app");
-const PROJECT: (&[u8], &[u8]) = pictures!("project");
+const PAGE_PICTURES: (&[u8], &[u8]) = pictures!("page");
+const APP_PICTURES: (&[u8], &[u8]) = pictures!("app");
+const PROJECT_PICTURES: (&[u8], &[u8]) = pictures!("project");
 
-const EXAMPLES: [Example; 3] = [
-    Example {
+const EXAMPLES: [LandingExample; 3] = [
+    LandingExample {
         name: "page",
-        light: PAGE.0,
-        dark: PAGE.1,
+        light: PAGE_PICTURES.0,
+        dark: PAGE_PICTURES.1,
         alt: "A page with headings, a table, a diagram and a list of tasks.",
         title: "A page",
         about: "Markdown with tables, diagrams, formulas and code, or your own HTML. It is rendered when you publish it, so that it is there at once: on a phone, in the dark and on paper.",
         guide: "share",
         guide_title: "Share a page",
     },
-    Example {
+    LandingExample {
         name: "app",
-        light: APP.0,
-        dark: APP.1,
+        light: APP_PICTURES.0,
+        dark: APP_PICTURES.1,
         alt: "A poll with two buttons, and bars that show the votes.",
         title: "A live app",
         about: "One HTML file, with an SQLite database behind it. What one visitor does, all others see at once; and they can sign in, talk and pay.",
         guide: "live",
         guide_title: "Make a live page",
     },
-    Example {
+    LandingExample {
         name: "project",
-        light: PROJECT.0,
-        dark: PROJECT.1,
+        light: PROJECT_PICTURES.0,
+        dark: PROJECT_PICTURES.1,
         alt: "A price list on an address of its own: searched, filtered, and sorted by price.",
         title: "A project",
         about: "Pages that last, on an address of their own, with drafts, previews and rollback. Tables are searched, filtered and sorted.",
@@ -87,8 +87,8 @@ pub(super) fn gallery(api: &str) -> Markup {
                 @for example in &EXAMPLES {
                     li {
                         picture {
-                            source media="(prefers-color-scheme: dark)" srcset=(path(&file(example, true)));
-                            img src=(path(&file(example, false))) width=(PICTURE_SIZE.0) height=(PICTURE_SIZE.1) loading="lazy" decoding="async" alt=(example.alt);
+                            source media="(prefers-color-scheme: dark)" srcset=(picture_path(&picture_file_name(example, true)));
+                            img src=(picture_path(&picture_file_name(example, false))) width=(PICTURE_SIZE.0) height=(PICTURE_SIZE.1) loading="lazy" decoding="async" alt=(example.alt);
                         }
                         h3 { (example.title) }
                         p { (example.about) }
@@ -107,24 +107,29 @@ pub(super) fn gallery(api: &str) -> Markup {
 ///
 /// # Errors
 /// Only when a compressor fails.
-pub(super) fn documents() -> io::Result<Vec<(String, Document)>> {
+pub(super) fn picture_documents() -> io::Result<Vec<(String, EncodedDocument)>> {
     let headers = headers(HeaderValue::from_static("image/webp"), CACHE_ONE_DAY, None);
     let pictures = EXAMPLES.iter().flat_map(|example| {
         [
-            (file(example, false), example.light),
-            (file(example, true), example.dark),
+            (picture_file_name(example, false), example.light),
+            (picture_file_name(example, true), example.dark),
         ]
     });
     pictures
-        .map(|(file, bytes)| Ok((file, Document::new(Bytes::from_static(bytes), &headers)?)))
+        .map(|(file, bytes)| {
+            Ok((
+                file,
+                EncodedDocument::new(Bytes::from_static(bytes), &headers)?,
+            ))
+        })
         .collect()
 }
 
-fn file(example: &Example, is_dark: bool) -> String {
+fn picture_file_name(example: &LandingExample, is_dark: bool) -> String {
     let scheme = if is_dark { "-dark" } else { "" };
     format!("{}{scheme}.webp", example.name)
 }
 
-fn path(file: &str) -> String {
+fn picture_path(file: &str) -> String {
     format!("/_svc/pictures/{file}")
 }

@@ -11,7 +11,7 @@ const QUIET_ZONE: i32 = 4;
 ///
 /// # Errors
 /// When the text is longer than a code holds.
-pub(super) fn svg(text: &str) -> Result<String, DataTooLong> {
+pub(super) fn qr_code_svg(text: &str) -> Result<String, DataTooLong> {
     let code = QrCode::encode_text(text, QrCodeEcc::Medium)?;
     let side = code.size() + 2 * QUIET_ZONE;
     let mut path = String::new();
@@ -33,10 +33,10 @@ mod tests {
 
     #[test]
     fn a_code_is_one_drawing() {
-        let short = svg("http://localhost:8080/hello").unwrap();
+        let short = qr_code_svg("http://localhost:8080/hello").unwrap();
         assert!(short.starts_with("<svg ") && short.ends_with("</svg>"));
-        assert_eq!(short, svg("http://localhost:8080/hello").unwrap());
-        assert_ne!(short, svg("http://localhost:8080/hellp").unwrap());
-        assert!(svg(&"x".repeat(3000)).is_err());
+        assert_eq!(short, qr_code_svg("http://localhost:8080/hello").unwrap());
+        assert_ne!(short, qr_code_svg("http://localhost:8080/hellp").unwrap());
+        assert!(qr_code_svg(&"x".repeat(3000)).is_err());
     }
 }

@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{CACHE_ONE_DAY, Documents, Landing};
-use crate::deployments::publication::{PageSource, Pipeline};
+use super::{CACHE_ONE_DAY, LandingDocuments, LazyLandingDocuments};
+use crate::deployments::publication::{PageSource, PublicationPipeline};
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::http::NOSNIFF;
-use crate::http::context::Context;
+use crate::http::context::HttpRequestContext;
 use crate::http::extract::{UnreadBody, check_characters};
-use crate::http::hosts::Host;
+use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use svc_sandbox::{ContentType, Sandbox};
 
@@ -55,18 +55,18 @@ pub struct PreviewAnswer {
     extensions(("x-problems" = json!("not_found range_not_satisfiable")))
 )]
 pub async fn page(
-    State(landing): State<Arc<Landing>>,
+    State(landing): State<Arc<LazyLandingDocuments>>,
     State(sandbox): State<Sandbox>,
-    context: Context,
+    context: HttpRequestContext,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if let Some(preparing) = sandbox.compilation() {
-        return Ok(landing.while_preparing(context.host == Host::Landing, &preparing));
+        return Ok(landing.preparing_response(context.host == HostKind::Landing, &preparing));
     }
     let documents = documents(&landing).await?;
     match context.host {
-        Host::Landing => documents.page_of_landing_host.answer(&headers),
-        Host::Api | Host::Sites | Host::Project(_) => documents.page.answer(&headers),
+        HostKind::Landing => documents.page_of_landing_host.answer(&headers),
+        HostKind::Api | HostKind::Sites | HostKind::Project(_) => documents.page.answer(&headers),
     }
 }
 
@@ -83,7 +83,7 @@ pub async fn page(
     extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn guide(
-    State(landing): State<Arc<Landing>>,
+    State(landing): State<Arc<LazyLandingDocuments>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     documents(&landing).await?.guide.answer(&headers)
@@ -100,7 +100,7 @@ pub async fn guide(
     extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn robots(
-    State(landing): State<Arc<Landing>>,
+    State(landing): State<Arc<LazyLandingDocuments>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     documents(&landing).await?.robots.answer(&headers)
@@ -117,7 +117,7 @@ pub async fn robots(
     extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn icon_svg(
-    State(landing): State<Arc<Landing>>,
+    State(landing): State<Arc<LazyLandingDocuments>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     documents(&landing).await?.icon_svg.answer(&headers)
@@ -135,7 +135,7 @@ pub async fn icon_svg(
     extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn icon_ico(
-    State(landing): State<Arc<Landing>>,
+    State(landing): State<Arc<LazyLandingDocuments>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     documents(&landing).await?.icon_ico.answer(&headers)
@@ -155,7 +155,7 @@ pub async fn icon_ico(
     extensions(("x-problems" = json!("not_found range_not_satisfiable")))
 )]
 pub async fn picture(
-    State(landing): State<Arc<Landing>>,
+    State(landing): State<Arc<LazyLandingDocuments>>,
     Path(file): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -187,7 +187,7 @@ pub async fn no_icon() -> Response {
     extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn stage(
-    State(landing): State<Arc<Landing>>,
+    State(landing): State<Arc<LazyLandingDocuments>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     documents(&landing).await?.stage.answer(&headers)
@@ -204,7 +204,7 @@ pub async fn stage(
     extensions(("x-problems" = json!("invalid_request invalid_json render_failed timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn preview(
-    State(pipeline): State<Arc<Pipeline>>,
+    State(pipeline): State<Arc<PublicationPipeline>>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let request = body.json::<PreviewRequest>().await?.value;
@@ -229,7 +229,7 @@ pub async fn preview(
     Ok((headers, answer).into_response())
 }
 
-async fn documents(landing: &Landing) -> Result<&Documents, Problem> {
+async fn documents(landing: &LazyLandingDocuments) -> Result<&LandingDocuments, Problem> {
     let documents = landing.documents().await;
     documents.map_err(|error| Problem::internal(&error))
 }

@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::json_members::JsonMembers;
-use crate::deployments::frontends::Target;
-use crate::http::extract::invalid;
-use crate::http::problem::{Code, Problem};
+use crate::deployments::frontends::FrontendSelector;
+use crate::http::extract::invalid_request;
+use crate::http::problem::{Problem, ProblemCode};
 
 /// Actions of a tool, as its argument `action` names them.
 pub(super) trait ToolAction: Copy + Sized + 'static {
@@ -42,13 +42,13 @@ pub(super) use actions;
 
 /// Arguments that are not taken yet, as unparsed JSON, so that a tool refuses what REST refuses.
 #[derive(Debug, Default)]
-pub(super) struct Arguments {
+pub(super) struct ToolArguments {
     given: JsonMembers,
     /// Names of arguments that were null.
     nulls: Vec<String>,
 }
 
-impl Arguments {
+impl ToolArguments {
     /// Reads the arguments of a call. A `null` of a known argument counts as absent, as in REST's bodies.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl Arguments {
     }
 
     /// Takes the frontend's slug or id.
-    pub(super) fn frontend(&mut self) -> Result<Target, Problem> {
+    pub(super) fn frontend(&mut self) -> Result<FrontendSelector, Problem> {
         let name = match (self.has("slug"), self.has("id")) {
             (true, true) => {
                 return Err(invalid_arguments(
@@ -164,7 +164,7 @@ impl Arguments {
                 ));
             }
         };
-        Ok(Target::from(self.required_text(name)?.as_str()))
+        Ok(FrontendSelector::from(self.required_text(name)?.as_str()))
     }
 
     /// Parses the remaining arguments as the body of the REST call.
@@ -199,7 +199,7 @@ pub(super) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Problem> {
         // A number out of range is valid JSON.
         if error.is_syntax() && !why.ends_with("number out of range") {
             return Problem::new(
-                Code::InvalidJson,
+                ProblemCode::InvalidJson,
                 format!("The arguments are not valid JSON: {why}."),
             );
         }
@@ -208,5 +208,5 @@ pub(super) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Problem> {
 }
 
 fn invalid_arguments(why: &str) -> Problem {
-    invalid(format!("In the arguments: {why}."))
+    invalid_request(format!("In the arguments: {why}."))
 }

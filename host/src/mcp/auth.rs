@@ -2,14 +2,14 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
-use super::{ToolState, tools};
-use crate::access::{Identity, credential_invalid};
-use crate::http::problem::{Code, Problem};
+use super::{ToolServices, tools};
+use crate::access::{AuthenticationResult, credential_invalid};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::workspaces::Caller;
 
 /// Sender of a message.
 #[derive(Clone, Debug)]
-pub(super) enum ClientIdentity {
+pub(super) enum SenderIdentity {
     /// No credential was sent.
     Anonymous,
     /// The credential is valid.
@@ -20,7 +20,7 @@ pub(super) enum ClientIdentity {
 
 /// Form of the answer to a refusal.
 #[derive(Clone, Debug)]
-pub(super) enum Refusal {
+pub(super) enum RefusalForm {
     /// An HTTP status, before any tool is called.
     Transport(Problem),
     /// A tool result.
@@ -28,37 +28,37 @@ pub(super) enum Refusal {
 }
 
 /// Identifies the caller by the credential in the headers.
-pub(super) async fn identify(services: &ToolState, headers: &HeaderMap) -> ClientIdentity {
+pub(super) async fn identify(services: &ToolServices, headers: &HeaderMap) -> SenderIdentity {
     match services.authenticator.identify(headers).await {
-        Ok(Identity::Nobody) => ClientIdentity::Anonymous,
-        Ok(Identity::Known(caller)) => ClientIdentity::Known(caller),
-        Ok(Identity::Invalid) => {
-            ClientIdentity::Refused(with_challenge(services, credential_invalid(), true))
+        Ok(AuthenticationResult::Nobody) => SenderIdentity::Anonymous,
+        Ok(AuthenticationResult::Known(caller)) => SenderIdentity::Known(caller),
+        Ok(AuthenticationResult::Invalid) => {
+            SenderIdentity::Refused(with_challenge(services, credential_invalid(), true))
         }
-        Err(problem) => ClientIdentity::Refused(problem),
+        Err(problem) => SenderIdentity::Refused(problem),
     }
 }
 
 /// Decides whether a sender may call a tool or, without a tool, use the endpoint: `None` means yes. No other function decides this.
 pub(super) fn refusal(
-    services: &ToolState,
-    client: &ClientIdentity,
+    services: &ToolServices,
+    client: &SenderIdentity,
     tool: Option<&str>,
-) -> Option<Refusal> {
+) -> Option<RefusalForm> {
     match client {
-        ClientIdentity::Known(_) => None,
-        ClientIdentity::Refused(problem) => Some(Refusal::Transport(problem.clone())),
-        ClientIdentity::Anonymous => match tool {
+        SenderIdentity::Known(_) => None,
+        SenderIdentity::Refused(problem) => Some(RefusalForm::Transport(problem.clone())),
+        SenderIdentity::Anonymous => match tool {
             // Clients start to sign in only after a 401.
             Some(tool) if !tools::is_public(tool) && services.authenticator.tokens().is_some() => {
-                Some(Refusal::Transport(with_challenge(
+                Some(RefusalForm::Transport(with_challenge(
                     services,
                     credential_required(tool),
                     false,
                 )))
             }
             Some(tool) if !tools::is_public(tool) => {
-                Some(Refusal::Result(credential_required(tool)))
+                Some(RefusalForm::Result(credential_required(tool)))
             }
             _ => None,
         },
@@ -66,7 +66,7 @@ pub(super) fn refusal(
 }
 
 /// Adds the `WWW-Authenticate` header, which leads clients to a credential (RFC 9728, section 5.1); `invalid` means that they sent one.
-fn with_challenge(services: &ToolState, mut problem: Problem, invalid: bool) -> Problem {
+fn with_challenge(services: &ToolServices, mut problem: Problem, invalid: bool) -> Problem {
     let error = if invalid {
         "error=\"invalid_token\", "
     } else {
@@ -84,7 +84,7 @@ fn with_challenge(services: &ToolState, mut problem: Problem, invalid: bool) -> 
 /// Returns the problem of a tool call that needs a credential and has none.
 pub(super) fn credential_required(tool: &str) -> Problem {
     Problem::new(
-        Code::Unauthorized,
+        ProblemCode::Unauthorized,
         format!(
             "`{tool}` needs the credential of a namespace, and this connection has none. Ask the user to add the header `Authorization: Bearer <credential>` to this server in the MCP client's configuration; the operator of the service issues credentials. Never pass one as an argument. Without one, `deploy_asset` works."
         ),

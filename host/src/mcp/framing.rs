@@ -29,7 +29,7 @@ pub(super) struct RpcErrorResponse {
 
 /// JSON-RPC message, parsed as far as this server needs it.
 #[derive(Debug, Default)]
-pub(super) struct Message {
+pub(super) struct ParsedRpcMessage {
     id: Value,
     pub(super) method: Option<String>,
     /// Name of the called tool, if the method calls one.
@@ -41,7 +41,7 @@ pub(super) struct Message {
 }
 
 /// Parses a body as a JSON-RPC message.
-pub(super) fn parse_message(body: Bytes) -> Result<Message, RpcErrorResponse> {
+pub(super) fn parse_message(body: Bytes) -> Result<ParsedRpcMessage, RpcErrorResponse> {
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
         return Err(RpcErrorResponse::new(
             StatusCode::BAD_REQUEST,
@@ -53,23 +53,24 @@ pub(super) fn parse_message(body: Bytes) -> Result<Message, RpcErrorResponse> {
     match body.trim_ascii_start().first() {
         Some(b'{') => {}
         Some(b'[') => {
-            return Err(invalid(
+            return Err(invalid_message(
                 "Batches are not served: send one message a request.",
             ));
         }
-        _ => return Err(invalid("The body must be a JSON-RPC message.")),
+        _ => return Err(invalid_message("The body must be a JSON-RPC message.")),
     }
-    let misfit = || invalid("The body must be a JSON-RPC message, with each of its members once.");
+    let misfit =
+        || invalid_message("The body must be a JSON-RPC message, with each of its members once.");
     let mut members: JsonMembers = serde_json::from_slice(&body).map_err(|_| misfit())?;
     let method: Option<String> = members.get("method");
     if method.is_none() && members.0.contains_key("method") {
         return Err(misfit());
     }
-    let mut message = Message {
+    let mut message = ParsedRpcMessage {
         id: members.get("id").unwrap_or_default(),
         method,
         body,
-        ..Message::default()
+        ..ParsedRpcMessage::default()
     };
     let params = members.0.get("params").map(|params| params.get());
     let params =
@@ -92,10 +93,10 @@ fn is_object(json: &str) -> bool {
 }
 
 fn to_raw_json(value: &impl Serialize) -> Result<Box<RawValue>, RpcErrorResponse> {
-    serde_json::value::to_raw_value(value).map_err(|error| invalid(&error.to_string()))
+    serde_json::value::to_raw_value(value).map_err(|error| invalid_message(&error.to_string()))
 }
 
-fn invalid(why: &str) -> RpcErrorResponse {
+fn invalid_message(why: &str) -> RpcErrorResponse {
     RpcErrorResponse::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, &Value::Null, why)
 }
 
@@ -122,7 +123,7 @@ pub(super) fn normalize_headers(headers: &mut HeaderMap) {
     }
 }
 
-impl Message {
+impl ParsedRpcMessage {
     /// Converts a plain text answer of the library into a JSON-RPC error.
     pub(super) fn error_response(&self, status: StatusCode, text: &str) -> RpcErrorResponse {
         // The library's 415 means that the document is not a message, whatever its content type.

@@ -12,77 +12,77 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
-use super::ToolState;
-use super::arguments::Arguments;
-use super::auth::{self, ClientIdentity, Refusal};
+use super::ToolServices;
+use super::arguments::ToolArguments;
+use super::auth::{self, RefusalForm, SenderIdentity};
 use super::results;
-use super::tools::{self, CallOutcome};
+use super::tools::{self, ToolCallOutcome};
 use super::tools_only::tools_only;
-use crate::control::audit::{Actor, carry_actor};
-use crate::http::context::Context;
+use crate::control::audit::{AuditActor, with_optional_actor};
+use crate::http::context::HttpRequestContext;
 use crate::workspaces::Caller;
-use svc_sandbox::Flow;
+use svc_sandbox::CallerFlow;
 
 /// Instructions for a model that has never seen this service.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
 /// Handler of one request.
 #[derive(Clone, Debug)]
-pub(super) struct Handler {
-    services: ToolState,
-    client: ClientIdentity,
+pub(super) struct McpRequestHandler {
+    services: ToolServices,
+    client: SenderIdentity,
     network: IpAddr,
     /// Scheduling flow of a call without a credential.
-    anonymous_flow: Flow,
+    anonymous_flow: CallerFlow,
     request_id: Arc<str>,
     /// Arguments of a tool call; the library gets none.
     arguments: Option<Arc<RawValue>>,
 }
 
-impl Handler {
+impl McpRequestHandler {
     pub(super) fn new(
-        services: ToolState,
-        client: ClientIdentity,
-        context: &Context,
+        services: ToolServices,
+        client: SenderIdentity,
+        context: &HttpRequestContext,
         arguments: Option<Box<RawValue>>,
     ) -> Self {
         Self {
             services,
             client,
             network: context.client.network(),
-            anonymous_flow: Flow::stranger(context.client.0),
+            anonymous_flow: CallerFlow::stranger(context.client.0),
             request_id: Arc::clone(&context.request_id),
             arguments: arguments.map(Arc::from),
         }
     }
 
-    async fn run(&self, tool: tools::Tool) -> CallOutcome {
-        if let Some(Refusal::Transport(problem) | Refusal::Result(problem)) =
+    async fn run(&self, tool: tools::Tool) -> ToolCallOutcome {
+        if let Some(RefusalForm::Transport(problem) | RefusalForm::Result(problem)) =
             auth::refusal(&self.services, &self.client, Some(tool.name()))
         {
-            return CallOutcome::refused(problem);
+            return ToolCallOutcome::refused(problem);
         }
         let caller = match &self.client {
-            ClientIdentity::Known(caller) => Some(caller.clone()),
+            SenderIdentity::Known(caller) => Some(caller.clone()),
             _ => None,
         };
         let arguments = match self.arguments.as_deref().map(|given| tool.arguments(given)) {
-            None => Arguments::default(),
+            None => ToolArguments::default(),
             Some(Ok(arguments)) => arguments,
-            Some(Err(problem)) => return CallOutcome::refused(problem),
+            Some(Err(problem)) => return ToolCallOutcome::refused(problem),
         };
         let actor = caller
             .as_ref()
-            .map(|caller| Actor::new(caller.id(), &self.request_id));
+            .map(|caller| AuditActor::new(caller.id(), &self.request_id));
         let flow = caller
             .as_ref()
             .map_or_else(|| self.anonymous_flow.clone(), Caller::flow);
         let call = tool.call(&self.services, self.network, caller, arguments);
-        Box::pin(flow.scope(carry_actor(actor, call))).await
+        Box::pin(flow.scope(with_optional_actor(actor, call))).await
     }
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for McpRequestHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let name = Implementation::new("svc", env!("CARGO_PKG_VERSION"));
@@ -137,10 +137,10 @@ impl ServerHandler for Handler {
         let metrics = &self.services.metrics;
         metrics.count_tool(tool.name(), outcome.action, code, took);
         Ok(match outcome.result {
-            Ok(value) => results::success(value),
+            Ok(value) => results::success_result(value),
             Err(problem) => {
                 problem.log(id);
-                results::failure(problem.document(&self.services.config.base_url, id))
+                results::failure_result(problem.document(&self.services.config.base_url, id))
             }
         }
         .into())

@@ -14,9 +14,9 @@ pub(super) struct JsonMembers(pub(super) BTreeMap<String, Box<RawValue>>);
 
 impl<'de> Deserialize<'de> for JsonMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Once;
+        struct UniqueMembersVisitor;
 
-        impl<'de> Visitor<'de> for Once {
+        impl<'de> Visitor<'de> for UniqueMembersVisitor {
             type Value = JsonMembers;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for JsonMembers {
             }
         }
 
-        deserializer.deserialize_map(Once)
+        deserializer.deserialize_map(UniqueMembersVisitor)
     }
 }
 

@@ -21,27 +21,27 @@ use std::sync::Arc;
 use crate::access::Authenticator;
 use crate::accounts::Accounts;
 use crate::backends::calls::ActionCalls;
-use crate::backends::history::Histories;
-use crate::backends::{Backends, Definitions, Migrations};
+use crate::backends::history::BackendHistoryService;
+use crate::backends::{ActionDefinitions, Backends, MigrationService};
 use crate::config::Config;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::revisions::Revisions;
 use crate::deployments::shares::Shares;
-use crate::envelope::Teardown;
+use crate::envelope::ProjectLifecycle;
 use crate::payments::Payments;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
-use crate::telemetry::Metrics;
+use crate::telemetry::ServerMetrics;
 use crate::visitors::Visitors;
 use svc_base::clock::Clock;
 
 /// Services that the tools call.
 #[derive(Clone, Debug)]
-pub struct ToolState {
+pub struct ToolServices {
     pub authenticator: Authenticator,
     pub accounts: Accounts,
     pub projects: Projects,
-    pub envelope: Teardown,
+    pub envelope: ProjectLifecycle,
     /// Pages that anybody publishes, for a time.
     pub shares: Arc<Shares>,
     /// Pages of projects.
@@ -52,17 +52,17 @@ pub struct ToolState {
     pub visitors: Arc<Visitors>,
     pub backends: Arc<Backends>,
     /// Definitions of actions.
-    pub definitions: Arc<Definitions>,
+    pub definitions: Arc<ActionDefinitions>,
     /// Migrations of backends.
-    pub migrations: Arc<Migrations>,
+    pub migrations: Arc<MigrationService>,
     /// Calls of actions.
     pub actions: Arc<ActionCalls>,
     /// Histories of backends, and their restores.
-    pub histories: Arc<Histories>,
+    pub histories: Arc<BackendHistoryService>,
     /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
     pub payments: Arc<Payments>,
-    pub metrics: Arc<Metrics>,
+    pub metrics: Arc<ServerMetrics>,
     pub clock: Clock,
     pub config: Arc<Config>,
 }

@@ -10,7 +10,7 @@ pub(super) const RESULT_BYTES: usize = 40_000;
 /// Bytes of a result around the document.
 const ENVELOPE_BYTES: usize = 400;
 /// Maximum lengths of texts and lists in a truncated result; tried in this order until the result fits.
-const CUT_STEPS: [(usize, usize); 8] = [
+const TRUNCATION_STEPS: [(usize, usize); 8] = [
     (4_000, 200),
     (1_000, 200),
     (1_000, 50),
@@ -21,20 +21,20 @@ const CUT_STEPS: [(usize, usize); 8] = [
     (100, 1),
 ];
 /// Note in a truncated document.
-const CUT_NOTE: &str = "Long texts and lists in this result were cut to keep it small: beside each list that was cut stands, as <its name>_left_out, how many entries it has more. Ask for less at once, or for a part of it, to see the rest.";
+const TRUNCATION_NOTE: &str = "Long texts and lists in this result were cut to keep it small: beside each list that was cut stands, as <its name>_left_out, how many entries it has more. Ask for less at once, or for a part of it, to see the rest.";
 /// Note in place of a document with too many members.
 const TOO_LARGE_NOTE: &str = "This result is too large for a tool, however much its texts and lists are cut. Ask for less at once, or use REST.";
 /// Suffix of the member that counts the left-out entries of a list.
 const LEFT_OUT_SUFFIX: &str = "_left_out";
 
 /// Returns the result of a call that succeeded.
-pub(super) fn success(document: Value) -> CallToolResult {
-    CallToolResult::structured(truncate(document))
+pub(super) fn success_result(document: Value) -> CallToolResult {
+    CallToolResult::structured(truncate_document(document))
 }
 
 /// Returns the result of a call that was refused, with its problem.
-pub(super) fn failure(problem: Value) -> CallToolResult {
-    CallToolResult::structured_error(truncate(problem))
+pub(super) fn failure_result(problem: Value) -> CallToolResult {
+    CallToolResult::structured_error(truncate_document(problem))
 }
 
 /// Whether a document fits into a result without truncation.
@@ -49,7 +49,7 @@ pub(super) fn fitting_chars(document: &Value, text: impl Iterator<Item = char>) 
     let mut left =
         RESULT_BYTES.saturating_sub(ENVELOPE_BYTES + beside.len() + json_string_len(&beside));
     let fitting = text.take_while(|c| {
-        let cost = char_cost(*c);
+        let cost = json_char_len(*c);
         let fits = cost <= left;
         left = left.saturating_sub(cost);
         fits
@@ -58,7 +58,7 @@ pub(super) fn fitting_chars(document: &Value, text: impl Iterator<Item = char>) 
 }
 
 /// Returns the size of a character in both forms: in the document, and in the document as a JSON string.
-fn char_cost(c: char) -> usize {
+fn json_char_len(c: char) -> usize {
     match c {
         '"' | '\\' => 2 + 4,
         '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2 + 3,
@@ -73,16 +73,16 @@ fn json_string_len(text: &str) -> usize {
     text.len() + escaped
 }
 
-fn truncate(document: Value) -> Value {
+fn truncate_document(document: Value) -> Value {
     if fits_in_result(&document) {
         return document;
     }
     let mut shorter = Value::Null;
-    for (texts, lists) in CUT_STEPS {
+    for (texts, lists) in TRUNCATION_STEPS {
         shorter = prune(&document, texts, lists);
         if let Value::Object(members) = &mut shorter {
             members.insert("truncated".to_owned(), true.into());
-            append_note(members, CUT_NOTE);
+            append_note(members, TRUNCATION_NOTE);
         }
         if fits_in_result(&shorter) {
             return shorter;
@@ -169,7 +169,7 @@ mod tests {
     fn what_fits_is_whole() {
         let document = json!({ "content": "a\"b\n".repeat(2_000), "n": 7 });
         assert!(fits_in_result(&document));
-        let result = success(document.clone());
+        let result = success_result(document.clone());
         assert_eq!(result.structured_content, Some(document));
         assert!(size(&result) <= RESULT_BYTES);
     }
@@ -183,11 +183,11 @@ mod tests {
             json!({ "errors": entries, "warnings": entries, "actions": entries }),
             json!({ "content": "x".repeat(1_000_000) }),
         ] {
-            let result = success(document);
+            let result = success_result(document);
             assert!(size(&result) <= RESULT_BYTES, "{}", size(&result));
             let cut = result.structured_content.unwrap();
             assert_eq!(cut["truncated"], true);
-            assert_eq!(cut["note"], CUT_NOTE);
+            assert_eq!(cut["note"], TRUNCATION_NOTE);
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
         let answer =
             |rows: &[Value]| json!({ "columns": ["n", "text"], "rows": rows, "truncated": false });
         let batch = json!({ "results": [answer(&rows), answer(&rows[..1])] });
-        let cut = success(batch).structured_content.unwrap();
+        let cut = success_result(batch).structured_content.unwrap();
         let [long, short] = cut["results"].as_array().unwrap().as_slice() else {
             panic!("{cut}");
         };
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_the_document_says_itself_stays() {
-        let cut = success(json!({ "note": "Mind this.", "texts": "x".repeat(100_000) }));
+        let cut = success_result(json!({ "note": "Mind this.", "texts": "x".repeat(100_000) }));
         let note = cut.structured_content.unwrap()["note"].to_string();
         assert!(
             note.contains("Mind this.") && note.contains("were cut"),
@@ -226,7 +226,8 @@ mod tests {
         let row: Map<_, _> = (0..2_000)
             .map(|n| (format!("{n}{}", "\"".repeat(20)), json!("x".repeat(100))))
             .collect();
-        let result = success(json!({ "rows": [row], "rows_affected": 0, "truncated": false }));
+        let result =
+            success_result(json!({ "rows": [row], "rows_affected": 0, "truncated": false }));
         assert!(size(&result) <= RESULT_BYTES, "{}", size(&result));
         let bare = result.structured_content.unwrap();
         assert_eq!(bare["truncated"], true);
@@ -241,7 +242,7 @@ mod tests {
             let beside = json!({ "content": "", "note": "read on" });
             let fitting = fitting_chars(&beside, text.chars());
             let kept: String = text.chars().take(fitting).collect();
-            let result = success(json!({ "content": kept, "note": "read on" }));
+            let result = success_result(json!({ "content": kept, "note": "read on" }));
             let size = size(&result);
             assert!(size <= RESULT_BYTES, "{size}");
             assert!(size > RESULT_BYTES - 1_000, "{size}");

@@ -4,10 +4,10 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
-use super::auth::{self, ClientIdentity, Refusal};
-use super::handler::Handler;
-use super::{ToolState, framing, transport};
-use crate::http::context::Context;
+use super::auth::{self, RefusalForm, SenderIdentity};
+use super::handler::McpRequestHandler;
+use super::{ToolServices, framing, transport};
+use crate::http::context::HttpRequestContext;
 use crate::http::extract::UnreadBody;
 use crate::http::problem::Problem;
 
@@ -37,29 +37,29 @@ pub struct RpcMessage;
     security((), ("bearer" = []))
 )]
 pub async fn serve(
-    State(services): State<ToolState>,
-    context: Context,
+    State(services): State<ToolServices>,
+    context: HttpRequestContext,
     request: Request,
 ) -> Result<Response, Problem> {
     let client = auth::identify(&services, request.headers()).await;
     // An invalid credential is reported before errors of the body.
     let first = |problem: Problem| match &client {
-        ClientIdentity::Refused(refused) => refused.clone(),
+        SenderIdentity::Refused(refused) => refused.clone(),
         _ => problem,
     };
     let body = UnreadBody::new(request, services.config.limits.body_bytes).map_err(first)?;
     let (parts, body) = body.read_with_head().await.map_err(first)?;
     let mut message = match (framing::parse_message(body), &client) {
         (Ok(message), _) => message,
-        (Err(_), ClientIdentity::Refused(problem)) => return Err(problem.clone()),
+        (Err(_), SenderIdentity::Refused(problem)) => return Err(problem.clone()),
         (Err(refused), _) => return Ok(refused.into_response()),
     };
     let refusal = auth::refusal(&services, &client, message.tool.as_deref());
     let most = services.config.limits.body_bytes;
-    let handler = Handler::new(services, client, &context, message.arguments.take());
+    let handler = McpRequestHandler::new(services, client, &context, message.arguments.take());
     let response = transport::handle(handler, parts, &message, most).await;
     // Errors of the protocol's headers are reported before the credential.
-    if let Some(Refusal::Transport(problem)) = refusal
+    if let Some(RefusalForm::Transport(problem)) = refusal
         && response.status() != StatusCode::BAD_REQUEST
     {
         return Err(problem);

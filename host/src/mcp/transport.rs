@@ -14,7 +14,7 @@ use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::framing::{self, Message, RpcErrorResponse};
+use super::framing::{self, ParsedRpcMessage, RpcErrorResponse};
 use crate::http::NOSNIFF;
 use crate::http::problem::Problem;
 
@@ -22,7 +22,7 @@ use crate::http::problem::Problem;
 pub(super) async fn handle<H: ServerHandler + Clone>(
     handler: H,
     mut parts: Parts,
-    message: &Message,
+    message: &ParsedRpcMessage,
     most: u64,
 ) -> http::Response<BoxBody<Bytes, Infallible>> {
     framing::normalize_headers(&mut parts.headers);
@@ -45,7 +45,7 @@ pub(super) async fn handle<H: ServerHandler + Clone>(
 /// `internal` if the library failed.
 pub(super) async fn convert_response(
     response: http::Response<BoxBody<Bytes, Infallible>>,
-    message: &Message,
+    message: &ParsedRpcMessage,
 ) -> Result<Response, Problem> {
     let status = response.status();
     let label = response.headers().get(header::CONTENT_TYPE);

@@ -14,7 +14,7 @@ const ANSWERS: [&str; 3] = ["200", "201", "202"];
 /// The examples of one operation, by name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Examples {
+pub(super) struct OperationExamples {
     /// Examples of its request body.
     #[serde(default)]
     request: Map<String, Value>,
@@ -24,11 +24,11 @@ pub(super) struct Examples {
 }
 
 /// Returns all examples by operation id, with this base URL.
-pub(super) fn all_examples(base_url: &str) -> BTreeMap<String, Examples> {
+pub(super) fn all_examples(base_url: &str) -> BTreeMap<String, OperationExamples> {
     serde_json::from_str(&EXAMPLES.replace(BASE_URL, base_url)).unwrap_or_default()
 }
 
-impl Examples {
+impl OperationExamples {
     /// Adds the examples to the body and the answers of the operation.
     pub(super) fn add_to(&self, operation: &mut Map<String, Value>) {
         let body = operation.get_mut("requestBody");

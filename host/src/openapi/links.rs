@@ -3,40 +3,40 @@
 use serde_json::{Map, Value, json};
 
 /// Names of parameters or members, each with the runtime expression of its value.
-type Values = &'static [(&'static str, &'static str)];
+type RuntimeExpressions = &'static [(&'static str, &'static str)];
 
 /// Link from an answer of an operation to others.
-struct Link {
+struct OperationLink {
     /// Operation and status of the answer.
     from: (&'static str, &'static str),
     /// Ids of the target operations.
     to: &'static [&'static str],
     /// Sources of the parameters.
-    parameters: Values,
+    parameters: RuntimeExpressions,
     /// Sources of the body's members.
-    body: Values,
+    body: RuntimeExpressions,
 }
 
-const ID: (&str, &str) = ("id", "$response.body#/id");
+const ID_FROM_BODY: (&str, &str) = ("id", "$response.body#/id");
 const SAME_ID: (&str, &str) = ("id", "$request.path.id");
 const SAME_TARGET: (&str, &str) = ("target", "$request.path.target");
-const SLUG: (&str, &str) = ("slug", "$response.body#/slug");
-const REVISION: (&str, &str) = ("revision_id", "$response.body#/revision/revision_id");
+const SLUG_FROM_BODY: (&str, &str) = ("slug", "$response.body#/slug");
+const REVISION_ID_FROM_BODY: (&str, &str) = ("revision_id", "$response.body#/revision/revision_id");
 
-const LINKS: &[Link] = &[
-    Link {
+const LINKS: &[OperationLink] = &[
+    OperationLink {
         from: ("deploy", "201"),
         to: &["page", "raw", "unlock", "reveal"],
-        parameters: &[SLUG],
+        parameters: &[SLUG_FROM_BODY],
         body: &[],
     },
-    Link {
+    OperationLink {
         from: ("deploy", "201"),
         to: &["report"],
         parameters: &[],
-        body: &[SLUG],
+        body: &[SLUG_FROM_BODY],
     },
-    Link {
+    OperationLink {
         from: ("create_project", "201"),
         to: &[
             "get_project",
@@ -46,16 +46,16 @@ const LINKS: &[Link] = &[
             "list_frontends",
             "create_backend",
         ],
-        parameters: &[ID],
+        parameters: &[ID_FROM_BODY],
         body: &[],
     },
-    Link {
+    OperationLink {
         from: ("list_projects", "200"),
         to: &["get_project", "create_frontend", "create_backend"],
         parameters: &[("id", "$response.body#/projects/0/id")],
         body: &[],
     },
-    Link {
+    OperationLink {
         from: ("create_backend", "201"),
         to: &[
             "get_backend",
@@ -69,13 +69,13 @@ const LINKS: &[Link] = &[
         parameters: &[SAME_ID],
         body: &[],
     },
-    Link {
+    OperationLink {
         from: ("list_backend_history", "200"),
         to: &["restore_backend"],
         parameters: &[SAME_ID],
         body: &[("at", "$response.body#/moments/0/at")],
     },
-    Link {
+    OperationLink {
         from: ("create_frontend", "201"),
         to: &[
             "get_frontend",
@@ -88,19 +88,19 @@ const LINKS: &[Link] = &[
         parameters: &[SAME_ID, ("target", "$response.body#/slug")],
         body: &[],
     },
-    Link {
+    OperationLink {
         from: ("create_frontend", "201"),
         to: &["page", "raw", "call_action", "run_query", "get_schema"],
-        parameters: &[SLUG],
+        parameters: &[SLUG_FROM_BODY],
         body: &[],
     },
-    Link {
+    OperationLink {
         from: ("list_revisions", "200"),
         to: &["create_revision"],
         parameters: &[SAME_ID, SAME_TARGET],
         body: &[("base_revision_id", "$response.body#/active_revision_id")],
     },
-    Link {
+    OperationLink {
         from: ("list_revisions", "200"),
         to: &["get_revision", "get_content"],
         parameters: &[
@@ -110,25 +110,25 @@ const LINKS: &[Link] = &[
         ],
         body: &[],
     },
-    Link {
+    OperationLink {
         from: ("create_revision", "200"),
         to: &["get_revision", "get_content"],
-        parameters: &[SAME_ID, SAME_TARGET, REVISION],
+        parameters: &[SAME_ID, SAME_TARGET, REVISION_ID_FROM_BODY],
         body: &[],
     },
-    Link {
+    OperationLink {
         from: ("create_revision", "200"),
         to: &["promote_revision"],
         parameters: &[SAME_ID, SAME_TARGET],
         body: &[
-            REVISION,
+            REVISION_ID_FROM_BODY,
             (
                 "expected_active_revision_id",
                 "$request.body#/base_revision_id",
             ),
         ],
     },
-    Link {
+    OperationLink {
         from: ("promote_revision", "200"),
         to: &["rollback_revision"],
         parameters: &[SAME_ID, SAME_TARGET],
@@ -140,10 +140,13 @@ const LINKS: &[Link] = &[
             ),
         ],
     },
-    Link {
+    OperationLink {
         from: ("promote_revision", "200"),
         to: &["preview_revision", "preview_with_slash"],
-        parameters: &[("deployment_id", "$response.body#/frontend/id"), REVISION],
+        parameters: &[
+            ("deployment_id", "$response.body#/frontend/id"),
+            REVISION_ID_FROM_BODY,
+        ],
         body: &[],
     },
 ];
@@ -159,17 +162,17 @@ pub(super) fn add_links(operation: &mut Map<String, Value>) {
         for to in found.to {
             let mut link = json!({ "operationId": to });
             if !found.parameters.is_empty() {
-                link["parameters"] = object(found.parameters);
+                link["parameters"] = to_json_object(found.parameters);
             }
             if !found.body.is_empty() {
-                link["requestBody"] = object(found.body);
+                link["requestBody"] = to_json_object(found.body);
             }
             links[to] = link;
         }
     }
 }
 
-fn object(values: Values) -> Value {
+fn to_json_object(values: RuntimeExpressions) -> Value {
     let members = values.iter();
     members
         .map(|(name, place)| ((*name).to_owned(), Value::from(*place)))

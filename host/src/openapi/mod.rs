@@ -17,10 +17,10 @@ use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use crate::config::Config;
-use crate::http::extract::Query;
+use crate::http::extract::ApiQuery;
 use crate::http::problem::Problem;
 
-pub use self::parts::{Description, DescriptionQuery};
+pub use self::parts::{ApiDescription, DescriptionQuery};
 
 /// Extension with the minimum role of an operation.
 const ROLE: &str = "x-role";
@@ -48,11 +48,11 @@ const ROLE: &str = "x-role";
     ),
     paths(serve)
 )]
-struct DescriptionBase;
+struct ApiDescriptionBase;
 
 /// Makes the head of the description.
-pub fn base() -> OpenApi {
-    let mut about = DescriptionBase::openapi();
+pub fn base_document() -> OpenApi {
+    let mut about = ApiDescriptionBase::openapi();
     let mut bearer = Http::new(HttpAuthScheme::Bearer);
     bearer.description = Some("The key of a workspace, or the access token of a user.".into());
     let mut token = Http::new(HttpAuthScheme::Bearer);
@@ -65,12 +65,16 @@ pub fn base() -> OpenApi {
 
 /// The whole description: the server's address and numbers, the problem schema, and of each operation its examples, its
 /// problems and where its answers lead. The errors of paths that `is_data` holds for are never pages.
-pub fn complete(description: OpenApi, config: &Config, is_data: fn(&str) -> bool) -> Description {
+pub fn complete_description(
+    description: OpenApi,
+    config: &Config,
+    is_data: fn(&str) -> bool,
+) -> ApiDescription {
     let base_url = config.base_url.as_str();
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
-    document["components"]["schemas"]["Problem"] = problems::schema();
-    rules::apply(&mut document, &config.limits);
+    document["components"]["schemas"]["Problem"] = problems::problem_schema();
+    rules::apply_rules(&mut document, &config.limits);
     let examples = examples::all_examples(base_url);
     let rows = crate::operations::all();
     for (path, operation) in operations(&mut document) {
@@ -86,7 +90,7 @@ pub fn complete(description: OpenApi, config: &Config, is_data: fn(&str) -> bool
         let codes = problems::take_codes(operation, path);
         problems::add_responses(operation, &codes, base_url, !is_data(path));
     }
-    Description::new(&document, &config.limits)
+    ApiDescription::new(&document, &config.limits)
 }
 
 /// Iterates over all operations with their paths.
@@ -112,8 +116,8 @@ fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &mut Map<S
     extensions(("x-problems" = json!("invalid_request range_not_satisfiable")))
 )]
 pub async fn serve(
-    State(description): State<Arc<Description>>,
-    Query(which): Query<DescriptionQuery>,
+    State(description): State<Arc<ApiDescription>>,
+    ApiQuery(which): ApiQuery<DescriptionQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = description.document(which.tag.as_deref()).await?;

@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use crate::config::Limits;
-use crate::http::document::{Document, REVALIDATE};
-use crate::http::extract::invalid;
+use crate::http::document::{EncodedDocument, REVALIDATE};
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 /// Prefix of references to components.
-const COMPONENTS: &str = "#/components/";
+const COMPONENTS_PREFIX: &str = "#/components/";
 
 /// Which part of the description.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -28,13 +28,13 @@ pub struct DescriptionQuery {
 
 /// The description with its documents.
 #[derive(Debug)]
-pub struct Description {
+pub struct ApiDescription {
     value: Arc<Value>,
-    whole: OnceCell<Document>,
-    parts: BTreeMap<String, OnceCell<Document>>,
+    whole: OnceCell<EncodedDocument>,
+    parts: BTreeMap<String, OnceCell<EncodedDocument>>,
 }
 
-impl Description {
+impl ApiDescription {
     /// Takes a complete description, and fills in its placeholders.
     pub(super) fn new(value: &Value, limits: &Limits) -> Self {
         let said = limits.fill_in(&value.to_string());
@@ -56,7 +56,7 @@ impl Description {
     ///
     /// # Errors
     /// `invalid_request` for an unknown tag, naming the known ones.
-    pub(super) async fn document(&self, tag: Option<&str>) -> Result<&Document, Problem> {
+    pub(super) async fn document(&self, tag: Option<&str>) -> Result<&EncodedDocument, Problem> {
         let cell = match tag {
             None => &self.whole,
             Some(tag) => self.parts.get(tag).ok_or_else(|| self.unknown(tag))?,
@@ -76,7 +76,7 @@ impl Description {
 
     fn unknown(&self, tag: &str) -> Problem {
         let known: Vec<String> = tags(&self.value).map(|tag| format!("`{tag}`")).collect();
-        invalid(format!(
+        invalid_request(format!(
             "`tag`: there is no `{}`. Send one of {}, or leave it out.",
             tag.escape_default(),
             known.join(", ")
@@ -90,20 +90,20 @@ pub(super) fn tags(description: &Value) -> impl Iterator<Item = &str> {
     tags.filter_map(|tag| tag["name"].as_str())
 }
 
-fn to_document(value: &Value) -> std::io::Result<Document> {
+fn to_document(value: &Value) -> std::io::Result<EncodedDocument> {
     let headers = HeaderMap::from_iter([
-        (header::CONTENT_TYPE, JSON),
+        (header::CONTENT_TYPE, JSON_TYPE),
         (header::CACHE_CONTROL, REVALIDATE),
     ]);
-    Document::new(value.to_string().into(), &headers)
+    EncodedDocument::new(value.to_string().into(), &headers)
 }
 
 /// Filters the description by a tag: its operations, the links between them, and the components that they use.
 fn filter_by_tag(whole: &Value, tag: &str) -> Value {
     let mut part = whole.clone();
     let mut kept = BTreeSet::new();
-    retain(&mut part["paths"], |_, item| {
-        retain(item, |_, operation| {
+    retain_members(&mut part["paths"], |_, item| {
+        retain_members(item, |_, operation| {
             let tagged = operation["tags"].as_array().into_iter().flatten();
             let stays = tagged.into_iter().any(|own| own == tag);
             if let Some(id) = operation["operationId"].as_str().filter(|_| stays) {
@@ -114,9 +114,9 @@ fn filter_by_tag(whole: &Value, tag: &str) -> Value {
         item.as_object().is_some_and(|item| !item.is_empty())
     });
     for (_, operation) in super::operations(&mut part) {
-        retain(&mut operation["responses"], |_, answer| {
+        retain_members(&mut operation["responses"], |_, answer| {
             if let Some(links) = answer.get_mut("links") {
-                retain(links, |_, link| {
+                retain_members(links, |_, link| {
                     link["operationId"]
                         .as_str()
                         .is_some_and(|to| kept.contains(to))
@@ -129,16 +129,16 @@ fn filter_by_tag(whole: &Value, tag: &str) -> Value {
         tags.retain(|known| known["name"] == tag);
     }
     let used = used_components(whole, &part["paths"]);
-    retain(&mut part["components"], |kind, components| {
-        retain(components, |name, _| {
-            used.contains(&format!("{COMPONENTS}{kind}/{name}"))
+    retain_members(&mut part["components"], |kind, components| {
+        retain_members(components, |name, _| {
+            used.contains(&format!("{COMPONENTS_PREFIX}{kind}/{name}"))
         });
         components.as_object().is_some_and(|left| !left.is_empty())
     });
     part
 }
 
-fn retain(object: &mut Value, mut stays: impl FnMut(&str, &mut Value) -> bool) {
+fn retain_members(object: &mut Value, mut stays: impl FnMut(&str, &mut Value) -> bool) {
     if let Some(object) = object.as_object_mut() {
         object.retain(|name, value| stays(name, value));
     }
@@ -173,7 +173,7 @@ fn references(object: &Map<String, Value>) -> Vec<String> {
     let security = object.get("security").and_then(Value::as_array);
     let schemes = security.into_iter().flatten().filter_map(Value::as_object);
     let schemes = schemes.flat_map(Map::keys);
-    let schemes = schemes.map(|name| format!("{COMPONENTS}securitySchemes/{name}"));
+    let schemes = schemes.map(|name| format!("{COMPONENTS_PREFIX}securitySchemes/{name}"));
     reference
         .map(str::to_owned)
         .into_iter()

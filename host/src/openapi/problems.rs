@@ -2,58 +2,59 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::http::problem::Code;
+use crate::http::problem::ProblemCode;
 
 /// Extension in which a handler names its error codes; [`take_codes`] removes it.
-const PROBLEMS: &str = "x-problems";
+const PROBLEMS_EXTENSION: &str = "x-problems";
 
 /// Errors of every route: of another method, and of a repeated header.
-const EVERY_ROUTE_CODES: &[Code] = &[Code::MethodNotAllowed, Code::InvalidRequest];
+const EVERY_ROUTE_CODES: &[ProblemCode] =
+    &[ProblemCode::MethodNotAllowed, ProblemCode::InvalidRequest];
 /// Further errors of every route but the probes, which answer for any host.
-const HOST_ROUTE_CODES: &[Code] = &[Code::Misdirected, Code::Internal];
+const HOST_ROUTE_CODES: &[ProblemCode] = &[ProblemCode::Misdirected, ProblemCode::Internal];
 /// Errors of every owner route.
-const OWNER_ROUTE_CODES: &[Code] = &[
-    Code::InvalidRequest,
-    Code::Unauthorized,
-    Code::PayloadTooLarge,
-    Code::UnsupportedMediaType,
-    Code::RateLimited,
+const OWNER_ROUTE_CODES: &[ProblemCode] = &[
+    ProblemCode::InvalidRequest,
+    ProblemCode::Unauthorized,
+    ProblemCode::PayloadTooLarge,
+    ProblemCode::UnsupportedMediaType,
+    ProblemCode::RateLimited,
 ];
 /// Errors of every route with a JSON body.
-const JSON_BODY_CODES: &[Code] = &[
-    Code::InvalidRequest,
-    Code::InvalidJson,
-    Code::Timeout,
-    Code::PayloadTooLarge,
-    Code::UnsupportedMediaType,
-    Code::CapacityReached,
+const JSON_BODY_CODES: &[ProblemCode] = &[
+    ProblemCode::InvalidRequest,
+    ProblemCode::InvalidJson,
+    ProblemCode::Timeout,
+    ProblemCode::PayloadTooLarge,
+    ProblemCode::UnsupportedMediaType,
+    ProblemCode::CapacityReached,
 ];
 
 /// Takes the error codes out of an operation. An unknown word stays there, where a test finds it.
-pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<Code> {
+pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<ProblemCode> {
     let mut codes = EVERY_ROUTE_CODES.to_vec();
     let probe = matches!(path, "/healthz" | "/readyz");
     // A path parameter without a canonical form is a 404.
     if path.contains('{') {
-        codes.push(Code::NotFound);
+        codes.push(ProblemCode::NotFound);
     }
     if !probe {
         codes.extend(HOST_ROUTE_CODES);
     }
-    let named = operation.remove(PROBLEMS).unwrap_or_default();
+    let named = operation.remove(PROBLEMS_EXTENSION).unwrap_or_default();
     let mut unknown = Vec::new();
     for word in named.as_str().unwrap_or_default().split_ascii_whitespace() {
         match word {
             "owner" => codes.extend(OWNER_ROUTE_CODES),
             "body" => codes.extend(JSON_BODY_CODES),
-            other => match Code::ALL.iter().find(|code| code.as_str() == other) {
+            other => match ProblemCode::ALL.iter().find(|code| code.as_str() == other) {
                 Some(code) => codes.push(*code),
                 None => unknown.push(other),
             },
         }
     }
     if !unknown.is_empty() {
-        operation.insert(PROBLEMS.to_owned(), unknown.join(" ").into());
+        operation.insert(PROBLEMS_EXTENSION.to_owned(), unknown.join(" ").into());
     }
     codes
 }
@@ -61,11 +62,11 @@ pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<
 /// Adds the answers of these codes; with `pages`, browsers get them as HTML pages.
 pub(super) fn add_responses(
     operation: &mut Map<String, Value>,
-    wanted: &[Code],
+    wanted: &[ProblemCode],
     base_url: &str,
     pages: bool,
 ) {
-    for code in Code::ALL.iter().filter(|code| wanted.contains(code)) {
+    for code in ProblemCode::ALL.iter().filter(|code| wanted.contains(code)) {
         let status = code.status().as_u16();
         let responses = &mut operation["responses"][status.to_string()];
         if responses.is_null() {
@@ -103,8 +104,8 @@ pub(super) fn add_responses(
 }
 
 /// Returns the schema of a problem.
-pub(super) fn schema() -> Value {
-    let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+pub(super) fn problem_schema() -> Value {
+    let codes: Vec<_> = ProblemCode::ALL.iter().map(|code| code.as_str()).collect();
     json!({
         "type": "object",
         "description": "An error (RFC 9457).",

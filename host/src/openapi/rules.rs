@@ -8,11 +8,11 @@ use crate::backends::calls::requests::MAX_OPS;
 use crate::config::Limits;
 
 /// Pattern of a text that is not blank: a character that is no white space (Unicode's `White_Space`).
-const NON_BLANK: &str =
+const NON_BLANK_PATTERN: &str =
     "[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 
 /// Adds the rules to the description.
-pub(super) fn apply(document: &mut Value, limits: &Limits) {
+pub(super) fn apply_rules(document: &mut Value, limits: &Limits) {
     let tags: Vec<String> = parts::tags(document).map(str::to_owned).collect();
     for (_, operation) in super::operations(document) {
         let parameters = operation
@@ -36,7 +36,7 @@ pub(super) fn apply(document: &mut Value, limits: &Limits) {
     }
     let schemas = &mut document["components"]["schemas"];
     for (schema, member) in [("CreateProject", "name"), ("UpdateProject", "name")] {
-        schemas[schema]["properties"][member]["pattern"] = NON_BLANK.into();
+        schemas[schema]["properties"][member]["pattern"] = NON_BLANK_PATTERN.into();
     }
     schemas["DeployRequest"]["properties"]["expires_in"]["maximum"] =
         limits.quick_share_seconds.into();
@@ -117,7 +117,7 @@ fn sql_value(in_batch: bool) -> Value {
         json!({ "type": "number", "description": "A double." }),
         json!({
             "type": "object", "description": "A BLOB.", "required": ["base64"], "additionalProperties": false,
-            "properties": { "base64": { "type": "string", "contentEncoding": "base64", "pattern": BASE64 } },
+            "properties": { "base64": { "type": "string", "contentEncoding": "base64", "pattern": BASE64_PATTERN } },
         }),
     ];
     if in_batch {
@@ -134,5 +134,5 @@ fn sql_value(in_batch: bool) -> Value {
 }
 
 /// Pattern of canonical base64 with padding.
-const BASE64: &str =
+const BASE64_PATTERN: &str =
     "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";

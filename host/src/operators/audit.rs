@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::control::audit;
 use crate::terminal::table;
 use crate::workspaces::{WorkspaceError, Workspaces};
@@ -11,7 +11,7 @@ use svc_base::ids::WorkspaceId;
 
 /// Entries of the audit, newest first; they are kept for 90 days.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
-pub struct Audit {
+pub struct ListAuditEntries {
     /// A workspace, by its name or id; without one, what operators did that is of no workspace
     workspace: Option<String>,
     /// How many entries at most
@@ -19,14 +19,14 @@ pub struct Audit {
     limit: u32,
 }
 
-impl Audit {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+impl ListAuditEntries {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         let workspace = match &self.workspace {
             Some(name) => Some(find_workspace_id(&at.workspaces(), name).await?),
             None => None,
         };
         let now = at.clock.now();
-        let found = audit::entries(&at.control, workspace, None, self.limit, now).await;
+        let found = audit::list_entries(&at.control, workspace, None, self.limit, now).await;
         let entries = found.context("reading the audit")?.entries;
         let rows = entries.iter().map(|entry| {
             [
@@ -38,7 +38,7 @@ impl Audit {
             ]
         });
         let text = table(["at", "principal", "action", "target", "request"], rows);
-        Answer::new(&serde_json::json!({ "entries": entries }), text)
+        OperationAnswer::new(&serde_json::json!({ "entries": entries }), text)
     }
 }
 

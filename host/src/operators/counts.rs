@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::overview;
 
 /// Counts the resources of the installation.
@@ -10,7 +10,7 @@ use crate::overview;
 pub struct ShowCounts;
 
 impl ShowCounts {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
-        Answer::new(&overview::counts(&at.control, at.clock.now()).await?, "")
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
+        OperationAnswer::new(&overview::counts(&at.control, at.clock.now()).await?, "")
     }
 }

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::deployments::operators;
 use crate::overview::{self, DeploymentFilter, DeploymentKind, sizes};
 use crate::terminal::{or_dash, table};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deployment {
+pub enum DeploymentOperation {
     /// List shares and frontends, newest first
     List {
         /// Only those of one namespace
@@ -43,7 +43,7 @@ pub enum Deployment {
 #[derive(Debug, Serialize)]
 struct DeploymentWithSizes {
     #[serde(flatten)]
-    deployment: overview::Deployment,
+    deployment: overview::DeploymentListEntry,
     /// Size of its source in bytes; a one-time share has none.
     source_bytes: Option<u64>,
     /// Size of its page in bytes.
@@ -56,11 +56,11 @@ struct DeploymentDetail {
     #[serde(flatten)]
     sized: DeploymentWithSizes,
     #[serde(flatten)]
-    history: overview::DeploymentHistory,
+    history: overview::DeploymentCounts,
 }
 
 impl DeploymentWithSizes {
-    fn measure(data: &Path, deployment: overview::Deployment) -> anyhow::Result<Self> {
+    fn measure(data: &Path, deployment: overview::DeploymentListEntry) -> anyhow::Result<Self> {
         let page_bytes = match deployment.one_time {
             true => Some(sizes::one_time_share_bytes(data, &deployment.id)?),
             false => sizes::object_bytes(data, deployment.page.as_ref())?,
@@ -73,16 +73,16 @@ impl DeploymentWithSizes {
     }
 }
 
-impl Deployment {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+impl DeploymentOperation {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         match self {
             Self::List {
                 namespace,
                 disabled,
             } => list(at, namespace, disabled).await,
             Self::Show { slug } => show(at, slug).await,
-            Self::Disable { slug } => switch(at, &slug, true).await,
-            Self::Enable { slug } => switch(at, &slug, false).await,
+            Self::Disable { slug } => switch_deployment(at, &slug, true).await,
+            Self::Enable { slug } => switch_deployment(at, &slug, false).await,
         }
     }
 }
@@ -91,7 +91,7 @@ async fn list(
     at: &Installation,
     namespace: Option<String>,
     disabled: bool,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<OperationAnswer> {
     let filter = DeploymentFilter {
         namespace,
         disabled,
@@ -111,14 +111,14 @@ async fn list(
         let one = &sized.deployment;
         [
             one.slug.clone(),
-            kind(one.kind).to_owned(),
+            kind_name(one.kind).to_owned(),
             one.content_type.clone(),
             or_dash(one.namespace.as_ref()),
             one.visits.to_string(),
             or_dash(sized.page_bytes),
             one.created_at.to_string(),
             or_dash(one.expires_at),
-            state(one),
+            state_text(one),
         ]
     });
     let head = [
@@ -133,10 +133,10 @@ async fn list(
         "state",
     ];
     let text = table(head, rows);
-    Answer::new(&serde_json::json!({ "deployments": sized }), text)
+    OperationAnswer::new(&serde_json::json!({ "deployments": sized }), text)
 }
 
-async fn show(at: &Installation, slug: String) -> anyhow::Result<Answer> {
+async fn show(at: &Installation, slug: String) -> anyhow::Result<OperationAnswer> {
     let filter = DeploymentFilter {
         slug: Some(slug.clone()),
         ..DeploymentFilter::default()
@@ -146,7 +146,7 @@ async fn show(at: &Installation, slug: String) -> anyhow::Result<Answer> {
         .into_iter()
         .next()
         .with_context(|| format!("nothing is deployed at `{slug}`"))?;
-    let history = overview::history(&at.control, &one).await?;
+    let history = overview::deployment_counts(&at.control, &one).await?;
     let shown = DeploymentDetail {
         sized: DeploymentWithSizes::measure(&at.data, one)?,
         history,
@@ -154,12 +154,12 @@ async fn show(at: &Installation, slug: String) -> anyhow::Result<Answer> {
     let one = &shown.sized.deployment;
     let lines = [
         ("slug", one.slug.clone()),
-        ("kind", kind(one.kind).to_owned()),
+        ("kind", kind_name(one.kind).to_owned()),
         ("type", one.content_type.clone()),
         ("title", one.title.escape_debug().to_string()),
         ("namespace", or_dash(one.namespace.as_ref())),
         ("project", or_dash(one.project_id)),
-        ("state", state(one)),
+        ("state", state_text(one)),
         ("visits", one.visits.to_string()),
         (
             "source",
@@ -176,21 +176,25 @@ async fn show(at: &Installation, slug: String) -> anyhow::Result<Answer> {
     let text = lines
         .map(|(name, value)| format!("{name:10} {value}"))
         .join("\n");
-    Answer::new(&shown, text)
+    OperationAnswer::new(&shown, text)
 }
 
-async fn switch(at: &Installation, slug: &str, disabled: bool) -> anyhow::Result<Answer> {
+async fn switch_deployment(
+    at: &Installation,
+    slug: &str,
+    disabled: bool,
+) -> anyhow::Result<OperationAnswer> {
     let verb = if disabled { "disable" } else { "enable" };
     let served = at.server.as_ref().map(|app| Arc::clone(&app.config));
     if !operators::set_disabled(&at.control, &at.clock, slug, disabled, served).await? {
         bail!("nothing is deployed at `{slug}`");
     }
     let document = serde_json::json!({ "slug": slug, "disabled": disabled });
-    let answer = Answer::new(&document, format!("{verb}d {slug}"))?;
+    let answer = OperationAnswer::new(&document, format!("{verb}d {slug}"))?;
     Ok(answer.logged_as(format!("deployment {verb} {slug}")))
 }
 
-fn kind(kind: DeploymentKind) -> &'static str {
+fn kind_name(kind: DeploymentKind) -> &'static str {
     match kind {
         DeploymentKind::Share => "share",
         DeploymentKind::Frontend => "frontend",
@@ -198,7 +202,7 @@ fn kind(kind: DeploymentKind) -> &'static str {
 }
 
 /// Describes the special states of a deployment.
-fn state(one: &overview::Deployment) -> String {
+fn state_text(one: &overview::DeploymentListEntry) -> String {
     let special = [
         (one.disabled_at.is_some(), "disabled"),
         (one.protected, "protected"),

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use super::installation::{Answer, Installation, ProgressSink};
+use super::installation::{Installation, OperationAnswer, OperationProgressSink};
 use super::{Operation, socket};
-use crate::control::Control;
-use crate::control::audit::{Actor, with_actor};
-use crate::control::events::CommandRecord;
+use crate::control::ControlDatabase;
+use crate::control::audit::{AuditActor, with_actor};
+use crate::control::events::OperatorCommandRecord;
 use crate::data_lock::{DataLock, check_not_restoring};
 use crate::guests::status::is_server_running;
-use crate::http::request_ids::RequestIds;
+use crate::http::request_ids::RequestIdGenerator;
 use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::random::Random;
@@ -20,7 +20,7 @@ use svc_base::random::Random;
 /// Most time between a server's lock and its socket, or until an earlier server's end.
 const START_WAIT: Duration = Duration::from_secs(20);
 /// Error for a server that has the directory's lock and no socket.
-const NO_ANSWER: &str =
+const NO_ANSWER_MESSAGE: &str =
     "the server does not answer commands: if it is of an earlier version, restart it";
 /// Pause between two attempts.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -33,11 +33,11 @@ pub async fn run_command(
     data: &Path,
     operation: Operation,
     actor: String,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<OperationAnswer> {
     let mut waited = Duration::ZERO;
     let lock = loop {
         if let Some(answer) =
-            socket::send(data, &operation, &actor, &ProgressSink::default()).await?
+            socket::send(data, &operation, &actor, &OperationProgressSink::default()).await?
         {
             return Ok(answer);
         }
@@ -45,13 +45,14 @@ pub async fn run_command(
         match DataLock::take_for_command(data) {
             Ok(lock) => break lock,
             Err(error) if waited >= START_WAIT => {
-                return Err(error.context(NO_ANSWER));
+                return Err(error.context(NO_ANSWER_MESSAGE));
             }
             Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
         }
         waited += POLL_INTERVAL;
     };
-    let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
+    let control =
+        ControlDatabase::open(data).with_context(|| format!("opening {}", data.display()))?;
     let installation = Installation {
         data: data.to_owned(),
         control,
@@ -60,7 +61,7 @@ pub async fn run_command(
         server: None,
         stopped: None,
         watcher: None,
-        progress: ProgressSink::default(),
+        progress: OperationProgressSink::default(),
     };
     let answer = run(operation, &installation, actor).await;
     installation.control.close();
@@ -77,8 +78,8 @@ pub async fn run_on_server(
     data: &Path,
     operation: &Operation,
     actor: &str,
-    told: &ProgressSink,
-) -> anyhow::Result<Option<Answer>> {
+    told: &OperationProgressSink,
+) -> anyhow::Result<Option<OperationAnswer>> {
     let mut waited = Duration::ZERO;
     loop {
         if let Some(answer) = socket::send(data, operation, actor, told).await? {
@@ -88,7 +89,7 @@ pub async fn run_on_server(
             return Ok(None);
         }
         if waited >= START_WAIT {
-            bail!(NO_ANSWER);
+            bail!(NO_ANSWER_MESSAGE);
         }
         tokio::time::sleep(POLL_INTERVAL).await;
         waited += POLL_INTERVAL;
@@ -100,14 +101,14 @@ pub(super) async fn run(
     operation: Operation,
     at: &Installation,
     actor: String,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<OperationAnswer> {
     // The audit names a command by an id like a request's.
     let prefix = u32::from_le_bytes(at.random.bytes()?);
-    let command_actor = Actor::operator(&RequestIds::new(prefix).next());
+    let command_actor = AuditActor::operator(&RequestIdGenerator::new(prefix).next());
     let answer = with_actor(command_actor, operation.run(at)).await?;
     fault::point("operators.done");
     if let Some(command) = answer.deed.clone() {
-        let logged = at.log(CommandRecord { command, actor }).await;
+        let logged = at.log(OperatorCommandRecord { command, actor }).await;
         if let Err(error) = logged {
             bail!("it is done, and the server's log does not know of it: {error:#}");
         }

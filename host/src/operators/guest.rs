@@ -6,14 +6,14 @@ use std::time::Duration;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::control::Error;
 use crate::control::audit::AuditAction;
-use crate::guests::status::WorldStatus;
-use crate::guests::{Folder, Record, RecordError};
+use crate::guests::status::WorldGuestStatus;
+use crate::guests::{GuestRecord, GuestRecordError, WorldFolder};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
-use svc_sandbox::{GuestDigest, World, built_in};
+use svc_sandbox::{GuestDigest, World, built_in_component};
 
 /// Most looks of the server at the choice, until it has loaded its first guests: ten seconds.
 const MAX_POLLS: u32 = 200;
@@ -52,7 +52,7 @@ pub enum GuestChange {
 /// Effect of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SwitchEffect {
+pub enum GuestChangeEffect {
     /// The guest serves.
     Switched,
     /// No server runs: the guest serves from the next start on.
@@ -67,7 +67,7 @@ pub enum SwitchEffect {
 
 /// Outcome of a change.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct SwitchOutcome {
+pub struct GuestChangeOutcome {
     /// Kind of the guest; absent for a component that is not a guest.
     pub world: Option<World>,
     /// Digest of the chosen guest, or of the refused component.
@@ -79,14 +79,14 @@ pub struct SwitchOutcome {
     /// Time of the change.
     pub at: Option<Timestamp>,
     /// Effect of the change.
-    pub effect: SwitchEffect,
+    pub effect: GuestChangeEffect,
     /// Reasons for having no effect: a sentence each.
     pub failures: Vec<String>,
 }
 
 /// A recorded change.
 #[derive(Clone, Copy, Debug)]
-struct RecordedChange {
+struct RecordedGuestChange {
     world: World,
     /// Digest of the chosen guest.
     digest: GuestDigest,
@@ -100,12 +100,12 @@ struct RecordedChange {
 
 impl SwitchGuest {
     /// Changes the record; where a server runs, answers once it follows the record.
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         if let Some(app) = &at.server {
             check_guests_directory(&app.config.guests, &self.guests)?;
         }
         let (world, now) = (self.world, at.clock.now());
-        let folder = Folder::new(&self.guests, world);
+        let folder = WorldFolder::new(&self.guests, world);
         let (changing, change) = (folder.clone(), self.change);
         let make = move || match change {
             GuestChange::Install { digest, from } => install(&changing, world, (digest, from), now),
@@ -113,7 +113,7 @@ impl SwitchGuest {
         };
         let (changed, deed) = match tokio::task::spawn_blocking(make).await?? {
             Ok(changed) => changed,
-            Err(refused) => return Answer::new(&refused, ""),
+            Err(refused) => return OperationAnswer::new(&refused, ""),
         };
         let noted: Result<(), Error> = at
             .control
@@ -123,7 +123,7 @@ impl SwitchGuest {
         // The change is made, even if the audit entry fails.
         let unnoted = noted.err();
         failures.extend(unnoted.map(|error| format!("the audit log does not have it: {error}")));
-        let outcome = SwitchOutcome {
+        let outcome = GuestChangeOutcome {
             world: Some(world),
             digest: changed.digest,
             built_in: changed.built_in,
@@ -132,7 +132,7 @@ impl SwitchGuest {
             effect,
             failures,
         };
-        Ok(Answer::new(&outcome, "")?.logged_as(deed))
+        Ok(OperationAnswer::new(&outcome, "")?.logged_as(deed))
     }
 }
 
@@ -153,17 +153,17 @@ pub fn check_guests_directory(theirs: &Path, ours: &Path) -> anyhow::Result<()> 
 }
 
 /// A recorded change with its command for the log, or the outcome of a refused one.
-type ChangeResult = Result<(RecordedChange, String), SwitchOutcome>;
+type GuestChangeResult = Result<(RecordedGuestChange, String), GuestChangeOutcome>;
 
 fn install(
-    folder: &Folder,
+    folder: &WorldFolder,
     world: World,
     (digest, from): (GuestDigest, String),
     now: Timestamp,
-) -> anyhow::Result<ChangeResult> {
+) -> anyhow::Result<GuestChangeResult> {
     let (record, previous) = match folder.choose(digest, from, now) {
         // A repeated command succeeds: its effect is there already.
-        Err(RecordError::AlreadyServing) => (folder.read()?, digest),
+        Err(GuestRecordError::AlreadyServing) => (folder.read()?, digest),
         chosen => {
             let record = chosen?;
             let before = record.serving.iter().rev().nth(1);
@@ -171,7 +171,7 @@ fn install(
             (record, previous)
         }
     };
-    let changed = RecordedChange {
+    let changed = RecordedGuestChange {
         world,
         digest,
         built_in: false,
@@ -184,19 +184,19 @@ fn install(
 }
 
 fn roll_back(
-    folder: &Folder,
+    folder: &WorldFolder,
     world: World,
     from: GuestDigest,
     now: Timestamp,
-) -> anyhow::Result<ChangeResult> {
+) -> anyhow::Result<GuestChangeResult> {
     let record = match folder.roll_back(Some(from), now) {
-        Err(RecordError::OtherGuestServes | RecordError::NoPreviousGuest(_)) => {
+        Err(GuestRecordError::OtherGuestServes | GuestRecordError::NoPreviousGuest(_)) => {
             return Ok(Err(refused_outcome(world, from, &folder.read()?)));
         }
         rolled => rolled?,
     };
     let digest = serving_digest(&record, world);
-    let changed = RecordedChange {
+    let changed = RecordedGuestChange {
         world,
         digest,
         built_in: record.current_guest().is_none(),
@@ -209,29 +209,29 @@ fn roll_back(
 }
 
 /// Returns the outcome of a rollback of a guest that no longer serves: nothing is changed.
-fn refused_outcome(world: World, seen: GuestDigest, record: &Record) -> SwitchOutcome {
+fn refused_outcome(world: World, seen: GuestDigest, record: &GuestRecord) -> GuestChangeOutcome {
     let why = format!(
         "guest {seen} does not serve any more: {}",
         record.describe_latest()
     );
-    SwitchOutcome {
+    GuestChangeOutcome {
         world: Some(world),
         digest: serving_digest(record, world),
         built_in: record.current_guest().is_none(),
         previous: None,
         at: None,
-        effect: SwitchEffect::Refused,
+        effect: GuestChangeEffect::Refused,
         failures: vec![why],
     }
 }
 
 /// Returns the digest of the built-in guest.
 fn built_in_digest(world: World) -> GuestDigest {
-    GuestDigest::of(built_in(world))
+    GuestDigest::of(built_in_component(world))
 }
 
 /// Returns the guest that serves by a record.
-fn serving_digest(record: &Record, world: World) -> GuestDigest {
+fn serving_digest(record: &GuestRecord, world: World) -> GuestDigest {
     record
         .current_guest()
         .map_or_else(|| built_in_digest(world), |guest| guest.digest)
@@ -241,52 +241,52 @@ fn serving_digest(record: &Record, world: World) -> GuestDigest {
 /// reasons of a failure.
 async fn wait_for_server(
     at: &Installation,
-    folder: &Folder,
-    change: &RecordedChange,
-) -> (SwitchEffect, Vec<String>) {
+    folder: &WorldFolder,
+    change: &RecordedGuestChange,
+) -> (GuestChangeEffect, Vec<String>) {
     let Some(watcher) = &at.watcher else {
-        return (SwitchEffect::NextStart, Vec::new());
+        return (GuestChangeEffect::NextStart, Vec::new());
     };
     for _ in 0..MAX_POLLS {
         let Some(said) = watcher.request_status(change.world).await else {
             // The server is stopping.
-            return (SwitchEffect::NextStart, Vec::new());
+            return (GuestChangeEffect::NextStart, Vec::new());
         };
         let record = match folder.read() {
             Ok(record) => record,
-            Err(error) => return (SwitchEffect::Failed, vec![error.to_string()]),
+            Err(error) => return (GuestChangeEffect::Failed, vec![error.to_string()]),
         };
         if serving_digest(&record, change.world) != change.digest {
             let why = format!("changed again meanwhile: {}", record.describe_latest());
-            return (SwitchEffect::Failed, vec![why]);
+            return (GuestChangeEffect::Failed, vec![why]);
         }
         if let Some(done) = reported_effect(change, record.sequence, &said) {
             return done;
         }
         // The server reports a record that it cannot read.
         if !said.failures.is_empty() {
-            return (SwitchEffect::Failed, said.failures);
+            return (GuestChangeEffect::Failed, said.failures);
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
-    (SwitchEffect::Pending, Vec::new())
+    (GuestChangeEffect::Pending, Vec::new())
 }
 
 /// Returns the effect of `change` according to what the server says, where the record has come to the number `latest`
 /// since; `None` until the server has reported on it.
 fn reported_effect(
-    change: &RecordedChange,
+    change: &RecordedGuestChange,
     latest: u64,
-    serves: &WorldStatus,
-) -> Option<(SwitchEffect, Vec<String>)> {
+    serves: &WorldGuestStatus,
+) -> Option<(GuestChangeEffect, Vec<String>)> {
     // A higher number belongs to another record, such as one from before a restore.
     if !(change.sequence..=latest).contains(&serves.sequence) {
         return None;
     }
     if serves.digest == Some(change.digest) {
-        return Some((SwitchEffect::Switched, Vec::new()));
+        return Some((GuestChangeEffect::Switched, Vec::new()));
     }
-    (!serves.failures.is_empty()).then(|| (SwitchEffect::Failed, serves.failures.clone()))
+    (!serves.failures.is_empty()).then(|| (GuestChangeEffect::Failed, serves.failures.clone()))
 }
 
 #[cfg(test)]
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn only_what_is_said_of_a_change_counts() {
         let [new, old] = [b"new", b"old"].map(|bytes| GuestDigest::of(bytes));
-        let change = RecordedChange {
+        let change = RecordedGuestChange {
             world: World::Render,
             digest: new,
             built_in: false,
@@ -304,7 +304,7 @@ mod tests {
             at: Timestamp(0),
             sequence: 5,
         };
-        let switched = Some(SwitchEffect::Switched);
+        let switched = Some(GuestChangeEffect::Switched);
         for (sequence, digest, failure, expected) in [
             (4, Some(old), None, None),
             (4, Some(new), None, None),
@@ -313,20 +313,25 @@ mod tests {
             (5, Some(new), Some("the other world's"), switched),
             (5, None, None, None),
             (5, Some(old), None, None),
-            (5, Some(old), Some("it is gone"), Some(SwitchEffect::Failed)),
+            (
+                5,
+                Some(old),
+                Some("it is gone"),
+                Some(GuestChangeEffect::Failed),
+            ),
             (6, Some(new), None, switched),
             (7, Some(new), None, None),
             (7, Some(old), Some("before a restore"), None),
         ] {
-            let serves = WorldStatus {
+            let serves = WorldGuestStatus {
                 sequence,
                 digest,
                 failures: failure.map(str::to_owned).into_iter().collect(),
-                ..WorldStatus::default()
+                ..WorldGuestStatus::default()
             };
             let found = reported_effect(&change, 6, &serves);
             let why = found.as_ref().map_or(&[][..], |(_, why)| why);
-            let named = expected == Some(SwitchEffect::Failed);
+            let named = expected == Some(GuestChangeEffect::Failed);
             assert_eq!(why.is_empty(), !named, "{serves:?}");
             assert_eq!(found.map(|(effect, _)| effect), expected, "{serves:?}");
         }

@@ -9,9 +9,9 @@ use tokio::sync::watch;
 
 use crate::app::SharedApp;
 use crate::backup::BackupStage;
-use crate::control::events::{self, CommandRecord};
-use crate::control::{Control, Error};
-use crate::guests::watch::WatcherHandle;
+use crate::control::events::{self, OperatorCommandRecord};
+use crate::control::{ControlDatabase, Error};
+use crate::guests::watch::GuestWatcherHandle;
 use crate::overview;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
@@ -24,7 +24,7 @@ pub struct Installation {
     /// The data directory.
     pub data: PathBuf,
     /// The control database.
-    pub control: Control,
+    pub control: ControlDatabase,
     pub clock: Clock,
     /// Source of ids and secrets.
     pub random: Random,
@@ -33,14 +33,14 @@ pub struct Installation {
     /// Signal that the server is stopping.
     pub(super) stopped: Option<watch::Receiver<bool>>,
     /// Sender of requests to look at the guests.
-    pub(super) watcher: Option<WatcherHandle>,
+    pub(super) watcher: Option<GuestWatcherHandle>,
     /// Receiver of the operation's progress.
-    pub(super) progress: ProgressSink,
+    pub(super) progress: OperationProgressSink,
 }
 
 /// Progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgressStep {
+pub struct OperationProgressStep {
     /// Stage of the work.
     pub stage: BackupStage,
     /// Finished amount of the stage.
@@ -51,25 +51,26 @@ pub struct ProgressStep {
 
 /// Callback for the progress of an operation, or none.
 #[derive(Clone, Default)]
-pub struct ProgressSink(Option<Arc<dyn Fn(ProgressStep) + Send + Sync>>);
+pub struct OperationProgressSink(Option<Arc<dyn Fn(OperationProgressStep) + Send + Sync>>);
 
-impl ProgressSink {
+impl OperationProgressSink {
     /// Makes a sink that calls `told` for every step.
-    pub fn new(told: impl Fn(ProgressStep) + Send + Sync + 'static) -> Self {
+    pub fn new(told: impl Fn(OperationProgressStep) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(told)))
     }
 
     /// Reports a step.
     pub fn report(&self, stage: BackupStage, done: u64, all: u64) {
         if let Some(told) = &self.0 {
-            told(ProgressStep { stage, done, all });
+            told(OperationProgressStep { stage, done, all });
         }
     }
 }
 
-impl std::fmt::Debug for ProgressSink {
+impl std::fmt::Debug for OperationProgressSink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ProgressSink").finish_non_exhaustive()
+        f.debug_struct("OperationProgressSink")
+            .finish_non_exhaustive()
     }
 }
 
@@ -78,8 +79,8 @@ impl Installation {
     pub(super) fn of_server(
         app: &SharedApp,
         stopped: watch::Receiver<bool>,
-        watcher: WatcherHandle,
-        progress: ProgressSink,
+        watcher: GuestWatcherHandle,
+        progress: OperationProgressSink,
     ) -> Self {
         Self {
             data: app.config.data.clone(),
@@ -113,7 +114,7 @@ impl Installation {
     }
 
     /// Writes an operator's command into the server's log; without a running server, at its next start.
-    pub(super) async fn log(&self, deed: CommandRecord) -> anyhow::Result<()> {
+    pub(super) async fn log(&self, deed: OperatorCommandRecord) -> anyhow::Result<()> {
         if self.server.is_some() {
             events::log_command(&deed);
             return Ok(());
@@ -121,7 +122,7 @@ impl Installation {
         let now = self.clock.now();
         let told: Result<(), Error> = self
             .control
-            .write(move |tx| events::record(tx, &events::Event::CommandRun(deed), now))
+            .write(move |tx| events::record(tx, &events::StartupEvent::CommandRun(deed), now))
             .await;
         Ok(told?)
     }
@@ -129,7 +130,7 @@ impl Installation {
 
 /// Answer of an operation.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Answer {
+pub struct OperationAnswer {
     /// The answer as a JSON document.
     pub document: String,
     /// The answer for people; empty where there is nothing to list.
@@ -138,7 +139,7 @@ pub struct Answer {
     pub deed: Option<String>,
 }
 
-impl Answer {
+impl OperationAnswer {
     /// Makes the answer of an operation that changed nothing.
     ///
     /// # Errors

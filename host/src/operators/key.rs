@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Key {
+pub enum KeyOperation {
     /// Add a key to a namespace and print its credential, which is shown this once
     Create {
         /// The namespace
@@ -27,26 +27,26 @@ pub enum Key {
     },
 }
 
-impl Key {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+impl KeyOperation {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         match self {
             Self::Create { namespace } => {
                 let made = at.workspaces().create_key(&namespace).await?;
                 let command = format!("key create {namespace}: {}", made.key_id);
-                Ok(Answer::new(&made, &made.credential)?.logged_as(command))
+                Ok(OperationAnswer::new(&made, &made.credential)?.logged_as(command))
             }
             Self::List { namespace } => list(at, &namespace).await,
             Self::Revoke { namespace, key_id } => {
                 at.workspaces().revoke_key(&namespace, &key_id).await?;
                 let document = serde_json::json!({ "key_id": key_id, "revoked": true });
-                let answer = Answer::new(&document, format!("revoked {key_id}"))?;
+                let answer = OperationAnswer::new(&document, format!("revoked {key_id}"))?;
                 Ok(answer.logged_as(format!("key revoke {namespace} {key_id}")))
             }
         }
     }
 }
 
-async fn list(at: &Installation, namespace: &str) -> anyhow::Result<Answer> {
+async fn list(at: &Installation, namespace: &str) -> anyhow::Result<OperationAnswer> {
     let keys = at.workspaces().keys(namespace).await?;
     let mut text = String::new();
     for key in &keys {
@@ -57,5 +57,5 @@ async fn list(at: &Installation, namespace: &str) -> anyhow::Result<Answer> {
         };
         writeln!(text, "{}\tmade {}\t{state}", key.key_id, key.created_at)?;
     }
-    Answer::new(&serde_json::json!({ "keys": keys }), text)
+    OperationAnswer::new(&serde_json::json!({ "keys": keys }), text)
 }

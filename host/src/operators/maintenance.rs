@@ -8,11 +8,11 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::backup::{self, last};
 use crate::check::InstallationStores;
-use crate::content::{Content, ContentLocation, OneTimeFiles};
-use svc_database::DatabaseFiles;
+use crate::content::{ContentLocation, ContentStore, OneTimeFileDirectory};
+use svc_database::DatabasesDirectory;
 
 /// Operation of `svc backup`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct MakeBackup {
 }
 
 impl MakeBackup {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         let (data, control) = (at.data.clone(), at.control.clone());
         let (clock, progress) = (at.clock.clone(), at.progress.clone());
         let directory = self.directory.clone();
@@ -46,7 +46,7 @@ impl MakeBackup {
             true => error.context("the server makes the backup, and may not write there: name a directory that it may write to (under systemd those of StateDirectory= and ReadWritePaths=)"),
             false => error,
         });
-        Answer::new(&made?, "")
+        OperationAnswer::new(&made?, "")
     }
 }
 
@@ -61,22 +61,24 @@ fn is_forbidden(error: &anyhow::Error) -> bool {
 
 /// Operation of `svc check`.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct CheckAll {}
+pub struct CheckInstallation {}
 
-impl CheckAll {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+impl CheckInstallation {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         let content = match &at.server {
             Some(app) => app.content.clone(),
-            None => Content::open(&ContentLocation::read_recorded(&at.data)?.require_directory()?)?,
+            None => {
+                ContentStore::open(&ContentLocation::read_recorded(&at.data)?.require_directory()?)?
+            }
         };
         let stores = InstallationStores {
             control: at.control.clone(),
             content,
-            once: Some(OneTimeFiles::open(&at.data.join("once"))?),
-            files: DatabaseFiles::open(&at.data.join("backends"))?,
+            once: Some(OneTimeFileDirectory::open(&at.data.join("once"))?),
+            files: DatabasesDirectory::open(&at.data.join("backends"))?,
         };
         let found = run_on_thread(at, "check", async move || stores.check().await).await?;
-        Answer::new(&found, "")
+        OperationAnswer::new(&found, "")
     }
 }
 

@@ -29,13 +29,17 @@ use serde::{Deserialize, Serialize};
 
 pub use counts::ShowCounts;
 pub use dispatch::{run_command, run_on_server};
-pub use guest::{GuestChange, SwitchEffect, SwitchGuest, SwitchOutcome, check_guests_directory};
-pub use installation::{Answer, Installation, ProgressSink, ProgressStep};
-pub use maintenance::{CheckAll, MakeBackup};
+pub use guest::{
+    GuestChange, GuestChangeEffect, GuestChangeOutcome, SwitchGuest, check_guests_directory,
+};
+pub use installation::{
+    Installation, OperationAnswer, OperationProgressSink, OperationProgressStep,
+};
+pub use maintenance::{CheckInstallation, MakeBackup};
 pub use namespace::warn_if_origin_is_shared;
-pub use project::Project;
-pub use rerender::Rerender;
-pub use socket::{FILE, Listener};
+pub use project::ProjectOperation;
+pub use rerender::RerenderOperation;
+pub use socket::{OperatorSocketListener, SOCKET_FILE};
 
 /// The arguments that all operators' commands have.
 #[derive(Clone, Debug, clap::Args)]
@@ -73,11 +77,11 @@ macro_rules! operations {
     ) => {
         /// The commands of the terminal that are operations.
         #[derive(Debug, Subcommand)]
-        pub enum Command {
+        pub enum OperatorCommand {
             $($(#[doc = $about])* $name($kind<$arguments>),)+
         }
 
-        impl Command {
+        impl OperatorCommand {
             /// Splits the command into its arguments and its operation.
             pub fn split(self) -> (OperatorArgs, Operation) {
                 match self {
@@ -95,7 +99,7 @@ macro_rules! operations {
         }
 
         impl Operation {
-            async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+            async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
                 match self {
                     $(Self::$name(one) => one.run(at).await,)+
                     $(Self::$part(one) => one.run(at).await,)+
@@ -108,33 +112,33 @@ macro_rules! operations {
 operations! {
     commands {
         /// Make, list, change and delete namespaces, which own projects
-        Namespace(CommandGroup<namespace::Namespace>);
+        Namespace(CommandGroup<namespace::NamespaceOperation>);
         /// Make, list and revoke the keys of a namespace
-        Key(CommandGroup<key::Key>);
+        Key(CommandGroup<key::KeyOperation>);
         /// Let people into workspaces, and out
-        Workspace(CommandGroup<workspace::Workspace>);
+        Workspace(CommandGroup<workspace::WorkspaceOperation>);
         /// Look at deployments, take them down, or put them back
-        Deployment(CommandGroup<deployment::Deployment>);
+        Deployment(CommandGroup<deployment::DeploymentOperation>);
         /// Read what people report, and close what is done
-        Report(CommandGroup<report::Report>);
+        Report(CommandGroup<report::ReportOperation>);
         /// Look at what the payment provider has said, and derive from it anew
-        Payments(CommandGroup<payments::Payments>);
+        Payments(CommandGroup<payments::PaymentsOperation>);
         /// List a project's visitors, and erase one
-        Visitors(CommandGroup<visitors::Visitors>);
+        Visitors(CommandGroup<visitors::VisitorsOperation>);
         /// Read who changed what
-        Audit(SingleCommand<audit::Audit>);
+        Audit(SingleCommand<audit::ListAuditEntries>);
     }
     parts {
         /// Looks at projects: a part of `svc project`.
-        Project(project::Project);
+        Project(project::ProjectOperation);
         /// Asks for a rerender, or for how far it is: a part of `svc guest rerender`.
-        Rerender(rerender::Rerender);
+        Rerender(rerender::RerenderOperation);
         /// Counts what there is: a part of `svc status`.
         Counts(counts::ShowCounts);
         /// Makes a backup: `svc backup`, where a server runs.
         Backup(maintenance::MakeBackup);
         /// Verifies everything that is stored: `svc check`, where a server runs.
-        Check(maintenance::CheckAll);
+        Check(maintenance::CheckInstallation);
         /// Has another guest serve: a part of `svc guest install` and `svc guest rollback`.
         Guest(guest::SwitchGuest);
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::app::App;
 use crate::projects;
 use crate::terminal::table;
@@ -11,7 +11,7 @@ use svc_base::pluralize;
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Namespace {
+pub enum NamespaceOperation {
     /// Make a namespace and print its credential, which is shown this once
     Create {
         /// 1 to 63 of a-z, 0-9 and -
@@ -37,7 +37,7 @@ pub enum Namespace {
     },
 }
 
-impl Namespace {
+impl NamespaceOperation {
     /// Whether the command may create an installation.
     pub(super) fn creates_installation(&self) -> anyhow::Result<bool> {
         if let Self::Create { name, .. } = self {
@@ -47,7 +47,7 @@ impl Namespace {
         Ok(false)
     }
 
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         match self {
             Self::Create { name, plan } => {
                 let made = at.workspaces().create(&name, plan).await?;
@@ -55,13 +55,13 @@ impl Namespace {
                     warn_if_origin_is_shared(app).await?;
                 }
                 let command = format!("namespace create {name} --plan {}", plan.as_str());
-                Ok(Answer::new(&made, &made.credential)?.logged_as(command))
+                Ok(OperationAnswer::new(&made, &made.credential)?.logged_as(command))
             }
             Self::List {} => list(at).await,
             Self::Plan { name, plan } => {
                 let changed = at.workspaces().set_plan(&name, plan).await?;
                 let plan = plan.as_str();
-                let answer = Answer::new(&changed, format!("{name} has the plan {plan}"))?;
+                let answer = OperationAnswer::new(&changed, format!("{name} has the plan {plan}"))?;
                 Ok(answer.logged_as(format!("namespace plan {name} {plan}")))
             }
             Self::Delete { name } => delete(at, &name).await,
@@ -80,7 +80,7 @@ pub async fn warn_if_origin_is_shared(app: &App) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn list(at: &Installation) -> anyhow::Result<Answer> {
+async fn list(at: &Installation) -> anyhow::Result<OperationAnswer> {
     let namespaces = at.workspaces().list().await?;
     let rows = namespaces.iter().map(|namespace| {
         [
@@ -90,10 +90,10 @@ async fn list(at: &Installation) -> anyhow::Result<Answer> {
         ]
     });
     let text = table(["name", "plan", "id"], rows);
-    Answer::new(&serde_json::json!({ "namespaces": namespaces }), text)
+    OperationAnswer::new(&serde_json::json!({ "namespaces": namespaces }), text)
 }
 
-async fn delete(at: &Installation, name: &str) -> anyhow::Result<Answer> {
+async fn delete(at: &Installation, name: &str) -> anyhow::Result<OperationAnswer> {
     let workspaces = at.workspaces();
     let (deleted, projects) = workspaces
         .begin_deletion(name, projects::begin_deletions)
@@ -111,5 +111,5 @@ async fn delete(at: &Installation, name: &str) -> anyhow::Result<Answer> {
     };
     let projects = pluralize(projects, "project");
     let text = format!("deleted {name} with its keys and {projects}; {rest}");
-    Ok(Answer::new(&document, text)?.logged_as(format!("namespace delete {name}")))
+    Ok(OperationAnswer::new(&document, text)?.logged_as(format!("namespace delete {name}")))
 }

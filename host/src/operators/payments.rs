@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::payments;
-use crate::stripe::Fact;
+use crate::stripe::EventFact;
 use crate::terminal::table;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{ProjectId, SessionId};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Payments {
+pub enum PaymentsOperation {
     /// Derive all that is said of a project's payments anew from the ledger of events
     Rebuild {
         /// Id of the project, or the first part of its origin
@@ -26,7 +26,7 @@ pub enum Payments {
 
 /// Result of a rebuild.
 #[derive(Debug, Serialize)]
-struct RebuildResult {
+struct LedgerRebuildResult {
     project: ProjectId,
     /// Number of the project's sessions.
     sessions: usize,
@@ -36,7 +36,7 @@ struct RebuildResult {
 
 /// An event of the ledger.
 #[derive(Debug, Serialize)]
-struct ProviderEvent {
+struct LedgerProviderEvent {
     session: SessionId,
     id: String,
     #[serde(rename = "type")]
@@ -44,11 +44,11 @@ struct ProviderEvent {
     /// Time of the event by the provider's clock.
     at: Timestamp,
     received_at: Timestamp,
-    fact: Fact,
+    fact: EventFact,
 }
 
-impl Payments {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+impl PaymentsOperation {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         match self {
             Self::Rebuild { project } => rebuild(at, &project).await,
             Self::Events { project } => events(at, &project).await,
@@ -56,31 +56,33 @@ impl Payments {
     }
 }
 
-async fn rebuild(at: &Installation, named: &str) -> anyhow::Result<Answer> {
+async fn rebuild(at: &Installation, named: &str) -> anyhow::Result<OperationAnswer> {
     let (project, now) = (at.project(named).await?, at.clock.now());
     let (sessions, changed) = payments::Payments::rebuild(&at.control, project, now).await?;
-    let rebuilt = RebuildResult {
+    let rebuilt = LedgerRebuildResult {
         project,
         sessions,
         changed,
     };
     let text = format!("{sessions} sessions, {changed} of which said something else before");
-    let answer = Answer::new(&rebuilt, text)?;
+    let answer = OperationAnswer::new(&rebuilt, text)?;
     Ok(answer.logged_as(format!("payments rebuild {project}")))
 }
 
-async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
+async fn events(at: &Installation, named: &str) -> anyhow::Result<OperationAnswer> {
     let project = at.project(named).await?;
     let found = payments::Payments::events(&at.control, project).await?;
-    let events = found.into_iter().map(|(session, entry)| ProviderEvent {
-        session,
-        id: entry.event.id,
-        kind: entry.event.kind,
-        at: entry.event.at,
-        received_at: entry.received_at,
-        fact: entry.event.fact,
-    });
-    let events: Vec<ProviderEvent> = events.collect();
+    let events = found
+        .into_iter()
+        .map(|(session, entry)| LedgerProviderEvent {
+            session,
+            id: entry.event.id,
+            kind: entry.event.kind,
+            at: entry.event.at,
+            received_at: entry.received_at,
+            fact: entry.event.fact,
+        });
+    let events: Vec<LedgerProviderEvent> = events.collect();
     let rows = events.iter().map(|event| {
         [
             event.received_at.to_string(),
@@ -92,5 +94,5 @@ async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
         ]
     });
     let text = table(["received", "happened", "type", "session", "id"], rows);
-    Answer::new(&serde_json::json!({ "events": events }), text)
+    OperationAnswer::new(&serde_json::json!({ "events": events }), text)
 }

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::overview::{self, DeploymentFilter, sizes};
 use crate::terminal::{or_dash, table};
 use svc_base::pluralize;
@@ -11,7 +11,7 @@ use svc_base::pluralize;
 /// Looks at projects: the part of `svc project` that works on an installation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Project {
+pub enum ProjectOperation {
     /// Lists projects, oldest first.
     List {
         /// Only those of one namespace.
@@ -28,26 +28,26 @@ pub enum Project {
 #[derive(Debug, Serialize)]
 struct ProjectDetail {
     #[serde(flatten)]
-    project: overview::Project,
+    project: overview::ProjectListEntry,
     /// Frontends, newest first.
-    members: Vec<overview::Deployment>,
+    members: Vec<overview::DeploymentListEntry>,
     /// Backend of the project.
-    backend: Option<Backend>,
+    backend: Option<BackendWithSizes>,
 }
 
 /// A backend with its sizes.
 #[derive(Debug, Serialize)]
-struct Backend {
+struct BackendWithSizes {
     #[serde(flatten)]
-    backend: overview::Backend,
+    backend: overview::BackendListEntry,
     /// Size of the database with its log, in bytes.
     bytes: u64,
     /// Size of the history, in bytes.
     history_bytes: u64,
 }
 
-impl Project {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+impl ProjectOperation {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         match self {
             Self::List { namespace } => list(at, namespace).await,
             Self::Show { project } => show(at, &project).await,
@@ -55,7 +55,7 @@ impl Project {
     }
 }
 
-async fn list(at: &Installation, namespace: Option<String>) -> anyhow::Result<Answer> {
+async fn list(at: &Installation, namespace: Option<String>) -> anyhow::Result<OperationAnswer> {
     let projects = overview::projects(&at.control, at.clock.now(), namespace).await?;
     let rows = projects.iter().map(|project| {
         [
@@ -85,10 +85,10 @@ async fn list(at: &Installation, namespace: Option<String>) -> anyhow::Result<An
         "id",
     ];
     let text = table(head, rows);
-    Answer::new(&serde_json::json!({ "projects": projects }), text)
+    OperationAnswer::new(&serde_json::json!({ "projects": projects }), text)
 }
 
-async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
+async fn show(at: &Installation, named: &str) -> anyhow::Result<OperationAnswer> {
     let now = at.clock.now();
     let project = overview::projects(&at.control, now, None)
         .await?
@@ -108,7 +108,7 @@ async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     let backend = match backend {
         Some(backend) => {
             let (bytes, history_bytes) = sizes::backend_bytes(&at.data, &backend.id)?;
-            Some(Backend {
+            Some(BackendWithSizes {
                 backend,
                 bytes,
                 history_bytes,
@@ -121,10 +121,10 @@ async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
         members,
         backend,
     };
-    Answer::new(&shown, text(&shown))
+    OperationAnswer::new(&shown, project_text(&shown))
 }
 
-fn text(shown: &ProjectDetail) -> String {
+fn project_text(shown: &ProjectDetail) -> String {
     let project = &shown.project;
     let backend = shown.backend.as_ref().map(|one| {
         format!(

@@ -4,13 +4,13 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::deployments::reports;
 use svc_base::ids::ReportId;
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
+pub enum ReportOperation {
     /// List the reports that are open, newest first
     List {
         /// Those that were closed, too
@@ -24,8 +24,8 @@ pub enum Report {
     },
 }
 
-impl Report {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+impl ReportOperation {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         match self {
             Self::List { all } => list(at, all).await,
             Self::Close { id } => close(at, &id).await,
@@ -33,7 +33,7 @@ impl Report {
     }
 }
 
-async fn list(at: &Installation, all: bool) -> anyhow::Result<Answer> {
+async fn list(at: &Installation, all: bool) -> anyhow::Result<OperationAnswer> {
     let reports = reports::list(&at.control, all).await?;
     let mut text = String::new();
     for report in &reports {
@@ -53,16 +53,16 @@ async fn list(at: &Installation, all: bool) -> anyhow::Result<Answer> {
             }
         }
     }
-    Answer::new(&serde_json::json!({ "reports": reports }), text)
+    OperationAnswer::new(&serde_json::json!({ "reports": reports }), text)
 }
 
-async fn close(at: &Installation, id: &str) -> anyhow::Result<Answer> {
+async fn close(at: &Installation, id: &str) -> anyhow::Result<OperationAnswer> {
     let none = || format!("there is no report `{id}`: `svc report list` has their ids");
     let report: ReportId = id.parse().ok().with_context(none)?;
     let closed_at = reports::close(&at.control, report, at.clock.now())
         .await?
         .with_context(none)?;
     let document = serde_json::json!({ "id": report, "closed_at": closed_at });
-    let answer = Answer::new(&document, format!("closed {id}"))?;
+    let answer = OperationAnswer::new(&document, format!("closed {id}"))?;
     Ok(answer.logged_as(format!("report close {id}")))
 }

@@ -16,19 +16,21 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::installation::{Answer, Installation, ProgressSink, ProgressStep};
+use super::installation::{
+    Installation, OperationAnswer, OperationProgressSink, OperationProgressStep,
+};
 use super::{Operation, dispatch};
 use crate::app::SharedApp;
-use crate::guests::watch::WatcherHandle;
+use crate::guests::watch::GuestWatcherHandle;
 
 /// The name of the socket in the data directory.
-pub const FILE: &str = "operators.sock";
+pub const SOCKET_FILE: &str = "operators.sock";
 /// Mode of the socket: for its owner alone.
 const SOCKET_MODE: u32 = 0o600;
 /// Longest path of a socket that every system supports, in bytes.
-const PATH_BYTES: usize = 100;
+const MAX_PATH_BYTES: usize = 100;
 /// The longest request, in bytes.
-const REQUEST_BYTES: u64 = 64 * 1024;
+const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 /// Most progress steps that are queued; further ones are dropped.
 const MAX_QUEUED_STEPS: usize = 4;
 /// Timeout of sending a request or its answer.
@@ -36,7 +38,7 @@ const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request to be sent.
 #[derive(Debug, Serialize)]
-struct OutgoingRequest<'a> {
+struct OutgoingOperatorRequest<'a> {
     version: &'a str,
     actor: &'a str,
     operation: &'a Operation,
@@ -44,7 +46,7 @@ struct OutgoingRequest<'a> {
 
 /// A received request: the operation is parsed after the version was compared.
 #[derive(Debug, Deserialize)]
-struct IncomingRequest {
+struct IncomingOperatorRequest {
     version: String,
     actor: String,
     operation: Box<RawValue>,
@@ -53,26 +55,26 @@ struct IncomingRequest {
 /// A line of the server's answer: progress, or at last the outcome.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Reply {
-    Step(ProgressStep),
-    Answer(Answer),
+enum OperatorReply {
+    Step(OperationProgressStep),
+    Answer(OperationAnswer),
     Error(String),
 }
 
 /// The server's end of the socket.
 #[derive(Debug)]
-pub struct Listener {
+pub struct OperatorSocketListener {
     listener: UnixListener,
     path: PathBuf,
 }
 
-impl Listener {
+impl OperatorSocketListener {
     /// Listens in a data directory whose lock the caller holds; replaces the socket of an earlier server.
     ///
     /// # Errors
     /// The system's.
     pub fn bind(data: &Path) -> anyhow::Result<Self> {
-        let path = data.join(FILE);
+        let path = data.join(SOCKET_FILE);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("removing {}", path.display()));
@@ -90,7 +92,7 @@ impl Listener {
     pub async fn serve(
         self,
         app: SharedApp,
-        watcher: WatcherHandle,
+        watcher: GuestWatcherHandle,
         mut stop: watch::Receiver<bool>,
     ) {
         let mut connections = JoinSet::new();
@@ -128,12 +130,12 @@ async fn stop_requested(stop: &mut watch::Receiver<bool>) {
 /// Answers the one request of a connection.
 async fn answer(
     mut stream: UnixStream,
-    (app, watcher, stopped): (SharedApp, WatcherHandle, watch::Receiver<bool>),
+    (app, watcher, stopped): (SharedApp, GuestWatcherHandle, watch::Receiver<bool>),
 ) {
     let reply = match read(&mut stream).await {
         Ok((operation, actor)) => {
             let (steps, mut told) = mpsc::channel(MAX_QUEUED_STEPS);
-            let progress = ProgressSink::new(move |step| {
+            let progress = OperationProgressSink::new(move |step| {
                 // If the queue is full, the step is dropped.
                 let _ = steps.try_send(step);
             });
@@ -143,24 +145,24 @@ async fn answer(
             });
             let done = loop {
                 tokio::select! {
-                    Some(step) = told.recv() => write(&mut stream, &Reply::Step(step)).await,
+                    Some(step) = told.recv() => write(&mut stream, &OperatorReply::Step(step)).await,
                     done = &mut done => break done,
                 }
             };
             match done {
-                Ok(Ok(answer)) => Reply::Answer(answer),
-                Ok(Err(error)) => Reply::Error(format!("{error:#}")),
+                Ok(Ok(answer)) => OperatorReply::Answer(answer),
+                Ok(Err(error)) => OperatorReply::Error(format!("{error:#}")),
                 // The panic is in the log.
-                Err(_) => Reply::Error("the server failed: its log says why".to_owned()),
+                Err(_) => OperatorReply::Error("the server failed: its log says why".to_owned()),
             }
         }
-        Err(error) => Reply::Error(format!("{error:#}")),
+        Err(error) => OperatorReply::Error(format!("{error:#}")),
     };
     write(&mut stream, &reply).await;
 }
 
 /// Writes a line of the answer, with a timeout.
-async fn write(stream: &mut UnixStream, reply: &Reply) {
+async fn write(stream: &mut UnixStream, reply: &OperatorReply) {
     let written = async {
         let mut bytes = serde_json::to_vec(reply)?;
         bytes.push(b'\n');
@@ -184,12 +186,12 @@ async fn read(stream: &mut UnixStream) -> anyhow::Result<(Operation, String)> {
         bail!("the server runs as another user: run this as the user with the number {ours}");
     }
     let mut bytes = Vec::new();
-    let mut limited = stream.take(REQUEST_BYTES);
+    let mut limited = stream.take(MAX_REQUEST_BYTES);
     let reading = limited.read_to_end(&mut bytes);
     tokio::time::timeout(TRANSFER_TIMEOUT, reading)
         .await
         .context("the request did not arrive in time")??;
-    let request: IncomingRequest =
+    let request: IncomingOperatorRequest =
         serde_json::from_slice(&bytes).context("the request is none of this server's")?;
     let version = env!("CARGO_PKG_VERSION");
     if request.version != version {
@@ -211,8 +213,8 @@ pub(super) async fn send(
     data: &Path,
     operation: &Operation,
     actor: &str,
-    told: &ProgressSink,
-) -> anyhow::Result<Option<Answer>> {
+    told: &OperationProgressSink,
+) -> anyhow::Result<Option<OperationAnswer>> {
     let stream = with_socket_path(data, |path| std::os::unix::net::UnixStream::connect(path));
     let stream = match stream {
         Ok(stream) => stream,
@@ -229,7 +231,7 @@ pub(super) async fn send(
     stream.set_nonblocking(true)?;
     let mut stream = UnixStream::from_std(stream)?;
     let version = env!("CARGO_PKG_VERSION");
-    let asked = OutgoingRequest {
+    let asked = OutgoingOperatorRequest {
         version,
         actor,
         operation,
@@ -242,9 +244,11 @@ pub(super) async fn send(
     let mut lines = BufReader::new(stream).lines();
     while let Some(line) = lines.next_line().await.context(ended)? {
         match serde_json::from_str(&line).context(ended)? {
-            Reply::Step(ProgressStep { stage, done, all }) => told.report(stage, done, all),
-            Reply::Answer(answer) => return Ok(Some(answer)),
-            Reply::Error(error) => bail!("{error}"),
+            OperatorReply::Step(OperationProgressStep { stage, done, all }) => {
+                told.report(stage, done, all)
+            }
+            OperatorReply::Answer(answer) => return Ok(Some(answer)),
+            OperatorReply::Error(error) => bail!("{error}"),
         }
     }
     bail!(ended)
@@ -252,13 +256,13 @@ pub(super) async fn send(
 
 /// Runs `work` with the path of the socket, or a shorter one by `/proc` if it is too long for a socket's address.
 fn with_socket_path<T>(data: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-    let path = data.join(FILE);
-    if path.as_os_str().len() <= PATH_BYTES {
+    let path = data.join(SOCKET_FILE);
+    if path.as_os_str().len() <= MAX_PATH_BYTES {
         return work(&path);
     }
     let directory = File::open(data)?;
     work(Path::new(&format!(
-        "/proc/self/fd/{}/{FILE}",
+        "/proc/self/fd/{}/{SOCKET_FILE}",
         directory.as_raw_fd()
     )))
 }

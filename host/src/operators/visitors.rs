@@ -4,7 +4,7 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::terminal::table;
 use crate::visitors::operators;
 use crate::visitors::views::VisitorView;
@@ -14,7 +14,7 @@ const DEFAULT_LIMIT: u32 = 1_000;
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Visitors {
+pub enum VisitorsOperation {
     /// List the visitors who have signed in to a project, newest first
     List {
         /// The project's id, or the first part of its origin
@@ -32,8 +32,8 @@ pub enum Visitors {
     },
 }
 
-impl Visitors {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+impl VisitorsOperation {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         match self {
             Self::List { project, limit } => list(at, &project, limit).await,
             Self::Forget { project, user_id } => forget(at, &project, user_id).await,
@@ -41,7 +41,7 @@ impl Visitors {
     }
 }
 
-async fn list(at: &Installation, project: &str, limit: u32) -> anyhow::Result<Answer> {
+async fn list(at: &Installation, project: &str, limit: u32) -> anyhow::Result<OperationAnswer> {
     let project = at.project(project).await?;
     let found = operators::list(&at.control, project, limit).await?;
     let found: Vec<VisitorView> = found.into_iter().map(Into::into).collect();
@@ -58,10 +58,14 @@ async fn list(at: &Installation, project: &str, limit: u32) -> anyhow::Result<An
     });
     let head = ["id", "name", "email", "provider", "created", "last seen"];
     let text = table(head, rows);
-    Answer::new(&json!({ "visitors": found }), text)
+    OperationAnswer::new(&json!({ "visitors": found }), text)
 }
 
-async fn forget(at: &Installation, project: &str, user_id: String) -> anyhow::Result<Answer> {
+async fn forget(
+    at: &Installation,
+    project: &str,
+    user_id: String,
+) -> anyhow::Result<OperationAnswer> {
     let (project, now) = (at.project(project).await?, at.clock.now());
     if !operators::forget(&at.control, project, user_id.clone(), now).await? {
         bail!(
@@ -71,6 +75,6 @@ async fn forget(at: &Installation, project: &str, user_id: String) -> anyhow::Re
     if let Some(app) = &at.server {
         app.visitors.invalidate_sessions(project);
     }
-    let answer = Answer::new(&json!({ "id": user_id }), format!("forgot {user_id}"))?;
+    let answer = OperationAnswer::new(&json!({ "id": user_id }), format!("forgot {user_id}"))?;
     Ok(answer.logged_as(format!("visitors forget {project} {user_id}")))
 }

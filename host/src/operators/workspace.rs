@@ -4,23 +4,23 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::installation::{Answer, Installation};
+use super::installation::{Installation, OperationAnswer};
 use crate::accounts::views::{MemberList, MemberView};
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::terminal::table;
 use crate::workspaces::{Role, UserId, WorkspaceError};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Workspace {
+pub enum WorkspaceOperation {
     /// List, add and remove the members of a workspace
     #[command(subcommand)]
-    Member(Member),
+    Member(MemberOperation),
 }
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Member {
+pub enum MemberOperation {
     /// Add a user to a workspace, or give a member another role
     Add {
         /// The workspace, by its name or id
@@ -45,17 +45,19 @@ pub enum Member {
     },
 }
 
-impl Workspace {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+impl WorkspaceOperation {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         let Self::Member(member) = self;
         match member {
-            Member::Add {
+            MemberOperation::Add {
                 workspace,
                 user_id,
                 role,
             } => add(at, &workspace, &user_id, role).await,
-            Member::List { workspace } => list(at, &workspace).await,
-            Member::Remove { workspace, user_id } => remove(at, &workspace, &user_id).await,
+            MemberOperation::List { workspace } => list(at, &workspace).await,
+            MemberOperation::Remove { workspace, user_id } => {
+                remove(at, &workspace, &user_id).await
+            }
         }
     }
 }
@@ -65,17 +67,17 @@ async fn add(
     workspace: &str,
     user_id: &str,
     role: Role,
-) -> anyhow::Result<Answer> {
-    let (workspaces, user) = (at.workspaces(), user(user_id)?);
+) -> anyhow::Result<OperationAnswer> {
+    let (workspaces, user) = (at.workspaces(), parse_user_id(user_id)?);
     let id = workspaces.find(workspace).await?.id;
     let added = workspaces
-        .add_member(id, None, (user, role), AnswerKeeper::none())
+        .add_member(id, None, (user, role), AnswerRecorder::none())
         .await;
     let member = match added {
         Err(WorkspaceError::UnknownUser(user)) => bail!(
             "there is no user `{user}`: a person becomes one by calling this service once with a token of the issuer in `[oauth]`"
         ),
-        Err(WorkspaceError::LastOwner) => return last_owner(workspace, user_id),
+        Err(WorkspaceError::LastOwner) => return refuse_last_owner_change(workspace, user_id),
         added => MemberView::from(added?),
     };
     let text = format!("{user_id} is {} of {workspace}", role.as_str());
@@ -83,10 +85,10 @@ async fn add(
         "workspace member add {workspace} {user_id} --role {}",
         role.as_str()
     );
-    Ok(Answer::new(&member, text)?.logged_as(command))
+    Ok(OperationAnswer::new(&member, text)?.logged_as(command))
 }
 
-async fn list(at: &Installation, workspace: &str) -> anyhow::Result<Answer> {
+async fn list(at: &Installation, workspace: &str) -> anyhow::Result<OperationAnswer> {
     let workspaces = at.workspaces();
     let id = workspaces.find(workspace).await?.id;
     let members = workspaces.members(id).await?;
@@ -99,28 +101,32 @@ async fn list(at: &Installation, workspace: &str) -> anyhow::Result<Answer> {
         ]
     });
     let text = table(["user", "role", "email", "since"], rows);
-    Answer::new(&MemberList::from(members), text)
+    OperationAnswer::new(&MemberList::from(members), text)
 }
 
-async fn remove(at: &Installation, workspace: &str, user_id: &str) -> anyhow::Result<Answer> {
-    let (workspaces, user) = (at.workspaces(), user(user_id)?);
+async fn remove(
+    at: &Installation,
+    workspace: &str,
+    user_id: &str,
+) -> anyhow::Result<OperationAnswer> {
+    let (workspaces, user) = (at.workspaces(), parse_user_id(user_id)?);
     let id = workspaces.find(workspace).await?.id;
     match workspaces.remove_member(id, None, user).await {
-        Err(WorkspaceError::LastOwner) => return last_owner(workspace, user_id),
+        Err(WorkspaceError::LastOwner) => return refuse_last_owner_change(workspace, user_id),
         removed => removed?,
     }
     let document = json!({ "user_id": user_id, "removed": true });
-    let answer = Answer::new(&document, format!("removed {user_id} from {workspace}"))?;
+    let answer = OperationAnswer::new(&document, format!("removed {user_id} from {workspace}"))?;
     Ok(answer.logged_as(format!("workspace member remove {workspace} {user_id}")))
 }
 
 /// Refuses a change that would leave a workspace without an owner.
-fn last_owner(workspace: &str, user_id: &str) -> anyhow::Result<Answer> {
+fn refuse_last_owner_change(workspace: &str, user_id: &str) -> anyhow::Result<OperationAnswer> {
     bail!("{user_id} is the last owner of {workspace}: make somebody else an owner first")
 }
 
 /// Parses the id of a user.
-fn user(id: &str) -> anyhow::Result<UserId> {
+fn parse_user_id(id: &str) -> anyhow::Result<UserId> {
     let read = id.parse().ok();
     read.with_context(|| {
         format!(

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Limits;
 use crate::content::Digest;
-use crate::control::{Control, Error};
+use crate::control::{ControlDatabase, Error};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
 /// Numbers of resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct ResourceCounts {
     /// Number of shares and frontends, as their cap counts them.
     pub deployments: u64,
     /// Number of shares.
@@ -35,13 +35,13 @@ pub struct Counts {
 }
 
 /// Counts the resources.
-pub async fn counts(control: &Control, now: Timestamp) -> Result<Counts, Error> {
+pub async fn counts(control: &ControlDatabase, now: Timestamp) -> Result<ResourceCounts, Error> {
     control.read(move |c| store::counts(c, now)).await
 }
 
 /// Use of a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct CapUse {
+pub struct CapUseSummary {
     /// Number in use.
     pub used: u64,
     /// Largest number that may be in use.
@@ -49,8 +49,8 @@ pub struct CapUse {
 }
 
 /// Lists the use of the server's caps, by the names of their limits.
-pub fn cap_uses(counts: &Counts, limits: &Limits) -> [(&'static str, CapUse); 2] {
-    let used = |used, cap| CapUse { used, cap };
+pub fn cap_uses(counts: &ResourceCounts, limits: &Limits) -> [(&'static str, CapUseSummary); 2] {
+    let used = |used, cap| CapUseSummary { used, cap };
     [
         (
             "active_deployments",
@@ -83,7 +83,7 @@ pub enum DeploymentKind {
 
 /// A deployment in a list.
 #[derive(Clone, Debug, Serialize)]
-pub struct Deployment {
+pub struct DeploymentListEntry {
     /// Identifier of the deployment.
     pub id: DeploymentId,
     /// Slug of the deployment.
@@ -121,10 +121,10 @@ pub struct Deployment {
 
 /// Lists the deployments that have not expired, disabled ones included; newest first.
 pub async fn deployments(
-    control: &Control,
+    control: &ControlDatabase,
     now: Timestamp,
     filter: DeploymentFilter,
-) -> Result<Vec<Deployment>, Error> {
+) -> Result<Vec<DeploymentListEntry>, Error> {
     let counters = control.counters();
     control
         .read(move |c| store::deployments(c, &counters, now, &filter))
@@ -133,7 +133,7 @@ pub async fn deployments(
 
 /// Further details of a deployment.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct DeploymentHistory {
+pub struct DeploymentCounts {
     /// Number of revisions.
     pub revisions: u64,
     /// Number of releases.
@@ -143,14 +143,19 @@ pub struct DeploymentHistory {
 }
 
 /// Reads further details of a deployment.
-pub async fn history(control: &Control, of: &Deployment) -> Result<DeploymentHistory, Error> {
+pub async fn deployment_counts(
+    control: &ControlDatabase,
+    of: &DeploymentListEntry,
+) -> Result<DeploymentCounts, Error> {
     let (id, slug) = (of.id, of.slug.clone());
-    control.read(move |c| store::history(c, &id, &slug)).await
+    control
+        .read(move |c| store::deployment_counts(c, &id, &slug))
+        .await
 }
 
 /// A project in a list.
 #[derive(Clone, Debug, Serialize)]
-pub struct Project {
+pub struct ProjectListEntry {
     /// Identifier of the project.
     pub id: ProjectId,
     /// Name for people.
@@ -173,10 +178,10 @@ pub struct Project {
 
 /// Lists the active projects, oldest first; with `namespace`, only its own.
 pub async fn projects(
-    control: &Control,
+    control: &ControlDatabase,
     now: Timestamp,
     namespace: Option<String>,
-) -> Result<Vec<Project>, Error> {
+) -> Result<Vec<ProjectListEntry>, Error> {
     let counters = control.counters();
     control
         .read(move |c| store::projects(c, &counters, now, namespace.as_deref()))
@@ -185,7 +190,7 @@ pub async fn projects(
 
 /// A backend with the numbers of its definitions.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Backend {
+pub struct BackendListEntry {
     /// Identifier of the backend.
     pub id: BackendId,
     /// Number of migrations.
@@ -197,6 +202,9 @@ pub struct Backend {
 }
 
 /// Reads a backend.
-pub async fn backend(control: &Control, id: BackendId) -> Result<Option<Backend>, Error> {
+pub async fn backend(
+    control: &ControlDatabase,
+    id: BackendId,
+) -> Result<Option<BackendListEntry>, Error> {
     control.read(move |c| store::backend(c, &id)).await
 }

@@ -9,11 +9,11 @@ use serde::Serialize;
 use crate::content::{ContentLocation, Digest, ObjectDirectory};
 use svc_base::disk;
 use svc_base::ids::{BackendId, DeploymentId};
-use svc_database::DatabaseFiles;
+use svc_database::DatabasesDirectory;
 
 /// Sizes on the disk, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Sizes {
+pub struct DiskSizes {
     /// The control database with its log.
     pub control: u64,
     /// Sources and pages.
@@ -31,11 +31,11 @@ pub struct Sizes {
 }
 
 /// Measures an installation, also beside a running server. Blocks.
-pub fn measure(data: &Path) -> io::Result<Sizes> {
+pub fn measure(data: &Path) -> io::Result<DiskSizes> {
     let dir = disk::open_directory(data)?;
-    let mut sizes = Sizes {
+    let mut sizes = DiskSizes {
         free: disk::free_bytes(data)?,
-        ..Sizes::default()
+        ..DiskSizes::default()
     };
     for entry in dir.entries()? {
         let entry = entry?;
@@ -57,7 +57,7 @@ pub fn measure(data: &Path) -> io::Result<Sizes> {
         None => 0,
     };
     if dir.is_dir("backends") {
-        let files = DatabaseFiles::open(&data.join("backends"))?;
+        let files = DatabasesDirectory::open(&data.join("backends"))?;
         for id in files.list()? {
             sizes.databases += database_bytes(&files, &id)?;
         }
@@ -67,7 +67,7 @@ pub fn measure(data: &Path) -> io::Result<Sizes> {
 }
 
 /// Returns the size of a database with its log; 0 if it was just deleted.
-fn database_bytes(files: &DatabaseFiles, id: &BackendId) -> io::Result<u64> {
+fn database_bytes(files: &DatabasesDirectory, id: &BackendId) -> io::Result<u64> {
     match files.disk_bytes(id) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
         bytes => bytes,
@@ -76,7 +76,7 @@ fn database_bytes(files: &DatabaseFiles, id: &BackendId) -> io::Result<u64> {
 
 /// Returns the sizes of a backend's database and of its history.
 pub fn backend_bytes(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
-    let files = DatabaseFiles::open(&data.join("backends"))?;
+    let files = DatabasesDirectory::open(&data.join("backends"))?;
     let bytes = database_bytes(&files, id)?;
     let all = bytes_below(&files.directory(id)?)?;
     Ok((bytes, all.saturating_sub(bytes)))

@@ -5,18 +5,22 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{
-    Backend, Counts, Deployment, DeploymentFilter, DeploymentHistory, DeploymentKind, Project,
+    BackendListEntry, DeploymentCounts, DeploymentFilter, DeploymentKind, DeploymentListEntry,
+    ProjectListEntry, ResourceCounts,
 };
-use crate::control::Counters;
+use crate::control::InstallationCounters;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
-fn number(row: &rusqlite::Row<'_>, column: impl rusqlite::RowIndex) -> rusqlite::Result<u64> {
+fn unsigned_column(
+    row: &rusqlite::Row<'_>,
+    column: impl rusqlite::RowIndex,
+) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::unsigned_abs)
 }
 
 /// Counts everything.
-pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<Counts> {
+pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<ResourceCounts> {
     let counted = c
         .prepare_cached(
             "WITH held AS (SELECT project_id = ?2 AS share, disabled_at IS NOT NULL AS disabled
@@ -30,18 +34,18 @@ pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<Counts>
          FROM held",
         )?
         .query_row(params![now, ProjectId::QUICK_SHARES], |row| {
-            Ok(Counts {
-                deployments: number(row, "deployments")?,
-                shares: number(row, "shares")?,
-                frontends: number(row, "frontends")?,
-                disabled: number(row, "disabled")?,
-                backends: number(row, "backends")?,
-                projects: number(row, "projects")?,
-                namespaces: number(row, "namespaces")?,
+            Ok(ResourceCounts {
+                deployments: unsigned_column(row, "deployments")?,
+                shares: unsigned_column(row, "shares")?,
+                frontends: unsigned_column(row, "frontends")?,
+                disabled: unsigned_column(row, "disabled")?,
+                backends: unsigned_column(row, "backends")?,
+                projects: unsigned_column(row, "projects")?,
+                namespaces: unsigned_column(row, "namespaces")?,
                 open_reports: 0,
             })
         })?;
-    Ok(Counts {
+    Ok(ResourceCounts {
         open_reports: open_reports(c, None)?,
         ..counted
     })
@@ -52,16 +56,16 @@ fn open_reports(c: &Connection, slug: Option<&str>) -> rusqlite::Result<u64> {
     c.prepare_cached(
         "SELECT count(*) FROM reports WHERE closed_at IS NULL AND (?1 IS NULL OR slug = ?1)",
     )?
-    .query_row([slug], |row| number(row, 0))
+    .query_row([slug], |row| unsigned_column(row, 0))
 }
 
 /// Returns the deployments that a filter lets through, newest first.
 pub(super) fn deployments(
     c: &Connection,
-    counters: &Counters,
+    counters: &InstallationCounters,
     now: Timestamp,
     filter: &DeploymentFilter,
-) -> rusqlite::Result<Vec<Deployment>> {
+) -> rusqlite::Result<Vec<DeploymentListEntry>> {
     c.prepare(
         "SELECT d.id, d.slug, w.slug AS namespace, d.project_id, d.content_type, d.title, d.one_time,
             d.password_hash IS NOT NULL AS protected, d.disabled_at, d.created_at, d.expires_at,
@@ -79,7 +83,7 @@ pub(super) fn deployments(
         |row| {
             let (id, project): (_, ProjectId) = (row.get("id")?, row.get("project_id")?);
             let project = (project != ProjectId::QUICK_SHARES).then_some(project);
-            Ok(Deployment {
+            Ok(DeploymentListEntry {
                 id,
                 slug: row.get("slug")?,
                 kind: project.map_or(DeploymentKind::Share, |_| DeploymentKind::Frontend),
@@ -102,19 +106,19 @@ pub(super) fn deployments(
 }
 
 /// Reads further details of a deployment.
-pub(super) fn history(
+pub(super) fn deployment_counts(
     c: &Connection,
     id: &DeploymentId,
     slug: &str,
-) -> rusqlite::Result<DeploymentHistory> {
+) -> rusqlite::Result<DeploymentCounts> {
     c.query_row(
         "SELECT (SELECT count(*) FROM revisions WHERE deployment_id = ?1),
             (SELECT count(*) FROM releases WHERE deployment_id = ?1)",
         [id],
         |row| {
-            Ok(DeploymentHistory {
-                revisions: number(row, 0)?,
-                releases: number(row, 1)?,
+            Ok(DeploymentCounts {
+                revisions: unsigned_column(row, 0)?,
+                releases: unsigned_column(row, 1)?,
                 open_reports: open_reports(c, Some(slug))?,
             })
         },
@@ -124,10 +128,10 @@ pub(super) fn history(
 /// Lists the active projects, oldest first.
 pub(super) fn projects(
     c: &Connection,
-    counters: &Counters,
+    counters: &InstallationCounters,
     now: Timestamp,
     namespace: Option<&str>,
-) -> rusqlite::Result<Vec<Project>> {
+) -> rusqlite::Result<Vec<ProjectListEntry>> {
     let mut visits = HashMap::new();
     let mut members =
         c.prepare_cached("SELECT project_id, id FROM deployments WHERE state = 'active'")?;
@@ -146,12 +150,12 @@ pub(super) fn projects(
     )?
     .query_map(params![now, namespace], |row| {
         let id = row.get("id")?;
-        Ok(Project {
+        Ok(ProjectListEntry {
             id,
             name: row.get("name")?,
             host_label: row.get("host_label")?,
             namespace: row.get("namespace")?,
-            frontends: number(row, "frontends")?,
+            frontends: unsigned_column(row, "frontends")?,
             visits: visits.get(&id).copied().unwrap_or(0),
             backend_id: row.get("backend_id")?,
             created_at: row.get("created_at")?,
@@ -162,7 +166,10 @@ pub(super) fn projects(
 }
 
 /// Reads a backend.
-pub(super) fn backend(c: &Connection, id: &BackendId) -> rusqlite::Result<Option<Backend>> {
+pub(super) fn backend(
+    c: &Connection,
+    id: &BackendId,
+) -> rusqlite::Result<Option<BackendListEntry>> {
     let made = c
         .query_row(
             "SELECT created_at FROM backends WHERE id = ?1",
@@ -177,9 +184,9 @@ pub(super) fn backend(c: &Connection, id: &BackendId) -> rusqlite::Result<Option
         "SELECT (SELECT count(*) FROM ledger WHERE backend_id = ?1),
             (SELECT count(DISTINCT name) FROM actions WHERE backend_id = ?1)",
         [id],
-        |row| Ok((number(row, 0)?, number(row, 1)?)),
+        |row| Ok((unsigned_column(row, 0)?, unsigned_column(row, 1)?)),
     )?;
-    Ok(Some(Backend {
+    Ok(Some(BackendListEntry {
         id: *id,
         migrations: defined.0,
         actions: defined.1,

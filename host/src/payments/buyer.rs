@@ -4,17 +4,17 @@ use http::HeaderMap;
 use ring::digest::{SHA256, digest};
 
 use crate::control;
-use crate::deployments::serving::pages::Page;
-use crate::http::cookies::{HostCookie, has_several, host_token, token};
-use crate::http::hosts::Host;
-use crate::visitors::{Identity, Visitors};
+use crate::deployments::serving::pages::ServedPage;
+use crate::http::cookies::{HostCookie, has_several, host_token, read_token};
+use crate::http::hosts::HostKind;
+use crate::visitors::{ActionCallerIdentity, Visitors};
 use svc_base::ids::DeploymentId;
 
 /// Visitor of a page that sells, as far as the request identifies one.
 #[derive(Clone, Debug, Default)]
 pub struct Buyer {
     /// The signed-in visitor, if any.
-    pub user: Option<Identity>,
+    pub user: Option<ActionCallerIdentity>,
     /// Value of the checkout cookie; not looked up yet.
     pub token: Option<String>,
     /// Value of the cookie under its name without a prefix, on an https server. Browsers got such cookies before names had
@@ -30,13 +30,17 @@ impl Buyer {
     /// Identifies the buyer of a request to a page.
     pub async fn identify(
         visitors: &Visitors,
-        host: &Host,
-        page: &Page,
+        host: &HostKind,
+        page: &ServedPage,
         headers: &HeaderMap,
     ) -> Result<Self, control::Error> {
         let session = visitors.caller_session(host, page, headers).await?;
         let (name, secure) = (cookie_name(&page.id), visitors.uses_https());
-        let former = if secure { token(headers, &name) } else { None };
+        let former = if secure {
+            read_token(headers, &name)
+        } else {
+            None
+        };
         Ok(Self {
             user: session.map(|session| session.identity()),
             token: host_token(headers, &name, secure).map(str::to_owned),

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
 use super::buyer::{Buyer, hash_token};
-use super::model::{COOKIE_SECONDS, PaymentError, Price, Session, Status};
+use super::model::{COOKIE_SECONDS, CheckoutSession, PaymentError, Price, Status};
 use super::service::{Payments, apply_verdict};
 use super::views::CheckoutView;
 use super::{cookie_links, store};
 use crate::control;
-use crate::deployments::serving::pages::Page;
+use crate::deployments::serving::pages::ServedPage;
 use crate::projects;
-use crate::stripe::{NewCheckout, Purchase, Stripe, StripeError};
+use crate::stripe::{CheckoutPurchase, NewCheckout, StripeClient, StripeError};
 use crate::visitors::return_to;
 use crate::workspaces::credential;
 use svc_base::clock::Timestamp;
@@ -33,7 +33,7 @@ pub struct CheckoutRequest {
 
 /// Checkout that has begun.
 #[derive(Debug)]
-pub struct Checkout {
+pub struct StartedCheckout {
     /// Address of the hosted checkout, and the session.
     pub view: CheckoutView,
     /// Value of the checkout cookie; `None` if the browser's is not replaced.
@@ -58,7 +58,7 @@ impl Payments {
     ///
     /// # Errors
     /// `Unconfigured`.
-    pub fn provider(&self) -> Result<&Stripe, PaymentError> {
+    pub fn provider(&self) -> Result<&StripeClient, PaymentError> {
         self.stripe.as_ref().ok_or(PaymentError::Unconfigured)
     }
 
@@ -68,10 +68,10 @@ impl Payments {
     /// [`PaymentError`].
     pub async fn begin_checkout(
         self: Arc<Self>,
-        page: Arc<Page>,
+        page: Arc<ServedPage>,
         buyer: Buyer,
         request: CheckoutRequest,
-    ) -> Result<Checkout, PaymentError> {
+    ) -> Result<StartedCheckout, PaymentError> {
         let stripe = self.provider()?;
         let project = self.project_of(&page).await?;
         let price = self.price(project, request.price.clone()).await?;
@@ -86,7 +86,7 @@ impl Payments {
         let (now, deployment) = (self.infra.clock.now(), page.id);
         let fresh = credential::random_secret(&self.infra.random)?;
         let email = buyer.user.as_ref().and_then(|user| user.email.clone());
-        let session = Session {
+        let session = CheckoutSession {
             id: SessionId::new(&self.infra.clock, &self.infra.random)?,
             project,
             deployment,
@@ -112,19 +112,19 @@ impl Payments {
             .infra
             .control
             .write(move |tx| store_session(tx, session, fresh, shown, now));
-        let Stored { id, token } = write.await?;
+        let UnansweredSession { id, token } = write.await?;
         fault::point("checkout.stored");
         let view = self
             .hosted_checkout(stripe, id, &price, email, &request.return_to)
             .await?;
         let token = (!ambiguous).then_some(token);
-        Ok(Checkout { view, token })
+        Ok(StartedCheckout { view, token })
     }
 
     /// Returns the hosted checkout of a session, and creates it if there is none.
     async fn hosted_checkout(
         &self,
-        stripe: &Stripe,
+        stripe: &StripeClient,
         id: SessionId,
         price: &Price,
         email: Option<String>,
@@ -163,7 +163,7 @@ impl Payments {
         self.infra
             .control
             .write(move |tx| {
-                store::set_hosted(tx, &session, &hosted.id, &hosted.url)?;
+                store::set_hosted_checkout(tx, &session, &hosted.id, &hosted.url)?;
                 // Events that came before the checkout's id was known count now.
                 apply_verdict(tx, &id, now)
             })
@@ -199,7 +199,7 @@ impl Payments {
 
 /// A stored session whose visitor has no answer yet.
 #[derive(Debug)]
-struct Stored {
+struct UnansweredSession {
     id: SessionId,
     /// The value of the visitor's cookie.
     token: String,
@@ -211,11 +211,11 @@ struct Stored {
 /// and would see the purchases; so a visitor with a sign-in gets a new one, which takes the place of the other when the browser sends it.
 fn store_session(
     tx: &control::Tx<'_>,
-    mut session: Session,
+    mut session: CheckoutSession,
     fresh: String,
     shown: Option<String>,
     now: Timestamp,
-) -> Result<Stored, PaymentError> {
+) -> Result<UnansweredSession, PaymentError> {
     if !projects::is_live(tx, &session.project, now)? {
         return Err(PaymentError::NoProject);
     }
@@ -240,13 +240,13 @@ fn store_session(
     }
     cookie_links::insert(tx, &session, former, repeated)?;
     let id = repeated.unwrap_or(session.id);
-    Ok(Stored { id, token })
+    Ok(UnansweredSession { id, token })
 }
 
 /// Returns the cookie that the browser sent and its hash, if it counts. Sent for the first time, it gets the purchases of the one before.
 fn known_cookie(
     tx: &control::Tx<'_>,
-    session: &Session,
+    session: &CheckoutSession,
     value: String,
     now: Timestamp,
 ) -> Result<Option<([u8; 32], String)>, control::Error> {
@@ -259,12 +259,12 @@ fn known_cookie(
 }
 
 /// Describes the purchase on the provider's page.
-fn describe_purchase(price: &Price) -> Purchase {
+fn describe_purchase(price: &Price) -> CheckoutPurchase {
     let description = match &price.product.description {
         Some(about) => format!("{} · {about}", price.label),
         None => price.label.clone(),
     };
-    Purchase {
+    CheckoutPurchase {
         product: price.product.name.clone(),
         description,
         amount: price.amount,

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::model::Session;
+use super::model::CheckoutSession;
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, SessionId};
@@ -28,7 +28,7 @@ struct Link {
 /// click.
 pub(super) fn insert(
     tx: &Tx<'_>,
-    given: &Session,
+    given: &CheckoutSession,
     former: Option<[u8; 32]>,
     repeated: Option<SessionId>,
 ) -> Result<(), Error> {

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use super::Payments;
-use super::model::{Session, Status};
-use super::store::{self, LaggingMirror};
+use super::model::{CheckoutSession, Status};
+use super::store::{self, LaggingPaymentMirror};
 use crate::backends::Backends;
-use crate::control::Control;
+use crate::control::ControlDatabase;
 use svc_base::fault;
-use svc_database::PaymentRow;
+use svc_database::PaymentMirrorRow;
 
 /// Number of rows that one transaction writes.
 const BATCH_ROWS: u32 = 500;
@@ -43,9 +43,9 @@ impl Payments {
 
 /// Writes the missing rows of a mirror.
 async fn update_mirror(
-    control: &Control,
+    control: &ControlDatabase,
     backends: &Backends,
-    mut lagging: LaggingMirror,
+    mut lagging: LaggingPaymentMirror,
 ) -> anyhow::Result<()> {
     loop {
         let (project, position) = (lagging.project, lagging.position);
@@ -77,8 +77,8 @@ async fn update_mirror(
     }
 }
 
-impl From<Session> for PaymentRow {
-    fn from(session: Session) -> Self {
+impl From<CheckoutSession> for PaymentMirrorRow {
+    fn from(session: CheckoutSession) -> Self {
         Self {
             session_id: session.id.to_string(),
             price_id: session.price,

@@ -5,10 +5,10 @@ use utoipa::ToSchema;
 
 use super::verdict::SessionTerms;
 use crate::control;
-use crate::deployments::serving::LookupError;
+use crate::deployments::serving::PageLookupError;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId, SessionId};
-use svc_base::random::NoRandomness;
+use svc_base::random::RandomSourceError;
 
 /// Maximum length of a product's name and of a price's label, in characters.
 pub const MAX_NAME_CHARS: usize = 200;
@@ -103,7 +103,7 @@ pub struct NewPrice {
 
 /// Checkout session of a visitor.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct CheckoutSession {
     pub id: SessionId,
     /// Project that sells.
     pub project: ProjectId,
@@ -141,7 +141,7 @@ pub struct Session {
     pub updated_at: Timestamp,
 }
 
-impl Session {
+impl CheckoutSession {
     /// Returns the terms that events are compared with.
     pub fn terms(&self) -> SessionTerms {
         SessionTerms {
@@ -188,11 +188,11 @@ pub enum PaymentError {
     NoProject,
     /// The page does not exist, or is disabled.
     #[error(transparent)]
-    Page(#[from] LookupError),
+    Page(#[from] PageLookupError),
     /// The control database failed.
     #[error(transparent)]
     Store(#[from] control::Error),
     /// No id could be generated.
     #[error(transparent)]
-    Random(#[from] NoRandomness),
+    Random(#[from] RandomSourceError),
 }

@@ -6,14 +6,14 @@ use super::Payments;
 use super::requests::{AddPrice, ListSessions};
 use super::views::{CatalogView, PricedView, SessionList};
 use crate::access::{Editor, Viewer};
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::http::problem::Problem;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 
 /// Lists the catalog of a project.
 pub async fn catalog(
     payments: Arc<Payments>,
-    at: ProjectScope<Viewer>,
+    at: AuthorizedProject<Viewer>,
 ) -> Result<CatalogView, Problem> {
     let prices = payments.catalog(at.project.id).await?;
     Ok(CatalogView::new(prices))
@@ -25,9 +25,9 @@ pub async fn catalog(
 /// `invalid_request`.
 pub async fn add_price(
     payments: Arc<Payments>,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     input: AddPrice,
-    keep: AnswerKeeper<PricedView>,
+    keep: AnswerRecorder<PricedView>,
 ) -> Result<PricedView, Problem> {
     let new = input.checked()?;
     let keep = keep.map_view(|price| PricedView::from(price));
@@ -41,7 +41,7 @@ pub async fn add_price(
 /// `not_found`.
 pub async fn deactivate_price(
     payments: Arc<Payments>,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     price: String,
 ) -> Result<PricedView, Problem> {
     let price = payments.deactivate(at.project.id, price).await?;
@@ -54,7 +54,7 @@ pub async fn deactivate_price(
 /// `invalid_request`.
 pub async fn sessions(
     payments: Arc<Payments>,
-    at: ProjectScope<Viewer>,
+    at: AuthorizedProject<Viewer>,
     input: ListSessions,
 ) -> Result<SessionList, Problem> {
     let sessions = payments.sessions(at.project.id, input.checked()?).await?;

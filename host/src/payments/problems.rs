@@ -2,41 +2,41 @@
 
 use super::PaymentError;
 use super::model::MAX_PRICES;
-use crate::http::extract::invalid;
-use crate::http::problem::{Code, Problem};
+use crate::http::extract::invalid_request;
+use crate::http::problem::{Problem, ProblemCode};
 use crate::stripe::routes::unconfigured;
 
 impl From<PaymentError> for Problem {
     fn from(error: PaymentError) -> Self {
         match error {
             PaymentError::NoPrice => Self::new(
-                Code::NotFound,
+                ProblemCode::NotFound,
                 "There is no such price in this project: send the `id` of one in its catalog.",
             ),
             PaymentError::PriceInactive => Self::new(
-                Code::PriceInactive,
+                ProblemCode::PriceInactive,
                 "The price was taken off the catalog: offer another price of it.",
             ),
-            PaymentError::CatalogFull => invalid(format!(
+            PaymentError::CatalogFull => invalid_request(format!(
                 "The catalog has {MAX_PRICES} prices, which is the most, inactive ones included."
             )),
-            PaymentError::SeveralCookies => invalid(
+            PaymentError::SeveralCookies => invalid_request(
                 "The browser sent several checkout cookies of this page: another site of its domain has set one. What is bought now could not be \
                  recognised later. Sign in first, or delete the cookies that other sites have set.",
             ),
             PaymentError::Unconfigured => unconfigured(),
             PaymentError::AmountRefused(words) => {
-                invalid(format!("The payment provider refuses the amount: {words}"))
+                invalid_request(format!("The payment provider refuses the amount: {words}"))
             }
             PaymentError::Unavailable(why) => {
                 tracing::warn!(error = why, "a checkout could not be begun");
                 Self::new(
-                    Code::ProviderUnavailable,
+                    ProblemCode::ProviderUnavailable,
                     "The payment provider did not take the request. Nothing was charged: try again in a minute.",
                 )
             }
             PaymentError::NoProject => Self::new(
-                Code::NotFound,
+                ProblemCode::NotFound,
                 "There is no such project: it was deleted, has expired, or never was.",
             ),
             PaymentError::Page(error) => error.into(),

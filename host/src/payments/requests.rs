@@ -6,7 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::model::{
     DEFAULT_SESSIONS, MAX_AMOUNT, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, MAX_SESSIONS, NewPrice,
 };
-use crate::http::extract::{check_characters, invalid};
+use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::Problem;
 use crate::stripe::currencies;
 use svc_base::numbers::{WholeNumber, optional_whole_number};
@@ -73,7 +73,7 @@ impl AddPrice {
         let amount = whole_amount(&self.amount)?;
         let currency = self.currency.to_ascii_lowercase();
         if currencies::minor_unit_digits(&currency).is_none() {
-            return Err(invalid(
+            return Err(invalid_request(
                 "`currency` must be a currency of ISO 4217 that has a minor unit, such as `eur`.",
             ));
         }
@@ -91,7 +91,7 @@ impl AddPrice {
 /// Returns an amount that is a positive whole number, in any notation of JSON.
 fn whole_amount(number: &serde_json::Number) -> Result<i64, Problem> {
     let wrong = || {
-        invalid(format!(
+        invalid_request(format!(
             "`amount` must be a whole number from 1 to {MAX_AMOUNT}, in minor units of the currency, such as cents."
         ))
     };
@@ -104,7 +104,9 @@ fn whole_amount(number: &serde_json::Number) -> Result<i64, Problem> {
 
 fn check_name(field: &str, text: &str) -> Result<(), Problem> {
     if text.trim().is_empty() {
-        return Err(invalid(format!("`{field}` is empty: say what is sold.")));
+        return Err(invalid_request(format!(
+            "`{field}` is empty: say what is sold."
+        )));
     }
     check_characters(field, Some(text), MAX_NAME_CHARS)
 }
@@ -117,7 +119,7 @@ impl ListSessions {
     pub fn checked(&self) -> Result<u64, Problem> {
         let limit = self.limit.unwrap_or(DEFAULT_SESSIONS);
         if !(1..=MAX_SESSIONS).contains(&limit) {
-            return Err(invalid(format!(
+            return Err(invalid_request(format!(
                 "`limit` must be from 1 to {MAX_SESSIONS}."
             )));
         }

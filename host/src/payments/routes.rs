@@ -17,21 +17,21 @@ use super::{Payments, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::config::Config;
-use crate::deployments::serving::Serving;
-use crate::deployments::serving::pages::{self, Page};
-use crate::http::context::Context;
-use crate::http::extract::{UnreadBody, UnreadQuery, invalid};
-use crate::http::problem::{Code, Problem};
+use crate::deployments::serving::PageService;
+use crate::deployments::serving::pages::{self, ServedPage};
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{UnparsedQuery, UnreadBody, invalid_request};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::http::{negotiate, origin};
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 use crate::visitors::Visitors;
 
 /// Services that visitors' payments need.
 #[derive(Clone, Debug)]
-pub struct CheckoutState {
+pub struct CheckoutServices {
     pub payments: Arc<Payments>,
     /// Pages that they are begun on.
-    pub serving: Arc<Serving>,
+    pub serving: Arc<PageService>,
     /// Service of visitors.
     pub visitors: Arc<Visitors>,
     pub config: Arc<Config>,
@@ -56,8 +56,8 @@ pub struct PricePath {
 )]
 pub async fn catalog(
     State(payments): State<Arc<Payments>>,
-    at: ProjectScope<Viewer>,
-    query: UnreadQuery,
+    at: AuthorizedProject<Viewer>,
+    query: UnparsedQuery,
 ) -> Result<Json<CatalogView>, Problem> {
     query.none()?;
     operations::catalog(payments, at).await.map(Json)
@@ -81,7 +81,7 @@ pub async fn catalog(
 pub async fn add_price(
     State(payments): State<Arc<Payments>>,
     request: IdempotentRequest,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<AddPrice>().await?;
@@ -112,9 +112,9 @@ pub async fn add_price(
 )]
 pub async fn deactivate_price(
     State(payments): State<Arc<Payments>>,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     Path(path): Path<PricePath>,
-    query: UnreadQuery,
+    query: UnparsedQuery,
 ) -> Result<Json<PricedView>, Problem> {
     query.none()?;
     operations::deactivate_price(payments, at, path.pid)
@@ -136,8 +136,8 @@ pub async fn deactivate_price(
 )]
 pub async fn sessions(
     State(payments): State<Arc<Payments>>,
-    at: ProjectScope<Viewer>,
-    query: UnreadQuery,
+    at: AuthorizedProject<Viewer>,
+    query: UnparsedQuery,
 ) -> Result<Json<SessionList>, Problem> {
     let input = query.read()?;
     operations::sessions(payments, at, input).await.map(Json)
@@ -163,8 +163,8 @@ pub async fn sessions(
     extensions(("x-problems" = json!("body origin_refused disabled not_found price_inactive rate_limited payments_unconfigured provider_unavailable")))
 )]
 pub async fn checkout(
-    State(state): State<CheckoutState>,
-    context: Context,
+    State(state): State<CheckoutServices>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     headers: HeaderMap,
     body: UnreadBody,
@@ -173,7 +173,7 @@ pub async fn checkout(
     // A page of another origin could replace the browser's cookie.
     if !origin::is_same_origin(&state.config.scheme, &context.authority, &headers) {
         return Err(Problem::new(
-            Code::OriginRefused,
+            ProblemCode::OriginRefused,
             "The checkout was begun on a page of another origin. Begin it on the page itself.",
         ));
     }
@@ -184,7 +184,7 @@ pub async fn checkout(
     let request = CheckoutRequest {
         price: input.price,
         return_to: return_to.ok_or_else(|| {
-            invalid(format!(
+            invalid_request(format!(
                 "`return_to` must be a path at or below `/{slug}`, such as `/{slug}#thanks`."
             ))
         })?,
@@ -219,8 +219,8 @@ pub async fn checkout(
     extensions(("x-problems" = json!("disabled not_found capacity_reached")))
 )]
 pub async fn status(
-    State(state): State<CheckoutState>,
-    context: Context,
+    State(state): State<CheckoutServices>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -235,10 +235,10 @@ pub async fn status(
 
 /// Returns the frontend at a slug; a quick share sells nothing.
 async fn frontend(
-    state: &CheckoutState,
-    context: &Context,
+    state: &CheckoutServices,
+    context: &HttpRequestContext,
     slug: &str,
-) -> Result<Arc<Page>, Problem> {
+) -> Result<Arc<ServedPage>, Problem> {
     let page = state.serving.page_on_host(&context.host, slug).await?;
     if page.is_frontend() {
         Ok(page)

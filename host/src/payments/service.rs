@@ -2,16 +2,18 @@
 
 use super::buyer::{Buyer, hash_token};
 use super::checkout::CheckoutLocks;
-use super::model::{COOKIE_SECONDS, PaymentError, Session};
+use super::model::{COOKIE_SECONDS, CheckoutSession, PaymentError};
 use super::verdict::verdict;
 use super::views::MatchedBy;
 use super::{cancellations, cookie_links, store};
 use crate::control::audit::AuditAction;
-use crate::control::{self, Control, Tx};
-use crate::deployments::serving::pages::{Page, PageKind};
+use crate::control::{self, ControlDatabase, Tx};
+use crate::deployments::serving::pages::{PageKind, ServedPage};
 use crate::infra::Infra;
 use crate::projects::{self, ProjectError, Projects};
-use crate::stripe::{EventConsumer, Reference, RelatedEvents, Stripe, Subject, ledger};
+use crate::stripe::{
+    EventConsumer, EventReference, EventSubject, RelatedEvents, StripeClient, ledger,
+};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId, SessionId};
 
@@ -27,13 +29,13 @@ const SESSION_BATCH: u32 = 100;
 pub struct Payments {
     pub(super) infra: Infra,
     pub(super) projects: Projects,
-    pub(super) stripe: Option<Stripe>,
+    pub(super) stripe: Option<StripeClient>,
     pub(super) locks: CheckoutLocks,
 }
 
 impl Payments {
     /// The payments in a control database, with a provider if one is configured.
-    pub fn new(infra: Infra, projects: Projects, stripe: Option<Stripe>) -> Self {
+    pub fn new(infra: Infra, projects: Projects, stripe: Option<StripeClient>) -> Self {
         Self {
             infra,
             projects,
@@ -47,7 +49,7 @@ impl Payments {
         &self,
         project: ProjectId,
         most: u64,
-    ) -> Result<Vec<Session>, PaymentError> {
+    ) -> Result<Vec<CheckoutSession>, PaymentError> {
         let read = self
             .infra
             .control
@@ -58,9 +60,9 @@ impl Payments {
     /// Lists the paid sessions of a page's visitor, found by identity, e-mail address or cookie.
     pub async fn paid_sessions(
         &self,
-        page: &Page,
+        page: &ServedPage,
         buyer: Buyer,
-    ) -> Result<Vec<(Session, MatchedBy)>, PaymentError> {
+    ) -> Result<Vec<(CheckoutSession, MatchedBy)>, PaymentError> {
         if buyer.is_unknown() {
             return Ok(Vec::new());
         }
@@ -117,7 +119,7 @@ impl Payments {
     ///
     /// # Errors
     /// `NoProject` for a quick share, or if the project has just ended.
-    pub(super) async fn project_of(&self, page: &Page) -> Result<ProjectId, PaymentError> {
+    pub(super) async fn project_of(&self, page: &ServedPage) -> Result<ProjectId, PaymentError> {
         let PageKind::Frontend { host_label } = &page.kind else {
             return Err(PaymentError::NoProject);
         };
@@ -132,7 +134,7 @@ impl Payments {
     /// Derives the verdicts of a project's sessions from the ledger again, and rebuilds the mirror. Returns the number of sessions,
     /// and how many of them have changed.
     pub async fn rebuild(
-        control: &Control,
+        control: &ControlDatabase,
         project: ProjectId,
         now: Timestamp,
     ) -> Result<(usize, usize), control::Error> {
@@ -163,9 +165,9 @@ impl Payments {
 
     /// Lists the ledger's events about a project's sessions, by arrival.
     pub async fn events(
-        control: &Control,
+        control: &ControlDatabase,
         project: ProjectId,
-    ) -> Result<Vec<(SessionId, ledger::LedgerEntry)>, control::Error> {
+    ) -> Result<Vec<(SessionId, ledger::EventLedgerEntry)>, control::Error> {
         control
             .read(move |c| {
                 let mut all = Vec::new();
@@ -221,7 +223,7 @@ impl Payments {
             .await?;
         loop {
             let write = self.infra.control.write(move |tx| {
-                let entries = ledger::unclaimed(tx, before, EVENT_BATCH)?;
+                let entries = ledger::list_unclaimed(tx, before, EVENT_BATCH)?;
                 let some = !entries.is_empty();
                 let found = RelatedEvents {
                     entries,
@@ -238,9 +240,9 @@ impl Payments {
 }
 
 /// Returns the references by which events of a session are found.
-fn event_references(session: &Session) -> Vec<Reference> {
-    let own = Reference::subject(&Subject::Session(session.id.to_string()));
-    let hosted = session.provider_id.as_deref().map(Reference::object);
+fn event_references(session: &CheckoutSession) -> Vec<EventReference> {
+    let own = EventReference::subject(&EventSubject::Session(session.id.to_string()));
+    let hosted = session.provider_id.as_deref().map(EventReference::object);
     std::iter::once(own).chain(hosted).collect()
 }
 
@@ -254,7 +256,7 @@ pub(super) fn apply_verdict(
         return Ok(false);
     };
     let found = ledger::find_related(tx, event_references(&session))?;
-    ledger::claim(tx, &found)?;
+    ledger::mark_claimed(tx, &found)?;
     let said = verdict(&session.terms(), found.events());
     store::set_verdict(tx, &session, &said, now)
 }
@@ -266,7 +268,7 @@ impl EventConsumer for Payments {
         found: &RelatedEvents,
         now: Timestamp,
     ) -> Result<bool, control::Error> {
-        let mut sessions: Vec<Session> = Vec::new();
+        let mut sessions: Vec<CheckoutSession> = Vec::new();
         for reference in &found.references {
             let session = match (reference.as_session(), reference.as_object()) {
                 (Some(id), _) => match id.parse() {

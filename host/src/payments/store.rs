@@ -4,10 +4,10 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::buyer::{Buyer, hash_token};
-use super::model::{Session, Status, normalized_email};
-use super::verdict::Verdict;
+use super::model::{CheckoutSession, Status, normalized_email};
+use super::verdict::SessionVerdict;
 use super::views::MatchedBy;
-use crate::control::{Columns, Error, Tx};
+use crate::control::{Error, NamedColumnReader, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId, SessionId};
 
@@ -15,9 +15,9 @@ const SELECT_SESSION: &str = "SELECT id, project_id, deployment_id, price_id, pr
     recurring, return_to, user_id, cookie_sha256, provider_id, provider_url, attempt, status, email, \
     created_at, updated_at, change, host_cookie FROM payment_sessions";
 
-fn session_from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
-    let row = Columns::new(row);
-    Ok(Session {
+fn session_from_row(row: &Row<'_>) -> rusqlite::Result<CheckoutSession> {
+    let row = NamedColumnReader::new(row);
+    Ok(CheckoutSession {
         id: row.get("id")?,
         project: row.get("project_id")?,
         deployment: row.get("deployment_id")?,
@@ -48,7 +48,7 @@ impl FromSql for Status {
     }
 }
 
-pub(super) fn insert_session(tx: &Tx<'_>, new: &Session) -> Result<(), Error> {
+pub(super) fn insert_session(tx: &Tx<'_>, new: &CheckoutSession) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO payment_sessions
             (id, project_id, deployment_id, price_id, price_label, amount, currency, recurring,
@@ -89,9 +89,9 @@ fn next_change(tx: &Tx<'_>, project: &ProjectId) -> Result<i64, Error> {
 /// same browser.
 pub(super) fn find_repeated_purchase(
     c: &Connection,
-    wanted: &Session,
+    wanted: &CheckoutSession,
     since: Timestamp,
-) -> rusqlite::Result<Option<Session>> {
+) -> rusqlite::Result<Option<CheckoutSession>> {
     c.prepare_cached(&format!(
         "{SELECT_SESSION} WHERE deployment_id = ?1 AND (user_id = ?5 OR ?5 IS NULL AND user_id IS NULL AND cookie_sha256 = ?2)
             AND price_id = ?3 AND return_to = ?4 AND status = 'open' AND created_at > ?6
@@ -127,23 +127,29 @@ pub(super) fn is_known_cookie(
     })
 }
 
-pub(super) fn find_by_id(c: &Connection, id: &SessionId) -> rusqlite::Result<Option<Session>> {
+pub(super) fn find_by_id(
+    c: &Connection,
+    id: &SessionId,
+) -> rusqlite::Result<Option<CheckoutSession>> {
     c.prepare_cached(&format!("{SELECT_SESSION} WHERE id = ?1"))?
         .query_row([id], session_from_row)
         .optional()
 }
 
 /// Finds the session of a hosted checkout.
-pub(super) fn find_by_provider_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Session>> {
+pub(super) fn find_by_provider_id(
+    c: &Connection,
+    id: &str,
+) -> rusqlite::Result<Option<CheckoutSession>> {
     c.prepare_cached(&format!("{SELECT_SESSION} WHERE provider_id = ?1"))?
         .query_row([id], session_from_row)
         .optional()
 }
 
 /// Stores the hosted checkout of a session.
-pub(super) fn set_hosted(
+pub(super) fn set_hosted_checkout(
     tx: &Tx<'_>,
-    session: &Session,
+    session: &CheckoutSession,
     provider_id: &str,
     url: &str,
 ) -> Result<(), Error> {
@@ -162,7 +168,7 @@ pub(super) fn set_hosted(
 /// provider answered with a failure, so that the next attempt needs another idempotency key.
 pub(super) fn mark_outcome_unknown(
     tx: &Tx<'_>,
-    session: &Session,
+    session: &CheckoutSession,
     failed: bool,
 ) -> Result<(), Error> {
     let change = next_change(tx, &session.project)?;
@@ -174,7 +180,7 @@ pub(super) fn mark_outcome_unknown(
 }
 
 /// Lists the sessions that have begun and have no outcome yet. While no checkout is running, these were interrupted by a crash.
-pub(super) fn interrupted_sessions(c: &Connection) -> rusqlite::Result<Vec<Session>> {
+pub(super) fn interrupted_sessions(c: &Connection) -> rusqlite::Result<Vec<CheckoutSession>> {
     c.prepare_cached(&format!("{SELECT_SESSION} WHERE change = 0"))?
         .query_map([], session_from_row)?
         .collect()
@@ -196,7 +202,7 @@ pub(super) fn request_rebuild(tx: &Tx<'_>, project: &ProjectId) -> Result<(), Er
 
 /// Mirror that lacks changes.
 #[derive(Clone, Debug)]
-pub(super) struct LaggingMirror {
+pub(super) struct LaggingPaymentMirror {
     pub(super) project: ProjectId,
     pub(super) backend: BackendId,
     /// Position that the mirror has reached; `None` if it must be rebuilt.
@@ -206,7 +212,7 @@ pub(super) struct LaggingMirror {
 }
 
 /// Lists the mirrors that lack changes, of projects that have a backend.
-pub(super) fn lagging_mirrors(c: &Connection) -> rusqlite::Result<Vec<LaggingMirror>> {
+pub(super) fn lagging_mirrors(c: &Connection) -> rusqlite::Result<Vec<LaggingPaymentMirror>> {
     let mut backends = c.prepare_cached("SELECT project_id, id FROM backends")?;
     let mut mirrors = c.prepare_cached(
         "SELECT backend_id, position, changes, asked, made FROM payment_mirrors WHERE project_id = ?1",
@@ -220,13 +226,15 @@ pub(super) fn lagging_mirrors(c: &Connection) -> rusqlite::Result<Vec<LaggingMir
             let (position, changes): (i64, i64) = (row.get(1)?, row.get(2)?);
             let (asked, made): (i64, i64) = (row.get(3)?, row.get(4)?);
             let anew = followed != Some(backend) || made < asked;
-            Ok((anew || position < changes).then_some(LaggingMirror {
-                project,
-                backend,
-                position: (!anew).then_some(position),
-                changes,
-                asked,
-            }))
+            Ok(
+                (anew || position < changes).then_some(LaggingPaymentMirror {
+                    project,
+                    backend,
+                    position: (!anew).then_some(position),
+                    changes,
+                    asked,
+                }),
+            )
         });
         lagging.extend(mirror.optional()?.flatten());
     }
@@ -239,7 +247,7 @@ pub(super) fn sessions_changed_since(
     project: &ProjectId,
     position: i64,
     most: Option<u32>,
-) -> rusqlite::Result<Vec<(i64, Session)>> {
+) -> rusqlite::Result<Vec<(i64, CheckoutSession)>> {
     c.prepare_cached(&format!(
         "{SELECT_SESSION} WHERE project_id = ?1 AND change > ?2 ORDER BY change LIMIT ?3"
     ))?
@@ -253,7 +261,7 @@ pub(super) fn sessions_changed_since(
 /// Stores the position that a mirror has reached.
 pub(super) fn set_position(
     tx: &Tx<'_>,
-    followed: &LaggingMirror,
+    followed: &LaggingPaymentMirror,
     position: i64,
 ) -> Result<(), Error> {
     tx.prepare_cached(
@@ -271,8 +279,8 @@ pub(super) fn set_position(
 /// Stores the verdict on a session if it differs; returns whether it does.
 pub(super) fn set_verdict(
     tx: &Tx<'_>,
-    session: &Session,
-    verdict: &Verdict,
+    session: &CheckoutSession,
+    verdict: &SessionVerdict,
     now: Timestamp,
 ) -> Result<bool, Error> {
     if session.status == verdict.status && session.email == verdict.email {
@@ -299,7 +307,7 @@ pub(super) fn sessions(
     c: &Connection,
     project: &ProjectId,
     most: u64,
-) -> rusqlite::Result<Vec<Session>> {
+) -> rusqlite::Result<Vec<CheckoutSession>> {
     c.prepare_cached(&format!(
         "{SELECT_SESSION} WHERE project_id = ?1 ORDER BY number DESC LIMIT ?2"
     ))?
@@ -321,9 +329,9 @@ pub(super) fn find_paid_sessions(
     deployment: &DeploymentId,
     buyer: &Buyer,
     since: Timestamp,
-) -> rusqlite::Result<Vec<(Session, MatchedBy)>> {
-    let mut found: Vec<(Session, MatchedBy)> = Vec::new();
-    let mut add = |sessions: Vec<Session>, by| {
+) -> rusqlite::Result<Vec<(CheckoutSession, MatchedBy)>> {
+    let mut found: Vec<(CheckoutSession, MatchedBy)> = Vec::new();
+    let mut add = |sessions: Vec<CheckoutSession>, by| {
         for session in sessions {
             if !found.iter().any(|(known, _)| known.id == session.id) {
                 found.push((session, by));
@@ -356,7 +364,11 @@ pub(super) fn find_paid_sessions(
 }
 
 /// Lists the paid sessions of a signed-in visitor, newest first.
-fn paid_by_user(c: &Connection, project: &ProjectId, user: &str) -> rusqlite::Result<Vec<Session>> {
+fn paid_by_user(
+    c: &Connection,
+    project: &ProjectId,
+    user: &str,
+) -> rusqlite::Result<Vec<CheckoutSession>> {
     c.prepare_cached(&format!(
         "{SELECT_SESSION} WHERE project_id = ?1 AND user_id = ?2 AND status = ?3 ORDER BY number DESC"
     ))?
@@ -369,7 +381,7 @@ fn paid_by_email(
     c: &Connection,
     project: &ProjectId,
     email: &str,
-) -> rusqlite::Result<Vec<Session>> {
+) -> rusqlite::Result<Vec<CheckoutSession>> {
     c.prepare_cached(&format!(
         "{SELECT_SESSION} WHERE project_id = ?1 AND email_key = ?2 AND status = ?3 ORDER BY number DESC"
     ))?
@@ -385,7 +397,7 @@ fn paid_by_cookie(
     c: &Connection,
     deployment: &DeploymentId,
     (cookie, host_cookie): (&[u8; 32], bool),
-) -> rusqlite::Result<Vec<Session>> {
+) -> rusqlite::Result<Vec<CheckoutSession>> {
     c.prepare_cached(&format!(
         "{SELECT_SESSION} WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND host_cookie = ?3 AND status = ?4
          ORDER BY number DESC"
@@ -402,8 +414,8 @@ pub(super) fn remove_batch(
     tx: &Tx<'_>,
     project: &ProjectId,
     most: u32,
-) -> Result<Vec<Session>, Error> {
-    let sessions: Vec<Session> = tx
+) -> Result<Vec<CheckoutSession>, Error> {
+    let sessions: Vec<CheckoutSession> = tx
         .prepare_cached(&format!(
             "{SELECT_SESSION} WHERE project_id = ?1 ORDER BY number LIMIT ?2"
         ))?

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::{Price, Product, Session, Status};
+use super::model::{CheckoutSession, Price, Product, Status};
 use svc_base::clock::Timestamp;
 use svc_base::ids::SessionId;
 
@@ -216,15 +216,15 @@ impl CatalogView {
 
 impl SessionList {
     /// Returns the view of several sessions.
-    pub fn new(sessions: Vec<Session>) -> Self {
+    pub fn new(sessions: Vec<CheckoutSession>) -> Self {
         Self {
             sessions: sessions.into_iter().map(Into::into).collect(),
         }
     }
 }
 
-impl From<Session> for SessionView {
-    fn from(session: Session) -> Self {
+impl From<CheckoutSession> for SessionView {
+    fn from(session: CheckoutSession) -> Self {
         Self {
             id: session.id,
             price: session.price,
@@ -243,7 +243,7 @@ impl From<Session> for SessionView {
 
 impl PaymentList {
     /// Returns the view of payments, each with how it was matched to the visitor.
-    pub fn new(payments: Vec<(Session, MatchedBy)>) -> Self {
+    pub fn new(payments: Vec<(CheckoutSession, MatchedBy)>) -> Self {
         let payments = payments
             .into_iter()
             .map(|(session, matched_by)| PaymentView {

@@ -5,7 +5,7 @@ use crate::workspaces::{WorkspaceError, WorkspaceRef};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_base::pluralize;
-use svc_base::random::NoRandomness;
+use svc_base::random::RandomSourceError;
 
 /// Maximum length of a name, in characters.
 pub const MAX_NAME_CHARS: usize = svc_base::names::PROJECT_NAME_LENGTH;
@@ -107,7 +107,7 @@ pub enum ProjectError {
     Store(#[from] control::Error),
     /// No id could be generated.
     #[error(transparent)]
-    Random(#[from] NoRandomness),
+    Random(#[from] RandomSourceError),
     /// Any other error, for the log.
     #[error(transparent)]
     Internal(#[from] anyhow::Error),

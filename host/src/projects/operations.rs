@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Projects;
 use super::requests::{CreateProject, ListProjects};
 use super::views::{ProjectList, ProjectView};
-use crate::access::{Editor, Viewer, WorkspaceChooser};
-use crate::control::kept_answers::AnswerKeeper;
+use crate::access::{CallerChoosingWorkspace, Editor, Viewer};
+use crate::control::kept_answers::AnswerRecorder;
 use crate::http::problem::Problem;
 
 /// Creates a project.
@@ -15,9 +15,9 @@ use crate::http::problem::Problem;
 /// `invalid_request`, `contradictory_expiry`, `plan_limit`; `not_found` or `forbidden` for the workspace.
 pub async fn create(
     projects: Projects,
-    by: WorkspaceChooser<Editor>,
+    by: CallerChoosingWorkspace<Editor>,
     input: CreateProject,
-    keep: AnswerKeeper<ProjectView>,
+    keep: AnswerRecorder<ProjectView>,
 ) -> Result<ProjectView, Problem> {
     let authority = by
         .workspace(projects.workspaces(), input.workspace.as_deref())
@@ -35,7 +35,7 @@ pub async fn create(
 /// `not_found` or `forbidden` for the workspace.
 pub async fn list(
     projects: Projects,
-    by: WorkspaceChooser<Viewer>,
+    by: CallerChoosingWorkspace<Viewer>,
     input: ListProjects,
 ) -> Result<ProjectList, Problem> {
     let workspaces = by

@@ -7,8 +7,8 @@ use super::model::{
     MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, MAX_TTL_SECONDS, MIN_TTL_SECONDS, NewProject,
     ProjectChanges,
 };
-use crate::http::extract::{check_characters, invalid};
-use crate::http::problem::{Code, Problem};
+use crate::http::extract::{check_characters, invalid_request};
+use crate::http::problem::{Problem, ProblemCode};
 use svc_base::numbers::optional_whole_number;
 
 /// A project to make.
@@ -79,13 +79,13 @@ impl CreateProject {
             _ => None,
         };
         if let Some(detail) = contradictory {
-            return Err(Problem::new(Code::ContradictoryExpiry, detail));
+            return Err(Problem::new(ProblemCode::ContradictoryExpiry, detail));
         }
         if self
             .ttl_seconds
             .is_some_and(|ttl| !(MIN_TTL_SECONDS..=MAX_TTL_SECONDS).contains(&ttl))
         {
-            return Err(invalid(format!(
+            return Err(invalid_request(format!(
                 "`ttl_seconds` must be from {MIN_TTL_SECONDS} to {MAX_TTL_SECONDS}."
             )));
         }
@@ -111,7 +111,7 @@ impl UpdateProject {
         ];
         if !fields.contains(&true) {
             return Err(Problem::new(
-                Code::NothingToUpdate,
+                ProblemCode::NothingToUpdate,
                 "Nothing to update: send `name`, `description`, `allowed_providers` or `home`.",
             ));
         }
@@ -138,7 +138,7 @@ impl UpdateProject {
 /// `invalid_request`.
 fn check_name(name: &str) -> Result<(), Problem> {
     if name.trim().is_empty() {
-        return Err(invalid("`name` is empty: give the project a name."));
+        return Err(invalid_request("`name` is empty: give the project a name."));
     }
     check_characters("name", Some(name), MAX_NAME_CHARS)
 }

@@ -9,8 +9,8 @@ use super::requests::{CreateProject, ListProjects};
 use super::views::{ProjectList, ProjectView};
 use super::{Projects, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
-use crate::access::{Editor, Viewer, WorkspaceChooser};
-use crate::http::extract::{DeclaredLength, Query, UnreadBody};
+use crate::access::{CallerChoosingWorkspace, Editor, Viewer};
+use crate::http::extract::{ApiQuery, CheckedBodyLength, UnreadBody};
 use crate::http::problem::Problem;
 use crate::workspaces::WorkspaceError;
 
@@ -27,7 +27,7 @@ use crate::workspaces::WorkspaceError;
 pub async fn create(
     State(projects): State<Projects>,
     request: IdempotentRequest,
-    by: WorkspaceChooser<Editor>,
+    by: CallerChoosingWorkspace<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateProject>().await?;
@@ -61,9 +61,9 @@ pub async fn create(
 )]
 pub async fn list(
     State(projects): State<Projects>,
-    by: WorkspaceChooser<Viewer>,
-    _: DeclaredLength,
-    Query(query): Query<ListProjects>,
+    by: CallerChoosingWorkspace<Viewer>,
+    _: CheckedBodyLength,
+    ApiQuery(query): ApiQuery<ListProjects>,
 ) -> Result<Json<ProjectList>, Problem> {
     operations::list(projects, by, query).await.map(Json)
 }

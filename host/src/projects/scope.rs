@@ -1,4 +1,4 @@
-//! Extractor of authority over a project: a handler with a [`ProjectScope`] acts for a caller who has the required role.
+//! Extractor of authority over a project: a handler with a [`AuthorizedProject`] acts for a caller who has the required role.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use serde::Deserialize;
 
 use super::Projects;
 use super::model::Project;
-use crate::access::{Authenticated, Authority, HasMinimumRole, MinimumRole};
+use crate::access::{AuthenticatedCaller, AuthorizedCaller, MinimumRole, RoleProof};
 use crate::config::Config;
 use crate::http::extract;
 use crate::http::problem::Problem;
 
 /// Live project, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
-pub struct ProjectScope<F> {
-    pub authority: Authority<F>,
+pub struct AuthorizedProject<F> {
+    pub authority: AuthorizedCaller<F>,
     pub project: Project,
 }
 
-impl<F: MinimumRole> HasMinimumRole for ProjectScope<F> {
+impl<F: MinimumRole> RoleProof for AuthorizedProject<F> {
     const ROLE: crate::workspaces::Role = F::ROLE;
 }
 
@@ -29,7 +29,7 @@ struct ProjectPath {
     id: String,
 }
 
-impl<F: MinimumRole, S> FromRequestParts<S> for ProjectScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for AuthorizedProject<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,
@@ -39,7 +39,8 @@ where
 
     /// Checks in the specification's order: credential, declared length, existence and ownership.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
+        let AuthenticatedCaller(caller) =
+            AuthenticatedCaller::from_request_parts(parts, state).await?;
         extract::check_length(&parts.headers, Arc::from_ref(state).limits.body_bytes)?;
         let Path(path) = Path::<ProjectPath>::from_request_parts(parts, state)
             .await

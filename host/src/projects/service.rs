@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use svc_base::names::{numbered_slugs, with_suffix};
+use svc_base::names::{append_suffix_within_limit, numbered_slugs};
 
 use super::label::host_label;
 use super::model::{NewProject, Project, ProjectChanges, ProjectError};
-use super::scope::ProjectScope;
+use super::scope::AuthorizedProject;
 use super::store;
-use crate::access::{Authority, MinimumRole};
+use crate::access::{AuthorizedCaller, MinimumRole};
 use crate::config::Config;
 use crate::control::audit::AuditAction;
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{Error, Tx};
 use crate::infra::Infra;
 use crate::workspaces::{Caller, Principal, WorkspaceError, WorkspaceRef, Workspaces};
@@ -47,7 +47,7 @@ impl Projects {
         &self,
         workspace: WorkspaceId,
         new: NewProject,
-        keep: AnswerKeeper<Project>,
+        keep: AnswerRecorder<Project>,
     ) -> Result<Project, ProjectError> {
         let owner = self
             .workspaces
@@ -73,7 +73,7 @@ impl Projects {
                 let wanted = host_label(&project.name, &project.workspace.slug);
                 let candidates = std::iter::once(wanted.clone())
                     .chain(numbered_slugs(&wanted))
-                    .chain([with_suffix(&wanted, &spare)]);
+                    .chain([append_suffix_within_limit(&wanted, &spare)]);
                 for label in candidates {
                     let workspace = &project.workspace.id;
                     if !store::label_taken(tx, &label, workspace, now).map_err(Error::from)? {
@@ -103,7 +103,7 @@ impl Projects {
         &self,
         caller: &Caller,
         id: ProjectId,
-    ) -> Result<ProjectScope<F>, ProjectError> {
+    ) -> Result<AuthorizedProject<F>, ProjectError> {
         if id == ProjectId::QUICK_SHARES {
             return Err(ProjectError::Forbidden);
         }
@@ -115,10 +115,15 @@ impl Projects {
             .await?;
         let project = found.ok_or(ProjectError::NotFound)?;
         let owner = project.workspace.id;
-        match Authority::in_workspace(&self.workspaces, caller, owner, &project.workspace.slug)
-            .await
+        match AuthorizedCaller::in_workspace(
+            &self.workspaces,
+            caller,
+            owner,
+            &project.workspace.slug,
+        )
+        .await
         {
-            Ok(authority) => Ok(ProjectScope { authority, project }),
+            Ok(authority) => Ok(AuthorizedProject { authority, project }),
             Err(WorkspaceError::Foreign(_)) => Err(ProjectError::Forbidden),
             Err(error) => Err(ProjectError::Workspace(error)),
         }
@@ -132,7 +137,7 @@ impl Projects {
         &self,
         caller: &Caller,
         id: &str,
-    ) -> Result<ProjectScope<F>, ProjectError> {
+    ) -> Result<AuthorizedProject<F>, ProjectError> {
         let id = id.parse().map_err(|_| ProjectError::InvalidId)?;
         self.scoped(caller, id).await
     }
@@ -145,7 +150,7 @@ impl Projects {
         &self,
         caller: &Caller,
         id: &str,
-    ) -> Result<Option<ProjectScope<F>>, ProjectError> {
+    ) -> Result<Option<AuthorizedProject<F>>, ProjectError> {
         match self.find_scoped(caller, id).await {
             Ok(scope) => Ok(Some(scope)),
             Err(ProjectError::NotFound | ProjectError::InvalidId) => Ok(None),
@@ -222,7 +227,7 @@ impl Projects {
 ///
 /// # Errors
 /// [`ProjectError`].
-pub fn change(
+pub fn apply_changes(
     tx: &Tx<'_>,
     id: &ProjectId,
     changes: ProjectChanges,

@@ -6,8 +6,8 @@ use std::fmt::Display;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Project;
-use crate::control::audit::{Actor, AuditAction, AuditEntryAhead};
-use crate::control::{Columns, Control, Error, Tx};
+use crate::control::audit::{AuditAction, AuditActor, UncommittedAuditEntry};
+use crate::control::{ControlDatabase, Error, NamedColumnReader, Tx};
 use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{ProjectId, WorkspaceId};
@@ -25,7 +25,7 @@ const LABEL_RESERVATION_SECONDS: i64 = 30 * 24 * 3600;
 const MAX_RESERVED_LABELS: i64 = 1_000;
 
 fn project_from_row(row: &Row<'_>) -> rusqlite::Result<Project> {
-    let row = Columns::new(row);
+    let row = NamedColumnReader::new(row);
     let providers: Option<String> = row.get("allowed_providers")?;
     Ok(Project {
         id: row.get("id")?,
@@ -176,7 +176,7 @@ pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, E
 }
 
 /// Lists the ids of all projects, in any state.
-pub async fn all_ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
+pub async fn all_ids(control: &ControlDatabase) -> Result<HashSet<ProjectId>, Error> {
     let read = control.read(|c| {
         c.prepare("SELECT id FROM projects")?
             .query_map([], |row| row.get(0))?
@@ -221,7 +221,7 @@ pub fn record_audit(
 /// Records an action of another actor than this task's in the audit log.
 pub fn record_audit_as(
     tx: &Tx<'_>,
-    actor: &Actor,
+    actor: &AuditActor,
     project: &ProjectId,
     act: AuditAction,
     target: &dyn Display,
@@ -241,7 +241,7 @@ pub fn record_audit_ahead(
     act: AuditAction,
     target: &dyn Display,
     now: Timestamp,
-) -> Result<Option<AuditEntryAhead>, Error> {
+) -> Result<Option<UncommittedAuditEntry>, Error> {
     let owner = workspace_of(tx, project)?;
     tx.record_audit_ahead(act, owner.as_ref(), target, now)
 }

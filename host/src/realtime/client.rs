@@ -4,10 +4,10 @@ use std::ops::Deref;
 
 use serde::Serialize;
 
-use crate::visitors::Session;
+use crate::visitors::VisitorSession;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct RoomClient {
     /// Random identifier, safe to insert into JSON.
     id: Box<str>,
     /// Visitor as a JSON member that follows another one: `,"user":{…}`, or empty.
@@ -24,7 +24,7 @@ struct VisitorMember<'a> {
     picture: Option<&'a str>,
 }
 
-impl Client {
+impl RoomClient {
     /// Creates a client without a visitor.
     pub(super) fn anonymous(id: &str) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Client {
 
     /// Sets the visitor of the client from a session.
     #[must_use]
-    pub(super) fn with_visitor(self, session: Option<&Session>) -> Self {
+    pub(super) fn with_visitor(self, session: Option<&VisitorSession>) -> Self {
         let user = session.map(|session| {
             let user = VisitorMember {
                 id: session.visitor.as_str(),
@@ -58,7 +58,7 @@ impl Client {
     }
 }
 
-impl Deref for Client {
+impl Deref for RoomClient {
     type Target = str;
     fn deref(&self) -> &str {
         &self.id

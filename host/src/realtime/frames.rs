@@ -13,7 +13,7 @@ use svc_base::pluralize;
 
 /// Error of a frame, for its sender.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum FrameError {
+pub enum ClientFrameError {
     /// The frame is not JSON.
     #[error("The frame is not valid JSON: {0}.")]
     NotJson(String),
@@ -57,7 +57,7 @@ impl<const N: usize> FrameSchema<N> {
     ///
     /// # Errors
     /// When the frame is not a JSON object.
-    pub(super) fn read<'a>(&self, frame: &'a str) -> Result<FrameMembers<'a, N>, FrameError> {
+    pub(super) fn read<'a>(&self, frame: &'a str) -> Result<FrameMembers<'a, N>, ClientFrameError> {
         let mut json = serde_json::Deserializer::from_str(frame);
         let members = self.deserialize(&mut json);
         let members = members.and_then(|members| json.end().map(|()| members));
@@ -147,19 +147,19 @@ pub(super) fn non_null(member: Option<&RawValue>) -> Option<&RawValue> {
 
 /// String, borrowed if it has no escapes.
 #[derive(Deserialize)]
-struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedJsonString<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Parses a JSON string.
 ///
 /// # Errors
 /// The parser's error, for any other value.
 pub(super) fn parse_string(json: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    Ok(serde_json::from_str::<JsonText<'_>>(json)?.0)
+    Ok(serde_json::from_str::<BorrowedJsonString<'_>>(json)?.0)
 }
 
-fn parse_error(error: &serde_json::Error) -> FrameError {
+fn parse_error(error: &serde_json::Error) -> ClientFrameError {
     if error.is_data() {
-        return FrameError::Invalid("A frame must be a JSON object.".to_owned());
+        return ClientFrameError::Invalid("A frame must be a JSON object.".to_owned());
     }
-    FrameError::NotJson(error.to_string())
+    ClientFrameError::NotJson(error.to_string())
 }

@@ -7,28 +7,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::client::Client;
+use super::client::RoomClient;
 use super::metrics::RoomMetrics;
-use super::protocol::Message;
-use super::quotas::{Permit, QuotaReached, Quotas, SocketLimits};
+use super::protocol::ClientMessage;
+use super::quotas::{SocketLimits, SocketPermit, SocketQuotaReached, SocketQuotas};
 use super::room::{
-    CurrentTime, DeliveryTally, Liveness, NeedsUpdate, Page, Room, RoomMember, RoomSummary,
+    ClientLiveness, CurrentTime, DeliveryCounts, NeedsPresenceUpdate, Room, RoomSocket,
+    RoomSummary, SocketPage,
 };
 use super::rounds;
 use crate::config::Limits;
-use crate::http::websocket::{Close, Outbox};
+use crate::http::websocket::{CloseReason, Outbox};
 use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
 
-const SHARDS: usize = 16;
+const ROOM_SHARDS: usize = 16;
 
 /// All rooms of the server.
 #[derive(Debug)]
-pub(super) struct Hub {
+pub(super) struct RoomHub {
     clock: Clock,
     pub(super) limits: Limits,
-    shards: [Mutex<HashMap<BackendId, Arc<BackendRooms>>>; SHARDS],
-    quotas: Arc<Quotas>,
+    shards: [Mutex<HashMap<BackendId, Arc<BackendRooms>>>; ROOM_SHARDS],
+    quotas: Arc<SocketQuotas>,
     pub(super) metrics: Arc<RoomMetrics>,
     /// Rooms whose members must be told about joins and leaves later.
     due_rooms: Mutex<Vec<Arc<Room>>>,
@@ -53,34 +54,34 @@ type CountedRoom = (Arc<Room>, u64);
 
 /// Registers a page for checks as long as a socket or stream of it exists.
 #[derive(Debug)]
-pub(super) struct PageWatch {
-    hub: Arc<Hub>,
+pub(super) struct PageCheckRegistration {
+    hub: Arc<RoomHub>,
     slug: Arc<str>,
 }
 
 /// Membership of a socket in a room, from before the upgrade until the socket is closed.
 #[derive(Debug)]
-pub(super) struct RoomTicket {
-    hub: Arc<Hub>,
+pub(super) struct RoomMembership {
+    hub: Arc<RoomHub>,
     rooms: Arc<BackendRooms>,
     pub(super) room: Arc<Room>,
-    pub(super) page: Page,
-    _hold: PageWatch,
-    _permit: Permit,
+    pub(super) page: SocketPage,
+    _hold: PageCheckRegistration,
+    _permit: SocketPermit,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Hub {
+impl RoomHub {
     pub(super) fn new(clock: Clock, limits: Limits) -> Self {
         let most = SocketLimits::new(&limits);
         Self {
             clock,
             limits,
             shards: Default::default(),
-            quotas: Arc::new(Quotas::new(most)),
+            quotas: Arc::new(SocketQuotas::new(most)),
             metrics: Arc::default(),
             due_rooms: Mutex::default(),
             pages_to_check: Mutex::default(),
@@ -97,10 +98,13 @@ impl Hub {
         }
     }
 
-    fn shard(&self, backend: &BackendId) -> MutexGuard<'_, HashMap<BackendId, Arc<BackendRooms>>> {
+    fn lock_shard(
+        &self,
+        backend: &BackendId,
+    ) -> MutexGuard<'_, HashMap<BackendId, Arc<BackendRooms>>> {
         let mut hasher = DefaultHasher::new();
         backend.hash(&mut hasher);
-        let shard = usize::try_from(hasher.finish() % SHARDS as u64).unwrap_or(0);
+        let shard = usize::try_from(hasher.finish() % ROOM_SHARDS as u64).unwrap_or(0);
         lock(&self.shards[shard])
     }
 
@@ -113,10 +117,10 @@ impl Hub {
         backend: BackendId,
         client: IpAddr,
         room: &str,
-        page: Page,
-    ) -> Result<RoomTicket, QuotaReached> {
+        page: SocketPage,
+    ) -> Result<RoomMembership, SocketQuotaReached> {
         let permit = self.quotas.acquire(client, backend, false)?;
-        let mut shard = self.shard(&backend);
+        let mut shard = self.lock_shard(&backend);
         let rooms = shard.entry(backend).or_insert_with(|| {
             Arc::new(BackendRooms {
                 backend,
@@ -127,7 +131,7 @@ impl Hub {
         let mut open = lock(&rooms.rooms);
         let most = self.limits.rooms_per_backend;
         if !open.contains_key(room) && open.len() as u64 >= most {
-            return Err(QuotaReached::Rooms(most));
+            return Err(SocketQuotaReached::Rooms(most));
         }
         let (found, sockets) = open
             .entry(room.into())
@@ -136,7 +140,7 @@ impl Hub {
         let room = Arc::clone(found);
         drop(open);
         drop(shard);
-        Ok(RoomTicket {
+        Ok(RoomMembership {
             hub: Arc::clone(self),
             rooms,
             room,
@@ -147,9 +151,9 @@ impl Hub {
     }
 
     /// Registers a page for checks.
-    pub(super) fn watch_page(self: &Arc<Self>, slug: &Arc<str>) -> PageWatch {
+    pub(super) fn watch_page(self: &Arc<Self>, slug: &Arc<str>) -> PageCheckRegistration {
         *lock(&self.pages).entry(Arc::clone(slug)).or_default() += 1;
-        PageWatch {
+        PageCheckRegistration {
             hub: Arc::clone(self),
             slug: Arc::clone(slug),
         }
@@ -165,13 +169,13 @@ impl Hub {
         client: IpAddr,
         slug: &Arc<str>,
         is_stream: bool,
-    ) -> Result<(Permit, PageWatch), QuotaReached> {
+    ) -> Result<(SocketPermit, PageCheckRegistration), SocketQuotaReached> {
         let permit = self.quotas.acquire(client, backend, is_stream)?;
         Ok((permit, self.watch_page(slug)))
     }
 
     /// Schedules a room's presence update.
-    fn schedule_update(&self, room: &Arc<Room>, NeedsUpdate(awaited): NeedsUpdate) {
+    fn schedule_update(&self, room: &Arc<Room>, NeedsPresenceUpdate(awaited): NeedsPresenceUpdate) {
         if awaited {
             lock(&self.due_rooms).push(Arc::clone(room));
         }
@@ -181,13 +185,13 @@ impl Hub {
     pub(super) fn with_room<T>(
         self: &Arc<Self>,
         room: &Arc<Room>,
-        work: impl FnOnce(CurrentTime, &mut DeliveryTally) -> (T, NeedsUpdate),
+        work: impl FnOnce(CurrentTime, &mut DeliveryCounts) -> (T, NeedsPresenceUpdate),
     ) -> T {
-        let mut tally = DeliveryTally::default();
+        let mut tally = DeliveryCounts::default();
         let (done, awaited) = work(self.now(), &mut tally);
         self.schedule_update(room, awaited);
         self.metrics.add(tally);
-        rounds::start(self, room);
+        rounds::start_rounds(self, room);
         done
     }
 
@@ -195,8 +199,8 @@ impl Hub {
     pub(super) fn publish(
         self: &Arc<Self>,
         room: &Arc<Room>,
-        message: &Message<'_>,
-        sender: Option<&Arc<Client>>,
+        message: &ClientMessage<'_>,
+        sender: Option<&Arc<RoomClient>>,
     ) -> u64 {
         self.metrics.messages.inc();
         self.with_room(room, |now, tally| room.publish(message, sender, now, tally))
@@ -204,14 +208,14 @@ impl Hub {
 
     /// Returns a room of a backend, if it exists.
     pub(super) fn room(&self, backend: &BackendId, room: &str) -> Option<Arc<Room>> {
-        let rooms = self.shard(backend).get(backend).map(Arc::clone)?;
+        let rooms = self.lock_shard(backend).get(backend).map(Arc::clone)?;
         let rooms = lock(&rooms.rooms);
         rooms.get(room).map(|(room, _)| Arc::clone(room))
     }
 
     /// Lists the rooms of a backend that have members, by id.
     pub(super) fn rooms(&self, backend: &BackendId) -> Vec<RoomSummary> {
-        let Some(rooms) = self.shard(backend).get(backend).map(Arc::clone) else {
+        let Some(rooms) = self.lock_shard(backend).get(backend).map(Arc::clone) else {
             return Vec::new();
         };
         let rooms = lock(&rooms.rooms);
@@ -222,9 +226,9 @@ impl Hub {
     }
 
     /// Closes all sockets of a backend.
-    pub(super) fn end(&self, backend: &BackendId, close: Close) {
+    pub(super) fn end(&self, backend: &BackendId, close: CloseReason) {
         self.ends.fetch_add(1, Ordering::SeqCst);
-        let Some(rooms) = self.shard(backend).remove(backend) else {
+        let Some(rooms) = self.lock_shard(backend).remove(backend) else {
             return;
         };
         let rooms = lock(&rooms.rooms);
@@ -250,7 +254,11 @@ impl Hub {
     }
 
     /// Closes the sockets of a page for which `why` returns a close code.
-    pub(super) fn close_page(self: &Arc<Self>, slug: &str, why: &dyn Fn(&Page) -> Option<Close>) {
+    pub(super) fn close_page(
+        self: &Arc<Self>,
+        slug: &str,
+        why: &dyn Fn(&SocketPage) -> Option<CloseReason>,
+    ) {
         for room in self.all_rooms() {
             self.with_room(&room, |now, tally| {
                 ((), room.close_page(slug, why, now, tally))
@@ -304,26 +312,26 @@ impl Hub {
     pub(super) async fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         for room in self.all_rooms() {
-            room.end(Close::STOPPED);
+            room.end(CloseReason::STOPPED);
         }
         self.quotas.wait_until_none().await;
     }
 }
 
-impl RoomTicket {
+impl RoomMembership {
     /// Joins the room.
     ///
     /// # Errors
     /// The close code, if the room has ended meanwhile.
     pub(super) fn join(
         &self,
-        id: Arc<Client>,
+        id: Arc<RoomClient>,
         outbox: &Arc<Outbox>,
-        life: &Arc<Liveness>,
-    ) -> Result<(), Close> {
+        life: &Arc<ClientLiveness>,
+    ) -> Result<(), CloseReason> {
         let hub = &self.hub;
         let ping = Duration::from_secs(hub.limits.ping_seconds);
-        let member = RoomMember {
+        let member = RoomSocket {
             id,
             outbox: Arc::clone(outbox),
             page: self.page.clone(),
@@ -333,14 +341,14 @@ impl RoomTicket {
         let joined = hub.with_room(&self.room, |now, tally| {
             match self.room.join(member, now, tally) {
                 Ok(awaited) => (Ok(()), awaited),
-                Err(close) => (Err(close), NeedsUpdate(false)),
+                Err(close) => (Err(close), NeedsPresenceUpdate(false)),
             }
         });
         joined?;
         hub.metrics.opened.inc();
         // A stop that had visited this room before could not see this socket.
         if hub.stopped.load(Ordering::SeqCst) {
-            return Err(Close::STOPPED);
+            return Err(CloseReason::STOPPED);
         }
         // This check finds a page that ended while the connection was upgraded.
         hub.schedule_check(&self.page.slug);
@@ -348,20 +356,20 @@ impl RoomTicket {
     }
 
     /// Leaves the room.
-    pub(super) fn leave(&self, id: &Arc<Client>) {
+    pub(super) fn leave(&self, id: &Arc<RoomClient>) {
         self.hub.with_room(&self.room, |now, tally| {
             ((), self.room.leave(id, now, tally))
         });
     }
 
-    pub(super) fn hub(&self) -> &Arc<Hub> {
+    pub(super) fn hub(&self) -> &Arc<RoomHub> {
         &self.hub
     }
 }
 
-impl Drop for RoomTicket {
+impl Drop for RoomMembership {
     fn drop(&mut self) {
-        let mut shard = self.hub.shard(&self.rooms.backend);
+        let mut shard = self.hub.lock_shard(&self.rooms.backend);
         let mut rooms = lock(&self.rooms.rooms);
         if let Some((_, sockets)) = rooms.get_mut(&self.room.id) {
             *sockets -= 1;
@@ -377,7 +385,7 @@ impl Drop for RoomTicket {
     }
 }
 
-impl Drop for PageWatch {
+impl Drop for PageCheckRegistration {
     fn drop(&mut self) {
         let mut pages = lock(&self.hub.pages);
         if let Some(count) = pages.get_mut(&self.slug) {

@@ -5,35 +5,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::control;
-use crate::http::websocket::{Close, Outbox};
-use crate::visitors::{Session, Visitors};
+use crate::http::websocket::{CloseReason, Outbox};
+use crate::visitors::{VisitorSession, Visitors};
 
 /// Sockets by number.
-type Sockets = HashMap<u64, (Arc<Session>, Arc<Outbox>)>;
+type SocketsByNumber = HashMap<u64, (Arc<VisitorSession>, Arc<Outbox>)>;
 
 /// All sockets in rooms that were opened with a session.
 #[derive(Debug, Default)]
-pub(super) struct IdentifiedSockets {
-    sockets: Mutex<Sockets>,
+pub(super) struct SessionSockets {
+    sockets: Mutex<SocketsByNumber>,
     next: AtomicU64,
 }
 
 /// Registration of one such socket, until it is dropped.
 #[derive(Debug)]
 pub(super) struct SocketRegistration {
-    all: Arc<IdentifiedSockets>,
+    all: Arc<SessionSockets>,
     number: u64,
 }
 
-impl IdentifiedSockets {
-    fn lock(&self) -> MutexGuard<'_, Sockets> {
+impl SessionSockets {
+    fn lock(&self) -> MutexGuard<'_, SocketsByNumber> {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a socket that was opened with a session.
     pub(super) fn add(
         self: &Arc<Self>,
-        session: Arc<Session>,
+        session: Arc<VisitorSession>,
         outbox: &Arc<Outbox>,
     ) -> SocketRegistration {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl IdentifiedSockets {
         for (session, outbox) in sockets {
             match visitors.is_live(&session).await {
                 Ok(true) => {}
-                Ok(false) => outbox.close(Close::SIGNED_OUT),
+                Ok(false) => outbox.close(CloseReason::SIGNED_OUT),
                 Err(error) => looked = Err(error),
             }
         }

@@ -6,7 +6,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::room::DeliveryTally;
+use super::room::DeliveryCounts;
 
 #[derive(Debug, Default)]
 pub(super) struct RoomMetrics {
@@ -25,7 +25,7 @@ pub(super) struct RoomMetrics {
 
 impl RoomMetrics {
     /// Adds the deliveries and drops of an operation.
-    pub(super) fn add(&self, tally: DeliveryTally) {
+    pub(super) fn add(&self, tally: DeliveryCounts) {
         self.deliveries.inc_by(tally.delivered);
         self.drops.inc_by(tally.dropped);
         let longest = i64::try_from(tally.longest).unwrap_or(i64::MAX);

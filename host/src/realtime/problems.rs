@@ -1,35 +1,37 @@
 //! Errors of rooms, and of frames, as problems.
 
 use super::RoomError;
-use super::frames::FrameError;
+use super::frames::ClientFrameError;
 use crate::backends::calls::requests::ParamsError;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 
 impl From<RoomError> for Problem {
     fn from(error: RoomError) -> Self {
         match error {
             RoomError::Closed => Self::new(
-                Code::NotFound,
+                ProblemCode::NotFound,
                 "The backend has no rooms: its owner can open them, by changing `realtime` to true.",
             ),
-            RoomError::Full(why) => Self::new(Code::RateLimited, why),
+            RoomError::Full(why) => Self::new(ProblemCode::RateLimited, why),
         }
     }
 }
 
-impl From<&FrameError> for Problem {
-    fn from(error: &FrameError) -> Self {
+impl From<&ClientFrameError> for Problem {
+    fn from(error: &ClientFrameError) -> Self {
         Self::new(code_of(error), error.to_string())
     }
 }
 
 /// Returns the code of a frame's error.
-pub(super) fn code_of(error: &FrameError) -> Code {
+pub(super) fn code_of(error: &ClientFrameError) -> ProblemCode {
     match error {
-        FrameError::NotJson(_) | FrameError::Params(ParamsError::NotJson(_)) => Code::InvalidJson,
-        FrameError::Invalid(_) | FrameError::Params(ParamsError::Invalid(_)) => {
-            Code::InvalidRequest
+        ClientFrameError::NotJson(_) | ClientFrameError::Params(ParamsError::NotJson(_)) => {
+            ProblemCode::InvalidJson
         }
-        FrameError::TooMany(_) => Code::RateLimited,
+        ClientFrameError::Invalid(_) | ClientFrameError::Params(ParamsError::Invalid(_)) => {
+            ProblemCode::InvalidRequest
+        }
+        ClientFrameError::TooMany(_) => ProblemCode::RateLimited,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::Limits;
 use crate::http::client_ip::ClientIp;
-use svc_base::Counts;
+use svc_base::CountsByKey;
 use svc_base::ids::BackendId;
 
 /// Maximum numbers of sockets.
@@ -42,7 +42,7 @@ impl SocketLimits {
 
 /// Quota that is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QuotaReached {
+pub(super) enum SocketQuotaReached {
     Client(u64),
     Network(u64),
     Backend(u64),
@@ -54,7 +54,7 @@ pub(super) enum QuotaReached {
 
 /// Counts of all sockets, from before the upgrade until they are closed.
 #[derive(Debug)]
-pub(super) struct Quotas {
+pub(super) struct SocketQuotas {
     most: SocketLimits,
     counts: Mutex<SocketCounts>,
     /// Notified when the last socket is gone.
@@ -66,22 +66,22 @@ struct SocketCounts {
     total: u64,
     /// Number of streams, which a stop does not wait for.
     streams: u64,
-    by_client: Counts<IpAddr>,
+    by_client: CountsByKey<IpAddr>,
     /// Networks of IPv6 clients alone: the address of an IPv4 one is its network.
-    by_network: Counts<IpAddr>,
-    by_backend: Counts<BackendId>,
+    by_network: CountsByKey<IpAddr>,
+    by_backend: CountsByKey<BackendId>,
 }
 
 /// Permit of one socket; dropping it releases the quota.
 #[derive(Debug)]
-pub(super) struct Permit {
-    quotas: Arc<Quotas>,
+pub(super) struct SocketPermit {
+    quotas: Arc<SocketQuotas>,
     client: IpAddr,
     backend: BackendId,
     is_stream: bool,
 }
 
-impl Quotas {
+impl SocketQuotas {
     pub(super) fn new(most: SocketLimits) -> Self {
         Self {
             most,
@@ -103,26 +103,26 @@ impl Quotas {
         client: IpAddr,
         backend: BackendId,
         is_stream: bool,
-    ) -> Result<Permit, QuotaReached> {
+    ) -> Result<SocketPermit, SocketQuotaReached> {
         let most = self.most;
         let mut counts = self.counts();
         if counts.by_client.count(&client) >= most.of_client {
-            return Err(QuotaReached::Client(most.of_client));
+            return Err(SocketQuotaReached::Client(most.of_client));
         }
-        let network = network(client);
+        let network = client_network(client);
         let in_network = network.map_or(0, |network| counts.by_network.count(&network));
         if in_network >= most.of_network {
-            return Err(QuotaReached::Network(most.of_network));
+            return Err(SocketQuotaReached::Network(most.of_network));
         }
         let of_backend = counts.by_backend.count(&backend);
         if of_backend >= most.of_backend {
-            return Err(QuotaReached::Backend(most.of_backend));
+            return Err(SocketQuotaReached::Backend(most.of_backend));
         }
         if counts.total >= most.of_server {
-            return Err(QuotaReached::Server);
+            return Err(SocketQuotaReached::Server);
         }
         if counts.total >= most.open_to_all && of_backend >= most.of_backend_reserved {
-            return Err(QuotaReached::Reserved);
+            return Err(SocketQuotaReached::Reserved);
         }
         counts.total += 1;
         counts.streams += u64::from(is_stream);
@@ -132,7 +132,7 @@ impl Quotas {
         }
         counts.by_backend.increment(backend);
         drop(counts);
-        Ok(Permit {
+        Ok(SocketPermit {
             quotas: Arc::clone(self),
             client,
             backend,
@@ -157,13 +157,13 @@ impl Quotas {
     }
 }
 
-impl Drop for Permit {
+impl Drop for SocketPermit {
     fn drop(&mut self) {
         let mut counts = self.quotas.counts();
         counts.total = counts.total.saturating_sub(1);
         counts.streams = counts.streams.saturating_sub(u64::from(self.is_stream));
         counts.by_client.decrement(&self.client);
-        if let Some(network) = network(self.client) {
+        if let Some(network) = client_network(self.client) {
             counts.by_network.decrement(&network);
         }
         counts.by_backend.decrement(&self.backend);
@@ -180,7 +180,7 @@ impl SocketCounts {
 }
 
 /// Returns the network of an IPv6 client.
-fn network(client: IpAddr) -> Option<IpAddr> {
+fn client_network(client: IpAddr) -> Option<IpAddr> {
     client.is_ipv6().then(|| ClientIp(client).network())
 }
 
@@ -204,24 +204,24 @@ mod tests {
             open_to_all: 4,
             of_backend_reserved: 3,
         };
-        let quotas = Arc::new(Quotas::new(most));
+        let quotas = Arc::new(SocketQuotas::new(most));
         let (one, other) = (backend(), backend());
         let ip = |n: u8| IpAddr::from([192, 0, 2, n]);
         let first = quotas.acquire(ip(1), one, false).unwrap();
         let _second = quotas.acquire(ip(1), one, false).unwrap();
         assert_eq!(
             quotas.acquire(ip(1), other, false).unwrap_err(),
-            QuotaReached::Client(2)
+            SocketQuotaReached::Client(2)
         );
         let _third = quotas.acquire(ip(2), one, false).unwrap();
         assert_eq!(
             quotas.acquire(ip(3), one, false).unwrap_err(),
-            QuotaReached::Backend(3)
+            SocketQuotaReached::Backend(3)
         );
         let _fourth = quotas.acquire(ip(2), other, false).unwrap();
         assert_eq!(
             quotas.acquire(ip(3), other, false).unwrap_err(),
-            QuotaReached::Server
+            SocketQuotaReached::Server
         );
         drop(first);
         assert_eq!(quotas.total(), 3);
@@ -249,7 +249,7 @@ mod tests {
             open_to_all: 4,
             of_backend_reserved: 1,
         };
-        let quotas = Arc::new(Quotas::new(most));
+        let quotas = Arc::new(SocketQuotas::new(most));
         let (one, other) = (backend(), backend());
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         let mut counts = Vec::new();
@@ -257,16 +257,16 @@ mod tests {
             counts.push(quotas.acquire(ip(client), one, false).unwrap());
         }
         let third = quotas.acquire(ip("2001:db8:1:3::"), one, false);
-        assert_eq!(third.unwrap_err(), QuotaReached::Network(3));
+        assert_eq!(third.unwrap_err(), SocketQuotaReached::Network(3));
         counts.push(quotas.acquire(ip("2001:db8:2:1::"), one, false).unwrap());
         let fifth = quotas.acquire(ip("192.0.2.1"), one, false);
-        assert_eq!(fifth.unwrap_err(), QuotaReached::Reserved);
+        assert_eq!(fifth.unwrap_err(), SocketQuotaReached::Reserved);
         counts.push(quotas.acquire(ip("192.0.2.1"), other, false).unwrap());
         let sixth = quotas.acquire(ip("192.0.2.1"), other, false);
-        assert_eq!(sixth.unwrap_err(), QuotaReached::Reserved);
+        assert_eq!(sixth.unwrap_err(), SocketQuotaReached::Reserved);
         counts.push(quotas.acquire(ip("192.0.2.1"), backend(), false).unwrap());
         let seventh = quotas.acquire(ip("192.0.2.2"), backend(), false);
-        assert_eq!(seventh.unwrap_err(), QuotaReached::Server);
+        assert_eq!(seventh.unwrap_err(), SocketQuotaReached::Server);
         counts.clear();
         let counts = quotas.counts();
         assert_eq!((counts.total, counts.by_network.keys()), (0, 0));

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use super::is_room_id;
 use super::protocol::check_type;
-use crate::http::extract::invalid;
-use crate::http::problem::{Code, Problem};
+use crate::http::extract::invalid_request;
+use crate::http::problem::{Problem, ProblemCode};
 
 /// A message to send into a room, in its owner's name.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -38,7 +38,7 @@ impl SendMessage {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<Self, Problem> {
-        check_type(&self.kind).map_err(invalid)?;
+        check_type(&self.kind).map_err(invalid_request)?;
         Ok(self)
     }
 }
@@ -52,7 +52,7 @@ pub fn room_id(text: &str) -> Result<&str, Problem> {
         return Ok(text);
     }
     Err(Problem::new(
-        Code::InvalidRoom,
+        ProblemCode::InvalidRoom,
         "A room's id must be 1 to 64 characters of A-Z, a-z, 0-9 and `._~-`, and begin with a letter or a digit.",
     ))
 }

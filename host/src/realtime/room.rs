@@ -14,9 +14,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
-use super::client::Client;
-use super::protocol::{self, Message};
-use crate::http::websocket::{Close, Outbox, OutboxClosed, frame};
+use super::client::RoomClient;
+use super::protocol::{self, ClientMessage};
+use crate::http::websocket::{CloseReason, Outbox, OutboxClosed, frame};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 
@@ -45,16 +45,16 @@ pub(super) struct CurrentTime {
 
 /// Page that a socket was opened from.
 #[derive(Clone, Debug)]
-pub(super) struct Page {
+pub(super) struct SocketPage {
     pub(super) slug: Arc<str>,
     pub(super) id: DeploymentId,
 }
 
 /// Last sign of life of a client, in milliseconds of the monotonic clock.
 #[derive(Debug)]
-pub(super) struct Liveness(AtomicU64);
+pub(super) struct ClientLiveness(AtomicU64);
 
-impl Liveness {
+impl ClientLiveness {
     pub(super) fn new(now: Duration) -> Self {
         let life = Self(AtomicU64::new(0));
         life.record_alive(now);
@@ -74,12 +74,12 @@ impl Liveness {
 
 /// Socket in a room.
 #[derive(Debug)]
-pub(super) struct RoomMember {
+pub(super) struct RoomSocket {
     /// Client as the other members see it.
-    pub(super) id: Arc<Client>,
+    pub(super) id: Arc<RoomClient>,
     pub(super) outbox: Arc<Outbox>,
-    pub(super) page: Page,
-    pub(super) life: Arc<Liveness>,
+    pub(super) page: SocketPage,
+    pub(super) life: Arc<ClientLiveness>,
     /// Time of the next ping.
     pub(super) next_ping: Duration,
 }
@@ -96,7 +96,7 @@ pub struct RoomSummary {
 
 /// Deliveries of an operation, for the metrics.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct DeliveryTally {
+pub(super) struct DeliveryCounts {
     /// Messages that were queued.
     pub(super) delivered: u64,
     /// Messages that were dropped because a queue was full.
@@ -117,38 +117,38 @@ pub(super) struct Room {
 #[derive(Debug, Default)]
 struct RoomContents {
     /// Close code, once the room has ended.
-    ended: Option<Close>,
+    ended: Option<CloseReason>,
     /// Number of the last message.
     seq: u64,
-    members: Vec<RoomMember>,
+    members: Vec<RoomSocket>,
     /// New clients that the next presence update makes members.
-    coming: Vec<RoomMember>,
+    coming: Vec<RoomSocket>,
     /// Members that have left since the last presence update.
-    gone: Vec<Arc<Client>>,
+    gone: Vec<Arc<RoomClient>>,
     /// Time of the last presence update.
     told: Duration,
     /// Number of members at that time, so that a large room that empties quickly still counts as large.
     size: usize,
     /// Whether a presence update is scheduled.
     awaited: bool,
-    gathered: GatheredMessages,
-    rounds: Rounds,
+    gathered: MessageBuffer,
+    rounds: WriteRounds,
 }
 
 /// Messages that are not queued yet.
 #[derive(Debug, Default)]
-struct GatheredMessages {
+struct MessageBuffer {
     /// Encoded frames, in order.
     frames: BytesMut,
     messages: usize,
     /// Messages of clients, which do not get their own.
-    own: Vec<OwnMessage>,
+    own: Vec<BufferedClientMessage>,
 }
 
 /// Message of a client in the buffer.
 #[derive(Debug)]
-struct OwnMessage {
-    client: Arc<Client>,
+struct BufferedClientMessage {
+    client: Arc<RoomClient>,
     /// Number of messages before it.
     number: usize,
     /// Byte range of its frame.
@@ -157,7 +157,7 @@ struct OwnMessage {
 
 /// State of the rounds in which queues are written.
 #[derive(Debug, Default)]
-struct Rounds {
+struct WriteRounds {
     /// Whether something was queued since the last round began.
     due: bool,
     /// Whether a task runs rounds.
@@ -167,7 +167,7 @@ struct Rounds {
 /// Whether the caller must schedule a presence update.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NeedsUpdate(pub(super) bool);
+pub(super) struct NeedsPresenceUpdate(pub(super) bool);
 
 impl Room {
     pub(super) fn new(id: &str) -> Self {
@@ -188,10 +188,10 @@ impl Room {
     /// The close code, if the room has ended.
     pub(super) fn join(
         &self,
-        member: RoomMember,
+        member: RoomSocket,
         now: CurrentTime,
-        tally: &mut DeliveryTally,
-    ) -> Result<NeedsUpdate, Close> {
+        tally: &mut DeliveryCounts,
+    ) -> Result<NeedsPresenceUpdate, CloseReason> {
         let mut state = self.state();
         if let Some(close) = state.ended {
             return Err(close);
@@ -203,12 +203,12 @@ impl Room {
     /// Removes a socket, if it is still in the room.
     pub(super) fn leave(
         &self,
-        id: &Arc<Client>,
+        id: &Arc<RoomClient>,
         now: CurrentTime,
-        tally: &mut DeliveryTally,
-    ) -> NeedsUpdate {
+        tally: &mut DeliveryCounts,
+    ) -> NeedsPresenceUpdate {
         let mut state = self.state();
-        let is = |member: &RoomMember| Arc::ptr_eq(&member.id, id);
+        let is = |member: &RoomSocket| Arc::ptr_eq(&member.id, id);
         if let Some(at) = state.coming.iter().position(is) {
             // The other members were not told of the client, so they are not told that it left.
             state.coming.swap_remove(at);
@@ -222,34 +222,38 @@ impl Room {
     /// Relays a message to all members except the sender; returns its number, or 0 if the room is empty.
     pub(super) fn publish(
         &self,
-        message: &Message<'_>,
-        sender: Option<&Arc<Client>>,
+        message: &ClientMessage<'_>,
+        sender: Option<&Arc<RoomClient>>,
         now: CurrentTime,
-        tally: &mut DeliveryTally,
-    ) -> (u64, NeedsUpdate) {
+        tally: &mut DeliveryCounts,
+    ) -> (u64, NeedsPresenceUpdate) {
         let mut state = self.state();
         if state.members.is_empty() {
-            return (0, NeedsUpdate(false));
+            return (0, NeedsPresenceUpdate(false));
         }
         state.seq += 1;
         let seq = state.seq;
         let parts = (message.kind.as_ref(), message.data);
-        let text = protocol::message(parts, sender.map(|id| &**id), &self.id, now.at, seq);
-        if state.gather(&text, sender) {
+        let text = protocol::message_event(parts, sender.map(|id| &**id), &self.id, now.at, seq);
+        if state.buffer_message(&text, sender) {
             self.urgent.notify_one();
         }
-        let GatheredMessages {
+        let MessageBuffer {
             messages, frames, ..
         } = &state.gathered;
         if *messages < MAX_GATHERED.0 && frames.len() < MAX_GATHERED.1 {
-            return (seq, NeedsUpdate(false));
+            return (seq, NeedsPresenceUpdate(false));
         }
-        state.queue_gathered(tally);
+        state.queue_buffered(tally);
         (seq, state.send_departures(&self.id, now, tally))
     }
 
     /// Sends the scheduled presence update, if it is due; returns whether it must be scheduled again.
-    pub(super) fn send_updates(&self, now: CurrentTime, tally: &mut DeliveryTally) -> NeedsUpdate {
+    pub(super) fn send_updates(
+        &self,
+        now: CurrentTime,
+        tally: &mut DeliveryCounts,
+    ) -> NeedsPresenceUpdate {
         let mut state = self.state();
         state.awaited = false;
         state.update_or_schedule(&self.id, now, tally)
@@ -261,22 +265,22 @@ impl Room {
         now: CurrentTime,
         every: Duration,
         within: Duration,
-        tally: &mut DeliveryTally,
-    ) -> NeedsUpdate {
+        tally: &mut DeliveryCounts,
+    ) -> NeedsPresenceUpdate {
         let mut state = self.state();
         let state = &mut *state;
-        state.queue_gathered(tally);
+        state.queue_buffered(tally);
         let gone = &mut state.gone;
         state.members.retain_mut(|member| {
             if now.elapsed.saturating_sub(member.life.last_alive()) >= within {
-                member.outbox.close(Close::SILENT);
+                member.outbox.close(CloseReason::SILENT);
                 gone.push(Arc::clone(&member.id));
                 return false;
             }
             if now.elapsed >= member.next_ping {
                 member.next_ping = now.elapsed + every;
                 // A closed outbox drops the frame.
-                let _ = member.outbox.push(frame::ping());
+                let _ = member.outbox.push(frame::ping_frame());
             }
             true
         });
@@ -284,10 +288,10 @@ impl Room {
     }
 
     /// Ends the room: closes all sockets, and refuses new ones.
-    pub(super) fn end(&self, close: Close) {
+    pub(super) fn end(&self, close: CloseReason) {
         let mut state = self.state();
         // Messages that were sent before the end are still delivered.
-        state.queue_gathered(&mut DeliveryTally::default());
+        state.queue_buffered(&mut DeliveryCounts::default());
         state.ended = Some(close);
         state.gone.clear();
         let members = std::mem::take(&mut state.members).into_iter();
@@ -300,15 +304,15 @@ impl Room {
     pub(super) fn close_page(
         &self,
         slug: &str,
-        why: &dyn Fn(&Page) -> Option<Close>,
+        why: &dyn Fn(&SocketPage) -> Option<CloseReason>,
         now: CurrentTime,
-        tally: &mut DeliveryTally,
-    ) -> NeedsUpdate {
+        tally: &mut DeliveryCounts,
+    ) -> NeedsPresenceUpdate {
         let mut state = self.state();
         let state = &mut *state;
-        state.queue_gathered(tally);
+        state.queue_buffered(tally);
         let gone = &mut state.gone;
-        let close = |member: &RoomMember| {
+        let close = |member: &RoomSocket| {
             let here = *member.page.slug == *slug;
             let close = here.then(|| why(&member.page)).flatten();
             close.map(|close| member.outbox.close(close)).is_some()
@@ -334,11 +338,11 @@ impl Room {
     pub(super) fn begin_round(
         &self,
         now: CurrentTime,
-        tally: &mut DeliveryTally,
-    ) -> (Option<Vec<Arc<Outbox>>>, NeedsUpdate) {
+        tally: &mut DeliveryCounts,
+    ) -> (Option<Vec<Arc<Outbox>>>, NeedsPresenceUpdate) {
         let mut state = self.state();
         // This round writes what is queued here: that asks for no other.
-        state.queue_gathered(tally);
+        state.queue_buffered(tally);
         let awaited = state.send_departures(&self.id, now, tally);
         if !std::mem::take(&mut state.rounds.due) {
             state.rounds.under_way = false;
@@ -365,8 +369,8 @@ impl RoomContents {
         &mut self,
         room: &str,
         now: CurrentTime,
-        tally: &mut DeliveryTally,
-    ) -> NeedsUpdate {
+        tally: &mut DeliveryCounts,
+    ) -> NeedsPresenceUpdate {
         while !(self.coming.is_empty() && self.gone.is_empty()) {
             if self.members.is_empty() && self.coming.is_empty() {
                 // The last member has left, and the room starts over.
@@ -376,7 +380,7 @@ impl RoomContents {
             }
             if now.elapsed < self.told + self.update_delay() {
                 // An update that is scheduled already will send this.
-                return NeedsUpdate(!std::mem::replace(&mut self.awaited, true));
+                return NeedsPresenceUpdate(!std::mem::replace(&mut self.awaited, true));
             }
             self.told = now.elapsed;
             self.send_update(room, now.at, tally);
@@ -384,7 +388,7 @@ impl RoomContents {
         if self.members.is_empty() {
             self.seq = 0;
         }
-        NeedsUpdate(false)
+        NeedsPresenceUpdate(false)
     }
 
     /// Returns the least time between two presence updates.
@@ -400,29 +404,29 @@ impl RoomContents {
     }
 
     /// Sends a presence update to all members; removes members whose queue is full.
-    fn send_update(&mut self, room: &str, ts: Timestamp, tally: &mut DeliveryTally) {
+    fn send_update(&mut self, room: &str, ts: Timestamp, tally: &mut DeliveryCounts) {
         // Earlier messages go only to the members at that time.
-        self.queue_gathered(tally);
+        self.queue_buffered(tally);
         let (coming, gone) = (
             std::mem::take(&mut self.coming),
             std::mem::take(&mut self.gone),
         );
         let count = self.members.len() + coming.len();
         self.size = count;
-        let presence = protocol::presence(count, room, ts);
+        let presence = protocol::presence_event(count, room, ts);
         let mut news = BytesMut::with_capacity((coming.len() + gone.len() + 1) * EVENT_BYTES);
         for id in &gone {
-            frame::append_text(&mut news, &protocol::leave(id, room, ts));
+            frame::append_text(&mut news, &protocol::leave_event(id, room, ts));
         }
         for member in &coming {
-            frame::append_text(&mut news, &protocol::join(&member.id, room, ts));
+            frame::append_text(&mut news, &protocol::join_event(&member.id, room, ts));
         }
         frame::append_text(&mut news, &presence);
         let news = news.freeze();
         self.queue(tally, |outbox, _| outbox.queue(news.clone(), 1).map(|()| 0));
         for member in coming {
             let mut hello = BytesMut::with_capacity(2 * EVENT_BYTES);
-            let welcome = protocol::welcome(&member.id, room, count, self.seq, ts);
+            let welcome = protocol::welcome_event(&member.id, room, count, self.seq, ts);
             frame::append_text(&mut hello, &welcome);
             frame::append_text(&mut hello, &presence);
             match member.outbox.push(hello.freeze()) {
@@ -433,13 +437,13 @@ impl RoomContents {
     }
 
     /// Appends a message to the buffer; returns whether the buffer has just reached the size that ends a pause.
-    fn gather(&mut self, text: &str, sender: Option<&Arc<Client>>) -> bool {
+    fn buffer_message(&mut self, text: &str, sender: Option<&Arc<RoomClient>>) -> bool {
         let gathered = &mut self.gathered;
         let (messages, start) = (gathered.messages, gathered.frames.len());
         frame::append_text(&mut gathered.frames, text);
         let end = gathered.frames.len();
         if let Some(sender) = sender {
-            gathered.own.push(OwnMessage {
+            gathered.own.push(BufferedClientMessage {
                 client: Arc::clone(sender),
                 number: messages,
                 frame: start..end,
@@ -453,8 +457,8 @@ impl RoomContents {
     }
 
     /// Queues the gathered messages for all members, without each member's own.
-    fn queue_gathered(&mut self, tally: &mut DeliveryTally) {
-        let GatheredMessages {
+    fn queue_buffered(&mut self, tally: &mut DeliveryCounts) {
+        let MessageBuffer {
             frames,
             messages,
             own,
@@ -472,8 +476,8 @@ impl RoomContents {
     /// Runs `put` for the queue of every member; it returns the number of queued messages. Removes members whose queue is full.
     fn queue(
         &mut self,
-        tally: &mut DeliveryTally,
-        put: impl Fn(&Outbox, &Arc<Client>) -> Result<usize, OutboxClosed>,
+        tally: &mut DeliveryCounts,
+        put: impl Fn(&Outbox, &Arc<RoomClient>) -> Result<usize, OutboxClosed>,
     ) {
         let gone = &mut self.gone;
         self.members
@@ -496,10 +500,10 @@ impl RoomContents {
         &mut self,
         room: &str,
         now: CurrentTime,
-        tally: &mut DeliveryTally,
-    ) -> NeedsUpdate {
+        tally: &mut DeliveryCounts,
+    ) -> NeedsPresenceUpdate {
         if self.gone.is_empty() {
-            return NeedsUpdate(false);
+            return NeedsPresenceUpdate(false);
         }
         self.update_or_schedule(room, now, tally)
     }
@@ -510,7 +514,7 @@ fn queue_others<'a>(
     outbox: &Outbox,
     frames: &Bytes,
     messages: usize,
-    own: impl Iterator<Item = &'a OwnMessage>,
+    own: impl Iterator<Item = &'a BufferedClientMessage>,
 ) -> Result<usize, OutboxClosed> {
     let (mut start, mut number, mut queued) = (0, 0, 0);
     for own in own {
@@ -540,27 +544,30 @@ mod tests {
             at: Timestamp::parse("2026-11-20T12:00:00Z").unwrap(),
         };
         let (outbox, _client) = Outbox::on_loopback(32).await;
-        let member = RoomMember {
-            id: Arc::new(Client::anonymous("ada")),
+        let member = RoomSocket {
+            id: Arc::new(RoomClient::anonymous("ada")),
             outbox: Arc::new(outbox),
-            page: Page {
+            page: SocketPage {
                 slug: "page".into(),
                 id: "00000000-0000-7000-8000-000000000001".parse().unwrap(),
             },
-            life: Arc::new(Liveness::new(now.elapsed)),
+            life: Arc::new(ClientLiveness::new(now.elapsed)),
             next_ping: Duration::MAX,
         };
-        let (room, mut tally) = (Room::new("lobby"), DeliveryTally::default());
-        assert_eq!(room.join(member, now, &mut tally), Ok(NeedsUpdate(false)));
+        let (room, mut tally) = (Room::new("lobby"), DeliveryCounts::default());
+        assert_eq!(
+            room.join(member, now, &mut tally),
+            Ok(NeedsPresenceUpdate(false))
+        );
         assert!(!room.try_start_rounds(), "a welcome is written by itself");
-        let message = Message {
+        let message = ClientMessage {
             kind: Cow::Borrowed("chat"),
             data: "1",
             client_message_id: None,
         };
         for seq in 1..=2 {
             let sent = room.publish(&message, None, now, &mut tally);
-            assert_eq!(sent, (seq, NeedsUpdate(false)));
+            assert_eq!(sent, (seq, NeedsPresenceUpdate(false)));
             assert!(room.try_start_rounds());
             let (outboxes, _) = room.begin_round(now, &mut tally);
             assert_eq!(outboxes.map(|all| all.len()), Some(1));

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use svc_base::Stopwatch;
 
-use super::hub::Hub;
-use super::room::{DeliveryTally, Room};
+use super::hub::RoomHub;
+use super::room::{DeliveryCounts, Room};
 
 /// Number of members that are written before the task yields.
 const MEMBERS_PER_YIELD: usize = 32;
@@ -19,18 +19,18 @@ const ROUND_PAUSE: Duration = Duration::from_millis(1);
 const LONG_ROUND: Duration = Duration::from_micros(125);
 
 /// Starts writing the queues of a room, if something was queued.
-pub(super) fn start(hub: &Arc<Hub>, room: &Arc<Room>) {
+pub(super) fn start_rounds(hub: &Arc<RoomHub>, room: &Arc<Room>) {
     if room.try_start_rounds() {
         tokio::spawn(run_rounds(Arc::clone(hub), Arc::clone(room)));
     }
 }
 
 /// Runs rounds until nothing new is queued.
-async fn run_rounds(hub: Arc<Hub>, room: Arc<Room>) {
+async fn run_rounds(hub: Arc<RoomHub>, room: Arc<Room>) {
     while let Some(outboxes) = hub.with_room(&room, |now, tally| room.begin_round(now, tally)) {
         let watch = Stopwatch::start();
         for chunk in outboxes.chunks(MEMBERS_PER_YIELD) {
-            let mut tally = DeliveryTally::default();
+            let mut tally = DeliveryCounts::default();
             for outbox in chunk {
                 let flushed = outbox.flush();
                 tally.longest = tally.longest.max(flushed.waiting);

@@ -10,26 +10,26 @@ use serde::Deserialize;
 use tracing::Instrument;
 
 use super::requests::{SendMessage, room_id};
-use super::scope::RoomsScope;
+use super::scope::AuthorizedRooms;
 use super::views::{RoomList, SentView};
 use super::{Realtime, RoomError, operations, socket};
 use crate::access::{Editor, Viewer};
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
-use crate::deployments::serving::Serving;
-use crate::http::context::Context;
-use crate::http::extract::{UnreadBody, UnreadQuery, invalid};
+use crate::deployments::serving::PageService;
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{UnparsedQuery, UnreadBody, invalid_request};
 use crate::http::origin;
-use crate::http::problem::{Code, Problem};
-use crate::http::websocket::Upgrade;
+use crate::http::problem::{Problem, ProblemCode};
+use crate::http::websocket::UpgradeRequest;
 use crate::visitors::Visitors;
 
 #[derive(Clone, Debug)]
-pub struct RoomState {
+pub struct RoomServices {
     pub realtime: Arc<Realtime>,
     pub backends: Arc<Backends>,
     /// Pages that sockets are opened from.
-    pub serving: Arc<Serving>,
+    pub serving: Arc<PageService>,
     /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
     pub config: Arc<Config>,
@@ -62,8 +62,8 @@ pub struct RoomPath {
     extensions(("x-problems" = json!("invalid_request invalid_room origin_refused disabled not_found rate_limited capacity_reached")))
 )]
 pub async fn join(
-    State(rooms): State<RoomState>,
-    context: Context,
+    State(rooms): State<RoomServices>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     mut request: Request,
 ) -> Result<Response, Problem> {
@@ -77,14 +77,14 @@ pub async fn join(
     let headers = request.headers();
     if !origin::is_same_origin(&rooms.config.scheme, &context.authority, headers) {
         return Err(Problem::new(
-            Code::OriginRefused,
+            ProblemCode::OriginRefused,
             "The socket was opened from a page of another origin. Open it from the page itself.",
         ));
     }
     let room = room_of(request.uri().query())?;
     let identify = wants_identity(request.uri().query())?;
     let cookies = identify.then(|| request.headers().clone());
-    let upgrade = Upgrade::from_request(&mut request)?;
+    let upgrade = UpgradeRequest::from_request(&mut request)?;
     let client = context.client.bucket();
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
     // From now on the ticket is closed with the backend; this finds a backend that ended before.
@@ -118,7 +118,7 @@ fn room_of(query: Option<&str>) -> Result<String, Problem> {
     match (named.next(), named.next()) {
         (Some((_, room)), None) => Ok(room_id(&room)?.to_owned()),
         _ => Err(Problem::new(
-            Code::InvalidRoom,
+            ProblemCode::InvalidRoom,
             "Name one room in the query: `?room=` and its id.",
         )),
     }
@@ -131,7 +131,9 @@ fn wants_identity(query: Option<&str>) -> Result<bool, Problem> {
     match (said.next().as_ref().map(|(_, value)| &**value), said.next()) {
         (None | Some("false"), None) => Ok(false),
         (Some("true"), None) => Ok(true),
-        _ => Err(invalid("`identify` must be `true` or `false`, once.")),
+        _ => Err(invalid_request(
+            "`identify` must be `true` or `false`, once.",
+        )),
     }
 }
 
@@ -148,8 +150,8 @@ fn wants_identity(query: Option<&str>) -> Result<bool, Problem> {
 )]
 pub async fn list(
     State(realtime): State<Arc<Realtime>>,
-    at: RoomsScope<Viewer>,
-    query: UnreadQuery,
+    at: AuthorizedRooms<Viewer>,
+    query: UnparsedQuery,
 ) -> Result<Json<RoomList>, Problem> {
     let rooms = operations::list(realtime, at).await?;
     query.none()?;
@@ -172,8 +174,8 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn send(
-    State(rooms): State<RoomState>,
-    at: RoomsScope<Editor>,
+    State(rooms): State<RoomServices>,
+    at: AuthorizedRooms<Editor>,
     Path(path): Path<RoomPath>,
     body: UnreadBody,
 ) -> Result<(StatusCode, Json<SentView>), Problem> {

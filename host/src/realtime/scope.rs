@@ -6,9 +6,9 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
 use super::RoomError;
-use crate::access::{Authenticated, HasMinimumRole, MinimumRole};
+use crate::access::{AuthenticatedCaller, MinimumRole, RoleProof};
 use crate::backends::Backends;
-use crate::backends::scope::BackendScope;
+use crate::backends::scope::AuthorizedBackend;
 use crate::config::Config;
 use crate::http::extract::check_length;
 use crate::http::problem::Problem;
@@ -17,17 +17,17 @@ use crate::workspaces::Role;
 
 /// Rooms of a backend, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
-pub struct RoomsScope<F> {
+pub struct AuthorizedRooms<F> {
     /// Authority over the backend.
-    pub at: BackendScope<F>,
+    pub at: AuthorizedBackend<F>,
 }
 
-impl<F: MinimumRole> RoomsScope<F> {
+impl<F: MinimumRole> AuthorizedRooms<F> {
     /// Returns the rooms of a backend.
     ///
     /// # Errors
     /// `Closed`.
-    pub fn find(at: BackendScope<F>) -> Result<Self, RoomError> {
+    pub fn find(at: AuthorizedBackend<F>) -> Result<Self, RoomError> {
         if at.backend.realtime {
             Ok(Self { at })
         } else {
@@ -36,11 +36,11 @@ impl<F: MinimumRole> RoomsScope<F> {
     }
 }
 
-impl<F: MinimumRole> HasMinimumRole for RoomsScope<F> {
+impl<F: MinimumRole> RoleProof for AuthorizedRooms<F> {
     const ROLE: Role = F::ROLE;
 }
 
-impl<F: MinimumRole, S> FromRequestParts<S> for RoomsScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for AuthorizedRooms<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,
@@ -51,10 +51,10 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         // The body becomes a frame, so its limit is that of a frame, which is checked before any look-up.
-        Authenticated::from_request_parts(parts, state).await?;
+        AuthenticatedCaller::from_request_parts(parts, state).await?;
         let config = Arc::<Config>::from_ref(state);
         check_length(&parts.headers, config.limits.frame_bytes)?;
-        let at = BackendScope::from_request_parts(parts, state).await?;
+        let at = AuthorizedBackend::from_request_parts(parts, state).await?;
         Ok(Self::find(at)?)
     }
 }

@@ -9,30 +9,30 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use prometheus_client::registry::Registry;
 use serde_json::value::RawValue;
 
-use super::client::Client;
-use super::hub::{Hub, RoomTicket};
-use super::identified::IdentifiedSockets;
-use super::live::{Admission, Listeners};
-use super::protocol::Message;
-use super::quotas::QuotaReached;
+use super::client::RoomClient;
+use super::hub::{RoomHub, RoomMembership};
+use super::identified::SessionSockets;
+use super::live::{ConnectionAdmission, LiveConnections};
+use super::protocol::ClientMessage;
+use super::quotas::SocketQuotaReached;
 use super::requests::SendMessage;
-use super::room::{Page, RoomSummary};
-use crate::backends::{Occupancy, RoomKeeper};
-use crate::control::Change;
-use crate::deployments::serving::{LookupError, Serving, pages};
-use crate::http::websocket::Close;
+use super::room::{RoomSummary, SocketPage};
+use crate::backends::{RoomOccupancy, RoomOccupancySource};
+use crate::control::ControlChange;
+use crate::deployments::serving::{PageLookupError, PageService, pages};
+use crate::http::websocket::CloseReason;
 use crate::infra::Infra;
 use crate::visitors::Visitors;
 use svc_base::ids::BackendId;
 use svc_base::pluralize;
-use svc_base::random::{NoRandomness, Random};
+use svc_base::random::{Random, RandomSourceError};
 
 #[derive(Debug)]
 pub struct Realtime {
-    hub: Arc<Hub>,
-    pub(super) listeners: Arc<Listeners>,
+    hub: Arc<RoomHub>,
+    pub(super) listeners: Arc<LiveConnections>,
     /// Sockets that show a signed-in visitor.
-    pub(super) identified: Arc<IdentifiedSockets>,
+    pub(super) identified: Arc<SessionSockets>,
     random: Random,
 }
 
@@ -47,29 +47,29 @@ pub enum RoomError {
     Full(String),
 }
 
-impl From<QuotaReached> for RoomError {
-    fn from(reached: QuotaReached) -> Self {
+impl From<SocketQuotaReached> for RoomError {
+    fn from(reached: SocketQuotaReached) -> Self {
         Self::Full(match reached {
-            QuotaReached::Client(most) => format!(
+            SocketQuotaReached::Client(most) => format!(
                 "Your address has {} open, which is the most. Close one, or try again later.",
                 pluralize(most, "socket")
             ),
-            QuotaReached::Network(most) => format!(
+            SocketQuotaReached::Network(most) => format!(
                 "Your network has {} open, which is the most of `sockets_total` that one may have. Close one, or try again later.",
                 pluralize(most, "socket")
             ),
-            QuotaReached::Reserved => {
+            SocketQuotaReached::Reserved => {
                 "What is left of the server's sockets (`sockets_total`) is kept for backends that have few. Try again later.".to_owned()
             }
-            QuotaReached::Backend(most) => format!(
+            SocketQuotaReached::Backend(most) => format!(
                 "The backend of this page has {} open, which is the most. Try again later.",
                 pluralize(most, "socket")
             ),
-            QuotaReached::Rooms(most) => format!(
+            SocketQuotaReached::Rooms(most) => format!(
                 "The backend of this page has {} in use, which is the most. Join one of them, or try again later.",
                 pluralize(most, "room")
             ),
-            QuotaReached::Server => {
+            SocketQuotaReached::Server => {
                 "The server has as many sockets open as it may (`sockets_total`). Try again later.".to_owned()
             }
         })
@@ -81,7 +81,7 @@ impl Realtime {
     pub fn new(infra: Infra) -> Self {
         let limits = infra.config.limits.clone();
         Self {
-            hub: Arc::new(Hub::new(infra.clock, limits)),
+            hub: Arc::new(RoomHub::new(infra.clock, limits)),
             listeners: Arc::default(),
             identified: Arc::default(),
             random: infra.random,
@@ -89,16 +89,16 @@ impl Realtime {
     }
 
     /// Returns the listener for changes that end sockets.
-    pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
+    pub fn change_listener(&self) -> impl Fn(&ControlChange) + Send + Sync + use<> {
         let (hub, listeners) = (Arc::clone(&self.hub), Arc::clone(&self.listeners));
         move |change| match change {
-            Change::Slug(slug) => hub.schedule_check(slug),
-            Change::BackendEnded(backend) => {
-                hub.end(backend, Close::ENDED);
-                listeners.end(backend, Close::ENDED);
+            ControlChange::Slug(slug) => hub.schedule_check(slug),
+            ControlChange::BackendEnded(backend) => {
+                hub.end(backend, CloseReason::ENDED);
+                listeners.end(backend, CloseReason::ENDED);
             }
-            Change::RealtimeOff(backend) => hub.end(backend, Close::ENDED),
-            Change::SessionEnded(_) | Change::SessionsEnded(_) => {}
+            ControlChange::RealtimeOff(backend) => hub.end(backend, CloseReason::ENDED),
+            ControlChange::SessionEnded(_) | ControlChange::SessionsEnded(_) => {}
         }
     }
 
@@ -115,9 +115,9 @@ impl Realtime {
         client: IpAddr,
         room: &str,
         slug: &str,
-        page: &pages::Page,
-    ) -> Result<RoomTicket, RoomError> {
-        let page = Page {
+        page: &pages::ServedPage,
+    ) -> Result<RoomMembership, RoomError> {
+        let page = SocketPage {
             slug: slug.into(),
             id: page.id,
         };
@@ -131,11 +131,11 @@ impl Realtime {
         client: IpAddr,
         slug: &Arc<str>,
         is_stream: bool,
-    ) -> Result<Admission, RoomError> {
+    ) -> Result<ConnectionAdmission, RoomError> {
         let (_permit, _page) = self
             .hub
             .admit_connection(backend, client, slug, is_stream)?;
-        Ok(Admission { _permit, _page })
+        Ok(ConnectionAdmission { _permit, _page })
     }
 
     /// Schedules a check whether a page still exists.
@@ -149,9 +149,9 @@ impl Realtime {
     }
 
     /// Creates a client with an unguessable id.
-    pub(super) fn new_client(&self) -> Result<Client, NoRandomness> {
+    pub(super) fn new_client(&self) -> Result<RoomClient, RandomSourceError> {
         let bytes: [u8; 16] = self.random.bytes()?;
-        Ok(Client::anonymous(&format!(
+        Ok(RoomClient::anonymous(&format!(
             "c_{}",
             URL_SAFE_NO_PAD.encode(bytes)
         )))
@@ -172,7 +172,7 @@ impl Realtime {
         let Some(room) = self.hub.room(backend, room) else {
             return 0;
         };
-        let message = Message {
+        let message = ClientMessage {
             kind: message.kind.as_str().into(),
             data: message.data.as_deref().map_or("null", RawValue::get),
             client_message_id: None,
@@ -184,7 +184,7 @@ impl Realtime {
     ///
     /// # Errors
     /// Errors of the database; pages that could not be checked are checked again.
-    pub async fn send_updates(&self, serving: &Serving) -> anyhow::Result<()> {
+    pub async fn send_updates(&self, serving: &PageService) -> anyhow::Result<()> {
         self.hub.send_updates();
         for slug in self.hub.take_scheduled_checks() {
             let found = match serving.page(&slug).await {
@@ -195,22 +195,22 @@ impl Realtime {
             };
             let now = match found {
                 Ok(found) => Ok(found),
-                Err(LookupError::Disabled) => Err(Close::DISABLED),
-                Err(LookupError::NotFound) => Ok(None),
+                Err(PageLookupError::Disabled) => Err(CloseReason::DISABLED),
+                Err(PageLookupError::NotFound) => Ok(None),
                 Err(error) => {
                     self.hub.schedule_check(&slug);
                     return Err(error.into());
                 }
             };
-            self.hub.close_page(&slug, &|page: &Page| match now {
+            self.hub.close_page(&slug, &|page: &SocketPage| match now {
                 Ok(Some((id, _))) if id == page.id => None,
-                Ok(_) => Some(Close::ENDED),
+                Ok(_) => Some(CloseReason::ENDED),
                 Err(close) => Some(close),
             });
             self.listeners
                 .close_page(&slug, &|page, backend| match now {
                     Ok(Some((id, live))) if id == *page && live == Some(*backend) => None,
-                    Ok(_) => Some(Close::ENDED),
+                    Ok(_) => Some(CloseReason::ENDED),
                     Err(close) => Some(close),
                 });
         }
@@ -248,10 +248,10 @@ impl Realtime {
     }
 }
 
-impl RoomKeeper for Realtime {
-    fn occupancy(&self, backend: &BackendId) -> Occupancy {
+impl RoomOccupancySource for Realtime {
+    fn occupancy(&self, backend: &BackendId) -> RoomOccupancy {
         let rooms = self.hub.rooms(backend);
-        Occupancy {
+        RoomOccupancy {
             rooms: rooms.len() as u64,
             sockets: rooms.iter().map(|room| room.members as u64).sum(),
         }

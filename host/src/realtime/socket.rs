@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::client::Client;
-use super::hub::RoomTicket;
-use super::identified::IdentifiedSockets;
-use super::meter::{Meter, MeterDecision};
-use super::protocol::{self, Refusal};
-use super::room::Liveness;
-use crate::http::websocket::{AcceptedUpgrade, Close, Incoming, Outbox, frame};
-use crate::visitors::Session;
+use super::client::RoomClient;
+use super::hub::RoomMembership;
+use super::identified::SessionSockets;
+use super::meter::{FrameDecision, SocketRateMeter};
+use super::protocol::{self, MessageRefusal};
+use super::room::ClientLiveness;
+use crate::http::websocket::{AcceptedUpgrade, CloseReason, Outbox, SocketEvent, frame};
+use crate::visitors::VisitorSession;
 
 /// Serves a socket after the handshake. With `sign_in` it shows the signed-in visitor, and is closed when the session ends.
 pub(super) async fn serve(
     accepted: AcceptedUpgrade,
-    ticket: RoomTicket,
-    id: Arc<Client>,
-    sign_in: Option<(Arc<IdentifiedSockets>, Arc<Session>)>,
+    ticket: RoomMembership,
+    id: Arc<RoomClient>,
+    sign_in: Option<(Arc<SessionSockets>, Arc<VisitorSession>)>,
 ) {
     let limits = &ticket.hub().limits;
     let bytes = usize::try_from(limits.frame_bytes).unwrap_or(usize::MAX);
@@ -27,11 +27,11 @@ pub(super) async fn serve(
     let (outbox, mut running) = socket.open(queue);
     let _identified = sign_in.map(|(all, session)| all.add(session, &outbox));
     let now = ticket.hub().now().elapsed;
-    let life = Arc::new(Liveness::new(now));
+    let life = Arc::new(ClientLiveness::new(now));
     match ticket.join(Arc::clone(&id), &outbox, &life) {
         Ok(()) => {
-            let mut visitor = FrameHandler {
-                meter: Meter::new(ticket.hub().limits.messages_per_second, now),
+            let mut visitor = RoomFrameHandler {
+                meter: SocketRateMeter::new(ticket.hub().limits.messages_per_second, now),
                 ticket: &ticket,
                 id: &id,
                 outbox: &outbox,
@@ -47,43 +47,43 @@ pub(super) async fn serve(
 }
 
 /// Handler of the client's frames.
-struct FrameHandler<'a> {
-    ticket: &'a RoomTicket,
-    id: &'a Arc<Client>,
+struct RoomFrameHandler<'a> {
+    ticket: &'a RoomMembership,
+    id: &'a Arc<RoomClient>,
     outbox: &'a Outbox,
-    life: &'a Liveness,
-    meter: Meter,
+    life: &'a ClientLiveness,
+    meter: SocketRateMeter,
 }
 
-impl FrameHandler<'_> {
-    fn take(&mut self, incoming: Incoming<'_>) -> Result<(), Close> {
+impl RoomFrameHandler<'_> {
+    fn take(&mut self, incoming: SocketEvent<'_>) -> Result<(), CloseReason> {
         let hub = self.ticket.hub();
         let now = hub.now().elapsed;
         let text = match incoming {
-            Incoming::Pong => {
+            SocketEvent::Pong => {
                 self.life.record_alive(now);
                 return Ok(());
             }
             // Each ping costs an answer, so pings count towards the rate.
-            Incoming::Ping if self.meter.count(now) == MeterDecision::Sustained => {
-                return Err(Close::FLOOD);
+            SocketEvent::Ping if self.meter.count(now) == FrameDecision::Sustained => {
+                return Err(CloseReason::FLOOD);
             }
-            Incoming::Ping | Incoming::Drained => return Ok(()),
-            Incoming::Text(text) => text,
+            SocketEvent::Ping | SocketEvent::Drained => return Ok(()),
+            SocketEvent::Text(text) => text,
         };
         let refusal = match (self.meter.count(now), protocol::parse_frame(text)) {
-            (MeterDecision::Sustained, _) => return Err(Close::FLOOD),
-            (MeterDecision::AcceptedUpgrade, Ok(message)) => {
+            (FrameDecision::Sustained, _) => return Err(CloseReason::FLOOD),
+            (FrameDecision::Accepted, Ok(message)) => {
                 hub.publish(&self.ticket.room, &message, Some(self.id));
                 return Ok(());
             }
-            (MeterDecision::AcceptedUpgrade, Err(refusal)) => refusal,
-            (MeterDecision::Refused, judged) => {
+            (FrameDecision::Accepted, Err(refusal)) => refusal,
+            (FrameDecision::Refused, judged) => {
                 let id = match judged {
                     Ok(message) => message.client_message_id,
                     Err(refusal) => refusal.client_message_id,
                 };
-                Refusal::rate_limited(hub.limits.messages_per_second, id)
+                MessageRefusal::rate_limited(hub.limits.messages_per_second, id)
             }
         };
         hub.metrics.refused.inc();

@@ -20,7 +20,7 @@ use svc_base::names::is_slug;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
-use crate::access::{Admission, admit, finish_changes};
+use crate::access::{AdmissionLayerState, admit, run_changes_to_completion};
 use crate::accounts::audit::routes as audit;
 use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
@@ -41,10 +41,10 @@ use crate::deployments::shares::routes as shares;
 use crate::envelope::routes as envelope;
 use crate::guides::Guides;
 use crate::guides::routes as guides;
-use crate::http::context::Context;
-use crate::http::hosts::Host;
+use crate::http::context::HttpRequestContext;
+use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
-use crate::http::rate_limit::{self, Rule};
+use crate::http::rate_limit::{self, RateLimitRule};
 use crate::landing::forms::routes as forms;
 use crate::landing::routes as landing;
 use crate::mcp::app::routes as app_tools;
@@ -62,19 +62,19 @@ use crate::visitors::routes as sign_in;
 
 /// The routers of the three kinds of hosts.
 #[derive(Clone, Debug)]
-pub struct Routers {
+pub struct HostRouters {
     api: Router,
     project: Router,
     landing: Router,
 }
 
-impl Routers {
+impl HostRouters {
     /// Builds the routers of an application.
     pub fn new(app: &SharedApp) -> Self {
         let (api, mut description) = api(app).split_for_parts();
         let (pages, of_pages) = guides::router().split_for_parts();
         description.merge(of_pages);
-        let description = Arc::new(openapi::complete(
+        let description = Arc::new(openapi::complete_description(
             description,
             &app.config,
             paths::is_for_programs,
@@ -113,32 +113,32 @@ impl Routers {
     }
 
     /// Returns the router of a host.
-    pub fn get(&self, host: &Host) -> &Router {
+    pub fn get(&self, host: &HostKind) -> &Router {
         match host {
-            Host::Api | Host::Sites => &self.api,
-            Host::Project(_) => &self.project,
-            Host::Landing => &self.landing,
+            HostKind::Api | HostKind::Sites => &self.api,
+            HostKind::Project(_) => &self.project,
+            HostKind::Landing => &self.landing,
         }
     }
 }
 
 /// Whether a request is a page view, which [`view`] answers as the route `GET /{slug}` does.
-pub fn is_view(host: &Host, request: &Request) -> bool {
-    let pages = matches!(host, Host::Api | Host::Sites | Host::Project(_));
-    pages && request.method() == Method::GET && slug(request.uri()).is_some()
+pub fn is_view(host: &HostKind, request: &Request) -> bool {
+    let pages = matches!(host, HostKind::Api | HostKind::Sites | HostKind::Project(_));
+    pages && request.method() == Method::GET && slug_of_path(request.uri()).is_some()
 }
 
 /// Answers a page view without the router: views are by far the most requests, and the router's boxed futures would double their cost.
-pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
-    let slug = slug(&request.uri).unwrap_or_default();
+pub async fn view(app: &App, host: &HostKind, request: &Parts) -> Response {
+    let slug = slug_of_path(&request.uri).unwrap_or_default();
     pages::show(&app.serving, host, slug, request)
         .await
         .into_response()
 }
 
 /// Whether a request is a call of an action, which [`call`] answers as the route `POST /{slug}/api/op` does.
-pub fn is_call(host: &Host, request: &Request) -> bool {
-    let pages = matches!(host, Host::Api | Host::Sites | Host::Project(_));
+pub fn is_call(host: &HostKind, request: &Request) -> bool {
+    let pages = matches!(host, HostKind::Api | HostKind::Sites | HostKind::Project(_));
     pages && request.method() == Method::POST && called_slug(request.uri()).is_some()
 }
 
@@ -156,14 +156,14 @@ fn called_slug(uri: &Uri) -> Option<&str> {
 }
 
 /// Returns the slug, if the canonical path is nothing but a slug.
-fn slug(uri: &Uri) -> Option<&str> {
+fn slug_of_path(uri: &Uri) -> Option<&str> {
     let slug = uri.path().strip_prefix('/')?;
     (is_slug(slug) && !is_reserved(slug)).then_some(slug)
 }
 
 /// Returns the routes of a project's origin: its own frontends, and nothing else.
 fn project(app: &SharedApp) -> Router<SharedApp> {
-    let limited = limited(app);
+    let limited = rate_limit_layer(app);
     Router::new()
         .route("/{slug}/api/op", post(calls::op))
         .route("/{slug}/api/query", limit_calls(post(calls::query), app))
@@ -172,7 +172,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/api/live", get(live::listen))
         .route(
             "/{slug}/auth/login",
-            limited(Rule::SignIn, get(sign_in::login)),
+            limited(RateLimitRule::SignIn, get(sign_in::login)),
         )
         .route("/{slug}/auth/complete", get(sign_in::complete))
         .route("/{slug}/auth/status", get(sign_in::status))
@@ -180,7 +180,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/auth/logout", post(sign_in::logout))
         .route(
             "/{slug}/payments/checkout",
-            limited(Rule::Checkout, post(payments::checkout)),
+            limited(RateLimitRule::Checkout, post(payments::checkout)),
         )
         .route("/{slug}/payments/status", get(payments::status))
         .route("/", get(frontends::home))
@@ -190,19 +190,22 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}", get(pages::page))
         .route("/{slug}/", get(pages::without_slash))
         .route("/{slug}/raw", get(pages::raw))
-        .route_layer(middleware::from_fn(finish_changes))
+        .route_layer(middleware::from_fn(run_changes_to_completion))
         .route("/{slug}/mcp", post(app_tools::serve))
 }
 
 /// The routes of the landing host: the landing page, the files that belong to it, and what its form needs without scripts. With
 /// scripts the form calls the API host.
 fn landing(app: &SharedApp) -> Router<SharedApp> {
-    let limited = limited(app);
+    let limited = rate_limit_layer(app);
     Router::new()
-        .route("/_svc/share", limited(Rule::Deploy, post(forms::share)))
+        .route(
+            "/_svc/share",
+            limited(RateLimitRule::Deploy, post(forms::share)),
+        )
         .route(
             "/_svc/share/delete",
-            limited(Rule::Delete, post(forms::delete)),
+            limited(RateLimitRule::Delete, post(forms::delete)),
         )
         .route("/.well-known/security.txt", get(forms::security))
         .route("/", get(landing::page))
@@ -211,24 +214,30 @@ fn landing(app: &SharedApp) -> Router<SharedApp> {
         .route("/_svc/pictures/{picture}", get(landing::picture))
         .route("/favicon.svg", get(landing::icon_svg))
         .route("/favicon.ico", get(landing::icon_ico))
-        .route_layer(middleware::from_fn(finish_changes))
+        .route_layer(middleware::from_fn(run_changes_to_completion))
 }
 
 /// Returns the rate limiting layer of a rule, for routes that are not in the description.
-fn limited(
+fn rate_limit_layer(
     app: &SharedApp,
-) -> impl Fn(Rule, MethodRouter<SharedApp>) -> MethodRouter<SharedApp> + use<> {
+) -> impl Fn(RateLimitRule, MethodRouter<SharedApp>) -> MethodRouter<SharedApp> + use<> {
     let limits = Arc::clone(&app.rate_limits);
     move |rule, routes| {
         let state = (Arc::clone(&limits), rule);
-        routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
+        routes.route_layer(middleware::from_fn_with_state(
+            state,
+            rate_limit::enforce_rate_limit,
+        ))
     }
 }
 
 /// Adds the rate limits of calls of a backend: the client's, then the deployment's.
 fn limit_calls(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
     let calls = app.calls.clone();
-    routes.route_layer(middleware::from_fn_with_state(calls, calls::limit))
+    routes.route_layer(middleware::from_fn_with_state(
+        calls,
+        calls::limit_call_rate,
+    ))
 }
 
 /// The routes of the API and sites hosts that the OpenAPI description describes.
@@ -238,12 +247,12 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         move |routes: MethodRouter<SharedApp>| {
             routes.route_layer(middleware::from_fn_with_state(
                 (limits, rule),
-                rate_limit::enforce,
+                rate_limit::enforce_rate_limit,
             ))
         }
     };
     let owned = {
-        let admission = Admission {
+        let admission = AdmissionLayerState {
             authenticator: app.authenticator.clone(),
             rate_limits: Arc::clone(&app.rate_limits),
         };
@@ -255,13 +264,13 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         let app = app.clone();
         move |routes: MethodRouter<SharedApp>| limit_calls(routes, &app)
     };
-    OpenApiRouter::with_openapi(openapi::base())
-        .routes(routes!(shares::deploy).map(limited(Rule::Deploy)))
-        .routes(routes!(shares::put).map(limited(Rule::Deploy)))
-        .routes(routes!(shares::put_unnamed).map(limited(Rule::Deploy)))
-        .routes(routes!(shares::delete).map(limited(Rule::Delete)))
-        .routes(routes!(passwords::unlock).map(limited(Rule::Auth)))
-        .routes(routes!(reports::report).map(limited(Rule::Report)))
+    OpenApiRouter::with_openapi(openapi::base_document())
+        .routes(routes!(shares::deploy).map(limited(RateLimitRule::Deploy)))
+        .routes(routes!(shares::put).map(limited(RateLimitRule::Deploy)))
+        .routes(routes!(shares::put_unnamed).map(limited(RateLimitRule::Deploy)))
+        .routes(routes!(shares::delete).map(limited(RateLimitRule::Delete)))
+        .routes(routes!(passwords::unlock).map(limited(RateLimitRule::Auth)))
+        .routes(routes!(reports::report).map(limited(RateLimitRule::Report)))
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(envelope::get, envelope::update, envelope::delete).map(&owned))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
@@ -317,11 +326,11 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(calls::schema).map(&called))
         .routes(routes!(rooms::join))
         .routes(routes!(live::listen))
-        .routes(routes!(payments::checkout).map(limited(Rule::Checkout)))
+        .routes(routes!(payments::checkout).map(limited(RateLimitRule::Checkout)))
         .routes(routes!(payments::status))
         .routes(routes!(webhooks::receive))
-        .routes(routes!(sign_in::login).map(limited(Rule::SignIn)))
-        .routes(routes!(sign_in::callback).map(limited(Rule::SignIn)))
+        .routes(routes!(sign_in::login).map(limited(RateLimitRule::SignIn)))
+        .routes(routes!(sign_in::callback).map(limited(RateLimitRule::SignIn)))
         .routes(routes!(sign_in::complete))
         .routes(routes!(sign_in::status))
         .routes(routes!(sign_in::providers))
@@ -347,16 +356,16 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(landing::icon_ico))
         .routes(routes!(landing::picture))
         .routes(routes!(landing::stage))
-        .routes(routes!(landing::preview).map(limited(Rule::Preview)))
-        .routes(routes!(forms::share).map(limited(Rule::Deploy)))
-        .routes(routes!(forms::delete).map(limited(Rule::Delete)))
+        .routes(routes!(landing::preview).map(limited(RateLimitRule::Preview)))
+        .routes(routes!(forms::share).map(limited(RateLimitRule::Deploy)))
+        .routes(routes!(forms::delete).map(limited(RateLimitRule::Delete)))
         .routes(routes!(forms::qr_code))
         .routes(routes!(reports::report_form))
         .routes(routes!(reports::report_form_of_any))
         .routes(routes!(forms::security))
-        .route_layer(middleware::from_fn(finish_changes))
+        .route_layer(middleware::from_fn(run_changes_to_completion))
         // Tools have a runner of their own, which knows whether a call changes something.
-        .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
+        .routes(routes!(mcp::serve).map(limited(RateLimitRule::Mcp)))
         .routes(routes!(app_tools::serve))
 }
 
@@ -372,8 +381,8 @@ fn with_fallbacks(router: Router<SharedApp>, app: &SharedApp) -> Router {
 ///
 /// # Errors
 /// `not_found`.
-pub async fn check_label(app: &App, host: &Host) -> Result<(), Problem> {
-    let Host::Project(label) = host else {
+pub async fn check_label(app: &App, host: &HostKind) -> Result<(), Problem> {
+    let HostKind::Project(label) = host else {
         return Ok(());
     };
     let found = app.projects.find_by_label(label).await?;
@@ -384,7 +393,7 @@ pub async fn check_label(app: &App, host: &Host) -> Result<(), Problem> {
 /// its project.
 async fn refuse_unknown_labels(
     State(app): State<SharedApp>,
-    context: Context,
+    context: HttpRequestContext,
     request: Request,
     next: Next,
 ) -> Response {

@@ -6,7 +6,7 @@ use http::{HeaderValue, StatusCode, header};
 
 use crate::app::SharedApp;
 use crate::http::NOSNIFF;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::http::problem_page;
 
 /// Whether the process lives
@@ -55,18 +55,23 @@ pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
     extensions(("x-problems" = json!("not_found")))
 )]
 pub(super) async fn problem_type(Path(code): Path<String>) -> Result<Response, Problem> {
-    let code = Code::ALL.iter().find(|known| known.as_str() == code);
+    let code = ProblemCode::ALL.iter().find(|known| known.as_str() == code);
     let code = code.ok_or_else(Problem::not_found)?;
-    Ok(platform(&problem_page::about(*code)))
+    Ok(platform_page_response(&problem_page::problem_type_page(
+        *code,
+    )))
 }
 
-fn platform(page: &maud::Markup) -> Response {
+fn platform_page_response(page: &maud::Markup) -> Response {
     let headers = [
         (
             header::CONTENT_TYPE,
             HeaderValue::from_static("text/html; charset=utf-8"),
         ),
-        (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            problem_page::CONTENT_SECURITY_POLICY,
+        ),
         NOSNIFF,
     ];
     (headers, page.clone().into_string()).into_response()

@@ -63,7 +63,7 @@ impl AccessLogLine {
         let route = route.or_else(|| matched.map(|route| route.0.as_str()));
         route.unwrap_or("none").clone_into(&mut line.route);
         line.status = response.status().as_u16();
-        response.map(|inner| Body::new(CountedBody { inner, line }))
+        response.map(|inner| Body::new(ByteCountingBody { inner, line }))
     }
 }
 
@@ -86,12 +86,12 @@ impl Drop for AccessLogLine {
 
 /// A body whose bytes are counted.
 #[derive(Debug)]
-struct CountedBody {
+struct ByteCountingBody {
     inner: Body,
     line: AccessLogLine,
 }
 
-impl HttpBody for CountedBody {
+impl HttpBody for ByteCountingBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 
 use crate::config::Limits;
 use crate::http::client_ip::ClientIp;
-use svc_base::Counts;
+use svc_base::CountsByKey;
 
 /// Maximum numbers of connections.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl ConnectionLimits {
 
 /// Counts of open connections, with their limits.
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(super) struct ConnectionCounts {
     limits: ConnectionLimits,
     /// Trusted proxies, whose connections are not counted: they open them for many clients.
     proxies: Vec<IpNet>,
@@ -54,18 +54,18 @@ pub(super) struct Connections {
 #[derive(Debug, Default)]
 struct OpenConnections {
     all: u64,
-    by_client: Counts<IpAddr>,
-    by_network: Counts<IpAddr>,
+    by_client: CountsByKey<IpAddr>,
+    by_network: CountsByKey<IpAddr>,
 }
 
 /// Permit of a connection; dropping it releases it.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
     /// `None` for a trusted proxy.
-    counted: Option<(Arc<Connections>, ClientIp)>,
+    counted: Option<(Arc<ConnectionCounts>, ClientIp)>,
 }
 
-impl Connections {
+impl ConnectionCounts {
     /// Makes the admission with the configured limits.
     pub(super) fn new(limits: &Limits, proxies: &[IpNet]) -> Self {
         Self {
@@ -138,8 +138,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn connections(limits: ConnectionLimits) -> Arc<Connections> {
-        Arc::new(Connections {
+    fn connections(limits: ConnectionLimits) -> Arc<ConnectionCounts> {
+        Arc::new(ConnectionCounts {
             limits,
             proxies: vec!["10.0.0.0/8".parse().unwrap()],
             open: Mutex::default(),

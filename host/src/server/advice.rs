@@ -7,7 +7,7 @@ use url::Url;
 use crate::app::App;
 use crate::config::Config;
 use crate::content::ContentLocation;
-use crate::guests::Folder;
+use crate::guests::WorldFolder;
 use crate::operators::warn_if_origin_is_shared;
 use svc_sandbox::World;
 
@@ -45,7 +45,7 @@ fn absolute_path(path: &std::path::Path) -> String {
 
 /// Returns the digest of the guest that is chosen for a world.
 fn chosen_guest(config: &Config, world: World) -> String {
-    match Folder::new(&config.guests, world).read() {
+    match WorldFolder::new(&config.guests, world).read() {
         Ok(record) => record
             .current_guest()
             .map_or_else(|| "built in".to_owned(), |top| top.digest.to_string()),

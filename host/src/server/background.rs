@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use crate::app::{App, SharedApp};
 use crate::control::audit;
 use crate::deployments::{operators, rerender};
-use crate::guests::watch::{GuestWatcher, StatusRequest};
+use crate::guests::watch::{GuestStatusRequest, GuestWatcher};
 use crate::overview::status_file::StatusFile;
 use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, World};
@@ -25,28 +25,28 @@ const FORGET_INTERVAL: Duration = Duration::from_secs(3600);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Application, and the signal to stop.
-type TaskInput = (SharedApp, watch::Receiver<bool>);
+type BackgroundTaskInput = (SharedApp, watch::Receiver<bool>);
 
 /// Starts all background tasks; each ends when `stop` becomes true.
 pub(super) fn start(
     app: &SharedApp,
-    guests: (GuestWatcher, mpsc::Receiver<StatusRequest>),
+    guests: (GuestWatcher, mpsc::Receiver<GuestStatusRequest>),
     status: StatusFile,
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {
     let task = || (app.clone(), stop.clone());
     let mut tasks = periodic(&task);
-    tasks.push(tokio::spawn(follow_operators(task())));
-    tasks.push(tokio::spawn(mark_orphans(task())));
-    tasks.push(tokio::spawn(collect(task())));
-    tasks.push(tokio::spawn(watch_guests(guests, task())));
-    tasks.push(tokio::spawn(rerender(task())));
-    tasks.push(tokio::spawn(write_status(status, task())));
+    tasks.push(tokio::spawn(run_operator_event_handling(task())));
+    tasks.push(tokio::spawn(run_orphan_marking(task())));
+    tasks.push(tokio::spawn(run_content_collection(task())));
+    tasks.push(tokio::spawn(run_guest_watcher(guests, task())));
+    tasks.push(tokio::spawn(run_rerendering(task())));
+    tasks.push(tokio::spawn(run_status_writing(status, task())));
     tasks
 }
 
 /// Starts the task that reloads replaced certificates and renews expiring ones.
-pub(super) fn follow_certificates(
+pub(super) fn run_certificate_refresh(
     tls: Arc<Tls>,
     app: &SharedApp,
     stop: &watch::Receiver<bool>,
@@ -68,13 +68,13 @@ macro_rules! periodic {
 }
 
 /// Starts the periodic tasks: a line each.
-fn periodic(task: &impl Fn() -> TaskInput) -> Vec<JoinHandle<()>> {
+fn periodic(task: &impl Fn() -> BackgroundTaskInput) -> Vec<JoinHandle<()>> {
     periodic! { task;
         FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.serving.flush_visits().await?);
         SWEEP_INTERVAL "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
         SWEEP_INTERVAL "forgetting what was deleted" async |app| {
             let control = app.control.clone();
-            Ok(tokio::task::spawn_blocking(move || control.forget_deleted()).await??)
+            Ok(tokio::task::spawn_blocking(move || control.empty_log_if_deleted()).await??)
         };
         SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
         PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
@@ -110,7 +110,7 @@ fn periodic(task: &impl Fn() -> TaskInput) -> Vec<JoinHandle<()>> {
 /// Runs `work` periodically; a failure is logged, and the next run tries again.
 async fn run_periodically<F>(
     period: Duration,
-    (app, mut stop): TaskInput,
+    (app, mut stop): BackgroundTaskInput,
     what: &'static str,
     work: F,
 ) where
@@ -130,7 +130,7 @@ async fn run_periodically<F>(
 }
 
 /// Deletes unreferenced content; a server that stops does not wait for all of it.
-async fn collect((app, stop): TaskInput) {
+async fn run_content_collection((app, stop): BackgroundTaskInput) {
     let stopping = stop.clone();
     let collect = async move |app: &App| {
         let stops = || *stopping.borrow();
@@ -146,7 +146,7 @@ async fn collect((app, stop): TaskInput) {
 }
 
 /// Marks orphaned content once. A store that does not answer is asked again.
-async fn mark_orphans((app, mut stop): TaskInput) {
+async fn run_orphan_marking((app, mut stop): BackgroundTaskInput) {
     loop {
         tokio::select! {
             marked = app.collector.mark_orphans() => match marked {
@@ -165,7 +165,7 @@ async fn mark_orphans((app, mut stop): TaskInput) {
 }
 
 /// Renders pages again on request, with pauses in between that leave the threads to other work.
-async fn rerender((app, mut stop): TaskInput) {
+async fn run_rerendering((app, mut stop): BackgroundTaskInput) {
     let mut rest = POLL_INTERVAL;
     loop {
         tokio::select! {
@@ -183,7 +183,7 @@ async fn rerender((app, mut stop): TaskInput) {
 }
 
 /// Writes new errors into the status file, for commands; once more at the end.
-async fn write_status(mut status: StatusFile, (app, mut stop): TaskInput) {
+async fn run_status_writing(mut status: StatusFile, (app, mut stop): BackgroundTaskInput) {
     let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     let mut stopping = false;
     while !stopping {
@@ -209,9 +209,9 @@ async fn write_status(mut status: StatusFile, (app, mut stop): TaskInput) {
 
 /// Follows the operators' choice of guests on a blocking thread: periodically, at once when a command asks, and once more at the
 /// end, to report.
-async fn watch_guests(
-    (mut guests, mut asked): (GuestWatcher, mpsc::Receiver<StatusRequest>),
-    (app, mut stop): TaskInput,
+async fn run_guest_watcher(
+    (mut guests, mut asked): (GuestWatcher, mpsc::Receiver<GuestStatusRequest>),
+    (app, mut stop): BackgroundTaskInput,
 ) {
     // Failed renderers whose pages are not requested to be rendered again yet.
     let mut remade = Vec::new();
@@ -255,8 +255,8 @@ async fn watch_guests(
 }
 
 /// Handles the events of commands that ran without a server, such as purges of the edge. Failures are retried.
-async fn follow_operators((app, mut stop): TaskInput) {
-    while let Err(error) = operators::follow_events(&app.infra).await {
+async fn run_operator_event_handling((app, mut stop): BackgroundTaskInput) {
+    while let Err(error) = operators::handle_startup_events(&app.infra).await {
         tracing::error!(%error, "what operators did before the start is not followed yet");
         tokio::select! {
             () = tokio::time::sleep(SWEEP_INTERVAL) => {}

@@ -22,14 +22,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::admission::{ConnectionPermit, Connections};
+use super::admission::{ConnectionCounts, ConnectionPermit};
 use super::front;
-use super::handshakes::{HandshakeSlot, Handshakes};
+use super::handshakes::{HandshakeCounts, HandshakeSlot};
 use crate::app::SharedApp;
-use crate::http::client_timeout::{AnswerTracker, SlowClientTimeout, TrackedAnswer};
+use crate::http::client_timeout::{AnswerTracker, SlowClientTimeout, TrackedAnswerGuard};
 use crate::http::problem::Problem;
-use crate::http::stall::StallTimeout;
-use crate::router::{Routers, paths};
+use crate::http::stall::StallTimeoutStream;
+use crate::router::{HostRouters, paths};
 use crate::tls::Tls;
 
 /// Timeout of a request's head.
@@ -50,13 +50,13 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Builders of HTTP connections: for the version that a client begins with, or the one that ALPN has selected.
 #[derive(Clone, Debug)]
-struct HttpBuilders {
+struct HttpConnectionBuilders {
     either: Builder<TokioExecutor>,
     http1: Builder<TokioExecutor>,
     http2: Builder<TokioExecutor>,
 }
 
-impl HttpBuilders {
+impl HttpConnectionBuilders {
     fn new() -> Self {
         let mut either = Builder::new(TokioExecutor::new());
         either
@@ -85,10 +85,11 @@ pub(super) async fn serve(
     tls: Option<Arc<Tls>>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let routers = Arc::new(Routers::new(&app));
-    let builders = Arc::new(HttpBuilders::new());
-    let handshakes = tls.map(|tls| Arc::new(Handshakes::new(tls, &app.config.trusted_proxies)));
-    let admission = Arc::new(Connections::new(
+    let routers = Arc::new(HostRouters::new(&app));
+    let builders = Arc::new(HttpConnectionBuilders::new());
+    let handshakes =
+        tls.map(|tls| Arc::new(HandshakeCounts::new(tls, &app.config.trusted_proxies)));
+    let admission = Arc::new(ConnectionCounts::new(
         &app.config.limits,
         &app.config.trusted_proxies,
     ));
@@ -101,8 +102,8 @@ pub(super) async fn serve(
         };
         // Answers are written whole, so Nagle's algorithm only delays them. A socket that refuses the option works anyway.
         let _ = stream.set_nodelay(true);
-        let stream = StallTimeout::new(stream, STALL_TIMEOUT);
-        let connection = Connection {
+        let stream = StallTimeoutStream::new(stream, STALL_TIMEOUT);
+        let connection = AcceptedConnection {
             app: app.clone(),
             routers: Arc::clone(&routers),
             builders: Arc::clone(&builders),
@@ -148,10 +149,10 @@ pub(super) async fn accept(
 }
 
 /// An accepted connection.
-struct Connection {
+struct AcceptedConnection {
     app: SharedApp,
-    routers: Arc<Routers>,
-    builders: Arc<HttpBuilders>,
+    routers: Arc<HostRouters>,
+    builders: Arc<HttpConnectionBuilders>,
     peer: IpAddr,
     stop: watch::Receiver<bool>,
     /// Held until the connection ends: the server's stop waits for it.
@@ -179,13 +180,13 @@ impl RequestState {
     }
 }
 
-impl Connection {
-    async fn serve_plain(self, stream: StallTimeout<TcpStream>) {
+impl AcceptedConnection {
+    async fn serve_plain(self, stream: StallTimeoutStream<TcpStream>) {
         let builders = Arc::clone(&self.builders);
         self.serve_http(stream, &builders.either).await;
     }
 
-    async fn serve_tls(mut self, stream: StallTimeout<TcpStream>, slot: HandshakeSlot) {
+    async fn serve_tls(mut self, stream: StallTimeoutStream<TcpStream>, slot: HandshakeSlot) {
         let shaken = tokio::select! {
             shaken = slot.perform(stream) => shaken,
             _ = self.stop.wait_for(|stop| *stop) => None,
@@ -222,8 +223,8 @@ impl Connection {
             let (app, routers) = (app.clone(), Arc::clone(&routers));
             let tracked = (request.version() == Version::HTTP_2).then(|| answers.track());
             async move {
-                let answer = front::handle(&app, &routers, peer, request).await;
-                Ok::<_, Infallible>(TrackedAnswer::wrap(tracked, answer))
+                let answer = front::handle_request(&app, &routers, peer, request).await;
+                Ok::<_, Infallible>(TrackedAnswerGuard::wrap(tracked, answer))
             }
         });
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
@@ -281,7 +282,7 @@ pub(super) async fn serve_operators(
     app: SharedApp,
     stop: watch::Receiver<bool>,
 ) {
-    let completed = axum::middleware::from_fn_with_state(app.clone(), front::complete);
+    let completed = axum::middleware::from_fn_with_state(app.clone(), front::complete_response);
     let address = match listener.local_addr() {
         Ok(address) => address,
         Err(error) => {

@@ -24,14 +24,14 @@ use crate::app::{App, SharedApp};
 use crate::backends::calls::routes::CallContext;
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
-use crate::http::context::Context;
-use crate::http::extract::{check_single_headers, invalid};
-use crate::http::hosts::{Host, names_listener};
-use crate::http::problem::{Code, Problem};
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{check_single_headers, invalid_request};
+use crate::http::hosts::{HostKind, names_listener};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::http::{extract, negotiate, problem_page};
-use crate::router::{self, Routers, paths};
+use crate::router::{self, HostRouters, paths};
 use crate::telemetry;
-use svc_sandbox::Flow;
+use svc_sandbox::CallerFlow;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
@@ -54,9 +54,9 @@ const ESCAPED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// Answers one request.
-pub(super) async fn handle(
+pub(super) async fn handle_request(
     app: &App,
-    routers: &Routers,
+    routers: &HostRouters,
     peer: IpAddr,
     request: Request<hyper::body::Incoming>,
 ) -> Response {
@@ -64,7 +64,7 @@ pub(super) async fn handle(
     let request_id = app.request_ids.next();
     let line = AccessLogLine::begin(app, peer, &request_id, &request);
     let mut request = linger::linger_on_drop(request);
-    let admitted = admit(app, peer, &request_id, &mut request);
+    let admitted = admit_request(app, peer, &request_id, &mut request);
     // Computed from the canonical path, which the routes see, too.
     let format = AnswerFormat::for_request(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
@@ -91,7 +91,7 @@ pub(super) async fn handle(
             let answer = routers.get(&host).clone().call(request).instrument(span);
             let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
             // A route that requires a credential changes the flow to the owner's.
-            let answer = Flow::stranger(client.0).scope(answer);
+            let answer = CallerFlow::stranger(client.0).scope(answer);
             (RequestKind::Routed, catch_panic(answer).await)
         }
         Err(problem) => (RequestKind::Routed, problem.into_response()),
@@ -141,7 +141,7 @@ pub(super) async fn check_listener(
             next.run(request).await
         }
         Ok(_) => Problem::new(
-            Code::Misdirected,
+            ProblemCode::Misdirected,
             "This listener answers to its own address and to `localhost`: ask it by address, or send `Host: localhost`.",
         )
         .into_response(),
@@ -149,15 +149,15 @@ pub(super) async fn check_listener(
     }
 }
 
-fn misdirected() -> Problem {
+fn misdirected_problem() -> Problem {
     Problem::new(
-        Code::Misdirected,
+        ProblemCode::Misdirected,
         "This server does not answer for the host that the request names.",
     )
 }
 
 /// Completes the answers of the operators' listener: with an id, and with the problem's document.
-pub(super) async fn complete(
+pub(super) async fn complete_response(
     State(app): State<SharedApp>,
     request: Request,
     next: Next,
@@ -221,13 +221,13 @@ impl AnswerFormat {
 
 enum AdmittedRequest {
     /// A CORS preflight, which is answered alike for every path of the host.
-    Preflight(Host),
+    Preflight(HostKind),
     /// A page view, which skips the router.
-    View(Host),
+    View(HostKind),
     /// A call of an action, which skips the router, too.
-    Call(Host, ClientIp),
+    Call(HostKind, ClientIp),
     /// Any other request, for the router of the host.
-    Route(Host, ClientIp),
+    Route(HostKind, ClientIp),
 }
 
 /// Headers that a request may have only once.
@@ -238,7 +238,7 @@ const SINGLE_HEADERS: [HeaderName; 3] = [
 ];
 
 /// The checks before routing: host, then path.
-fn admit(
+fn admit_request(
     app: &App,
     peer: IpAddr,
     request_id: &str,
@@ -247,12 +247,14 @@ fn admit(
     let named = named_host(request)?;
     let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
     // A request without a host, as HTTP/1.0 allows, is for the API host.
-    let host = named.map_or(Some(Host::Api), |authority| app.hosts.classify(authority));
+    let host = named.map_or(Some(HostKind::Api), |authority| {
+        app.hosts.classify(authority)
+    });
     let host = match host {
         Some(host) => host,
-        None if probe => Host::Api,
+        None if probe => HostKind::Api,
         None => {
-            return Err(misdirected());
+            return Err(misdirected_problem());
         }
     };
     if router::is_view(&host, request) {
@@ -275,8 +277,8 @@ fn admit(
         request.headers_mut().remove(header::RANGE);
     }
     // Probes answer on every host, and are routes of the API host.
-    let host = if probe { Host::Api } else { host };
-    request.extensions_mut().insert(Context {
+    let host = if probe { HostKind::Api } else { host };
+    request.extensions_mut().insert(HttpRequestContext {
         client,
         host: host.clone(),
         authority,
@@ -291,7 +293,7 @@ fn named_host(request: &Request) -> Result<Option<&str>, Problem> {
     check_single_headers(request.headers(), &[header::HOST])?;
     let header = request.headers().get(header::HOST);
     if header.is_none() && request.version() == Version::HTTP_11 {
-        return Err(invalid(
+        return Err(invalid_request(
             "The request has no `Host`, which HTTP/1.1 requires: name the host that you call.",
         ));
     }
@@ -362,7 +364,7 @@ fn write_problem(
             false => "/",
         };
         (
-            problem_page::error(problem, request_id, start).into_string(),
+            problem_page::error_page(problem, request_id, start).into_string(),
             "text/html; charset=utf-8",
         )
     } else {
@@ -375,7 +377,10 @@ fn write_problem(
     headers.insert(header::CACHE_CONTROL, NO_STORE);
     headers.insert(NOSNIFF.0, NOSNIFF.1);
     if format.html_errors {
-        headers.insert(header::CONTENT_SECURITY_POLICY, problem_page::POLICY);
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            problem_page::CONTENT_SECURITY_POLICY,
+        );
     }
     *response.body_mut() = if format.head {
         Body::empty()

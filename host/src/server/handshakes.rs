@@ -13,7 +13,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::http::client_ip::ClientIp;
-use crate::http::stall::StallTimeout;
+use crate::http::stall::StallTimeoutStream;
 use crate::tls::{Tls, challenges};
 
 /// Timeout of a client's first message, and of the rest of the handshake after the answer.
@@ -25,7 +25,7 @@ const MAX_HANDSHAKES: usize = 2048;
 
 /// Counts of running handshakes.
 #[derive(Debug)]
-pub(super) struct Handshakes {
+pub(super) struct HandshakeCounts {
     tls: Arc<Tls>,
     /// Trusted proxies, which open connections for many clients: their handshakes are counted in all, not by address.
     proxies: Vec<IpNet>,
@@ -41,11 +41,11 @@ struct OpenHandshakes {
 /// A counted handshake; dropping it releases the slot.
 #[derive(Debug)]
 pub(super) struct HandshakeSlot {
-    handshakes: Arc<Handshakes>,
+    handshakes: Arc<HandshakeCounts>,
     client: Option<IpAddr>,
 }
 
-impl Handshakes {
+impl HandshakeCounts {
     pub(super) fn new(tls: Arc<Tls>, proxies: &[IpNet]) -> Self {
         Self {
             tls,
@@ -87,8 +87,8 @@ impl HandshakeSlot {
     /// Performs the handshake; `None` if it fails, takes too long, or was an ACME challenge.
     pub(super) async fn perform(
         self,
-        stream: StallTimeout<TcpStream>,
-    ) -> Option<TlsStream<StallTimeout<TcpStream>>> {
+        stream: StallTimeoutStream<TcpStream>,
+    ) -> Option<TlsStream<StallTimeoutStream<TcpStream>>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream);
         let hello = timeout(HANDSHAKE_TIMEOUT, hello).await.ok()?;
         let hello = hello.map_err(|error| log_failure(&error)).ok()?;

@@ -26,13 +26,13 @@ pub(super) fn linger_on_drop(request: Request<Incoming>) -> Request<Body> {
     if request.version() == Version::HTTP_2 || asks || request.body().is_end_stream() {
         return request.map(Body::new);
     }
-    request.map(|body| Body::new(LingeringBody(Some(body))))
+    request.map(|body| Body::new(DrainOnDropBody(Some(body))))
 }
 
 /// A body that is read to its end when it is dropped.
-struct LingeringBody(Option<Incoming>);
+struct DrainOnDropBody(Option<Incoming>);
 
-impl HttpBody for LingeringBody {
+impl HttpBody for DrainOnDropBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -57,18 +57,18 @@ impl HttpBody for LingeringBody {
     }
 }
 
-impl Drop for LingeringBody {
+impl Drop for DrainOnDropBody {
     fn drop(&mut self) {
         let unread = self.0.take().filter(|body| !body.is_end_stream());
         // Without a runtime the server has stopped.
         if let (Some(body), Ok(runtime)) = (unread, tokio::runtime::Handle::try_current()) {
             // After the timeout the connection is closed all the same.
-            runtime.spawn(async { tokio::time::timeout(MAX_TIME, discard(body)).await.ok() });
+            runtime.spawn(async { tokio::time::timeout(MAX_TIME, drain_body(body)).await.ok() });
         }
     }
 }
 
-async fn discard(mut body: Incoming) {
+async fn drain_body(mut body: Incoming) {
     let mut left = MAX_BYTES;
     while let Ok(Some(Ok(frame))) = tokio::time::timeout(FRAME_TIMEOUT, body.frame()).await {
         let length = frame.data_ref().map_or(0, Bytes::len);

@@ -25,10 +25,10 @@ use crate::backup;
 use crate::config::Settings;
 use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
-use crate::guests::watch::{GuestWatcher, WatcherHandle};
-use crate::operators::Listener;
+use crate::guests::watch::{GuestWatcher, GuestWatcherHandle};
+use crate::operators::OperatorSocketListener;
 use crate::overview::status_file::StatusFile;
-use crate::tls::{FindOwner, LabelOwner, Names, Tls};
+use crate::tls::{FindLabelOwnerFn, LabelOwner, Names, Tls};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
@@ -69,7 +69,7 @@ impl Server {
         let address = listener.local_addr()?;
         lock.announce(address)?;
         // Commands that connect from now on wait until the server is ready.
-        let operators = Listener::bind(&data)?;
+        let operators = OperatorSocketListener::bind(&data)?;
         let app = App::open(settings.resolve(address)?, clock, random).await?;
         let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
@@ -86,14 +86,14 @@ impl Server {
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
         let ops = ops.map(|at| connections::serve_operators(at, app.clone(), stopped.clone()));
         serving.extend(ops.map(tokio::spawn));
-        let (watcher, asked) = WatcherHandle::channel();
+        let (watcher, asked) = GuestWatcherHandle::channel();
         let commands = operators.serve(app.clone(), watcher, stopped.clone());
         serving.push(tokio::spawn(commands));
         let said = StatusFile::new(&app.config, ops_address, app.clock.now());
         said.write(&data)?;
         let watch = GuestWatcher::open(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
         let mut background = background::start(&app, (watch, asked), said, &stopped);
-        let follow = |tls| background::follow_certificates(Arc::clone(tls), &app, &stopped);
+        let follow = |tls| background::run_certificate_refresh(Arc::clone(tls), &app, &stopped);
         background.extend(tls.as_ref().map(follow));
         if let Err(error) = advice::log_startup(&app, ops_address).await {
             tracing::error!(error = format!("{error:#}"), "what is unsafe is not known");
@@ -240,7 +240,7 @@ async fn listen_for_redirects(
 }
 
 /// Returns the look-up of labels' owners, by whom new certificates are counted.
-fn label_owners(app: &SharedApp) -> FindOwner {
+fn label_owners(app: &SharedApp) -> FindLabelOwnerFn {
     let projects = app.projects.clone();
     Arc::new(move |label| {
         let projects = projects.clone();

@@ -16,9 +16,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::admission::Connections;
+use super::admission::ConnectionCounts;
 use super::connections::{HEAD_TIMEOUT, MAX_HEAD_BYTES, STALL_TIMEOUT, accept};
-use crate::http::stall::StallTimeout;
+use crate::http::stall::StallTimeoutStream;
 use crate::tls::Names;
 
 /// Most connections at once.
@@ -34,7 +34,7 @@ pub(super) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let names = Arc::new(names);
-    let admission = Arc::new(Connections::with_limits(
+    let admission = Arc::new(ConnectionCounts::with_limits(
         MAX_CONNECTIONS,
         MAX_PER_CLIENT,
         &proxies,
@@ -46,10 +46,10 @@ pub(super) async fn serve(
         let names = Arc::clone(&names);
         tokio::spawn(async move {
             let service = service_fn(|request: Request<Incoming>| {
-                let answer = answer(&names, &request);
+                let answer = redirect_response(&names, &request);
                 async { Ok::<_, Infallible>(answer) }
             });
-            let stream = TokioIo::new(StallTimeout::new(stream, STALL_TIMEOUT));
+            let stream = TokioIo::new(StallTimeoutStream::new(stream, STALL_TIMEOUT));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)
@@ -63,7 +63,7 @@ pub(super) async fn serve(
 }
 
 /// Answers with a redirect to the same address over TLS. The host must be ours, so that this is no open redirect.
-fn answer<B>(names: &Names, request: &Request<B>) -> Response<Full<Bytes>> {
+fn redirect_response<B>(names: &Names, request: &Request<B>) -> Response<Full<Bytes>> {
     let header = request
         .headers()
         .get(HOST)

@@ -4,7 +4,7 @@
 //! in ISO 4217 and none there.
 
 /// Factor by which an amount of a currency is multiplied for the provider, as a fraction.
-fn factor(currency: &str) -> (i64, i64) {
+fn provider_factor(currency: &str) -> (i64, i64) {
     match currency {
         "isk" | "ugx" => (100, 1),
         "mga" => (1, 100),
@@ -13,15 +13,15 @@ fn factor(currency: &str) -> (i64, i64) {
 }
 
 /// Converts an amount in minor units to the provider's; `None` if it cannot be expressed.
-pub(super) fn to_provider(amount: i64, currency: &str) -> Option<i64> {
-    let (times, over) = factor(currency);
+pub(super) fn amount_to_provider(amount: i64, currency: &str) -> Option<i64> {
+    let (times, over) = provider_factor(currency);
     let amount = amount.checked_mul(times)?;
     (amount % over == 0).then_some(amount / over)
 }
 
 /// Converts an amount of the provider to minor units; `None` if it cannot be expressed.
-pub(super) fn from_provider(amount: i64, currency: &str) -> Option<i64> {
-    let (times, over) = factor(currency);
+pub(super) fn amount_from_provider(amount: i64, currency: &str) -> Option<i64> {
+    let (times, over) = provider_factor(currency);
     let amount = amount.checked_mul(over)?;
     (amount % times == 0).then_some(amount / times)
 }
@@ -42,11 +42,19 @@ mod tests {
             ("mga", 501, None),
             ("isk", i64::MAX, None),
         ] {
-            assert_eq!(to_provider(ours, currency), theirs, "{ours} {currency}");
+            assert_eq!(
+                amount_to_provider(ours, currency),
+                theirs,
+                "{ours} {currency}"
+            );
             if let Some(theirs) = theirs {
-                assert_eq!(from_provider(theirs, currency), Some(ours), "{currency}");
+                assert_eq!(
+                    amount_from_provider(theirs, currency),
+                    Some(ours),
+                    "{currency}"
+                );
             }
         }
-        assert_eq!(from_provider(550, "isk"), None);
+        assert_eq!(amount_from_provider(550, "isk"), None);
     }
 }

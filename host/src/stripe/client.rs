@@ -9,10 +9,10 @@ use url::Url;
 
 use super::{SESSION_METADATA, amounts};
 use crate::config;
-use crate::outbound::{Outbound, OutboundError};
+use crate::outbound::{OutboundClient, OutboundError};
 
 /// Version of the provider's API.
-pub const VERSION: &str = "2026-10-28.endive";
+pub const API_VERSION: &str = "2026-10-28.endive";
 /// Time limit of a call, until its answer is complete.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum length of a provider's message that clients see, in characters.
@@ -23,8 +23,8 @@ const MAX_URL_BYTES: usize = 8_192;
 
 /// Client of the payment provider.
 #[derive(Clone, Debug)]
-pub struct Stripe {
-    outbound: Outbound,
+pub struct StripeClient {
+    outbound: OutboundClient,
     base: String,
     authorization: HeaderValue,
     /// Whether its pages may use http, as those of a local stand-in do.
@@ -39,7 +39,7 @@ pub enum StripeError {
     AmountRefused(String),
     /// The call was refused: nothing was created.
     #[error("the provider refused the call: {0}")]
-    Refused(Refusal),
+    Refused(StripeRefusal),
     /// The provider failed: whether something was created is unknown, and a retry with the same key gets the same answer.
     #[error("the provider failed: {0}")]
     Failed(String),
@@ -51,7 +51,7 @@ pub enum StripeError {
 /// The provider's refusal of a call.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{status}, {kind} {code} {param}")]
-pub struct Refusal {
+pub struct StripeRefusal {
     pub status: StatusCode,
     kind: String,
     /// The provider's error code, if any.
@@ -67,7 +67,7 @@ impl StripeError {
 }
 
 #[derive(Clone, Debug)]
-pub struct Purchase {
+pub struct CheckoutPurchase {
     /// Name of the product.
     pub product: String,
     pub description: String,
@@ -84,7 +84,7 @@ pub struct Purchase {
 pub struct NewCheckout {
     /// Identifier of our session.
     pub session: String,
-    pub purchase: Purchase,
+    pub purchase: CheckoutPurchase,
     /// The visitor's verified e-mail address, if it is known.
     pub email: Option<String>,
     /// URL for a visitor who has paid.
@@ -102,12 +102,15 @@ pub struct HostedCheckout {
     pub url: String,
 }
 
-impl Stripe {
+impl StripeClient {
     /// Creates a client for the configured provider.
     ///
     /// # Errors
     /// When the key is not a valid header value.
-    pub fn new(outbound: Outbound, settings: &config::Stripe) -> anyhow::Result<Self> {
+    pub fn new(
+        outbound: OutboundClient,
+        settings: &config::StripeSettings,
+    ) -> anyhow::Result<Self> {
         let base = settings.api_base.as_str().trim_end_matches('/');
         let base = base.strip_suffix("/v1").unwrap_or(base).to_owned();
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", settings.secret_key))
@@ -179,7 +182,7 @@ impl Stripe {
                 .post(&url)
                 .header(AUTHORIZATION, self.authorization.clone())
                 .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-                .header("Stripe-Version", VERSION)
+                .header("Stripe-Version", API_VERSION)
                 .header("Idempotency-Key", key)
                 .body(body)
         });
@@ -210,7 +213,7 @@ impl Stripe {
 fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError> {
     let purchase = &new.purchase;
     let currency = purchase.currency.as_str();
-    let amount = amounts::to_provider(purchase.amount, currency).ok_or_else(|| {
+    let amount = amounts::amount_to_provider(purchase.amount, currency).ok_or_else(|| {
         let currency = currency.to_ascii_uppercase();
         StripeError::AmountRefused(format!("it takes no such amount of {currency}"))
     })?;
@@ -271,7 +274,7 @@ fn parse_refusal(status: StatusCode, error: &Value) -> StripeError {
         let characters = field(name).chars().filter(|c| !c.is_control());
         characters.take(100).collect()
     };
-    let refusal = Refusal {
+    let refusal = StripeRefusal {
         status,
         kind: word("type"),
         code: word("code"),

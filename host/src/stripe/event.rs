@@ -6,7 +6,7 @@ use svc_base::clock::Timestamp;
 
 /// Verified event of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct VerifiedEvent {
     /// The provider's id of the event; a repeated event has the same id.
     pub id: String,
     /// Type of the event, such as `checkout.session.completed`.
@@ -14,13 +14,13 @@ pub struct Event {
     /// When it happened, by the provider's clock, in whole seconds.
     pub at: Timestamp,
     /// Fact that the event states.
-    pub fact: Fact,
+    pub fact: EventFact,
 }
 
 /// Object of ours that the provider's metadata names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub enum EventSubject {
     /// A checkout session, by its id.
     Session(String),
     /// A workspace, by its id.
@@ -29,19 +29,19 @@ pub enum Subject {
 
 /// Key by which related events find each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Reference(pub(super) String);
+pub struct EventReference(pub(super) String);
 
-impl Reference {
+impl EventReference {
     /// Creates a reference to an object of the provider.
     pub fn object(id: &str) -> Self {
         Self(format!("id:{id}"))
     }
 
     /// Creates a reference to an object of ours.
-    pub fn subject(subject: &Subject) -> Self {
+    pub fn subject(subject: &EventSubject) -> Self {
         Self(match subject {
-            Subject::Session(id) => format!("session:{id}"),
-            Subject::Workspace(id) => format!("workspace:{id}"),
+            EventSubject::Session(id) => format!("session:{id}"),
+            EventSubject::Workspace(id) => format!("workspace:{id}"),
         })
     }
 
@@ -64,19 +64,19 @@ impl Reference {
 /// Fact of an event, in our terms and our minor units.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
-pub enum Fact {
+pub enum EventFact {
     /// About a hosted checkout.
-    Checkout(Checkout),
+    Checkout(CheckoutFact),
     /// About a subscription.
-    Subscription(Subscription),
+    Subscription(SubscriptionFact),
     /// About an invoice of a subscription.
-    Invoice(Invoice),
+    Invoice(InvoiceFact),
     /// A payment has paid an invoice.
-    InvoicePayment(InvoicePayment),
+    InvoicePayment(InvoicePaymentFact),
     /// About a charge of which money was refunded.
-    Charge(Charge),
+    Charge(ChargeFact),
     /// About one refund.
-    Refund(Refund),
+    Refund(RefundFact),
     /// A dispute of a charge begins, changes or ends.
     Dispute {
         /// Charge that is disputed.
@@ -88,11 +88,11 @@ pub enum Fact {
 
 /// State of a hosted checkout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checkout {
+pub struct CheckoutFact {
     /// The provider's id of the checkout.
     pub id: String,
     /// Subject of the checkout, by metadata that only we write.
-    pub subject: Option<Subject>,
+    pub subject: Option<EventSubject>,
     /// Session that the client reference names; absent for a payment link, whose visitors choose the reference.
     pub reference: Option<String>,
     pub outcome: CheckoutOutcome,
@@ -127,10 +127,10 @@ pub enum CheckoutOutcome {
 
 /// State of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Subscription {
+pub struct SubscriptionFact {
     /// The provider's id of the subscription.
     pub id: String,
-    pub subject: Option<Subject>,
+    pub subject: Option<EventSubject>,
     /// Status by the provider's name.
     pub status: String,
     /// Whether the subscription was deleted.
@@ -141,12 +141,12 @@ pub struct Subscription {
 
 /// Invoice of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Invoice {
+pub struct InvoiceFact {
     /// The provider's id of the invoice.
     pub id: String,
     pub subscription: Option<String>,
     /// Subject of the subscription.
-    pub subject: Option<Subject>,
+    pub subject: Option<EventSubject>,
     /// Whether the invoice was paid; otherwise an attempt has failed.
     pub paid: bool,
     /// Stated totals in minor units: with added taxes, and without. `None` if none is stated, as in events that were stored
@@ -162,7 +162,7 @@ pub struct Invoice {
 
 /// Payment of an invoice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InvoicePayment {
+pub struct InvoicePaymentFact {
     pub invoice: String,
     /// Payment or charge that paid the invoice.
     pub payment: String,
@@ -170,10 +170,10 @@ pub struct InvoicePayment {
 
 /// Charge of a payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Charge {
+pub struct ChargeFact {
     /// The provider's id of the charge.
     pub id: String,
-    pub subject: Option<Subject>,
+    pub subject: Option<EventSubject>,
     /// Payment that the charge belongs to.
     pub payment: Option<String>,
     /// Invoice that the charge paid, if the provider names it.
@@ -184,7 +184,7 @@ pub struct Charge {
 
 /// Refund of a charge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refund {
+pub struct RefundFact {
     /// The provider's id of the refund.
     pub id: String,
     /// Charge that was refunded.
@@ -195,47 +195,47 @@ pub struct Refund {
     pub failed: bool,
 }
 
-impl Event {
+impl VerifiedEvent {
     /// Returns all references by which the event is found.
-    pub fn references(&self) -> Vec<Reference> {
-        let mut names = ReferenceSet::default();
+    pub fn references(&self) -> Vec<EventReference> {
+        let mut names = EventReferenceSet::default();
         match &self.fact {
-            Fact::Checkout(checkout) => {
+            EventFact::Checkout(checkout) => {
                 names.object(Some(&checkout.id));
                 names.object(checkout.payment.as_ref());
                 names.object(checkout.subscription.as_ref());
                 names.object(checkout.invoice.as_ref());
                 names.subject(checkout.subject.as_ref());
-                let reference = checkout.reference.clone().map(Subject::Session);
+                let reference = checkout.reference.clone().map(EventSubject::Session);
                 names.subject(reference.as_ref());
             }
-            Fact::Subscription(subscription) => {
+            EventFact::Subscription(subscription) => {
                 names.object(Some(&subscription.id));
                 names.subject(subscription.subject.as_ref());
             }
-            Fact::Invoice(invoice) => {
+            EventFact::Invoice(invoice) => {
                 names.object(Some(&invoice.id));
                 names.object(invoice.subscription.as_ref());
                 names.subject(invoice.subject.as_ref());
                 let payments = invoice.payments.iter();
                 payments.for_each(|payment| names.object(Some(payment)));
             }
-            Fact::InvoicePayment(paid) => {
+            EventFact::InvoicePayment(paid) => {
                 names.object(Some(&paid.invoice));
                 names.object(Some(&paid.payment));
             }
-            Fact::Charge(charge) => {
+            EventFact::Charge(charge) => {
                 names.object(Some(&charge.id));
                 names.object(charge.payment.as_ref());
                 names.object(charge.invoice.as_ref());
                 names.subject(charge.subject.as_ref());
             }
-            Fact::Refund(refund) => {
+            EventFact::Refund(refund) => {
                 names.object(Some(&refund.id));
                 names.object(refund.charge.as_ref());
                 names.object(refund.payment.as_ref());
             }
-            Fact::Dispute { charge, payment } => {
+            EventFact::Dispute { charge, payment } => {
                 names.object(charge.as_ref());
                 names.object(payment.as_ref());
             }
@@ -247,14 +247,14 @@ impl Event {
 }
 
 #[derive(Default)]
-struct ReferenceSet(Vec<Reference>);
+struct EventReferenceSet(Vec<EventReference>);
 
-impl ReferenceSet {
+impl EventReferenceSet {
     fn object(&mut self, id: Option<&String>) {
-        self.0.extend(id.map(|id| Reference::object(id)));
+        self.0.extend(id.map(|id| EventReference::object(id)));
     }
 
-    fn subject(&mut self, subject: Option<&Subject>) {
-        self.0.extend(subject.map(Reference::subject));
+    fn subject(&mut self, subject: Option<&EventSubject>) {
+        self.0.extend(subject.map(EventReference::subject));
     }
 }

@@ -1,5 +1,5 @@
 //! The append-only ledger of verified events, each stored once.
 
 pub use super::store::{
-    LedgerEntry, RelatedEvents, append, claim, find_related, remove, unclaimed,
+    EventLedgerEntry, RelatedEvents, append, find_related, list_unclaimed, mark_claimed, remove,
 };

@@ -1,13 +1,13 @@
 //! The payment provider: its client, its webhooks, and the ledger of its events. Only this module knows the provider's API.
 //!
-//! A webhook is verified, reduced to the [`Fact`] that it states, and appended to the ledger once. In the
+//! A webhook is verified, reduced to the [`EventFact`] that it states, and appended to the ledger once. In the
 //! same transaction each [`EventConsumer`] looks whether the event concerns it: purchases of visitors are one consumer, the
 //! plans of workspaces another. What a consumer decides is a function of the ledger alone, so that neither order nor repetition
 //! matters.
 //!
 //! # What is sent
 //!
-//! Every call is a form with `Authorization`, `Stripe-Version` ([`VERSION`]) and `Idempotency-Key`. This list is complete, with
+//! Every call is a form with `Authorization`, `Stripe-Version` ([`API_VERSION`]) and `Idempotency-Key`. This list is complete, with
 //! all parameters. `tests/http/payments/recorded.rs` records the calls, and `tests/stripe` compares the record with the types of the
 //! provider's Node library of that version, which are generated from its published OpenAPI description (`stripe/openapi`, release 2596):
 //! an unknown parameter fails.
@@ -54,14 +54,16 @@ pub mod routes;
 mod signature;
 mod store;
 
-pub use client::{HostedCheckout, NewCheckout, Purchase, Stripe, StripeError, VERSION};
-pub use event::{
-    Charge, Checkout, CheckoutOutcome, Event, Fact, Invoice, InvoicePayment, Reference, Refund,
-    Subject, Subscription,
+pub use client::{
+    API_VERSION, CheckoutPurchase, HostedCheckout, NewCheckout, StripeClient, StripeError,
 };
-pub use ledger::{LedgerEntry, RelatedEvents};
-pub use plans::PlanCheckout;
-pub use receiver::{EventConsumer, ReceiveError, WebhookReceiver};
+pub use event::{
+    ChargeFact, CheckoutFact, CheckoutOutcome, EventFact, EventReference, EventSubject,
+    InvoiceFact, InvoicePaymentFact, RefundFact, SubscriptionFact, VerifiedEvent,
+};
+pub use ledger::{EventLedgerEntry, RelatedEvents};
+pub use plans::NewPlanCheckout;
+pub use receiver::{EventConsumer, WebhookError, WebhookReceiver};
 pub use signature::sign;
 
 /// Metadata key under which an object of the provider names the session that it belongs to.

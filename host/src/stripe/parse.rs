@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::event::{
-    Charge, Checkout, CheckoutOutcome, Event, Fact, Invoice, InvoicePayment, Refund, Subject,
-    Subscription,
+    ChargeFact, CheckoutFact, CheckoutOutcome, EventFact, EventSubject, InvoiceFact,
+    InvoicePaymentFact, RefundFact, SubscriptionFact, VerifiedEvent,
 };
 use super::{SESSION_METADATA, WORKSPACE_METADATA, amounts};
 use svc_base::clock::Timestamp;
@@ -23,7 +23,7 @@ pub struct InvalidEvent(pub(super) String);
 ///
 /// # Errors
 /// [`InvalidEvent`].
-pub(super) fn parse_event(body: &[u8]) -> Result<Option<Event>, InvalidEvent> {
+pub(super) fn parse_event(body: &[u8]) -> Result<Option<VerifiedEvent>, InvalidEvent> {
     let document: Value = serde_json::from_slice(body).map_err(|e| InvalidEvent(e.to_string()))?;
     let kind = document["type"].as_str();
     let kind = kind.ok_or_else(|| missing_field("type"))?;
@@ -38,7 +38,7 @@ pub(super) fn parse_event(body: &[u8]) -> Result<Option<Event>, InvalidEvent> {
         at.checked_mul(1000)
             .ok_or_else(|| missing_field("created"))?,
     );
-    Ok(Some(Event {
+    Ok(Some(VerifiedEvent {
         id,
         kind: kind.to_owned(),
         at,
@@ -50,42 +50,42 @@ pub(super) fn parse_event(body: &[u8]) -> Result<Option<Event>, InvalidEvent> {
 pub(super) fn is_test_mode(body: &[u8]) -> bool {
     /// The only field that is read.
     #[derive(serde::Deserialize)]
-    struct Mode {
+    struct LivemodeField {
         livemode: Option<bool>,
     }
     let mode = serde_json::from_slice(body).ok();
-    mode.and_then(|Mode { livemode }| livemode) == Some(false)
+    mode.and_then(|LivemodeField { livemode }| livemode) == Some(false)
 }
 
 fn missing_field(what: &str) -> InvalidEvent {
     InvalidEvent(format!("`{what}` is missing or not what it should be"))
 }
 
-fn parse_fact(kind: &str, object: &Value) -> Option<Result<Fact, InvalidEvent>> {
+fn parse_fact(kind: &str, object: &Value) -> Option<Result<EventFact, InvalidEvent>> {
     let paid = object["payment_status"] == "paid";
     Some(match kind {
-        "checkout.session.completed" if paid => checkout(object, CheckoutOutcome::Paid),
-        "checkout.session.completed" => checkout(object, CheckoutOutcome::Pending),
-        "checkout.session.async_payment_succeeded" => checkout(object, CheckoutOutcome::Paid),
-        "checkout.session.async_payment_failed" => checkout(object, CheckoutOutcome::Failed),
-        "checkout.session.expired" => checkout(object, CheckoutOutcome::Expired),
+        "checkout.session.completed" if paid => parse_checkout(object, CheckoutOutcome::Paid),
+        "checkout.session.completed" => parse_checkout(object, CheckoutOutcome::Pending),
+        "checkout.session.async_payment_succeeded" => parse_checkout(object, CheckoutOutcome::Paid),
+        "checkout.session.async_payment_failed" => parse_checkout(object, CheckoutOutcome::Failed),
+        "checkout.session.expired" => parse_checkout(object, CheckoutOutcome::Expired),
         "customer.subscription.created"
         | "customer.subscription.updated"
         | "customer.subscription.paused"
-        | "customer.subscription.resumed" => subscription(object, false),
-        "customer.subscription.deleted" => subscription(object, true),
-        "invoice.paid" | "invoice.payment_succeeded" => invoice(object, true),
-        "invoice.payment_failed" => invoice(object, false),
-        "invoice_payment.paid" => return invoice_payment(object).transpose(),
-        "charge.refunded" => charge(object),
+        | "customer.subscription.resumed" => parse_subscription(object, false),
+        "customer.subscription.deleted" => parse_subscription(object, true),
+        "invoice.paid" | "invoice.payment_succeeded" => parse_invoice(object, true),
+        "invoice.payment_failed" => parse_invoice(object, false),
+        "invoice_payment.paid" => return parse_invoice_payment(object).transpose(),
+        "charge.refunded" => parse_charge(object),
         "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" => {
-            refund(object)
+            parse_refund(object)
         }
         "charge.dispute.created"
         | "charge.dispute.updated"
         | "charge.dispute.closed"
         | "charge.dispute.funds_withdrawn"
-        | "charge.dispute.funds_reinstated" => Ok(Fact::Dispute {
+        | "charge.dispute.funds_reinstated" => Ok(EventFact::Dispute {
             charge: id_field(object, "charge"),
             payment: id_field(object, "payment_intent"),
         }),
@@ -107,21 +107,22 @@ fn id_value(value: &Value) -> Option<String> {
     ((1..=MAX_ID_BYTES).contains(&id.len())).then(|| id.to_owned())
 }
 
-fn subject(metadata: &Value) -> Option<Subject> {
-    let session = id_value(&metadata[SESSION_METADATA]).map(Subject::Session);
-    session.or_else(|| id_value(&metadata[WORKSPACE_METADATA]).map(Subject::Workspace))
+fn parse_subject(metadata: &Value) -> Option<EventSubject> {
+    let session = id_value(&metadata[SESSION_METADATA]).map(EventSubject::Session);
+    session.or_else(|| id_value(&metadata[WORKSPACE_METADATA]).map(EventSubject::Workspace))
 }
 
-fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, InvalidEvent> {
+fn parse_checkout(object: &Value, outcome: CheckoutOutcome) -> Result<EventFact, InvalidEvent> {
     let currency = currency_field(object);
     let amount = object["amount_total"].as_i64().zip(currency.as_deref());
-    let amount = amount.and_then(|(amount, currency)| amounts::from_provider(amount, currency));
+    let amount =
+        amount.and_then(|(amount, currency)| amounts::amount_from_provider(amount, currency));
     let email = object["customer_details"]["email"].as_str();
     let email = email.or_else(|| object["customer_email"].as_str());
     let by_link = !object["payment_link"].is_null();
-    Ok(Fact::Checkout(Checkout {
+    Ok(EventFact::Checkout(CheckoutFact {
         id: object_id(object)?,
-        subject: subject(&object["metadata"]),
+        subject: parse_subject(&object["metadata"]),
         reference: id_field(object, "client_reference_id").filter(|_| !by_link),
         outcome,
         amount,
@@ -136,11 +137,11 @@ fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, InvalidEve
     }))
 }
 
-fn subscription(object: &Value, deleted: bool) -> Result<Fact, InvalidEvent> {
+fn parse_subscription(object: &Value, deleted: bool) -> Result<EventFact, InvalidEvent> {
     let status = id_field(object, "status");
-    Ok(Fact::Subscription(Subscription {
+    Ok(EventFact::Subscription(SubscriptionFact {
         id: object_id(object)?,
-        subject: subject(&object["metadata"]),
+        subject: parse_subject(&object["metadata"]),
         status: status.ok_or_else(|| missing_field("data.object.status"))?,
         deleted,
         customer: id_field(object, "customer"),
@@ -153,18 +154,18 @@ fn currency_field(object: &Value) -> Option<String> {
 }
 
 /// Parses an invoice. Since 2025 it names its subscription as its parent, and lists its payments separately.
-fn invoice(object: &Value, paid: bool) -> Result<Fact, InvalidEvent> {
+fn parse_invoice(object: &Value, paid: bool) -> Result<EventFact, InvalidEvent> {
     let parent = &object["parent"]["subscription_details"];
     let before = &object["subscription_details"];
     let listed = object["payments"]["data"].as_array().into_iter().flatten();
     let listed = listed
         .filter(|one| one["status"] == "paid")
-        .filter_map(|one| paid_by(&one["payment"]));
+        .filter_map(|one| payment_object_id(&one["payment"]));
     let named = ["payment_intent", "charge"].map(|field| id_field(object, field));
-    Ok(Fact::Invoice(Invoice {
+    Ok(EventFact::Invoice(InvoiceFact {
         id: object_id(object)?,
         subscription: id_field(parent, "subscription").or_else(|| id_field(object, "subscription")),
-        subject: subject(&parent["metadata"]).or_else(|| subject(&before["metadata"])),
+        subject: parse_subject(&parent["metadata"]).or_else(|| parse_subject(&before["metadata"])),
         paid,
         totals: invoice_totals(object),
         currency: currency_field(object),
@@ -187,39 +188,39 @@ fn invoice_totals(object: &Value) -> Option<Vec<i64>> {
     total?;
     let currency = currency_field(object).unwrap_or_default();
     let stated = [total, net].into_iter().flatten();
-    let ours = stated.filter_map(|amount| amounts::from_provider(amount, &currency));
+    let ours = stated.filter_map(|amount| amounts::amount_from_provider(amount, &currency));
     Some(ours.collect())
 }
 
-fn paid_by(payment: &Value) -> Option<String> {
+fn payment_object_id(payment: &Value) -> Option<String> {
     id_field(payment, "payment_intent").or_else(|| id_field(payment, "charge"))
 }
 
 /// Parses which payment has paid an invoice; `None` if it was paid otherwise, for example by a payment record.
-fn invoice_payment(object: &Value) -> Result<Option<Fact>, InvalidEvent> {
+fn parse_invoice_payment(object: &Value) -> Result<Option<EventFact>, InvalidEvent> {
     let invoice =
         id_field(object, "invoice").ok_or_else(|| missing_field("data.object.invoice"))?;
-    let payment = paid_by(&object["payment"]);
-    Ok(payment.map(|payment| Fact::InvoicePayment(InvoicePayment { invoice, payment })))
+    let payment = payment_object_id(&object["payment"]);
+    Ok(payment.map(|payment| EventFact::InvoicePayment(InvoicePaymentFact { invoice, payment })))
 }
 
-fn charge(object: &Value) -> Result<Fact, InvalidEvent> {
+fn parse_charge(object: &Value) -> Result<EventFact, InvalidEvent> {
     let amount = object["amount"].as_i64();
     let refunded = object["amount_refunded"].as_i64();
     let wholly = amount.zip(refunded);
     let wholly = wholly.is_some_and(|(amount, refunded)| amount > 0 && refunded >= amount);
-    Ok(Fact::Charge(Charge {
+    Ok(EventFact::Charge(ChargeFact {
         id: object_id(object)?,
-        subject: subject(&object["metadata"]),
+        subject: parse_subject(&object["metadata"]),
         payment: id_field(object, "payment_intent"),
         invoice: id_field(object, "invoice"),
         returned: wholly || object["refunded"] == true,
     }))
 }
 
-fn refund(object: &Value) -> Result<Fact, InvalidEvent> {
+fn parse_refund(object: &Value) -> Result<EventFact, InvalidEvent> {
     let status = object["status"].as_str();
-    Ok(Fact::Refund(Refund {
+    Ok(EventFact::Refund(RefundFact {
         id: object_id(object)?,
         charge: id_field(object, "charge"),
         payment: id_field(object, "payment_intent"),

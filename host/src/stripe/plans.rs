@@ -3,11 +3,11 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Stripe, StripeError, WORKSPACE_METADATA};
+use super::{StripeClient, StripeError, WORKSPACE_METADATA};
 
 /// Hosted checkout of a plan to create.
 #[derive(Clone, Copy, Debug)]
-pub struct PlanCheckout<'a> {
+pub struct NewPlanCheckout<'a> {
     /// Identifier of the workspace.
     pub workspace: &'a str,
     /// The provider's id of the plan's price.
@@ -18,14 +18,14 @@ pub struct PlanCheckout<'a> {
     pub return_url: &'a str,
 }
 
-impl Stripe {
+impl StripeClient {
     /// Creates a hosted checkout of a plan; returns its URL.
     ///
     /// # Errors
     /// [`StripeError`].
     pub async fn create_plan_checkout(
         &self,
-        new: PlanCheckout<'_>,
+        new: NewPlanCheckout<'_>,
         key: &str,
     ) -> Result<String, StripeError> {
         let metadata = format!("metadata[{WORKSPACE_METADATA}]");
@@ -75,7 +75,7 @@ impl Stripe {
         let path = format!("/v1/subscriptions/{}", path_segment(subscription)?);
         let form = owned_pairs(&[("cancel_at_period_end", "true")]);
         match self.post(&path, &form, key).await {
-            Err(StripeError::Refused(refusal)) if refusal.code == MISSING_OBJECT => Ok(()),
+            Err(StripeError::Refused(refusal)) if refusal.code == MISSING_OBJECT_CODE => Ok(()),
             done => done.map(|_| ()),
         }
     }
@@ -88,7 +88,8 @@ impl Stripe {
         let path = format!("/v1/checkout/sessions/{}/expire", path_segment(checkout)?);
         match self.post(&path, &[], key).await {
             Err(StripeError::Refused(refusal))
-                if refusal.code == MISSING_OBJECT || refusal.status == StatusCode::BAD_REQUEST =>
+                if refusal.code == MISSING_OBJECT_CODE
+                    || refusal.status == StatusCode::BAD_REQUEST =>
             {
                 Ok(())
             }
@@ -104,7 +105,7 @@ impl Stripe {
 }
 
 /// The provider's error code for an unknown object.
-const MISSING_OBJECT: &str = "resource_missing";
+const MISSING_OBJECT_CODE: &str = "resource_missing";
 
 /// Checks that a provider's id can be a path segment.
 fn path_segment(id: &str) -> Result<&str, StripeError> {

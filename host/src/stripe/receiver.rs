@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use ring::hmac;
 
-use super::event::Event;
+use super::event::VerifiedEvent;
 use super::parse::{self, InvalidEvent};
 use super::signature::{self, SignatureError};
 use super::{RelatedEvents, ledger};
 use crate::config;
-use crate::control::{self, Control, Tx};
+use crate::control::{self, ControlDatabase, Tx};
 use crate::infra::Infra;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
@@ -32,7 +32,7 @@ pub trait EventConsumer: std::fmt::Debug + Send + Sync {
 
 /// Error of a webhook that was not accepted.
 #[derive(Debug, thiserror::Error)]
-pub enum ReceiveError {
+pub enum WebhookError {
     /// The signature is missing, wrong or too old.
     #[error(transparent)]
     Signature(#[from] SignatureError),
@@ -47,7 +47,7 @@ pub enum ReceiveError {
 /// Receiver of webhooks.
 #[derive(Debug)]
 pub struct WebhookReceiver {
-    control: Control,
+    control: ControlDatabase,
     clock: Clock,
     keys: Vec<hmac::Key>,
     /// Whether the provider moves real money here.
@@ -59,7 +59,7 @@ impl WebhookReceiver {
     /// Creates the receiver for a configured provider.
     pub fn new(
         infra: Infra,
-        settings: &config::Stripe,
+        settings: &config::StripeSettings,
         consumers: Vec<Arc<dyn EventConsumer>>,
     ) -> Self {
         let secrets = settings.webhook_secret.0.iter();
@@ -76,8 +76,8 @@ impl WebhookReceiver {
     /// nothing.
     ///
     /// # Errors
-    /// [`ReceiveError`].
-    pub async fn receive(&self, signature: Option<&str>, body: &[u8]) -> Result<(), ReceiveError> {
+    /// [`WebhookError`].
+    pub async fn receive(&self, signature: Option<&str>, body: &[u8]) -> Result<(), WebhookError> {
         let now = self.clock.now();
         signature::verify(&self.keys, signature, body, now)?;
         let Some(event) = parse::parse_event(body)? else {
@@ -102,7 +102,7 @@ impl WebhookReceiver {
 
 fn append(
     tx: &Tx<'_>,
-    event: &Event,
+    event: &VerifiedEvent,
     consumers: &[Arc<dyn EventConsumer>],
     now: Timestamp,
 ) -> Result<(), control::Error> {
@@ -116,7 +116,7 @@ fn append(
         claimed |= consumer.consume(tx, &found, now)?;
     }
     if claimed {
-        ledger::claim(tx, &found)?;
+        ledger::mark_claimed(tx, &found)?;
     }
     fault::point("webhook.applied");
     Ok(())

@@ -7,9 +7,9 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ReceiveError, WebhookReceiver};
-use crate::http::extract::{UnreadBody, invalid};
-use crate::http::problem::{Code, Problem};
+use super::{WebhookError, WebhookReceiver};
+use crate::http::extract::{UnreadBody, invalid_request};
+use crate::http::problem::{Problem, ProblemCode};
 
 /// A webhook that was taken in.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,7 +39,7 @@ pub async fn receive(
     let mut signatures = head.headers.get_all("stripe-signature").iter();
     let signature = match (signatures.next(), signatures.next()) {
         (one, None) => one.map(|value| value.to_str().unwrap_or_default()),
-        (_, Some(_)) => return Err(invalid("The webhook has `Stripe-Signature` twice.")),
+        (_, Some(_)) => return Err(invalid_request("The webhook has `Stripe-Signature` twice.")),
     };
     receiver.receive(signature, &body).await?;
     Ok(Json(Received { received: true }))
@@ -48,18 +48,18 @@ pub async fn receive(
 /// Returns the problem of a request that needs a payment provider where none is configured.
 pub fn unconfigured() -> Problem {
     Problem::new(
-        Code::PaymentsUnconfigured,
+        ProblemCode::PaymentsUnconfigured,
         "The operator of this server has not configured payments.",
     )
 }
 
-impl From<ReceiveError> for Problem {
-    fn from(error: ReceiveError) -> Self {
+impl From<WebhookError> for Problem {
+    fn from(error: WebhookError) -> Self {
         match error {
-            ReceiveError::Signature(_) | ReceiveError::InvalidEvent(_) => {
-                invalid(format!("{error}."))
+            WebhookError::Signature(_) | WebhookError::InvalidEvent(_) => {
+                invalid_request(format!("{error}."))
             }
-            ReceiveError::Store(error) => error.into(),
+            WebhookError::Store(error) => error.into(),
         }
     }
 }

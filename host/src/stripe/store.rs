@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use rusqlite::{Connection, Row, params};
 
-use super::event::{Event, Reference};
+use super::event::{EventReference, VerifiedEvent};
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 
 /// Entry of the ledger.
 #[derive(Clone, Debug)]
-pub struct LedgerEntry {
+pub struct EventLedgerEntry {
     /// Number of the event, in the order of arrival.
     pub number: i64,
-    pub event: Event,
+    pub event: VerifiedEvent,
     /// When the event arrived.
     pub received_at: Timestamp,
 }
 
 /// Appends an event; returns whether it is new.
-pub fn append(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<bool, Error> {
+pub fn append(tx: &Tx<'_>, event: &VerifiedEvent, now: Timestamp) -> Result<bool, Error> {
     let fact = serde_json::to_string(&event.fact)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let added = tx
@@ -46,14 +46,14 @@ pub fn append(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<bool, Error>
 #[derive(Debug, Default)]
 pub struct RelatedEvents {
     /// Entries, by arrival.
-    pub entries: Vec<LedgerEntry>,
+    pub entries: Vec<EventLedgerEntry>,
     /// All references of the entries.
-    pub references: BTreeSet<Reference>,
+    pub references: BTreeSet<EventReference>,
 }
 
 impl RelatedEvents {
     /// Iterates over the events.
-    pub fn events(&self) -> impl Iterator<Item = &Event> {
+    pub fn events(&self) -> impl Iterator<Item = &VerifiedEvent> {
         self.entries.iter().map(|entry| &entry.event)
     }
 }
@@ -61,15 +61,15 @@ impl RelatedEvents {
 /// Finds all events that are connected to some references.
 pub fn find_related(
     c: &Connection,
-    names: impl IntoIterator<Item = Reference>,
+    names: impl IntoIterator<Item = EventReference>,
 ) -> rusqlite::Result<RelatedEvents> {
     let mut query = c.prepare_cached(
         "SELECT e.number, e.id, e.kind, e.happened_at, e.received_at, e.fact
          FROM payment_references r JOIN payment_events e ON e.number = r.event
          WHERE r.reference = ?1",
     )?;
-    let mut open: Vec<Reference> = names.into_iter().collect();
-    let mut seen: BTreeSet<Reference> = BTreeSet::new();
+    let mut open: Vec<EventReference> = names.into_iter().collect();
+    let mut seen: BTreeSet<EventReference> = BTreeSet::new();
     let mut read: HashSet<i64> = HashSet::new();
     let mut entries = BTreeMap::new();
     while let Some(reference) = open.pop() {
@@ -90,14 +90,14 @@ pub fn find_related(
     })
 }
 
-fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
+fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<EventLedgerEntry> {
     let fact: String = row.get(5)?;
     let fact = serde_json::from_str(&fact).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, error.into())
     })?;
-    Ok(LedgerEntry {
+    Ok(EventLedgerEntry {
         number: row.get(0)?,
-        event: Event {
+        event: VerifiedEvent {
             id: row.get(1)?,
             kind: row.get(2)?,
             at: row.get(3)?,
@@ -108,7 +108,7 @@ fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
 }
 
 /// Marks entries as belonging to an object of ours, so that they are kept.
-pub fn claim(tx: &Tx<'_>, found: &RelatedEvents) -> Result<(), Error> {
+pub fn mark_claimed(tx: &Tx<'_>, found: &RelatedEvents) -> Result<(), Error> {
     let mut update = tx.prepare_cached(
         "UPDATE payment_events SET claimed = 1 WHERE number = ?1 AND claimed = 0",
     )?;
@@ -133,11 +133,11 @@ pub fn remove(tx: &Tx<'_>, found: &RelatedEvents) -> Result<(), Error> {
 }
 
 /// Lists entries that belong to no object of ours and arrived before `before`, oldest first.
-pub fn unclaimed(
+pub fn list_unclaimed(
     c: &Connection,
     before: Timestamp,
     most: u32,
-) -> rusqlite::Result<Vec<LedgerEntry>> {
+) -> rusqlite::Result<Vec<EventLedgerEntry>> {
     c.prepare_cached(
         "SELECT number, id, kind, happened_at, received_at, fact FROM payment_events
          WHERE claimed = 0 AND received_at < ?1 ORDER BY number LIMIT ?2",

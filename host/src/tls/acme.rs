@@ -18,12 +18,12 @@ use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use super::budget::Refusal;
-use super::challenges::Challenges;
+use super::budget::IssuanceRefusal;
+use super::challenges::PendingChallenges;
 use super::issuance::CertificateAuthority;
-use super::store::Store;
-use crate::config::Acme;
-use crate::outbound::{Outbound, OutboundError};
+use super::store::AuthorityDirectory;
+use crate::config::AcmeSettings;
+use crate::outbound::{OutboundClient, OutboundError};
 
 /// Timeout of one request to the authority.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,10 +35,10 @@ const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
 const MAX_LOGGED_CHARS: usize = 400;
 
 pub(super) struct AcmeAuthority {
-    settings: Acme,
-    outbound: Outbound,
-    store: Store,
-    challenges: Challenges,
+    settings: AcmeSettings,
+    outbound: OutboundClient,
+    store: AuthorityDirectory,
+    challenges: PendingChallenges,
     account: Mutex<Option<Account>>,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Debug for AcmeAuthority {
 
 /// The account as it is stored.
 #[derive(Serialize, Deserialize)]
-struct StoredAccount {
+struct StoredAcmeAccount {
     contact: Option<String>,
     credentials: AccountCredentials,
 }
@@ -62,13 +62,13 @@ impl AcmeAuthority {
     /// # Errors
     /// When the file of its root certificates cannot be read.
     pub(super) fn new(
-        settings: &Acme,
-        store: Store,
-        challenges: Challenges,
+        settings: &AcmeSettings,
+        store: AuthorityDirectory,
+        challenges: PendingChallenges,
     ) -> anyhow::Result<Self> {
         let outbound = match &settings.root {
-            None => Outbound::new()?,
-            Some(root) => Outbound::with_roots_from(root).context("acme.root")?,
+            None => OutboundClient::new()?,
+            Some(root) => OutboundClient::with_roots_from(root).context("acme.root")?,
         };
         Ok(Self {
             settings: settings.clone(),
@@ -79,7 +79,7 @@ impl AcmeAuthority {
         })
     }
 
-    async fn order(&self, name: &str) -> Result<String, Failure> {
+    async fn order(&self, name: &str) -> Result<String, OrderFailure> {
         let account = self.account().await?;
         let identifiers = [Identifier::Dns(name.to_owned())];
         let mut order = account.new_order(&NewOrder::new(&identifiers)).await?;
@@ -92,7 +92,7 @@ impl AcmeAuthority {
             }
             let challenge = authorization.challenge(ChallengeType::TlsAlpn01);
             let mut challenge = challenge.ok_or_else(|| {
-                Failure::Refused("it does not offer the challenge tls-alpn-01".to_owned())
+                OrderFailure::Refused("it does not offer the challenge tls-alpn-01".to_owned())
             })?;
             let digest = challenge.key_authorization().digest();
             shown.push(self.challenges.show(name, digest.as_ref())?);
@@ -100,7 +100,7 @@ impl AcmeAuthority {
         }
         let retries = RetryPolicy::new().timeout(VALIDATION_TIMEOUT);
         if order.poll_ready(&retries).await? != OrderStatus::Ready {
-            return Err(Failure::Refused(failure_reason(&mut order).await));
+            return Err(OrderFailure::Refused(failure_reason(&mut order).await));
         }
         drop(shown);
         let key = KeyPair::generate().map_err(anyhow::Error::from)?;
@@ -111,13 +111,13 @@ impl AcmeAuthority {
     }
 
     /// Returns the account, which is created or read when it is first needed.
-    async fn account(&self) -> Result<Account, Failure> {
+    async fn account(&self) -> Result<Account, OrderFailure> {
         let mut known = self.account.lock().await;
         if let Some(account) = &*known {
             return Ok(account.clone());
         }
         let store = self.store.clone();
-        let kept = tokio::task::spawn_blocking(move || store.account::<StoredAccount>());
+        let kept = tokio::task::spawn_blocking(move || store.account::<StoredAcmeAccount>());
         let account = match kept.await.map_err(anyhow::Error::from)?? {
             Some(kept) => self.restore_account(kept).await?,
             None => self.create_account().await?,
@@ -129,7 +129,7 @@ impl AcmeAuthority {
         Account::builder_with_http(Box::new(AcmeHttpClient(self.outbound.clone())))
     }
 
-    async fn restore_account(&self, kept: StoredAccount) -> Result<Account, Failure> {
+    async fn restore_account(&self, kept: StoredAcmeAccount) -> Result<Account, OrderFailure> {
         let credentials = serde_json::to_value(&kept.credentials).map_err(anyhow::Error::from)?;
         let account = self.builder().from_credentials(kept.credentials).await?;
         if kept.contact != self.settings.contact {
@@ -141,7 +141,7 @@ impl AcmeAuthority {
         Ok(account)
     }
 
-    async fn create_account(&self) -> Result<Account, Failure> {
+    async fn create_account(&self) -> Result<Account, OrderFailure> {
         let contact: Vec<&str> = self.settings.contact.as_deref().into_iter().collect();
         let new = NewAccount {
             contact: &contact,
@@ -150,7 +150,7 @@ impl AcmeAuthority {
             only_return_existing: false,
         };
         let directory = self.settings.directory.to_string();
-        let binding = self.settings.binding()?;
+        let binding = self.settings.external_account_binding()?;
         let binding = binding.map(|(kid, key)| ExternalAccountKey::new(kid.to_owned(), &key));
         let builder = self.builder();
         let (account, credentials) = builder.create(&new, directory, binding.as_ref()).await?;
@@ -158,9 +158,9 @@ impl AcmeAuthority {
         Ok(account)
     }
 
-    async fn store_account(&self, credentials: AccountCredentials) -> Result<(), Failure> {
+    async fn store_account(&self, credentials: AccountCredentials) -> Result<(), OrderFailure> {
         let (store, contact) = (self.store.clone(), self.settings.contact.clone());
-        let kept = StoredAccount {
+        let kept = StoredAcmeAccount {
             contact,
             credentials,
         };
@@ -169,7 +169,7 @@ impl AcmeAuthority {
     }
 
     /// Drops the account in memory, so that the next order reads the authority's directory again; `for_good` deletes the stored one, too.
-    async fn forget_account(&self, for_good: bool) -> Result<(), Failure> {
+    async fn forget_account(&self, for_good: bool) -> Result<(), OrderFailure> {
         *self.account.lock().await = None;
         if for_good {
             let store = self.store.clone();
@@ -179,26 +179,28 @@ impl AcmeAuthority {
         Ok(())
     }
 
-    async fn order_with_retry(&self, name: &str) -> Result<String, Failure> {
+    async fn order_with_retry(&self, name: &str) -> Result<String, OrderFailure> {
         let failure = match self.order(name).await {
             Err(failure) => failure,
             issued => return issued,
         };
-        self.forget_account(matches!(failure, Failure::NoAccount))
+        self.forget_account(matches!(failure, OrderFailure::NoAccount))
             .await?;
         match failure {
-            Failure::NoAccount => self.order(name).await,
+            OrderFailure::NoAccount => self.order(name).await,
             failure => Err(failure),
         }
     }
 }
 
 impl CertificateAuthority for AcmeAuthority {
-    fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>> {
+    fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, IssuanceRefusal>> {
         Box::pin(async move {
             match tokio::time::timeout(ORDER_TIMEOUT, self.order_with_retry(name)).await {
-                Ok(issued) => issued.map_err(Refusal::from),
-                Err(_) => Err(Refusal::Refused("it did not issue in time".to_owned())),
+                Ok(issued) => issued.map_err(IssuanceRefusal::from),
+                Err(_) => Err(IssuanceRefusal::Refused(
+                    "it did not issue in time".to_owned(),
+                )),
             }
         })
     }
@@ -230,7 +232,7 @@ async fn failure_reason(order: &mut Order) -> String {
 }
 
 /// Reason for a failed order.
-enum Failure {
+enum OrderFailure {
     /// The authority knows no such account.
     NoAccount,
     Refused(String),
@@ -238,7 +240,7 @@ enum Failure {
     Unreached(String),
 }
 
-impl From<Error> for Failure {
+impl From<Error> for OrderFailure {
     fn from(error: Error) -> Self {
         let Error::Api(problem) = &error else {
             let text = error.to_string();
@@ -262,33 +264,33 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<anyhow::Error> for Failure {
+impl From<anyhow::Error> for OrderFailure {
     fn from(error: anyhow::Error) -> Self {
         Self::Unreached(format!("{error:#}"))
     }
 }
 
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for OrderFailure {
     fn from(error: std::io::Error) -> Self {
         Self::Unreached(error.to_string())
     }
 }
 
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
+impl From<OrderFailure> for IssuanceRefusal {
+    fn from(failure: OrderFailure) -> Self {
         // Escaped and shortened, so that it stays one line of the log.
         let short = |text: String| text.escape_debug().take(MAX_LOGGED_CHARS).collect();
         match failure {
-            Failure::NoAccount => Self::Refused("it does not know the account".to_owned()),
-            Failure::Refused(text) => Self::Refused(short(text)),
-            Failure::Busy(text) => Self::Busy(short(text)),
-            Failure::Unreached(text) => Self::Unreached(short(text)),
+            OrderFailure::NoAccount => Self::Refused("it does not know the account".to_owned()),
+            OrderFailure::Refused(text) => Self::Refused(short(text)),
+            OrderFailure::Busy(text) => Self::Busy(short(text)),
+            OrderFailure::Unreached(text) => Self::Unreached(short(text)),
         }
     }
 }
 
 /// Adapter from the outbound client to the library's trait.
-struct AcmeHttpClient(Outbound);
+struct AcmeHttpClient(OutboundClient);
 
 impl HttpClient for AcmeHttpClient {
     fn request(

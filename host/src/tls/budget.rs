@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Cap, CapPart};
+use crate::config::{DividedCap, DividedCapPart};
 use svc_base::clock::Timestamp;
 
 const MINUTE: i64 = 60 * 1_000;
@@ -26,7 +26,7 @@ const MAX_BACKOFFS: usize = 1_000;
 
 /// Why a certificate was not issued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum IssuanceRefusal {
     /// The authority was not reached, or an error of ours came before the request.
     #[error("the authority was not reached: {0}")]
     Unreached(String),
@@ -49,7 +49,7 @@ pub struct LabelOwner {
 
 /// Spent certificates, and the backoffs of names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Budget {
+pub(super) struct IssuanceBudget {
     /// Time at which everything spent will have refilled.
     spent_until: Timestamp,
     /// Time at which the spending of unproven owners will have refilled.
@@ -75,7 +75,7 @@ struct NameBackoff {
     until: Timestamp,
 }
 
-impl Default for Budget {
+impl Default for IssuanceBudget {
     fn default() -> Self {
         Self {
             spent_until: epoch(),
@@ -87,7 +87,7 @@ impl Default for Budget {
     }
 }
 
-impl Budget {
+impl IssuanceBudget {
     /// Returns the time until which a name is not ordered; `None` if it may be.
     pub(super) fn blocked_until(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
         let own = self.rests.get(name).map(|rest| rest.until);
@@ -103,20 +103,20 @@ impl Budget {
     /// The exhausted part: the whole, the part of unproven owners, or the owner's.
     pub(super) fn spend(
         &mut self,
-        per_week: &Cap,
+        per_week: &DividedCap,
         owner: &LabelOwner,
         now: Timestamp,
-    ) -> Result<(), CapPart> {
+    ) -> Result<(), DividedCapPart> {
         self.owners_until.retain(|_, until| now < *until);
         let own = self.owners_until.get(&owner.principal);
         let own = own.copied().unwrap_or_else(epoch);
-        let all = spend_one(self.spent_until, per_week.whole, now).ok_or(CapPart::Whole)?;
+        let all = spend_one(self.spent_until, per_week.whole, now).ok_or(DividedCapPart::Whole)?;
         let strangers = match owner.is_free_tier {
             true => spend_one(self.strangers_until, per_week.strangers, now)
-                .ok_or(CapPart::Strangers)?,
+                .ok_or(DividedCapPart::Strangers)?,
             false => self.strangers_until,
         };
-        let own = spend_one(own, per_week.per_owner, now).ok_or(CapPart::Owner)?;
+        let own = spend_one(own, per_week.per_owner, now).ok_or(DividedCapPart::Owner)?;
         self.spent_until = all;
         self.strangers_until = strangers;
         self.owners_until.insert(owner.principal.clone(), own);
@@ -126,34 +126,34 @@ impl Budget {
     /// Records an issued certificate.
     pub(super) fn record_success(&mut self, name: &str, now: Timestamp) {
         let until = Timestamp(now.0.saturating_add(REISSUE_INTERVAL));
-        self.remember(name, NameBackoff { times: 0, until }, now);
+        self.keep_backoff(name, NameBackoff { times: 0, until }, now);
     }
 
     /// Records a failure; returns the end of the name's backoff.
     pub(super) fn record_failure(
         &mut self,
         name: &str,
-        why: &Refusal,
+        why: &IssuanceRefusal,
         now: Timestamp,
     ) -> Timestamp {
         let later = |millis: i64| Timestamp(now.0.saturating_add(millis));
         let times = self.rests.get(name).map_or(0, |rest| rest.times);
         let (times, until) = match why {
-            Refusal::Unreached(_) => (times, later(UNREACHED_BACKOFF)),
-            Refusal::Refused(_) => {
+            IssuanceRefusal::Unreached(_) => (times, later(UNREACHED_BACKOFF)),
+            IssuanceRefusal::Refused(_) => {
                 let rest = FIRST_BACKOFF.saturating_mul(1 << times.min(16));
                 (times.saturating_add(1), later(rest.min(MAX_BACKOFF)))
             }
-            Refusal::Busy(_) => {
+            IssuanceRefusal::Busy(_) => {
                 self.busy_until = Some(later(RATE_LIMIT_BACKOFF));
                 (times, later(RATE_LIMIT_BACKOFF))
             }
         };
-        self.remember(name, NameBackoff { times, until }, now);
+        self.keep_backoff(name, NameBackoff { times, until }, now);
         until
     }
 
-    fn remember(&mut self, name: &str, rest: NameBackoff, now: Timestamp) {
+    fn keep_backoff(&mut self, name: &str, rest: NameBackoff, now: Timestamp) {
         self.rests
             .retain(|_, rest| now.0 < rest.until.0.saturating_add(MAX_BACKOFF));
         if self.rests.len() < MAX_BACKOFFS || self.rests.contains_key(name) {
@@ -181,7 +181,7 @@ mod tests {
     use crate::config::Limits;
     use svc_base::clock::Clock;
 
-    fn cap(per_week: u64) -> Cap {
+    fn cap(per_week: u64) -> DividedCap {
         Limits::default().divide_cap("projects_per_week", per_week)
     }
 
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_weeks_certificates_come_back_evenly() {
         let clock = Clock::manual(START);
-        let mut budget = Budget::default();
+        let mut budget = IssuanceBudget::default();
         // As many owners as certificates, so that none passes a part.
         let mut spend = |at: Timestamp| budget.spend(&cap(40), &owner(&at.to_string(), false), at);
         let mut last = clock.now();
@@ -210,21 +210,25 @@ mod tests {
             last = Timestamp(last.0 + 1);
             spend(last).unwrap();
         }
-        assert_eq!(spend(last), Err(CapPart::Whole));
+        assert_eq!(spend(last), Err(DividedCapPart::Whole));
         // A fortieth of a week is 252 minutes.
-        assert_eq!(spend(minutes(&clock, 251)), Err(CapPart::Whole));
+        assert_eq!(spend(minutes(&clock, 251)), Err(DividedCapPart::Whole));
         spend(minutes(&clock, 2)).unwrap();
-        assert_eq!(spend(clock.now()), Err(CapPart::Whole));
-        let mut again: Budget =
+        assert_eq!(spend(clock.now()), Err(DividedCapPart::Whole));
+        let mut again: IssuanceBudget =
             serde_json::from_slice(&serde_json::to_vec(&budget).unwrap()).unwrap();
         let kept = again.spend(&cap(40), &owner("a", false), clock.now());
-        assert_eq!(kept, Err(CapPart::Whole), "a restart brings none back");
+        assert_eq!(
+            kept,
+            Err(DividedCapPart::Whole),
+            "a restart brings none back"
+        );
     }
 
     #[test]
     fn an_owner_has_a_part_and_those_who_pay_another() {
         let clock = Clock::manual(START);
-        let mut budget = Budget::default();
+        let mut budget = IssuanceBudget::default();
         // Of 100: 50 for each owner, and 80 for all who do not pay.
         let mut spend = |name: &str, is_free_tier: bool, at| {
             let owner = owner(name, is_free_tier);
@@ -245,21 +249,21 @@ mod tests {
     #[test]
     fn a_budget_from_before_is_read() {
         let text = r#"{"spent_until":"2026-11-20T12:00:00.000Z"}"#;
-        let mut budget: Budget = serde_json::from_str(text).unwrap();
+        let mut budget: IssuanceBudget = serde_json::from_str(text).unwrap();
         let spent = budget.spend(&cap(40), &owner("a", true), START);
         assert_eq!(spent, Ok(()));
     }
 
     #[test]
     fn a_budget_is_written_down_and_read_whatever_it_is() {
-        let mut budget = Budget::default();
+        let mut budget = IssuanceBudget::default();
         for spent in [0, 1, 40] {
             for number in 0..spent {
                 let owner = owner(&number.to_string(), false);
                 let _ = budget.spend(&cap(40), &owner, START);
             }
             let text = serde_json::to_string(&budget).unwrap();
-            let read: Budget = serde_json::from_str(&text).unwrap();
+            let read: IssuanceBudget = serde_json::from_str(&text).unwrap();
             assert_eq!(
                 serde_json::to_value(&read).unwrap(),
                 serde_json::to_value(&budget).unwrap()
@@ -270,8 +274,8 @@ mod tests {
     #[test]
     fn a_refused_name_rests_longer_each_time() {
         let clock = Clock::manual(START);
-        let mut budget = Budget::default();
-        let why = Refusal::Refused("no such address".into());
+        let mut budget = IssuanceBudget::default();
+        let why = IssuanceRefusal::Refused("no such address".into());
         for rest in [5, 10, 20, 40, 80, 160, 320, 360, 360] {
             assert_eq!(budget.blocked_until("a.example", clock.now()), None);
             let until = budget.record_failure("a.example", &why, clock.now());
@@ -290,14 +294,14 @@ mod tests {
     #[test]
     fn an_authority_that_is_not_reached_is_asked_again_soon_and_a_busy_one_for_nothing() {
         let clock = Clock::manual(START);
-        let mut budget = Budget::default();
+        let mut budget = IssuanceBudget::default();
         for _ in 0..3 {
-            let why = Refusal::Unreached("no answer in time".into());
+            let why = IssuanceRefusal::Unreached("no answer in time".into());
             let until = budget.record_failure("a.example", &why, clock.now());
             assert_eq!(until, clock.now().plus_seconds(60));
             minutes(&clock, 1);
         }
-        let why = Refusal::Busy("too many certificates".into());
+        let why = IssuanceRefusal::Busy("too many certificates".into());
         budget.record_failure("a.example", &why, clock.now());
         assert!(budget.blocked_until("b.example", clock.now()).is_some());
         assert!(
@@ -309,8 +313,8 @@ mod tests {
 
     #[test]
     fn so_many_names_are_remembered() {
-        let mut budget = Budget::default();
-        let why = Refusal::Refused(String::new());
+        let mut budget = IssuanceBudget::default();
+        let why = IssuanceRefusal::Refused(String::new());
         for number in 0..2 * MAX_BACKOFFS {
             budget.record_failure(&format!("{number}.example"), &why, START);
         }

@@ -18,16 +18,16 @@ pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
 /// The pending challenges, by name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Challenges(Arc<Mutex<HashMap<String, Arc<ServerConfig>>>>);
+pub(super) struct PendingChallenges(Arc<Mutex<HashMap<String, Arc<ServerConfig>>>>);
 
 /// A challenge that is answered until this is dropped.
 #[derive(Debug)]
 pub(super) struct ChallengeGuard {
     name: String,
-    challenges: Challenges,
+    challenges: PendingChallenges,
 }
 
-impl Challenges {
+impl PendingChallenges {
     /// Answers the challenge for a name with the digest of its key authorization.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ impl CertificateFiles {
             PairError::NoCertificate | PairError::Unusable(_) => {
                 anyhow!("tls_cert: {cert}: {error}")
             }
-            PairError::SigningError | PairError::Kind => anyhow!("tls_key: {key}: {error}"),
+            PairError::NoKey | PairError::Kind => anyhow!("tls_key: {key}: {error}"),
             PairError::Mismatch => {
                 anyhow!("tls_key: {key}: {error} in {cert} (tls_cert): name the two of one pair")
             }

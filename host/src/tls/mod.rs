@@ -20,20 +20,20 @@ use rustls::server::WantsServerCert;
 use rustls::{ConfigBuilder, ServerConfig};
 
 use self::acme::AcmeAuthority;
-use self::challenges::Challenges;
+use self::challenges::PendingChallenges;
 use self::files::CertificateFiles;
-use self::issuance::{Issuance, IssuanceParts};
+use self::issuance::{CertificateIssuance, IssuanceDependencies};
 use self::served::ServedCertificates;
-use self::store::Store;
-use crate::config::{Certificates, Config};
+use self::store::AuthorityDirectory;
+use crate::config::{CertificateSettings, Config};
 use svc_base::clock::{Clock, Timestamp};
 
 pub use budget::LabelOwner;
-pub use issuance::FindOwner;
+pub use issuance::FindLabelOwnerFn;
 pub use names::{NameKind, Names};
 
 /// ALPN protocols, the preferred first.
-const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+const ALPN_PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The TLS side of the server.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub struct Tls {
 #[derive(Debug)]
 enum CertificateSource {
     Files(Arc<Mutex<CertificateFiles>>),
-    Authority(Arc<Issuance>, Challenges),
+    Authority(Arc<CertificateIssuance>, PendingChallenges),
 }
 
 impl Tls {
@@ -57,7 +57,7 @@ impl Tls {
     /// When they are not, naming the setting.
     pub fn check(config: &Config) -> anyhow::Result<()> {
         match &config.certificates {
-            Some(Certificates::Files { cert, key }) => CertificateFiles::new(cert, key)
+            Some(CertificateSettings::Files { cert, key }) => CertificateFiles::new(cert, key)
                 .read_if_changed()
                 .map(|_| ()),
             _ => Ok(()),
@@ -71,7 +71,7 @@ impl Tls {
     pub fn open(
         config: &Config,
         clock: &Clock,
-        find_owner: FindOwner,
+        find_owner: FindLabelOwnerFn,
     ) -> anyhow::Result<Option<Self>> {
         let Some(certificates) = &config.certificates else {
             return Ok(None);
@@ -81,7 +81,7 @@ impl Tls {
             names.fixed().next().unwrap_or_default(),
         ));
         let source = match certificates {
-            Certificates::Files { cert, key } => {
+            CertificateSettings::Files { cert, key } => {
                 let mut files = CertificateFiles::new(cert, key);
                 if let Some(open) = files.exposure_warning() {
                     tracing::warn!("{open}");
@@ -92,11 +92,11 @@ impl Tls {
                 }
                 CertificateSource::Files(Arc::new(Mutex::new(files)))
             }
-            Certificates::Acme(acme) => {
-                let store = Store::open(&config.data, &acme.directory)?;
-                let challenges = Challenges::default();
+            CertificateSettings::Acme(acme) => {
+                let store = AuthorityDirectory::open(&config.data, &acme.directory)?;
+                let challenges = PendingChallenges::default();
                 let authority = AcmeAuthority::new(acme, store.clone(), challenges.clone())?;
-                let issuance = Issuance::open(IssuanceParts {
+                let issuance = CertificateIssuance::open(IssuanceDependencies {
                     names,
                     served: Arc::clone(&served),
                     store,
@@ -111,7 +111,7 @@ impl Tls {
             }
         };
         let mut server = server_config()?.with_cert_resolver(Arc::clone(&served) as _);
-        server.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        server.alpn_protocols = ALPN_PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         // Stateless tickets: strangers cannot fill or evict sessions here.
         server.ticketer = Ticketer::new()?;
         Ok(Some(Self {

@@ -5,7 +5,7 @@ use url::Url;
 use crate::config::Config;
 
 /// Most characters of a label (RFC 1035, section 2.3.4).
-const MAX_LABEL: usize = 63;
+const MAX_LABEL_CHARS: usize = 63;
 
 /// The names of an installation.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ fn host_and_port(url: &str) -> Option<(String, String)> {
 /// Whether a text can be the label of a project: only then is a query worth its cost.
 fn is_label(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=MAX_LABEL).contains(&text.len()) && text.chars().all(allowed)
+    (1..=MAX_LABEL_CHARS).contains(&text.len()) && text.chars().all(allowed)
 }
 
 #[cfg(test)]

@@ -8,14 +8,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
 
-use super::validity::Validity;
+use super::validity::ValidityPeriod;
 
 /// A certificate chain and its private key.
 #[derive(Clone, Debug)]
 pub(super) struct CertificatePair {
     /// Chain and key as rustls takes them.
     pub(super) key: Arc<CertifiedKey>,
-    pub(super) validity: Validity,
+    pub(super) validity: ValidityPeriod,
 }
 
 /// Error of two texts that are not a certificate and its key.
@@ -26,7 +26,7 @@ pub(super) enum PairError {
     NoCertificate,
     /// The second text has no key.
     #[error("there is no private key in PEM in it")]
-    SigningError,
+    NoKey,
     /// The key's algorithm is not supported.
     #[error(
         "the private key is of a kind that is not supported: use ECDSA (P-256, P-384), Ed25519 or RSA"
@@ -49,8 +49,8 @@ impl CertificatePair {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
         let chain = chain.map_err(|_| PairError::NoCertificate)?;
         let first = chain.first().ok_or(PairError::NoCertificate)?;
-        let validity = Validity::parse(first).ok_or(PairError::NoCertificate)?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| PairError::SigningError)?;
+        let validity = ValidityPeriod::parse(first).ok_or(PairError::NoCertificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| PairError::NoKey)?;
         let provider = default_provider();
         let key = provider.key_provider.load_private_key(key);
         let key = CertifiedKey::new(chain, key.map_err(|_| PairError::Kind)?);
@@ -82,10 +82,10 @@ mod tests {
         let strange = other.signing_key.serialize_pem();
         for (certificate, key, expected) in [
             (certificate.as_str(), strange.as_str(), PairError::Mismatch),
-            (&certificate, &certificate, PairError::SigningError),
+            (&certificate, &certificate, PairError::NoKey),
             (&key, &key, PairError::NoCertificate),
             ("", &key, PairError::NoCertificate),
-            (&certificate, "nothing", PairError::SigningError),
+            (&certificate, "nothing", PairError::NoKey),
         ] {
             let found = CertificatePair::read(certificate.as_bytes(), key.as_bytes());
             assert_eq!(found.unwrap_err(), expected);

@@ -8,17 +8,17 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use super::pair::CertificatePair;
-use super::validity::Validity;
+use super::validity::ValidityPeriod;
 
 #[derive(Debug)]
 pub(super) struct ServedCertificates {
-    pairs: ArcSwap<ServedPairs>,
+    pairs: ArcSwap<ServedCertificatePairs>,
     /// Name for clients that send no SNI.
     default_name: String,
 }
 
 #[derive(Clone, Debug, Default)]
-struct ServedPairs {
+struct ServedCertificatePairs {
     /// Certificate for all names.
     any: Option<CertificatePair>,
     by_name: HashMap<String, CertificatePair>,
@@ -35,7 +35,7 @@ impl ServedCertificates {
 
     /// Serves a certificate for every name.
     pub(super) fn serve_for_all(&self, pair: &CertificatePair) {
-        self.pairs.rcu(|pairs| ServedPairs {
+        self.pairs.rcu(|pairs| ServedCertificatePairs {
             any: Some(pair.clone()),
             by_name: pairs.by_name.clone(),
         });
@@ -56,7 +56,7 @@ impl ServedCertificates {
         change: impl Fn(&mut HashMap<String, CertificatePair>) -> Option<CertificatePair>,
     ) {
         self.pairs.rcu(|pairs| {
-            let mut pairs = ServedPairs::clone(pairs);
+            let mut pairs = ServedCertificatePairs::clone(pairs);
             change(&mut pairs.by_name);
             pairs
         });
@@ -69,7 +69,7 @@ impl ServedCertificates {
     }
 
     /// Lists the names with a certificate of their own, and its validity.
-    pub(super) fn names(&self) -> Vec<(String, Validity)> {
+    pub(super) fn names(&self) -> Vec<(String, ValidityPeriod)> {
         let pairs = self.pairs.load();
         let names = pairs.by_name.iter();
         names

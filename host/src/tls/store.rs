@@ -15,19 +15,19 @@ use url::Url;
 use super::pair::CertificatePair;
 
 /// Directory of all authorities in the data directory.
-const DIRECTORY: &str = "tls";
+const TLS_DIRECTORY: &str = "tls";
 /// File of the account.
-const ACCOUNT: &str = "account.json";
+const ACCOUNT_FILE: &str = "account.json";
 /// File of the budget.
-const BUDGET: &str = "budget.json";
+const BUDGET_FILE: &str = "budget.json";
 /// Extension of certificates' files.
-const PEM: &str = "pem";
+const PEM_EXTENSION: &str = "pem";
 
 /// The directory of one authority.
 #[derive(Clone, Debug)]
-pub(super) struct Store(PathBuf);
+pub(super) struct AuthorityDirectory(PathBuf);
 
-impl Store {
+impl AuthorityDirectory {
     /// Opens the directory of an authority, made where it is missing.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Store {
             .map(|b| format!("{b:02x}"))
             .collect();
         let host = authority.host_str().unwrap_or_default().replace(':', "-");
-        let path = data.join(DIRECTORY).join(format!("{host}-{digest}"));
+        let path = data.join(TLS_DIRECTORY).join(format!("{host}-{digest}"));
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -56,7 +56,7 @@ impl Store {
         for entry in std::fs::read_dir(&self.0)? {
             let path = entry?.path();
             let name = path.file_stem().and_then(|name| name.to_str());
-            let is_pem = path.extension().is_some_and(|end| end == PEM);
+            let is_pem = path.extension().is_some_and(|end| end == PEM_EXTENSION);
             let Some(name) = name.filter(|_| is_pem) else {
                 continue;
             };
@@ -77,7 +77,7 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub(super) fn put(&self, name: &str, pem: &str) -> io::Result<()> {
-        self.write(&format!("{name}.{PEM}"), pem.as_bytes())
+        self.write(&format!("{name}.{PEM_EXTENSION}"), pem.as_bytes())
     }
 
     /// Deletes the certificate of a name. Blocks.
@@ -85,7 +85,7 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
-        self.remove_file(&format!("{name}.{PEM}"))
+        self.remove_file(&format!("{name}.{PEM_EXTENSION}"))
     }
 
     /// Reads the account, if there is one. Blocks.
@@ -93,7 +93,7 @@ impl Store {
     /// # Errors
     /// The disk's, and a file that is damaged.
     pub(super) fn account<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
-        self.read(ACCOUNT)
+        self.read(ACCOUNT_FILE)
     }
 
     /// Stores the account. Blocks.
@@ -101,7 +101,7 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub(super) fn put_account(&self, account: &impl Serialize) -> io::Result<()> {
-        self.write(ACCOUNT, &serde_json::to_vec(account)?)
+        self.write(ACCOUNT_FILE, &serde_json::to_vec(account)?)
     }
 
     /// Deletes the account. Blocks.
@@ -109,7 +109,7 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub(super) fn remove_account(&self) -> io::Result<()> {
-        self.remove_file(ACCOUNT)
+        self.remove_file(ACCOUNT_FILE)
     }
 
     /// Reads the budget, if there is one. Blocks.
@@ -117,7 +117,7 @@ impl Store {
     /// # Errors
     /// The disk's, and a file that is damaged.
     pub(super) fn budget<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
-        self.read(BUDGET)
+        self.read(BUDGET_FILE)
     }
 
     /// Stores the budget. Blocks.
@@ -125,7 +125,7 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub(super) fn put_budget(&self, budget: &impl Serialize) -> io::Result<()> {
-        self.write(BUDGET, &serde_json::to_vec(budget)?)
+        self.write(BUDGET_FILE, &serde_json::to_vec(budget)?)
     }
 
     fn remove_file(&self, name: &str) -> io::Result<()> {
@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn each_authority_has_a_directory_of_its_own_closed_to_others() {
         let data = tempfile::tempdir().unwrap();
-        let open = |url: &str| Store::open(data.path(), &Url::parse(url).unwrap()).unwrap();
+        let open =
+            |url: &str| AuthorityDirectory::open(data.path(), &Url::parse(url).unwrap()).unwrap();
         let (one, other) = (open("https://a.example/one"), open("https://a.example/two"));
         let made = rcgen::generate_simple_self_signed(vec!["a.example".into()]).unwrap();
         let pem = format!("{}{}", made.signing_key.serialize_pem(), made.cert.pem());
@@ -180,12 +181,12 @@ mod tests {
         assert_eq!(other.account::<String>().unwrap(), None);
         assert_eq!(one.account::<String>().unwrap().as_deref(), Some("secret"));
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
-        assert_eq!(mode(&data.path().join(DIRECTORY)), 0o700);
+        assert_eq!(mode(&data.path().join(TLS_DIRECTORY)), 0o700);
         assert_eq!(mode(&one.0), 0o700);
         for entry in std::fs::read_dir(&one.0).unwrap() {
             assert_eq!(mode(&entry.unwrap().path()), 0o600);
         }
-        std::fs::write(one.0.join(BUDGET), "{").unwrap();
+        std::fs::write(one.0.join(BUDGET_FILE), "{").unwrap();
         let error = one.budget::<String>().unwrap_err().to_string();
         assert!(error.contains("budget.json"), "{error}");
         one.remove("a.example").unwrap();

@@ -20,14 +20,14 @@ const TIME_FORMAT: &[BorrowedFormatItem<'_>] =
 
 /// Validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Validity {
+pub(super) struct ValidityPeriod {
     /// Start of the period.
     pub(super) begins: Timestamp,
     /// End of the period.
     pub(super) ends: Timestamp,
 }
 
-impl Validity {
+impl ValidityPeriod {
     /// Reads the period; `None` if the bytes are not an X.509 certificate.
     pub(super) fn parse(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (certificate, _) = take_value(certificate, SEQUENCE_TAG)?;
@@ -116,12 +116,12 @@ mod tests {
             params.not_after = rcgen::date_time_ymd(years.1, 1, 2);
             let key = rcgen::KeyPair::generate().unwrap();
             let certificate = params.self_signed(&key).unwrap();
-            let found = Validity::parse(certificate.der()).unwrap();
+            let found = ValidityPeriod::parse(certificate.der()).unwrap();
             assert_eq!(found.begins, Timestamp::parse(begins).unwrap());
             assert_eq!(found.ends, Timestamp::parse(ends).unwrap());
             for cut in [0, 1, 5, 40, 80] {
                 let cut = CertificateDer::from(certificate.der()[..cut].to_vec());
-                assert_eq!(Validity::parse(&cut), None);
+                assert_eq!(ValidityPeriod::parse(&cut), None);
             }
         }
     }
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_certificate_is_renewed_after_two_thirds_of_it() {
         let at = |text: &str| Timestamp::parse(text).unwrap();
-        let validity = Validity {
+        let validity = ValidityPeriod {
             begins: at("2026-01-01T00:00:00Z"),
             ends: at("2026-04-01T00:00:00Z"),
         };

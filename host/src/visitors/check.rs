@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use super::store;
-use crate::control::{Control, Error};
+use crate::control::{ControlDatabase, Error};
 use svc_base::ids::{DeploymentId, ProjectId};
 
 /// Result of a check.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
+pub struct VisitorCheckFindings {
     /// Errors in the stored rows.
     pub errors: Vec<String>,
     /// Leftover rows, which the server removes by itself.
@@ -17,11 +17,11 @@ pub struct Findings {
 
 /// Checks visitors and sessions against the existing `projects` and `deployments`.
 pub async fn check(
-    control: &Control,
+    control: &ControlDatabase,
     projects: &HashSet<ProjectId>,
     deployments: &HashSet<DeploymentId>,
-) -> Result<Findings, Error> {
-    let mut found = Findings::default();
+) -> Result<VisitorCheckFindings, Error> {
+    let mut found = VisitorCheckFindings::default();
     for project in control.read(store::projects_with_visitors).await? {
         if !projects.contains(&project) {
             found

@@ -8,7 +8,7 @@ use crate::http::cookies::{HostCookie, host_token, host_tokens};
 use svc_base::ids::DeploymentId;
 
 /// Lifetime of the browser cookie, in seconds.
-const BROWSER_SECONDS: i64 = 600;
+const BROWSER_COOKIE_SECONDS: i64 = 600;
 /// Name of the cookie that ties a sign-in to a browser.
 const BROWSER_COOKIE: &str = "svc_sign_in";
 
@@ -53,5 +53,5 @@ pub(super) fn session_cookie(
 
 /// Returns the header that ties a browser to the sign-ins that it begins.
 pub(super) fn browser_cookie(token: &str, secure: bool) -> Result<HeaderValue, InvalidHeaderValue> {
-    HostCookie::for_host(BROWSER_COOKIE, secure).set_header(token, BROWSER_SECONDS)
+    HostCookie::for_host(BROWSER_COOKIE, secure).set_header(token, BROWSER_COOKIE_SECONDS)
 }

@@ -1,6 +1,6 @@
 //! Failed sign-ins: the log entry, and the URL that the browser returns to.
 
-use super::model::{AuthError, SignInFailure};
+use super::model::{SignInError, SignInFailure};
 use super::return_to;
 
 /// Logs why a sign-in failed; returns the URL that the browser returns to.
@@ -18,7 +18,7 @@ pub(super) fn failure_url(
 /// Returns the failure of a sign-in with a provider that the project does not offer.
 pub(super) fn not_offered() -> SignInFailure {
     SignInFailure::new(
-        AuthError::ProviderNotAllowed,
+        SignInError::ProviderNotAllowed,
         "the project does not offer it",
     )
 }

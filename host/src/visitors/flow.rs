@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::failures::{failure_url, not_offered};
-use super::kinds::{CallbackAnswer, SignInExchange};
-use super::model::{AuthError, SessionKey, SignInFailure, VerifiedVisitor, VisitorError};
-use super::providers::Provider;
-use super::sign_in_page::SignInPage;
-use super::state::{PendingSignIn, SignInStates, sha256_base64url};
-use super::tickets::{Ticket, TicketRedemption};
+use super::kinds::{CallbackQuery, SignInExchange};
+use super::model::{SessionTokenHash, SignInError, SignInFailure, VerifiedVisitor, VisitorError};
+use super::providers::SignInProvider;
+use super::sign_in_page::FrontendWithSignIn;
+use super::state::{PendingSignIn, SignInStateSealer, sha256_base64url};
+use super::tickets::{SignInTicket, TicketRedemption};
 use super::{Visitors, return_to};
 use crate::workspaces::credential;
 
@@ -31,7 +31,7 @@ pub(super) enum SignInStart {
     /// The visitor chooses a provider.
     Choose {
         /// Providers to choose from.
-        offered: Vec<Arc<Provider>>,
+        offered: Vec<Arc<SignInProvider>>,
         /// Path to lead back to.
         return_to: String,
     },
@@ -53,7 +53,7 @@ impl Visitors {
     /// `Unconfigured`; `ReturnTo` for a path outside of the frontend.
     pub(super) async fn start(
         &self,
-        page: &SignInPage,
+        page: &FrontendWithSignIn,
         request: SignInRequest,
         browser: Option<&str>,
     ) -> Result<SignInStart, VisitorError> {
@@ -99,9 +99,9 @@ impl Visitors {
     /// `Unconfigured`; `ReturnTo` for a path outside of the frontend.
     pub(super) fn check_request(
         &self,
-        page: &SignInPage,
+        page: &FrontendWithSignIn,
         request: &SignInRequest,
-    ) -> Result<(Vec<Arc<Provider>>, String), VisitorError> {
+    ) -> Result<(Vec<Arc<SignInProvider>>, String), VisitorError> {
         let offered = self.offered_providers(&page.project);
         if offered.is_empty() {
             return Err(VisitorError::Unconfigured);
@@ -117,18 +117,18 @@ impl Visitors {
     /// Returns the address at which a visitor signs in.
     async fn authorization_url(
         &self,
-        provider: &Provider,
+        provider: &SignInProvider,
         sign_in: &PendingSignIn,
     ) -> Result<String, SignInFailure> {
         let state = self.states.seal(sign_in, &self.infra.random);
         let state = state
-            .map_err(|error| SignInFailure::new(AuthError::ProviderError, error.to_string()))?;
+            .map_err(|error| SignInFailure::new(SignInError::ProviderError, error.to_string()))?;
         let exchange = self.exchange(provider, sign_in);
         let address = provider.kind.authorization_url(&exchange, &state).await?;
         Ok(address.to_string())
     }
 
-    fn exchange(&self, provider: &Provider, sign_in: &PendingSignIn) -> SignInExchange {
+    fn exchange(&self, provider: &SignInProvider, sign_in: &PendingSignIn) -> SignInExchange {
         SignInExchange {
             redirect_uri: self.redirect_uri(provider),
             nonce: self.states.nonce(sign_in),
@@ -137,7 +137,7 @@ impl Visitors {
     }
 
     /// Returns the redirect URI that a provider is registered with.
-    pub fn redirect_uri(&self, provider: &Provider) -> String {
+    pub fn redirect_uri(&self, provider: &SignInProvider) -> String {
         format!(
             "{}/_svc/auth/callback/{}",
             self.infra.config.sites_url, provider.settings.name
@@ -151,7 +151,7 @@ impl Visitors {
     pub(super) async fn handle_callback(
         &self,
         provider: &str,
-        answer: CallbackAnswer,
+        answer: CallbackQuery,
         browser: Option<&str>,
     ) -> Result<String, VisitorError> {
         let state = answer.state.as_deref();
@@ -171,18 +171,18 @@ impl Visitors {
     /// Verifies that an answer belongs to a sign-in, and returns the visitor that the provider has identified.
     async fn verify_callback(
         &self,
-        page: &SignInPage,
+        page: &FrontendWithSignIn,
         sign_in: &PendingSignIn,
         provider: &str,
-        answer: &CallbackAnswer,
+        answer: &CallbackQuery,
         browser: Option<&str>,
     ) -> Result<VerifiedVisitor, SignInFailure> {
         let now = self.infra.clock.now();
-        let refused = |cause: &str| Err(SignInFailure::new(AuthError::StateInvalid, cause));
+        let refused = |cause: &str| Err(SignInFailure::new(SignInError::StateInvalid, cause));
         if sign_in.provider != provider {
             return refused("it came back from another provider than it went to");
         }
-        if SignInStates::is_expired(sign_in, now) {
+        if SignInStateSealer::is_expired(sign_in, now) {
             return refused("it took too long");
         }
         // Where frontends have origins of their own, the browser is checked at the completion.
@@ -197,7 +197,7 @@ impl Visitors {
         let permit = tokio::time::timeout(PERMIT_TIMEOUT, provider.permits.acquire()).await;
         let Ok(Ok(_permit)) = permit else {
             let cause = "too many sign-ins wait for it";
-            return Err(SignInFailure::new(AuthError::ProviderUnavailable, cause));
+            return Err(SignInFailure::new(SignInError::ProviderUnavailable, cause));
         };
         let exchange = self.exchange(&provider, sign_in);
         provider.kind.verify_sign_in(answer, &exchange).await
@@ -205,9 +205,9 @@ impl Visitors {
 
     fn find_offered_provider(
         &self,
-        page: &SignInPage,
+        page: &FrontendWithSignIn,
         sign_in: &PendingSignIn,
-    ) -> Result<Arc<Provider>, SignInFailure> {
+    ) -> Result<Arc<SignInProvider>, SignInFailure> {
         let mut offered = self.offered_providers(&page.project).into_iter();
         let offered = offered.find(|one| one.settings.name == sign_in.provider);
         offered.ok_or_else(not_offered)
@@ -215,16 +215,18 @@ impl Visitors {
 
     fn issue_ticket(
         &self,
-        page: &SignInPage,
+        page: &FrontendWithSignIn,
         sign_in: PendingSignIn,
         visitor: VerifiedVisitor,
     ) -> Result<String, VisitorError> {
         let text = credential::random_secret(&self.infra.random)?;
         let (return_to, provider) = (sign_in.return_to.clone(), sign_in.provider.clone());
-        let ticket = Ticket { sign_in, visitor };
+        let ticket = SignInTicket { sign_in, visitor };
         if !self.tickets.issue(&text, ticket, self.infra.clock.now()) {
-            let failure =
-                SignInFailure::new(AuthError::ProviderUnavailable, "too many sign-ins at once");
+            let failure = SignInFailure::new(
+                SignInError::ProviderUnavailable,
+                "too many sign-ins at once",
+            );
             return Ok(failure_url(&page.origin, &return_to, &provider, &failure));
         }
         Ok(format!(
@@ -236,13 +238,13 @@ impl Visitors {
     /// Completes a sign-in; returns the token of the session, if one began, and the URL for the browser.
     pub(super) async fn complete(
         &self,
-        page: &SignInPage,
+        page: &FrontendWithSignIn,
         ticket: Option<&str>,
         browser: Option<&str>,
-        before: Option<SessionKey>,
+        before: Option<SessionTokenHash>,
     ) -> Result<(Option<String>, String), VisitorError> {
         let refused = |back: &str, cause: &str| {
-            let failure = SignInFailure::new(AuthError::TicketInvalid, cause);
+            let failure = SignInFailure::new(SignInError::TicketInvalid, cause);
             Ok((None, failure_url(&page.origin, back, "-", &failure)))
         };
         let home = format!("/{}", page.slug);
@@ -256,7 +258,7 @@ impl Visitors {
             }
             _ => return refused(&home, "there is no such ticket"),
         };
-        let Ticket { sign_in, visitor } = ticket;
+        let SignInTicket { sign_in, visitor } = ticket;
         if sign_in.deployment != page.frontend.id {
             return refused(&home, "the ticket is of another page");
         }

@@ -28,5 +28,5 @@ mod state;
 mod store;
 mod tickets;
 
-pub use model::{Identity, Session, VisitorId};
+pub use model::{ActionCallerIdentity, VisitorId, VisitorSession};
 pub use service::{Visitors, end_disallowed_sessions};

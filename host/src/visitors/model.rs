@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::control;
-use crate::deployments::serving::LookupError;
+use crate::deployments::serving::PageLookupError;
 use crate::projects::ProjectError;
 use crate::workspaces::credential;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
-use svc_base::random::{NoRandomness, Random};
+use svc_base::random::{Random, RandomSourceError};
 
 /// Lifetime of a session, in seconds: 30 days, which activity does not extend.
 pub const SESSION_SECONDS: i64 = 30 * 24 * 3600;
@@ -24,7 +24,7 @@ impl VisitorId {
     ///
     /// # Errors
     /// No randomness is available.
-    pub fn new(random: &Random) -> Result<Self, NoRandomness> {
+    pub fn new(random: &Random) -> Result<Self, RandomSourceError> {
         let secret = credential::random_secret(random)?;
         // The last 22 characters hold 131 bits.
         Ok(Self(format!("usr_{}", &secret[secret.len() - 22..]).into()))
@@ -48,7 +48,7 @@ impl fmt::Display for VisitorId {
 
 /// Profile of a visitor, as the provider stated it at the last sign-in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Profile {
+pub struct VisitorProfile {
     /// E-mail address, if the provider has verified it.
     pub email: Option<String>,
     pub name: Option<String>,
@@ -58,7 +58,7 @@ pub struct Profile {
     pub locale: Option<String>,
 }
 
-impl Profile {
+impl VisitorProfile {
     /// Removes fields that do not have the right form: providers are not trusted.
     #[must_use]
     pub fn checked(self) -> Self {
@@ -95,22 +95,22 @@ pub struct VerifiedVisitor {
     pub issuer: String,
     /// Identifier of the visitor at the issuer.
     pub subject: String,
-    pub profile: Profile,
+    pub profile: VisitorProfile,
 }
 
 /// SHA-256 of a session token; the token itself is not stored.
-pub type SessionKey = [u8; 32];
+pub type SessionTokenHash = [u8; 32];
 
 /// Session of a visitor on a frontend.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct VisitorSession {
     /// Hash of the session token.
-    pub key: SessionKey,
+    pub key: SessionTokenHash,
     pub visitor: VisitorId,
     /// Frontend of the session.
     pub deployment: DeploymentId,
     pub project: ProjectId,
-    pub profile: Profile,
+    pub profile: VisitorProfile,
     /// Name of the provider that the visitor signed in with.
     pub provider: String,
     pub expires_at: Timestamp,
@@ -118,10 +118,10 @@ pub struct Session {
     pub seen_at: Timestamp,
 }
 
-impl Session {
+impl VisitorSession {
     /// Returns the identity of the visitor, as actions get it.
-    pub fn identity(&self) -> Identity {
-        Identity {
+    pub fn identity(&self) -> ActionCallerIdentity {
+        ActionCallerIdentity {
             user_id: self.visitor.as_str().to_owned(),
             email: self.profile.email.clone(),
         }
@@ -130,7 +130,7 @@ impl Session {
 
 /// Identity of a caller of an action, bound to the action's reserved parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct ActionCallerIdentity {
     /// Value of `:svc_user_id`.
     pub user_id: String,
     /// Value of `:svc_user_email`.
@@ -145,7 +145,7 @@ pub struct Visitor {
     pub id: VisitorId,
     /// Name of the provider of the last sign-in.
     pub provider: String,
-    pub profile: Profile,
+    pub profile: VisitorProfile,
     pub created_at: Timestamp,
     /// When the visitor was last recorded as seen.
     pub last_seen_at: Timestamp,
@@ -155,11 +155,11 @@ macro_rules! auth_errors {
     ($($(#[$doc:meta])* $name:ident $code:literal;)+) => {
         /// Reason of a failed sign-in, as the page gets it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum AuthError {
+        pub enum SignInError {
             $($(#[$doc])* $name,)+
         }
 
-        impl AuthError {
+        impl SignInError {
             /// Returns the code.
             pub fn code(self) -> &'static str {
                 match self {
@@ -191,13 +191,13 @@ auth_errors! {
 #[derive(Clone, Debug)]
 pub struct SignInFailure {
     /// Error for the page.
-    pub error: AuthError,
+    pub error: SignInError,
     /// Cause for the log alone; it contains no code, no token and no visitor.
     pub cause: String,
 }
 
 impl SignInFailure {
-    pub fn new(error: AuthError, cause: impl Into<String>) -> Self {
+    pub fn new(error: SignInError, cause: impl Into<String>) -> Self {
         Self {
             error,
             cause: cause.into(),
@@ -225,7 +225,7 @@ pub enum VisitorError {
     Gone,
     /// The page does not exist, or is disabled.
     #[error(transparent)]
-    Page(#[from] LookupError),
+    Page(#[from] PageLookupError),
     /// The project cannot be looked up.
     #[error(transparent)]
     Project(#[from] ProjectError),
@@ -234,7 +234,7 @@ pub enum VisitorError {
     Store(#[from] control::Error),
     /// No secret could be generated.
     #[error(transparent)]
-    Random(#[from] NoRandomness),
+    Random(#[from] RandomSourceError),
 }
 
 #[cfg(test)]
@@ -252,9 +252,9 @@ mod tests {
             ("", false),
         ] {
             let email = said(given);
-            let found = Profile {
+            let found = VisitorProfile {
                 email,
-                ..Profile::default()
+                ..VisitorProfile::default()
             }
             .checked();
             assert_eq!(found.email.is_some(), kept, "{given}");
@@ -266,27 +266,27 @@ mod tests {
             ("/p.png", false),
         ] {
             let picture = said(given);
-            let found = Profile {
+            let found = VisitorProfile {
                 picture,
-                ..Profile::default()
+                ..VisitorProfile::default()
             }
             .checked();
             assert_eq!(found.picture.is_some(), kept, "{given}");
         }
         for (given, kept) in [("de_AT", Some("de-AT")), ("en", Some("en")), ("<x>", None)] {
             let locale = said(given);
-            let found = Profile {
+            let found = VisitorProfile {
                 locale,
-                ..Profile::default()
+                ..VisitorProfile::default()
             }
             .checked();
             assert_eq!(found.locale.as_deref(), kept);
         }
         let name = said(&"x".repeat(801));
         assert_eq!(
-            Profile {
+            VisitorProfile {
                 name,
-                ..Profile::default()
+                ..VisitorProfile::default()
             }
             .checked()
             .name,

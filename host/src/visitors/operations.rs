@@ -7,7 +7,7 @@ use super::requests::ListVisitors;
 use super::views::VisitorList;
 use crate::access::{Editor, Viewer};
 use crate::http::problem::Problem;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 
 /// Lists the visitors of a project, newest first.
 ///
@@ -15,7 +15,7 @@ use crate::projects::scope::ProjectScope;
 /// `invalid_request`.
 pub async fn list(
     visitors: Arc<Visitors>,
-    at: ProjectScope<Viewer>,
+    at: AuthorizedProject<Viewer>,
     input: ListVisitors,
 ) -> Result<VisitorList, Problem> {
     let (before, most) = input.checked()?;
@@ -32,7 +32,7 @@ pub async fn list(
 /// Erases a visitor's profile and sessions. An unknown visitor is no error.
 pub async fn forget(
     visitors: Arc<Visitors>,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     user_id: String,
 ) -> Result<(), Problem> {
     visitors.forget(at.project.id, user_id).await?;

@@ -2,19 +2,23 @@
 
 use super::model::Visitor;
 use super::store;
-use crate::control::{Control, Error};
+use crate::control::{ControlDatabase, Error};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
 /// Lists the visitors of a project, newest first, at most `most`.
-pub async fn list(control: &Control, project: ProjectId, most: u32) -> Result<Vec<Visitor>, Error> {
+pub async fn list(
+    control: &ControlDatabase,
+    project: ProjectId,
+    most: u32,
+) -> Result<Vec<Visitor>, Error> {
     let read = control.read(move |c| store::list_of_project(c, &project, None, most));
     read.await
 }
 
 /// Erases a visitor's profile and sessions; returns whether there was one.
 pub async fn forget(
-    control: &Control,
+    control: &ControlDatabase,
     project: ProjectId,
     id: String,
     now: Timestamp,

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
-use super::providers::Provider;
-use crate::http::problem_page::shell;
+use super::providers::SignInProvider;
+use crate::http::problem_page::page_shell;
 
 /// Renders the choice of providers. Each is a link, so that the page needs no script and no form.
 pub(super) fn provider_choice_page(
     slug: &str,
-    offered: &[Arc<Provider>],
+    offered: &[Arc<SignInProvider>],
     return_to: &str,
 ) -> Markup {
-    let address = |provider: &Provider| {
+    let address = |provider: &SignInProvider| {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("provider", &provider.settings.name);
         query.append_pair("return_to", return_to);
         format!("/{slug}/auth/login?{}", query.finish())
     };
-    shell(
+    page_shell(
         "Sign in",
         &html! {
             main {

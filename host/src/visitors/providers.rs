@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::kinds::SignInKind;
-use crate::config::{AddressError, Provider as Settings};
-use crate::outbound::Outbound;
+use super::kinds::SignInProviderClient;
+use crate::config::{IssuerAddressError, ProviderSettings as Settings};
+use crate::outbound::OutboundClient;
 use svc_base::clock::Clock;
 
 /// Maximum number of sign-ins that use one provider at the same time.
@@ -14,39 +14,39 @@ const MAX_CONCURRENT_SIGN_INS: usize = 64;
 
 /// All providers, in the order of the settings.
 #[derive(Debug)]
-pub struct Providers(Vec<Arc<Provider>>);
+pub struct SignInProviders(Vec<Arc<SignInProvider>>);
 
 /// Sign-in provider.
 #[derive(Debug)]
-pub struct Provider {
+pub struct SignInProvider {
     pub settings: Settings,
     /// Implementation for the provider's kind of sign-in.
-    pub(super) kind: SignInKind,
+    pub(super) kind: SignInProviderClient,
     /// Permits for sign-ins that call the provider.
     pub(super) permits: Semaphore,
 }
 
-impl Provider {
+impl SignInProvider {
     /// Checks that the provider is reachable and knows the client; returns the faults, described for the operator.
     pub async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
         self.kind.find_faults(redirect_uri).await
     }
 }
 
-impl Providers {
+impl SignInProviders {
     /// Creates the providers from their settings.
     ///
     /// # Errors
     /// An address that cannot be called; the checks of the settings refuse it before.
     pub fn new(
         settings: &[Settings],
-        outbound: &Outbound,
+        outbound: &OutboundClient,
         clock: &Clock,
-    ) -> Result<Self, AddressError> {
+    ) -> Result<Self, IssuerAddressError> {
         let made = settings.iter().map(|settings| {
-            Ok(Arc::new(Provider {
+            Ok(Arc::new(SignInProvider {
                 settings: settings.clone(),
-                kind: SignInKind::from_settings(settings, outbound, clock)?,
+                kind: SignInProviderClient::from_settings(settings, outbound, clock)?,
                 permits: Semaphore::new(MAX_CONCURRENT_SIGN_INS),
             }))
         });
@@ -54,7 +54,7 @@ impl Providers {
     }
 
     /// Finds a provider by its name.
-    pub fn find_by_name(&self, name: &str) -> Option<&Arc<Provider>> {
+    pub fn find_by_name(&self, name: &str) -> Option<&Arc<SignInProvider>> {
         self.0.iter().find(|one| one.settings.name == name)
     }
 
@@ -62,7 +62,7 @@ impl Providers {
     pub fn allowed<'a>(
         &'a self,
         allowed: Option<&'a [String]>,
-    ) -> impl Iterator<Item = &'a Arc<Provider>> {
+    ) -> impl Iterator<Item = &'a Arc<SignInProvider>> {
         let listed = move |name: &String| allowed.is_none_or(|list| list.contains(name));
         self.0.iter().filter(move |one| listed(&one.settings.name))
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::http::extract::invalid;
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 use svc_base::numbers::optional_whole_number;
 
@@ -35,12 +35,16 @@ impl ListVisitors {
             Some(limit) if (1..=MAX_LIMIT).contains(&limit) => {
                 u32::try_from(limit).unwrap_or(DEFAULT_LIMIT)
             }
-            Some(_) => return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}."))),
+            Some(_) => {
+                return Err(invalid_request(format!(
+                    "`limit` must be from 1 to {MAX_LIMIT}."
+                )));
+            }
         };
         let before = match self.cursor.as_deref() {
             None => None,
             Some(cursor) => Some(cursor.parse().map_err(|_| {
-                invalid(
+                invalid_request(
                     "`cursor` is not valid: send `next_cursor` of the previous page, or leave it out.",
                 )
             })?),

@@ -8,18 +8,18 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 
 use super::flow::{SignInRequest, SignInStart};
-use super::kinds::CallbackAnswer;
+use super::kinds::CallbackQuery;
 use super::requests::ListVisitors;
 use super::scope::VisitorPath;
 use super::views::{Offered, ProviderList, Status, VisitorList};
 use super::{Visitors, cookies, flow, operations, pages, sessions};
 use crate::access::{Editor, Viewer, run_to_completion};
 use crate::http::NOSNIFF;
-use crate::http::context::Context;
-use crate::http::extract::{DeclaredLength, UnreadQuery};
-use crate::http::problem::{Code, Problem};
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{CheckedBodyLength, UnparsedQuery};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::http::problem_page;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// The URLs of a sign-in contain secrets, so they are not sent as referrers.
@@ -47,7 +47,7 @@ const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
 )]
 pub async fn login(
     State(visitors): State<Arc<Visitors>>,
-    context: Context,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -60,17 +60,21 @@ pub async fn login(
     if !sessions::is_own_origin(&visitors.infra.config, &context.host, &page.frontend) {
         // A request that the frontend's own origin would refuse is refused here already.
         visitors.check_request(&page, &request)?;
-        return Ok(redirect(&flow::login_url(&page.origin, &slug, uri.query())));
+        return Ok(redirect_response(&flow::login_url(
+            &page.origin,
+            &slug,
+            uri.query(),
+        )));
     }
     let secure = visitors.infra.config.secure;
     let browser = cookies::browser_token(&headers, secure);
     Ok(match visitors.start(&page, request, browser).await? {
         SignInStart::Choose { offered, return_to } => {
-            html(&pages::provider_choice_page(&slug, &offered, &return_to))
+            html_response(&pages::provider_choice_page(&slug, &offered, &return_to))
         }
-        SignInStart::Return(location) => redirect(&location),
+        SignInStart::Return(location) => redirect_response(&location),
         SignInStart::Redirect { location, browser } => {
-            let mut response = redirect(&location);
+            let mut response = redirect_response(&location);
             let cookie = cookies::browser_cookie(&browser, secure)?;
             response.headers_mut().insert(header::SET_COOKIE, cookie);
             response
@@ -106,7 +110,7 @@ pub async fn callback(
         (Ok(code), Ok(iss), Ok(error)) => (code, iss, error),
         _ => (None, None, None),
     };
-    let answer = CallbackAnswer {
+    let answer = CallbackQuery {
         state: parameter("state")?,
         code,
         iss,
@@ -119,7 +123,7 @@ pub async fn callback(
             .handle_callback(&provider, answer, browser.as_deref())
             .await
     };
-    Ok(redirect(&run_to_completion(taking).await?))
+    Ok(redirect_response(&run_to_completion(taking).await?))
 }
 
 /// Complete a sign-in
@@ -137,7 +141,7 @@ pub async fn callback(
 )]
 pub async fn complete(
     State(visitors): State<Arc<Visitors>>,
-    context: Context,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -154,7 +158,7 @@ pub async fn complete(
         visitors.complete(&page, ticket, browser, before).await
     };
     let (token, location) = run_to_completion(completing).await?;
-    let mut response = redirect(&location);
+    let mut response = redirect_response(&location);
     if let Some(token) = token {
         let cookie = cookies::session_cookie(&slug, &deployment, &token, secure)?;
         response.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -172,7 +176,7 @@ pub async fn complete(
 )]
 pub async fn status(
     State(visitors): State<Arc<Visitors>>,
-    context: Context,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -194,7 +198,7 @@ pub async fn status(
 )]
 pub async fn providers(
     State(visitors): State<Arc<Visitors>>,
-    context: Context,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
     let page = visitors.sign_in_page(&context.host, &slug).await?;
@@ -218,15 +222,15 @@ pub async fn providers(
 )]
 pub async fn logout(
     State(visitors): State<Arc<Visitors>>,
-    context: Context,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     headers: HeaderMap,
-    _: DeclaredLength,
+    _: CheckedBodyLength,
 ) -> Result<Response, Problem> {
     let page = visitors.frontend(&context.host, &slug).await?;
     if !visitors.is_from_page(&page, &headers) {
         return Err(Problem::new(
-            Code::OriginRefused,
+            ProblemCode::OriginRefused,
             "The request comes from a page of another origin. Sign out from the page itself.",
         ));
     }
@@ -252,8 +256,8 @@ pub async fn logout(
 )]
 pub async fn list(
     State(visitors): State<Arc<Visitors>>,
-    at: ProjectScope<Viewer>,
-    query: UnreadQuery,
+    at: AuthorizedProject<Viewer>,
+    query: UnparsedQuery,
 ) -> Result<Json<VisitorList>, Problem> {
     let input = query.read::<ListVisitors>()?;
     operations::list(visitors, at, input).await.map(Json)
@@ -276,9 +280,9 @@ pub async fn list(
 )]
 pub async fn forget(
     State(visitors): State<Arc<Visitors>>,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     Path(path): Path<VisitorPath>,
-    query: UnreadQuery,
+    query: UnparsedQuery,
 ) -> Result<StatusCode, Problem> {
     query.none()?;
     operations::forget(visitors, at, path.user_id).await?;
@@ -293,14 +297,14 @@ fn single_query_value(query: Option<&str>, name: &str) -> Result<Option<String>,
         .map(|(_, value)| value.into_owned());
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
-        _ => Err(crate::http::extract::invalid(format!(
+        _ => Err(crate::http::extract::invalid_request(format!(
             "The query has `{name}` more than once. Send it once."
         ))),
     }
 }
 
 /// Redirects a browser.
-fn redirect(location: &str) -> Response {
+fn redirect_response(location: &str) -> Response {
     let mut response = StatusCode::FOUND.into_response();
     let headers = response.headers_mut();
     match HeaderValue::try_from(location) {
@@ -312,14 +316,17 @@ fn redirect(location: &str) -> Response {
     response
 }
 
-fn html(page: &maud::Markup) -> Response {
+fn html_response(page: &maud::Markup) -> Response {
     let headers = [
         (
             header::CONTENT_TYPE,
             HeaderValue::from_static("text/html; charset=utf-8"),
         ),
         (header::CACHE_CONTROL, NO_STORE),
-        (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            problem_page::CONTENT_SECURITY_POLICY,
+        ),
         NOSNIFF,
         (REFERRER_POLICY, NO_REFERRER),
     ];

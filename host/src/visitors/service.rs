@@ -5,16 +5,16 @@ use std::sync::Arc;
 use ring::hmac;
 
 use super::model::{Visitor, VisitorError};
-use super::providers::Providers;
+use super::providers::SignInProviders;
 use super::sessions::SessionCache;
-use super::state::SignInStates;
+use super::state::SignInStateSealer;
 use super::store;
-use super::tickets::Tickets;
-use crate::control::{self, Change, Tx};
-use crate::deployments::serving::Serving;
-use crate::deployments::serving::pages::{Page, PageKind};
+use super::tickets::SignInTickets;
+use crate::control::{self, ControlChange, Tx};
+use crate::deployments::serving::PageService;
+use crate::deployments::serving::pages::{PageKind, ServedPage};
 use crate::infra::Infra;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use crate::projects::{Project, Projects};
 use svc_base::ids::ProjectId;
 
@@ -25,11 +25,11 @@ const REMOVAL_BATCH: u32 = 500;
 #[derive(Debug)]
 pub struct Visitors {
     pub(super) infra: Infra,
-    pub(super) serving: Arc<Serving>,
+    pub(super) serving: Arc<PageService>,
     pub(super) projects: Projects,
-    pub(super) providers: Providers,
-    pub(super) states: SignInStates,
-    pub(super) tickets: Tickets,
+    pub(super) providers: SignInProviders,
+    pub(super) states: SignInStateSealer,
+    pub(super) tickets: SignInTickets,
     pub(super) session_cache: Arc<SessionCache>,
 }
 
@@ -42,13 +42,13 @@ impl Visitors {
         infra: Infra,
         secret: &hmac::Key,
         projects: Projects,
-        serving: Arc<Serving>,
-        outbound: &Outbound,
+        serving: Arc<PageService>,
+        outbound: &OutboundClient,
     ) -> anyhow::Result<Self> {
         Ok(Self {
-            providers: Providers::new(&infra.config.providers, outbound, &infra.clock)?,
-            states: SignInStates::new(secret)?,
-            tickets: Tickets::default(),
+            providers: SignInProviders::new(&infra.config.providers, outbound, &infra.clock)?,
+            states: SignInStateSealer::new(secret)?,
+            tickets: SignInTickets::default(),
             session_cache: Arc::default(),
             infra,
             serving,
@@ -57,7 +57,7 @@ impl Visitors {
     }
 
     /// Returns the listener for changes that end sessions.
-    pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
+    pub fn change_listener(&self) -> impl Fn(&ControlChange) + Send + Sync + use<> {
         let held = Arc::clone(&self.session_cache);
         move |change| held.apply_change(change)
     }
@@ -68,7 +68,7 @@ impl Visitors {
     }
 
     /// Returns the frontend's own origin; a quick share has none.
-    pub(super) fn origin(&self, page: &Page) -> Option<String> {
+    pub(super) fn origin(&self, page: &ServedPage) -> Option<String> {
         match &page.kind {
             PageKind::Frontend { host_label } => Some(self.infra.config.project_origin(host_label)),
             _ => None,
@@ -78,7 +78,7 @@ impl Visitors {
     /// Returns the live project of a frontend.
     pub(super) async fn project_of(
         &self,
-        page: &Page,
+        page: &ServedPage,
     ) -> Result<Option<Project>, crate::projects::ProjectError> {
         match &page.kind {
             PageKind::Frontend { host_label } => self.projects.find_by_label(host_label).await,
@@ -132,7 +132,7 @@ impl Visitors {
     /// Removes the sessions of a project from the cache, because another process has changed them.
     pub fn invalidate_sessions(&self, project: ProjectId) {
         self.session_cache
-            .apply_change(&Change::SessionsEnded(project));
+            .apply_change(&ControlChange::SessionsEnded(project));
     }
 
     /// Removes expired sessions, sessions of deleted frontends, and old tickets.

@@ -8,13 +8,13 @@ use ring::digest;
 
 use super::cookies;
 use super::model::{
-    SESSION_SECONDS, Session, SessionKey, VerifiedVisitor, VisitorError, VisitorId,
+    SESSION_SECONDS, SessionTokenHash, VerifiedVisitor, VisitorError, VisitorId, VisitorSession,
 };
 use super::{Visitors, store};
 use crate::config::Config;
-use crate::control::{self, Change};
-use crate::deployments::serving::pages::{Page, PageKind};
-use crate::http::hosts::Host;
+use crate::control::{self, ControlChange};
+use crate::deployments::serving::pages::{PageKind, ServedPage};
+use crate::http::hosts::HostKind;
 use crate::projects;
 use crate::workspaces::credential;
 use svc_base::fault;
@@ -29,7 +29,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Cache of sessions. A session that was read while any session ended is not cached.
 #[derive(Debug)]
 pub(super) struct SessionCache {
-    sessions: Cache<SessionKey, Arc<Session>>,
+    sessions: Cache<SessionTokenHash, Arc<VisitorSession>>,
     /// Number of ended sessions. Locked while the cache is written, so that no session ends in between.
     end_count: Mutex<u64>,
 }
@@ -45,13 +45,13 @@ impl Default for SessionCache {
 
 impl SessionCache {
     /// Removes the sessions that a change has ended.
-    pub(super) fn apply_change(&self, change: &Change) {
+    pub(super) fn apply_change(&self, change: &ControlChange) {
         match change {
-            Change::SessionEnded(key) => {
+            ControlChange::SessionEnded(key) => {
                 *self.end_count() += 1;
                 self.sessions.remove(key);
             }
-            Change::SessionsEnded(project) => self.forget(project),
+            ControlChange::SessionsEnded(project) => self.forget(project),
             _ => {}
         }
     }
@@ -69,7 +69,7 @@ impl SessionCache {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn insert_if_unchanged(&self, session: &Arc<Session>, seen: u64) {
+    fn insert_if_unchanged(&self, session: &Arc<VisitorSession>, seen: u64) {
         let end_count = self.end_count();
         if *end_count == seen {
             self.sessions.insert(session.key, Arc::clone(session));
@@ -78,21 +78,21 @@ impl SessionCache {
 }
 
 /// Hashes a session token.
-pub(super) fn hash_token(token: &str) -> SessionKey {
+pub(super) fn hash_token(token: &str) -> SessionTokenHash {
     let mut key = [0; 32];
     key.copy_from_slice(digest::digest(&digest::SHA256, token.as_bytes()).as_ref());
     key
 }
 
 /// Whether the request's host is the frontend's own origin: its project's, or the sites host where projects have none.
-pub(super) fn is_own_origin(config: &Config, host: &Host, page: &Page) -> bool {
+pub(super) fn is_own_origin(config: &Config, host: &HostKind, page: &ServedPage) -> bool {
     let PageKind::Frontend { host_label } = &page.kind else {
         return false;
     };
     match host {
-        Host::Project(label) => label == host_label,
-        Host::Sites => config.sites_domain.is_none(),
-        Host::Api | Host::Landing => false,
+        HostKind::Project(label) => label == host_label,
+        HostKind::Sites => config.sites_domain.is_none(),
+        HostKind::Api | HostKind::Landing => false,
     }
 }
 
@@ -101,10 +101,10 @@ impl Visitors {
     /// session counts only if `Origin` is the frontend's own, or if `Origin` is absent and `Sec-Fetch-Site` is absent or `same-origin`.
     pub async fn caller_session(
         &self,
-        host: &Host,
-        page: &Page,
+        host: &HostKind,
+        page: &ServedPage,
         headers: &HeaderMap,
-    ) -> Result<Option<Arc<Session>>, control::Error> {
+    ) -> Result<Option<Arc<VisitorSession>>, control::Error> {
         // Most calls have no session, and cost no more than this check.
         if !headers.contains_key(header::COOKIE) || !self.is_from_page(page, headers) {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Visitors {
     }
 
     /// Whether a request comes from the frontend itself, or not from a browser.
-    pub(super) fn is_from_page(&self, page: &Page, headers: &HeaderMap) -> bool {
+    pub(super) fn is_from_page(&self, page: &ServedPage, headers: &HeaderMap) -> bool {
         let mut origins = headers.get_all(header::ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (Some(origin), None) => {
@@ -131,10 +131,10 @@ impl Visitors {
     /// Returns the session of a frontend that a request's cookie names.
     pub(super) async fn current_session(
         &self,
-        host: &Host,
-        page: &Page,
+        host: &HostKind,
+        page: &ServedPage,
         headers: &HeaderMap,
-    ) -> Result<Option<Arc<Session>>, control::Error> {
+    ) -> Result<Option<Arc<VisitorSession>>, control::Error> {
         if !is_own_origin(&self.infra.config, host, page) {
             return Ok(None);
         }
@@ -153,11 +153,14 @@ impl Visitors {
     }
 
     /// Whether a session has not ended.
-    pub async fn is_live(&self, session: &Session) -> Result<bool, control::Error> {
+    pub async fn is_live(&self, session: &VisitorSession) -> Result<bool, control::Error> {
         Ok(self.session(session.key).await?.is_some())
     }
 
-    async fn session(&self, key: SessionKey) -> Result<Option<Arc<Session>>, control::Error> {
+    async fn session(
+        &self,
+        key: SessionTokenHash,
+    ) -> Result<Option<Arc<VisitorSession>>, control::Error> {
         let now = self.infra.clock.now();
         if let Some(held) = self.session_cache.sessions.get(&key) {
             return Ok(Some(held).filter(|session| session.expires_at > now));
@@ -166,7 +169,7 @@ impl Visitors {
         let found = self
             .infra
             .control
-            .read(move |c| store::session(c, &key, now));
+            .read(move |c| store::find_session(c, &key, now));
         let found = found.await?;
         // A session counts only as long as its provider is configured.
         let found =
@@ -179,14 +182,14 @@ impl Visitors {
     }
 
     /// Records that a visitor was seen, at most once an hour.
-    fn record_seen(&self, session: &Arc<Session>, end_count: u64) {
+    fn record_seen(&self, session: &Arc<VisitorSession>, end_count: u64) {
         let now = self.infra.clock.now();
         if now.0 - session.seen_at.0 < SEEN_INTERVAL_MS {
             return;
         }
-        let seen = Session {
+        let seen = VisitorSession {
             seen_at: now,
-            ..Session::clone(session)
+            ..VisitorSession::clone(session)
         };
         self.session_cache
             .insert_if_unchanged(&Arc::new(seen), end_count);
@@ -206,11 +209,11 @@ impl Visitors {
     /// [`VisitorError`].
     pub(super) async fn begin_session(
         &self,
-        page: &Page,
+        page: &ServedPage,
         project: ProjectId,
         provider: &str,
         signed_in: VerifiedVisitor,
-        before: Option<SessionKey>,
+        before: Option<SessionTokenHash>,
     ) -> Result<Option<String>, VisitorError> {
         let token = credential::random_secret(&self.infra.random)?;
         let fresh = VisitorId::new(&self.infra.random)?;
@@ -226,7 +229,7 @@ impl Visitors {
             if let Some(before) = before {
                 store::end_session(tx, &before)?;
             }
-            let session = Session {
+            let session = VisitorSession {
                 key,
                 visitor,
                 deployment,
@@ -248,11 +251,11 @@ impl Visitors {
     /// visitor's own session must end all the same.
     pub(super) async fn end_sessions(
         &self,
-        page: &Page,
+        page: &ServedPage,
         headers: &HeaderMap,
     ) -> Result<(), control::Error> {
         let tokens = cookies::session_tokens(headers, &page.id, self.infra.config.secure);
-        let keys: Vec<SessionKey> = tokens.into_iter().map(hash_token).collect();
+        let keys: Vec<SessionTokenHash> = tokens.into_iter().map(hash_token).collect();
         if keys.is_empty() {
             return Ok(());
         }

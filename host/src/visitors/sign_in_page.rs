@@ -6,17 +6,17 @@ use svc_base::names::is_slug;
 
 use super::Visitors;
 use super::model::VisitorError;
-use super::providers::Provider;
+use super::providers::SignInProvider;
 use super::state::PendingSignIn;
-use crate::deployments::serving::pages::Page;
-use crate::http::hosts::Host;
+use crate::deployments::serving::pages::ServedPage;
+use crate::http::hosts::HostKind;
 use crate::projects::Project;
 
 /// Frontend with sign-in.
 #[derive(Clone, Debug)]
-pub(super) struct SignInPage {
+pub(super) struct FrontendWithSignIn {
     pub slug: String,
-    pub frontend: Arc<Page>,
+    pub frontend: Arc<ServedPage>,
     pub project: Project,
     pub origin: String,
 }
@@ -28,9 +28,9 @@ impl Visitors {
     /// `NoSignIn` for a quick share, and errors of the look-up.
     pub(super) async fn frontend(
         &self,
-        host: &Host,
+        host: &HostKind,
         slug: &str,
-    ) -> Result<Arc<Page>, VisitorError> {
+    ) -> Result<Arc<ServedPage>, VisitorError> {
         let page = self.serving.page_on_host(host, slug).await?;
         match self.origin(&page) {
             Some(_) => Ok(page),
@@ -44,15 +44,15 @@ impl Visitors {
     /// Like [`Visitors::frontend`].
     pub(super) async fn sign_in_page(
         &self,
-        host: &Host,
+        host: &HostKind,
         slug: &str,
-    ) -> Result<SignInPage, VisitorError> {
+    ) -> Result<FrontendWithSignIn, VisitorError> {
         let page = self.serving.page_on_host(host, slug).await?;
         let project = self.project_of(&page).await?;
         let (Some(project), Some(origin)) = (project, self.origin(&page)) else {
             return Err(VisitorError::NoSignIn);
         };
-        Ok(SignInPage {
+        Ok(FrontendWithSignIn {
             slug: slug.to_owned(),
             frontend: page,
             project,
@@ -67,11 +67,11 @@ impl Visitors {
     pub(super) async fn sign_in_page_of(
         &self,
         sign_in: &PendingSignIn,
-    ) -> Result<SignInPage, VisitorError> {
+    ) -> Result<FrontendWithSignIn, VisitorError> {
         if !is_slug(&sign_in.slug) {
             return Err(VisitorError::Gone);
         }
-        let page = self.sign_in_page(&Host::Sites, &sign_in.slug).await?;
+        let page = self.sign_in_page(&HostKind::Sites, &sign_in.slug).await?;
         if page.frontend.id != sign_in.deployment {
             return Err(VisitorError::Gone);
         }
@@ -79,7 +79,7 @@ impl Visitors {
     }
 
     /// Lists the providers that a project offers.
-    pub(super) fn offered_providers(&self, project: &Project) -> Vec<Arc<Provider>> {
+    pub(super) fn offered_providers(&self, project: &Project) -> Vec<Arc<SignInProvider>> {
         let allowed = self.providers.allowed(project.allowed_providers.as_deref());
         allowed.cloned().collect()
     }

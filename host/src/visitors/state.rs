@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
-use svc_base::random::{NoRandomness, Random};
+use svc_base::random::{Random, RandomSourceError};
 
 /// Maximum duration of a sign-in, in milliseconds.
 const SIGN_IN_LIFETIME_MS: i64 = 600_000;
@@ -48,19 +48,19 @@ pub(super) struct PendingSignIn {
 
 /// Seals pending sign-ins, derives their secrets, and remembers the used ones.
 #[derive(Debug)]
-pub(super) struct SignInStates {
+pub(super) struct SignInStateSealer {
     seal: LessSafeKey,
     secret: hmac::Key,
-    used: Mutex<UsedStates>,
+    used: Mutex<UsedSignInStates>,
 }
 
 #[derive(Debug, Default)]
-struct UsedStates {
+struct UsedSignInStates {
     ids: HashSet<String>,
     by_time: BTreeSet<(i64, String)>,
 }
 
-impl SignInStates {
+impl SignInStateSealer {
     /// Derives the keys from the installation's secret.
     ///
     /// # Errors
@@ -84,14 +84,14 @@ impl SignInStates {
         &self,
         sign_in: &PendingSignIn,
         random: &Random,
-    ) -> Result<String, NoRandomness> {
+    ) -> Result<String, RandomSourceError> {
         let number = random.bytes::<NONCE_LEN>()?;
         let mut text = serde_json::to_vec(sign_in).unwrap_or_default();
         let nonce = Nonce::assume_unique_for_key(number);
         let sealed = self
             .seal
             .seal_in_place_append_tag(nonce, Aad::from(SEAL_PURPOSE), &mut text);
-        sealed.map_err(|_| NoRandomness)?;
+        sealed.map_err(|_| RandomSourceError)?;
         Ok(URL_SAFE_NO_PAD.encode([&number[..], &text].concat()))
     }
 
@@ -149,7 +149,7 @@ impl SignInStates {
 }
 
 /// Returns the PKCE challenge of a verifier.
-pub(super) fn challenge(verifier: &str) -> String {
+pub(super) fn pkce_challenge(verifier: &str) -> String {
     sha256_base64url(verifier)
 }
 
@@ -194,9 +194,9 @@ mod tests {
         }
     }
 
-    fn states() -> SignInStates {
+    fn states() -> SignInStateSealer {
         let secret = Random::system().bytes::<32>().unwrap();
-        SignInStates::new(&hmac::Key::new(hmac::HMAC_SHA256, &secret)).unwrap()
+        SignInStateSealer::new(&hmac::Key::new(hmac::HMAC_SHA256, &secret)).unwrap()
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
             (999, true),
         ] {
             assert_eq!(
-                SignInStates::is_expired(&first, Timestamp(now)),
+                SignInStateSealer::is_expired(&first, Timestamp(now)),
                 old,
                 "{now}"
             );
@@ -251,7 +251,7 @@ mod tests {
     fn a_challenge_is_that_of_the_rfc() {
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         assert_eq!(
-            challenge(verifier),
+            pkce_challenge(verifier),
             "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
         );
     }

@@ -2,15 +2,17 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Profile, Session, SessionKey, VerifiedVisitor, Visitor, VisitorId};
+use super::model::{
+    SessionTokenHash, VerifiedVisitor, Visitor, VisitorId, VisitorProfile, VisitorSession,
+};
 use crate::control::audit::AuditAction;
-use crate::control::{Change, Columns, Error, Tx};
+use crate::control::{ControlChange, Error, NamedColumnReader, Tx};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
 
-fn profile(row: &Columns<'_, '_>) -> rusqlite::Result<Profile> {
-    Ok(Profile {
+fn profile_from_row(row: &NamedColumnReader<'_, '_>) -> rusqlite::Result<VisitorProfile> {
+    Ok(VisitorProfile {
         email: row.get("email")?,
         name: row.get("name")?,
         picture: row.get("picture")?,
@@ -19,12 +21,12 @@ fn profile(row: &Columns<'_, '_>) -> rusqlite::Result<Profile> {
 }
 
 fn visitor_from_row(row: &Row<'_>) -> rusqlite::Result<Visitor> {
-    let row = Columns::new(row);
+    let row = NamedColumnReader::new(row);
     Ok(Visitor {
         number: row.get("number")?,
         id: VisitorId::from_stored(row.get("id")?),
         provider: row.get("provider")?,
-        profile: profile(&row)?,
+        profile: profile_from_row(&row)?,
         created_at: row.get("created_at")?,
         last_seen_at: row.get("last_seen_at")?,
     })
@@ -63,11 +65,15 @@ pub(super) fn upsert_visitor(
             |row| row.get(0),
         )?;
     // Other sessions of the visitor in the project must show the new profile.
-    tx.note(Change::SessionsEnded(*project));
+    tx.note(ControlChange::SessionsEnded(*project));
     Ok(VisitorId::from_stored(id))
 }
 
-pub(super) fn insert_session(tx: &Tx<'_>, new: &Session, now: Timestamp) -> Result<(), Error> {
+pub(super) fn insert_session(
+    tx: &Tx<'_>,
+    new: &VisitorSession,
+    now: Timestamp,
+) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO visitor_sessions (token_sha256, visitor_id, deployment_id, provider, created_at, expires_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -84,24 +90,24 @@ pub(super) fn insert_session(tx: &Tx<'_>, new: &Session, now: Timestamp) -> Resu
 }
 
 /// Finds the session of a token, unless it has expired.
-pub(super) fn session(
+pub(super) fn find_session(
     c: &Connection,
-    key: &SessionKey,
+    key: &SessionTokenHash,
     now: Timestamp,
-) -> rusqlite::Result<Option<Session>> {
+) -> rusqlite::Result<Option<VisitorSession>> {
     c.prepare_cached(
         "SELECT v.id, s.deployment_id, v.project_id, v.email, v.name, v.picture, v.locale, s.provider, s.expires_at, v.last_seen_at
          FROM visitor_sessions s JOIN visitors v ON v.id = s.visitor_id
          WHERE s.token_sha256 = ?1 AND s.expires_at > ?2",
     )?
     .query_row(params![key, now], |row| {
-        let row = Columns::new(row);
-        Ok(Session {
+        let row = NamedColumnReader::new(row);
+        Ok(VisitorSession {
             key: *key,
             visitor: VisitorId::from_stored(row.get("id")?),
             deployment: row.get("deployment_id")?,
             project: row.get("project_id")?,
-            profile: profile(&row)?,
+            profile: profile_from_row(&row)?,
             provider: row.get("provider")?,
             expires_at: row.get("expires_at")?,
             seen_at: row.get("last_seen_at")?,
@@ -110,10 +116,10 @@ pub(super) fn session(
     .optional()
 }
 
-pub(super) fn end_session(tx: &Tx<'_>, key: &SessionKey) -> Result<(), Error> {
+pub(super) fn end_session(tx: &Tx<'_>, key: &SessionTokenHash) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM visitor_sessions WHERE token_sha256 = ?1")?
         .execute([key])?;
-    tx.note(Change::SessionEnded(*key));
+    tx.note(ControlChange::SessionEnded(*key));
     Ok(())
 }
 
@@ -130,7 +136,7 @@ pub(super) fn end_other_providers(
            AND provider NOT IN (SELECT value FROM json_each(?2))",
     )?
     .execute(params![project, allowed])?;
-    tx.note(Change::SessionsEnded(*project));
+    tx.note(ControlChange::SessionsEnded(*project));
     Ok(())
 }
 
@@ -169,7 +175,7 @@ pub(super) fn forget(
     let gone = tx
         .prepare_cached("DELETE FROM visitors WHERE project_id = ?1 AND id = ?2")?
         .execute(params![project, id])?;
-    tx.note(Change::SessionsEnded(*project));
+    tx.note(ControlChange::SessionsEnded(*project));
     if gone > 0 {
         projects::record_audit(tx, project, AuditAction::VisitorForget, &id, now)?;
     }
@@ -185,7 +191,7 @@ pub(super) fn forget_batch(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Resul
         )?
         .execute(params![project, most])?;
     if gone > 0 {
-        tx.note(Change::SessionsEnded(*project));
+        tx.note(ControlChange::SessionsEnded(*project));
     }
     Ok(gone)
 }

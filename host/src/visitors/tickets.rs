@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::model::{SessionKey, VerifiedVisitor};
+use super::model::{SessionTokenHash, VerifiedVisitor};
 use super::sessions::hash_token;
 use super::state::PendingSignIn;
 use svc_base::clock::Timestamp;
@@ -15,7 +15,7 @@ const MAX_TICKETS: usize = 20_000;
 
 /// Sign-in whose visitor is verified.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct SignInTicket {
     pub sign_in: PendingSignIn,
     pub visitor: VerifiedVisitor,
 }
@@ -24,7 +24,7 @@ pub(super) struct Ticket {
 #[derive(Debug)]
 pub(super) enum TicketRedemption {
     /// The ticket was valid, and is used up now.
-    Valid(Box<Ticket>),
+    Valid(Box<SignInTicket>),
     /// The ticket was used before, or has expired; contains the return path of its sign-in.
     Spent(String),
     /// The ticket is unknown.
@@ -32,19 +32,19 @@ pub(super) enum TicketRedemption {
 }
 
 #[derive(Debug)]
-struct StoredTicket {
-    ticket: Option<Ticket>,
+struct StoredSignInTicket {
+    ticket: Option<SignInTicket>,
     return_to: String,
     at: i64,
 }
 
 /// Issued tickets, by the SHA-256 of their text.
 #[derive(Debug, Default)]
-pub(super) struct Tickets(Mutex<HashMap<SessionKey, StoredTicket>>);
+pub(super) struct SignInTickets(Mutex<HashMap<SessionTokenHash, StoredSignInTicket>>);
 
-impl Tickets {
+impl SignInTickets {
     /// Stores a ticket under `text`; returns whether there was room.
-    pub(super) fn issue(&self, text: &str, ticket: Ticket, now: Timestamp) -> bool {
+    pub(super) fn issue(&self, text: &str, ticket: SignInTicket, now: Timestamp) -> bool {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if held.len() >= MAX_TICKETS {
             // Used tickets are dropped only when there is no room.
@@ -54,7 +54,7 @@ impl Tickets {
             return false;
         }
         let return_to = ticket.sign_in.return_to.clone();
-        let one = StoredTicket {
+        let one = StoredSignInTicket {
             ticket: Some(ticket),
             return_to,
             at: now.0,

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::{Session, Visitor};
-use crate::config::Provider;
+use super::model::{Visitor, VisitorSession};
+use crate::config::ProviderSettings;
 use svc_base::clock::Timestamp;
 
 /// Sign-in of a visitor.
@@ -42,7 +42,7 @@ pub struct User {
 
 impl Status {
     /// Returns the status of a session.
-    pub fn of(session: Option<&Session>) -> Self {
+    pub fn of(session: Option<&VisitorSession>) -> Self {
         let user = session.map(|session| {
             let profile = session.profile.clone();
             User {
@@ -79,7 +79,7 @@ pub struct Offered {
 
 impl Offered {
     /// Returns the view of a provider.
-    pub fn new(provider: &Provider) -> Self {
+    pub fn new(provider: &ProviderSettings) -> Self {
         Self {
             name: provider.name.clone(),
             display_name: provider.display_name.clone(),

@@ -2,7 +2,7 @@
 
 use super::service::Workspaces;
 use crate::control::Error;
-use crate::control::audit::{self, Entries};
+use crate::control::audit::{self, AuditEntryPage};
 use svc_base::ids::WorkspaceId;
 
 impl Workspaces {
@@ -12,8 +12,8 @@ impl Workspaces {
         workspace: WorkspaceId,
         before: Option<u64>,
         limit: u32,
-    ) -> Result<Entries, Error> {
+    ) -> Result<AuditEntryPage, Error> {
         let now = self.clock.now();
-        audit::entries(&self.control, Some(workspace), before, limit, now).await
+        audit::list_entries(&self.control, Some(workspace), before, limit, now).await
     }
 }

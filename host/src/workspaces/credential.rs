@@ -2,7 +2,7 @@
 //!
 //! The prefix and the checksum let secret scanners find one that has leaked, without asking us.
 
-use svc_base::random::{NoRandomness, Random};
+use svc_base::random::{Random, RandomSourceError};
 
 const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const KEY_ID_LENGTH: usize = 8;
@@ -13,18 +13,18 @@ const CHECKSUM_LENGTH: usize = 6;
 
 /// New credential, which is shown only once.
 #[derive(Clone)]
-pub struct Credential {
+pub struct NewCredential {
     pub key_id: String,
     /// Full text of the credential, secret included.
     pub text: String,
 }
 
-impl Credential {
+impl NewCredential {
     /// Generates a credential.
     ///
     /// # Errors
     /// No randomness is available.
-    pub fn new(random: &Random) -> Result<Self, NoRandomness> {
+    pub fn new(random: &Random) -> Result<Self, RandomSourceError> {
         let key_id = random.slug(KEY_ID_LENGTH)?;
         let secret = random_secret(random)?;
         let body = format!("svc_{key_id}_{secret}");
@@ -37,7 +37,7 @@ impl Credential {
 ///
 /// # Errors
 /// No randomness is available.
-pub fn random_secret(random: &Random) -> Result<String, NoRandomness> {
+pub fn random_secret(random: &Random) -> Result<String, RandomSourceError> {
     Ok(base62_padded(&random.bytes::<32>()?, SECRET_LENGTH))
 }
 
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_credential_has_its_form() {
         for _ in 0..100 {
-            let credential = Credential::new(&Random::system()).unwrap();
+            let credential = NewCredential::new(&Random::system()).unwrap();
             assert_eq!(
                 parse_key_id(&credential.text),
                 Some(credential.key_id.as_str())
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_changed_character_breaks_the_checksum() {
-        let text = Credential::new(&Random::system()).unwrap().text;
+        let text = NewCredential::new(&Random::system()).unwrap().text;
         for at in 4..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = if bytes[at] == b'x' { b'y' } else { b'x' };

@@ -3,7 +3,7 @@
 use super::model::{Role, UserId};
 use crate::control;
 use svc_base::pluralize;
-use svc_base::random::NoRandomness;
+use svc_base::random::RandomSourceError;
 
 /// Error of an operation on workspaces, keys or members.
 #[derive(Debug, thiserror::Error)]
@@ -77,5 +77,5 @@ pub enum WorkspaceError {
     Store(#[from] control::Error),
     /// No id or secret could be generated.
     #[error(transparent)]
-    Random(#[from] NoRandomness),
+    Random(#[from] RandomSourceError),
 }

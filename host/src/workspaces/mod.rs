@@ -15,9 +15,11 @@ pub mod subscriptions;
 mod store;
 
 pub use error::WorkspaceError;
-pub use keys::{KeySpec, NewKey};
-pub use members::Person;
-pub use model::{Caller, Member, Plan, Role, UserId, Workspace, WorkspaceAccess, WorkspaceRef};
+pub use keys::{NewKey, NewKeyOptions};
+pub use members::TokenHolder;
+pub use model::{
+    Caller, Plan, Role, UserId, Workspace, WorkspaceAccess, WorkspaceMember, WorkspaceRef,
+};
 pub use principal::Principal;
-pub use self_service::{OwnershipLimits, WorkspaceChanges};
+pub use self_service::{WorkspaceChanges, WorkspaceOwnershipLimits};
 pub use service::Workspaces;

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use crate::config::Limits;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
-use svc_base::random::{NoRandomness, Random};
-use svc_sandbox::Flow;
+use svc_base::random::{Random, RandomSourceError};
+use svc_sandbox::CallerFlow;
 
 /// Plan of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
@@ -77,7 +77,7 @@ pub struct Workspace {
 
 /// Key, without its secret.
 #[derive(Clone, Debug, Serialize)]
-pub struct Key {
+pub struct WorkspaceKey {
     pub key_id: String,
     pub created_at: Timestamp,
     /// Time of the last use, exact to the minute.
@@ -158,7 +158,7 @@ impl UserId {
     ///
     /// # Errors
     /// No randomness is available.
-    pub fn new(random: &Random) -> Result<Self, NoRandomness> {
+    pub fn new(random: &Random) -> Result<Self, RandomSourceError> {
         let random = random.slug(Self::LENGTH)?;
         Ok(Self(format!("{}{random}", Self::PREFIX).into()))
     }
@@ -225,8 +225,8 @@ impl Caller {
     }
 
     /// Returns the flow by which callers share the threads of the lanes: one per principal.
-    pub fn flow(&self) -> Flow {
-        Flow::Owner(self.principal_name().into())
+    pub fn flow(&self) -> CallerFlow {
+        CallerFlow::Owner(self.principal_name().into())
     }
 
     /// Returns the name of a role as this caller sees it: the role of an editor's key is called `machine`.
@@ -262,7 +262,7 @@ pub const MACHINE_ROLE: &str = "machine";
 
 /// User who is a member of a workspace.
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct WorkspaceMember {
     pub user: UserId,
     /// E-mail address of the user, by the issuer.
     pub email: Option<String>,

@@ -1,7 +1,7 @@
 //! Operations of users on workspaces: create, read, change, delete. Roles are checked inside the transaction of
 //! each operation.
 
-use svc_base::names::{numbered_slugs, slugify, with_suffix};
+use svc_base::names::{append_suffix_within_limit, numbered_slugs, slugify};
 
 use super::error::WorkspaceError;
 use super::members::{insert_first_owner, require_role};
@@ -9,7 +9,7 @@ use super::model::{Caller, Plan, Role, UserId, Workspace, WorkspaceAccess};
 use super::service::{Workspaces, begin_deletion_in};
 use super::{store, subscriptions};
 use crate::control::audit::AuditAction;
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{Error, Tx};
 use svc_base::ids::WorkspaceId;
 use svc_base::pluralize;
@@ -26,7 +26,7 @@ pub struct WorkspaceChanges {
 
 /// Limits on the workspaces of one user.
 #[derive(Clone, Copy, Debug)]
-pub struct OwnershipLimits {
+pub struct WorkspaceOwnershipLimits {
     /// Maximum number of owned workspaces, on any plan.
     pub all: u64,
     /// Maximum number of free workspaces that the user has created.
@@ -72,8 +72,8 @@ impl Workspaces {
         user: UserId,
         display_name: String,
         slug: Option<String>,
-        most: OwnershipLimits,
-        keep: AnswerKeeper<WorkspaceAccess>,
+        most: WorkspaceOwnershipLimits,
+        keep: AnswerRecorder<WorkspaceAccess>,
     ) -> Result<WorkspaceAccess, WorkspaceError> {
         let mut workspace = Workspace {
             id: WorkspaceId::new(&self.clock, &self.random)?,
@@ -210,10 +210,10 @@ fn choose_slug(
     // A slug in the form of an id could be mistaken for the id of another workspace.
     let made = match made.as_str() {
         "" => FALLBACK_SLUG.to_owned(),
-        id if id.parse::<WorkspaceId>().is_ok() => with_suffix(FALLBACK_SLUG, spare),
+        id if id.parse::<WorkspaceId>().is_ok() => append_suffix_within_limit(FALLBACK_SLUG, spare),
         _ => made,
     };
-    let last = with_suffix(&made, spare);
+    let last = append_suffix_within_limit(&made, spare);
     for slug in std::iter::once(made.clone()).chain(numbered_slugs(&made)) {
         if !taken(&slug)? {
             return Ok(slug);

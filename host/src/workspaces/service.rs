@@ -3,7 +3,7 @@
 use serde::Serialize;
 use svc_base::names::is_slug;
 
-use super::credential::Credential;
+use super::credential::NewCredential;
 use super::error::WorkspaceError;
 use super::keys::{self, NewKey};
 use super::members::UserCache;
@@ -11,7 +11,7 @@ use super::model::{Plan, Workspace};
 use super::{store, subscriptions};
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
-use crate::control::{Control, Error, Tx};
+use crate::control::{ControlDatabase, Error, Tx};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::WorkspaceId;
 use svc_base::random::Random;
@@ -32,7 +32,7 @@ pub struct NewWorkspace {
 /// Service of workspaces, for commands and for the server.
 #[derive(Clone, Debug)]
 pub struct Workspaces {
-    pub(super) control: Control,
+    pub(super) control: ControlDatabase,
     pub(super) clock: Clock,
     pub(super) random: Random,
     pub(super) user_cache: UserCache,
@@ -40,7 +40,7 @@ pub struct Workspaces {
 
 impl Workspaces {
     /// Creates the service on a control database.
-    pub fn new(control: Control, clock: Clock, random: Random) -> Self {
+    pub fn new(control: ControlDatabase, clock: Clock, random: Random) -> Self {
         Self {
             control,
             clock,
@@ -73,7 +73,7 @@ impl Workspaces {
             plan,
             created_at: self.clock.now(),
         };
-        let credential = Credential::new(&self.random)?;
+        let credential = NewCredential::new(&self.random)?;
         let made = NewWorkspace {
             id: workspace.id,
             slug: workspace.slug.clone(),

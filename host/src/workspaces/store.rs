@@ -8,7 +8,7 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
 /// Subquery that counts the live projects of a workspace.
-const PROJECT_COUNT: &str = "(SELECT count(*) FROM projects p WHERE p.workspace_id = w.id AND p.state = 'active' \
+const PROJECT_COUNT_SQL: &str = "(SELECT count(*) FROM projects p WHERE p.workspace_id = w.id AND p.state = 'active' \
     AND (p.expires_at IS NULL OR p.expires_at > ?2))";
 
 fn unsigned_column(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -140,7 +140,7 @@ pub(super) fn with_project_count(
     now: Timestamp,
 ) -> rusqlite::Result<Option<(Workspace, u64)>> {
     c.prepare_cached(&format!(
-        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECT_COUNT}
+        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECT_COUNT_SQL}
          FROM workspaces w WHERE w.id = ?1 AND w.state = 'active'"
     ))?
     .query_row(params![id, now], |row| {
@@ -156,7 +156,7 @@ pub(super) fn list_accessible(
     now: Timestamp,
 ) -> rusqlite::Result<Vec<WorkspaceAccess>> {
     c.prepare_cached(&format!(
-        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECT_COUNT}, m.role
+        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECT_COUNT_SQL}, m.role
          FROM memberships m JOIN workspaces w ON w.id = m.workspace_id
          WHERE m.user_id = ?1 AND w.state = 'active' ORDER BY w.created_at, w.slug"
     ))?

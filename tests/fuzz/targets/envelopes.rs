@@ -21,10 +21,10 @@ pub(crate) fn judge(data: &[u8]) {
         }
     }
     match live::protocol::parse_frame(&text) {
-        Ok(live::protocol::Frame::Subscribe { id, action, .. }) => {
+        Ok(live::protocol::LiveFrame::Subscribe { id, action, .. }) => {
             assert!(is_message_type(&id) && !action.is_empty());
         }
-        Ok(live::protocol::Frame::Unsubscribe { id }) => assert!(is_message_type(&id)),
+        Ok(live::protocol::LiveFrame::Unsubscribe { id }) => assert!(is_message_type(&id)),
         Err(refusal) => {
             let problem = Problem::from(&refusal.error);
             assert!(problem.code.status().is_client_error());

@@ -1,6 +1,6 @@
 //! The reader of WebSocket frames: the same events and the same end however the bytes are cut, and nothing past its bounds.
 
-use svc::http::websocket::{Event, Reader};
+use svc::http::websocket::{FrameReader, ReaderEvent};
 
 /// The most bytes of a message.
 const LARGEST_MESSAGE: usize = 300;
@@ -19,14 +19,14 @@ pub(crate) fn decode(data: &[u8]) {
 
 /// Returns what bytes come to: events as texts, and the code of a refusal.
 fn read(bytes: &[u8], step: usize) -> (Vec<String>, Option<u16>) {
-    let mut reader = Reader::new(LARGEST_MESSAGE);
+    let mut reader = FrameReader::new(LARGEST_MESSAGE);
     let mut seen = Vec::new();
     for piece in bytes.chunks(step) {
         let was_closed = reader.is_closed();
         let fed = reader.feed(piece, &mut |event| {
             assert!(!was_closed, "something comes behind a close frame");
             seen.push(match event {
-                Event::Text(text) => {
+                ReaderEvent::Text(text) => {
                     assert!(
                         text.len() <= LARGEST_MESSAGE,
                         "{} bytes of text",
@@ -34,13 +34,13 @@ fn read(bytes: &[u8], step: usize) -> (Vec<String>, Option<u16>) {
                     );
                     format!("text {text}")
                 }
-                Event::Ping => "ping".to_owned(),
-                Event::Answer(frame) => {
+                ReaderEvent::Ping => "ping".to_owned(),
+                ReaderEvent::Answer(frame) => {
                     assert!(frame.len() <= ANSWER, "an answer of {}", frame.len());
                     format!("answer {frame:?}")
                 }
-                Event::Pong => "pong".to_owned(),
-                Event::Close(frame) => {
+                ReaderEvent::Pong => "pong".to_owned(),
+                ReaderEvent::Close(frame) => {
                     let code = frame.get(2..4).map(|code| [code[0], code[1]]);
                     let code = code.map(u16::from_be_bytes);
                     assert!(code.is_none_or(|code| (1000..5000).contains(&code)));

@@ -1,15 +1,15 @@
 //! The gate natively: it never panics, and its places lie in the text.
 
-use guest_gate::statement::{Purpose, check};
+use guest_gate::statement::{SqlPurpose, check};
 
 /// Separator of statements in a file of the corpus.
 pub(crate) const BETWEEN: &str = "\n-- ----\n";
 
-pub(crate) const PURPOSES: [Purpose; 4] = [
-    Purpose::Action,
-    Purpose::Query,
-    Purpose::Schema,
-    Purpose::Migration,
+pub(crate) const PURPOSES: [SqlPurpose; 4] = [
+    SqlPurpose::Action,
+    SqlPurpose::Query,
+    SqlPurpose::Schema,
+    SqlPurpose::Migration,
 ];
 
 /// Judges each statement of a text for each purpose.

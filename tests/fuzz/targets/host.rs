@@ -4,18 +4,19 @@ use std::path::PathBuf;
 
 use guest_gate::statement as native;
 use svc_sandbox::{
-    ContentType, GateFailure, Purpose, RenderFailure, RuntimeScript, Sandbox, SandboxConfig, Source,
+    ContentType, GateFailure, RenderFailure, RenderSource, RuntimeScript, Sandbox, SandboxConfig,
+    SqlPurpose,
 };
 use tokio::runtime::{Builder, Runtime};
 
 use super::gate::BETWEEN;
 use super::page;
 
-const PURPOSES: [(Purpose, native::Purpose); 4] = [
-    (Purpose::Action, native::Purpose::Action),
-    (Purpose::Query, native::Purpose::Query),
-    (Purpose::Schema, native::Purpose::Schema),
-    (Purpose::Migration, native::Purpose::Migration),
+const PURPOSES: [(SqlPurpose, native::SqlPurpose); 4] = [
+    (SqlPurpose::Action, native::SqlPurpose::Action),
+    (SqlPurpose::Query, native::SqlPurpose::Query),
+    (SqlPurpose::Schema, native::SqlPurpose::Schema),
+    (SqlPurpose::Migration, native::SqlPurpose::Migration),
 ];
 
 const PAGE_BYTES: usize = 1 << 20;
@@ -41,7 +42,7 @@ impl Host {
     pub(crate) fn render(&self, data: &[u8]) {
         let text = String::from_utf8_lossy(data);
         for kind in ContentType::ALL {
-            let source = Source {
+            let source = RenderSource {
                 content_type: kind,
                 title: Some(text.chars().take(20).collect()),
                 name: None,

@@ -23,7 +23,7 @@ const WORKSPACES: &str = "/api/v1/workspaces";
 async fn entries(server: &TestServer, workspace: &str) -> Vec<Value> {
     let control = &server.server().app().control;
     let workspace: WorkspaceId = workspace.parse().unwrap();
-    let found = audit::entries(control, Some(workspace), None, 1_000, NOW).await;
+    let found = audit::list_entries(control, Some(workspace), None, 1_000, NOW).await;
     let found = found.unwrap().entries;
     found.iter().map(|entry| json!(entry)).collect()
 }

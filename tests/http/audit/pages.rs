@@ -81,7 +81,7 @@ async fn pages_are_newest_first_and_whole() {
     let workspace = Some(workspace.parse().unwrap());
     for (seconds, left) in [(0, 6), (5, 1), (6, 0)] {
         let now = NOW.plus_seconds(audit::RETENTION_SECONDS + seconds);
-        let found = audit::entries(control, workspace, None, 10, now).await;
+        let found = audit::list_entries(control, workspace, None, 10, now).await;
         assert_eq!(found.unwrap().entries.len(), left, "{seconds}");
     }
     audit::forget_old(control, NOW.plus_seconds(audit::RETENTION_SECONDS + 5))

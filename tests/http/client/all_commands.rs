@@ -124,8 +124,9 @@ async fn run(
 
 #[test]
 fn every_command_is_tried() {
-    let clients = svc::client::Command::augment_subcommands(clap::Command::new("svc"));
-    let changes = svc::client::ProjectChange::augment_subcommands(clap::Command::new("project"));
+    let clients = svc::client::ClientCommand::augment_subcommands(clap::Command::new("svc"));
+    let changes =
+        svc::client::ProjectChangeCommand::augment_subcommands(clap::Command::new("project"));
     let mut known: BTreeSet<String> = ["project list", "project show"].map(str::to_owned).into();
     for one in changes.get_subcommands() {
         known.insert(format!("project {}", one.get_name()));

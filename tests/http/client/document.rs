@@ -12,7 +12,7 @@ const DOCUMENT: &str = include_str!("../../../docs/client.md");
 
 #[tokio::test]
 async fn every_command_is_in_the_document_and_answers_in_json() {
-    let clients = svc::client::Command::augment_subcommands(clap::Command::new("svc"));
+    let clients = svc::client::ClientCommand::augment_subcommands(clap::Command::new("svc"));
     let ours = clients.get_subcommands().map(clap::Command::get_name);
     let ours: Vec<_> = ours.chain(["project", "completions", "man"]).collect();
     assert!(ours.len() > 15, "{ours:?}");

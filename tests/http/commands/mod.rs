@@ -202,7 +202,7 @@ async fn every_command_is_in_effect_when_it_is_answered() {
 
 /// The commands that are operations, each as its path.
 fn operations() -> BTreeSet<String> {
-    let all = svc::operators::Command::augment_subcommands(clap::Command::new("svc"));
+    let all = svc::operators::OperatorCommand::augment_subcommands(clap::Command::new("svc"));
     let projects = ["project list", "project show"].map(str::to_owned);
     let paths = all.get_subcommands().flat_map(command_paths);
     paths.chain(projects).collect()

@@ -190,7 +190,7 @@ async fn a_change_that_the_server_says_nothing_of_is_pending() {
     let made = svc().run(&data, &["namespace", "create", "acme"]).await;
     assert!(made.success, "{made:?}");
     // A server, as far as others see, that never looks at its guests.
-    let silent = ServerPresence::announce(&data).unwrap();
+    let silent = ServerPresenceLock::announce(&data).unwrap();
     let file = write_renderer(&folder, "new", RendererBehaviour::Good);
     let install = [
         "guest",

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use http::Method;
 use serde_json::{Value, json};
-use svc::guests::status::ServerPresence;
-use svc_sandbox::{GuestDigest, World, built_in};
+use svc::guests::status::ServerPresenceLock;
+use svc_sandbox::{GuestDigest, World, built_in_component};
 use svc_tests::guests::{RendererBehaviour, parse, renderer, with_other_digest, write};
 use svc_tests::{Answer, Output, ReadAnswer, TestServer, hostile, run_command, wait_until};
 use tempfile::TempDir;
@@ -78,7 +78,7 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
         renderer("one", RendererBehaviour::Good),
         renderer("two", RendererBehaviour::Good),
     );
-    let built_in = digest(built_in(World::Render));
+    let built_in = digest(built_in_component(World::Render));
     assert_eq!(page_signature(page(&server, "# x").await.text()), None);
 
     // The server says what it has loaded with its next look.
@@ -350,7 +350,7 @@ async fn another_gate_serves_and_judges_actions_again() {
     };
     assert_eq!(call().await, 0);
 
-    let gate = with_other_digest(built_in(World::Gate), b'a');
+    let gate = with_other_digest(built_in_component(World::Gate), b'a');
     let installed = install(&server, &write(folder.path(), "gate", &gate)).await;
     assert_eq!(installed["world"], "gate");
     assert!(installed["check"]["corpus"]["cases"].as_u64() > Some(700));
@@ -367,7 +367,10 @@ async fn another_gate_serves_and_judges_actions_again() {
     assert_eq!(judged().await, GuestDigest::of(&gate));
     guest(&server, &["rollback", "gate"]).await.json();
     assert_eq!(call().await, 0);
-    assert_eq!(judged().await, GuestDigest::of(built_in(World::Gate)));
+    assert_eq!(
+        judged().await,
+        GuestDigest::of(built_in_component(World::Gate))
+    );
 }
 
 /// Restarts a server after a change of its data directory, and waits until its guests are loaded.

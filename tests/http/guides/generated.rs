@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use svc::config::{Limits, format_limit};
 use svc::control::audit::AuditAction;
-use svc::http::problem::Code;
+use svc::http::problem::ProblemCode;
 
 use super::{documents, root};
 
@@ -100,8 +100,9 @@ fn command_table(wanted: impl Fn(&str) -> bool) -> String {
 /// Whether a command, as `svc project create`, goes to a server and to nothing else.
 fn is_clients(name: &str) -> bool {
     use clap::Subcommand as _;
-    let clients = svc::client::Command::augment_subcommands(clap::Command::new("svc"));
-    let changes = svc::client::ProjectChange::augment_subcommands(clap::Command::new("project"));
+    let clients = svc::client::ClientCommand::augment_subcommands(clap::Command::new("svc"));
+    let changes =
+        svc::client::ProjectChangeCommand::augment_subcommands(clap::Command::new("project"));
     let mut words = name.split(' ').skip(1);
     match words.next().unwrap() {
         "project" => changes.find_subcommand(words.next().unwrap()).is_some(),
@@ -111,7 +112,7 @@ fn is_clients(name: &str) -> bool {
 }
 
 fn errors() -> String {
-    let mut codes = Code::ALL.to_vec();
+    let mut codes = ProblemCode::ALL.to_vec();
     codes.sort_by_key(|code| code.status());
     let rows = codes.iter().map(|code| {
         let status = code.status().as_u16();

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::Method;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
-use svc::config::{Acme, Settings};
+use svc::config::{AcmeSettings, Settings};
 use svc::workspaces::Plan;
 use svc_base::clock::{Clock, Timestamp};
 use svc_tests::tls::{client_config, connect};
@@ -43,13 +43,13 @@ impl AcmeInstallation {
     ) -> Self {
         let root = pebble.root().await;
         let server = builder(&network, |settings| {
-            settings.acme = Some(Acme {
+            settings.acme = Some(AcmeSettings {
                 directory: pebble.directory().parse().unwrap(),
                 contact: Some("tls@example.test".to_owned()),
                 root: Some(pebble.own.cert()),
                 eab_kid: account.map(|(kid, _)| kid.to_owned()),
                 eab_hmac_key: account.map(|(_, key)| key.to_owned()),
-                ..Acme::default()
+                ..AcmeSettings::default()
             });
         });
         let server = server.start().await;
@@ -351,9 +351,9 @@ async fn an_authority_that_wants_an_account_issues_for_it_alone() {
 async fn a_server_starts_without_its_authority() {
     let network = TestNetwork::new().await;
     let server = builder(&network, |settings| {
-        settings.acme = Some(Acme {
+        settings.acme = Some(AcmeSettings {
             directory: "https://127.0.0.1:1/dir".parse().unwrap(),
-            ..Acme::default()
+            ..AcmeSettings::default()
         });
     });
     let server = server.start().await;

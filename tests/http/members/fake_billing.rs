@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
-use svc::config::{Stripe, WebhookSecrets};
+use svc::config::{StripeSettings, WebhookSecrets};
 use svc_tests::{Answer, NOW, TestServer};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -54,8 +54,8 @@ impl FakeBilling {
     }
 
     /// The settings of a server that uses it.
-    pub(crate) fn settings(&self) -> Stripe {
-        Stripe {
+    pub(crate) fn settings(&self) -> StripeSettings {
+        StripeSettings {
             secret_key: "sk_test_1".to_owned(),
             webhook_secret: WebhookSecrets(vec![SECRET.to_owned()]),
             api_base: self.base.parse().unwrap(),

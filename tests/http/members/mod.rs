@@ -15,7 +15,7 @@ pub(crate) use fake_billing::{FakeBilling, send_webhook};
 
 use http::Method;
 use serde_json::{Value, json};
-use svc::config::Oauth;
+use svc::config::OauthSettings;
 use svc_tests::{AUDIENCE, Answer, Builder, TestServer, TokenIssuer};
 
 use crate::owner::{Owner, text};
@@ -42,9 +42,12 @@ impl MembersFixture {
     }
 
     /// Makes the members on a server of one's own, with changes of its `[oauth]`.
-    pub(crate) async fn with_settings(builder: Builder, change: impl FnOnce(&mut Oauth)) -> Self {
+    pub(crate) async fn with_settings(
+        builder: Builder,
+        change: impl FnOnce(&mut OauthSettings),
+    ) -> Self {
         let issuer = TokenIssuer::start().await;
-        let mut oauth = Oauth {
+        let mut oauth = OauthSettings {
             issuer: issuer.url().to_owned(),
             audience: AUDIENCE.to_owned(),
             scopes: Vec::new(),

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::json;
-use svc::content::{Content, OneTimeFiles};
+use svc::content::{ContentStore, OneTimeFileDirectory};
 use svc_tests::{ReadAnswer, TestServer};
 
 use crate::owner::Owner;
@@ -66,8 +66,8 @@ async fn a_check_finds_no_damage_in_what_changes_meanwhile() {
     owner.frontend(&server, &project, "room").await;
     let app = server.server().app();
     let collector = &app.collector;
-    let content = Content::open(&server.data().join("content")).unwrap();
-    let once = OneTimeFiles::open(&server.data().join("once")).unwrap();
+    let content = ContentStore::open(&server.data().join("content")).unwrap();
+    let once = OneTimeFileDirectory::open(&server.data().join("once")).unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
     let more = || !done.load(std::sync::atomic::Ordering::Relaxed);
     let burn = async || {

@@ -49,7 +49,7 @@ async fn a_visitor_is_sent_to_the_providers_page() {
     let call = shop.provider.calls().remove(0);
     assert_eq!(call.path, "/v1/checkout/sessions");
     assert_eq!(call.headers["authorization"], "Bearer sk_test_of_tests");
-    assert_eq!(call.headers["stripe-version"], svc::stripe::VERSION);
+    assert_eq!(call.headers["stripe-version"], svc::stripe::API_VERSION);
     assert_eq!(
         call.headers["content-type"],
         "application/x-www-form-urlencoded"

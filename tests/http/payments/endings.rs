@@ -105,7 +105,7 @@ async fn what_visitors_pay_for_ends_with_its_project() {
     ];
     assert_eq!(told, BTreeMap::from(expected));
     for call in &calls {
-        assert_eq!(call.headers["stripe-version"], svc::stripe::VERSION);
+        assert_eq!(call.headers["stripe-version"], svc::stripe::API_VERSION);
     }
     // Nothing is left to tell, and what the provider still says is nobody's.
     let gone = status("cs_test_2", "canceled");

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
-use svc::config::{Stripe, WebhookSecrets};
+use svc::config::{StripeSettings, WebhookSecrets};
 use svc_base::clock::Timestamp;
 use svc_tests::{Answer, ReadAnswer, TestServer};
 
@@ -64,8 +64,8 @@ impl FakeStripe {
         provider
     }
 
-    pub(crate) fn settings(&self) -> Stripe {
-        Stripe {
+    pub(crate) fn settings(&self) -> StripeSettings {
+        StripeSettings {
             secret_key: KEY.into(),
             webhook_secret: WebhookSecrets(vec![SECRET.into(), OLD_SECRET.into()]),
             api_base: format!("http://{}", self.address).parse().unwrap(),
@@ -159,7 +159,7 @@ pub(crate) async fn send_webhook(
 pub(crate) fn event(id: &str, kind: &str, at: i64, object: &Value) -> Value {
     json!({
         "id": id, "object": "event", "type": kind, "created": at, "livemode": false,
-        "api_version": svc::stripe::VERSION, "data": { "object": object },
+        "api_version": svc::stripe::API_VERSION, "data": { "object": object },
     })
 }
 

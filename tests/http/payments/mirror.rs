@@ -177,7 +177,7 @@ async fn deriving_anew_puts_right_what_was_wrong() {
         .map_err(svc::control::Error::from)
     });
     write.await.unwrap();
-    let payment = svc_database::PaymentRow {
+    let payment = svc_database::PaymentMirrorRow {
         session_id: "of nobody".into(),
         price_id: String::new(),
         price_label: String::new(),

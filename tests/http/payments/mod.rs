@@ -18,7 +18,7 @@ mod webhooks;
 use http::header;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use svc::config::Stripe;
+use svc::config::StripeSettings;
 use svc_tests::{Answer, Builder, ReadAnswer, TestServer, wait_until};
 
 use crate::owner::{Owner, text};
@@ -42,7 +42,10 @@ impl PaymentsFixture {
     }
 
     /// Opens a shop with other settings of the provider.
-    pub(crate) async fn with_settings(builder: Builder, change: impl FnOnce(&mut Stripe)) -> Self {
+    pub(crate) async fn with_settings(
+        builder: Builder,
+        change: impl FnOnce(&mut StripeSettings),
+    ) -> Self {
         let provider = FakeStripe::start().await;
         let mut settings = provider.settings();
         change(&mut settings);

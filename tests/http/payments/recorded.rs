@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use svc::outbound::Outbound;
-use svc::stripe::{NewCheckout, PlanCheckout, Purchase, Stripe};
+use svc::outbound::OutboundClient;
+use svc::stripe::{CheckoutPurchase, NewCheckout, NewPlanCheckout, StripeClient};
 
 use super::fake_stripe::{FakeAnswer, FakeStripe};
 
@@ -12,7 +12,7 @@ fn checkout(recurring: bool) -> NewCheckout {
     let back = |outcome: &str| format!("http://localhost:8080/shop?checkout={outcome}");
     NewCheckout {
         session: "01a1ff0b-0540-7000-8000-000000000001".to_owned(),
-        purchase: Purchase {
+        purchase: CheckoutPurchase {
             product: "Handbook".to_owned(),
             description: "PDF · All of it".to_owned(),
             amount: 900,
@@ -28,7 +28,7 @@ fn checkout(recurring: bool) -> NewCheckout {
 #[tokio::test]
 async fn every_call_is_as_it_was_recorded() {
     let provider = FakeStripe::start().await;
-    let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
+    let stripe = StripeClient::new(OutboundClient::new().unwrap(), &provider.settings()).unwrap();
     stripe
         .create_checkout(&checkout(false), "once")
         .await
@@ -37,7 +37,7 @@ async fn every_call_is_as_it_was_recorded() {
         .create_checkout(&checkout(true), "monthly")
         .await
         .unwrap();
-    let plan = PlanCheckout {
+    let plan = NewPlanCheckout {
         workspace: "01a1ff0b-0540-7000-8000-000000000002",
         price: "price_1Qpro",
         customer: Some("cus_1"),
@@ -50,11 +50,11 @@ async fn every_call_is_as_it_was_recorded() {
     stripe.expire_checkout("cs_1", "expire").await.unwrap();
 
     let calls = provider.calls().into_iter().map(|call| {
-        assert_eq!(call.headers["stripe-version"], svc::stripe::VERSION);
+        assert_eq!(call.headers["stripe-version"], svc::stripe::API_VERSION);
         json!({ "key": call.headers["idempotency-key"].to_str().unwrap(), "path": call.path, "form": call.form })
     });
     let calls: Vec<Value> = calls.collect();
-    let fresh = json!({ "version": svc::stripe::VERSION, "calls": calls });
+    let fresh = json!({ "version": svc::stripe::API_VERSION, "calls": calls });
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("stripe/calls.json");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&file, format!("{fresh:#}\n")).unwrap();
@@ -69,7 +69,7 @@ async fn every_call_is_as_it_was_recorded() {
 #[tokio::test]
 async fn an_address_that_the_provider_does_not_take_is_left_to_the_visitor() {
     let provider = FakeStripe::start().await;
-    let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
+    let stripe = StripeClient::new(OutboundClient::new().unwrap(), &provider.settings()).unwrap();
     let error = json!({ "error": { "type": "invalid_request_error", "code": "email_invalid", "param": "customer_email" } });
     provider.set_next_answer(FakeAnswer::Respond(400, error));
     stripe

@@ -61,7 +61,7 @@ async fn probes_and_problem_pages_answer() {
     assert_eq!(server.get("/healthz").answer().await.status, 200);
     let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
     svc_tests::wait_until("readiness", ready).await;
-    for code in svc::http::problem::Code::ALL {
+    for code in svc::http::problem::ProblemCode::ALL {
         let path = format!("/problems/{}", code.as_str());
         let page = server.get(&path).answer().await.expect(200);
         assert!(

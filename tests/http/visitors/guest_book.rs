@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
-use svc::config::{Provider, ProviderKind, Settings};
+use svc::config::{ProviderKind, ProviderSettings, Settings};
 use svc_tests::browser::{Browser, location};
 use svc_tests::{Answer, TestServer};
 
@@ -209,8 +209,8 @@ pub(crate) fn pin_address(settings: &mut Settings, stub: &StubIssuer) {
 }
 
 /// The settings of a provider that is this issuer.
-pub(crate) fn provider_settings(name: &str, stub: &StubIssuer) -> Provider {
-    Provider {
+pub(crate) fn provider_settings(name: &str, stub: &StubIssuer) -> ProviderSettings {
+    ProviderSettings {
         name: name.to_owned(),
         display_name: String::new(),
         kind: ProviderKind::Oidc,

@@ -3,15 +3,15 @@
 /// A run of consecutive characters, with the advance of each in 1/2048 of the font's size.
 ///
 /// A character that the font lacks has 0.
-pub(super) struct GlyphRun {
+pub(super) struct GlyphAdvanceRun {
     pub(super) first: u32,
     pub(super) regular: &'static [u16],
     pub(super) bold: &'static [u16],
 }
 
 /// ASCII, Latin-1 and Latin Extended-A, Greek, Cyrillic, punctuation and arrows.
-pub(super) const RUNS: [GlyphRun; 6] = [
-    GlyphRun {
+pub(super) const RUNS: [GlyphAdvanceRun; 6] = [
+    GlyphAdvanceRun {
         first: 0x20,
         regular: &[
             569, 569, 727, 1139, 1139, 1821, 1366, 391, 682, 682, 797, 1196, 569, 682, 569, 569,
@@ -32,7 +32,7 @@ pub(super) const RUNS: [GlyphRun; 6] = [
             1139, 1024, 797, 573, 797, 1196,
         ],
     },
-    GlyphRun {
+    GlyphAdvanceRun {
         first: 0xa0,
         regular: &[
             569, 682, 1139, 1139, 1139, 1139, 532, 1139, 682, 1509, 758, 1139, 1196, 682, 1509,
@@ -71,7 +71,7 @@ pub(super) const RUNS: [GlyphRun; 6] = [
             1251, 1024, 569,
         ],
     },
-    GlyphRun {
+    GlyphAdvanceRun {
         first: 0x370,
         regular: &[
             0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 569, 0, 0, 0, 0, 0, 682, 682, 1367, 569,
@@ -94,7 +94,7 @@ pub(super) const RUNS: [GlyphRun; 6] = [
             0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         ],
     },
-    GlyphRun {
+    GlyphAdvanceRun {
         first: 0x400,
         regular: &[
             1366, 1367, 1771, 1109, 1472, 1366, 569, 569, 1024, 2165, 2069, 1749, 1193, 1479, 1301,
@@ -115,7 +115,7 @@ pub(super) const RUNS: [GlyphRun; 6] = [
             1139, 569, 576, 569, 1984, 1856, 1251, 1025, 1259, 1139, 1237,
         ],
     },
-    GlyphRun {
+    GlyphAdvanceRun {
         first: 0x2010,
         regular: &[
             682, 682, 0, 1139, 2048, 2048, 0, 1131, 455, 455, 455, 455, 682, 682, 682, 0, 1139,
@@ -128,7 +128,7 @@ pub(super) const RUNS: [GlyphRun; 6] = [
             682, 682, 0, 1237, 0, 682, 0, 0, 0, 0, 0, 342,
         ],
     },
-    GlyphRun {
+    GlyphAdvanceRun {
         first: 0x2190,
         regular: &[2048, 1024, 2048, 1024, 2048, 1024, 0, 0, 0, 0],
         bold: &[2048, 1024, 2048, 1024, 2048, 1024, 0, 0, 0, 0],

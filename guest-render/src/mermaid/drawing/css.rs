@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::colours::{BLEND_MODE_VARIABLE, Palette};
-use super::names::{NameMap, fragment_id};
+use super::names::{IdAndClassMap, fragment_id};
 
 /// Properties whose value is a colour, one of [`NO_COLOUR`], or a gradient of the drawing.
 const COLOUR_PROPERTIES: [&str; 4] = ["fill", "stroke", "color", "stop-color"];
@@ -62,7 +62,7 @@ const PLAIN_PROPERTIES: [&str; 27] = [
 
 /// Rewriter of a drawing's styles.
 pub(super) struct StyleRewriter<'a> {
-    pub(super) names: NameMap<'a>,
+    pub(super) names: IdAndClassMap<'a>,
     pub(super) palette: Palette,
 }
 
@@ -182,7 +182,7 @@ impl StyleRewriter<'_> {
                 }
                 first if first.is_ascii_alphabetic() => {
                     let name = &rest[..=word];
-                    endings.extend(element(name, types).map(str::to_owned));
+                    endings.extend(element_selector(name, types).map(str::to_owned));
                     rest = &part[word..];
                 }
                 _ => {}
@@ -290,7 +290,7 @@ fn declarations(text: &str) -> impl Iterator<Item = (String, &str, bool)> {
 }
 
 /// Rewrites an element selector: HTML labels have become text.
-fn element<'a>(name: &'a str, types: &HashSet<&str>) -> Option<&'a str> {
+fn element_selector<'a>(name: &'a str, types: &HashSet<&str>) -> Option<&'a str> {
     match name {
         "span" => Some("tspan"),
         "div" => Some("text"),

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use roxmltree::Node;
 
-use super::markup::{decimal, escape, shortened};
+use super::markup::{escape, format_decimal, round_numbers};
 use super::names;
-use super::safe::{DrawingRejection, MAX_SIDE, Writer, is_svg};
+use super::safe::{DrawingRejection, MAX_SIDE, SafeDrawingWriter, is_svg};
 
 /// Fonts with the metrics that labels were measured for. With other fonts a label may be a little wider than its place.
 const FONTS: &str = "Arial,\"Liberation Sans\",Arimo,Helvetica,sans-serif";
@@ -14,7 +14,7 @@ const FONTS: &str = "Arial,\"Liberation Sans\",Arimo,Helvetica,sans-serif";
 /// Smallest scale at which a drawing is shown before it scrolls.
 const MIN_SCALE: f64 = 0.45;
 
-impl<'a> Writer<'a> {
+impl<'a> SafeDrawingWriter<'a> {
     /// Writes the root element around the content.
     pub(super) fn finish(
         mut self,
@@ -23,16 +23,16 @@ impl<'a> Writer<'a> {
         is_dark: bool,
     ) -> Result<String, DrawingRejection> {
         let view_box = root.attribute("viewBox").unwrap_or_default();
-        let (width, height) = size(view_box)?;
+        let (width, height) = view_box_size(view_box)?;
         let content = std::mem::take(&mut self.out);
         let id = self.sheet.names.root().to_owned();
         let _ = write!(
             self.out,
             "<svg id=\"{id}\" viewBox=\"{}\" width=\"{}\" height=\"{}\" style=\"min-width:{}px\"",
-            shortened(view_box),
-            decimal(width),
-            decimal(height),
-            decimal((width * MIN_SCALE).floor())
+            round_numbers(view_box),
+            format_decimal(width),
+            format_decimal(height),
+            format_decimal((width * MIN_SCALE).floor())
         );
         let classes: Vec<_> = names::classes(root)
             .filter_map(|class| self.sheet.names.class(class))
@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Reads the width and the height of a view box.
-fn size(view_box: &str) -> Result<(f64, f64), DrawingRejection> {
+fn view_box_size(view_box: &str) -> Result<(f64, f64), DrawingRejection> {
     let sides: Vec<f64> = view_box
         .split_ascii_whitespace()
         .filter_map(|side| side.parse().ok())

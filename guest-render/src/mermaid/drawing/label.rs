@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use roxmltree::Node;
 
 use super::css;
-use super::markup::{decimal, escape};
-use super::safe::{MAX_SIDE, Writer};
+use super::markup::{escape, format_decimal};
+use super::safe::{MAX_SIDE, SafeDrawingWriter};
 use super::text;
 
 /// Default size of labels, in CSS pixels.
@@ -30,7 +30,7 @@ struct TextRun {
 
 /// Alignment of a label's lines in its box.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Align {
+enum LabelAlignment {
     Start,
     Middle,
     End,
@@ -39,7 +39,7 @@ enum Align {
 /// A label as lines of text.
 struct Label {
     lines: Vec<Vec<TextRun>>,
-    align: Align,
+    align: LabelAlignment,
     /// Declarations of all elements that the label was made of, unchecked, from the outermost inwards.
     style: String,
     /// Classes of the spans.
@@ -75,7 +75,7 @@ impl Label {
         let mut style = String::new();
         let mut classes = Vec::new();
         let mut is_wrapped = true;
-        let mut align = Align::Middle;
+        let mut align = LabelAlignment::Middle;
         // Elements around the whole text, nested in each other.
         let mut around = object.first_element_child();
         while let Some(element) = around {
@@ -87,9 +87,9 @@ impl Label {
                 is_wrapped = spaces != "nowrap";
             }
             match css::style_property(own, "text-align") {
-                Some("left" | "start") => align = Align::Start,
-                Some("right" | "end") => align = Align::End,
-                Some("center") => align = Align::Middle,
+                Some("left" | "start") => align = LabelAlignment::Start,
+                Some("right" | "end") => align = LabelAlignment::End,
+                Some("center") => align = LabelAlignment::Middle,
                 _ => {}
             }
             let is_alone = element
@@ -107,7 +107,7 @@ impl Label {
                 f64::INFINITY
             },
             font_size: css::style_property(&style, "font-size")
-                .and_then(pixels)
+                .and_then(parse_pixels)
                 .unwrap_or(font_size),
             width: 0.0,
             has_space: false,
@@ -215,14 +215,14 @@ impl LabelBuilder {
     }
 }
 
-impl<'a> Writer<'a> {
+impl<'a> SafeDrawingWriter<'a> {
     /// Writes a label that was drawn as HTML.
     pub(super) fn label(&mut self, object: Node<'a, 'a>) {
-        let number = |name| object.attribute(name).and_then(pixels).unwrap_or(0.0);
+        let number = |name| object.attribute(name).and_then(parse_pixels).unwrap_or(0.0);
         let [x, y, width, height] = ["x", "y", "width", "height"].map(number);
         let mut label = Label::read(object, width, self.font_size);
         if self.is_list {
-            label.align = Align::Start;
+            label.align = LabelAlignment::Start;
         }
         if label.lines.is_empty()
             || !(0.0..MAX_SIDE).contains(&width)
@@ -238,16 +238,16 @@ impl<'a> Writer<'a> {
             let _ = write!(
                 self.out,
                 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" style=\"fill:{fill};opacity:1;stroke:none\"></rect>",
-                decimal(x),
-                decimal(y),
-                decimal(width),
-                decimal(height)
+                format_decimal(x),
+                format_decimal(y),
+                format_decimal(width),
+                format_decimal(height)
             );
         }
         let (anchor, x) = match label.align {
-            Align::Start => ("start", x),
-            Align::Middle => ("middle", x + width / 2.0),
-            Align::End => ("end", x + width),
+            LabelAlignment::Start => ("start", x),
+            LabelAlignment::Middle => ("middle", x + width / 2.0),
+            LabelAlignment::End => ("end", x + width),
         };
         let _ = write!(self.out, "<text style=\"text-anchor:{anchor}\">");
         let mut classes: Vec<_> = label
@@ -265,8 +265,8 @@ impl<'a> Writer<'a> {
             let _ = write!(
                 self.out,
                 "<tspan class=\"{classes}\" x=\"{}\" y=\"{}\" dy=\".35em\"",
-                decimal(x),
-                decimal(middle + line_height / 2.0)
+                format_decimal(x),
+                format_decimal(middle + line_height / 2.0)
             );
             self.attribute("style", &style);
             self.out.push('>');
@@ -296,7 +296,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Parses a length in pixels.
-pub(super) fn pixels(value: &str) -> Option<f64> {
+pub(super) fn parse_pixels(value: &str) -> Option<f64> {
     value
         .trim()
         .strip_suffix("px")

@@ -1,7 +1,7 @@
 //! Formats of text and numbers.
 
 /// Rounds all numbers in a value to three decimals, which is what a screen can show.
-pub(super) fn shortened(value: &str) -> String {
+pub(super) fn round_numbers(value: &str) -> String {
     let mut short = String::with_capacity(value.len());
     let mut decimals = None;
     for char in value.chars() {
@@ -18,7 +18,7 @@ pub(super) fn shortened(value: &str) -> String {
 }
 
 /// Formats a number of pixels with at most three decimals.
-pub(super) fn decimal(value: f64) -> String {
+pub(super) fn format_decimal(value: f64) -> String {
     let rounded = format!("{value:.3}");
     rounded
         .trim_end_matches('0')

@@ -8,7 +8,7 @@ use roxmltree::{Document, Node};
 const HREF_ATTRIBUTES: [&str; 1] = ["href"];
 
 /// Map from the draft's ids and classes to those on the page.
-pub(super) struct NameMap<'a> {
+pub(super) struct IdAndClassMap<'a> {
     prefix: String,
     /// Ids that are referred to, each with its number.
     ids: HashMap<&'a str, usize>,
@@ -16,7 +16,7 @@ pub(super) struct NameMap<'a> {
     classes: HashSet<&'a str>,
 }
 
-impl<'a> NameMap<'a> {
+impl<'a> IdAndClassMap<'a> {
     /// Collects the names of the drawing with index `number` in the page.
     ///
     /// The anchors of headings are in lower case, so the prefix is not.

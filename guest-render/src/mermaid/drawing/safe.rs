@@ -11,8 +11,8 @@ use roxmltree::{Document, Node, ParsingOptions};
 use super::colours::{self, Palette};
 use super::css::{self, StyleRewriter};
 use super::label;
-use super::markup::{escape, shortened};
-use super::names::{self, NameMap};
+use super::markup::{escape, round_numbers};
+use super::names::{self, IdAndClassMap};
 
 /// Elements that a drawing may consist of.
 const ALLOWED_ELEMENTS: [&str; 21] = [
@@ -133,15 +133,15 @@ pub(super) fn rewrite(
         .flat_map(|style| style.children())
         .filter_map(|child| child.text())
         .collect();
-    let mut writer = Writer {
+    let mut writer = SafeDrawingWriter {
         out: String::with_capacity(svg.len() / 2),
         sheet: StyleRewriter {
-            names: NameMap::collect(&document, number),
+            names: IdAndClassMap::collect(&document, number),
             palette: Palette::default(),
         },
         plate: css::label_background(&styles),
         font_size: css::root_property(&styles, drawn_as, "font-size")
-            .and_then(label::pixels)
+            .and_then(label::parse_pixels)
             .unwrap_or(label::FONT_SIZE),
         is_list: root.attribute("aria-roledescription") == Some("requirement"),
         types: HashSet::from(["tspan", "text"]),
@@ -158,7 +158,7 @@ pub(super) fn rewrite(
 }
 
 /// The drawing, as far as it is written.
-pub(super) struct Writer<'a> {
+pub(super) struct SafeDrawingWriter<'a> {
     pub(super) out: String,
     pub(super) sheet: StyleRewriter<'a>,
     /// Background colour of edge labels.
@@ -176,26 +176,26 @@ pub(super) struct Writer<'a> {
 
 /// Part of the tree that follows the opening of a node.
 #[derive(Eq, PartialEq)]
-enum AfterOpening {
+enum NextTraversalStep {
     /// The node's content and its end.
     Content,
     /// The next node: this one is complete.
     Next,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> SafeDrawingWriter<'a> {
     /// Writes a node with its content. It does not recurse, because the author controls the nesting.
     fn tree(&mut self, top: Node<'a, 'a>) -> Result<(), DrawingRejection> {
         let mut node = top;
         loop {
             let after = self.open(node)?;
-            if after == AfterOpening::Content
+            if after == NextTraversalStep::Content
                 && let Some(child) = node.first_child()
             {
                 node = child;
                 continue;
             }
-            let mut is_open = after == AfterOpening::Content;
+            let mut is_open = after == NextTraversalStep::Content;
             loop {
                 if is_open {
                     self.close(node);
@@ -216,7 +216,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn open(&mut self, node: Node<'a, 'a>) -> Result<AfterOpening, DrawingRejection> {
+    fn open(&mut self, node: Node<'a, 'a>) -> Result<NextTraversalStep, DrawingRejection> {
         if node.is_text() {
             let is_shown = node.parent_element().is_some_and(|parent| {
                 matches!(parent.tag_name().name(), "text" | "tspan" | "title")
@@ -224,10 +224,10 @@ impl<'a> Writer<'a> {
             if is_shown {
                 escape(&mut self.out, node.text().unwrap_or_default());
             }
-            return Ok(AfterOpening::Next);
+            return Ok(NextTraversalStep::Next);
         }
         if !node.is_element() {
-            return Ok(AfterOpening::Next);
+            return Ok(NextTraversalStep::Next);
         }
         let is_second = node.prev_sibling_element().is_some();
         if is_second
@@ -236,18 +236,18 @@ impl<'a> Writer<'a> {
                 .is_some_and(|parent| is_svg(parent, "switch"))
         {
             // Browsers would not show it either.
-            return Ok(AfterOpening::Next);
+            return Ok(NextTraversalStep::Next);
         }
         let name = node.tag_name().name();
         if node.tag_name().namespace() != Some(SVG_NAMESPACE) {
             return Err(DrawingRejection::Element(name.to_owned()));
         }
         if IGNORED_ELEMENTS.contains(&name) {
-            return Ok(AfterOpening::Next);
+            return Ok(NextTraversalStep::Next);
         }
         if name == "foreignObject" {
             self.label(node);
-            return Ok(AfterOpening::Next);
+            return Ok(NextTraversalStep::Next);
         }
         let Some(name) = output_element_name(node) else {
             return Err(DrawingRejection::Element(name.to_owned()));
@@ -262,7 +262,7 @@ impl<'a> Writer<'a> {
         }
         self.attributes(node);
         self.out.push('>');
-        Ok(AfterOpening::Content)
+        Ok(NextTraversalStep::Content)
     }
 
     fn close(&mut self, node: Node<'a, 'a>) {
@@ -300,7 +300,7 @@ impl<'a> Writer<'a> {
                 }
                 name if GEOMETRY_ATTRIBUTES.contains(&name) => {
                     if css::is_geometry(value) {
-                        self.attribute(name, &shortened(value));
+                        self.attribute(name, &round_numbers(value));
                     }
                 }
                 name => {

@@ -1,6 +1,6 @@
 //! Widths of labels, by the advances of the font that the page asks for.
 
-use super::arial_widths::{GlyphRun, RUNS};
+use super::arial_widths::{GlyphAdvanceRun, RUNS};
 
 /// Units of the advances for a font's size.
 const UNITS_PER_EM: f64 = 2048.0;
@@ -16,7 +16,7 @@ const WIDE_ADVANCE: u16 = 2048;
 pub(super) fn line_width(text: &str, is_bold: bool, font_size: f64) -> f64 {
     let units: u32 = text
         .chars()
-        .map(|char| u32::from(advance(char, is_bold)))
+        .map(|char| u32::from(glyph_advance(char, is_bold)))
         .sum();
     f64::from(units) / UNITS_PER_EM * font_size
 }
@@ -29,9 +29,9 @@ pub(super) fn is_bold(weight: &str) -> bool {
     }
 }
 
-fn advance(char: char, is_bold: bool) -> u16 {
+fn glyph_advance(char: char, is_bold: bool) -> u16 {
     let code = u32::from(char);
-    let find = |run: &GlyphRun| {
+    let find = |run: &GlyphAdvanceRun| {
         let at = usize::try_from(code.checked_sub(run.first)?).ok()?;
         let advances = if is_bold { run.bold } else { run.regular };
         advances.get(at).copied().filter(|advance| *advance > 0)

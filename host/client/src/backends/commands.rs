@@ -5,14 +5,14 @@ use std::path::Path;
 use serde_json::json;
 
 use super::views::{details_text, dry_run_text, warnings};
-use super::{ProjectArgs, read_script};
-use crate::error::{Failure, Result};
+use super::{BackendTargetArgs, read_script};
+use crate::error::{CliFailure, Result};
 use crate::output::{member_text, quote_shell_word};
 use crate::params::parse_params;
 use crate::source::STDIN;
 use crate::{confirm, endpoints, result_table};
 
-pub(super) async fn show(args: &ProjectArgs) -> Result<()> {
+pub(super) async fn show(args: &BackendTargetArgs) -> Result<()> {
     let at = args.find().await?;
     let detail = at
         .api
@@ -22,7 +22,7 @@ pub(super) async fn show(args: &ProjectArgs) -> Result<()> {
     args.output().print_answer(&detail, &details_text(&detail))
 }
 
-pub(super) async fn create(file: &Path, realtime: bool, args: &ProjectArgs) -> Result<()> {
+pub(super) async fn create(file: &Path, realtime: bool, args: &BackendTargetArgs) -> Result<()> {
     let ddl = read_script(file)?;
     let at = args.find().await?;
     let body = json!({ "ddl": ddl, "realtime": realtime.then_some(true) });
@@ -35,7 +35,7 @@ pub(super) async fn migrate(
     file: &Path,
     dry_run: bool,
     note: Option<String>,
-    args: &ProjectArgs,
+    args: &BackendTargetArgs,
 ) -> Result<()> {
     let ddl = read_script(file)?;
     let at = args.find().await?;
@@ -57,7 +57,7 @@ pub(super) async fn migrate(
 }
 
 /// Adds the file of a script to a failure.
-fn with_script_file(failure: Failure, file: &Path) -> Failure {
+fn with_script_file(failure: CliFailure, file: &Path) -> CliFailure {
     match file.as_os_str() == STDIN {
         true => failure,
         false => failure.with_file(file),
@@ -68,7 +68,7 @@ pub(super) async fn query(
     sql: String,
     given: &[String],
     page: Option<String>,
-    args: &ProjectArgs,
+    args: &BackendTargetArgs,
 ) -> Result<()> {
     let sql = match sql.as_str() {
         STDIN => read_script(Path::new(STDIN))?,
@@ -87,7 +87,7 @@ pub(super) async fn set_switch(
     member: &str,
     name: &str,
     state: &str,
-    args: &ProjectArgs,
+    args: &BackendTargetArgs,
 ) -> Result<()> {
     let at = args.find().await?;
     let body = json!({ member: state == "on" });
@@ -96,7 +96,11 @@ pub(super) async fn set_switch(
         .print_answer(&changed, &format!("{name} are {state}"))
 }
 
-pub(super) async fn history(limit: u32, before: Option<String>, args: &ProjectArgs) -> Result<()> {
+pub(super) async fn history(
+    limit: u32,
+    before: Option<String>,
+    args: &BackendTargetArgs,
+) -> Result<()> {
     let at = args.find().await?;
     let asked = at.api.call(&endpoints::HISTORY, &at.path_parts());
     let asked = asked.query("limit", Some(limit)).query("before", before);
@@ -112,7 +116,7 @@ pub(super) async fn history(limit: u32, before: Option<String>, args: &ProjectAr
     args.output().print_answer(&history, &moments.join("\n"))
 }
 
-pub(super) async fn restore(moment: &str, yes: bool, args: &ProjectArgs) -> Result<()> {
+pub(super) async fn restore(moment: &str, yes: bool, args: &BackendTargetArgs) -> Result<()> {
     let at = args.find().await?;
     let name = &at.project.name;
     let what = format!("Make every row of `{name}` what it was at {moment}");
@@ -128,7 +132,7 @@ pub(super) async fn restore(moment: &str, yes: bool, args: &ProjectArgs) -> Resu
     args.output().print_answer(&restored, &text)
 }
 
-pub(super) async fn delete(yes: bool, args: &ProjectArgs) -> Result<()> {
+pub(super) async fn delete(yes: bool, args: &BackendTargetArgs) -> Result<()> {
     let at = args.find().await?;
     let what = format!("Delete the database of `{}`", at.project.name);
     confirm(args.output(), yes, &at.api, &what)?;

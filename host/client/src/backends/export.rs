@@ -5,23 +5,27 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::ProjectArgs;
+use super::BackendTargetArgs;
 use crate::endpoints;
-use crate::error::{Failure, Result};
-use crate::files::{Directory, PRIVATE_MODE, TemporaryFile};
-use crate::output::{is_terminal, json_text, print_bytes};
-use crate::progress::Progress;
+use crate::error::{CliFailure, Result};
+use crate::files::{DirectoryHandle, PRIVATE_MODE, TemporaryFile};
+use crate::output::{is_terminal, pretty_escaped_json, print_bytes};
+use crate::progress::TerminalProgressBar;
 use crate::responses::MAX_EXPORT_BYTES;
 use crate::source::STDIN;
 
 /// Copies the database into a file, or to standard output.
-pub(super) async fn export(output: Option<PathBuf>, force: bool, args: &ProjectArgs) -> Result<()> {
+pub(super) async fn export(
+    output: Option<PathBuf>,
+    force: bool,
+    args: &BackendTargetArgs,
+) -> Result<()> {
     let at = args.find().await?;
     let path = output.unwrap_or_else(|| format!("{}.db", at.project.host_label).into());
     let copy = at.api.call(&endpoints::EXPORT, &at.path_parts());
     if path.as_os_str() == STDIN {
         if is_terminal() {
-            return Err(Failure::local(
+            return Err(CliFailure::local(
                 "A database is nothing for a terminal: name a file by `--output`, or lead standard output to one.",
             ));
         }
@@ -30,21 +34,21 @@ pub(super) async fn export(output: Option<PathBuf>, force: bool, args: &ProjectA
             .await?;
         return Ok(());
     }
-    let (folder, name) = Directory::open_parent(&path)?;
+    let (folder, name) = DirectoryHandle::open_parent(&path)?;
     // Checked before the request, and again when the copy is complete.
     if folder.exists(&name)? && !force {
-        return Err(Failure::local(format!(
+        return Err(CliFailure::local(format!(
             "{} is there already: `--force` replaces it.",
             path.display()
         )));
     }
-    let failed = |error: std::io::Error| Failure::file_system("Writing", &path, &error);
+    let failed = |error: std::io::Error| CliFailure::file_system("Writing", &path, &error);
     // An incomplete copy never gets the final name.
     let begin = |announced| {
         let draft = folder.create_temporary(&name, PRIVATE_MODE)?;
-        Ok((draft, Progress::bytes("export", announced)))
+        Ok((draft, TerminalProgressBar::bytes("export", announced)))
     };
-    let take = |(draft, bar): &mut (TemporaryFile, Progress), part: &[u8]| {
+    let take = |(draft, bar): &mut (TemporaryFile, TerminalProgressBar), part: &[u8]| {
         bar.add(part.len());
         draft.file.write_all(part).map_err(failed)
     };
@@ -54,5 +58,5 @@ pub(super) async fn export(output: Option<PathBuf>, force: bool, args: &ProjectA
     draft.persist(force)?;
     let document = json!({ "file": path.display().to_string(), "bytes": bytes });
     args.output()
-        .print_answer(&document, &json_text(&document["file"]))
+        .print_answer(&document, &pretty_escaped_json(&document["file"]))
 }

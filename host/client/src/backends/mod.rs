@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::api::Api;
-use super::error::{Failure, FailureCode, Result};
+use super::api::ApiClient;
+use super::error::{CliFailure, FailureExitCode, Result};
 use super::output::member_text;
-use super::projects::{self, Project, ProjectOption};
+use super::projects::{self, ProjectSelectionArgs, RemoteProject};
 use super::source;
-use super::{CommonArgs, Output, endpoints};
+use super::{CommonArgs, OutputFormat, endpoints};
 
 pub(super) use views::dry_run_text;
 
@@ -22,11 +22,11 @@ const DEFAULT_LIMIT: u32 = 20;
 
 /// Makes, migrates, asks, copies and restores a project's database.
 #[derive(Debug, clap::Subcommand)]
-pub enum Backend {
+pub enum BackendCommand {
     /// Show the schema, the migrations and how much is stored
     Show {
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Make the database from a script of CREATE TABLE, CREATE INDEX, CREATE VIEW and INSERT
     Create {
@@ -36,7 +36,7 @@ pub enum Backend {
         #[arg(long)]
         realtime: bool,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Apply one migration, which only adds; sent again it changes nothing
     Migrate {
@@ -49,7 +49,7 @@ pub enum Backend {
         #[arg(long)]
         note: Option<String>,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Run one SELECT, INSERT, UPDATE or DELETE, and show its rows as a table
     Query {
@@ -61,7 +61,7 @@ pub enum Backend {
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Open or close the rooms
     Realtime {
@@ -69,7 +69,7 @@ pub enum Backend {
         #[arg(value_parser = ["on", "off"])]
         state: String,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Offer the actions to agents as tools, or offer them no more
     Agents {
@@ -77,7 +77,7 @@ pub enum Backend {
         #[arg(value_parser = ["on", "off"])]
         state: String,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// List the moments that can be restored, newest first
     History {
@@ -88,7 +88,7 @@ pub enum Backend {
         #[arg(long, value_name = "TIME")]
         before: Option<String>,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Make the rows what they were at a time
     Restore {
@@ -98,7 +98,7 @@ pub enum Backend {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Copy the database into one SQLite file
     Export {
@@ -109,7 +109,7 @@ pub enum Backend {
         #[arg(long)]
         force: bool,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
     /// Delete the database with its actions
     Delete {
@@ -117,15 +117,15 @@ pub enum Backend {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        args: ProjectArgs,
+        args: BackendTargetArgs,
     },
 }
 
 /// Which project's backend, and on which server.
 #[derive(Clone, Debug, clap::Args)]
-pub struct ProjectArgs {
+pub struct BackendTargetArgs {
     #[command(flatten)]
-    project_option: ProjectOption,
+    project_option: ProjectSelectionArgs,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -133,8 +133,8 @@ pub struct ProjectArgs {
 /// A project of the caller, with a client of its server.
 #[derive(Debug)]
 pub(super) struct ProjectHandle {
-    pub(super) api: Api,
-    pub(super) project: Project,
+    pub(super) api: ApiClient,
+    pub(super) project: RemoteProject,
 }
 
 impl ProjectHandle {
@@ -169,8 +169,8 @@ impl ProjectHandle {
         let mut pages = found["frontends"].as_array().into_iter().flatten();
         let live = pages.find(|page| page["state"] == "active");
         live.map(|page| member_text(page, "slug")).ok_or_else(|| {
-            Failure::new(
-                FailureCode::NotFound,
+            CliFailure::new(
+                FailureExitCode::NotFound,
                 "No page",
                 format!("`{}` has no page to call its database through: publish one with `svc publish FILE --project {}`.", self.project.name, self.project.host_label),
             )
@@ -178,21 +178,21 @@ impl ProjectHandle {
     }
 }
 
-impl ProjectArgs {
+impl BackendTargetArgs {
     /// Finds the project.
     pub(super) async fn find(&self) -> Result<ProjectHandle> {
-        let api = Api::new(&self.common.remote)?;
+        let api = ApiClient::new(&self.common.remote)?;
         let project = projects::find(&api, self.project_option.project.as_deref()).await?;
         Ok(ProjectHandle { api, project })
     }
 
     /// Output format of the command.
-    pub(super) fn output(&self) -> Output {
+    pub(super) fn output(&self) -> OutputFormat {
         self.common.output()
     }
 }
 
-impl Backend {
+impl BackendCommand {
     pub(super) async fn run(self) -> Result<()> {
         match self {
             Self::Show { args } => commands::show(&args).await,

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::idempotent_create::create_or_replay;
-use super::plan::{Plan, batches, home_slug};
-use super::remote_state::RemoteState;
+use super::plan::{ApplyPlan, action_batches, home_slug};
+use super::remote_state::RemoteProjectState;
 use super::steps::PlanStep;
-use super::{AcceptedOwners, Folder};
+use super::{AcceptedOwners, ProjectFolder};
 use crate::actions::ActionFile;
-use crate::api::Api;
-use crate::error::{Failure, FailureCode, Result};
-use crate::files::Directory;
+use crate::api::ApiClient;
+use crate::error::{CliFailure, FailureExitCode, Result};
+use crate::files::DirectoryHandle;
 use crate::frontends::FrontendHandle;
 use crate::output::{member_text, server_note};
-use crate::progress::Progress;
-use crate::projects::Project;
-use crate::push::NewSource;
-use crate::{CommonArgs, Output, confirm, endpoints, run_until_interrupt};
+use crate::progress::TerminalProgressBar;
+use crate::projects::RemoteProject;
+use crate::push::NewFrontendSource;
+use crate::{CommonArgs, OutputFormat, confirm, endpoints, run_until_interrupt};
 use svc_base::fault;
 
 /// Advice after a plan that failed halfway.
@@ -26,7 +26,7 @@ const RESUME_HINT: &str = "What was done stays; `svc apply` goes on from there."
 
 /// Makes the server like the folder: what is not in the folder stays.
 #[derive(Debug, clap::Args)]
-pub struct Apply {
+pub struct ApplyCommand {
     /// The folder with svc.toml
     #[arg(default_value = ".")]
     folder: PathBuf,
@@ -45,13 +45,13 @@ pub struct Apply {
     common: CommonArgs,
 }
 
-impl Apply {
+impl ApplyCommand {
     pub(crate) async fn run(self) -> Result<()> {
         let out = self.common.output();
-        let folder = Folder::read(&Directory::open(&self.folder)?, self.owners)?;
-        let api = Api::new(&self.common.remote)?.with_retries();
-        let state = RemoteState::find(&api, &folder.manifest.project).await?;
-        let plan = Plan::make(&api, &folder, state.as_ref()).await?;
+        let folder = ProjectFolder::read(&DirectoryHandle::open(&self.folder)?, self.owners)?;
+        let api = ApiClient::new(&self.common.remote)?.with_retries();
+        let state = RemoteProjectState::find(&api, &folder.manifest.project).await?;
+        let plan = ApplyPlan::make(&api, &folder, state.as_ref()).await?;
         for note in &plan.notes {
             out.print_note(note);
         }
@@ -81,7 +81,7 @@ impl Apply {
             folder: &folder,
             out,
             message: self.message.as_deref(),
-            progress: Progress::steps("apply", plan.steps.len()),
+            progress: TerminalProgressBar::steps("apply", plan.steps.len()),
             failure_hint: RESUME_HINT,
         };
         run_until_interrupt(applying.run(state, &plan), RESUME_HINT).await?;
@@ -89,7 +89,7 @@ impl Apply {
         self.print_plan(&plan, true, &format!("done: {} changes", plan.lines.len()))
     }
 
-    fn print_plan(&self, plan: &Plan, applied: bool, text: &str) -> Result<()> {
+    fn print_plan(&self, plan: &ApplyPlan, applied: bool, text: &str) -> Result<()> {
         let document = json!({ "plan": plan.to_json(), "applied": applied, "notes": plan.notes });
         self.common.output().print_answer(&document, text)
     }
@@ -98,18 +98,22 @@ impl Apply {
 /// Runs the steps of a plan. After an interruption, a new plan has the steps that are left.
 #[derive(Debug)]
 pub(super) struct PlanRunner<'a> {
-    pub(super) api: &'a Api,
-    pub(super) folder: &'a Folder,
-    pub(super) out: Output,
+    pub(super) api: &'a ApiClient,
+    pub(super) folder: &'a ProjectFolder,
+    pub(super) out: OutputFormat,
     pub(super) message: Option<&'a str>,
-    pub(super) progress: Progress,
+    pub(super) progress: TerminalProgressBar,
     /// Advice after a failed step, if earlier ones succeeded.
     pub(super) failure_hint: &'static str,
 }
 
 impl PlanRunner<'_> {
     /// Runs all steps of a plan.
-    pub(super) async fn run(&self, state: Option<RemoteState>, plan: &Plan) -> Result<()> {
+    pub(super) async fn run(
+        &self,
+        state: Option<RemoteProjectState>,
+        plan: &ApplyPlan,
+    ) -> Result<()> {
         let mut project = state.map(|state| state.project);
         for (number, step) in plan.steps.iter().enumerate() {
             let done = self.run_step(step, &mut project).await;
@@ -123,16 +127,16 @@ impl PlanRunner<'_> {
         Ok(())
     }
 
-    async fn run_step(&self, step: &PlanStep, project: &mut Option<Project>) -> Result<()> {
+    async fn run_step(&self, step: &PlanStep, project: &mut Option<RemoteProject>) -> Result<()> {
         match (step, &project) {
             (PlanStep::CreateProject, _) => *project = Some(self.create_project().await?),
             (step, Some(project)) => self.apply_step(step, project).await?,
-            (_, None) => return Err(Failure::local("The plan has no project.")),
+            (_, None) => return Err(CliFailure::local("The plan has no project.")),
         }
         Ok(())
     }
 
-    async fn create_project(&self) -> Result<Project> {
+    async fn create_project(&self) -> Result<RemoteProject> {
         let manifest = &self.folder.manifest;
         let body = json!({
             "name": manifest.project,
@@ -148,17 +152,17 @@ impl PlanRunner<'_> {
         )
         .await?;
         serde_json::from_value(made).map_err(|error| {
-            Failure::local(format!("The server made a project, and says: {error}"))
+            CliFailure::local(format!("The server made a project, and says: {error}"))
         })
     }
 
-    async fn apply_step(&self, step: &PlanStep, project: &Project) -> Result<()> {
+    async fn apply_step(&self, step: &PlanStep, project: &RemoteProject) -> Result<()> {
         let at = [project.id.as_str()];
         match step {
             PlanStep::CreateProject => Ok(()),
             PlanStep::CreateBackend => {
                 let first = self.folder.migrations.first();
-                let first = first.ok_or_else(|| Failure::local("The plan has no migration."))?;
+                let first = first.ok_or_else(|| CliFailure::local("The plan has no migration."))?;
                 let body = json!({ "ddl": first.sql });
                 create_or_replay(
                     self.api,
@@ -184,7 +188,7 @@ impl PlanRunner<'_> {
                     .map(drop)
             }
             PlanStep::DefineActions(numbers) => {
-                for batch in batches(self.folder, numbers) {
+                for batch in action_batches(self.folder, numbers) {
                     self.api
                         .call(&endpoints::DEFINE_ACTIONS, &at)
                         .body(batch)
@@ -213,7 +217,7 @@ impl PlanRunner<'_> {
         }
     }
 
-    async fn create_page(&self, number: usize, project: &Project) -> Result<()> {
+    async fn create_page(&self, number: usize, project: &RemoteProject) -> Result<()> {
         let page = &self.folder.pages[number];
         let body = json!({
             "type": page.source.content_type,
@@ -250,7 +254,7 @@ impl PlanRunner<'_> {
         number: usize,
         slug: &str,
         live: Option<&str>,
-        project: &Project,
+        project: &RemoteProject,
     ) -> Result<()> {
         let page = &self.folder.pages[number];
         let found = FrontendHandle {
@@ -265,15 +269,15 @@ impl PlanRunner<'_> {
             .send()
             .await?;
         if revision["content_sha256"].as_str() != live {
-            return Err(Failure::new(
-                FailureCode::Conflict,
+            return Err(CliFailure::new(
+                FailureExitCode::Conflict,
                 "Somebody else has published",
                 format!(
                     "`{slug}` is not any more what was planned for. `svc apply` makes a new plan; `svc pull` brings what is there."
                 ),
             ));
         }
-        let new = NewSource {
+        let new = NewFrontendSource {
             content: &page.source.content,
             title: page.title.as_deref(),
             message: self.message,
@@ -285,12 +289,12 @@ impl PlanRunner<'_> {
         Ok(())
     }
 
-    async fn update_project(&self, project: &Project) -> Result<()> {
+    async fn update_project(&self, project: &RemoteProject) -> Result<()> {
         let manifest = &self.folder.manifest;
         let home = match &manifest.home {
             // An earlier step may just have created the page.
             Some(wanted) => {
-                let state = RemoteState::read(self.api, project.clone()).await?;
+                let state = RemoteProjectState::read(self.api, project.clone()).await?;
                 home_slug(self.folder, &state, wanted)?
             }
             None => None,
@@ -322,8 +326,11 @@ impl PlanRunner<'_> {
 }
 
 /// Lists the pages of a folder with their URLs.
-pub(super) async fn page_urls(api: &Api, folder: &Folder) -> Result<Vec<(String, String)>> {
-    let Some(state) = RemoteState::find(api, &folder.manifest.project).await? else {
+pub(super) async fn page_urls(
+    api: &ApiClient,
+    folder: &ProjectFolder,
+) -> Result<Vec<(String, String)>> {
+    let Some(state) = RemoteProjectState::find(api, &folder.manifest.project).await? else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();

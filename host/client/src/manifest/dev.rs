@@ -9,22 +9,22 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::apply::{PlanRunner, page_urls};
-use super::plan::Plan;
-use super::remote_state::RemoteState;
+use super::plan::ApplyPlan;
+use super::remote_state::RemoteProjectState;
 use super::scaffold::write_first_manifest;
-use super::{AcceptedOwners, Folder, MANIFEST_FILE};
-use crate::api::Api;
-use crate::error::{Failure, FailureCode, Result};
+use super::{AcceptedOwners, MANIFEST_FILE, ProjectFolder};
+use crate::api::ApiClient;
+use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::file_watcher::FileWatcher;
-use crate::files::Directory;
+use crate::files::DirectoryHandle;
 use crate::output::print_error;
-use crate::profile::{ServerTarget, parse_server_url};
-use crate::progress::Progress;
-use crate::{Output, ask_yes_no, endpoints, report_failure};
+use crate::profile::{ServerWithCredential, parse_server_url};
+use crate::progress::TerminalProgressBar;
+use crate::{OutputFormat, ask_yes_no, endpoints, report_failure};
 
 /// Settings for the server of a folder. It has stand-ins for sign-in and payments, and one workspace.
 #[derive(Clone, Debug)]
-pub struct DevSettings {
+pub struct DevServerSettings {
     /// Data directory, which is removed at the end.
     pub data: PathBuf,
     /// Address to listen on; port 0 takes a free one.
@@ -35,7 +35,7 @@ pub struct DevSettings {
 
 /// A server that was started for a folder.
 #[derive(Debug)]
-pub struct StartedServer<S> {
+pub struct StartedDevServer<S> {
     /// The address of its API.
     pub url: String,
     /// Credential of the workspace for the folder's project.
@@ -46,7 +46,7 @@ pub struct StartedServer<S> {
 
 /// Serves the folder from a server of its own while you work on it.
 #[derive(Debug, clap::Args)]
-pub struct Dev {
+pub struct FolderDevCommand {
     /// The folder with svc.toml
     #[arg(default_value = ".")]
     folder: PathBuf,
@@ -64,18 +64,18 @@ pub struct Dev {
     json: bool,
 }
 
-impl Dev {
+impl FolderDevCommand {
     pub(crate) async fn run<S>(
         self,
-        start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<StartedServer<S>>,
+        start: impl AsyncFnOnce(DevServerSettings) -> anyhow::Result<StartedDevServer<S>>,
         stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
     ) -> Result<()> {
-        let out = Output { json: self.json };
+        let out = OutputFormat { json: self.json };
         // Errors of the folder are reported before the server starts.
         self.offer_first_manifest(out)?;
         self.read_folder()?;
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::local(format!(
+            CliFailure::local(format!(
                 "The server for the folder does not start: {error}."
             ))
         };
@@ -95,13 +95,13 @@ impl Dev {
             .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .map_err(|error| failed(&error))?;
-        let settings = DevSettings {
+        let settings = DevServerSettings {
             data: data.path().to_owned(),
             listen: self.listen,
             cache: self.cache.clone(),
         };
         let started = start(settings).await;
-        let StartedServer {
+        let StartedDevServer {
             url,
             credential,
             server,
@@ -117,16 +117,16 @@ impl Dev {
     }
 
     /// Reads the folder, whoever owns its manifest: its server is on this machine and ends with the command.
-    fn read_folder(&self) -> Result<Folder> {
-        Folder::read(&Directory::open(&self.folder)?, AcceptedOwners::ALL)
+    fn read_folder(&self) -> Result<ProjectFolder> {
+        ProjectFolder::read(&DirectoryHandle::open(&self.folder)?, AcceptedOwners::ALL)
     }
 
     /// Writes a manifest if there is none, after `--begin` or a confirmation.
-    fn offer_first_manifest(&self, out: Output) -> Result<()> {
+    fn offer_first_manifest(&self, out: OutputFormat) -> Result<()> {
         if self.begin {
-            Directory::create(&self.folder)?;
+            DirectoryHandle::create(&self.folder)?;
         }
-        let folder = Directory::open(&self.folder)?;
+        let folder = DirectoryHandle::open(&self.folder)?;
         if folder.exists(Path::new(MANIFEST_FILE))? {
             return Ok(());
         }
@@ -143,8 +143,8 @@ impl Dev {
         Ok(())
     }
 
-    async fn serve(&self, url: &str, credential: String, out: Output) -> Result<()> {
-        let api = Api::for_server(ServerTarget {
+    async fn serve(&self, url: &str, credential: String, out: OutputFormat) -> Result<()> {
+        let api = ApiClient::for_server(ServerWithCredential {
             server: parse_server_url(url.trim_end_matches('/'))?,
             credential: Some(credential),
         })?;
@@ -169,20 +169,20 @@ impl Dev {
     }
 
     /// Applies the folder to the server; returns the URLs of its pages.
-    async fn apply(&self, api: &Api, out: Output) -> Result<Vec<(String, String)>> {
+    async fn apply(&self, api: &ApiClient, out: OutputFormat) -> Result<Vec<(String, String)>> {
         let folder = self.read_folder()?;
         let name = &folder.manifest.project;
-        let mut state = RemoteState::find(api, name).await?;
-        let planned = match Plan::make(api, &folder, state.as_ref()).await {
+        let mut state = RemoteProjectState::find(api, name).await?;
+        let planned = match ApplyPlan::make(api, &folder, state.as_ref()).await {
             // An applied migration has changed. On this server no rows need to be kept, so the database starts anew.
-            Err(failure) if failure.exit == FailureCode::Conflict && state.is_some() => {
+            Err(failure) if failure.exit == FailureExitCode::Conflict && state.is_some() => {
                 out.print_note("A migration has changed: the database begins anew.");
                 if let Some(old) = state.take() {
                     api.call(&endpoints::DELETE_PROJECT, &[&old.project.id])
                         .send()
                         .await?;
                 }
-                Plan::make(api, &folder, None).await
+                ApplyPlan::make(api, &folder, None).await
             }
             planned => planned,
         };
@@ -194,9 +194,9 @@ impl Dev {
             api,
             folder: &folder,
             // The plan and the URLs are printed below.
-            out: Output { json: true },
+            out: OutputFormat { json: true },
             message: None,
-            progress: Progress::steps("apply", plan.steps.len()),
+            progress: TerminalProgressBar::steps("apply", plan.steps.len()),
             failure_hint: "The next save goes on.",
         };
         applying.run(state, &plan).await?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::api::Api;
+use crate::api::ApiClient;
 use crate::endpoints::Endpoint;
 use crate::error::Result;
 use svc_base::digest::Digest;
@@ -15,7 +15,7 @@ const MAX_ATTEMPTS: u32 = 4;
 /// # Errors
 /// Failures of the server.
 pub(super) async fn create_or_replay(
-    api: &Api,
+    api: &ApiClient,
     call: &'static Endpoint,
     at: &[&str],
     body: Value,
@@ -47,7 +47,7 @@ fn id_of(made: &Value) -> String {
 }
 
 async fn still_exists(
-    api: &Api,
+    api: &ApiClient,
     look: &'static Endpoint,
     at: &[&str],
     made: &Value,

@@ -15,15 +15,15 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::actions::ActionFile;
-use super::error::{Failure, FailureCode, Result};
-use super::files::Directory;
-use super::source::{self, Source};
+use super::error::{CliFailure, FailureExitCode, Result};
+use super::files::DirectoryHandle;
+use super::source::{self, SourceToPublish};
 use svc_base::digest::Digest;
 use svc_base::names::is_slug;
 
-pub(super) use apply::Apply;
-pub use dev::{Dev, DevSettings, StartedServer};
-pub(super) use pull::Pull;
+pub(super) use apply::ApplyCommand;
+pub use dev::{DevServerSettings, FolderDevCommand, StartedDevServer};
+pub(super) use pull::PullCommand;
 
 /// Name of the manifest.
 pub(super) const MANIFEST_FILE: &str = "svc.toml";
@@ -72,7 +72,7 @@ pub(super) struct Manifest {
     pub(super) actions: Option<PathBuf>,
     /// The pages by their slugs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) pages: BTreeMap<String, PageEntry>,
+    pub(super) pages: BTreeMap<String, ManifestPageEntry>,
 }
 
 /// A page in a manifest: a file's name, or a table with a title.
@@ -81,23 +81,23 @@ pub(super) struct Manifest {
     untagged,
     expecting = "a file's name, or a table with `file` and perhaps `title`"
 )]
-pub(super) enum PageEntry {
+pub(super) enum ManifestPageEntry {
     /// The file alone.
     File(PathBuf),
     /// The file with a title.
-    Table(PageTable),
+    Table(TitledPageEntry),
 }
 
 /// A page with its title.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PageTable {
+pub(super) struct TitledPageEntry {
     pub(super) file: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<String>,
 }
 
-impl PageEntry {
+impl ManifestPageEntry {
     fn file(&self) -> &Path {
         match self {
             Self::File(file) => file,
@@ -115,7 +115,7 @@ impl PageEntry {
 
 /// A migration in a file.
 #[derive(Clone, Debug)]
-pub(super) struct Migration {
+pub(super) struct MigrationFile {
     /// The file's name.
     pub(super) name: String,
     /// Path of the file for messages.
@@ -130,15 +130,15 @@ pub(super) struct LocalPage {
     /// Requested slug.
     pub(super) slug: String,
     pub(super) title: Option<String>,
-    pub(super) source: Source,
+    pub(super) source: SourceToPublish,
 }
 
 /// A project's folder, read as a whole.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct ProjectFolder {
     pub(super) manifest: Manifest,
     /// Sorted by file name.
-    pub(super) migrations: Vec<Migration>,
+    pub(super) migrations: Vec<MigrationFile>,
     pub(super) actions: Vec<ActionFile>,
     pub(super) pages: Vec<LocalPage>,
 }
@@ -153,8 +153,8 @@ impl AcceptedOwners {
         if self.any_owner || owner == user || owner == 0 {
             return Ok(());
         }
-        Err(Failure::new(
-            FailureCode::Failed,
+        Err(CliFailure::new(
+            FailureExitCode::Failed,
             "Another user's manifest",
             format!(
                 "{} belongs to the user {owner}, who could publish by it with your credential. {remedy}",
@@ -171,7 +171,7 @@ impl Manifest {
     /// # Errors
     /// When it names a project and is no valid manifest, is another user's, or is no regular file.
     pub(super) fn project_here() -> Result<Option<String>> {
-        let here = Directory::open(Path::new("."))?;
+        let here = DirectoryHandle::open(Path::new("."))?;
         let path = Path::new(MANIFEST_FILE);
         // A server's settings may be readable only by another user.
         if !here.exists(path)? || here.is_unreadable(path) {
@@ -197,12 +197,12 @@ impl Manifest {
     ///
     /// # Errors
     /// When there is no manifest, it is another user's, or it is not valid.
-    pub(super) fn read(folder: &Directory, owners: AcceptedOwners) -> Result<Self> {
+    pub(super) fn read(folder: &DirectoryHandle, owners: AcceptedOwners) -> Result<Self> {
         let name = Path::new(MANIFEST_FILE);
         let path = folder.display_path(name);
         let Some((bytes, owner)) = folder.read_with_owner(name)? else {
-            return Err(Failure::new(
-                FailureCode::NotFound,
+            return Err(CliFailure::new(
+                FailureExitCode::NotFound,
                 "No manifest",
                 format!(
                     "{} is not there, which says what the project is. `svc dev --begin` writes one for the pages of the folder, `svc pull --project P` one for a project that is on a server.",
@@ -218,25 +218,25 @@ impl Manifest {
     fn parse(text: &str, path: &Path) -> Result<Self> {
         let shown = path.display();
         let manifest: Self =
-            toml::from_str(text).map_err(|error| Failure::local(format!("{shown}: {error}")))?;
+            toml::from_str(text).map_err(|error| CliFailure::local(format!("{shown}: {error}")))?;
         if let Some(slug) = manifest.pages.keys().find(|slug| !is_slug(slug)) {
-            return Err(Failure::local(format!(
+            return Err(CliFailure::local(format!(
                 "{shown}: the page `{slug}` cannot have that slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
             )));
         }
         let is_hidden = |part: Component<'_>| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b"."));
-        let mut files = manifest.pages.values().map(PageEntry::file);
+        let mut files = manifest.pages.values().map(ManifestPageEntry::file);
         if let Some(file) =
             files.find(|file| file.is_relative() && file.components().any(is_hidden))
         {
-            return Err(Failure::local(format!(
+            return Err(CliFailure::local(format!(
                 "{shown}: {} is hidden, and hidden files are not published: settings and keys are kept in such. Give it another name.",
                 file.display()
             )));
         }
         match &manifest.home {
             Some(home) if !home.is_empty() && !manifest.pages.contains_key(home) => {
-                Err(Failure::local(format!(
+                Err(CliFailure::local(format!(
                     "{shown}: `home` is `{home}`, which is none of its pages."
                 )))
             }
@@ -259,15 +259,15 @@ impl Manifest {
     }
 }
 
-impl Folder {
+impl ProjectFolder {
     /// Reads a folder with everything that its manifest names.
     ///
     /// # Errors
     /// When something cannot be read, is no regular file, or lies outside of the folder.
-    pub(super) fn read(folder: &Directory, owners: AcceptedOwners) -> Result<Self> {
+    pub(super) fn read(folder: &DirectoryHandle, owners: AcceptedOwners) -> Result<Self> {
         let manifest = Manifest::read(folder, owners)?;
         let migrations = sql_files(folder, manifest.migrations(), manifest.migrations.is_some())?;
-        let migrations = migrations.iter().map(|name| migration(folder, name));
+        let migrations = migrations.iter().map(|name| read_migration(folder, name));
         let actions = sql_files(folder, manifest.actions(), manifest.actions.is_some())?;
         let actions = actions.iter().map(|name| {
             Ok(ActionFile::new(
@@ -280,7 +280,11 @@ impl Folder {
             Ok(LocalPage {
                 slug: slug.clone(),
                 title: entry.title().map(str::to_owned),
-                source: Source::from_bytes(&folder.display_path(entry.file()), &bytes, None)?,
+                source: SourceToPublish::from_bytes(
+                    &folder.display_path(entry.file()),
+                    &bytes,
+                    None,
+                )?,
             })
         });
         Ok(Self {
@@ -299,12 +303,12 @@ impl Folder {
 }
 
 /// Lists the SQL files of a folder, sorted by name. A missing folder is an error only if the manifest names it.
-fn sql_files(folder: &Directory, below: &Path, is_named: bool) -> Result<Vec<PathBuf>> {
+fn sql_files(folder: &DirectoryHandle, below: &Path, is_named: bool) -> Result<Vec<PathBuf>> {
     match folder.list(below, SQL_EXTENSION)? {
         Some(files) => Ok(files),
         None if !is_named => Ok(Vec::new()),
-        None => Err(Failure::new(
-            FailureCode::NotFound,
+        None => Err(CliFailure::new(
+            FailureExitCode::NotFound,
             "No such folder",
             format!(
                 "{} is not there, and svc.toml names it.",
@@ -314,10 +318,10 @@ fn sql_files(folder: &Directory, below: &Path, is_named: bool) -> Result<Vec<Pat
     }
 }
 
-fn migration(folder: &Directory, name: &Path) -> Result<Migration> {
+fn read_migration(folder: &DirectoryHandle, name: &Path) -> Result<MigrationFile> {
     let sql = folder.read_text(name)?;
     let file = name.file_name().unwrap_or_default();
-    Ok(Migration {
+    Ok(MigrationFile {
         name: file.to_string_lossy().into_owned(),
         path: folder.display_path(name),
         checksum: Digest::of(sql.as_bytes()).to_string(),
@@ -335,8 +339,11 @@ mod tests {
         folder
     }
 
-    fn read(folder: &tempfile::TempDir) -> Result<Folder> {
-        Folder::read(&Directory::open(folder.path())?, AcceptedOwners::default())
+    fn read(folder: &tempfile::TempDir) -> Result<ProjectFolder> {
+        ProjectFolder::read(
+            &DirectoryHandle::open(folder.path())?,
+            AcceptedOwners::default(),
+        )
     }
 
     #[test]

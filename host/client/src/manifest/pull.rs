@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::remote_state::{RemoteFrontend, RemoteState};
-use super::{AcceptedOwners, MANIFEST_FILE, Manifest, PageEntry, SQL_EXTENSION, sql_files};
-use crate::api::Api;
-use crate::error::{Failure, FailureCode, Result};
-use crate::files::{Directory, FileComparison};
+use super::remote_state::{RemoteFrontend, RemoteProjectState};
+use super::{AcceptedOwners, MANIFEST_FILE, Manifest, ManifestPageEntry, SQL_EXTENSION, sql_files};
+use crate::api::ApiClient;
+use crate::error::{CliFailure, FailureExitCode, Result};
+use crate::files::{DirectoryHandle, FileComparison};
 use crate::frontends::FrontendSource;
-use crate::source::Source;
+use crate::source::SourceToPublish;
 use crate::{CommonArgs, confirm, endpoints, projects};
 use svc_base::digest::Digest;
 
@@ -22,7 +22,7 @@ const MAX_FILES: usize = 10_000;
 
 /// Makes the folder like the server: what is not on the server stays.
 #[derive(Debug, clap::Args)]
-pub struct Pull {
+pub struct PullCommand {
     /// The folder; it is made if need be
     #[arg(default_value = ".")]
     folder: PathBuf,
@@ -40,7 +40,7 @@ pub struct Pull {
 
 /// A file to write.
 #[derive(Debug)]
-struct PlannedFile {
+struct PlannedFileWrite {
     /// Name relative to the folder.
     name: PathBuf,
     text: String,
@@ -51,20 +51,20 @@ struct PlannedFile {
 /// Files that a pull will write.
 #[derive(Debug)]
 struct PullPlan {
-    folder: Directory,
-    files: Vec<PlannedFile>,
+    folder: DirectoryHandle,
+    files: Vec<PlannedFileWrite>,
     /// Names of all files of the pull, to find duplicates.
     names: BTreeSet<PathBuf>,
     bytes: usize,
     notes: Vec<String>,
 }
 
-impl Pull {
+impl PullCommand {
     pub(crate) async fn run(self) -> Result<()> {
-        let api = Api::new(&self.common.remote)?.with_retries();
+        let api = ApiClient::new(&self.common.remote)?.with_retries();
         let manifest = match self.folder.exists() {
             true => {
-                let folder = Directory::open(&self.folder)?;
+                let folder = DirectoryHandle::open(&self.folder)?;
                 let is_there = folder.exists(Path::new(MANIFEST_FILE))?;
                 let read = || Manifest::read(&folder, self.owners);
                 is_there.then(read).transpose()?
@@ -72,22 +72,22 @@ impl Pull {
             false => None,
         };
         let state = match (&manifest, &self.project) {
-            (Some(manifest), None) => RemoteState::find(&api, &manifest.project)
+            (Some(manifest), None) => RemoteProjectState::find(&api, &manifest.project)
                 .await?
                 .ok_or_else(|| no_such_project(&manifest.project))?,
             (None, wanted) => {
                 let project = projects::find(&api, wanted.as_deref()).await?;
-                RemoteState::read(&api, project).await?
+                RemoteProjectState::read(&api, project).await?
             }
             (Some(_), Some(_)) => {
-                return Err(Failure::local(format!(
+                return Err(CliFailure::local(format!(
                     "{} names its project: leave `--project` out, or pull into another folder.",
                     self.folder.join(MANIFEST_FILE).display()
                 )));
             }
         };
         let mut files = PullPlan {
-            folder: Directory::create(&self.folder)?,
+            folder: DirectoryHandle::create(&self.folder)?,
             files: Vec::new(),
             names: BTreeSet::new(),
             bytes: 0,
@@ -99,13 +99,13 @@ impl Pull {
         self.write(&files, &api, &state)
     }
 
-    fn write(&self, files: &PullPlan, api: &Api, state: &RemoteState) -> Result<()> {
+    fn write(&self, files: &PullPlan, api: &ApiClient, state: &RemoteProjectState) -> Result<()> {
         let out = self.common.output();
         for note in &files.notes {
             out.print_note(note);
         }
         let shown =
-            |file: &PlannedFile| files.folder.display_path(&file.name).display().to_string();
+            |file: &PlannedFileWrite| files.folder.display_path(&file.name).display().to_string();
         let lines = files
             .files
             .iter()
@@ -155,8 +155,8 @@ impl PullPlan {
     /// When two files have the same name, the name leads outside of the folder, or the pull is too large.
     fn add(&mut self, name: PathBuf, text: &str) -> Result<()> {
         if !self.names.insert(name.clone()) {
-            return Err(Failure::new(
-                FailureCode::NoAnswer,
+            return Err(CliFailure::new(
+                FailureExitCode::NoAnswer,
                 "Not an answer",
                 format!(
                     "The server has two things that would both be {}. Nothing was written.",
@@ -181,7 +181,7 @@ impl PullPlan {
             FileComparison::Missing => true,
             FileComparison::Different => false,
         };
-        self.files.push(PlannedFile {
+        self.files.push(PlannedFileWrite {
             is_new,
             name,
             text: text.to_owned(),
@@ -190,7 +190,11 @@ impl PullPlan {
     }
 
     /// Adds missing pages to the manifest and returns it. Text that is already there stays.
-    fn add_manifest(&mut self, there: Option<Manifest>, state: &RemoteState) -> Result<Manifest> {
+    fn add_manifest(
+        &mut self,
+        there: Option<Manifest>,
+        state: &RemoteProjectState,
+    ) -> Result<Manifest> {
         let is_there = there.is_some();
         let manifest = there.unwrap_or_else(|| new_manifest(state));
         let mut entries = Vec::new();
@@ -199,14 +203,14 @@ impl PullPlan {
             if !is_there || !has_page_for(&manifest, state, frontend)? {
                 let extension = frontend.content_type.extensions()[0];
                 let file = format!("{}.{extension}", frontend.slug);
-                entries.push((frontend.slug.clone(), PageEntry::File(file.into())));
+                entries.push((frontend.slug.clone(), ManifestPageEntry::File(file.into())));
             }
         }
         if !is_there {
             let mut manifest = manifest;
             manifest.pages.extend(entries);
             let text =
-                toml::to_string(&manifest).map_err(|error| Failure::local(error.to_string()))?;
+                toml::to_string(&manifest).map_err(|error| CliFailure::local(error.to_string()))?;
             self.add(MANIFEST_FILE.into(), &text)?;
             return Ok(manifest);
         }
@@ -239,9 +243,9 @@ impl PullPlan {
 
     async fn add_pages(
         &mut self,
-        api: &Api,
+        api: &ApiClient,
         manifest: &Manifest,
-        state: &RemoteState,
+        state: &RemoteProjectState,
     ) -> Result<()> {
         for (slug, entry) in &manifest.pages {
             let is_other = |slug: &str| manifest.pages.contains_key(slug);
@@ -250,7 +254,7 @@ impl PullPlan {
             };
             let path = self.folder.display_path(entry.file());
             if let Some(bytes) = self.folder.read_if_exists(entry.file())? {
-                let source = Source::from_bytes(&path, &bytes, None)?;
+                let source = SourceToPublish::from_bytes(&path, &bytes, None)?;
                 let digest = Digest::of(source.content.as_bytes()).to_string();
                 if frontend.content_sha256.as_ref() == Some(&digest) {
                     continue;
@@ -273,13 +277,13 @@ impl PullPlan {
     }
 
     /// Adds missing migrations, which must come after those in the folder, and the actions.
-    fn add_sql(&mut self, manifest: &Manifest, state: &RemoteState) -> Result<()> {
+    fn add_sql(&mut self, manifest: &Manifest, state: &RemoteProjectState) -> Result<()> {
         let Some(backend) = &state.backend else {
             return Ok(());
         };
         let mut known = Vec::new();
         for file in sql_files(&self.folder, manifest.migrations(), false)? {
-            known.push((super::migration(&self.folder, &file)?, file));
+            known.push((super::read_migration(&self.folder, &file)?, file));
         }
         for applied in &backend.migrations {
             if known
@@ -309,15 +313,19 @@ impl PullPlan {
     }
 }
 
-fn project_too_large(detail: String) -> Failure {
-    Failure::new(FailureCode::NoAnswer, "The project is too large", detail)
+fn project_too_large(detail: String) -> CliFailure {
+    CliFailure::new(
+        FailureExitCode::NoAnswer,
+        "The project is too large",
+        detail,
+    )
 }
 
 /// Failure of a migration file that sorts on the wrong side of a migration from the server.
-fn misplaced_migration(file: &Path, before: bool, path: &Path, version: u32) -> Failure {
+fn misplaced_migration(file: &Path, before: bool, path: &Path, version: u32) -> CliFailure {
     let side = if before { "before" } else { "behind" };
-    Failure::new(
-        FailureCode::Conflict,
+    CliFailure::new(
+        FailureExitCode::Conflict,
         "The migrations differ",
         format!(
             "Migration {version} of the server belongs at {}: give {} a name that comes {side} it, and pull again.",
@@ -328,7 +336,7 @@ fn misplaced_migration(file: &Path, before: bool, path: &Path, version: u32) -> 
 }
 
 /// Builds a manifest for a project.
-fn new_manifest(state: &RemoteState) -> Manifest {
+fn new_manifest(state: &RemoteProjectState) -> Manifest {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let backend = state.backend.as_ref();
     let rooms = backend.map(|backend| backend.realtime.enabled);
@@ -346,7 +354,7 @@ fn new_manifest(state: &RemoteState) -> Manifest {
 /// Whether a manifest has a page for a frontend.
 fn has_page_for(
     manifest: &Manifest,
-    state: &RemoteState,
+    state: &RemoteProjectState,
     frontend: &RemoteFrontend,
 ) -> Result<bool> {
     for slug in manifest.pages.keys() {
@@ -359,9 +367,9 @@ fn has_page_for(
     Ok(false)
 }
 
-fn no_such_project(name: &str) -> Failure {
-    Failure::new(
-        FailureCode::NotFound,
+fn no_such_project(name: &str) -> CliFailure {
+    CliFailure::new(
+        FailureExitCode::NotFound,
         "No such project",
         format!("You have no project `{name}`: `svc apply` makes it from the folder."),
     )

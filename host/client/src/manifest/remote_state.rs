@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Folder, LocalPage};
-use crate::api::Api;
+use super::{LocalPage, ProjectFolder};
+use crate::api::ApiClient;
 use crate::endpoints;
-use crate::error::{Failure, FailureCode, Result};
-use crate::projects::{self, Project};
-use svc_base::names::with_suffix;
+use crate::error::{CliFailure, FailureExitCode, Result};
+use crate::projects::{self, RemoteProject};
+use svc_base::names::append_suffix_within_limit;
 use svc_sources::ContentType;
 
 /// The shortest random suffix.
@@ -30,7 +30,7 @@ pub(super) struct RemoteFrontend {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RemoteBackend {
     pub(super) migrations: Vec<AppliedMigration>,
-    pub(super) actions: Vec<DefinedAction>,
+    pub(super) actions: Vec<RemoteAction>,
     pub(super) realtime: RemoteRooms,
     /// Older servers do not send this.
     #[serde(default)]
@@ -56,7 +56,7 @@ pub(super) struct AppliedMigration {
 
 /// An action on the server.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct DefinedAction {
+pub(super) struct RemoteAction {
     pub(super) name: String,
     pub(super) sql: String,
     pub(super) checksum: String,
@@ -70,31 +70,31 @@ pub(super) struct RemoteRooms {
 
 /// A project with its live frontends and its backend.
 #[derive(Clone, Debug)]
-pub(super) struct RemoteState {
-    pub(super) project: Project,
+pub(super) struct RemoteProjectState {
+    pub(super) project: RemoteProject,
     /// Live frontends, oldest first.
     pub(super) frontends: Vec<RemoteFrontend>,
     pub(super) backend: Option<RemoteBackend>,
 }
 
 #[derive(Debug, Deserialize)]
-struct FrontendList {
+struct RemoteFrontendList {
     frontends: Vec<RemoteFrontend>,
 }
 
-impl RemoteState {
+impl RemoteProjectState {
     /// Finds the project by its name; `None` if there is none.
     ///
     /// # Errors
     /// When several projects have that name.
-    pub(super) async fn find(api: &Api, name: &str) -> Result<Option<Self>> {
+    pub(super) async fn find(api: &ApiClient, name: &str) -> Result<Option<Self>> {
         let mut named: Vec<_> = projects::fetch_all(api).await?;
         named.retain(|project| project.name == name);
         match named.len() {
             0 => Ok(None),
             1 => Self::read(api, named.remove(0)).await.map(Some),
-            several => Err(Failure::new(
-                FailureCode::Conflict,
+            several => Err(CliFailure::new(
+                FailureExitCode::Conflict,
                 "Several projects",
                 format!(
                     "{several} projects are called `{name}`: rename all but one, for the manifest means a project by its name."
@@ -107,9 +107,12 @@ impl RemoteState {
     ///
     /// # Errors
     /// Failures of the server.
-    pub(super) async fn read(api: &Api, project: Project) -> Result<Self> {
+    pub(super) async fn read(api: &ApiClient, project: RemoteProject) -> Result<Self> {
         let listed = api.call(&endpoints::FRONTENDS, &[&project.id]);
-        let mut frontends = listed.send_and_parse::<FrontendList>().await?.frontends;
+        let mut frontends = listed
+            .send_and_parse::<RemoteFrontendList>()
+            .await?
+            .frontends;
         frontends.retain(|frontend| frontend.state == "active");
         let backend = match project.backend.as_ref() {
             Some(Value::Null) | None => None,
@@ -133,7 +136,7 @@ impl RemoteState {
     pub(super) fn find_frontend(
         &self,
         page: &LocalPage,
-        folder: &Folder,
+        folder: &ProjectFolder,
     ) -> Result<Option<&RemoteFrontend>> {
         self.find_frontend_by_slug(&page.slug, |slug| folder.manifest.pages.contains_key(slug))
     }
@@ -163,8 +166,8 @@ impl RemoteState {
                     .iter()
                     .map(|one| format!("`{}`", one.slug))
                     .collect();
-                Err(Failure::new(
-                    FailureCode::Conflict,
+                Err(CliFailure::new(
+                    FailureExitCode::Conflict,
                     "Several pages",
                     format!(
                         "The page `{wanted}` may be {}: name it in svc.toml by the slug that it has.",
@@ -185,7 +188,7 @@ fn is_suffixed(slug: &str, wanted: &str) -> bool {
         !suffix.is_empty() && suffix.len() < 3 && suffix.bytes().all(|b| b.is_ascii_digit());
     let is_random =
         suffix.len() >= MIN_RANDOM_SUFFIX && !suffix.contains(['a', 'e', 'i', 'o', 'u']);
-    (is_number || is_random) && with_suffix(wanted, suffix) == slug
+    (is_number || is_random) && append_suffix_within_limit(wanted, suffix) == slug
 }
 
 #[cfg(test)]
@@ -208,6 +211,6 @@ mod tests {
             assert_eq!(is_suffixed(slug, "book"), is, "{slug}");
         }
         let long = "b".repeat(63);
-        assert!(is_suffixed(&with_suffix(&long, "2"), &long));
+        assert!(is_suffixed(&append_suffix_within_limit(&long, "2"), &long));
     }
 }

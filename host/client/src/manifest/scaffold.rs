@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{MANIFEST_FILE, Manifest, PageEntry};
-use crate::error::{Failure, Result};
-use crate::files::Directory;
+use super::{MANIFEST_FILE, Manifest, ManifestPageEntry};
+use crate::error::{CliFailure, Result};
+use crate::files::DirectoryHandle;
 use crate::source::slug_of;
 use svc_base::names::PROJECT_NAME_LENGTH;
 use svc_sources::ContentType;
@@ -22,13 +22,13 @@ const FIRST_PAGE: (&str, &str) = (
 ///
 /// # Errors
 /// When a file exists already, or cannot be written.
-pub(super) fn write_first_manifest(folder: &Directory, path: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn write_first_manifest(folder: &DirectoryHandle, path: &Path) -> Result<Vec<PathBuf>> {
     let mut written = Vec::new();
     let mut pages = page_entries(folder)?;
     if pages.is_empty() {
         let (name, text) = FIRST_PAGE;
         folder.write(Path::new(name), text.as_bytes(), false)?;
-        pages.insert("home".to_owned(), PageEntry::File(name.into()));
+        pages.insert("home".to_owned(), ManifestPageEntry::File(name.into()));
         written.push(name.into());
     }
     let home = ["home", "index"]
@@ -40,14 +40,14 @@ pub(super) fn write_first_manifest(folder: &Directory, path: &Path) -> Result<Ve
         pages,
         ..Manifest::default()
     };
-    let text = toml::to_string(&manifest).map_err(|error| Failure::local(error.to_string()))?;
+    let text = toml::to_string(&manifest).map_err(|error| CliFailure::local(error.to_string()))?;
     folder.write(Path::new(MANIFEST_FILE), text.as_bytes(), false)?;
     written.push(MANIFEST_FILE.into());
     Ok(written)
 }
 
 /// Lists the files of a folder that are pages, by their slugs.
-fn page_entries(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
+fn page_entries(folder: &DirectoryHandle) -> Result<BTreeMap<String, ManifestPageEntry>> {
     let mut pages = BTreeMap::new();
     for extension in ContentType::ALL.iter().flat_map(|kind| kind.extensions()) {
         for file in folder.list(Path::new("."), extension)?.unwrap_or_default() {
@@ -57,7 +57,7 @@ fn page_entries(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
                 && name.to_str().is_some()
                 && folder.exists(&name).unwrap_or(false)
             {
-                pages.entry(slug).or_insert(PageEntry::File(name));
+                pages.entry(slug).or_insert(ManifestPageEntry::File(name));
             }
         }
     }

@@ -55,7 +55,7 @@ impl PlanStep {
 
 /// Description of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PlanLine {
+pub(super) struct PlanStepDescription {
     is_new: bool,
     kind: &'static str,
     name: String,
@@ -64,7 +64,7 @@ pub(super) struct PlanLine {
     file: Option<PathBuf>,
 }
 
-impl PlanLine {
+impl PlanStepDescription {
     pub(super) fn new(is_new: bool, kind: &'static str, name: &str) -> Self {
         Self {
             is_new,
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_line_is_bounded_and_steers_no_terminal() {
         let long = format!("a/\u{1b}[2J{}.md", "b".repeat(1000));
-        let line = PlanLine::new(true, "page", "a\nb").with_file(Path::new(&long));
+        let line = PlanStepDescription::new(true, "page", "a\nb").with_file(Path::new(&long));
         let text = line.to_text();
         assert!(
             text.starts_with("+ page      a\\nb: a/\\u{1b}[2Jbbb"),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::error::{Failure, FailureCode, Result};
+use super::error::{CliFailure, FailureExitCode, Result};
 
 /// Name of the profile, if the login names none.
 pub(super) const DEFAULT_PROFILE: &str = "default";
@@ -21,7 +21,7 @@ const PROFILES_FILE: &str = "profiles.toml";
 
 /// How a command finds its server and its credential.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Remote {
+pub struct ServerSelectionArgs {
     /// The profile to use, as `svc login --profile` named it [default: the one logged in last]
     #[arg(long, value_name = "NAME", conflicts_with = "server")]
     profile: Option<String>,
@@ -40,14 +40,14 @@ struct EnvironmentSettings {
 
 /// A server, with the credential to send.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct ServerTarget {
+pub(super) struct ServerWithCredential {
     pub(super) server: Url,
     pub(super) credential: Option<String>,
 }
 
-impl std::fmt::Debug for ServerTarget {
+impl std::fmt::Debug for ServerWithCredential {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerTarget")
+        f.debug_struct("ServerWithCredential")
             .field("server", &self.server.as_str())
             .finish_non_exhaustive()
     }
@@ -72,7 +72,7 @@ pub(super) struct Profiles {
     pub(super) profiles: BTreeMap<String, Profile>,
 }
 
-impl Remote {
+impl ServerSelectionArgs {
     /// Whether the command line names a profile or a server.
     pub fn is_named(&self) -> bool {
         self.profile.is_some() || self.server.is_some()
@@ -80,34 +80,38 @@ impl Remote {
 
     /// Name of the profile from the command line or the environment.
     pub(super) fn profile(&self) -> Option<String> {
-        self.profile.clone().or_else(|| environment().profile)
+        self.profile.clone().or_else(|| read_environment().profile)
     }
 
     /// Resolves the server and its credential. A credential goes to no other server than its own.
     ///
     /// # Errors
     /// When the profile does not exist, the address is not valid, or no server is named for the environment's credential.
-    pub(super) fn target(&self) -> Result<ServerTarget> {
-        self.resolve(environment(), &Profiles::read()?)
+    pub(super) fn target(&self) -> Result<ServerWithCredential> {
+        self.resolve(read_environment(), &Profiles::read()?)
     }
 
     /// Resolves the server for requests that send no credential.
     ///
     /// # Errors
     /// When the profile does not exist, or the address is not valid.
-    pub(super) fn target_without_credential(&self) -> Result<ServerTarget> {
+    pub(super) fn target_without_credential(&self) -> Result<ServerWithCredential> {
         let environment = EnvironmentSettings {
             credential: None,
-            ..environment()
+            ..read_environment()
         };
         let found = self.resolve(environment, &Profiles::read()?)?;
-        Ok(ServerTarget {
+        Ok(ServerWithCredential {
             credential: None,
             ..found
         })
     }
 
-    fn resolve(&self, environment: EnvironmentSettings, known: &Profiles) -> Result<ServerTarget> {
+    fn resolve(
+        &self,
+        environment: EnvironmentSettings,
+        known: &Profiles,
+    ) -> Result<ServerWithCredential> {
         let server = match (&self.profile, &self.server) {
             (None, Some(server)) => Some(server.clone()),
             (None, None) => environment.server,
@@ -119,7 +123,7 @@ impl Remote {
                 let mut same = known.profiles.values().filter(|one| one.server == server);
                 same.next().map(|one| one.credential.clone())
             };
-            return Ok(ServerTarget {
+            return Ok(ServerWithCredential {
                 credential: environment.credential.or_else(kept),
                 server,
             });
@@ -130,19 +134,19 @@ impl Remote {
             if environment.credential.is_some() {
                 return Err(unnamed_server_failure());
             }
-            return Ok(ServerTarget {
+            return Ok(ServerWithCredential {
                 server: parse_server_url(DEFAULT_SERVER)?,
                 credential: None,
             });
         };
         let profile = known.profiles.get(&name).ok_or_else(|| {
-            Failure::new(
-                FailureCode::NotFound,
+            CliFailure::new(
+                FailureExitCode::NotFound,
                 "No such profile",
                 format!("There is no profile `{name}`: `svc login --profile {name} URL` makes it, `svc profile list` has those that there are."),
             )
         })?;
-        Ok(ServerTarget {
+        Ok(ServerWithCredential {
             server: profile.server.clone(),
             credential: Some(profile.credential.clone()),
         })
@@ -150,9 +154,9 @@ impl Remote {
 }
 
 /// Failure of a credential in the environment for which no server is named.
-fn unnamed_server_failure() -> Failure {
-    Failure::new(
-        FailureCode::Failed,
+fn unnamed_server_failure() -> CliFailure {
+    CliFailure::new(
+        FailureExitCode::Failed,
         "No server for the credential",
         format!(
             "SVC_CREDENTIAL is set, and nothing says which server it belongs to: set SVC_SERVER, such as SVC_SERVER={DEFAULT_SERVER}, or use `--server URL`. Nothing was sent."
@@ -164,7 +168,7 @@ fn unnamed_server_failure() -> Failure {
     clippy::disallowed_methods,
     reason = "which server a client speaks to is the user's environment to say, and a credential must not be an argument"
 )]
-fn environment() -> EnvironmentSettings {
+fn read_environment() -> EnvironmentSettings {
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     EnvironmentSettings {
         profile: named("SVC_PROFILE"),
@@ -186,7 +190,7 @@ pub(super) fn parse_server_url(text: &str) -> Result<Url> {
         let detail = format!(
             "`{text}` is not the address of a server: {why}. Write it as https://svc.example."
         );
-        Failure::new(FailureCode::Failed, "Not an address", detail)
+        CliFailure::new(FailureExitCode::Failed, "Not an address", detail)
     };
     let parsed = |scheme| {
         let url = Url::parse(&written(scheme));
@@ -231,12 +235,12 @@ pub(super) fn is_unencrypted(server: &Url) -> bool {
     clippy::disallowed_methods,
     reason = "where the user's directories are is the environment's to say"
 )]
-fn directory() -> Result<PathBuf> {
+fn profile_directory() -> Result<PathBuf> {
     let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute());
     let base = named.or_else(|| Some(std::env::home_dir()?.join(".config")));
     base.map(|base| base.join(SETTINGS_DIRECTORY)).ok_or_else(|| {
-        Failure::local(
+        CliFailure::local(
             "You have no home directory: set XDG_CONFIG_HOME, which is where profiles are kept.",
         )
     })
@@ -248,7 +252,7 @@ impl Profiles {
     /// # Errors
     /// When other users can read the file, or it does not hold profiles.
     pub(super) fn read() -> Result<Self> {
-        match directory() {
+        match profile_directory() {
             Ok(directory) => Self::read_from(&directory),
             Err(_) => Ok(Self::default()),
         }
@@ -262,12 +266,12 @@ impl Profiles {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }
-            Err(error) => return Err(Failure::file_system("Reading", &path, &error)),
+            Err(error) => return Err(CliFailure::file_system("Reading", &path, &error)),
         };
         let found = std::fs::metadata(&path);
-        let mode = found.map_err(|error| Failure::file_system("Reading", &path, &error))?;
+        let mode = found.map_err(|error| CliFailure::file_system("Reading", &path, &error))?;
         if mode.mode() & 0o077 != 0 {
-            return Err(Failure::local(format!(
+            return Err(CliFailure::local(format!(
                 "Other users can reach {shown}, which holds credentials (mode {:04o}): chmod 600 it. If they may have read it, revoke its keys.",
                 mode.mode() & 0o7777
             )));
@@ -275,26 +279,26 @@ impl Profiles {
         // The parser's message quotes the line, which may hold a credential.
         toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |at| text[..at.start].matches('\n').count() + 1);
-            Failure::local(format!("{shown} holds no profiles: line {line} is not what `svc login` writes. Mend or delete it."))
+            CliFailure::local(format!("{shown} holds no profiles: line {line} is not what `svc login` writes. Mend or delete it."))
         })
     }
 
     /// Writes the profiles atomically, to a file that only the user may read.
     pub(super) fn write(&self) -> Result<PathBuf> {
-        let directory = directory()?;
+        let directory = profile_directory()?;
         self.write_to(&directory)?;
         Ok(directory.join(PROFILES_FILE))
     }
 
     fn write_to(&self, directory: &Path) -> Result<()> {
         let path = directory.join(PROFILES_FILE);
-        let failed = |error: std::io::Error| Failure::file_system("Writing", &path, &error);
+        let failed = |error: std::io::Error| CliFailure::file_system("Writing", &path, &error);
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(directory)
             .map_err(failed)?;
-        let text = toml::to_string(self).map_err(|error| Failure::local(error.to_string()))?;
+        let text = toml::to_string(self).map_err(|error| CliFailure::local(error.to_string()))?;
         // A named temporary file has mode 0600.
         let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         file.write_all(text.as_bytes())

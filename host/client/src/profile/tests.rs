@@ -19,8 +19,8 @@ fn known() -> Profiles {
     }
 }
 
-fn remote(profile: Option<&str>, server: Option<&str>) -> Remote {
-    Remote {
+fn remote(profile: Option<&str>, server: Option<&str>) -> ServerSelectionArgs {
+    ServerSelectionArgs {
         profile: profile.map(str::to_owned),
         server: server.map(str::to_owned),
     }
@@ -87,7 +87,7 @@ fn a_credential_goes_to_its_own_server_alone() {
             Some("W"),
         ),
     ] {
-        let expected = ServerTarget {
+        let expected = ServerWithCredential {
             server: Url::parse(server).unwrap(),
             credential: credential.map(str::to_owned),
         };

@@ -38,9 +38,9 @@ impl StatementTables {
 
 /// Recorder of the tables that SQLite asks the authorizer about.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TableRecorder(Arc<Mutex<Option<StatementTables>>>);
+pub(super) struct AuthorizedTableRecorder(Arc<Mutex<Option<StatementTables>>>);
 
-impl TableRecorder {
+impl AuthorizedTableRecorder {
     fn lock(&self) -> MutexGuard<'_, Option<StatementTables>> {
         lock(&self.0)
     }
@@ -125,11 +125,11 @@ impl ChangedTables {
     }
 }
 
-type Listener = Box<dyn Fn(BackendId, ChangedTables) + Send + Sync>;
+type CommitCallback = Box<dyn Fn(BackendId, ChangedTables) + Send + Sync>;
 
 /// Listener of commits. It is called once a commit is durable, and before its callers are answered.
 #[derive(Clone, Default)]
-pub(super) struct CommitListener(Arc<OnceLock<Listener>>);
+pub(super) struct CommitListener(Arc<OnceLock<CommitCallback>>);
 
 impl CommitListener {
     /// Sets the listener. It can be set once.

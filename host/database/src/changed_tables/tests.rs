@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::authorizer::StatementRole;
-use crate::connection::{OpenSettings, TenantConnection};
+use crate::authorizer::AuthorizerRole;
+use crate::connection::{DatabaseOpenSettings, TenantConnection};
 
 const SCHEMA: &str = "
 CREATE TABLE people (id INTEGER PRIMARY KEY, Name TEXT UNIQUE, town REFERENCES towns ON DELETE CASCADE);
@@ -20,13 +20,13 @@ CREATE VIEW outer_view AS SELECT name FROM inner_view WHERE n > (SELECT count(*)
 /// The tables of a statement on a database with that schema.
 fn tables(sql: &str, writes: bool) -> StatementTables {
     let directory = tempfile::tempdir().unwrap();
-    let settings = OpenSettings::standalone(directory.path().join("t.db"), 8 << 20);
+    let settings = DatabaseOpenSettings::standalone(directory.path().join("t.db"), 8 << 20);
     let handle = TenantConnection::create(&settings).unwrap();
     handle.execute_as_platform(SCHEMA).unwrap();
     let role = if writes {
-        StatementRole::Write
+        AuthorizerRole::Write
     } else {
-        StatementRole::Read
+        AuthorizerRole::Read
     };
     let found = handle.run_as_tenant(role, Duration::from_secs(5), |_| {
         handle.cost(sql)?;

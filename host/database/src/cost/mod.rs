@@ -18,9 +18,9 @@ use super::limits::VALUE_BYTES;
 use super::meter::STEPS_PER_CHECK;
 
 /// Longest time between two checks in a lane, in nanoseconds: by so much a statement may exceed its deadline.
-const LANE_NS: f64 = 50e6;
+const LANE_CHECK_NS: f64 = 50e6;
 /// Longest time between two checks on the thread of a request, in nanoseconds.
-const INLINE_NS: f64 = 1.5e6;
+const INLINE_CHECK_NS: f64 = 1.5e6;
 /// Below this value limit, a statement does not run on the thread of a request.
 const MIN_INLINE_VALUE_BYTES: i32 = 1024;
 /// The shortest length limit that SQLite accepts.
@@ -61,7 +61,10 @@ impl StatementCost {
     ///
     /// # Errors
     /// SQLite's error of preparing the statement.
-    pub(super) fn with_roots(connection: &Connection, sql: &str) -> Result<(Self, Vec<TreeRoot>)> {
+    pub(super) fn with_roots(
+        connection: &Connection,
+        sql: &str,
+    ) -> Result<(Self, Vec<OpenedBTree>)> {
         let mut listing = connection
             .prepare(&format!("{EXPLAIN_PREFIX}{sql}"))
             .map_err(|error| relocate_error(error, sql))?;
@@ -69,13 +72,13 @@ impl StatementCost {
         // No value is bound, because nothing runs.
         let mut rows = listing.raw_query();
         while let Some(row) = rows.next()? {
-            program.push(Instruction::of(row)?);
+            program.push(ExplainInstruction::of(row)?);
         }
-        let roots = program.iter().filter_map(Instruction::root);
+        let roots = program.iter().filter_map(ExplainInstruction::root);
         Ok((Self::of_program(&program), roots.collect()))
     }
 
-    fn of_program(listing: &[Instruction]) -> Self {
+    fn of_program(listing: &[ExplainInstruction]) -> Self {
         let written = WrittenRegisters::of_program(listing);
         let mut line = TimeCost::default();
         let mut steps = HeaviestInstructions::default();
@@ -90,16 +93,16 @@ impl StatementCost {
             }
             let cascades_unchecked = number > 0
                 && program.iter().any(|one| one.code == "Program")
-                && !program.iter().any(Instruction::checks_deadline);
+                && !program.iter().any(ExplainInstruction::checks_deadline);
             line = line.plus(if cascades_unchecked {
                 sum.times(f64::from(MAX_CASCADE_DEPTH))
             } else {
                 sum
             });
         }
-        let inline = value_limit(INLINE_NS, line.plus(steps.heaviest_run()));
+        let inline = value_limit(INLINE_CHECK_NS, line.plus(steps.heaviest_run()));
         Self {
-            lane_value_limit: value_limit(LANE_NS, line).max(MIN_LENGTH_LIMIT),
+            lane_value_limit: value_limit(LANE_CHECK_NS, line).max(MIN_LENGTH_LIMIT),
             inline_value_limit: (inline >= MIN_INLINE_VALUE_BYTES).then_some(inline),
         }
     }
@@ -122,7 +125,7 @@ fn relocate_error(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
 
 /// A tree that a program opens: of a table or an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TreeRoot {
+pub(super) struct OpenedBTree {
     /// First page of the tree.
     pub(super) page: i32,
     /// Whether the tree is opened for writing.
@@ -178,10 +181,10 @@ struct WrittenRegisters(Vec<RangeInclusive<i32>>);
 pub(super) const MAX_ARGUMENTS: i32 = 1000;
 
 impl WrittenRegisters {
-    fn of_program(program: &[Instruction]) -> Self {
+    fn of_program(program: &[ExplainInstruction]) -> Self {
         let mut written = Vec::with_capacity(3 * program.len());
         for instruction in program {
-            let Instruction { p1, p2, p3, .. } = *instruction;
+            let ExplainInstruction { p1, p2, p3, .. } = *instruction;
             written.extend([p1, p3]);
             if !instruction.is_jump() {
                 written.push(p2);
@@ -210,7 +213,7 @@ impl WrittenRegisters {
 }
 
 /// An instruction of the listing.
-struct Instruction {
+struct ExplainInstruction {
     address: i32,
     code: String,
     p1: i32,
@@ -219,7 +222,7 @@ struct Instruction {
     p4: String,
 }
 
-impl Instruction {
+impl ExplainInstruction {
     fn of(row: &Row<'_>) -> Result<Self> {
         let code: String = row.get(1)?;
         // The operand of other instructions may be as long as a value.
@@ -291,14 +294,14 @@ impl Instruction {
     }
 
     /// Returns the tree that the instruction opens, if it is one of the database.
-    fn root(&self) -> Option<TreeRoot> {
+    fn root(&self) -> Option<OpenedBTree> {
         let (page, database, writes) = match self.code.as_str() {
             "OpenRead" | "ReopenIdx" => (self.p2, self.p3, false),
             "OpenWrite" => (self.p2, self.p3, true),
             "Clear" => (self.p1, self.p2, true),
             _ => return None,
         };
-        (database == 0).then_some(TreeRoot { page, writes })
+        (database == 0).then_some(OpenedBTree { page, writes })
     }
 
     /// Whether SQLite always checks its deadline at this instruction.
@@ -319,13 +322,13 @@ impl Instruction {
             }
             "And" | "Or" | "BitNot" | "Not" | "If" | "IfNot" | "IsTrue" | "Cast" | "MustBeInt"
             | "RealAffinity" | "SeekRowid" | "NotExists" => NUMBER_NS_PER_BYTE,
-            "Affinity" => NUMBER_NS_PER_BYTE * count(self.p2),
-            "MakeRecord" if self.p4.is_empty() => READ_NS_PER_BYTE * count(self.p2),
-            "MakeRecord" => (READ_NS_PER_BYTE + NUMBER_NS_PER_BYTE) * count(self.p2),
+            "Affinity" => NUMBER_NS_PER_BYTE * at_least_one(self.p2),
+            "MakeRecord" if self.p4.is_empty() => READ_NS_PER_BYTE * at_least_one(self.p2),
+            "MakeRecord" => (READ_NS_PER_BYTE + NUMBER_NS_PER_BYTE) * at_least_one(self.p2),
             "Concat" | "Column" | "Copy" | "RowData" | "SorterData" | "Insert" | "Blob"
             | "Variable" | "Delete" => READ_NS_PER_BYTE,
             "VColumn" | "VFilter" => functions::JSON_NS_PER_BYTE,
-            "Compare" => NUMBER_NS_PER_BYTE * count(self.p3),
+            "Compare" => NUMBER_NS_PER_BYTE * at_least_one(self.p3),
             "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "IdxInsert" | "IdxDelete" | "IdxGE"
             | "IdxGT" | "IdxLE" | "IdxLT" | "Found" | "NotFound" | "NoConflict" | "IfNoHope"
             | "SorterCompare" | "SorterNext" | "DeferredSeek" | "Filter" | "FilterAdd" => {
@@ -345,14 +348,14 @@ impl Instruction {
         let (name, number) = self.p4.split_once('(').unwrap_or((&self.p4, ""));
         let number = number.trim_end_matches(')').parse::<i32>().unwrap_or(-1);
         let arguments = if number < 0 { most() } else { number };
-        functions::weight(name, count(arguments)).plus(TimeCost {
+        functions::function_cost(name, at_least_one(arguments)).plus(TimeCost {
             byte: 0.0,
             fixed: INSTRUCTION_NS,
         })
     }
 }
 
-fn count(number: i32) -> f64 {
+fn at_least_one(number: i32) -> f64 {
     f64::from(number.max(1))
 }
 

@@ -6,14 +6,14 @@ use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
 use super::DETERMINISTIC_FLAGS;
-use super::text::{PlainSqlite, read_character, until_nul};
-use crate::meter::{Deadline, WorkBudget};
+use super::text::{PlainSqliteConnection, read_character, until_nul};
+use crate::meter::{FunctionWorkMeter, StatementDeadline};
 
 /// Replaces SQLite's `unhex`.
 pub(super) fn register(
     connection: &Connection,
-    deadline: &Deadline,
-    sqlite: &PlainSqlite,
+    deadline: &StatementDeadline,
+    sqlite: &PlainSqliteConnection,
 ) -> Result<()> {
     for arguments in [1, 2] {
         let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
@@ -26,8 +26,8 @@ pub(super) fn register(
 
 fn unhex(
     context: &Context<'_>,
-    sqlite: &PlainSqlite,
-    mut work: WorkBudget<'_>,
+    sqlite: &PlainSqliteConnection,
+    mut work: FunctionWorkMeter<'_>,
 ) -> Result<Option<Vec<u8>>> {
     let text = sqlite.text(context.get_raw(0))?;
     let ignored = if context.len() > 1 {
@@ -43,7 +43,7 @@ fn unhex(
     let mut bytes = Vec::with_capacity(text.len() / 2);
     while let Some(first) = text.get(at) {
         work.spend(2)?;
-        let Some(high) = digit(*first) else {
+        let Some(high) = hex_digit(*first) else {
             let set = match &mut set {
                 Some(set) => set,
                 none => none.insert(character_set(&ignored, &mut work)?),
@@ -53,7 +53,7 @@ fn unhex(
             }
             continue;
         };
-        let Some(low) = text.get(at + 1).copied().and_then(digit) else {
+        let Some(low) = text.get(at + 1).copied().and_then(hex_digit) else {
             return Ok(None);
         };
         bytes.push(high << 4 | low);
@@ -62,7 +62,7 @@ fn unhex(
     Ok(Some(bytes))
 }
 
-fn character_set(text: &[u8], work: &mut WorkBudget<'_>) -> Result<HashSet<u32>> {
+fn character_set(text: &[u8], work: &mut FunctionWorkMeter<'_>) -> Result<HashSet<u32>> {
     let (mut set, mut at) = (HashSet::new(), 0);
     while at < text.len() {
         work.spend(8)?;
@@ -71,7 +71,7 @@ fn character_set(text: &[u8], work: &mut WorkBudget<'_>) -> Result<HashSet<u32>>
     Ok(set)
 }
 
-fn digit(byte: u8) -> Option<u8> {
+fn hex_digit(byte: u8) -> Option<u8> {
     let digit = char::from(byte).to_digit(16)?;
     u8::try_from(digit).ok()
 }

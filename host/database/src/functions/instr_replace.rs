@@ -5,16 +5,16 @@ use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::text::{PlainSqlite, is_continuation};
-use super::{DETERMINISTIC_FLAGS, Text, too_big};
+use super::text::{PlainSqliteConnection, is_continuation};
+use super::{ByteText, DETERMINISTIC_FLAGS, too_big};
 use crate::limits::VALUE_BYTES;
-use crate::meter::{Deadline, WorkBudget};
+use crate::meter::{FunctionWorkMeter, StatementDeadline};
 
 /// Replaces SQLite's `instr` and `replace`.
 pub(super) fn register(
     connection: &Connection,
-    deadline: &Deadline,
-    sqlite: &PlainSqlite,
+    deadline: &StatementDeadline,
+    sqlite: &PlainSqliteConnection,
 ) -> Result<()> {
     let (statement_deadline, texts) = (deadline.clone(), sqlite.clone());
     connection.create_scalar_function("instr", 2, DETERMINISTIC_FLAGS, move |c| {
@@ -27,7 +27,7 @@ pub(super) fn register(
     })
 }
 
-fn instr(context: &Context<'_>, sqlite: &PlainSqlite) -> Result<Option<i64>> {
+fn instr(context: &Context<'_>, sqlite: &PlainSqliteConnection) -> Result<Option<i64>> {
     let (within, wanted) = (context.get_raw(0), context.get_raw(1));
     let of_bytes = matches!((within, wanted), (ValueRef::Blob(_), ValueRef::Blob(_)));
     let (Some(within), Some(wanted)) = (sqlite.text(within)?, sqlite.text(wanted)?) else {
@@ -56,9 +56,9 @@ fn instr(context: &Context<'_>, sqlite: &PlainSqlite) -> Result<Option<i64>> {
 
 fn replace(
     context: &Context<'_>,
-    sqlite: &PlainSqlite,
-    mut work: WorkBudget<'_>,
-) -> Result<Option<Text>> {
+    sqlite: &PlainSqliteConnection,
+    mut work: FunctionWorkMeter<'_>,
+) -> Result<Option<ByteText>> {
     let Some(text) = sqlite.text(context.get_raw(0))? else {
         return Ok(None);
     };
@@ -66,7 +66,7 @@ fn replace(
         return Ok(None);
     };
     if wanted.first().is_none_or(|first| *first == 0) {
-        return Ok(Some(Text(text.into_owned())));
+        return Ok(Some(ByteText(text.into_owned())));
     }
     let Some(instead) = sqlite.text(context.get_raw(2))? else {
         return Ok(None);
@@ -83,7 +83,7 @@ fn replace(
         }
     }
     out.extend_from_slice(&text[copied..]);
-    Ok(Some(Text(out)))
+    Ok(Some(ByteText(out)))
 }
 
 #[cfg(test)]

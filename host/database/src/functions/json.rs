@@ -4,12 +4,12 @@
 use rusqlite::functions::{Context, FunctionFlags, SubType};
 use rusqlite::{Connection, Result};
 
-use super::json_merge::Json;
+use super::json_merge::JsonValue;
 use super::json_pretty::pretty;
 use super::json_reader::{JsonReader, json_argument};
-use super::text::PlainSqlite;
-use super::{DETERMINISTIC_FLAGS, Text};
-use crate::meter::{Deadline, WorkBudget};
+use super::text::PlainSqliteConnection;
+use super::{ByteText, DETERMINISTIC_FLAGS};
+use crate::meter::{FunctionWorkMeter, StatementDeadline};
 
 /// Subtype with which SQLite marks JSON.
 const JSON_SUBTYPE: SubType = Some('J' as u32);
@@ -17,15 +17,15 @@ const JSON_SUBTYPE: SubType = Some('J' as u32);
 /// Replaces SQLite's `json_patch`, `jsonb_patch` and `json_pretty`.
 pub(super) fn register(
     connection: &Connection,
-    deadline: &Deadline,
-    sqlite: &PlainSqlite,
+    deadline: &StatementDeadline,
+    sqlite: &PlainSqliteConnection,
 ) -> Result<()> {
     let (statement_deadline, plain_json) = (deadline.clone(), sqlite.clone());
     let flags = DETERMINISTIC_FLAGS.union(FunctionFlags::SQLITE_RESULT_SUBTYPE);
     connection.create_scalar_function("json_patch", 2, flags, move |c| {
         let patched = patch(c, &plain_json, statement_deadline.begin_work()?)?;
         let mark = patched.as_ref().and(JSON_SUBTYPE);
-        Ok((patched.map(Text), mark))
+        Ok((patched.map(ByteText), mark))
     })?;
     let (statement_deadline, plain_json) = (deadline.clone(), sqlite.clone());
     connection.create_scalar_function(
@@ -33,7 +33,9 @@ pub(super) fn register(
         2,
         DETERMINISTIC_FLAGS,
         move |c| match patch(c, &plain_json, statement_deadline.begin_work()?)? {
-            Some(json) => plain_json.evaluate::<Option<Vec<u8>>>("SELECT jsonb(?1)", Text(json)),
+            Some(json) => {
+                plain_json.evaluate::<Option<Vec<u8>>>("SELECT jsonb(?1)", ByteText(json))
+            }
             None => Ok(None),
         },
     )?;
@@ -51,8 +53,8 @@ pub(super) fn register(
 
 fn patch(
     context: &Context<'_>,
-    sqlite: &PlainSqlite,
-    mut work: WorkBudget<'_>,
+    sqlite: &PlainSqliteConnection,
+    mut work: FunctionWorkMeter<'_>,
 ) -> Result<Option<Vec<u8>>> {
     let Some(target) = json_argument(context, 0, sqlite)? else {
         return Ok(None);
@@ -60,8 +62,8 @@ fn patch(
     let Some(patch) = json_argument(context, 1, sqlite)? else {
         return Ok(None);
     };
-    let patch = Json::read(&mut JsonReader::new(&patch), 0, &mut work)?;
-    let mut target = Json::read(&mut JsonReader::new(&target), 0, &mut work)?;
+    let patch = JsonValue::read(&mut JsonReader::new(&patch), 0, &mut work)?;
+    let mut target = JsonValue::read(&mut JsonReader::new(&target), 0, &mut work)?;
     target.merge(&patch, &mut work)?;
     let mut out = Vec::new();
     target.write(&mut out, &mut work)?;

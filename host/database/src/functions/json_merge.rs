@@ -7,13 +7,13 @@ use rusqlite::Result;
 
 use super::json_reader::JsonReader;
 use super::sqlite_error;
-use crate::meter::WorkBudget;
+use crate::meter::FunctionWorkMeter;
 
 /// The deepest objects in a patch, since each level uses stack.
 pub(super) const MAX_OBJECT_DEPTH: usize = 200;
 
 /// A JSON value.
-pub(super) enum Json<'t> {
+pub(super) enum JsonValue<'t> {
     /// Any value but an object, as it is written.
     Verbatim(&'t [u8]),
     Object(JsonObject<'t>),
@@ -22,17 +22,17 @@ pub(super) enum Json<'t> {
 #[derive(Default)]
 pub(super) struct JsonObject<'t> {
     /// Labels as written, with their values; `None` where a patch removed one.
-    members: Vec<Option<(&'t [u8], Json<'t>)>>,
+    members: Vec<Option<(&'t [u8], JsonValue<'t>)>>,
     /// Indexes of the members of each label, computed at the first look-up.
     indexes_by_label: Option<HashMap<Cow<'t, [u8]>, VecDeque<usize>>>,
 }
 
-impl<'t> Json<'t> {
+impl<'t> JsonValue<'t> {
     /// Reads the next value, inside of `depth` objects.
     pub(super) fn read(
         reader: &mut JsonReader<'t>,
         depth: usize,
-        work: &mut WorkBudget<'_>,
+        work: &mut FunctionWorkMeter<'_>,
     ) -> Result<Self> {
         let start = reader.at;
         if reader.peek()? != b'{' {
@@ -64,7 +64,11 @@ impl<'t> Json<'t> {
     }
 
     /// Merges a patch into the value, by RFC 7396. Of several members with one label, the first counts.
-    pub(super) fn merge(&mut self, patch: &Json<'t>, work: &mut WorkBudget<'_>) -> Result<()> {
+    pub(super) fn merge(
+        &mut self,
+        patch: &JsonValue<'t>,
+        work: &mut FunctionWorkMeter<'_>,
+    ) -> Result<()> {
         let patch = match patch {
             Self::Verbatim(value) => {
                 *self = Self::Verbatim(value);
@@ -111,7 +115,7 @@ impl<'t> Json<'t> {
     }
 
     /// Writes the value without spaces.
-    pub(super) fn write(&self, out: &mut Vec<u8>, work: &mut WorkBudget<'_>) -> Result<()> {
+    pub(super) fn write(&self, out: &mut Vec<u8>, work: &mut FunctionWorkMeter<'_>) -> Result<()> {
         let object = match self {
             Self::Verbatim(value) => {
                 work.spend(value.len())?;
@@ -138,7 +142,7 @@ impl<'t> Json<'t> {
 impl<'t> JsonObject<'t> {
     fn indexes_by_label(
         &mut self,
-        work: &mut WorkBudget<'_>,
+        work: &mut FunctionWorkMeter<'_>,
     ) -> Result<&mut HashMap<Cow<'t, [u8]>, VecDeque<usize>>> {
         if self.indexes_by_label.is_none() {
             let mut indexes_by_label = HashMap::<_, VecDeque<usize>>::new();
@@ -157,7 +161,11 @@ impl<'t> JsonObject<'t> {
     }
 
     /// Index of the first member with a label.
-    fn first_index(&mut self, label: &'t [u8], work: &mut WorkBudget<'_>) -> Result<Option<usize>> {
+    fn first_index(
+        &mut self,
+        label: &'t [u8],
+        work: &mut FunctionWorkMeter<'_>,
+    ) -> Result<Option<usize>> {
         let indexes_by_label = self.indexes_by_label(work)?.get(&plain_label(label));
         Ok(indexes_by_label.and_then(|indexes_by_label| indexes_by_label.front().copied()))
     }

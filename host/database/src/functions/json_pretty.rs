@@ -4,10 +4,10 @@ use rusqlite::Result;
 use rusqlite::functions::Context;
 
 use super::json_reader::{JsonReader, json_argument};
-use super::text::{PlainSqlite, until_nul};
-use super::{Text, sqlite_error, too_big};
+use super::text::{PlainSqliteConnection, until_nul};
+use super::{ByteText, sqlite_error, too_big};
 use crate::limits::VALUE_BYTES;
-use crate::meter::WorkBudget;
+use crate::meter::FunctionWorkMeter;
 
 /// The deepest JSON that SQLite accepts.
 const MAX_DEPTH: usize = 1000;
@@ -15,9 +15,9 @@ const MAX_DEPTH: usize = 1000;
 /// Implements `json_pretty`.
 pub(super) fn pretty(
     context: &Context<'_>,
-    sqlite: &PlainSqlite,
-    mut work: WorkBudget<'_>,
-) -> Result<Option<Text>> {
+    sqlite: &PlainSqliteConnection,
+    mut work: FunctionWorkMeter<'_>,
+) -> Result<Option<ByteText>> {
     let Some(json) = json_argument(context, 0, sqlite)? else {
         return Ok(None);
     };
@@ -36,7 +36,7 @@ pub(super) fn pretty(
         work.spend(16)?;
         printer.print(&mut reader, &mut work)?;
     }
-    Ok(Some(Text(printer.out)))
+    Ok(Some(ByteText(printer.out)))
 }
 
 /// Writes indented JSON.
@@ -48,7 +48,11 @@ struct JsonPrinter<'i> {
 
 impl JsonPrinter<'_> {
     /// Writes the next token or scalar value.
-    fn print(&mut self, reader: &mut JsonReader<'_>, work: &mut WorkBudget<'_>) -> Result<()> {
+    fn print(
+        &mut self,
+        reader: &mut JsonReader<'_>,
+        work: &mut FunctionWorkMeter<'_>,
+    ) -> Result<()> {
         let byte = reader.peek()?;
         match byte {
             b'[' | b'{' => {
@@ -91,7 +95,7 @@ impl JsonPrinter<'_> {
         }
     }
 
-    fn begin_line(&mut self, work: &mut WorkBudget<'_>) -> Result<()> {
+    fn begin_line(&mut self, work: &mut FunctionWorkMeter<'_>) -> Result<()> {
         self.out.push(b'\n');
         let indents = self.indent.len().saturating_mul(self.depth);
         let most = usize::try_from(VALUE_BYTES).unwrap_or(usize::MAX);

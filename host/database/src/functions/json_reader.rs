@@ -5,14 +5,14 @@ use rusqlite::functions::Context;
 use rusqlite::types::ToSqlOutput;
 
 use super::sqlite_error;
-use super::text::PlainSqlite;
-use crate::meter::WorkBudget;
+use super::text::PlainSqliteConnection;
+use crate::meter::FunctionWorkMeter;
 
 /// Returns an argument as JSON without spaces, as SQLite writes it.
 pub(super) fn json_argument(
     context: &Context<'_>,
     index: usize,
-    sqlite: &PlainSqlite,
+    sqlite: &PlainSqliteConnection,
 ) -> Result<Option<Vec<u8>>> {
     sqlite.evaluate(
         "SELECT CAST(json(?1) AS BLOB)",
@@ -39,7 +39,7 @@ impl<'t> JsonReader<'t> {
     }
 
     /// Skips a value of any kind.
-    pub(super) fn skip_value(&mut self, work: &mut WorkBudget<'_>) -> Result<()> {
+    pub(super) fn skip_value(&mut self, work: &mut FunctionWorkMeter<'_>) -> Result<()> {
         let start = self.at;
         let mut depth = 0_usize;
         loop {

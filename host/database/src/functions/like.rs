@@ -7,16 +7,16 @@ use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
-use super::text::{PlainSqlite, is_continuation, is_lead, read_character, until_nul};
+use super::text::{PlainSqliteConnection, is_continuation, is_lead, read_character, until_nul};
 use super::{DETERMINISTIC_FLAGS, sqlite_error};
 use crate::limits::PATTERN_BYTES;
-use crate::meter::{Deadline, WorkBudget};
+use crate::meter::{FunctionWorkMeter, StatementDeadline};
 
 /// Replaces SQLite's `like` and `glob`.
 pub(super) fn register(
     connection: &Connection,
-    deadline: &Deadline,
-    sqlite: &PlainSqlite,
+    deadline: &StatementDeadline,
+    sqlite: &PlainSqliteConnection,
 ) -> Result<()> {
     for (name, arguments, kind) in [("like", 2, LIKE), ("like", 3, LIKE), ("glob", 2, GLOB)] {
         let (deadline, sqlite) = (deadline.clone(), sqlite.clone());
@@ -56,9 +56,9 @@ const GLOB: PatternSyntax = PatternSyntax {
 
 fn match_pattern(
     context: &Context<'_>,
-    sqlite: &PlainSqlite,
+    sqlite: &PlainSqliteConnection,
     mut kind: PatternSyntax,
-    work: WorkBudget<'_>,
+    work: FunctionWorkMeter<'_>,
 ) -> Result<Option<bool>> {
     let pattern = sqlite.text(context.get_raw(0))?;
     let long =
@@ -67,7 +67,7 @@ fn match_pattern(
         return Err(sqlite_error("LIKE or GLOB pattern too complex"));
     }
     if context.len() > 2 {
-        let Some(escape) = escape(context.get_raw(2), sqlite)? else {
+        let Some(escape) = escape_character(context.get_raw(2), sqlite)? else {
             return Ok(None);
         };
         kind.set_or_escape = escape;
@@ -91,7 +91,7 @@ fn match_pattern(
 }
 
 /// Reads the escape character.
-fn escape(value: ValueRef<'_>, sqlite: &PlainSqlite) -> Result<Option<u32>> {
+fn escape_character(value: ValueRef<'_>, sqlite: &PlainSqliteConnection) -> Result<Option<u32>> {
     let Some(text) = sqlite.text(value)? else {
         return Ok(None);
     };
@@ -115,7 +115,7 @@ struct PatternMatcher<'t, 'd> {
     pattern: &'t [u8],
     text: &'t [u8],
     kind: PatternSyntax,
-    work: WorkBudget<'d>,
+    work: FunctionWorkMeter<'d>,
 }
 
 impl PatternMatcher<'_, '_> {

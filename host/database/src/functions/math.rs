@@ -68,7 +68,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
     }
     for (name, function) in ROUNDING_FUNCTIONS {
         connection.create_scalar_function(*name, 1, DETERMINISTIC_FLAGS, move |c| {
-            Ok(match number(c.get_raw(0)) {
+            Ok(match numeric_value(c.get_raw(0)) {
                 Value::Real(real) => Value::Real(function(real)),
                 other => other,
             })
@@ -83,7 +83,7 @@ fn positive_or_nan(number: f64) -> f64 {
 }
 
 fn real_argument(context: &Context<'_>, index: usize) -> Option<f64> {
-    match number(context.get_raw(index)) {
+    match numeric_value(context.get_raw(index)) {
         #[allow(clippy::cast_precision_loss, reason = "as SQLite does")]
         Value::Integer(integer) => Some(integer as f64),
         Value::Real(real) => Some(real),
@@ -92,7 +92,7 @@ fn real_argument(context: &Context<'_>, index: usize) -> Option<f64> {
 }
 
 /// Converts a value to a number: text only if all of it is a number; else NULL.
-fn number(value: ValueRef<'_>) -> Value {
+fn numeric_value(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Integer(integer) => Value::Integer(integer),
         ValueRef::Real(real) => Value::Real(real),

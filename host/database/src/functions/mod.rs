@@ -21,13 +21,17 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Error, Result, ffi};
 
-use super::meter::Deadline;
+use super::meter::StatementDeadline;
 use svc_base::clock::Clock;
-use text::PlainSqlite;
+use text::PlainSqliteConnection;
 
 /// Registers all functions on a connection, whose statements have this deadline.
-pub(super) fn register(connection: &Connection, deadline: &Deadline, clock: &Clock) -> Result<()> {
-    let sqlite = PlainSqlite::default();
+pub(super) fn register(
+    connection: &Connection,
+    deadline: &StatementDeadline,
+    clock: &Clock,
+) -> Result<()> {
+    let sqlite = PlainSqliteConnection::default();
     trim::register(connection, deadline, &sqlite)?;
     hex::register(connection, deadline, &sqlite)?;
     instr_replace::register(connection, deadline, &sqlite)?;
@@ -87,7 +91,7 @@ const DEADLINE_CHECKING_FUNCTIONS: &[&str] = &[
 
 /// Weight of a call with arguments that are as slow as possible. A function that was not measured weighs as much as the slowest
 /// linear one.
-pub(super) fn weight(name: &str, arguments: f64) -> TimeCost {
+pub(super) fn function_cost(name: &str, arguments: f64) -> TimeCost {
     let name = name.to_ascii_lowercase();
     let (fixed, byte) = match name.as_str() {
         looking if DEADLINE_CHECKING_FUNCTIONS.contains(&looking) => (300.0, 0.2),
@@ -108,9 +112,9 @@ pub(super) fn weight(name: &str, arguments: f64) -> TimeCost {
 }
 
 /// Text of any bytes, as SQLite makes it of blobs.
-struct Text(Vec<u8>);
+struct ByteText(Vec<u8>);
 
-impl ToSql for Text {
+impl ToSql for ByteText {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(ValueRef::Text(&self.0)))
     }

@@ -10,13 +10,13 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
 use super::sqlite_error;
-use crate::meter::Deadline;
+use crate::meter::StatementDeadline;
 
 /// The most numbers that a connection keeps.
 const MAX_NUMBERS: usize = 1_000_000;
 
 /// Registers the functions.
-pub(super) fn register(connection: &Connection, deadline: &Deadline) -> Result<()> {
+pub(super) fn register(connection: &Connection, deadline: &StatementDeadline) -> Result<()> {
     let kept = Arc::new(AtomicUsize::new(0));
     for (name, arguments, whole, is_discrete) in [
         ("median", 1, 1.0, false),
@@ -24,7 +24,7 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline) -> Result<(
         ("percentile_cont", 2, 1.0, false),
         ("percentile_disc", 2, 1.0, true),
     ] {
-        let percentile = Percentile {
+        let percentile = PercentileAggregate {
             name,
             whole,
             is_discrete,
@@ -39,13 +39,13 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline) -> Result<(
     Ok(())
 }
 
-struct Percentile {
+struct PercentileAggregate {
     name: &'static str,
     /// Fraction argument that stands for all rows: 1 or 100.
     whole: f64,
     /// Whether the result must be one of the numbers.
     is_discrete: bool,
-    deadline: Deadline,
+    deadline: StatementDeadline,
     kept: Arc<AtomicUsize>,
 }
 
@@ -62,7 +62,7 @@ impl Drop for PercentileGroup {
     }
 }
 
-impl Percentile {
+impl PercentileAggregate {
     fn fraction(&self, context: &Context<'_>) -> Result<f64> {
         let fraction = match (context.len() > 1).then(|| context.get_raw(1)) {
             None => Some(0.5),
@@ -82,7 +82,7 @@ impl Percentile {
     }
 }
 
-impl Aggregate<PercentileGroup, Option<f64>> for Percentile {
+impl Aggregate<PercentileGroup, Option<f64>> for PercentileAggregate {
     fn init(&self, _: &mut Context<'_>) -> Result<PercentileGroup> {
         Ok(PercentileGroup {
             fraction: None,

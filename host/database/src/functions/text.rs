@@ -10,9 +10,9 @@ use svc_base::sync::lock;
 
 /// A connection without our functions, for SQLite's own conversions. It is opened at the first use.
 #[derive(Clone, Default)]
-pub(super) struct PlainSqlite(Arc<Mutex<Option<Connection>>>);
+pub(super) struct PlainSqliteConnection(Arc<Mutex<Option<Connection>>>);
 
-impl PlainSqlite {
+impl PlainSqliteConnection {
     /// Evaluates an expression with one value.
     pub(super) fn evaluate<T: FromSql>(&self, sql: &str, value: impl ToSql) -> Result<T> {
         let mut connection = lock(&self.0);

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use rusqlite::functions::Context;
 use rusqlite::{Connection, Result};
 
-use super::text::{PlainSqlite, is_continuation, is_lead};
-use super::{DETERMINISTIC_FLAGS, Text};
-use crate::meter::{Deadline, WorkBudget};
+use super::text::{PlainSqliteConnection, is_continuation, is_lead};
+use super::{ByteText, DETERMINISTIC_FLAGS};
+use crate::meter::{FunctionWorkMeter, StatementDeadline};
 
 #[derive(Clone, Copy)]
 struct TrimSides {
@@ -18,8 +18,8 @@ struct TrimSides {
 /// Replaces SQLite's `trim`, `ltrim` and `rtrim`.
 pub(super) fn register(
     connection: &Connection,
-    deadline: &Deadline,
-    sqlite: &PlainSqlite,
+    deadline: &StatementDeadline,
+    sqlite: &PlainSqliteConnection,
 ) -> Result<()> {
     for (name, left, right) in [
         ("trim", true, true),
@@ -40,9 +40,9 @@ pub(super) fn register(
 fn trim(
     context: &Context<'_>,
     sides: TrimSides,
-    sqlite: &PlainSqlite,
-    mut work: WorkBudget<'_>,
-) -> Result<Option<Text>> {
+    sqlite: &PlainSqliteConnection,
+    mut work: FunctionWorkMeter<'_>,
+) -> Result<Option<ByteText>> {
     let Some(text) = sqlite.text(context.get_raw(0))? else {
         return Ok(None);
     };
@@ -57,7 +57,7 @@ fn trim(
             let kept = rest.iter().rposition(|byte| !spaces(byte));
             rest = &rest[..kept.map_or(0, |last| last + 1)];
         }
-        return Ok(Some(Text(rest.to_vec())));
+        return Ok(Some(ByteText(rest.to_vec())));
     }
     let Some(set) = sqlite.text(context.get_raw(1))? else {
         return Ok(None);
@@ -69,7 +69,7 @@ fn trim(
     if sides.right {
         rest = set.trim_end(rest, &mut work)?;
     }
-    Ok(Some(Text(rest.to_vec())))
+    Ok(Some(ByteText(rest.to_vec())))
 }
 
 /// A set of characters, split as SQLite splits text: a byte, and after a lead byte all its continuations. If several match, the
@@ -82,7 +82,7 @@ struct CharacterSet {
 }
 
 impl CharacterSet {
-    fn of(text: &[u8], work: &mut WorkBudget<'_>) -> Result<Self> {
+    fn of(text: &[u8], work: &mut FunctionWorkMeter<'_>) -> Result<Self> {
         let mut set = Self {
             next: HashMap::new(),
             ends: vec![None],
@@ -128,7 +128,11 @@ impl CharacterSet {
         self.ends[*self.next.get(&(0, byte))?]
     }
 
-    fn trim_start<'t>(&self, mut text: &'t [u8], work: &mut WorkBudget<'_>) -> Result<&'t [u8]> {
+    fn trim_start<'t>(
+        &self,
+        mut text: &'t [u8],
+        work: &mut FunctionWorkMeter<'_>,
+    ) -> Result<&'t [u8]> {
         while !text.is_empty() {
             work.spend(8 * first_character_length(text))?;
             let match_ends = self.match_ends(&text[..first_character_length(text)]);
@@ -144,7 +148,11 @@ impl CharacterSet {
         Ok(text)
     }
 
-    fn trim_end<'t>(&self, mut text: &'t [u8], work: &mut WorkBudget<'_>) -> Result<&'t [u8]> {
+    fn trim_end<'t>(
+        &self,
+        mut text: &'t [u8],
+        work: &mut FunctionWorkMeter<'_>,
+    ) -> Result<&'t [u8]> {
         while let Some(last) = text.iter().rposition(|byte| !is_continuation(*byte)) {
             let start = if is_lead(text[last]) { last } else { last + 1 };
             let (before, mut group) = text.split_at(start);

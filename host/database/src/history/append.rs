@@ -4,20 +4,20 @@ use std::io;
 
 use rusqlite::Connection;
 
-use super::History;
+use super::DatabaseHistory;
 use super::chain;
-use super::log::{Frames, LogPosition, PAGE_SIZE};
+use super::log::{CommittedFrames, PAGE_SIZE, WalPosition};
 use super::page_hashes::PageHashes;
-use super::record::{CommitPoint, Moment, Record, RecordKind};
+use super::record::{CommitFingerprint, Moment, NewHistoryRecord, RecordKind};
 use svc_base::clock::Timestamp;
 
-impl History {
+impl DatabaseHistory {
     /// Whether the frames continue the chain. If that is in doubt, compares the state that they lead to with the database. Keeps
     /// the state if there is something to append.
     pub(super) fn check_continuation(
         &mut self,
         connection: &mut Connection,
-        frames: &Frames,
+        frames: &CommittedFrames,
         doubtful: bool,
     ) -> io::Result<bool> {
         if !doubtful && frames.pages.is_empty() {
@@ -34,8 +34,8 @@ impl History {
     /// Appends frames to the chain; returns the time of their last commit.
     pub(super) fn append(
         &mut self,
-        from: &LogPosition,
-        frames: &Frames,
+        from: &WalPosition,
+        frames: &CommittedFrames,
         written: Timestamp,
     ) -> io::Result<Timestamp> {
         let (moments, state) = self.moments(from, frames, written)?;
@@ -44,13 +44,14 @@ impl History {
         };
         let content = chain::pack_frames(&frames.pages, &frames.data);
         let end = (last, point);
-        let record = Record::new(RecordKind::Frames, &moments, &content, frames.end, end)?;
+        let record =
+            NewHistoryRecord::new(RecordKind::Frames, &moments, &content, frames.end, end)?;
         let length = record.header.length();
         self.make_room(length)?;
         let Some(chain) = &mut self.chain else {
             return Err(io::Error::other("there is no chain"));
         };
-        chain::append(&self.dir, chain.number, chain.end, &record)?;
+        chain::append_record(&self.dir, chain.number, chain.end, &record)?;
         chain.end += length;
         chain.unpacked += content.len() as u64;
         chain.position = frames.end;
@@ -71,8 +72,8 @@ impl History {
     /// Builds the moments of commits, of those at the same time only the last; also returns the state after the last.
     fn moments(
         &mut self,
-        from: &LogPosition,
-        frames: &Frames,
+        from: &WalPosition,
+        frames: &CommittedFrames,
         written: Timestamp,
     ) -> io::Result<(Vec<Moment>, PageHashes)> {
         let before = self.last_commit_number();
@@ -92,7 +93,7 @@ impl History {
                 at,
                 frames: commit.frames,
                 pages: commit.pages,
-                point: Some(CommitPoint {
+                point: Some(CommitFingerprint {
                     commit: number,
                     state: 0,
                 }),

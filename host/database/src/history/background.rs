@@ -9,19 +9,19 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use rusqlite::wal::CheckpointMode;
 
-use super::{History, HistoryLimitExceeded};
-use crate::connection::{OpenSettings, TenantConnection};
-use crate::error::{RunError, internal};
+use super::{DatabaseHistory, HistoryLimitExceeded};
+use crate::connection::{DatabaseOpenSettings, TenantConnection};
+use crate::error::{StatementRunError, internal_error};
 use svc_base::fault;
-use svc_base::threads::Threads;
+use svc_base::threads::WorkerThreads;
 
-type Job = Box<dyn FnOnce() + Send>;
+type CheckpointJob = Box<dyn FnOnce() + Send>;
 
 /// The thread of all background checkpoints, one after another. Dropping the last handle waits for it.
 #[derive(Debug)]
-pub(crate) struct Checkpointer {
-    jobs: Option<Sender<Job>>,
-    _threads: Threads,
+pub(crate) struct BackgroundCheckpointer {
+    jobs: Option<Sender<CheckpointJob>>,
+    _threads: WorkerThreads,
 }
 
 /// A history in use by a background checkpoint. Dropping it waits for the end, since no other may append meanwhile.
@@ -36,20 +36,20 @@ pub(crate) struct LentHistory {
 /// A history that comes back from a background checkpoint.
 #[derive(Debug)]
 pub(crate) struct ReturnedHistory {
-    history: History,
+    history: DatabaseHistory,
     /// Whether the log was copied up to its length at the start.
     pub(crate) copied: bool,
     /// Whether the whole log was copied, so that SQLite may start it anew.
     is_complete: bool,
 }
 
-impl Checkpointer {
+impl BackgroundCheckpointer {
     /// Starts the thread.
     ///
     /// # Errors
     /// When the system refuses a thread.
     pub(crate) fn start() -> io::Result<Self> {
-        let (jobs, waiting) = mpsc::channel::<Job>();
+        let (jobs, waiting) = mpsc::channel::<CheckpointJob>();
         let work = move || {
             for job in waiting {
                 let job = std::panic::AssertUnwindSafe(job);
@@ -59,7 +59,7 @@ impl Checkpointer {
                 }
             }
         };
-        let mut threads = Threads::default();
+        let mut threads = WorkerThreads::default();
         threads.start("sql-history".to_owned(), None, work)?;
         Ok(Self {
             jobs: Some(jobs),
@@ -68,13 +68,13 @@ impl Checkpointer {
     }
 }
 
-impl Drop for Checkpointer {
+impl Drop for BackgroundCheckpointer {
     fn drop(&mut self) {
         self.jobs = None;
     }
 }
 
-impl History {
+impl DatabaseHistory {
     /// Whether a background checkpoint is possible: the log certainly continues the chain, or there is nothing to record.
     pub(crate) fn can_checkpoint_in_background(&self) -> bool {
         match &self.chain {
@@ -89,15 +89,15 @@ impl History {
     /// When the database cannot be opened a second time; nothing is lent then.
     pub(crate) fn lend(
         &mut self,
-        checkpointer: &Checkpointer,
-        settings: &OpenSettings,
+        checkpointer: &BackgroundCheckpointer,
+        settings: &DatabaseOpenSettings,
         frames: i32,
-    ) -> Result<LentHistory, RunError> {
+    ) -> Result<LentHistory, StatementRunError> {
         let pin = TenantConnection::reader(settings)?;
         pin.execute_as_platform("BEGIN; SELECT count(*) FROM sqlite_schema")
-            .map_err(internal)?;
+            .map_err(internal_error)?;
         let dir = self.dir.try_clone();
-        let dir = dir.map_err(|error| RunError::Internal(error.to_string()))?;
+        let dir = dir.map_err(|error| StatementRunError::Internal(error.to_string()))?;
         let chain_begins_at = self.chain.is_none().then(|| self.distinct_time());
         let lent = Self {
             dir,
@@ -111,7 +111,7 @@ impl History {
         };
         let (sender, receiver) = mpsc::channel();
         let settings = settings.clone();
-        let job: Job = Box::new(move || {
+        let job: CheckpointJob = Box::new(move || {
             // At the end of the process no writer waits for it.
             let _ = sender.send(record_and_checkpoint(lent, pin, &settings, frames));
         });
@@ -150,7 +150,7 @@ impl LentHistory {
     }
 
     /// Returns the history to its writer, and whether the log was copied. `None` if it is still in use and `wait` is false.
-    pub(crate) fn reclaim(&mut self, history: &mut History, wait: bool) -> Option<bool> {
+    pub(crate) fn reclaim(&mut self, history: &mut DatabaseHistory, wait: bool) -> Option<bool> {
         let returned = if wait {
             self.receiver.recv().ok()
         } else {
@@ -179,7 +179,7 @@ impl Drop for LentHistory {
 }
 
 /// Logs a gap in the history. A history that was already too large, `known`, is not logged again.
-pub(crate) fn log_gap(taken: io::Result<()>, known: bool) {
+pub(crate) fn log_history_gap(taken: io::Result<()>, known: bool) {
     if let Err(error) = taken
         && !(known && HistoryLimitExceeded::is(&error))
     {
@@ -188,18 +188,18 @@ pub(crate) fn log_gap(taken: io::Result<()>, known: bool) {
 }
 
 fn record_and_checkpoint(
-    mut history: History,
+    mut history: DatabaseHistory,
     mut pin: TenantConnection,
-    settings: &OpenSettings,
+    settings: &DatabaseOpenSettings,
     frames: i32,
 ) -> ReturnedHistory {
     let known = history.is_too_large();
     let taken = history.record_log_up_to(&mut pin.connection, frames.unsigned_abs());
-    log_gap(taken, known);
+    log_history_gap(taken, known);
     fault::point("settle.taken");
     let copied = TenantConnection::writer(settings).and_then(|copier| {
         let done = copier.checkpoint_pages(CheckpointMode::PASSIVE);
-        done.map_err(internal)
+        done.map_err(internal_error)
     });
     fault::point("settle.copied");
     // Only from here on may SQLite start the log anew.

@@ -9,7 +9,8 @@ use cap_std::fs::{Dir, OpenOptions};
 use super::log::PAGE_SIZE;
 use super::page_hashes::{MAX_IMAGE_BYTES, PageHashes, WAL_VERSION_BYTES};
 use super::record::{
-    CommitPoint, Moment, Record, RecordFormat, RecordHeader, RecordKind, damaged_record_error,
+    CommitFingerprint, Moment, NewHistoryRecord, RecordFormat, RecordHeader, RecordKind,
+    damaged_record_error,
 };
 use svc_base::clock::Timestamp;
 
@@ -17,7 +18,7 @@ const FILE_SUFFIX: &str = ".history";
 
 /// A chain on the disk.
 #[derive(Debug)]
-pub(super) struct Chain {
+pub(super) struct HistoryChainFile {
     /// Number of the chain: a later chain has a larger one.
     pub(super) number: u32,
     file: File,
@@ -36,7 +37,7 @@ pub(super) struct MomentLocation {
     pub(super) moment: Moment,
 }
 
-fn name(number: u32) -> String {
+fn chain_file_name(number: u32) -> String {
     format!("{number:010}{FILE_SUFFIX}")
 }
 
@@ -55,43 +56,48 @@ pub(super) fn list_numbers(dir: &Dir) -> io::Result<Vec<u32>> {
 }
 
 /// Size of a chain, in bytes.
-pub(super) fn bytes(dir: &Dir, number: u32) -> io::Result<u64> {
-    Ok(dir.metadata(name(number))?.len())
+pub(super) fn chain_file_bytes(dir: &Dir, number: u32) -> io::Result<u64> {
+    Ok(dir.metadata(chain_file_name(number))?.len())
 }
 
 /// Removes a chain; a missing one is no error.
-pub(super) fn remove(dir: &Dir, number: u32) -> io::Result<()> {
-    match dir.remove_file(name(number)) {
+pub(super) fn remove_chain_file(dir: &Dir, number: u32) -> io::Result<()> {
+    match dir.remove_file(chain_file_name(number)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
 /// Creates the file of a chain, durably.
-pub(super) fn create_file(dir: &Dir, number: u32, base: &Record) -> io::Result<()> {
+pub(super) fn create_file(dir: &Dir, number: u32, base: &NewHistoryRecord) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
-    let file = dir.open_with(name(number), &options)?.into_std();
+    let file = dir.open_with(chain_file_name(number), &options)?.into_std();
     file.write_all_at(&base.bytes, 0)?;
     file.sync_data()?;
     dir.open(".")?.sync_all()
 }
 
 /// Appends a record to a chain, durably.
-pub(super) fn append(dir: &Dir, number: u32, end: u64, record: &Record) -> io::Result<()> {
+pub(super) fn append_record(
+    dir: &Dir,
+    number: u32,
+    end: u64,
+    record: &NewHistoryRecord,
+) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true);
-    let file = dir.open_with(name(number), &options)?.into_std();
+    let file = dir.open_with(chain_file_name(number), &options)?.into_std();
     // A half-written record of a crash must not stay behind this one.
     file.set_len(end)?;
     file.write_all_at(&record.bytes, end)?;
     file.sync_data()
 }
 
-impl Chain {
+impl HistoryChainFile {
     /// Reads the headers of a chain, without the pages.
     pub(super) fn open(dir: &Dir, number: u32) -> io::Result<Self> {
-        let file = dir.open(name(number))?.into_std();
+        let file = dir.open(chain_file_name(number))?.into_std();
         let length = file.metadata()?.len();
         let (mut records, mut end) = (Vec::new(), 0);
         while let Some(header) = RecordHeader::read(&file, end)? {
@@ -185,7 +191,7 @@ impl Chain {
             }
         }
         // SQLite never writes a free page at the end.
-        resize(&mut image, spot.moment.pages)?;
+        resize_image(&mut image, spot.moment.pages)?;
         let state = spot.moment.point.map(|point| point.state);
         if state.is_some_and(|state| PageHashes::of(&image).checksum() != state) {
             return Err(damaged_record_error());
@@ -204,7 +210,7 @@ impl Chain {
     }
 
     /// Commit point at the end; `None` in the old format.
-    pub(super) fn point(&self) -> Option<CommitPoint> {
+    pub(super) fn point(&self) -> Option<CommitFingerprint> {
         self.records.last().and_then(|(_, header)| header.point)
     }
 
@@ -242,7 +248,7 @@ impl Chain {
     fn follow(
         &self,
         state: &mut PageHashes,
-        before: &mut Option<CommitPoint>,
+        before: &mut Option<CommitFingerprint>,
         offset: u64,
         header: &RecordHeader,
     ) -> io::Result<bool> {
@@ -343,14 +349,14 @@ fn apply_frames(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::
         for (page, data) in frames.between(from, moment.frames) {
             write_page(image, page, data)?;
         }
-        resize(image, moment.pages)?;
+        resize_image(image, moment.pages)?;
         from = moment.frames;
     }
     Ok(())
 }
 
 /// Sets the number of pages of an image: the database may have shrunk, or grown by pages that SQLite never wrote.
-fn resize(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
+fn resize_image(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
     let pages = usize::try_from(pages).unwrap_or(usize::MAX);
     let length = pages.saturating_mul(PAGE_SIZE);
     if length == 0 || length > MAX_IMAGE_BYTES {

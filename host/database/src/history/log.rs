@@ -15,9 +15,9 @@ use svc_base::clock::Timestamp;
 
 /// The page size of every database here, in bytes.
 pub(super) const PAGE_SIZE: usize = 4096;
-const HEADER: usize = 32;
-const FRAME_HEADER: usize = 24;
-const FRAME_SIZE: usize = FRAME_HEADER + PAGE_SIZE;
+const WAL_HEADER_BYTES: usize = 32;
+const FRAME_HEADER_BYTES: usize = 24;
+const FRAME_SIZE: usize = FRAME_HEADER_BYTES + PAGE_SIZE;
 /// Frames per read.
 const FRAMES_PER_READ: usize = 64;
 /// No bound on frames.
@@ -25,12 +25,12 @@ pub(super) const ALL_FRAMES: u32 = u32::MAX;
 /// The most frames of one read: several times what a log may have.
 const MAX_FRAMES: usize = 64 << 10;
 /// Magic number of a log. The last bit is the byte order of the checksums.
-const MAGIC: u32 = 0x377f_0682;
-const VERSION: u32 = 3_007_000;
+const WAL_MAGIC: u32 = 0x377f_0682;
+const WAL_VERSION: u32 = 3_007_000;
 
 /// A position in a log: its generation, the frames before, and the checksums up to there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LogPosition {
+pub(super) struct WalPosition {
     /// Salts of the generation.
     pub(super) salts: [u32; 2],
     /// Number of frames before the position.
@@ -39,7 +39,7 @@ pub(super) struct LogPosition {
     pub(super) checksums: [u32; 2],
 }
 
-impl LogPosition {
+impl WalPosition {
     /// Whether a log with these salts is the one that SQLite started after this one was copied.
     pub(super) fn is_followed_by(&self, salts: [u32; 2]) -> bool {
         *self != Self::default() && salts[0] == self.salts[0].wrapping_add(1)
@@ -51,25 +51,25 @@ impl LogPosition {
 pub(super) struct WalFile {
     file: File,
     big_endian: bool,
-    start: LogPosition,
+    start: WalPosition,
 }
 
 /// Committed frames.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(super) struct CommittedFrames {
     /// Page numbers, from 1.
     pub(super) pages: Vec<u32>,
     /// Contents of the pages, one after another.
     pub(super) data: Vec<u8>,
     /// Ends of the commits, in their order.
-    pub(super) commits: Vec<CommitEnd>,
+    pub(super) commits: Vec<CommitEndPosition>,
     /// Position after the last frame.
-    pub(super) end: LogPosition,
+    pub(super) end: WalPosition,
 }
 
 /// The end of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CommitEnd {
+pub(super) struct CommitEndPosition {
     /// Number of frames up to the end of the commit.
     pub(super) frames: u32,
     /// Size of the database after the commit, in pages.
@@ -87,8 +87,8 @@ impl WalFile {
     }
 
     fn read(file: File) -> io::Result<Option<Self>> {
-        let mut header = [0; HEADER];
-        if read_up_to(&file, &mut header, 0)? < HEADER {
+        let mut header = [0; WAL_HEADER_BYTES];
+        if read_up_to(&file, &mut header, 0)? < WAL_HEADER_BYTES {
             return Ok(None);
         }
         let [magic, version, page] = [
@@ -97,15 +97,18 @@ impl WalFile {
             read_u32(&header, 8),
         ];
         let big_endian = magic & 1 == 1;
-        let checksums = checksum(big_endian, [0, 0], &header[..24]);
-        if magic & !1 != MAGIC || version != VERSION || checksums != read_u32_pair(&header, 24) {
+        let checksums = frame_checksum(big_endian, [0, 0], &header[..24]);
+        if magic & !1 != WAL_MAGIC
+            || version != WAL_VERSION
+            || checksums != read_u32_pair(&header, 24)
+        {
             return Ok(None);
         }
         if usize::try_from(page).ok() != Some(PAGE_SIZE) {
             let wrong = format!("the log has pages of {page} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, wrong));
         }
-        let start = LogPosition {
+        let start = WalPosition {
             salts: read_u32_pair(&header, 16),
             frames: 0,
             checksums,
@@ -118,17 +121,17 @@ impl WalFile {
     }
 
     /// Returns the position of the first frame.
-    pub(super) fn start(&self) -> LogPosition {
+    pub(super) fn start(&self) -> WalPosition {
         self.start
     }
 
     /// Whether this log has passed `position`, so that its next frames continue from there.
-    pub(super) fn contains(&self, position: &LogPosition) -> io::Result<bool> {
+    pub(super) fn contains(&self, position: &WalPosition) -> io::Result<bool> {
         let Some(last) = position.frames.checked_sub(1) else {
             return Ok(*position == self.start);
         };
-        let mut header = [0; FRAME_HEADER];
-        let there = read_up_to(&self.file, &mut header, offset(last))? == FRAME_HEADER;
+        let mut header = [0; FRAME_HEADER_BYTES];
+        let there = read_up_to(&self.file, &mut header, frame_offset(last))? == FRAME_HEADER_BYTES;
         Ok(there
             && position.salts == self.start.salts
             && read_u32_pair(&header, 8) == position.salts
@@ -144,8 +147,12 @@ impl WalFile {
     }
 
     /// Reads the commits after `from`, within the first `most` frames: later frames may not be synced yet.
-    pub(super) fn read_committed(&self, from: &LogPosition, most: u32) -> io::Result<Frames> {
-        let mut found = Frames {
+    pub(super) fn read_committed(
+        &self,
+        from: &WalPosition,
+        most: u32,
+    ) -> io::Result<CommittedFrames> {
+        let mut found = CommittedFrames {
             pages: Vec::new(),
             data: Vec::new(),
             commits: Vec::new(),
@@ -154,7 +161,7 @@ impl WalFile {
         let mut at = *from;
         let mut chunk = vec![0; FRAMES_PER_READ * FRAME_SIZE];
         'log: loop {
-            let read = read_up_to(&self.file, &mut chunk, offset(at.frames))?;
+            let read = read_up_to(&self.file, &mut chunk, frame_offset(at.frames))?;
             for frame in chunk[..read].chunks_exact(FRAME_SIZE) {
                 if at.frames >= most {
                     break 'log;
@@ -164,10 +171,10 @@ impl WalFile {
                 };
                 at = next;
                 found.pages.push(read_u32(frame, 0));
-                found.data.extend_from_slice(&frame[FRAME_HEADER..]);
+                found.data.extend_from_slice(&frame[FRAME_HEADER_BYTES..]);
                 let size = read_u32(frame, 4);
                 if size > 0 {
-                    found.commits.push(CommitEnd {
+                    found.commits.push(CommitEndPosition {
                         frames: at.frames - from.frames,
                         pages: size,
                     });
@@ -190,13 +197,13 @@ impl WalFile {
     }
 
     /// Returns the position after a frame, if it is the next one.
-    fn next_position(&self, at: &LogPosition, frame: &[u8]) -> Option<LogPosition> {
-        let checksums = checksum(self.big_endian, at.checksums, &frame[..8]);
-        let checksums = checksum(self.big_endian, checksums, &frame[FRAME_HEADER..]);
+    fn next_position(&self, at: &WalPosition, frame: &[u8]) -> Option<WalPosition> {
+        let checksums = frame_checksum(self.big_endian, at.checksums, &frame[..8]);
+        let checksums = frame_checksum(self.big_endian, checksums, &frame[FRAME_HEADER_BYTES..]);
         let fits = read_u32_pair(frame, 8) == at.salts
             && read_u32_pair(frame, 16) == checksums
             && read_u32(frame, 0) > 0;
-        fits.then_some(LogPosition {
+        fits.then_some(WalPosition {
             salts: at.salts,
             frames: at.frames + 1,
             checksums,
@@ -204,8 +211,8 @@ impl WalFile {
     }
 }
 
-fn offset(frames: u32) -> u64 {
-    HEADER as u64 + u64::from(frames) * FRAME_SIZE as u64
+fn frame_offset(frames: u32) -> u64 {
+    WAL_HEADER_BYTES as u64 + u64::from(frames) * FRAME_SIZE as u64
 }
 
 /// Reads until the buffer is full or the file ends; returns the number of bytes.
@@ -234,7 +241,7 @@ fn read_u32_pair(bytes: &[u8], at: usize) -> [u32; 2] {
 }
 
 /// Continues the checksums over a multiple of eight bytes.
-pub(super) fn checksum(big_endian: bool, before: [u32; 2], bytes: &[u8]) -> [u32; 2] {
+pub(super) fn frame_checksum(big_endian: bool, before: [u32; 2], bytes: &[u8]) -> [u32; 2] {
     let [mut first, mut second] = before;
     let read = |word: &[u8]| {
         let word = word.try_into().unwrap_or_default();

@@ -27,16 +27,16 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
-use self::chain::Chain;
-use self::log::{ALL_FRAMES, LogPosition, PAGE_SIZE, WalFile};
+use self::chain::HistoryChainFile;
+use self::log::{ALL_FRAMES, PAGE_SIZE, WalFile, WalPosition};
 use self::page_hashes::{MAX_IMAGE_BYTES, PageHashes};
-use self::record::{CommitPoint, Moment, Record, RecordKind};
+use self::record::{CommitFingerprint, Moment, NewHistoryRecord, RecordKind};
 use super::connection;
 use super::files::LOG_FILE;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
-pub(super) use background::{Checkpointer, LentHistory, log_gap};
+pub(super) use background::{BackgroundCheckpointer, LentHistory, log_history_gap};
 pub use moments::HistoryMoments;
 pub(super) use moments::{has_expired_moments, verify};
 
@@ -74,13 +74,13 @@ impl From<HistoryLimitExceeded> for io::Error {
 
 /// The history of an open database. Only its writer appends to it.
 #[derive(Debug)]
-pub(super) struct History {
+pub(super) struct DatabaseHistory {
     dir: Dir,
     history_settings: Arc<HistorySettings>,
     /// The newest chain, if the log continues it.
     chain: Option<CurrentChain>,
     /// Commits that no chain has yet.
-    unrecorded: Vec<CommitNote>,
+    unrecorded: Vec<UnrecordedCommit>,
     /// Length of the log at the last look, in frames.
     frames_seen: i32,
     /// Time of the last commit.
@@ -103,9 +103,9 @@ struct CurrentChain {
     /// Bytes of pages after its base, unpacked.
     unpacked: u64,
     /// Position in the log up to which it is recorded.
-    position: LogPosition,
+    position: WalPosition,
     /// Commit point at its end.
-    point: CommitPoint,
+    point: CommitFingerprint,
     /// State at its end; known once something was appended.
     state: Option<PageHashes>,
     /// Whether all of the log is copied, so that SQLite may have started it anew.
@@ -118,13 +118,13 @@ struct CurrentChain {
 
 /// A commit that is made and not recorded.
 #[derive(Clone, Copy, Debug)]
-struct CommitNote {
+struct UnrecordedCommit {
     /// Length of the log after the commit, in frames.
     frames: u32,
     at: Timestamp,
 }
 
-impl History {
+impl DatabaseHistory {
     /// Opens the history in a database's directory, while its one writer is opened.
     pub(super) fn open(dir: Dir, history_settings: Arc<HistorySettings>) -> Self {
         let mut history = Self {
@@ -178,7 +178,7 @@ impl History {
             let at = self.commit_time(now);
             self.last = Some(at);
             let frames = frames.unsigned_abs();
-            self.unrecorded.push(CommitNote { frames, at });
+            self.unrecorded.push(UnrecordedCommit { frames, at });
         }
     }
 
@@ -303,7 +303,7 @@ impl History {
             .unwrap_or_else(|| self.distinct_time());
         let pages = u32::try_from(image.len() / PAGE_SIZE).map_err(io::Error::other)?;
         let state = PageHashes::of(&image);
-        let point = CommitPoint {
+        let point = CommitFingerprint {
             commit: match &self.chain {
                 Some(chain) => chain.point.commit,
                 // Commits after the last recorded one were not counted.
@@ -318,7 +318,8 @@ impl History {
             point: Some(point),
         };
         let position = frames.map(|frames| frames.end).unwrap_or_default();
-        let base = Record::new(RecordKind::Base, &[moment], &image, position, (at, point))?;
+        let base =
+            NewHistoryRecord::new(RecordKind::Base, &[moment], &image, position, (at, point))?;
         let length = base.header.length();
         // From here on, the earlier chain is an old one.
         self.chain = None;
@@ -335,7 +336,7 @@ impl History {
             position,
             point,
             state: Some(state),
-            copied: position == LogPosition::default(),
+            copied: position == WalPosition::default(),
             sealed: false,
             doubtful: false,
         });
@@ -346,7 +347,7 @@ impl History {
     /// Number of the last commit in any chain.
     fn stored_commit_number(&self) -> io::Result<u64> {
         for number in chain::list_numbers(&self.dir)?.into_iter().rev() {
-            if let Some(point) = Chain::open(&self.dir, number)?.point() {
+            if let Some(point) = HistoryChainFile::open(&self.dir, number)?.point() {
                 return Ok(point.commit);
             }
         }

@@ -4,8 +4,8 @@ use std::io;
 
 use cap_std::fs::Dir;
 
-use super::History;
-use super::chain::{self, Chain, MomentLocation};
+use super::DatabaseHistory;
+use super::chain::{self, HistoryChainFile, MomentLocation};
 use super::retention::oldest_kept;
 use svc_base::clock::Timestamp;
 
@@ -26,7 +26,7 @@ pub struct HistoryMoments {
 
 /// A past state of a database.
 #[derive(Debug)]
-pub(crate) struct DatabaseImage {
+pub(crate) struct PastDatabaseImage {
     /// Time of the commit.
     pub(crate) at: Timestamp,
     /// Bytes of the database file.
@@ -38,7 +38,7 @@ pub(crate) fn has_expired_moments(dir: &Dir, now: Timestamp) -> io::Result<bool>
     let numbers = chain::list_numbers(dir)?;
     let newest = numbers.last().copied();
     for number in numbers {
-        let chain = match Chain::open(dir, number) {
+        let chain = match HistoryChainFile::open(dir, number) {
             // The chain was removed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             chain => chain?,
@@ -65,7 +65,7 @@ pub(crate) fn verify(dir: &Dir) -> io::Result<HistoryFindings> {
     let mut found = HistoryFindings::default();
     let numbers = chain::list_numbers(dir)?;
     for number in &numbers {
-        let chain = match Chain::open(dir, *number) {
+        let chain = match HistoryChainFile::open(dir, *number) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             chain => chain?,
         };
@@ -83,13 +83,13 @@ pub(crate) fn verify(dir: &Dir) -> io::Result<HistoryFindings> {
     Ok(found)
 }
 
-impl History {
+impl DatabaseHistory {
     /// Visits all moments that can be restored, newest first, until `look` returns true.
     fn visit_moments(&self, mut look: impl FnMut(MomentLocation) -> bool) -> io::Result<()> {
         let floor = oldest_kept(self.now());
         let mut later = None;
         for number in chain::list_numbers(&self.dir)?.into_iter().rev() {
-            let chain = Chain::open(&self.dir, number)?;
+            let chain = HistoryChainFile::open(&self.dir, number)?;
             for spot in chain.moment_locations()?.into_iter().rev() {
                 let at = spot.moment.at;
                 // Of commits at the same time only the last can be named.
@@ -127,13 +127,13 @@ impl History {
             false
         })?;
         for number in chain::list_numbers(&self.dir)? {
-            past.bytes += chain::bytes(&self.dir, number)?;
+            past.bytes += chain::chain_file_bytes(&self.dir, number)?;
         }
         Ok(past)
     }
 
     /// Reads the database as it was at `at`; `None` if that has expired.
-    pub(crate) fn image_at(&self, at: Timestamp) -> io::Result<Option<DatabaseImage>> {
+    pub(crate) fn image_at(&self, at: Timestamp) -> io::Result<Option<PastDatabaseImage>> {
         let mut found = None;
         self.visit_moments(|spot| {
             let is_it = spot.moment.at <= at;
@@ -143,8 +143,8 @@ impl History {
             is_it
         })?;
         let Some(spot) = found else { return Ok(None) };
-        let bytes = Chain::open(&self.dir, spot.chain)?.image(&spot)?;
-        Ok(Some(DatabaseImage {
+        let bytes = HistoryChainFile::open(&self.dir, spot.chain)?.image(&spot)?;
+        Ok(Some(PastDatabaseImage {
             at: spot.moment.at,
             bytes,
         }))

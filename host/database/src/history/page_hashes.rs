@@ -27,7 +27,7 @@ impl PageHashes {
     /// Hashes the pages of a database image.
     pub(super) fn of(image: &[u8]) -> Self {
         let pages = (1_u32..).zip(image.chunks_exact(PAGE_SIZE));
-        let pages: Vec<u64> = pages.map(|(page, data)| hash(page, data)).collect();
+        let pages: Vec<u64> = pages.map(|(page, data)| page_hash(page, data)).collect();
         let sum = pages
             .iter()
             .fold(0_u64, |sum, page| sum.wrapping_add(*page));
@@ -49,7 +49,7 @@ impl PageHashes {
         if place >= self.pages.len() {
             self.resize(place.saturating_add(1))?;
         }
-        let new = hash(page, data);
+        let new = page_hash(page, data);
         let old = std::mem::replace(&mut self.pages[place], new);
         self.sum = self.sum.wrapping_sub(old).wrapping_add(new);
         Ok(())
@@ -68,7 +68,7 @@ impl PageHashes {
         }
         while self.pages.len() < pages {
             let number = u32::try_from(self.pages.len() + 1).unwrap_or(u32::MAX);
-            let empty = hash(number, &[0; PAGE_SIZE]);
+            let empty = page_hash(number, &[0; PAGE_SIZE]);
             self.pages.push(empty);
             self.sum = self.sum.wrapping_add(empty);
         }
@@ -76,7 +76,7 @@ impl PageHashes {
     }
 }
 
-fn hash(page: u32, data: &[u8]) -> u64 {
+fn page_hash(page: u32, data: &[u8]) -> u64 {
     let seed = u64::from(page);
     if page > 1 {
         return XxHash3_64::oneshot_with_seed(seed, data);

@@ -6,11 +6,11 @@
 use std::fs::File;
 use std::io;
 
-use super::log::{LogPosition, read_up_to};
+use super::log::{WalPosition, read_up_to};
 use svc_base::clock::Timestamp;
 
 /// Length of a header, in bytes.
-const HEADER: usize = 76;
+const HEADER_BYTES: usize = 76;
 /// The most bytes of a record, unpacked.
 const MAX_UNPACKED_BYTES: u32 = 1 << 30;
 /// Logarithm of the compression window: pages repeat at any distance within a record.
@@ -43,7 +43,7 @@ impl RecordFormat {
     fn header(self) -> usize {
         match self {
             Self::V1 => 72,
-            Self::V2 => HEADER,
+            Self::V2 => HEADER_BYTES,
         }
     }
 
@@ -69,14 +69,14 @@ pub(super) enum RecordKind {
 
 /// Number and state of a commit, by which copies of a database are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CommitPoint {
+pub(super) struct CommitFingerprint {
     /// Number of the commit.
     pub(super) commit: u64,
     /// Checksum of the state after it.
     pub(super) state: u64,
 }
 
-impl CommitPoint {
+impl CommitFingerprint {
     fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.commit.to_le_bytes());
@@ -106,7 +106,7 @@ pub(super) struct Moment {
     /// Size of the database after the commit, in pages.
     pub(super) pages: u32,
     /// Commit point; `None` in format 1.
-    pub(super) point: Option<CommitPoint>,
+    pub(super) point: Option<CommitFingerprint>,
 }
 
 /// Header of a record.
@@ -120,33 +120,33 @@ pub(super) struct RecordHeader {
     pub(super) packed: u32,
     pub(super) unpacked: u32,
     /// Position in the log after the record; for a base without a log, the start.
-    pub(super) end: LogPosition,
+    pub(super) end: WalPosition,
     /// Time of its last moment.
     pub(super) last: Timestamp,
     /// Commit point of its last moment; `None` in format 1.
-    pub(super) point: Option<CommitPoint>,
+    pub(super) point: Option<CommitFingerprint>,
     /// Checksum of everything after the header.
     checksum: u32,
 }
 
 /// A record that is to be written.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct NewHistoryRecord {
     pub(super) header: RecordHeader,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Record {
+impl NewHistoryRecord {
     /// Builds a record.
     pub(super) fn new(
         kind: RecordKind,
         moments: &[Moment],
         content: &[u8],
-        end: LogPosition,
-        (last, point): (Timestamp, CommitPoint),
+        end: WalPosition,
+        (last, point): (Timestamp, CommitFingerprint),
     ) -> io::Result<Self> {
         let packed = pack(content)?;
-        let mut bytes = vec![0; HEADER];
+        let mut bytes = vec![0; HEADER_BYTES];
         for moment in moments {
             bytes.extend_from_slice(&moment.at.0.to_le_bytes());
             bytes.extend_from_slice(&moment.frames.to_le_bytes());
@@ -163,9 +163,9 @@ impl Record {
             end,
             last,
             point: Some(point),
-            checksum: crc32fast::hash(&bytes[HEADER..]),
+            checksum: crc32fast::hash(&bytes[HEADER_BYTES..]),
         };
-        bytes[..HEADER].copy_from_slice(&header.to_bytes(point));
+        bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes(point));
         Ok(Self { header, bytes })
     }
 }
@@ -177,15 +177,15 @@ impl RecordHeader {
         header + u64::from(self.moments) * moment + u64::from(self.packed)
     }
 
-    fn to_bytes(self, point: CommitPoint) -> [u8; HEADER] {
-        let mut bytes = [0; HEADER];
+    fn to_bytes(self, point: CommitFingerprint) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&self.format.magic());
         let kind = match self.kind {
             RecordKind::Base => 1,
             RecordKind::Frames => 2,
             RecordKind::Seal => 3,
         };
-        let LogPosition {
+        let WalPosition {
             salts,
             frames,
             checksums,
@@ -207,8 +207,8 @@ impl RecordHeader {
         }
         bytes[48..56].copy_from_slice(&self.last.0.to_le_bytes());
         bytes[56..72].copy_from_slice(&point.to_bytes());
-        let checksum = crc32fast::hash(&bytes[..HEADER - 4]);
-        bytes[HEADER - 4..].copy_from_slice(&checksum.to_le_bytes());
+        let checksum = crc32fast::hash(&bytes[..HEADER_BYTES - 4]);
+        bytes[HEADER_BYTES - 4..].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
 
@@ -237,20 +237,21 @@ impl RecordHeader {
             moments: word(12),
             packed: word(16),
             unpacked: word(20),
-            end: LogPosition {
+            end: WalPosition {
                 salts: [word(24), word(28)],
                 frames: word(32),
                 checksums: [word(36), word(40)],
             },
             checksum: word(44),
             last: Timestamp(i64::from_le_bytes(last)),
-            point: (format == RecordFormat::V2).then(|| CommitPoint::from_bytes(&bytes[56..72])),
+            point: (format == RecordFormat::V2)
+                .then(|| CommitFingerprint::from_bytes(&bytes[56..72])),
         })
     }
 
     /// Reads the header at `offset`, if it is complete.
     pub(super) fn read(file: &File, offset: u64) -> io::Result<Option<Self>> {
-        let mut bytes = [0; HEADER];
+        let mut bytes = [0; HEADER_BYTES];
         let read = read_up_to(file, &mut bytes, offset)?;
         Ok(Self::from_bytes(&bytes[..read]))
     }
@@ -268,7 +269,8 @@ impl RecordHeader {
                 at: Timestamp(i64::from_le_bytes(at.try_into().unwrap_or_default())),
                 frames: u32::from_le_bytes(frames.try_into().unwrap_or_default()),
                 pages: u32::from_le_bytes(pages.try_into().unwrap_or_default()),
-                point: (self.format == RecordFormat::V2).then(|| CommitPoint::from_bytes(point)),
+                point: (self.format == RecordFormat::V2)
+                    .then(|| CommitFingerprint::from_bytes(point)),
             }
         });
         Ok(moments.collect())

@@ -5,19 +5,19 @@ use std::time::UNIX_EPOCH;
 
 use rusqlite::Connection;
 
-use super::chain::{self, Chain};
-use super::log::{Frames, LogPosition, PAGE_SIZE, WalFile};
+use super::chain::{self, HistoryChainFile};
+use super::log::{CommittedFrames, PAGE_SIZE, WalFile, WalPosition};
 use super::page_hashes::PageHashes;
-use super::record::{Record, RecordKind, damaged_record_error};
-use super::{CurrentChain, History};
+use super::record::{NewHistoryRecord, RecordKind, damaged_record_error};
+use super::{CurrentChain, DatabaseHistory};
 use crate::files::{DATABASE_FILE, LOG_FILE};
 
-impl History {
+impl DatabaseHistory {
     /// Finds the newest chain, and whether the log continues it.
     pub(super) fn resume(&mut self) -> io::Result<()> {
         let mut newest = None;
         for number in chain::list_numbers(&self.dir)?.into_iter().rev() {
-            let chain = Chain::open(&self.dir, number)?.without_torn_end()?;
+            let chain = HistoryChainFile::open(&self.dir, number)?.without_torn_end()?;
             // A file without a base is the rest of a crash.
             if !chain.records.is_empty() {
                 newest = Some(chain);
@@ -46,7 +46,7 @@ impl History {
         let follows = match (last.kind, &log) {
             (RecordKind::Seal, _) => chain.last_content()? == self.file_stamp()?,
             // The log was empty when this base was written.
-            (RecordKind::Base, _) if last.end == LogPosition::default() => true,
+            (RecordKind::Base, _) if last.end == WalPosition::default() => true,
             (_, Some(log)) => held || last.end.is_followed_by(log.start().salts),
             (_, None) => false,
         };
@@ -75,7 +75,7 @@ impl History {
         match chain.state.take() {
             Some(state) => Ok(state),
             None => {
-                let image = Chain::open(&self.dir, chain.number)?.last_image()?;
+                let image = HistoryChainFile::open(&self.dir, chain.number)?.last_image()?;
                 Ok(PageHashes::of(&image))
             }
         }
@@ -86,7 +86,7 @@ impl History {
         &self,
         connection: &mut Connection,
         state: &PageHashes,
-        frames: &Frames,
+        frames: &CommittedFrames,
     ) -> io::Result<bool> {
         let mut led_to = state.clone();
         for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE)) {
@@ -115,17 +115,17 @@ impl History {
             return Ok(());
         };
         let end = (last, point);
-        let record = Record::new(
+        let record = NewHistoryRecord::new(
             RecordKind::Seal,
             &[],
             &self.file_stamp()?,
-            LogPosition::default(),
+            WalPosition::default(),
             end,
         )?;
         let length = record.header.length();
         self.make_room(length)?;
         if let Some(chain) = &mut self.chain {
-            chain::append(&self.dir, chain.number, chain.end, &record)?;
+            chain::append_record(&self.dir, chain.number, chain.end, &record)?;
             chain.end += length;
             chain.sealed = true;
         }

@@ -4,9 +4,9 @@ use std::io;
 
 use rusqlite::Connection;
 
-use super::chain::{self, Chain};
+use super::chain::{self, HistoryChainFile};
 use super::log::{ALL_FRAMES, WalFile};
-use super::{History, HistoryLimitExceeded};
+use super::{DatabaseHistory, HistoryLimitExceeded};
 use crate::files::LOG_FILE;
 use svc_base::clock::Timestamp;
 use svc_base::disk;
@@ -25,7 +25,7 @@ pub(super) fn oldest_kept(now: Timestamp) -> Timestamp {
     now.plus_seconds(-RETENTION_SECONDS)
 }
 
-impl History {
+impl DatabaseHistory {
     /// Whether the current chain must be followed by a new one.
     pub(super) fn needs_new_chain(&self) -> bool {
         let now = self.now();
@@ -51,15 +51,15 @@ impl History {
             .partition(|number| self.is_current(*number));
         let mut taken = bytes;
         for number in current {
-            taken += chain::bytes(&self.dir, number)?;
+            taken += chain::chain_file_bytes(&self.dir, number)?;
         }
         if taken > most {
             return Err(HistoryLimitExceeded.into());
         }
         for number in old.into_iter().rev() {
-            taken += chain::bytes(&self.dir, number)?;
+            taken += chain::chain_file_bytes(&self.dir, number)?;
             if taken > most {
-                chain::remove(&self.dir, number)?;
+                chain::remove_chain_file(&self.dir, number)?;
             }
         }
         Ok(())
@@ -69,8 +69,9 @@ impl History {
     pub(super) fn remove_expired(&self) -> io::Result<()> {
         let floor = Some(oldest_kept(self.now()));
         for number in chain::list_numbers(&self.dir)? {
-            if !self.is_current(number) && Chain::open(&self.dir, number)?.last() < floor {
-                chain::remove(&self.dir, number)?;
+            if !self.is_current(number) && HistoryChainFile::open(&self.dir, number)?.last() < floor
+            {
+                chain::remove_chain_file(&self.dir, number)?;
             }
         }
         Ok(())
@@ -87,7 +88,7 @@ impl History {
         let Some(chain) = &self.chain else {
             return self.remove_expired();
         };
-        let chain = Chain::open(&self.dir, chain.number)?;
+        let chain = HistoryChainFile::open(&self.dir, chain.number)?;
         if chain.has_frames() && chain.last() < Some(oldest_kept(self.now())) {
             self.begin_chain(
                 connection,

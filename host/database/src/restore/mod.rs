@@ -12,15 +12,15 @@ use std::time::Duration;
 use rusqlite::{Connection, MAIN_DB, params, params_from_iter};
 
 use super::catalog::query_rows;
-use super::connection::{OpenSettings, TenantConnection};
+use super::connection::{DatabaseOpenSettings, TenantConnection};
 use super::databases::Databases;
-use super::error::{RunError, disk_error, internal};
+use super::error::{StatementRunError, disk_error, internal_error};
 use super::history::{HistoryLimitExceeded, HistoryMoments, has_expired_moments};
 use super::limits::MIGRATION_BUDGET_FACTOR;
-use super::migrate::{Script, ScriptError, apply_script, insert_marker};
+use super::migrate::{MigrationScript, MigrationScriptError, apply_script, insert_marker};
 use super::schema::{MigrationMarker, read_markers};
 use super::transaction::{begin, commit};
-use super::writer::Writer;
+use super::writer::DatabaseWriter;
 use svc_base::Stopwatch;
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
@@ -52,7 +52,7 @@ pub enum SnapshotError {
     Future,
     /// Error of the database.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] StatementRunError),
 }
 
 /// A past state of a database: only bytes, nothing open.
@@ -85,14 +85,14 @@ pub struct RestoreRecord {
 #[derive(Clone, Debug)]
 pub struct RestorePlan {
     /// Later migrations without their seeds, oldest first, each with its version.
-    pub later_migrations: Vec<(u32, Script)>,
+    pub later_migrations: Vec<(u32, MigrationScript)>,
     /// The restore itself.
     pub record: RestoreRecord,
 }
 
 /// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
-pub struct RestoreOutcome {
+pub struct DatabaseRestoreOutcome {
     /// The moment that restores the state from before.
     pub previous: Timestamp,
 }
@@ -104,11 +104,11 @@ pub struct RestoreError {
     /// Index in the plan of the migration that cannot be applied to the old rows.
     pub migration: Option<usize>,
     /// Error of the script.
-    pub error: ScriptError,
+    pub error: MigrationScriptError,
 }
 
-impl From<RunError> for RestoreError {
-    fn from(error: RunError) -> Self {
+impl From<StatementRunError> for RestoreError {
+    fn from(error: StatementRunError) -> Self {
         Self {
             migration: None,
             error: error.into(),
@@ -120,13 +120,13 @@ impl Databases {
     /// Lists the moments that can be restored, before `before`, newest first.
     ///
     /// # Errors
-    /// [`RunError`].
+    /// [`StatementRunError`].
     pub async fn list_moments(
         &self,
         id: BackendId,
         before: Option<Timestamp>,
         limit: usize,
-    ) -> Result<HistoryMoments, RunError> {
+    ) -> Result<HistoryMoments, StatementRunError> {
         self.get(id)?
             .with_writer_silently(move |writer| {
                 writer.record_history();
@@ -160,7 +160,7 @@ impl Databases {
         id: BackendId,
         rewound: PastSnapshot,
         plan: RestorePlan,
-    ) -> Result<RestoreOutcome, RestoreError> {
+    ) -> Result<DatabaseRestoreOutcome, RestoreError> {
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let settings = self.settings(&id);
         let own = settings.clone();
@@ -181,8 +181,11 @@ impl Databases {
     /// Lists restores that the file has, which may be missing in the ledger.
     ///
     /// # Errors
-    /// [`RunError`].
-    pub async fn restore_records(&self, id: BackendId) -> Result<Vec<RestoreRecord>, RunError> {
+    /// [`StatementRunError`].
+    pub async fn restore_records(
+        &self,
+        id: BackendId,
+    ) -> Result<Vec<RestoreRecord>, StatementRunError> {
         self.get(id)?.inspect(read_records).await
     }
 
@@ -213,7 +216,7 @@ impl Databases {
         Ok(())
     }
 
-    async fn prune_history(&self, id: BackendId) -> Result<(), RunError> {
+    async fn prune_history(&self, id: BackendId) -> Result<(), StatementRunError> {
         self.get(id)?
             .with_writer_silently(|writer| {
                 writer.record_history();
@@ -225,9 +228,9 @@ impl Databases {
 }
 
 fn take_snapshot(
-    writer: &mut Writer,
+    writer: &mut DatabaseWriter,
     at: Timestamp,
-    settings: &OpenSettings,
+    settings: &DatabaseOpenSettings,
 ) -> Result<PastSnapshot, SnapshotError> {
     let disk = |error: io::Error| SnapshotError::Run(disk_error(&error));
     writer.record_history();
@@ -241,8 +244,9 @@ fn take_snapshot(
     };
     let rewound = PastSnapshot {
         at: image.at,
-        markers: read_markers(&open_image(&image.bytes, settings)?.connection).map_err(internal)?,
-        live_markers: read_markers(&writer.handle.connection).map_err(internal)?,
+        markers: read_markers(&open_image(&image.bytes, settings)?.connection)
+            .map_err(internal_error)?,
+        live_markers: read_markers(&writer.handle.connection).map_err(internal_error)?,
         image: image.bytes,
     };
     fault::point("rewind.unrolled");
@@ -250,38 +254,44 @@ fn take_snapshot(
 }
 
 /// Opens a database image in memory.
-fn open_image(image: &[u8], settings: &OpenSettings) -> Result<TenantConnection, RunError> {
+fn open_image(
+    image: &[u8],
+    settings: &DatabaseOpenSettings,
+) -> Result<TenantConnection, StatementRunError> {
     TenantConnection::in_memory(settings, |connection| {
         connection.deserialize_read_exact(MAIN_DB, image, image.len(), false)
     })
 }
 
 fn apply_snapshot(
-    writer: &mut Writer,
+    writer: &mut DatabaseWriter,
     rewound: &TenantConnection,
     plan: &RestorePlan,
     budget: Duration,
-) -> Result<RestoreOutcome, RestoreError> {
+) -> Result<DatabaseRestoreOutcome, RestoreError> {
     prepare_snapshot(rewound, &writer.handle.connection, plan, budget)?;
     fault::point("rewind.prepared");
     // The present state must be in the history, so that the restore can be undone.
     writer.record_log().map_err(|error| history_error(&error))?;
-    let previous = writer.history.last().ok_or(RunError::HistoryTooSmall)?;
-    let bytes = rewound.bytes().map_err(internal)?;
+    let previous = writer
+        .history
+        .last()
+        .ok_or(StatementRunError::HistoryTooSmall)?;
+    let bytes = rewound.bytes().map_err(internal_error)?;
     if !writer.history.survives_new_chain(bytes) {
-        return Err(RunError::HistoryTooSmall.into());
+        return Err(StatementRunError::HistoryTooSmall.into());
     }
-    overwrite(&mut writer.handle, rewound)?;
+    overwrite_database(&mut writer.handle, rewound)?;
     writer
         .history
         .note_distinct_commit(writer.handle.log_pages());
     fault::point("rewind.committed");
-    Ok(RestoreOutcome { previous })
+    Ok(DatabaseRestoreOutcome { previous })
 }
 
-fn history_error(error: &io::Error) -> RunError {
+fn history_error(error: &io::Error) -> StatementRunError {
     if HistoryLimitExceeded::is(error) {
-        RunError::HistoryTooSmall
+        StatementRunError::HistoryTooSmall
     } else {
         disk_error(error)
     }
@@ -311,18 +321,18 @@ fn prepare_snapshot(
         made_by,
     } = &plan.record;
     for table in DERIVED_TABLES {
-        copy_table(live, &rewound.connection, table).map_err(internal)?;
+        copy_table(live, &rewound.connection, table).map_err(internal_error)?;
     }
     rewound
         .execute_as_platform(RESTORES_TABLE_SQL)
-        .map_err(internal)?;
+        .map_err(internal_error)?;
     rewound
         .connection
         .execute(
             "INSERT INTO svc_restores (version, sql, made_at, made_by) VALUES (?1, ?2, ?3, ?4)",
             params![marker.version, sql, made_at, made_by],
         )
-        .map_err(internal)?;
+        .map_err(internal_error)?;
     insert_marker(rewound, marker.version, &marker.checksum).map_err(|error| error.error)?;
     Ok(commit(rewound)?)
 }
@@ -344,8 +354,11 @@ fn copy_table(live: &Connection, rewound: &Connection, table: &str) -> rusqlite:
 }
 
 /// Replaces all pages of the live database, in one transaction.
-fn overwrite(live: &mut TenantConnection, other: &TenantConnection) -> Result<(), RunError> {
-    sqlite::copy_pages(&other.connection, &mut live.connection).map_err(internal)?;
+fn overwrite_database(
+    live: &mut TenantConnection,
+    other: &TenantConnection,
+) -> Result<(), StatementRunError> {
+    sqlite::copy_pages(&other.connection, &mut live.connection).map_err(internal_error)?;
     // SQLite reports the length of the log at the end of a statement, but not after a backup.
     if let Err(error) = live.execute_as_platform("SELECT 1 WHERE 0") {
         tracing::warn!(%error, "how long a log is will be known with the next write");

@@ -9,11 +9,14 @@ const ENDLESS: &str =
 async fn endless_statements_end() {
     let fixture = Fixture::with(SCHEMA, |limits| limits.statement_ms = 200).await;
     let read = fixture.run(ENDLESS, false).await;
-    assert!(matches!(read, Err(RunError::Timeout)), "{read:?}");
+    assert!(matches!(read, Err(StatementRunError::Timeout)), "{read:?}");
     let write = "INSERT INTO notes (n) WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
     let written = fixture.run(write, true).await;
     assert!(
-        matches!(written, Err(RunError::Timeout | RunError::DatabaseFull)),
+        matches!(
+            written,
+            Err(StatementRunError::Timeout | StatementRunError::DatabaseFull)
+        ),
         "{written:?}"
     );
     assert_eq!(fixture.number("SELECT count(*) FROM notes").await, 1);
@@ -30,7 +33,7 @@ async fn rows_that_take_long_end_with_the_deadline() {
     );
     let watch = Stopwatch::start();
     let read = fixture.run(&rows, false).await;
-    assert!(matches!(read, Err(RunError::Timeout)), "{read:?}");
+    assert!(matches!(read, Err(StatementRunError::Timeout)), "{read:?}");
     // All of them take minutes.
     assert!(watch.elapsed() < Duration::from_secs(30));
 }
@@ -41,11 +44,18 @@ async fn temporary_space_has_a_bound() {
     let sorted = "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c)
         SELECT n FROM c ORDER BY hex(randomblob(50)) || n";
     let read = fixture.run(sorted, false).await;
-    assert!(matches!(read, Err(RunError::TooMuchSpace)), "{read:?}");
+    assert!(
+        matches!(read, Err(StatementRunError::TooMuchSpace)),
+        "{read:?}"
+    );
 }
 
 /// Runs valid writes beside one that fails: all valid writes succeed, and only the offender gets an error.
-async fn check_neighbours_of(fixture: &Fixture, offender: &str, expected: fn(&RunError) -> bool) {
+async fn check_neighbours_of(
+    fixture: &Fixture,
+    offender: &str,
+    expected: fn(&StatementRunError) -> bool,
+) {
     let innocent = |n: i64| {
         let params = vec![("n".to_owned(), Value::Integer(n))];
         fixture.call("INSERT INTO notes (n) VALUES (:n)", true, params)
@@ -67,7 +77,7 @@ async fn check_neighbours_of(fixture: &Fixture, offender: &str, expected: fn(&Ru
 #[tokio::test]
 async fn nobody_is_harmed_by_who_shares_a_commit() {
     let fixture = Fixture::with(SCHEMA, |limits| limits.statement_ms = 300).await;
-    let constraint = |error: &RunError| matches!(error, RunError::Constraint(_));
+    let constraint = |error: &StatementRunError| matches!(error, StatementRunError::Constraint(_));
     // Tenants cannot run the platform's statements, however often the platform has run them.
     for own in [
         "COMMIT",
@@ -79,7 +89,7 @@ async fn nobody_is_harmed_by_who_shares_a_commit() {
         check_neighbours_of(
             &fixture,
             own,
-            |e| matches!(e, RunError::Refused { reason, .. } if reason == "not authorized"),
+            |e| matches!(e, StatementRunError::Refused { reason, .. } if reason == "not authorized"),
         )
         .await;
     }
@@ -89,9 +99,15 @@ async fn nobody_is_harmed_by_who_shares_a_commit() {
         let rollback = "INSERT OR ROLLBACK INTO notes (text) VALUES ('one')";
         check_neighbours_of(&fixture, rollback, constraint).await;
         let endless = "UPDATE notes SET n = (WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c) SELECT max(n) FROM c)";
-        check_neighbours_of(&fixture, endless, |e| matches!(e, RunError::Timeout)).await;
+        check_neighbours_of(&fixture, endless, |e| {
+            matches!(e, StatementRunError::Timeout)
+        })
+        .await;
         let huge = "INSERT INTO notes (text) SELECT hex(zeroblob(100000)) || a.value || b.value FROM json_each('[1,2,3,4,5,6]') a, json_each('[1,2,3,4,5,6]') b";
-        check_neighbours_of(&fixture, huge, |e| matches!(e, RunError::DatabaseFull)).await;
+        check_neighbours_of(&fixture, huge, |e| {
+            matches!(e, StatementRunError::DatabaseFull)
+        })
+        .await;
     }
 }
 
@@ -100,7 +116,7 @@ async fn a_key_that_is_checked_at_the_commit_fails_its_own_alone() {
     let schema = "CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER,
         parent INTEGER REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);";
     let fixture = Fixture::with(schema, |_| {}).await;
-    let constraint = |error: &RunError| matches!(error, RunError::Constraint(_));
+    let constraint = |error: &StatementRunError| matches!(error, StatementRunError::Constraint(_));
     for _ in 0..5 {
         check_neighbours_of(
             &fixture,
@@ -135,7 +151,7 @@ async fn every_function_ends_soon_with_its_largest_arguments() {
         assert!(
             matches!(
                 result,
-                Ok(_) | Err(RunError::Refused { .. } | RunError::Timeout)
+                Ok(_) | Err(StatementRunError::Refused { .. } | StatementRunError::Timeout)
             ),
             "{call}: {result:?}"
         );

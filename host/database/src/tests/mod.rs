@@ -27,7 +27,7 @@ const SCHEMA: &str =
     INSERT INTO notes (text) VALUES ('one');";
 
 /// A script whose statements end with semicolons at the ends of lines.
-fn script(sql: &str) -> Script {
+fn script(sql: &str) -> MigrationScript {
     let mut statements = Vec::new();
     let mut start = 0;
     for (end, _) in sql.match_indices(";") {
@@ -37,7 +37,7 @@ fn script(sql: &str) -> Script {
     if !sql[start..].trim().is_empty() {
         statements.push(start..sql.len());
     }
-    Script {
+    MigrationScript {
         sql: sql.to_owned(),
         statements,
         checksum: sql.to_owned(),
@@ -45,7 +45,7 @@ fn script(sql: &str) -> Script {
 }
 
 /// Limits that an installation has by default.
-impl Default for Limits {
+impl Default for DatabaseLimits {
     fn default() -> Self {
         Self {
             query_rows: 500,
@@ -63,9 +63,9 @@ impl Fixture {
         Self::with(SCHEMA, |_| {}).await
     }
 
-    async fn with(schema: &str, set: impl FnOnce(&mut Limits)) -> Self {
+    async fn with(schema: &str, set: impl FnOnce(&mut DatabaseLimits)) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let mut limits = Limits::default();
+        let mut limits = DatabaseLimits::default();
         set(&mut limits);
         let clock = Clock::manual(Timestamp(1_795_262_400_000));
         let databases = Databases::open(data.path(), &limits, clock.clone()).unwrap();
@@ -79,7 +79,7 @@ impl Fixture {
         }
     }
 
-    async fn run(&self, sql: &str, writes: bool) -> Result<String, RunError> {
+    async fn run(&self, sql: &str, writes: bool) -> Result<String, StatementRunError> {
         self.call(sql, writes, Vec::new()).await
     }
 
@@ -88,7 +88,7 @@ impl Fixture {
         sql: &str,
         writes: bool,
         params: Vec<(String, Value)>,
-    ) -> Result<String, RunError> {
+    ) -> Result<String, StatementRunError> {
         let call = StatementCall {
             sql: sql.into(),
             writes,
@@ -99,7 +99,7 @@ impl Fixture {
         Ok(String::from_utf8(json).unwrap())
     }
 
-    async fn migrate(&self, sql: &str) -> Result<MigrationOutcome, ScriptError> {
+    async fn migrate(&self, sql: &str) -> Result<MigrationOutcome, MigrationScriptError> {
         self.databases.migrate(self.id, script(sql)).await
     }
 
@@ -224,7 +224,9 @@ async fn what_the_gate_would_refuse_fails_behind_it() {
             assert!(
                 matches!(
                     refused,
-                    Err(RunError::Refused { .. } | RunError::Failed(_) | RunError::Internal(_))
+                    Err(StatementRunError::Refused { .. }
+                        | StatementRunError::Failed(_)
+                        | StatementRunError::Internal(_))
                 ),
                 "{attack}: {refused:?}"
             );

@@ -55,7 +55,7 @@ impl OptimizationTier {
 
 /// Engines of a tier: one compiles code, the other runs it. Their settings are compatible.
 #[derive(Debug)]
-pub(super) struct Compiler<'e> {
+pub(super) struct CompilerEngines<'e> {
     pub(super) tier: OptimizationTier,
     pub(super) compiling_engine: &'e Engine,
     pub(super) running_engine: &'e Engine,
@@ -63,11 +63,11 @@ pub(super) struct Compiler<'e> {
 
 /// The directory of compiled guests.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(super) struct CompiledGuestCache {
     dir: PathBuf,
 }
 
-impl Cache {
+impl CompiledGuestCache {
     /// Opens the directory, and creates it where it is missing.
     ///
     /// # Errors
@@ -96,7 +96,11 @@ impl Cache {
     }
 
     /// Finds the compiled code of `component`; `None` if it was not compiled yet.
-    pub(super) fn find(&self, compiler: &Compiler<'_>, component: &[u8]) -> Option<Component> {
+    pub(super) fn find(
+        &self,
+        compiler: &CompilerEngines<'_>,
+        component: &[u8],
+    ) -> Option<Component> {
         read_code(compiler.running_engine, &self.path(compiler, component))
     }
 
@@ -107,7 +111,7 @@ impl Cache {
     /// The component does not compile. A failure of the cache is only logged.
     pub(super) fn load(
         &self,
-        compiler: &Compiler<'_>,
+        compiler: &CompilerEngines<'_>,
         component: &[u8],
     ) -> anyhow::Result<Component> {
         if let Some(found) = self.find(compiler, component) {
@@ -148,11 +152,11 @@ impl Cache {
     }
 
     /// Removes the compiled code of `component`, if the cache has it.
-    pub(super) fn remove(&self, compiler: &Compiler<'_>, component: &[u8]) {
+    pub(super) fn remove(&self, compiler: &CompilerEngines<'_>, component: &[u8]) {
         remove(&self.path(compiler, component));
     }
 
-    fn path(&self, compiler: &Compiler<'_>, component: &[u8]) -> PathBuf {
+    fn path(&self, compiler: &CompilerEngines<'_>, component: &[u8]) -> PathBuf {
         self.dir
             .join(file_name(compiler.compiling_engine, component))
     }
@@ -248,7 +252,7 @@ fn try_read_code(engine: &Engine, path: &Path) -> anyhow::Result<Option<Componen
         opened => opened?,
     };
     let expected = fs::read_to_string(path.with_extension("crc32")).context("its checksum")?;
-    let found = checksum(&mut file)?;
+    let found = file_checksum(&mut file)?;
     anyhow::ensure!(
         expected.trim() == found,
         "its checksum is {found}, not {}",
@@ -268,7 +272,7 @@ fn try_read_code(engine: &Engine, path: &Path) -> anyhow::Result<Option<Componen
     Ok(Some(component))
 }
 
-fn checksum(file: &mut File) -> io::Result<String> {
+fn file_checksum(file: &mut File) -> io::Result<String> {
     let mut hasher = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 18];
     loop {
@@ -309,7 +313,7 @@ fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     reason = "the file lies in a directory that only this user can write, and its checksum is that of code this program compiled"
 )]
 fn deserialize_file(engine: &Engine, path: &Path) -> wasmtime::Result<Component> {
-    // SAFETY: `Cache::open` refuses a directory that anyone else can write, files are replaced and never changed in
+    // SAFETY: `CompiledGuestCache::open` refuses a directory that anyone else can write, files are replaced and never changed in
     // place, and the engine itself refuses the code of another version or other settings.
     unsafe { Component::deserialize_file(engine, path) }
 }

@@ -10,8 +10,8 @@ fn engine(fuel: bool) -> Engine {
     Engine::new(&config).unwrap()
 }
 
-fn compiler(engine: &Engine) -> Compiler<'_> {
-    Compiler {
+fn compiler(engine: &Engine) -> CompilerEngines<'_> {
+    CompilerEngines {
         tier: OptimizationTier::Optimised,
         compiling_engine: engine,
         running_engine: engine,
@@ -41,10 +41,10 @@ fn only(dir: &Path, extension: &str) -> PathBuf {
     found.remove(0)
 }
 
-fn opened() -> (tempfile::TempDir, PathBuf, Cache) {
+fn opened() -> (tempfile::TempDir, PathBuf, CompiledGuestCache) {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("a/b/compiled");
-    let cache = Cache::open(dir.clone()).unwrap();
+    let cache = CompiledGuestCache::open(dir.clone()).unwrap();
     (parent, dir, cache)
 }
 
@@ -52,7 +52,7 @@ fn opened() -> (tempfile::TempDir, PathBuf, Cache) {
 fn a_new_cache_is_closed_to_others() {
     let (_parent, dir, _cache) = opened();
     assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
-    assert!(Cache::open(dir).is_ok());
+    assert!(CompiledGuestCache::open(dir).is_ok());
 }
 
 #[test]
@@ -60,16 +60,18 @@ fn a_cache_that_others_could_write_is_refused() {
     let (parent, dir, _cache) = opened();
     for mode in [0o755, 0o770, 0o701, 0o777] {
         fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
-        let refusal = Cache::open(dir.clone()).unwrap_err().to_string();
+        let refusal = CompiledGuestCache::open(dir.clone())
+            .unwrap_err()
+            .to_string();
         assert!(refusal.contains("0700"), "{refusal}");
     }
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
     let link = parent.path().join("link");
     symlink(&dir, &link).unwrap();
-    assert!(Cache::open(link).is_err());
+    assert!(CompiledGuestCache::open(link).is_err());
     let file = parent.path().join("file");
     fs::write(&file, "").unwrap();
-    assert!(Cache::open(file).is_err());
+    assert!(CompiledGuestCache::open(file).is_err());
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod guests;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Answer,
-    Budget(Budget),
+    Budget(BudgetKind),
     /// The words are in what the log is told.
     Broken(&'static str),
 }
@@ -20,14 +20,14 @@ use End::{Answer, Broken};
 /// Misdeeds of guests of both worlds, by the first byte of their input.
 const BOTH: [(char, &str, End); 21] = [
     ('a', "nothing wrong", Answer),
-    ('l', "endless work", End::Budget(Budget::Fuel)),
-    ('s', "endless depth", End::Budget(Budget::Stack)),
-    ('m', "endless memory", End::Budget(Budget::Memory)),
-    ('M', "memory at once", End::Budget(Budget::Memory)),
+    ('l', "endless work", End::Budget(BudgetKind::Fuel)),
+    ('s', "endless depth", End::Budget(BudgetKind::Stack)),
+    ('m', "endless memory", End::Budget(BudgetKind::Memory)),
+    ('M', "memory at once", End::Budget(BudgetKind::Memory)),
     ('t', "a trap", Broken("unreachable")),
     ('z', "a division by zero", Broken("divide by zero")),
     // Accesses beyond the guest's own stack, as when it is full.
-    ('b', "a read just below", End::Budget(Budget::Stack)),
+    ('b', "a read just below", End::Budget(BudgetKind::Stack)),
     ('B', "a read far beyond", Broken("memory fault")),
     ('i', "a call of no function", Broken("uninitialized")),
     ('e', "an exit", Broken("exit")),
@@ -47,7 +47,7 @@ const BOTH: [(char, &str, End); 21] = [
 const RENDERS: [(char, &str, End); 3] = [
     ('x', "a thousand megabytes in one", Broken("fuel allocated")),
     ('g', "a diagram that cannot be", Broken("there can be none")),
-    ('o', "a page of 100 MB", End::Budget(Budget::PageBytes)),
+    ('o', "a page of 100 MB", End::Budget(BudgetKind::PageBytes)),
 ];
 
 /// Misdeeds that only a gate can do.
@@ -58,30 +58,32 @@ const JUDGES: [(char, &str, End); 3] = [
         "a statement that cannot be",
         Broken("impossible place"),
     ),
-    ('O', "a reason of 100 MB", End::Budget(Budget::Memory)),
+    ('O', "a reason of 100 MB", End::Budget(BudgetKind::Memory)),
 ];
 
 /// Enough for every call that ends by itself.
-fn tight(limits: Limits) -> Limits {
-    Limits {
+fn tight(limits: CallBudgets) -> CallBudgets {
+    CallBudgets {
         fuel: 500_000_000,
         ..limits
     }
 }
 
 /// A sandbox in which the hostile guests serve.
-fn sandbox_of_hostile_guests(limits: fn(Limits) -> Limits) -> (Sandbox, tempfile::TempDir) {
+fn sandbox_of_hostile_guests(
+    limits: fn(CallBudgets) -> CallBudgets,
+) -> (Sandbox, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let hostile = |name: &str, component: &[u8]| {
         let path = folder.path().join(name);
         fs::write(&path, component).unwrap();
-        GuestChoice {
+        GuestCandidates {
             origins: vec![GuestOrigin::file(&path)],
             on_trial: false,
         }
     };
     let config = SandboxConfig {
-        guests: GuestChoices {
+        guests: GuestCandidatesByWorld {
             render: hostile("render.wasm", &guests::renderer()),
             gate: hostile("gate.wasm", &guests::gate()),
         },
@@ -110,7 +112,10 @@ fn end_of_page(result: &Result<RenderedPage, RenderFailure>, expected: End) -> O
 }
 
 /// How judging ended.
-fn end_of_verdict(result: &Result<Vec<Statement>, GateFailure>, expected: End) -> Option<End> {
+fn end_of_verdict(
+    result: &Result<Vec<AllowedStatement>, GateFailure>,
+    expected: End,
+) -> Option<End> {
     match result {
         Ok(_) => Some(Answer),
         Err(GateFailure::Budget(budget)) => Some(End::Budget(*budget)),
@@ -155,33 +160,33 @@ async fn whatever_a_renderer_does_to_a_diagram_costs_the_diagram_alone() {
         );
     }
     let large = rendered(&sandbox, "fo").await;
-    let end = End::Budget(Budget::PageBytes);
+    let end = End::Budget(BudgetKind::PageBytes);
     assert_eq!(end_of_page(&large, end), Some(end), "{large:?}");
 }
 
 #[tokio::test]
 async fn no_version_of_a_clock_lets_a_guest_wait() {
     for version in ["0.2.0", "0.2.3", "0.2.12", "0.2.99"] {
-        let (sandbox, _guests) = with_gate(&guests::gate_of(version), Limits::GATE);
-        let waits = sandbox.check_sql("q", Purpose::Query).await;
+        let (sandbox, _guests) = with_gate(&guests::gate_of(version), CallBudgets::GATE);
+        let waits = sandbox.check_sql("q", SqlPurpose::Query).await;
         let end = Broken("nothing to wait for");
         assert_eq!(
             end_of_verdict(&waits, end),
             Some(end),
             "{version}: {waits:?}"
         );
-        assert!(sandbox.check_sql("c", Purpose::Migration).await.is_ok());
+        assert!(sandbox.check_sql("c", SqlPurpose::Migration).await.is_ok());
     }
 }
 
 #[tokio::test]
 async fn memories_share_a_budget() {
     // 20 MB each, of 32 for both.
-    for (first, end) in [(1, Answer), (320, End::Budget(Budget::Memory))] {
+    for (first, end) in [(1, Answer), (320, End::Budget(BudgetKind::Memory))] {
         let grows = "(drop (memory.grow (i32.const 320)))";
         let gate = gate_wat(first, "(memory 1)", grows);
-        let (sandbox, _guests) = with_gate(&gate, Limits::GATE);
-        let verdict = sandbox.check_sql("misbehave", Purpose::Migration).await;
+        let (sandbox, _guests) = with_gate(&gate, CallBudgets::GATE);
+        let verdict = sandbox.check_sql("misbehave", SqlPurpose::Migration).await;
         assert_eq!(end_of_verdict(&verdict, end), Some(end), "{verdict:?}");
     }
 }
@@ -189,7 +194,7 @@ async fn memories_share_a_budget() {
 #[tokio::test]
 async fn whatever_a_gate_does_is_contained() {
     let (sandbox, _guests) = sandbox_of_hostile_guests(tight);
-    let check = async |sql: char| sandbox.check_sql(sql, Purpose::Migration).await;
+    let check = async |sql: char| sandbox.check_sql(sql, SqlPurpose::Migration).await;
     for (letter, what, end) in BOTH.into_iter().chain(JUDGES) {
         for _ in 0..3 {
             let result = check(letter).await;
@@ -212,7 +217,7 @@ async fn whatever_a_gate_does_is_contained() {
 
 #[tokio::test]
 async fn endless_work_ends_with_the_time_where_the_fuel_does_not() {
-    let (sandbox, _guests) = sandbox_of_hostile_guests(|limits| Limits {
+    let (sandbox, _guests) = sandbox_of_hostile_guests(|limits| CallBudgets {
         fuel: u64::MAX,
         wall: Duration::from_millis(50),
         ..limits
@@ -220,9 +225,9 @@ async fn endless_work_ends_with_the_time_where_the_fuel_does_not() {
     // Work, and words on its standard error: the host's work on those is no fuel.
     for letter in ['l', 'w'] {
         let page = rendered(&sandbox, &letter.to_string()).await;
-        let end = End::Budget(Budget::Time);
+        let end = End::Budget(BudgetKind::Time);
         assert_eq!(end_of_page(&page, end), Some(end), "{page:?}");
-        let verdict = sandbox.check_sql(letter, Purpose::Query).await;
+        let verdict = sandbox.check_sql(letter, SqlPurpose::Query).await;
         assert_eq!(end_of_verdict(&verdict, end), Some(end), "{verdict:?}");
     }
 }

@@ -20,13 +20,13 @@ fn config() -> SandboxConfig {
     SandboxConfig {
         // Tests share the machine with builds and with each other: what is slow must not look like what is endless.
         limits: GuestLimits {
-            render: Limits {
+            render: CallBudgets {
                 wall: Duration::from_secs(60),
-                ..Limits::RENDER
+                ..CallBudgets::RENDER
             },
-            gate: Limits {
+            gate: CallBudgets {
                 wall: Duration::from_secs(60),
-                ..Limits::GATE
+                ..CallBudgets::GATE
             },
             page: SharedLimits {
                 processor: Duration::from_secs(60),
@@ -44,13 +44,13 @@ fn sandbox() -> Sandbox {
 }
 
 /// Judges SQL that is all of its request.
-async fn judge(sandbox: &Sandbox, sql: &str, purpose: Purpose) -> Result<Verdict, GateFailure> {
+async fn judge(sandbox: &Sandbox, sql: &str, purpose: SqlPurpose) -> Result<Verdict, GateFailure> {
     let budget = sandbox.judging_budget();
     sandbox.judge(sql, purpose, &budget).await
 }
 
-fn source(content_type: ContentType, text: &str) -> Source {
-    Source {
+fn source(content_type: ContentType, text: &str) -> RenderSource {
+    RenderSource {
         content_type,
         title: Some("A <title>".to_owned()),
         name: None,
@@ -63,7 +63,7 @@ fn source(content_type: ContentType, text: &str) -> Source {
 }
 
 /// Makes a configuration with limits of its own for a gate.
-fn with_gate_limits(gate: Limits) -> SandboxConfig {
+fn with_gate_limits(gate: CallBudgets) -> SandboxConfig {
     let config = config();
     SandboxConfig {
         limits: GuestLimits {
@@ -118,18 +118,18 @@ fn gate_wat(pages: u32, more: &str, body: &str) -> Vec<u8> {
 }
 
 /// A sandbox whose gate is a component of the text format, with limits for the gate.
-fn with_gate(component: &[u8], gate: Limits) -> (Sandbox, tempfile::TempDir) {
+fn with_gate(component: &[u8], gate: CallBudgets) -> (Sandbox, tempfile::TempDir) {
     let guests = tempfile::tempdir().unwrap();
     let path = guests.path().join("gate.wasm");
     fs::write(&path, component).unwrap();
-    let gates = GuestChoice {
+    let gates = GuestCandidates {
         origins: vec![GuestOrigin::file(&path), GuestOrigin::BuiltIn],
         on_trial: false,
     };
     let config = SandboxConfig {
-        guests: GuestChoices {
+        guests: GuestCandidatesByWorld {
             gate: gates,
-            ..GuestChoices::default()
+            ..GuestCandidatesByWorld::default()
         },
         ..with_gate_limits(gate)
     };
@@ -181,13 +181,13 @@ async fn a_page_has_a_largest_size() {
             ContentType::Mermaid => "flowchart TD\n  A --> B\n",
             _ => "a page that is longer than its limit",
         };
-        let small = Source {
+        let small = RenderSource {
             page_bytes: 20,
             ..source(content_type, text)
         };
         let failed = sandbox.render(small).await;
         assert!(
-            matches!(failed, Err(RenderFailure::Budget(Budget::PageBytes))),
+            matches!(failed, Err(RenderFailure::Budget(BudgetKind::PageBytes))),
             "{content_type}: {failed:?}"
         );
     }
@@ -195,7 +195,7 @@ async fn a_page_has_a_largest_size() {
     let failed = sandbox.render(source(ContentType::Mermaid, &diagram)).await;
     assert!(matches!(
         failed,
-        Err(RenderFailure::Budget(Budget::SourceBytes))
+        Err(RenderFailure::Budget(BudgetKind::SourceBytes))
     ));
 }
 
@@ -209,15 +209,15 @@ async fn a_page_that_takes_too_much_fails_alone() {
     };
     for (budget, limits) in [
         (
-            Budget::Memory,
-            Limits {
+            BudgetKind::Memory,
+            CallBudgets {
                 memory_bytes: 4 << 20,
                 ..config().limits.render
             },
         ),
         (
-            Budget::Fuel,
-            Limits {
+            BudgetKind::Fuel,
+            CallBudgets {
                 fuel: 10_000_000,
                 ..config().limits.render
             },
@@ -258,8 +258,8 @@ async fn the_largest_sources_fit() {
 #[tokio::test]
 async fn sql_is_judged() {
     let sandbox = sandbox();
-    let one = sandbox.check_sql(" SELECT 1;", Purpose::Query).await;
-    let expected = Statement {
+    let one = sandbox.check_sql(" SELECT 1;", SqlPurpose::Query).await;
+    let expected = AllowedStatement {
         kind: StatementKind::Read,
         binds: Vec::new(),
         returns_rows: true,
@@ -270,17 +270,19 @@ async fn sql_is_judged() {
         end: 9,
     };
     assert_eq!(one.unwrap(), [expected]);
-    let refused = sandbox.check_sql("ATTACH 'x' AS y", Purpose::Action).await;
+    let refused = sandbox
+        .check_sql("ATTACH 'x' AS y", SqlPurpose::Action)
+        .await;
     let Err(GateFailure::Refused(refusal)) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(refusal.statement, 1);
     assert_eq!(refusal.position.unwrap().line, 1);
     let long = " ".repeat(MAX_STATEMENT_BYTES + 1);
-    let long = sandbox.check_sql(long, Purpose::Action).await;
+    let long = sandbox.check_sql(long, SqlPurpose::Action).await;
     assert!(matches!(
         long,
-        Err(GateFailure::Budget(Budget::SourceBytes))
+        Err(GateFailure::Budget(BudgetKind::SourceBytes))
     ));
 }
 
@@ -292,7 +294,12 @@ async fn without_a_thread_in_time_a_call_is_busy() {
         ..LaneConfig::checks(1)
     };
     let sandbox = Sandbox::start_with_lanes(config(), [LaneConfig::pages(1), checks]).unwrap();
-    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+    assert!(
+        sandbox
+            .check_sql("SELECT 1", SqlPurpose::Query)
+            .await
+            .is_ok()
+    );
     let (release, released) = std::sync::mpsc::channel::<()>();
     let (started, start) = tokio::sync::oneshot::channel();
     let lane = sandbox.check_lane().clone();
@@ -304,22 +311,27 @@ async fn without_a_thread_in_time_a_call_is_busy() {
         lane.run(job).await
     });
     start.await.unwrap();
-    let busy = sandbox.check_sql("SELECT 1", Purpose::Query).await;
+    let busy = sandbox.check_sql("SELECT 1", SqlPurpose::Query).await;
     assert!(matches!(busy, Err(GateFailure::Busy)), "{busy:?}");
     drop(release);
     occupied.await.unwrap().unwrap();
-    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+    assert!(
+        sandbox
+            .check_sql("SELECT 1", SqlPurpose::Query)
+            .await
+            .is_ok()
+    );
 }
 
 /// A registry of its own, of which nothing is loaded.
-fn registry() -> Registry {
+fn registry() -> GuestRegistry {
     let metrics = Metrics::default();
     let mut limits = GuestLimits::DEFAULT;
     // So long that fuel ends a call first, even on a busy machine.
     limits.gate.wall = Duration::from_secs(60);
     let engine = GuestEngine::new(OptimizationTier::Optimised, 2, limits, metrics.clone()).unwrap();
-    let cache = Cache::open(cache_dir()).unwrap();
-    Registry::new(Arc::new(engine), StartupCode::Optimised, cache, metrics)
+    let cache = CompiledGuestCache::open(cache_dir()).unwrap();
+    GuestRegistry::new(Arc::new(engine), StartupCodeTier::Optimised, cache, metrics)
 }
 
 #[test]
@@ -332,7 +344,7 @@ fn the_first_guest_of_a_choice_that_works_serves() {
     let component = gate_wat(1, "", "");
     fs::write(&installed, &component).unwrap();
     fs::write(&broken, "broken").unwrap();
-    let choice = |origins: &[&Path]| GuestChoice {
+    let choice = |origins: &[&Path]| GuestCandidates {
         origins: origins
             .iter()
             .map(|path| GuestOrigin::file(path))
@@ -353,12 +365,15 @@ fn the_first_guest_of_a_choice_that_works_serves() {
         path: installed,
         digest: Some(GuestDigest::of(b"another")),
     };
-    let choice = GuestChoice {
+    let choice = GuestCandidates {
         origins: vec![another, GuestOrigin::BuiltIn],
         on_trial: false,
     };
     let applied = registry.apply(World::Gate, &choice);
-    assert_eq!(applied.serves, Some(GuestDigest::of(built_in(World::Gate))));
+    assert_eq!(
+        applied.serves,
+        Some(GuestDigest::of(built_in_component(World::Gate)))
+    );
     assert!(
         applied.failures[0].contains("damaged"),
         "{:?}",
@@ -370,7 +385,12 @@ fn the_first_guest_of_a_choice_that_works_serves() {
 async fn many_sandboxes_live_in_one_process() {
     let all: Vec<Sandbox> = (0..50).map(|_| sandbox()).collect();
     for sandbox in &all {
-        assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+        assert!(
+            sandbox
+                .check_sql("SELECT 1", SqlPurpose::Query)
+                .await
+                .is_ok()
+        );
     }
     let page = all[49].render(source(ContentType::Markdown, "# one")).await;
     assert!(page.is_ok());
@@ -379,8 +399,13 @@ async fn many_sandboxes_live_in_one_process() {
 
 #[tokio::test]
 async fn callers_wait_for_a_guest_past_those_that_cannot_serve() {
-    let (sandbox, guests) = with_gate(b"broken", Limits::GATE);
-    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+    let (sandbox, guests) = with_gate(b"broken", CallBudgets::GATE);
+    assert!(
+        sandbox
+            .check_sql("SELECT 1", SqlPurpose::Query)
+            .await
+            .is_ok()
+    );
     drop(guests);
 }
 
@@ -389,10 +414,10 @@ async fn calls_of_a_request(sandbox: &Sandbox) -> u64 {
     let calls = || sandbox.total(World::Gate).calls;
     let (before, budget) = (calls(), sandbox.judging_budget());
     for _ in 0..10 {
-        let answer = sandbox.judge("misbehave", Purpose::Migration, &budget);
+        let answer = sandbox.judge("misbehave", SqlPurpose::Migration, &budget);
         let answer = answer.await;
         assert!(
-            matches!(answer, Err(GateFailure::Budget(Budget::Fuel))),
+            matches!(answer, Err(GateFailure::Budget(BudgetKind::Fuel))),
             "{answer:?}"
         );
     }
@@ -401,7 +426,7 @@ async fn calls_of_a_request(sandbox: &Sandbox) -> u64 {
 
 #[tokio::test]
 async fn all_sql_of_a_request_has_one_budget() {
-    let limits = Limits {
+    let limits = CallBudgets {
         fuel: 1_000_000,
         ..config().limits.gate
     };
@@ -410,7 +435,7 @@ async fn all_sql_of_a_request_has_one_budget() {
     for _ in 0..2 {
         assert_eq!(calls_of_a_request(&sandbox).await, 4);
     }
-    assert!(sandbox.check_sql("ok", Purpose::Migration).await.is_ok());
+    assert!(sandbox.check_sql("ok", SqlPurpose::Migration).await.is_ok());
 }
 
 #[tokio::test]
@@ -432,6 +457,6 @@ async fn the_least_memory_suffices_for_what_is_small() {
         assert!(page.is_ok(), "{content_type}: {page:?}");
     }
     let schema = "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT NOT NULL);";
-    let verdict = sandbox.check_sql(schema, Purpose::Schema).await;
+    let verdict = sandbox.check_sql(schema, SqlPurpose::Schema).await;
     assert!(verdict.is_ok(), "{verdict:?}");
 }

@@ -3,8 +3,8 @@
 use super::*;
 
 use super::super::bindings::gate::GatePre;
-use super::super::versions::Renderer;
-use super::super::wasi::CallState;
+use super::super::versions::PreparedRenderer;
+use super::super::wasi::CallStoreState;
 
 /// Why neither world takes a component.
 #[track_caller]
@@ -17,10 +17,14 @@ fn refusals(component: &[u8]) -> [String; 2] {
     [
         words(
             registry
-                .prepare_component::<GatePre<CallState>>(component)
+                .prepare_component::<GatePre<CallStoreState>>(component)
                 .err(),
         ),
-        words(registry.prepare_component::<Renderer>(component).err()),
+        words(
+            registry
+                .prepare_component::<PreparedRenderer>(component)
+                .err(),
+        ),
     ]
 }
 
@@ -134,7 +138,7 @@ fn what_a_component_does_before_its_first_call_is_bounded() {
         // A gate in all but what it begins with.
         let component = gate_wat(pages, more, "");
         let refused = registry
-            .prepare_component::<GatePre<CallState>>(&component)
+            .prepare_component::<GatePre<CallStoreState>>(&component)
             .err();
         let refused = refused.map(|error| format!("{error:#}"));
         let found = refused.as_ref().is_some_and(|text| text.contains(why));
@@ -142,7 +146,7 @@ fn what_a_component_does_before_its_first_call_is_bounded() {
     }
     for more in ["", &memories(3), &tables(4)] {
         let harmless = gate_wat(1, more, "");
-        let admitted = registry.prepare_component::<GatePre<CallState>>(&harmless);
+        let admitted = registry.prepare_component::<GatePre<CallStoreState>>(&harmless);
         assert!(admitted.is_ok(), "{more}: {:?}", admitted.err());
     }
 }

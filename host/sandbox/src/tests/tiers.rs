@@ -4,7 +4,7 @@ use super::*;
 
 /// A sandbox whose guests have baseline code alone.
 fn baseline(config: SandboxConfig) -> Sandbox {
-    let startup_code = StartupCode::BaselineOnly;
+    let startup_code = StartupCodeTier::BaselineOnly;
     Sandbox::start(SandboxConfig {
         startup_code,
         ..config
@@ -39,8 +39,8 @@ async fn both_tiers_give_the_same_pages_and_verdicts_for_nearly_the_same_fuel() 
         is_near(fast.fuel, soon.fuel);
     }
     let sql = "SELECT a.x, count(*) FROM a JOIN b USING (id) WHERE a.y = :y GROUP BY a.x";
-    let fast_verdict = fast.check_sql(sql, Purpose::Action).await.unwrap();
-    let soon_verdict = soon.check_sql(sql, Purpose::Action).await.unwrap();
+    let fast_verdict = fast.check_sql(sql, SqlPurpose::Action).await.unwrap();
+    let soon_verdict = soon.check_sql(sql, SqlPurpose::Action).await.unwrap();
     assert_eq!(fast_verdict, soon_verdict);
     let fuel = |sandbox: &Sandbox| sandbox.total(World::Gate).fuel;
     is_near(fuel(&fast), fuel(&soon));
@@ -66,25 +66,25 @@ async fn every_budget_holds_for_baseline_code() {
     let rows = "a,b,c\n".repeat(100_000);
     for (limits, expected) in [
         (
-            Limits {
+            CallBudgets {
                 fuel: 1_000_000,
                 ..house
             },
-            Budget::Fuel,
+            BudgetKind::Fuel,
         ),
         (
-            Limits {
+            CallBudgets {
                 memory_bytes: 4 << 20,
                 ..house
             },
-            Budget::Memory,
+            BudgetKind::Memory,
         ),
         (
-            Limits {
+            CallBudgets {
                 wall: Duration::from_millis(20),
                 ..house
             },
-            Budget::Time,
+            BudgetKind::Time,
         ),
     ] {
         let config = config();
@@ -134,31 +134,31 @@ async fn what_is_nested_deeply_fits_into_both_tiers() {
 #[tokio::test]
 async fn optimised_code_takes_over_from_baseline_code() {
     let cache = tempfile::tempdir().unwrap();
-    let nothing = GuestChoice {
+    let nothing = GuestCandidates {
         origins: Vec::new(),
         on_trial: false,
     };
     let config = || SandboxConfig {
         cache_dir: cache.path().join("compiled"),
         // The gate alone: the renderer takes a minute.
-        guests: GuestChoices {
+        guests: GuestCandidatesByWorld {
             render: nothing.clone(),
-            ..GuestChoices::default()
+            ..GuestCandidatesByWorld::default()
         },
-        startup_code: StartupCode::Baseline,
+        startup_code: StartupCodeTier::Baseline,
         ..super::config()
     };
     let first = Sandbox::start(config()).unwrap();
-    let before = judge(&first, "SELECT 1", Purpose::Query).await.unwrap();
+    let before = judge(&first, "SELECT 1", SqlPurpose::Query).await.unwrap();
     while tier(&first) != OptimizationTier::Optimised {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let after = judge(&first, "SELECT 1", Purpose::Query).await.unwrap();
+    let after = judge(&first, "SELECT 1", SqlPurpose::Query).await.unwrap();
     assert_eq!(before.gate, after.gate);
     assert_eq!(before.statements, after.statements);
     assert_eq!(first.total(World::Gate).calls, 2, "the counters go on");
     // The next start begins with it.
     let second = Sandbox::start(config()).unwrap();
-    judge(&second, "SELECT 1", Purpose::Query).await.unwrap();
+    judge(&second, "SELECT 1", SqlPurpose::Query).await.unwrap();
     assert_eq!(tier(&second), OptimizationTier::Optimised);
 }

@@ -13,13 +13,18 @@ async fn on_trial(bodies: [&str; 2]) -> (Sandbox, [GuestDigest; 2], tempfile::Te
         fs::write(&path, &components[number]).unwrap();
         GuestOrigin::file(&path)
     });
-    let limits = Limits {
+    let limits = CallBudgets {
         fuel: 1_000_000,
         ..config().limits.gate
     };
     let sandbox = Sandbox::start(with_gate_limits(limits)).unwrap();
-    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
-    let choice = GuestChoice {
+    assert!(
+        sandbox
+            .check_sql("SELECT 1", SqlPurpose::Query)
+            .await
+            .is_ok()
+    );
+    let choice = GuestCandidates {
         origins: origins.to_vec(),
         on_trial: true,
     };
@@ -39,7 +44,7 @@ async fn a_gate_that_fails_where_the_one_before_does_not_loses_its_place() {
         "(drop (i32.load (i32.const 0x40000000)))",
     ] {
         let (sandbox, [new, old], _guests) = on_trial([bad, ""]).await;
-        let judged = judge(&sandbox, "misbehave", Purpose::Migration).await;
+        let judged = judge(&sandbox, "misbehave", SqlPurpose::Migration).await;
         let judged = judged.unwrap();
         assert_eq!(judged.gate, old, "{bad}");
         assert_eq!(sandbox.gate_digest(), Some(old), "{bad}");
@@ -62,12 +67,12 @@ async fn a_gate_stays_where_the_one_before_fails_too() {
     ] {
         let (sandbox, [digest, _], _guests) = on_trial([new, old]).await;
         for _ in 0..3 {
-            let answer = sandbox.check_sql("misbehave", Purpose::Migration).await;
+            let answer = sandbox.check_sql("misbehave", SqlPurpose::Migration).await;
             assert!(answer.is_err() || old == nearly, "{new}, {old}: {answer:?}");
         }
         assert_eq!(sandbox.gate_digest(), Some(digest), "{new}, {old}");
         assert!(sandbox.take_rolled_back().is_empty());
-        assert!(sandbox.check_sql("ok", Purpose::Migration).await.is_ok());
+        assert!(sandbox.check_sql("ok", SqlPurpose::Migration).await.is_ok());
     }
 }
 

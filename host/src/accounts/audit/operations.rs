@@ -4,7 +4,7 @@ use super::requests::AuditQuery;
 use super::views::EntryList;
 use crate::access::Admin;
 use crate::accounts::Accounts;
-use crate::accounts::scope::WorkspaceScope;
+use crate::accounts::scope::AuthorizedWorkspace;
 use crate::http::problem::Problem;
 
 /// Lists a page of the audit log of a workspace, newest first.
@@ -13,7 +13,7 @@ use crate::http::problem::Problem;
 /// `invalid_request`.
 pub async fn list(
     accounts: Accounts,
-    at: WorkspaceScope<Admin>,
+    at: AuthorizedWorkspace<Admin>,
     input: AuditQuery,
 ) -> Result<EntryList, Problem> {
     let (before, limit) = input.checked()?;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::http::extract::invalid;
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 
 /// Default page size.
@@ -30,13 +30,15 @@ impl AuditQuery {
     pub fn checked(self) -> Result<(Option<u64>, u32), Problem> {
         let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}.")));
+            return Err(invalid_request(format!(
+                "`limit` must be from 1 to {MAX_LIMIT}."
+            )));
         }
         let before = match self.cursor.as_deref().map(str::parse) {
             None => None,
             Some(Ok(before)) => Some(before),
             Some(Err(_)) => {
-                return Err(invalid(
+                return Err(invalid_request(
                     "`cursor` is not valid: send `next_cursor` of the previous page, or leave it out.",
                 ));
             }

@@ -8,8 +8,8 @@ use super::requests::AuditQuery;
 use super::views::EntryList;
 use crate::access::Admin;
 use crate::accounts::Accounts;
-use crate::accounts::scope::WorkspaceScope;
-use crate::http::extract::UnreadQuery;
+use crate::accounts::scope::AuthorizedWorkspace;
+use crate::http::extract::UnparsedQuery;
 use crate::http::problem::Problem;
 
 /// List the audit
@@ -26,8 +26,8 @@ use crate::http::problem::Problem;
 )]
 pub async fn list(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Admin>,
-    query: UnreadQuery,
+    at: AuthorizedWorkspace<Admin>,
+    query: UnparsedQuery,
 ) -> Result<Json<EntryList>, Problem> {
     operations::list(accounts, at, query.read()?)
         .await

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::control::audit::{Entries, Entry};
+use crate::control::audit::{AuditEntryPage, Entry};
 
 /// A page of the audit.
 #[derive(Debug, Serialize, ToSchema)]
@@ -14,8 +14,8 @@ pub struct EntryList {
     next_cursor: Option<String>,
 }
 
-impl From<Entries> for EntryList {
-    fn from(found: Entries) -> Self {
+impl From<AuditEntryPage> for EntryList {
+    fn from(found: AuditEntryPage) -> Self {
         Self {
             entries: found.entries,
             next_cursor: found.next.map(|number| number.to_string()),

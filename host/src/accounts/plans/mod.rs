@@ -5,17 +5,18 @@ pub mod routes;
 use crate::control::{self, Tx};
 use crate::infra::Infra;
 use crate::stripe::{
-    CheckoutOutcome, Event, EventConsumer, Fact, PlanCheckout, RelatedEvents, Stripe, StripeError,
+    CheckoutOutcome, EventConsumer, EventFact, NewPlanCheckout, RelatedEvents, StripeClient,
+    StripeError, VerifiedEvent,
 };
-use crate::workspaces::subscriptions::{self, Subscription, SubscriptionFacts};
+use crate::workspaces::subscriptions::{self, CombinedSubscription, SubscriptionEventFacts};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
-use svc_base::random::{NoRandomness, Random};
+use svc_base::random::{Random, RandomSourceError};
 
 /// Sells the plan `pro` through the payment provider.
 #[derive(Clone, Debug)]
-pub struct Billing {
-    provider: Option<Stripe>,
+pub struct PlanBilling {
+    provider: Option<StripeClient>,
     /// The provider's id of the price of the plan `pro`.
     price: Option<String>,
     /// URL that the provider's pages lead back to.
@@ -40,12 +41,12 @@ pub enum BillingError {
     Provider(#[from] StripeError),
     /// No idempotency key could be generated.
     #[error(transparent)]
-    Random(#[from] NoRandomness),
+    Random(#[from] RandomSourceError),
 }
 
-impl Billing {
+impl PlanBilling {
     /// Creates the service. Without a provider or a price nothing is sold.
-    pub fn new(provider: Option<Stripe>, price: Option<String>, infra: Infra) -> Self {
+    pub fn new(provider: Option<StripeClient>, price: Option<String>, infra: Infra) -> Self {
         Self {
             provider,
             price,
@@ -61,15 +62,15 @@ impl Billing {
     pub async fn checkout(
         &self,
         workspace: WorkspaceId,
-        known: &[Subscription],
+        known: &[CombinedSubscription],
     ) -> Result<String, BillingError> {
         let (Some(provider), Some(price)) = (&self.provider, &self.price) else {
             return Err(BillingError::Unconfigured);
         };
-        if known.iter().any(Subscription::is_active) {
+        if known.iter().any(CombinedSubscription::is_active) {
             return Err(BillingError::Subscribed);
         }
-        let new = PlanCheckout {
+        let new = NewPlanCheckout {
             workspace: &workspace.to_string(),
             price,
             customer: customer(known),
@@ -84,7 +85,7 @@ impl Billing {
     ///
     /// # Errors
     /// [`BillingError`].
-    pub async fn portal(&self, known: &[Subscription]) -> Result<String, BillingError> {
+    pub async fn portal(&self, known: &[CombinedSubscription]) -> Result<String, BillingError> {
         let provider = self.provider.as_ref().ok_or(BillingError::Unconfigured)?;
         let customer = customer(known).ok_or(BillingError::NoSubscription)?;
         let key = self.idempotency_key("portal")?;
@@ -103,13 +104,13 @@ impl Billing {
     }
 
     /// Generates an idempotency key for a call, so that the provider does it only once.
-    fn idempotency_key(&self, what: &str) -> Result<String, NoRandomness> {
+    fn idempotency_key(&self, what: &str) -> Result<String, RandomSourceError> {
         Ok(format!("svc-{what}-{}", self.random.slug(22)?))
     }
 }
 
 /// Returns the provider's customer that pays or paid for a workspace.
-fn customer(known: &[Subscription]) -> Option<&str> {
+fn customer(known: &[CombinedSubscription]) -> Option<&str> {
     let living = known.iter().filter(|one| one.is_active());
     let mut all = living.chain(known);
     all.find_map(|one| one.customer.as_deref())
@@ -117,9 +118,9 @@ fn customer(known: &[Subscription]) -> Option<&str> {
 
 /// Updates the subscriptions of workspaces from the events of the provider.
 #[derive(Clone, Copy, Debug)]
-pub struct SubscriptionConsumer;
+pub struct SubscriptionEventConsumer;
 
-impl EventConsumer for SubscriptionConsumer {
+impl EventConsumer for SubscriptionEventConsumer {
     fn consume(
         &self,
         tx: &Tx<'_>,
@@ -148,17 +149,20 @@ impl EventConsumer for SubscriptionConsumer {
 const STARTED_STATUSES: [&str; 2] = ["active", "trialing"];
 
 /// Returns the facts that an event states about a workspace's subscription, if any.
-fn subscription_facts(event: &Event, workspace: WorkspaceId) -> Option<SubscriptionFacts> {
+fn subscription_facts(
+    event: &VerifiedEvent,
+    workspace: WorkspaceId,
+) -> Option<SubscriptionEventFacts> {
     let workspace = Some(workspace);
     match &event.fact {
-        Fact::Checkout(checkout) => Some(SubscriptionFacts {
+        EventFact::Checkout(checkout) => Some(SubscriptionEventFacts {
             subscription: checkout.subscription.clone()?,
             workspace,
             customer: checkout.customer.clone(),
             started: checkout.outcome == CheckoutOutcome::Paid,
-            ..SubscriptionFacts::default()
+            ..SubscriptionEventFacts::default()
         }),
-        Fact::Subscription(subscription) => Some(SubscriptionFacts {
+        EventFact::Subscription(subscription) => Some(SubscriptionEventFacts {
             subscription: subscription.id.clone(),
             workspace,
             customer: subscription.customer.clone(),

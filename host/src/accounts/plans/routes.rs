@@ -5,7 +5,7 @@ use axum::extract::State;
 
 use crate::access::Owner;
 use crate::accounts::requests::BillingRequest;
-use crate::accounts::scope::WorkspaceScope;
+use crate::accounts::scope::AuthorizedWorkspace;
 use crate::accounts::views::BillingView;
 use crate::accounts::{Accounts, operations};
 use crate::http::extract::UnreadBody;
@@ -25,7 +25,7 @@ use crate::http::problem::Problem;
 )]
 pub async fn checkout(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Owner>,
+    at: AuthorizedWorkspace<Owner>,
     body: UnreadBody,
 ) -> Result<Json<BillingView>, Problem> {
     let input = body.json_or_nothing().await?;
@@ -46,7 +46,7 @@ pub async fn checkout(
 )]
 pub async fn portal(
     State(accounts): State<Accounts>,
-    at: WorkspaceScope<Owner>,
+    at: AuthorizedWorkspace<Owner>,
     body: UnreadBody,
 ) -> Result<Json<BillingView>, Problem> {
     let input = body.json_or_nothing().await?;

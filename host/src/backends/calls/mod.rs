@@ -7,34 +7,35 @@ pub mod tokens;
 pub mod views;
 mod watch;
 
-pub use watch::{WatchableAction, WatchedAnswer};
+pub use watch::{WatchableAction, WatchedActionAnswer};
 
 use std::sync::Arc;
 
-use super::actions::{Definitions, statement_error};
+use super::actions::{ActionDefinitions, statement_error};
 use super::model::{
-    Action, BackendError, USER_EMAIL_BIND, USER_ID_BIND, params, requires_identity, writes,
+    BackendError, CallableAction, USER_EMAIL_BIND, USER_ID_BIND, is_writing_statement, param_names,
+    requires_identity,
 };
 use super::service::Backends;
 use requests::BatchedCall;
 use svc_database::values::{Params, Value};
-use svc_database::{BatchStep, ResultJson, StatementCall, StatementTiming, StepParam};
+use svc_database::{BatchStep, BatchStepParam, ResultJson, StatementCall, StatementTiming};
 
 use crate::control::audit::AuditAction;
-use crate::visitors::Identity;
+use crate::visitors::ActionCallerIdentity;
 use svc_base::ids::BackendId;
-use svc_sandbox::Statement;
+use svc_sandbox::AllowedStatement;
 
 /// Calls of actions by visitors, queries of owners, and evaluations for live queries.
 #[derive(Debug)]
 pub struct ActionCalls {
     backends: Arc<Backends>,
-    definitions: Arc<Definitions>,
+    definitions: Arc<ActionDefinitions>,
 }
 
 impl ActionCalls {
     /// Makes the service of calls to these backends.
-    pub fn new(backends: &Arc<Backends>, definitions: Arc<Definitions>) -> Self {
+    pub fn new(backends: &Arc<Backends>, definitions: Arc<ActionDefinitions>) -> Self {
         Self {
             backends: Arc::clone(backends),
             definitions,
@@ -50,7 +51,7 @@ impl ActionCalls {
         id: BackendId,
         action: &str,
         mut given: Params,
-        by: Option<&Identity>,
+        by: Option<&ActionCallerIdentity>,
     ) -> Result<ResultJson, BackendError> {
         let action = self.resolve_call(id, action, &given, by).await?;
         bind(&action.row.verdict, by, &mut given, |value| value);
@@ -59,8 +60,13 @@ impl ActionCalls {
             let (sql, timing) = (&row.sql, &action.timing);
             self.run(id, sql, &action.statement, &row.verdict, timing, given)
         };
-        self.with_audit_entry(id, AuditAction::BackendCall, writes(&row.verdict), run)
-            .await
+        self.with_audit_entry(
+            id,
+            AuditAction::BackendCall,
+            is_writing_statement(&row.verdict),
+            run,
+        )
+        .await
     }
 
     /// Calls actions for a visitor, signed in or not, in one transaction: all of them, or none.
@@ -71,17 +77,22 @@ impl ActionCalls {
         &self,
         id: BackendId,
         calls: Vec<BatchedCall>,
-        by: Option<&Identity>,
+        by: Option<&ActionCallerIdentity>,
     ) -> Result<ResultJson, BackendError> {
         let mut actions = Vec::with_capacity(calls.len());
         let mut steps = Vec::with_capacity(calls.len());
         for (number, BatchedCall { action, mut params }) in calls.into_iter().enumerate() {
             let action = self.resolve_call(id, &action, &params.0, by).await;
-            let action = action.map_err(|error| BackendError::in_op(number, error))?;
-            bind(&action.row.verdict, by, &mut params.0, StepParam::Value);
+            let action = action.map_err(|error| BackendError::in_batch_call(number, error))?;
+            bind(
+                &action.row.verdict,
+                by,
+                &mut params.0,
+                BatchStepParam::Value,
+            );
             steps.push(BatchStep {
                 sql: Arc::clone(&action.statement),
-                writes: writes(&action.row.verdict),
+                writes: is_writing_statement(&action.row.verdict),
                 params: params.0,
                 timing: Arc::clone(&action.timing),
             });
@@ -94,7 +105,7 @@ impl ActionCalls {
             done.map_err(|failure| match failure.step {
                 Some(number) => {
                     let row = &actions[number].row;
-                    BackendError::in_op(
+                    BackendError::in_batch_call(
                         number,
                         statement_error(&row.sql, &row.verdict, failure.error),
                     )
@@ -112,8 +123,8 @@ impl ActionCalls {
         id: BackendId,
         action: &str,
         given: &[(String, V)],
-        by: Option<&Identity>,
-    ) -> Result<Arc<Action>, BackendError> {
+        by: Option<&ActionCallerIdentity>,
+    ) -> Result<Arc<CallableAction>, BackendError> {
         let action = self.definitions.action(id, action).await?;
         check_reserved(given)?;
         if by.is_none() && requires_identity(&action.row.verdict) {
@@ -136,15 +147,20 @@ impl ActionCalls {
     ) -> Result<ResultJson, BackendError> {
         let text = sql.clone();
         let query = self.backends.verdicts.query(sql).await?;
-        if writes(&query.verdict) && !may_write {
+        if is_writing_statement(&query.verdict) && !may_write {
             return Err(BackendError::OnlyReads);
         }
         check_reserved(&given)?;
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
         let run = || self.run(id, &text, &query.statement, verdict, &query.timing, given);
-        self.with_audit_entry(id, AuditAction::BackendQuery, writes(verdict), run)
-            .await
+        self.with_audit_entry(
+            id,
+            AuditAction::BackendQuery,
+            is_writing_statement(verdict),
+            run,
+        )
+        .await
     }
 
     async fn run(
@@ -152,13 +168,13 @@ impl ActionCalls {
         id: BackendId,
         sql: &str,
         statement: &Arc<str>,
-        verdict: &Statement,
+        verdict: &AllowedStatement,
         timing: &Arc<StatementTiming>,
         params: Params,
     ) -> Result<ResultJson, BackendError> {
         let call = StatementCall {
             sql: Arc::clone(statement),
-            writes: writes(verdict),
+            writes: is_writing_statement(verdict),
             params,
         };
         let result = self.backends.databases.get(id)?.call(call, timing).await;
@@ -168,8 +184,8 @@ impl ActionCalls {
 
 /// Sets the reserved binds of a statement to the caller's identity.
 fn bind<V>(
-    verdict: &Statement,
-    by: Option<&Identity>,
+    verdict: &AllowedStatement,
+    by: Option<&ActionCallerIdentity>,
     given: &mut Vec<(String, V)>,
     value: impl Fn(Value) -> V,
 ) {
@@ -198,9 +214,12 @@ fn check_reserved<V>(given: &[(String, V)]) -> Result<(), BackendError> {
 }
 
 /// Checks that the params are exactly those of the statement.
-fn check_names<V>(verdict: &Statement, given: &[(String, V)]) -> Result<(), BackendError> {
+fn check_names<V>(verdict: &AllowedStatement, given: &[(String, V)]) -> Result<(), BackendError> {
     let named = |name: &str| given.iter().any(|(given, _)| given == name);
-    let missing: Vec<String> = params(verdict).filter(|p| !named(p)).cloned().collect();
+    let missing: Vec<String> = param_names(verdict)
+        .filter(|p| !named(p))
+        .cloned()
+        .collect();
     let extra: Vec<String> = given
         .iter()
         .map(|(name, _)| name)

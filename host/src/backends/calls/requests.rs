@@ -4,10 +4,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::http::extract::{check_characters, invalid, parse_json};
+use crate::http::extract::{check_characters, invalid_request, parse_json};
 use crate::http::problem::Problem;
-use crate::visitors::Identity;
-use svc_database::StepParam;
+use crate::visitors::ActionCallerIdentity;
+use svc_database::BatchStepParam;
 use svc_database::values::{self, Params};
 
 /// Maximum number of ops in a batch.
@@ -16,7 +16,7 @@ pub const MAX_OPS: usize = 20;
 /// A call of an action.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "describes what OpBody reads")]
+#[allow(dead_code, reason = "describes what UncheckedCallBody reads")]
 pub struct CallAction {
     /// Name of the action.
     #[schema(min_length = 1, example = "add_note")]
@@ -48,15 +48,15 @@ impl As {
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self) -> Result<Identity, Problem> {
+    pub fn checked(self) -> Result<ActionCallerIdentity, Problem> {
         if self.user_id.is_empty() {
-            return Err(invalid(
+            return Err(invalid_request(
                 "`as.user_id` is empty: name the visitor to call as.",
             ));
         }
         check_characters("as.user_id", Some(&self.user_id), 100)?;
         check_characters("as.email", self.email.as_deref(), 320)?;
-        Ok(Identity {
+        Ok(ActionCallerIdentity {
             user_id: self.user_id,
             email: self.email,
         })
@@ -86,7 +86,7 @@ pub struct BatchedCall {
     /// A value for each of its params, or what the first row of an earlier op has in a column: `{"from": [0, "id"]}`.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, GivenValue>>)]
-    pub(super) params: NamedParams<StepParam>,
+    pub(super) params: NamedParams<BatchStepParam>,
 }
 
 /// A call, or a batch of calls, as the description of the API has it.
@@ -94,7 +94,7 @@ pub struct BatchedCall {
 #[serde(untagged)]
 #[allow(
     dead_code,
-    reason = "describes what OpBody reads, which says better what is wrong"
+    reason = "describes what UncheckedCallBody reads, which says better what is wrong"
 )]
 pub enum CallOrBatch {
     /// One call.
@@ -106,7 +106,7 @@ pub enum CallOrBatch {
 /// Body of a call, before its checks.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OpBody {
+pub(super) struct UncheckedCallBody {
     action: Option<String>,
     params: Option<NamedParams<values::Value>>,
     ops: Option<Vec<Box<RawValue>>>,
@@ -116,7 +116,7 @@ pub(super) struct OpBody {
 
 /// Checked request of a call.
 #[derive(Debug)]
-pub(super) enum OpRequest {
+pub(super) enum CheckedCallRequest {
     /// Single call.
     Call { action: String, params: Params },
     /// Batch of at least one call.
@@ -149,20 +149,22 @@ pub fn read_params(json: Option<&str>) -> Result<Params, ParamsError> {
     }
 }
 
-impl OpBody {
+impl UncheckedCallBody {
     /// Checks the body.
     ///
     /// # Errors
     /// `invalid_request`.
-    pub(super) fn checked(self) -> Result<OpRequest, Problem> {
+    pub(super) fn checked(self) -> Result<CheckedCallRequest, Problem> {
         match (self.action, self.params, self.ops) {
-            (Some(action), params, None) if !action.is_empty() => Ok(OpRequest::Call {
+            (Some(action), params, None) if !action.is_empty() => Ok(CheckedCallRequest::Call {
                 action,
                 params: params.unwrap_or_default().0,
             }),
-            (None, None, Some(ops)) => check_ops(ops).map(OpRequest::Batch),
-            (_, _, None) => Err(invalid("In the body: missing field `action`.".to_owned())),
-            _ => Err(invalid(
+            (None, None, Some(ops)) => check_ops(ops).map(CheckedCallRequest::Batch),
+            (_, _, None) => Err(invalid_request(
+                "In the body: missing field `action`.".to_owned(),
+            )),
+            _ => Err(invalid_request(
                 "In the body: `ops` is sent alone, without `action` and `params`.".to_owned(),
             )),
         }
@@ -175,7 +177,7 @@ impl OpBody {
 /// `invalid_request`.
 pub fn check_ops(ops: Vec<Box<RawValue>>) -> Result<Vec<BatchedCall>, Problem> {
     if ops.is_empty() || ops.len() > MAX_OPS {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "`ops` has {} entries; send 1 to {MAX_OPS}.",
             ops.len()
         )));
@@ -191,13 +193,13 @@ pub fn check_ops(ops: Vec<Box<RawValue>>) -> Result<Vec<BatchedCall>, Problem> {
     for (number, op) in ops.iter().enumerate() {
         if op.action.is_empty() {
             let missing = format!("Op {number}: In the body: missing field `action`.");
-            return Err(invalid(missing).with("index", number));
+            return Err(invalid_request(missing).with("index", number));
         }
         for (name, given) in &op.params.0 {
-            if let StepParam::From { step, .. } = given
+            if let BatchStepParam::From { step, .. } = given
                 && *step >= number
             {
-                return Err(invalid(format!(
+                return Err(invalid_request(format!(
                     "`ops[{number}].params.{name}` is from op {step}, which does not come before it."
                 ))
                 .with("index", number));
@@ -261,7 +263,7 @@ impl ParseParam for values::Value {
     }
 }
 
-impl ParseParam for StepParam {
+impl ParseParam for BatchStepParam {
     fn parse(json: &RawValue) -> Result<Self, &'static str> {
         values::parse_step_param(json)
     }
@@ -269,9 +271,9 @@ impl ParseParam for StepParam {
 
 impl<'de, V: ParseParam> Deserialize<'de> for NamedParams<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<V>(std::marker::PhantomData<V>);
+        struct ParamsVisitor<V>(std::marker::PhantomData<V>);
 
-        impl<'de, V: ParseParam> serde::de::Visitor<'de> for Visitor<V> {
+        impl<'de, V: ParseParam> serde::de::Visitor<'de> for ParamsVisitor<V> {
             type Value = NamedParams<V>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -301,6 +303,6 @@ impl<'de, V: ParseParam> Deserialize<'de> for NamedParams<V> {
             }
         }
 
-        deserializer.deserialize_any(Visitor(std::marker::PhantomData))
+        deserializer.deserialize_any(ParamsVisitor(std::marker::PhantomData))
     }
 }

@@ -9,40 +9,40 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::ActionCalls;
-use super::requests::{As, CallOrBatch, OpBody, OpRequest, RunQuery};
-use super::tokens::Tokens;
+use super::requests::{As, CallOrBatch, CheckedCallRequest, RunQuery, UncheckedCallBody};
+use super::tokens::CallRateTokens;
 use super::views::{OpAnswer, QueryResult};
 use crate::access::{
-    self, Authenticator, Authority, Editor, MaybeCaller, Viewer, credential_invalid,
+    self, Authenticator, AuthorizedCaller, Editor, MaybeCaller, Viewer, credential_invalid,
     credential_missing, run_to_completion,
 };
-use crate::backends::{BackendError, Backends, Definitions};
+use crate::backends::{ActionDefinitions, BackendError, Backends};
 use crate::config::Config;
-use crate::control::audit::{Actor, with_actor};
-use crate::deployments::serving::LookupError;
-use crate::deployments::serving::Serving;
-use crate::deployments::serving::pages::{Page, PageKind};
+use crate::control::audit::{AuditActor, with_actor};
+use crate::deployments::serving::PageLookupError;
+use crate::deployments::serving::PageService;
+use crate::deployments::serving::pages::{PageKind, ServedPage};
 use crate::http::client_ip::ClientIp;
-use crate::http::context::Context;
-use crate::http::extract::{NoQuery, UnreadBody, check_single_headers, invalid};
-use crate::http::hosts::Host;
-use crate::http::problem::{Code, Problem};
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{NoQueryParams, UnreadBody, check_single_headers, invalid_request};
+use crate::http::hosts::HostKind;
+use crate::http::problem::{Problem, ProblemCode};
 use crate::http::rate_limit::RateLimits;
 use crate::projects::Projects;
-use crate::visitors::{Identity, Visitors};
+use crate::visitors::{ActionCallerIdentity, Visitors};
 use crate::workspaces::Caller;
 use svc_base::ids::BackendId;
 use svc_database::{ResultJson, Schema};
-use svc_sandbox::Flow;
+use svc_sandbox::CallerFlow;
 
 /// Services that calls of visitors need.
 #[derive(Clone, Debug)]
-pub struct CallState {
+pub struct CallServices {
     pub backends: Arc<Backends>,
-    pub definitions: Arc<Definitions>,
+    pub definitions: Arc<ActionDefinitions>,
     /// Calls of actions, and queries.
     pub actions: Arc<ActionCalls>,
-    pub serving: Arc<Serving>,
+    pub serving: Arc<PageService>,
     pub projects: Projects,
     pub visitors: Arc<Visitors>,
     pub authenticator: Authenticator,
@@ -65,8 +65,8 @@ pub struct CallState {
     security((), ("bearer" = []))
 )]
 pub async fn op(
-    State(calls): State<CallState>,
-    context: Context,
+    State(calls): State<CallServices>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     request: Request,
 ) -> Response {
@@ -82,7 +82,7 @@ pub async fn op(
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext<'a> {
     /// Host that the request names.
-    pub host: &'a Host,
+    pub host: &'a HostKind,
     /// Address of the client.
     pub client: &'a ClientIp,
     /// Id of the request.
@@ -91,14 +91,14 @@ pub struct CallContext<'a> {
 
 /// Answers a call. It bypasses the router, whose boxed futures cost as much as a read, if the path is in its plain form.
 pub async fn call(
-    calls: &CallState,
+    calls: &CallServices,
     context: CallContext<'_>,
     slug: &str,
     request: Request,
 ) -> Response {
-    let (mut tokens, page) = Tokens::draw(calls, context.host, context.client, slug).await;
+    let (mut tokens, page) = CallRateTokens::draw(calls, context.host, context.client, slug).await;
     let mut response = match (tokens.refusal(calls), page) {
-        (None, Some(page)) => answer(calls, page, context, &mut tokens, request)
+        (None, Some(page)) => answer_call(calls, page, context, &mut tokens, request)
             .await
             .unwrap_or_else(IntoResponse::into_response),
         (refusal, _) => refusal
@@ -109,11 +109,11 @@ pub async fn call(
     response
 }
 
-async fn answer(
-    calls: &CallState,
-    page: Result<Arc<Page>, LookupError>,
+async fn answer_call(
+    calls: &CallServices,
+    page: Result<Arc<ServedPage>, PageLookupError>,
     context: CallContext<'_>,
-    tokens: &mut Tokens,
+    tokens: &mut CallRateTokens,
     request: Request,
 ) -> Result<Response, Problem> {
     let presented = request.headers().get_all(header::AUTHORIZATION).iter();
@@ -131,7 +131,7 @@ async fn answer(
     let body = UnreadBody::new(request, calls.config.limits.op_body_bytes)?;
     let page = page?;
     let backend = bound_backend(&page)?;
-    let mut body = body.json::<OpBody>().await?.value;
+    let mut body = body.json::<UncheckedCallBody>().await?.value;
     let (owner, by) = match body.by.take() {
         Some(by) => {
             // Boxed, because most calls are visitors' and must not carry its size.
@@ -142,60 +142,60 @@ async fn answer(
         None => (None, caller.map(|session| session.identity())),
     };
     let wanted = body.checked()?;
-    if let OpRequest::Batch(ops) = &wanted {
+    if let CheckedCallRequest::Batch(ops) = &wanted {
         tokens.draw_more(calls, context.client, &page, ops.len() - 1)?;
     }
     let Some(owner) = owner else {
         // This is no route that the server's front gives a flow, and the gate may have to judge the action again.
-        let work = run(&calls.actions, backend, wanted, by);
-        let done = Flow::stranger(context.client.0).scope(work);
+        let work = run_call(&calls.actions, backend, wanted, by);
+        let done = CallerFlow::stranger(context.client.0).scope(work);
         return Ok(json_answer(done.await?));
     };
     // An owner's call has an entry in the audit log, so it runs to completion.
     let actions = Arc::clone(&calls.actions);
-    let work = Box::pin(async move { run(&actions, backend, wanted, by).await });
-    let actor = Actor::new(owner.id(), &context.request_id.into());
+    let work = Box::pin(async move { run_call(&actions, backend, wanted, by).await });
+    let actor = AuditActor::new(owner.id(), &context.request_id.into());
     let done = with_actor(actor, run_to_completion(work));
     let done = Box::pin(owner.flow().scope(done));
     Ok(json_answer(done.await?))
 }
 
 /// Runs a checked call or batch.
-async fn run(
+async fn run_call(
     actions: &ActionCalls,
     backend: BackendId,
-    wanted: OpRequest,
-    by: Option<Identity>,
+    wanted: CheckedCallRequest,
+    by: Option<ActionCallerIdentity>,
 ) -> Result<ResultJson, BackendError> {
     match wanted {
-        OpRequest::Call { action, params } => {
+        CheckedCallRequest::Call { action, params } => {
             actions
                 .call_action(backend, &action, params, by.as_ref())
                 .await
         }
-        OpRequest::Batch(ops) => actions.batch(backend, ops, by.as_ref()).await,
+        CheckedCallRequest::Batch(ops) => actions.batch(backend, ops, by.as_ref()).await,
     }
 }
 
 /// Authenticates the page's owner; returns the owner and the visitor whom the owner calls as.
 async fn authenticate_owner(
-    calls: &CallState,
-    page: &Page,
+    calls: &CallServices,
+    page: &ServedPage,
     presented: Vec<HeaderValue>,
     by: As,
-) -> Result<(Caller, Identity), Problem> {
+) -> Result<(Caller, ActionCallerIdentity), Problem> {
     let mut headers = HeaderMap::with_capacity(presented.len());
     for value in presented {
         headers.append(header::AUTHORIZATION, value);
     }
     check_single_headers(&headers, &[header::AUTHORIZATION])?;
     let caller = match calls.authenticator.identify(&headers).await? {
-        access::Identity::Known(caller) => caller,
-        access::Identity::Nobody => return Err(credential_missing()),
-        access::Identity::Invalid => return Err(credential_invalid()),
+        access::AuthenticationResult::Known(caller) => caller,
+        access::AuthenticationResult::Nobody => return Err(credential_missing()),
+        access::AuthenticationResult::Invalid => return Err(credential_invalid()),
     };
     let PageKind::Frontend { host_label } = &page.kind else {
-        return Err(quick_share());
+        return Err(quick_share_problem());
     };
     let project = calls.projects.find_by_label(host_label).await?;
     let project = project.ok_or_else(Problem::not_found)?;
@@ -216,8 +216,8 @@ async fn authenticate_owner(
     security(("bearer" = []))
 )]
 pub async fn query(
-    State(calls): State<CallState>,
-    context: Context,
+    State(calls): State<CallServices>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     caller: Result<MaybeCaller, Problem>,
     body: UnreadBody,
@@ -228,7 +228,7 @@ pub async fn query(
     let request = body.json::<RunQuery>().await?.value;
     let most = svc_sandbox::MAX_STATEMENT_BYTES;
     if request.sql.len() > most {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "`sql` has {} bytes; {most} is the most.",
             request.sql.len()
         )));
@@ -239,7 +239,7 @@ pub async fn query(
         let query = actions.query(backend, request.sql, request.params.0, may_write);
         query.await
     };
-    let actor = Actor::new(caller.id(), &context.request_id);
+    let actor = AuditActor::new(caller.id(), &context.request_id);
     let done = caller.flow().scope(with_actor(actor, work));
     Ok(json_answer(done.await?))
 }
@@ -256,26 +256,30 @@ pub async fn query(
     security(("bearer" = []))
 )]
 pub async fn schema(
-    State(calls): State<CallState>,
-    context: Context,
+    State(calls): State<CallServices>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     caller: Result<MaybeCaller, Problem>,
-    query: Result<NoQuery, Problem>,
+    query: Result<NoQueryParams, Problem>,
 ) -> Result<Response, Problem> {
     let caller = require_caller(caller)?;
     let (backend, _) = owned_backend(&calls, &context, &slug, &caller).await?;
     query?;
     let schema = calls.backends.schema(backend).await?;
-    Ok((no_store(), axum::Json(schema)).into_response())
+    Ok((no_store_headers(), axum::Json(schema)).into_response())
 }
 
 /// Rate limit middleware of these routes: takes a token from the client's bucket, then one from the deployment's.
-pub async fn limit(State(calls): State<CallState>, request: Request, next: Next) -> Response {
-    let Some(context) = request.extensions().get::<Context>().cloned() else {
+pub async fn limit_call_rate(
+    State(calls): State<CallServices>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(context) = request.extensions().get::<HttpRequestContext>().cloned() else {
         return Problem::internal(&"a request without a context").into_response();
     };
     let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
-    let (tokens, _) = Tokens::draw(&calls, &context.host, &context.client, slug).await;
+    let (tokens, _) = CallRateTokens::draw(&calls, &context.host, &context.client, slug).await;
     let mut response = match tokens.refusal(&calls) {
         Some(spent) => Problem::from(spent).into_response(),
         None => next.run(request).await,
@@ -288,21 +292,21 @@ pub async fn limit(State(calls): State<CallState>, request: Request, next: Next)
 ///
 /// # Errors
 /// `not_found`.
-pub fn bound_backend(page: &Page) -> Result<BackendId, Problem> {
+pub fn bound_backend(page: &ServedPage) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
         (PageKind::Frontend { .. }, Some(backend)) => Ok(backend),
         (PageKind::Frontend { .. }, None) => Err(Problem::new(
-            Code::NotFound,
+            ProblemCode::NotFound,
             "This page has no backend. Making one for its project gives it to the page; where the page had another one that was deleted, publish it again afterwards.",
         )),
-        _ => Err(quick_share()),
+        _ => Err(quick_share_problem()),
     }
 }
 
 /// Returns the 404 of a quick share, which has no backend.
-fn quick_share() -> Problem {
+fn quick_share_problem() -> Problem {
     Problem::new(
-        Code::NotFound,
+        ProblemCode::NotFound,
         "A quick share has no backend. Publish the page as a frontend of a project that has one.",
     )
 }
@@ -311,11 +315,11 @@ fn quick_share() -> Problem {
 fn require_caller(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
     match caller {
         Ok(MaybeCaller(Some(caller))) => Ok(caller),
-        Ok(MaybeCaller(None)) => Err(owners_only()),
+        Ok(MaybeCaller(None)) => Err(owners_only_problem()),
         // The header keeps the reason why the credential was refused.
-        Err(problem) if problem.code == Code::Unauthorized => Err(Problem {
+        Err(problem) if problem.code == ProblemCode::Unauthorized => Err(Problem {
             headers: problem.headers,
-            ..owners_only()
+            ..owners_only_problem()
         }),
         Err(problem) => Err(problem),
     }
@@ -323,14 +327,14 @@ fn require_caller(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Proble
 
 /// Finds the backend of a page, and the authority of its owner, who calls.
 async fn owned_backend(
-    calls: &CallState,
-    context: &Context,
+    calls: &CallServices,
+    context: &HttpRequestContext,
     slug: &str,
     caller: &Caller,
-) -> Result<(BackendId, Authority<Viewer>), Problem> {
+) -> Result<(BackendId, AuthorizedCaller<Viewer>), Problem> {
     let page = calls.serving.page_on_host(&context.host, slug).await?;
     let PageKind::Frontend { host_label } = &page.kind else {
-        return Err(quick_share());
+        return Err(quick_share_problem());
     };
     let project = calls
         .projects
@@ -339,21 +343,21 @@ async fn owned_backend(
         .ok_or_else(Problem::not_found)?;
     match calls.projects.scoped(caller, project.id).await {
         Ok(at) => Ok((bound_backend(&page)?, at.authority)),
-        Err(crate::projects::ProjectError::Forbidden) => Err(owners_only()),
+        Err(crate::projects::ProjectError::Forbidden) => Err(owners_only_problem()),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Returns the 401 of a request that only the page's owner may send.
-fn owners_only() -> Problem {
+fn owners_only_problem() -> Problem {
     Problem::new(
-        Code::Unauthorized,
+        ProblemCode::Unauthorized,
         "Only the owner may do this: send the credential of the namespace that owns the page as Authorization: Bearer. Visitors call the page's named actions at /op.",
     )
     .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
 
-fn no_store() -> HeaderMap {
+fn no_store_headers() -> HeaderMap {
     // Leaves room for the headers of the rate limits and of the server's front.
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -361,7 +365,7 @@ fn no_store() -> HeaderMap {
 }
 
 fn json_answer(json: Vec<u8>) -> Response {
-    let mut headers = no_store();
+    let mut headers = no_store_headers();
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),

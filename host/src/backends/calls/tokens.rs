@@ -5,34 +5,34 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use super::routes::CallState;
-use crate::deployments::serving::LookupError;
-use crate::deployments::serving::pages::Page;
+use super::routes::CallServices;
+use crate::deployments::serving::PageLookupError;
+use crate::deployments::serving::pages::ServedPage;
 use crate::http::client_ip::ClientIp;
-use crate::http::hosts::Host;
-use crate::http::rate_limit::{BucketEmpty, Draw, Rule};
+use crate::http::hosts::HostKind;
+use crate::http::rate_limit::{RateLimitExceeded, RateLimitRule, TokenDraw};
 
 /// Tokens drawn for a call: from the client's bucket, then from the deployment's, if the page exists.
 #[derive(Debug)]
-pub struct Tokens {
-    of_client: Draw,
-    of_deployment: Option<Draw>,
+pub struct CallRateTokens {
+    of_client: TokenDraw,
+    of_deployment: Option<TokenDraw>,
 }
 
-impl Tokens {
+impl CallRateTokens {
     /// Draws the tokens; returns the page too, unless the client's bucket was empty.
     pub async fn draw(
-        calls: &CallState,
-        host: &Host,
+        calls: &CallServices,
+        host: &HostKind,
         client: &ClientIp,
         slug: &str,
-    ) -> (Self, Option<Result<Arc<Page>, LookupError>>) {
+    ) -> (Self, Option<Result<Arc<ServedPage>, PageLookupError>>) {
         let limits = &calls.rate_limits;
-        let of_client = limits.by_client(Rule::Op).take(&client.bucket());
+        let of_client = limits.by_client(RateLimitRule::Op).take(&client.bucket());
         let page = match of_client {
-            Draw::Left(_) => Some(calls.serving.page_on_host(host, slug).await),
+            TokenDraw::Left(_) => Some(calls.serving.page_on_host(host, slug).await),
             // A call that the client's bucket refuses does not draw from the deployment's.
-            Draw::Empty => None,
+            TokenDraw::Empty => None,
         };
         let found = page.as_ref().and_then(|page| page.as_ref().ok());
         let tokens = Self {
@@ -48,35 +48,37 @@ impl Tokens {
     /// The bucket that has too few.
     pub(super) fn draw_more(
         &mut self,
-        calls: &CallState,
+        calls: &CallServices,
         client: &ClientIp,
-        page: &Page,
+        page: &ServedPage,
         more: usize,
-    ) -> Result<(), BucketEmpty> {
+    ) -> Result<(), RateLimitExceeded> {
         let Some(more) = u32::try_from(more).ok().and_then(NonZeroU32::new) else {
             return Ok(());
         };
         let limits = &calls.rate_limits;
-        let of_client = limits.by_client(Rule::Op);
+        let of_client = limits.by_client(RateLimitRule::Op);
         self.of_client = of_client.take_many(&client.bucket(), more)?;
         self.of_deployment = Some(limits.op_deployment.take_many(&page.id, more)?);
         Ok(())
     }
 
     /// Returns the error of a call if a bucket was empty.
-    pub fn refusal(&self, calls: &CallState) -> Option<BucketEmpty> {
+    pub fn refusal(&self, calls: &CallServices) -> Option<RateLimitExceeded> {
         match (self.of_client, self.of_deployment) {
-            (Draw::Empty, _) => Some(calls.rate_limits.by_client(Rule::Op).empty_error()),
-            (_, Some(Draw::Empty)) => Some(calls.rate_limits.op_deployment.empty_error()),
+            (TokenDraw::Empty, _) => {
+                Some(calls.rate_limits.by_client(RateLimitRule::Op).empty_error())
+            }
+            (_, Some(TokenDraw::Empty)) => Some(calls.rate_limits.op_deployment.empty_error()),
             _ => None,
         }
     }
 
     /// Adds the rate limit headers.
-    pub fn add_rate_limit_headers(&self, calls: &CallState, headers: &mut HeaderMap) {
+    pub fn add_rate_limit_headers(&self, calls: &CallServices, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
         limits
-            .by_client(Rule::Op)
+            .by_client(RateLimitRule::Op)
             .add_headers(self.of_client, headers);
         if let Some(draw) = self.of_deployment {
             limits.op_deployment.add_headers(draw, headers);

@@ -6,9 +6,11 @@ use bytes::Bytes;
 
 use super::{ActionCalls, bind, check_names, check_reserved};
 use crate::backends::actions::statement_error;
-use crate::backends::model::{Action, BackendError, requires_identity, writes};
+use crate::backends::model::{
+    BackendError, CallableAction, is_writing_statement, requires_identity,
+};
 use crate::content::Digest;
-use crate::visitors::Identity;
+use crate::visitors::ActionCallerIdentity;
 use svc_base::ids::BackendId;
 use svc_database::values::Params;
 use svc_database::{ChangedTables, StatementCall, StatementTables};
@@ -16,7 +18,7 @@ use svc_database::{ChangedTables, StatementCall, StatementTables};
 /// Reading action that a live query may use.
 #[derive(Clone, Debug)]
 pub struct WatchableAction {
-    action: Arc<Action>,
+    action: Arc<CallableAction>,
 }
 
 impl WatchableAction {
@@ -28,7 +30,7 @@ impl WatchableAction {
 
 /// Answer of an action, for a live query.
 #[derive(Clone, Debug)]
-pub struct WatchedAnswer {
+pub struct WatchedActionAnswer {
     /// Result as JSON.
     pub json: Bytes,
     pub digest: Digest,
@@ -56,7 +58,7 @@ impl ActionCalls {
     ) -> Result<WatchableAction, BackendError> {
         let action = self.definitions.action(id, action).await?;
         check_reserved(given)?;
-        if writes(&action.row.verdict) {
+        if is_writing_statement(&action.row.verdict) {
             return Err(BackendError::Invalid(format!(
                 "`{}` writes, and only what reads can be watched: call it instead.",
                 action.row.name
@@ -78,8 +80,8 @@ impl ActionCalls {
         id: BackendId,
         watchable: &WatchableAction,
         given: &Params,
-        by: Option<&Identity>,
-    ) -> Result<WatchedAnswer, BackendError> {
+        by: Option<&ActionCallerIdentity>,
+    ) -> Result<WatchedActionAnswer, BackendError> {
         let action = &watchable.action;
         let mut params = given.clone();
         bind(&action.row.verdict, by, &mut params, |value| value);
@@ -97,7 +99,7 @@ impl ActionCalls {
             .await;
         let ((digest, json), tables) =
             seen.map_err(|error| statement_error(&action.row.sql, &action.row.verdict, error))?;
-        Ok(WatchedAnswer {
+        Ok(WatchedActionAnswer {
             json,
             digest,
             tables,

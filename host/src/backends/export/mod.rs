@@ -11,7 +11,7 @@ use super::Backends;
 use super::model::BackendError;
 use crate::projects::Project;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::RunError;
+use svc_database::StatementRunError;
 
 /// Media type of the file.
 pub const MEDIA_TYPE: &str = "application/vnd.sqlite3";
@@ -28,16 +28,16 @@ pub fn file_name(project: &Project) -> String {
 
 /// Number of running exports, by backend.
 #[derive(Clone, Debug, Default)]
-struct Exports(Arc<Mutex<HashMap<BackendId, usize>>>);
+struct RunningExports(Arc<Mutex<HashMap<BackendId, usize>>>);
 
 /// Slot of a running export, released when it is dropped.
 #[derive(Debug)]
 struct ExportSlot {
-    exports: Exports,
+    exports: RunningExports,
     id: BackendId,
 }
 
-impl Exports {
+impl RunningExports {
     /// Takes a slot, if one is free.
     fn begin(&self, id: BackendId) -> Option<ExportSlot> {
         let mut running = self.lock();
@@ -70,12 +70,12 @@ impl Drop for ExportSlot {
 }
 
 /// Exported file, which releases its slot when it is sent.
-struct ExportBytes {
+struct ExportedFileBytes {
     file: Vec<u8>,
     _slot: ExportSlot,
 }
 
-impl AsRef<[u8]> for ExportBytes {
+impl AsRef<[u8]> for ExportedFileBytes {
     fn as_ref(&self) -> &[u8] {
         &self.file
     }
@@ -83,17 +83,17 @@ impl AsRef<[u8]> for ExportBytes {
 
 /// Exports of backends' databases.
 #[derive(Debug)]
-pub struct Exporter {
+pub struct BackendExporter {
     /// Files that wait for their receivers.
-    exports: Exports,
+    exports: RunningExports,
     backends: Arc<Backends>,
 }
 
-impl Exporter {
+impl BackendExporter {
     /// Makes the service of exports of these backends.
     pub fn new(backends: &Arc<Backends>) -> Self {
         Self {
-            exports: Exports::default(),
+            exports: RunningExports::default(),
             backends: Arc::clone(backends),
         }
     }
@@ -104,9 +104,9 @@ impl Exporter {
     /// `NotFound` if there is none; busy if too many exports are running.
     pub async fn export(&self, project: ProjectId) -> Result<Bytes, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
-        let slot = self.exports.begin(id).ok_or(RunError::Busy)?;
+        let slot = self.exports.begin(id).ok_or(StatementRunError::Busy)?;
         let file = self.backends.databases.export(id).await?;
-        Ok(Bytes::from_owner(ExportBytes { file, _slot: slot }))
+        Ok(Bytes::from_owner(ExportedFileBytes { file, _slot: slot }))
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     fn places_are_few_and_come_back() {
         let clock = Clock::manual(Timestamp(0));
         let id = || BackendId::new(&clock, &Random::system()).unwrap();
-        let (exports, greedy) = (Exports::default(), id());
+        let (exports, greedy) = (RunningExports::default(), id());
         let mut held: Vec<_> = (0..MAX_EXPORTS_PER_BACKEND)
             .map(|_| exports.begin(greedy).unwrap())
             .collect();
@@ -128,7 +128,7 @@ mod tests {
         held.extend((MAX_EXPORTS_PER_BACKEND..MAX_EXPORTS).map(|_| exports.begin(id()).unwrap()));
         assert!(exports.begin(id()).is_none());
         held.pop();
-        let file = Bytes::from_owner(ExportBytes {
+        let file = Bytes::from_owner(ExportedFileBytes {
             file: vec![1, 2],
             _slot: exports.begin(id()).unwrap(),
         });

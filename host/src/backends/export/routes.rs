@@ -6,12 +6,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 
-use super::{Exporter, MEDIA_TYPE, file_name};
+use super::{BackendExporter, MEDIA_TYPE, file_name};
 use crate::access::Viewer;
 use crate::backends::operations;
-use crate::backends::scope::BackendScope;
+use crate::backends::scope::AuthorizedBackend;
 use crate::http::NOSNIFF;
-use crate::http::extract::NoQuery;
+use crate::http::extract::NoQueryParams;
 use crate::http::problem::Problem;
 
 /// Export the database
@@ -31,9 +31,9 @@ use crate::http::problem::Problem;
     security(("bearer" = []))
 )]
 pub async fn export(
-    State(exporter): State<Arc<Exporter>>,
-    at: BackendScope<Viewer>,
-    _: NoQuery,
+    State(exporter): State<Arc<BackendExporter>>,
+    at: AuthorizedBackend<Viewer>,
+    _: NoQueryParams,
 ) -> Result<Response, Problem> {
     let disposition = format!("attachment; filename=\"{}\"", file_name(&at.at.project));
     let file = operations::export(exporter, at).await?;

@@ -12,17 +12,17 @@ use super::model::{BackendError, LedgerEntry};
 use super::service::Backends;
 use super::store;
 use crate::content::Digest;
-use crate::control::audit::{self, Actor, AuditAction};
+use crate::control::audit::{self, AuditAction, AuditActor};
 use crate::control::{self};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::{
-    HistoryMoments, MigrationMarker, PastSnapshot, RestorePlan, RestoreRecord, RunError, Script,
-    SnapshotError,
+    HistoryMoments, MigrationMarker, MigrationScript, PastSnapshot, RestorePlan, RestoreRecord,
+    SnapshotError, StatementRunError,
 };
-use svc_sandbox::{Purpose, StatementKind};
+use svc_sandbox::{SqlPurpose, StatementKind};
 
 /// Maximum number of concurrent restores, and the time that another one waits to begin.
 const MAX_RESTORES: usize = 2;
@@ -30,7 +30,7 @@ const RESTORE_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Page of the moments of a history.
 #[derive(Clone, Copy, Debug)]
-pub struct MomentsPage {
+pub struct MomentsPageRequest {
     /// Only moments before this one.
     pub before: Option<Timestamp>,
     /// Maximum number of moments.
@@ -39,7 +39,7 @@ pub struct MomentsPage {
 
 /// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
-pub struct RestoreOutcome {
+pub struct BackendRestoreOutcome {
     /// Time of the commit whose state is live now.
     pub restored_to: Timestamp,
     /// Moment to restore to undo this restore.
@@ -48,13 +48,13 @@ pub struct RestoreOutcome {
 
 /// Histories of backends, and their restores.
 #[derive(Debug)]
-pub struct Histories {
+pub struct BackendHistoryService {
     /// Slots of running restores.
     restore_permits: tokio::sync::Semaphore,
     backends: Arc<Backends>,
 }
 
-impl Histories {
+impl BackendHistoryService {
     /// Makes the service of the histories of these backends.
     pub fn new(backends: &Arc<Backends>) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Histories {
     pub async fn history(
         &self,
         project: ProjectId,
-        part: MomentsPage,
+        part: MomentsPageRequest,
     ) -> Result<HistoryMoments, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
         Ok(self
@@ -88,7 +88,7 @@ impl Histories {
         &self,
         project: ProjectId,
         at: Timestamp,
-    ) -> Result<RestoreOutcome, BackendError> {
+    ) -> Result<BackendRestoreOutcome, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
         let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
@@ -96,7 +96,7 @@ impl Histories {
         // Each restore holds a copy in memory, so few run at once.
         let waited =
             tokio::time::timeout(RESTORE_QUEUE_TIMEOUT, self.restore_permits.acquire()).await;
-        let _permit = waited.map_err(|_| RunError::Busy)?;
+        let _permit = waited.map_err(|_| StatementRunError::Busy)?;
         let databases = &self.backends.databases;
         let rewound = databases.snapshot_at(id, at).await.map_err(rewind_error)?;
         let control = &self.backends.infra.control;
@@ -112,7 +112,7 @@ impl Histories {
             .into_iter()
             .filter(|entry| rewound.markers.iter().all(|m| m.checksum != entry.checksum))
             .collect();
-        let later = self.schemas_of(&missing).await?;
+        let later = self.schema_scripts_of(&missing).await?;
         let restored_to = rewound.at;
         let plan = RestorePlan {
             later_migrations: later.clone(),
@@ -130,17 +130,17 @@ impl Histories {
             // It is done, and the next look at the backend records it.
             tracing::error!(%error, backend = %id, "a restore is not recorded yet");
         }
-        Ok(RestoreOutcome {
+        Ok(BackendRestoreOutcome {
             restored_to,
             previous: reinstated.previous,
         })
     }
 
     /// Returns what each of these migrations does to the schema, beside its version.
-    async fn schemas_of(
+    async fn schema_scripts_of(
         &self,
         migrations: &[LedgerEntry],
-    ) -> Result<Vec<(u32, Script)>, BackendError> {
+    ) -> Result<Vec<(u32, MigrationScript)>, BackendError> {
         let mut schemas = Vec::new();
         for entry in migrations {
             let script = self.script_without_inserts(entry).await;
@@ -167,24 +167,27 @@ impl Histories {
             marker: MigrationMarker { version, checksum },
             sql,
             made_at,
-            made_by: audit::current_actor().as_ref().map(Actor::encode),
+            made_by: audit::current_actor().as_ref().map(AuditActor::encode),
         }
     }
 
     /// Returns the script of a ledger entry without its `INSERT`s, to apply it again.
-    async fn script_without_inserts(&self, entry: &LedgerEntry) -> Result<Script, BackendError> {
+    async fn script_without_inserts(
+        &self,
+        entry: &LedgerEntry,
+    ) -> Result<MigrationScript, BackendError> {
         let mut statements = Vec::new();
         // Only the entry of an earlier restore is a comment alone.
         if !is_comment(&entry.sql) {
             let verdicts = &self.backends.verdicts;
             // A budget for each: together they may be more than one request could send.
             let budget = verdicts.budget();
-            let judged = verdicts.script(&entry.sql, Purpose::Migration, &budget);
+            let judged = verdicts.script(&entry.sql, SqlPurpose::Migration, &budget);
             let judged = judged.await?;
             let changes = judged.iter().filter(|s| s.kind == StatementKind::Migration);
             statements.extend(changes.map(|s| s.start..s.end));
         }
-        Ok(Script {
+        Ok(MigrationScript {
             sql: entry.sql.clone(),
             checksum: entry.checksum.clone(),
             statements,
@@ -207,7 +210,7 @@ impl Backends {
         record: RestoreRecord,
     ) -> Result<(), control::Error> {
         let (actor, now) = (
-            record.made_by.as_deref().and_then(Actor::decode),
+            record.made_by.as_deref().and_then(AuditActor::decode),
             record.made_at,
         );
         let entry = LedgerEntry {

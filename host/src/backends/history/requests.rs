@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::MomentsPage;
-use crate::http::extract::invalid;
+use super::MomentsPageRequest;
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 use svc_base::clock::Timestamp;
 
@@ -40,13 +40,15 @@ impl MomentsQuery {
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self) -> Result<MomentsPage, Problem> {
+    pub fn checked(self) -> Result<MomentsPageRequest, Problem> {
         let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}.")));
+            return Err(invalid_request(format!(
+                "`limit` must be from 1 to {MAX_LIMIT}."
+            )));
         }
-        let before = self.before.map(|before| moment("before", &before));
-        Ok(MomentsPage {
+        let before = self.before.map(|before| parse_moment("before", &before));
+        Ok(MomentsPageRequest {
             before: before.transpose()?,
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
         })
@@ -59,13 +61,13 @@ impl RestoreBackend {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<Timestamp, Problem> {
-        moment("at", &self.at)
+        parse_moment("at", &self.at)
     }
 }
 
-fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
+fn parse_moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
     Timestamp::parse(text).ok_or_else(|| {
-        invalid(format!(
+        invalid_request(format!(
             "`{field}` must be a time as in RFC 3339, such as 2026-11-20T12:00:00.000Z."
         ))
     })

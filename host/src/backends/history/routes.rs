@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 
-use super::Histories;
+use super::BackendHistoryService;
 use super::requests::{MomentsQuery, RestoreBackend};
 use super::views::{HistoryView, RestoredView};
 use crate::access::{Editor, Viewer};
 use crate::backends::operations;
-use crate::backends::scope::BackendScope;
-use crate::http::extract::{Query, UnreadBody};
+use crate::backends::scope::AuthorizedBackend;
+use crate::http::extract::{ApiQuery, UnreadBody};
 use crate::http::problem::Problem;
 
 /// List the moments that the backend can be restored to
@@ -26,9 +26,9 @@ use crate::http::problem::Problem;
     security(("bearer" = []))
 )]
 pub async fn list(
-    State(histories): State<Arc<Histories>>,
-    at: BackendScope<Viewer>,
-    Query(query): Query<MomentsQuery>,
+    State(histories): State<Arc<BackendHistoryService>>,
+    at: AuthorizedBackend<Viewer>,
+    ApiQuery(query): ApiQuery<MomentsQuery>,
 ) -> Result<Json<HistoryView>, Problem> {
     operations::history(histories, at, query).await.map(Json)
 }
@@ -48,8 +48,8 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn restore(
-    State(histories): State<Arc<Histories>>,
-    at: BackendScope<Editor>,
+    State(histories): State<Arc<BackendHistoryService>>,
+    at: AuthorizedBackend<Editor>,
     body: UnreadBody,
 ) -> Result<Json<RestoredView>, Problem> {
     let input = body.json().await?.value;

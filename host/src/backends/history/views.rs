@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::RestoreOutcome;
+use super::BackendRestoreOutcome;
 use svc_base::clock::Timestamp;
 use svc_database::HistoryMoments;
 
@@ -60,8 +60,8 @@ impl From<HistoryMoments> for HistoryView {
     }
 }
 
-impl From<RestoreOutcome> for RestoredView {
-    fn from(restored: RestoreOutcome) -> Self {
+impl From<BackendRestoreOutcome> for RestoredView {
+    fn from(restored: BackendRestoreOutcome) -> Self {
         Self {
             restored_to: restored.restored_to,
             previous: restored.previous,

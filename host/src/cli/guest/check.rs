@@ -7,17 +7,21 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::super::progress::Progress;
+use super::super::progress::TerminalProgressBar;
 use super::{GuestArgs, GuestDirectories, guest_tester};
 use crate::config::Config;
-use crate::content::{Content, ContentLocation, OneTimeFiles};
-use crate::guests::check::{ComponentCheck, GuestTester, candidate_choice, check_component};
-use crate::guests::replay::{ComparisonCounts, Differences, Replay, ReplayResult, hold_content};
+use crate::content::{ContentLocation, ContentStore, OneTimeFileDirectory};
+use crate::guests::check::{
+    ComponentCheckFindings, GuestTestSettings, candidate_choice, check_component,
+};
+use crate::guests::replay::{
+    ComparisonCounts, DifferencesFolder, ReplayResult, ReplaySetup, hold_content,
+};
 use svc_base::clock::Clock;
 use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Check {
+pub(in crate::cli) struct GuestCheckCommand {
     /// The component
     file: PathBuf,
     /// Where differences go as files to look at: a folder that is missing or empty [default: a new one in this directory]
@@ -29,12 +33,12 @@ pub(in crate::cli) struct Check {
 
 /// Findings about a component.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct ComponentReport {
     file: PathBuf,
     /// Whether it may be installed.
     ok: bool,
     #[serde(flatten)]
-    checked: ComponentCheck,
+    checked: ComponentCheckFindings,
     /// Absent if no replay was asked for, or the component was refused before.
     replay: Option<ReplayResult>,
     /// Folder of the differences; absent if there are none.
@@ -43,14 +47,14 @@ pub(super) struct Report {
     differences_left_out: u64,
 }
 
-impl Check {
+impl GuestCheckCommand {
     /// Runs the command. It fails if the component is refused, or fails where the installed guest does not.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (config, directories) = self.guest_args.config_and_directories()?;
         directories.require_same_guests().await?;
         let bytes = Arc::new(read_component(&self.file)?);
         let differences =
-            Differences::in_folder(self.out.unwrap_or_else(|| differences_folder(&bytes)))?;
+            DifferencesFolder::in_folder(self.out.unwrap_or_else(|| differences_folder(&bytes)))?;
         let report = check_with_replay(
             (&config, &directories),
             &self.file,
@@ -82,13 +86,13 @@ pub(super) async fn check_with_replay(
     (config, directories): (&Config, &GuestDirectories),
     file: &Path,
     bytes: Arc<Vec<u8>>,
-    differences: Option<Differences>,
-) -> anyhow::Result<Report> {
-    let (tester, bar) = (guest_tester(config), Progress::new());
+    differences: Option<DifferencesFolder>,
+) -> anyhow::Result<ComponentReport> {
+    let (tester, bar) = (guest_tester(config), TerminalProgressBar::new());
     bar.show_spinner("compile");
     let watch = |done, all| bar.show_count("corpus", done, all);
     let checked = check_component(&tester, file, bytes, &watch).await?;
-    let mut report = Report {
+    let mut report = ComponentReport {
         file: file.to_owned(),
         ok: checked.passed(),
         checked,
@@ -112,11 +116,11 @@ pub(super) async fn check_with_replay(
 /// Replays everything stored with the installed guest and with the component.
 async fn replay_stored(
     directories: &GuestDirectories,
-    tester: &GuestTester,
+    tester: &GuestTestSettings,
     world: World,
-    report: &Report,
-    bar: &Progress,
-    differences: &mut Differences,
+    report: &ComponentReport,
+    bar: &TerminalProgressBar,
+    differences: &mut DifferencesFolder,
 ) -> anyhow::Result<ReplayResult> {
     let now = Clock::system().now();
     let folder = directories.folder(world);
@@ -126,10 +130,10 @@ async fn replay_stored(
     let data = &directories.data;
     let held = data.clone();
     let hold = tokio::task::spawn_blocking(move || hold_content(&held)).await??;
-    let replay = Replay {
+    let replay = ReplaySetup {
         control: directories.control()?,
-        content: Content::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
-        once: OneTimeFiles::open(&data.join("once"))?,
+        content: ContentStore::open(&ContentLocation::read_recorded(data)?.require_directory()?)?,
+        once: OneTimeFileDirectory::open(&data.join("once"))?,
         now,
         guests: [
             tester.sandbox(world, installed)?,
@@ -141,7 +145,7 @@ async fn replay_stored(
     replay.run(world, &hold, differences, &watch).await
 }
 
-impl Report {
+impl ComponentReport {
     pub(super) fn passed(&self) -> bool {
         self.ok
     }

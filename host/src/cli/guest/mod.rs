@@ -11,15 +11,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::ValueEnum;
 
-use super::actor::actor;
-use super::progress::Progress;
+use super::actor::current_actor_name;
+use super::progress::TerminalProgressBar;
 use crate::config::{Config, Settings};
-use crate::control::Control;
-use crate::deployments::rerender::Progress as RerenderProgress;
-use crate::guests::Folder;
-use crate::guests::check::GuestTester;
+use crate::control::ControlDatabase;
+use crate::deployments::rerender::RerenderProgress;
+use crate::guests::WorldFolder;
+use crate::guests::check::GuestTestSettings;
 use crate::guests::status::{is_server_running, read_status_file};
-use crate::operators::{self, Answer, Operation, OperatorArgs, Rerender, check_guests_directory};
+use crate::operators::{
+    self, Operation, OperationAnswer, OperatorArgs, RerenderOperation, check_guests_directory,
+};
 use svc_sandbox::{GuestDigest, World};
 
 /// How often a command polls the server's state.
@@ -28,16 +30,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const STARTUP_POLLS: u32 = 20;
 
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Guest {
+pub(super) enum GuestCommand {
     /// Say which guests serve, since when, and what they use
     Status {
         #[command(flatten)]
         guest_args: GuestArgs,
     },
     /// Look at a component, and try it on everything that is stored
-    Check(check::Check),
+    Check(check::GuestCheckCommand),
     /// Let a component serve, if it passes the check and fails on nothing stored that the one that serves handles
-    Install(switch::Install),
+    Install(switch::InstallGuestCommand),
     /// Let the guest that served before serve again
     Rollback {
         /// Which guest
@@ -144,22 +146,22 @@ struct GuestDirectories {
 
 impl GuestDirectories {
     /// Opens the control database: read-only while a server runs.
-    fn control(&self) -> anyhow::Result<Control> {
+    fn control(&self) -> anyhow::Result<ControlDatabase> {
         let data = &self.data;
         let opened = match is_server_running(data)? {
-            true => Control::open_read_only(data),
-            false => Control::open(data),
+            true => ControlDatabase::open_read_only(data),
+            false => ControlDatabase::open(data),
         };
         opened.with_context(|| format!("opening {}", data.display()))
     }
 
     /// Runs an operation: in the server, if one runs.
-    async fn run_operation(&self, operation: Operation) -> anyhow::Result<Answer> {
-        operators::run_command(&self.data, operation, actor()).await
+    async fn run_operation(&self, operation: Operation) -> anyhow::Result<OperationAnswer> {
+        operators::run_command(&self.data, operation, current_actor_name()).await
     }
 
-    fn folder(&self, world: World) -> Folder {
-        Folder::new(&self.guests, world)
+    fn folder(&self, world: World) -> WorldFolder {
+        WorldFolder::new(&self.guests, world)
     }
 
     /// Fails if the running server has another directory of guests: it would not follow a change made in this one.
@@ -179,15 +181,15 @@ impl GuestDirectories {
 }
 
 /// Returns a tester with the server's budgets.
-fn guest_tester(config: &Config) -> GuestTester {
-    GuestTester {
+fn guest_tester(config: &Config) -> GuestTestSettings {
+    GuestTestSettings {
         cache: config.cache.clone(),
         limits: config.limits.guest_limits(),
         page_bytes: usize::try_from(config.limits.page_bytes).unwrap_or(usize::MAX),
     }
 }
 
-impl Guest {
+impl GuestCommand {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Status { guest_args } => status::run(&guest_args).await,
@@ -206,23 +208,23 @@ impl Guest {
 /// Starts a rerender, which the server does in the background.
 async fn rerender(wait: bool, guest_args: &GuestArgs) -> anyhow::Result<ExitCode> {
     let directories = guest_args.directories()?;
-    let reach = async |wanted: Rerender| -> anyhow::Result<Option<RerenderProgress>> {
+    let reach = async |wanted: RerenderOperation| -> anyhow::Result<Option<RerenderProgress>> {
         let answer = directories
             .run_operation(Operation::Rerender(wanted))
             .await?;
         Ok(serde_json::from_str(&answer.document)?)
     };
-    let begun = reach(Rerender::Begin).await?;
+    let begun = reach(RerenderOperation::Begin).await?;
     let mut done = begun.context("no rerender has begun")?;
     let mut served = is_server_running(&directories.data)?;
     if wait {
-        let bar = Progress::new();
+        let bar = TerminalProgressBar::new();
         while served && !done.is_finished() {
             bar.show_count("rerender", done.pages_done(), done.total);
             tokio::time::sleep(POLL_INTERVAL).await;
             // The order matters: progress that the server made before it ended is read.
             served = is_server_running(&directories.data)?;
-            done = reach(Rerender::Look).await?.unwrap_or(done);
+            done = reach(RerenderOperation::Look).await?.unwrap_or(done);
         }
     }
     let text = if served || done.is_finished() {

@@ -6,20 +6,23 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::{GuestArgs, GuestDirectories, describe_rerender};
-use crate::deployments::rerender::{self, Progress};
-use crate::guests::Record;
-use crate::guests::record::Change;
-use crate::guests::status::{GuestStatusFile, WorldStatus, is_server_running, read_status_file};
+use crate::deployments::rerender::{self, RerenderProgress};
+use crate::guests::GuestRecord;
+use crate::guests::record::ServingGuestChange;
+use crate::guests::status::{
+    GuestStatusFile, WorldGuestStatus, is_server_running, read_status_file,
+};
 use svc_base::clock::{Clock, Timestamp};
 use svc_sandbox::{
-    GuestDigest, GuestUsage, Interface, Percentiles, World, built_in, read_component,
+    CallPercentiles, GuestDigest, GuestUsage, InterfaceVersion, World, built_in_component,
+    read_component,
 };
 
 /// Number of changes in the text output.
 const SHOWN_CHANGES: usize = 5;
 
 #[derive(Debug, Serialize)]
-struct Status {
+struct GuestStatusCommand {
     /// Whether a server runs on the data directory.
     server_running: bool,
     /// Time at which that server, or the last one, wrote its status.
@@ -27,7 +30,7 @@ struct Status {
     render: GuestStatus,
     gate: GuestStatus,
     /// The latest rerender.
-    rerender: Option<Progress>,
+    rerender: Option<RerenderProgress>,
 }
 
 #[derive(Debug, Serialize)]
@@ -52,7 +55,7 @@ struct GuestStatus {
     failures: Vec<String>,
     /// Calls of the guest since the server loaded it.
     usage: GuestUsage,
-    history: Vec<Change>,
+    history: Vec<ServingGuestChange>,
 }
 
 pub(super) async fn run(guest_args: &GuestArgs) -> anyhow::Result<ExitCode> {
@@ -68,12 +71,12 @@ pub(super) async fn run(guest_args: &GuestArgs) -> anyhow::Result<ExitCode> {
             if !serves.failures.contains(&why) {
                 serves.failures.push(why);
             }
-            Record::default()
+            GuestRecord::default()
         });
         let interface = installed_interface(&directories, world, &record);
         Ok(guest_status(world, interface, record, serves))
     };
-    let status = Status {
+    let status = GuestStatusCommand {
         server_running: is_server_running(&directories.data)?,
         said_at: said.as_ref().map(|said: &GuestStatusFile| said.at),
         render: of(World::Render)?,
@@ -89,11 +92,11 @@ pub(super) async fn run(guest_args: &GuestArgs) -> anyhow::Result<ExitCode> {
 fn installed_interface(
     directories: &GuestDirectories,
     world: World,
-    record: &Record,
-) -> Option<Interface> {
+    record: &GuestRecord,
+) -> Option<InterfaceVersion> {
     match record.current_guest() {
-        None => Some(Interface::current(world)),
-        Some(top) => Interface::of_component(
+        None => Some(InterfaceVersion::current(world)),
+        Some(top) => InterfaceVersion::of_component(
             &read_component(&directories.folder(world).component_path(top)).ok()?,
         ),
     }
@@ -101,22 +104,22 @@ fn installed_interface(
 
 fn guest_status(
     world: World,
-    interface: Option<Interface>,
-    record: Record,
-    serves: WorldStatus,
+    interface: Option<InterfaceVersion>,
+    record: GuestRecord,
+    serves: WorldGuestStatus,
 ) -> GuestStatus {
-    let own = GuestDigest::of(built_in(world));
+    let own = GuestDigest::of(built_in_component(world));
     let top = record.current_guest().cloned();
     let before = record.serving.iter().rev().nth(1);
     let now = Clock::system().now();
     GuestStatus {
         interface: interface.map(|interface| interface.to_string()),
-        taken_until: interface.and_then(Interface::taken_until),
+        taken_until: interface.and_then(InterfaceVersion::taken_until),
         digest: top.as_ref().map_or(own, |top| top.digest),
         built_in: top.is_none(),
         bytes: top
             .as_ref()
-            .map_or(built_in(world).len() as u64, |top| top.bytes),
+            .map_or(built_in_component(world).len() as u64, |top| top.bytes),
         previous: before.map_or(own, |before| before.digest),
         trial_until: record.trial_until().filter(|until| now < *until),
         installed_at: top.as_ref().map(|top| top.installed_at),
@@ -128,7 +131,7 @@ fn guest_status(
     }
 }
 
-fn status_text(status: &Status) -> Result<String, std::fmt::Error> {
+fn status_text(status: &GuestStatusCommand) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     for guest in [&status.render, &status.gate] {
         let origin = match (&guest.from, guest.installed_at) {
@@ -182,7 +185,7 @@ fn write_usage(text: &mut String, usage: &GuestUsage) -> std::fmt::Result {
         return writeln!(text, "    no calls yet");
     }
     let spread =
-        |one: &Percentiles| format!("{} / {} / {} / {}", one.p50, one.p90, one.p99, one.max);
+        |one: &CallPercentiles| format!("{} / {} / {} / {}", one.p50, one.p90, one.p99, one.max);
     writeln!(
         text,
         "    {} calls, {} trapped, {} ran out of a budget",

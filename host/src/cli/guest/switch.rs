@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::check::{Report, check_with_replay};
+use super::check::{ComponentReport, check_with_replay};
 use super::{GuestArgs, GuestDirectories};
-use crate::guests::RecordError;
-use crate::guests::replay::Differences;
+use crate::guests::GuestRecordError;
+use crate::guests::replay::DifferencesFolder;
 use crate::guests::status::is_server_running;
-use crate::operators::{GuestChange, Operation, SwitchEffect, SwitchGuest, SwitchOutcome};
+use crate::operators::{
+    GuestChange, GuestChangeEffect, GuestChangeOutcome, Operation, SwitchGuest,
+};
 use svc_sandbox::{GuestDigest, World, read_component};
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Install {
+pub(in crate::cli) struct InstallGuestCommand {
     /// The component
     file: PathBuf,
     /// Do not try it on everything that is stored first, where it is refused if it fails and the one that serves does not: for emergencies
@@ -30,14 +32,14 @@ pub(in crate::cli) struct Install {
 
 /// Answer to an installation or a rollback.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct GuestSwitchAnswer {
     #[serde(flatten)]
-    outcome: SwitchOutcome,
+    outcome: GuestChangeOutcome,
     #[serde(skip_serializing_if = "Option::is_none")]
-    check: Option<Report>,
+    check: Option<ComponentReport>,
 }
 
-impl Install {
+impl InstallGuestCommand {
     /// Runs the command. It fails if the component is refused, or the server cannot load it.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (config, directories) = self.guest_args.config_and_directories()?;
@@ -45,8 +47,8 @@ impl Install {
         let bytes = Arc::new(read_component(&self.file)?);
         let differences = match self.out {
             _ if self.no_replay => None,
-            Some(out) => Some(Differences::in_folder(out)?),
-            None => Some(Differences::counted_only()),
+            Some(out) => Some(DifferencesFolder::in_folder(out)?),
+            None => Some(DifferencesFolder::counted_only()),
         };
         let report = check_with_replay(
             (&config, &directories),
@@ -75,22 +77,22 @@ impl Install {
 }
 
 /// Prints why a component is refused; nothing is changed.
-fn answer_refused(guest_args: &GuestArgs, report: Report) -> anyhow::Result<ExitCode> {
+fn answer_refused(guest_args: &GuestArgs, report: ComponentReport) -> anyhow::Result<ExitCode> {
     let text = format!("{}not installed", report.to_text()?);
-    let outcome = SwitchOutcome {
+    let outcome = GuestChangeOutcome {
         world: report.world(),
         digest: report.digest(),
         built_in: false,
         previous: None,
         at: None,
-        effect: SwitchEffect::Refused,
+        effect: GuestChangeEffect::Refused,
         failures: report.reasons(),
     };
     let check = Some(report);
     guest_args
         .args
-        .print_answer(&Answer { outcome, check }, &text)?;
-    Ok(exit_code(SwitchEffect::Refused))
+        .print_answer(&GuestSwitchAnswer { outcome, check }, &text)?;
+    Ok(exit_code(GuestChangeEffect::Refused))
 }
 
 pub(super) async fn roll_back(
@@ -106,7 +108,7 @@ pub(super) async fn roll_back(
         .current_guest()
         .map(|top| top.digest)
     else {
-        return Err(RecordError::NoPreviousGuest(world).into());
+        return Err(GuestRecordError::NoPreviousGuest(world).into());
     };
     let from = from.unwrap_or(top);
     switch_and_answer(
@@ -123,7 +125,7 @@ async fn switch_and_answer(
     guest_args: &GuestArgs,
     directories: &GuestDirectories,
     (world, change): (World, GuestChange),
-    check: Option<Report>,
+    check: Option<ComponentReport>,
 ) -> anyhow::Result<ExitCode> {
     let guests = std::path::absolute(&directories.guests)?;
     let switch = SwitchGuest {
@@ -132,28 +134,28 @@ async fn switch_and_answer(
         change,
     };
     let answer = directories.run_operation(Operation::Guest(switch)).await?;
-    let mut outcome: SwitchOutcome = serde_json::from_str(&answer.document)?;
-    if outcome.effect == SwitchEffect::NextStart && is_server_running(&directories.data)? {
+    let mut outcome: GuestChangeOutcome = serde_json::from_str(&answer.document)?;
+    if outcome.effect == GuestChangeEffect::NextStart && is_server_running(&directories.data)? {
         // A server that does not take commands: it is starting or stopping.
-        outcome.effect = SwitchEffect::Pending;
+        outcome.effect = GuestChangeEffect::Pending;
     }
     let (text, effect) = (describe_switch(&outcome, world), outcome.effect);
     guest_args
         .args
-        .print_answer(&Answer { outcome, check }, &text)?;
+        .print_answer(&GuestSwitchAnswer { outcome, check }, &text)?;
     Ok(exit_code(effect))
 }
 
-fn exit_code(effect: SwitchEffect) -> ExitCode {
+fn exit_code(effect: GuestChangeEffect) -> ExitCode {
     match effect {
-        SwitchEffect::Switched | SwitchEffect::NextStart => ExitCode::SUCCESS,
-        SwitchEffect::Failed | SwitchEffect::Refused => ExitCode::FAILURE,
-        SwitchEffect::Pending => ExitCode::from(2),
+        GuestChangeEffect::Switched | GuestChangeEffect::NextStart => ExitCode::SUCCESS,
+        GuestChangeEffect::Failed | GuestChangeEffect::Refused => ExitCode::FAILURE,
+        GuestChangeEffect::Pending => ExitCode::from(2),
     }
 }
 
 /// Formats the answer for people.
-fn describe_switch(answer: &SwitchOutcome, world: World) -> String {
+fn describe_switch(answer: &GuestChangeOutcome, world: World) -> String {
     let which = if answer.built_in {
         "the built-in guest".to_owned()
     } else {
@@ -161,17 +163,17 @@ fn describe_switch(answer: &SwitchOutcome, world: World) -> String {
     };
     let why = answer.failures.join("; ");
     let told = match answer.effect {
-        SwitchEffect::Switched => format!("{world}: {which} serves"),
-        SwitchEffect::NextStart => {
+        GuestChangeEffect::Switched => format!("{world}: {which} serves"),
+        GuestChangeEffect::NextStart => {
             format!("{world}: {which} serves from the next start on; no server runs")
         }
-        SwitchEffect::Pending => {
+        GuestChangeEffect::Pending => {
             format!(
                 "{world}: {which} was chosen, and the server has not said yet that it serves: see `svc guest status`"
             )
         }
-        SwitchEffect::Refused => return format!("{world}: not rolled back: {why}"),
-        SwitchEffect::Failed => return format!("{world}: {which} does not serve: {why}"),
+        GuestChangeEffect::Refused => return format!("{world}: not rolled back: {why}"),
+        GuestChangeEffect::Failed => return format!("{world}: {which} does not serve: {why}"),
     };
     if why.is_empty() {
         told

@@ -12,7 +12,7 @@ use svc_base::ids::WorkspaceId;
 
 /// An audit entry whose change has not been made yet.
 #[derive(Debug)]
-pub struct AuditEntryAhead {
+pub struct UncommittedAuditEntry {
     workspace: String,
     number: i64,
 }
@@ -28,20 +28,20 @@ impl Tx<'_> {
         workspace: Option<&WorkspaceId>,
         target: &dyn std::fmt::Display,
         now: Timestamp,
-    ) -> Result<Option<AuditEntryAhead>, Error> {
+    ) -> Result<Option<UncommittedAuditEntry>, Error> {
         let Some(actor) = self.actor() else {
             return Ok(None);
         };
         let number = self.insert_entry(actor, act, workspace, target, now)?;
         let workspace = workspace_column(workspace);
-        Ok(Some(AuditEntryAhead { workspace, number }))
+        Ok(Some(UncommittedAuditEntry { workspace, number }))
     }
 
     /// Deletes the entry of a change that failed.
     ///
     /// # Errors
     /// The database's.
-    pub fn withdraw_audit(&self, entry: &AuditEntryAhead) -> Result<(), Error> {
+    pub fn withdraw_audit(&self, entry: &UncommittedAuditEntry) -> Result<(), Error> {
         self.execute(
             "DELETE FROM audit WHERE workspace_id = ?1 AND number = ?2",
             params![entry.workspace, entry.number],

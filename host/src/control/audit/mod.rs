@@ -14,11 +14,11 @@ use std::sync::Arc;
 use rusqlite::{Row, params};
 use serde::Serialize;
 
-use super::{Control, Error, Tx};
+use super::{ControlDatabase, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-pub use ahead::AuditEntryAhead;
+pub use ahead::UncommittedAuditEntry;
 pub use retention::forget_old;
 
 /// Time for which entries are kept, in seconds.
@@ -28,12 +28,12 @@ const OPERATOR_PRINCIPAL: &str = "operator";
 
 /// Actor of a change, and the request in which it acts.
 #[derive(Clone, Debug)]
-pub struct Actor {
+pub struct AuditActor {
     principal: Arc<str>,
     request_id: Arc<str>,
 }
 
-impl Actor {
+impl AuditActor {
     /// Makes the actor of a request with a credential.
     pub fn new(principal: &str, request_id: &Arc<str>) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Actor {
         }
     }
 
-    /// Writes the actor as a text that [`Actor::decode`] reads.
+    /// Writes the actor as a text that [`AuditActor::decode`] reads.
     pub fn encode(&self) -> String {
         format!("{} {}", self.principal, self.request_id)
     }
@@ -66,21 +66,21 @@ impl Actor {
 }
 
 tokio::task_local! {
-    static ACTOR: Actor;
+    static ACTOR: AuditActor;
 }
 
 /// Runs a future on behalf of an actor.
-pub async fn with_actor<T>(actor: Actor, work: impl Future<Output = T>) -> T {
+pub async fn with_actor<T>(actor: AuditActor, work: impl Future<Output = T>) -> T {
     ACTOR.scope(actor, work).await
 }
 
 /// Returns the actor of this task, if there is one.
-pub fn current_actor() -> Option<Actor> {
+pub fn current_actor() -> Option<AuditActor> {
     ACTOR.try_with(Clone::clone).ok()
 }
 
 /// Runs a future of another task on behalf of this task's actor.
-pub async fn carry_actor<T>(actor: Option<Actor>, work: impl Future<Output = T>) -> T {
+pub async fn with_optional_actor<T>(actor: Option<AuditActor>, work: impl Future<Output = T>) -> T {
     match actor {
         Some(actor) => with_actor(actor, work).await,
         None => work.await,
@@ -171,7 +171,7 @@ impl Tx<'_> {
     /// Adds the audit entry of an earlier actor's change, where a crash came between the change and its record.
     pub fn record_audit_as(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         act: AuditAction,
         workspace: Option<&WorkspaceId>,
         target: &dyn Display,
@@ -184,7 +184,7 @@ impl Tx<'_> {
     /// Adds an entry; returns its number.
     fn insert_entry(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         act: AuditAction,
         workspace: Option<&WorkspaceId>,
         target: &dyn Display,
@@ -228,20 +228,20 @@ pub struct Entry {
 
 /// A page of entries, newest first.
 #[derive(Clone, Debug)]
-pub struct Entries {
+pub struct AuditEntryPage {
     pub entries: Vec<Entry>,
     /// Number before which the next page begins, if there is one.
     pub next: Option<u64>,
 }
 
 /// Reads the entries of a workspace, or those without one, before a number: newest first.
-pub async fn entries(
-    control: &Control,
+pub async fn list_entries(
+    control: &ControlDatabase,
     workspace: Option<WorkspaceId>,
     before: Option<u64>,
     limit: u32,
     now: Timestamp,
-) -> Result<Entries, Error> {
+) -> Result<AuditEntryPage, Error> {
     let workspace = workspace_column(workspace.as_ref());
     let before = before.map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
     let since = now.plus_seconds(-RETENTION_SECONDS);
@@ -251,20 +251,20 @@ pub async fn entries(
                 "SELECT number, at, principal, action, target, request_id FROM audit
                  WHERE workspace_id = ?1 AND number < ?2 AND at > ?3 ORDER BY number DESC LIMIT ?4",
             )?
-            .query_map(params![workspace, before, since, limit + 1], entry)?
+            .query_map(params![workspace, before, since, limit + 1], entry_from_row)?
             .collect::<rusqlite::Result<Vec<_>>>()
         })
         .await?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
     let next = rows.last().filter(|_| more).map(|(number, _)| *number);
-    Ok(Entries {
+    Ok(AuditEntryPage {
         entries: rows.into_iter().map(|(_, entry)| entry).collect(),
         next,
     })
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<(u64, Entry)> {
+fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<(u64, Entry)> {
     let number: i64 = row.get(0)?;
     let entry = Entry {
         at: row.get(1)?,
@@ -283,7 +283,7 @@ fn workspace_column(workspace: Option<&WorkspaceId>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::retention::{Retention, forget};
+    use super::retention::{AuditRetention, forget};
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_795_176_000_000);
@@ -292,17 +292,17 @@ mod tests {
         tx.record_audit(AuditAction::KeyCreate, None, &target, now)
     }
 
-    async fn targets(control: &Control) -> Vec<String> {
-        let found = entries(control, None, None, 100, NOW).await.unwrap();
+    async fn targets(control: &ControlDatabase) -> Vec<String> {
+        let found = list_entries(control, None, None, 100, NOW).await.unwrap();
         found.entries.into_iter().map(|e| e.target).collect()
     }
 
     #[tokio::test]
     async fn an_entry_is_kept_with_its_change_and_names_who_did_it() {
         let directory = tempfile::tempdir().unwrap();
-        let control = Control::open(directory.path()).unwrap();
+        let control = ControlDatabase::open(directory.path()).unwrap();
         let request_id: Arc<str> = "r-1".into();
-        let actor = Actor::new("usr_1", &request_id);
+        let actor = AuditActor::new("usr_1", &request_id);
         let write = async |target: &'static str, result: Result<(), Error>| {
             let write = control.write(move |tx| {
                 record_audit(tx, target, NOW)?;
@@ -319,7 +319,7 @@ mod tests {
             tokio::spawn(alone).await.unwrap().unwrap();
             let along = control.clone();
             let along = async move { along.write(|tx| record_audit(tx, "along", NOW)).await };
-            tokio::spawn(carry_actor(super::current_actor(), along))
+            tokio::spawn(with_optional_actor(super::current_actor(), along))
                 .await
                 .unwrap()
                 .unwrap();
@@ -327,17 +327,20 @@ mod tests {
         .await;
         write("nobody", Ok(())).await.unwrap();
         assert_eq!(targets(&control).await, ["along", "kept"]);
-        let entry = &entries(&control, None, None, 1, NOW).await.unwrap().entries[0];
+        let entry = &list_entries(&control, None, None, 1, NOW)
+            .await
+            .unwrap()
+            .entries[0];
         assert_eq!((&*entry.principal, &*entry.request_id), ("usr_1", "r-1"));
-        let again = Actor::decode(&actor.encode()).unwrap();
+        let again = AuditActor::decode(&actor.encode()).unwrap();
         assert_eq!(again.encode(), actor.encode());
     }
 
     #[tokio::test]
     async fn the_oldest_are_forgotten_first() {
         let directory = tempfile::tempdir().unwrap();
-        let control = Control::open(directory.path()).unwrap();
-        with_actor(Actor::operator("r-1"), async {
+        let control = ControlDatabase::open(directory.path()).unwrap();
+        with_actor(AuditActor::operator("r-1"), async {
             for number in 0..10 {
                 let at = NOW.plus_seconds(number);
                 let write = control.write(move |tx| record_audit(tx, &number.to_string(), at));
@@ -345,7 +348,7 @@ mod tests {
             }
         })
         .await;
-        let most = |of_workspace| Retention {
+        let most = |of_workspace| AuditRetention {
             of_workspace,
             of_principal: 100,
         };
@@ -364,10 +367,10 @@ mod tests {
     #[tokio::test]
     async fn an_editor_displaces_neither_access_nor_more_than_a_part_of_the_rest() {
         let directory = tempfile::tempdir().unwrap();
-        let control = Control::open(directory.path()).unwrap();
+        let control = ControlDatabase::open(directory.path()).unwrap();
         let request_id: Arc<str> = "r-1".into();
         let acts = async |principal: &str, act: AuditAction, times: u32| {
-            with_actor(Actor::new(principal, &request_id), async {
+            with_actor(AuditActor::new(principal, &request_id), async {
                 for _ in 0..times {
                     let target = format!("{principal}:{}", act.as_str());
                     let write = control.write(move |tx| tx.record_audit(act, None, &target, NOW));
@@ -382,7 +385,7 @@ mod tests {
         acts("colleague", AuditAction::FrontendPublish, 2).await;
         acts("editor", AuditAction::RevisionCreate, 20).await;
         acts("editor", AuditAction::PriceCreate, 20).await;
-        let most = Retention {
+        let most = AuditRetention {
             of_workspace: 6,
             of_principal: 4,
         };

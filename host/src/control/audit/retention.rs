@@ -6,12 +6,12 @@
 use rusqlite::{Connection, params};
 
 use super::RETENTION_SECONDS;
-use crate::control::{Control, Error};
+use crate::control::{ControlDatabase, Error};
 use svc_base::clock::Timestamp;
 
 /// Largest numbers of entries of one kind; beyond them the oldest are deleted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Retention {
+pub(super) struct AuditRetention {
     /// Number of entries of a workspace.
     pub(super) of_workspace: i64,
     /// Number of entries of one principal in it.
@@ -19,7 +19,7 @@ pub(super) struct Retention {
 }
 
 /// Number of entries that are kept of each kind.
-const RETENTION_LIMITS: Retention = Retention {
+const RETENTION_LIMITS: AuditRetention = AuditRetention {
     of_workspace: 100_000,
     of_principal: 20_000,
 };
@@ -30,7 +30,7 @@ const DELETE_BATCH: i64 = 2_000;
 ///
 /// # Errors
 /// The database's.
-pub async fn forget_old(control: &Control, now: Timestamp) -> Result<(), Error> {
+pub async fn forget_old(control: &ControlDatabase, now: Timestamp) -> Result<(), Error> {
     forget(
         control,
         now.plus_seconds(-RETENTION_SECONDS),
@@ -40,9 +40,9 @@ pub async fn forget_old(control: &Control, now: Timestamp) -> Result<(), Error> 
 }
 
 pub(super) async fn forget(
-    control: &Control,
+    control: &ControlDatabase,
     until: Timestamp,
-    most: Retention,
+    most: AuditRetention,
 ) -> Result<(), Error> {
     let step = DELETE_BATCH;
     loop {
@@ -65,7 +65,7 @@ pub(super) async fn forget(
 
 /// Entries of one kind, of a workspace or of one principal in it, of which the oldest are to be deleted.
 #[derive(Clone, Debug)]
-struct ExcessEntries {
+struct ExcessAuditEntries {
     workspace: String,
     is_lasting: bool,
     /// All principals, if there is none.
@@ -74,7 +74,10 @@ struct ExcessEntries {
     first: i64,
 }
 
-async fn forget_before(control: &Control, excesses: Vec<ExcessEntries>) -> Result<(), Error> {
+async fn forget_before(
+    control: &ControlDatabase,
+    excesses: Vec<ExcessAuditEntries>,
+) -> Result<(), Error> {
     for excess in excesses {
         loop {
             let excess = excess.clone();
@@ -83,7 +86,7 @@ async fn forget_before(control: &Control, excesses: Vec<ExcessEntries>) -> Resul
                     let sql = "DELETE FROM audit WHERE workspace_id = ?1 AND number IN
                         (SELECT number FROM audit WHERE workspace_id = ?1 AND is_lasting = ?2
                             AND (?3 IS NULL OR principal = ?3) AND number < ?4 ORDER BY number LIMIT ?5)";
-                    let ExcessEntries {
+                    let ExcessAuditEntries {
                         workspace,
                         is_lasting,
                         principal,
@@ -101,7 +104,7 @@ async fn forget_before(control: &Control, excesses: Vec<ExcessEntries>) -> Resul
 }
 
 /// Finds principals with more entries of a kind than `most`.
-fn principals_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEntries>> {
+fn principals_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessAuditEntries>> {
     c.prepare_cached(
         "SELECT workspace_id, is_lasting, principal,
             (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
@@ -109,7 +112,7 @@ fn principals_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<Exce
          FROM audit a GROUP BY workspace_id, is_lasting, principal HAVING count(*) > ?1",
     )?
     .query_map([most], |row| {
-        Ok(ExcessEntries {
+        Ok(ExcessAuditEntries {
             workspace: row.get(0)?,
             is_lasting: row.get(1)?,
             principal: row.get(2)?,
@@ -120,7 +123,7 @@ fn principals_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<Exce
 }
 
 /// Finds workspaces with more entries of a kind than `most`.
-fn workspaces_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessEntries>> {
+fn workspaces_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<ExcessAuditEntries>> {
     c.prepare_cached(
         "SELECT workspace_id, is_lasting,
             (SELECT number FROM audit b WHERE b.workspace_id = a.workspace_id AND b.is_lasting = a.is_lasting
@@ -128,7 +131,7 @@ fn workspaces_over_limit(c: &Connection, most: i64) -> rusqlite::Result<Vec<Exce
          FROM audit a GROUP BY workspace_id, is_lasting HAVING count(*) > ?1",
     )?
     .query_map([most], |row| {
-        Ok(ExcessEntries {
+        Ok(ExcessAuditEntries {
             workspace: row.get(0)?,
             is_lasting: row.get(1)?,
             principal: None,

@@ -5,35 +5,35 @@ use std::sync::mpsc::Receiver;
 use rusqlite::Connection;
 
 use crate::control::Error;
-use crate::control::change::{Change, ChangeListeners};
-use crate::control::residue::Residue;
+use crate::control::change::{ChangeListeners, ControlChange};
+use crate::control::residue::WalResidue;
 use svc_base::fault;
-use svc_base::positions::{CommitPosition, UnacknowledgedCommits};
+use svc_base::positions::{CommitPosition, DeferredCommitEffects};
 
 /// Most queued writes that share one commit.
 const MAX_GROUP: usize = 64;
 
 /// A write, run with the connection of the shared transaction, or with the error that prevented it.
-pub(super) type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> FinishedJob + Send>;
+pub(super) type WriteJob = Box<dyn FnOnce(Result<&Connection, Error>) -> FinishedWriteJob + Send>;
 /// Answers a caller once the commit has succeeded or failed.
-pub(super) type AnswerCaller = Box<dyn FnOnce(Result<(), Error>) + Send>;
+pub(super) type AnswerCallerFn = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 /// A job that has run.
-pub(super) struct FinishedJob {
+pub(super) struct FinishedWriteJob {
     /// Noted changes; `None` if the job's writes are rolled back.
-    pub(super) kept: Option<Vec<Change>>,
-    pub(super) tell: AnswerCaller,
+    pub(super) kept: Option<Vec<ControlChange>>,
+    pub(super) tell: AnswerCallerFn,
 }
 
 /// Runs jobs in groups until all senders are gone. A group is committed, which is the first step; once that is acknowledged, its
 /// changes are delivered, and then its callers are answered.
 pub(super) fn write_loop(
     connection: &Connection,
-    jobs: &Receiver<Job>,
+    jobs: &Receiver<WriteJob>,
     listeners: &ChangeListeners,
-    residue: &Residue,
+    residue: &WalResidue,
 ) {
-    let (mut position, mut waiting) = (CommitPosition::default(), UnacknowledgedCommits::default());
+    let (mut position, mut waiting) = (CommitPosition::default(), DeferredCommitEffects::default());
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         while group.len() < MAX_GROUP {
@@ -60,14 +60,14 @@ pub(super) fn write_loop(
 }
 
 /// A group that was committed or has failed, and whose callers are not answered yet.
-struct CommittedGroup {
+struct UnansweredGroup {
     /// Changes that are durable.
-    changes: Vec<Change>,
-    tells: Vec<AnswerCaller>,
+    changes: Vec<ControlChange>,
+    tells: Vec<AnswerCallerFn>,
     failure: Option<rusqlite::Error>,
 }
 
-impl CommittedGroup {
+impl UnansweredGroup {
     fn answer_callers(self) {
         let failure = self.failure.as_ref();
         for tell in self.tells {
@@ -77,7 +77,11 @@ impl CommittedGroup {
 }
 
 /// Runs a group of jobs in one transaction and commits it, which syncs it.
-fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> CommittedGroup {
+fn run_group(
+    connection: &Connection,
+    group: Vec<WriteJob>,
+    residue: &WalResidue,
+) -> UnansweredGroup {
     let mut failure = connection.execute_batch("BEGIN IMMEDIATE").err();
     let mut tells = Vec::with_capacity(group.len());
     let mut changes = Vec::new();
@@ -103,7 +107,7 @@ fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Com
     if failure.is_some() {
         changes.clear();
     }
-    CommittedGroup {
+    UnansweredGroup {
         changes,
         tells,
         failure,
@@ -114,9 +118,9 @@ fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Com
 /// the group.
 fn run_one(
     connection: &Connection,
-    job: Job,
+    job: WriteJob,
     failure: &mut Option<rusqlite::Error>,
-) -> FinishedJob {
+) -> FinishedWriteJob {
     if let Err(error) = connection.execute_batch("SAVEPOINT job") {
         let done = job(Err(clone_error(&error)));
         *failure = Some(error);

@@ -13,12 +13,12 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::audit::{self, Actor};
-use super::change::{Change, ChangeListeners};
-use super::counters::Counters;
-use super::residue::Residue;
+use super::audit::{self, AuditActor};
+use super::change::{ChangeListeners, ControlChange};
+use super::counters::InstallationCounters;
+use super::residue::WalResidue;
 use super::{Error, migrations};
-use group::{AnswerCaller, FinishedJob, Job, write_loop};
+use group::{AnswerCallerFn, FinishedWriteJob, WriteJob, write_loop};
 
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";
@@ -31,42 +31,42 @@ const WAL_BYTES: i64 = 16 << 20;
 
 /// A handle to the control database; clones share it.
 #[derive(Clone, Debug)]
-pub struct Control(Arc<Inner>);
+pub struct ControlDatabase(Arc<ControlDatabaseState>);
 
 #[derive(Debug)]
-struct Inner {
+struct ControlDatabaseState {
     path: PathBuf,
-    writer: Mutex<Option<Sender<Job>>>,
+    writer: Mutex<Option<Sender<WriteJob>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
     reading: Semaphore,
     listeners: Arc<ChangeListeners>,
-    residue: Residue,
-    counters: Arc<Counters>,
+    residue: WalResidue,
+    counters: Arc<InstallationCounters>,
 }
 
 /// A write transaction. Store functions that write take one, so that none can write outside of it.
 pub struct Tx<'c> {
     connection: &'c Connection,
-    changes: RefCell<Vec<Change>>,
-    counters: &'c Counters,
+    changes: RefCell<Vec<ControlChange>>,
+    counters: &'c InstallationCounters,
     /// Actor of the job, if there is one.
-    actor: Option<Actor>,
+    actor: Option<AuditActor>,
 }
 
 impl Tx<'_> {
     /// Notes a change: its followers learn of it once this transaction is durable.
-    pub fn note(&self, change: Change) {
+    pub fn note(&self, change: ControlChange) {
         self.changes.borrow_mut().push(change);
     }
 
     /// Returns the counters of the installation.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &InstallationCounters {
         self.counters
     }
 
     /// Actor of this transaction, if there is one.
-    pub(super) fn actor(&self) -> Option<&Actor> {
+    pub(super) fn actor(&self) -> Option<&AuditActor> {
         self.actor.as_ref()
     }
 }
@@ -78,7 +78,7 @@ impl std::ops::Deref for Tx<'_> {
     }
 }
 
-impl Control {
+impl ControlDatabase {
     /// Opens the database below `data`, making and migrating it where needed.
     ///
     /// # Errors
@@ -93,11 +93,11 @@ impl Control {
         connection.pragma_update(None, "journal_size_limit", WAL_BYTES)?;
         // Deleted rows are overwritten, so that a burnt share is not left in free space.
         connection.pragma_update(None, "secure_delete", true)?;
-        let residue = Residue::default();
+        let residue = WalResidue::default();
         residue.watch(&mut connection)?;
         let committed = residue.clone();
         connection.set_prepared_statement_cache_capacity(128);
-        let counters = Arc::new(Counters::open(data)?);
+        let counters = Arc::new(InstallationCounters::open(data)?);
         migrations::migrate(&mut connection, &counters)?;
         let (sender, receiver) = channel();
         let listeners = Arc::new(ChangeListeners::default());
@@ -108,7 +108,7 @@ impl Control {
             .map_err(|error| {
                 Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into()))
             })?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(ControlDatabaseState {
             path,
             writer: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
@@ -125,15 +125,15 @@ impl Control {
     /// # Errors
     /// When `directory` has no database.
     pub fn open_read_only(directory: &Path) -> Result<Self, Error> {
-        let control = Self(Arc::new(Inner {
+        let control = Self(Arc::new(ControlDatabaseState {
             path: directory.join(FILE),
             writer: Mutex::default(),
             thread: Mutex::default(),
             readers: Mutex::default(),
             reading: Semaphore::new(MAX_READERS),
             listeners: Arc::default(),
-            residue: Residue::default(),
-            counters: Arc::new(Counters::open_read_only(directory)?),
+            residue: WalResidue::default(),
+            counters: Arc::new(InstallationCounters::open_read_only(directory)?),
         }));
         control
             .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
@@ -142,17 +142,17 @@ impl Control {
 
     /// Registers a listener to the changes that writes note. It is called before the write is answered, on the writer's thread, so it
     /// may only update state in memory.
-    pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
+    pub fn on_change(&self, listener: impl Fn(&ControlChange) + Send + Sync + 'static) {
         self.0.listeners.add(listener);
     }
 
     /// Returns the counters of the installation.
-    pub fn counters(&self) -> Arc<Counters> {
+    pub fn counters(&self) -> Arc<InstallationCounters> {
         Arc::clone(&self.0.counters)
     }
 
     /// Returns the state of deleted rows that the log may still hold.
-    pub(super) fn residue(&self) -> &Residue {
+    pub(super) fn residue(&self) -> &WalResidue {
         &self.0.residue
     }
 
@@ -172,7 +172,7 @@ impl Control {
     {
         let (answer, answered) = oneshot::channel::<Result<T, E>>();
         let (actor, counters) = (audit::current_actor(), self.counters());
-        let job: Job = Box::new(move |connection| {
+        let job: WriteJob = Box::new(move |connection| {
             let mut changes = Vec::new();
             let result = match connection {
                 Ok(connection) => {
@@ -190,7 +190,7 @@ impl Control {
                 Err(error) => Err(error.into()),
             };
             let keep = result.is_ok();
-            let tell: AnswerCaller = Box::new(move |committed| {
+            let tell: AnswerCallerFn = Box::new(move |committed| {
                 let result = match committed {
                     Err(error) if keep => Err(error.into()),
                     _ => result,
@@ -198,7 +198,7 @@ impl Control {
                 // The receiver is gone if the caller was cancelled.
                 let _ = answer.send(result);
             });
-            FinishedJob {
+            FinishedWriteJob {
                 kept: keep.then_some(changes),
                 tell,
             }
@@ -231,7 +231,7 @@ impl Control {
             .map_err(|_| Error::Panicked)?
     }
 
-    /// Like [`Control::read`], for threads that may block.
+    /// Like [`ControlDatabase::read`], for threads that may block.
     ///
     /// # Errors
     /// The job's own.
@@ -265,7 +265,7 @@ impl Control {
     }
 }
 
-impl Inner {
+impl ControlDatabaseState {
     fn with_reader<T>(
         &self,
         job: impl FnOnce(&Connection) -> rusqlite::Result<T>,

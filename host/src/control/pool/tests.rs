@@ -13,7 +13,7 @@ fn runtime() -> tokio::runtime::Runtime {
 #[test]
 fn an_error_undoes_its_own_job_and_no_other() {
     let directory = tempfile::tempdir().unwrap();
-    let control = Control::open(directory.path()).unwrap();
+    let control = ControlDatabase::open(directory.path()).unwrap();
     runtime().block_on(async {
         let mut writes = Vec::new();
         for n in 0..50_i64 {
@@ -44,30 +44,33 @@ fn an_error_undoes_its_own_job_and_no_other() {
 #[test]
 fn a_change_is_delivered_before_its_caller_is_answered_and_only_if_it_is_kept() {
     let directory = tempfile::tempdir().unwrap();
-    let control = Control::open(directory.path()).unwrap();
+    let control = ControlDatabase::open(directory.path()).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let followed = Arc::clone(&seen);
     control.on_change(move |change| followed.lock().unwrap().push(change.clone()));
     let note = |slug: &'static str, result: Result<(), Error>| {
         control.write(move |tx| {
-            tx.note(Change::Slug(slug.to_owned()));
+            tx.note(ControlChange::Slug(slug.to_owned()));
             result
         })
     };
     runtime().block_on(async {
         note("kept", Ok(())).await.unwrap();
-        assert_eq!(*seen.lock().unwrap(), [Change::Slug("kept".to_owned())]);
+        assert_eq!(
+            *seen.lock().unwrap(),
+            [ControlChange::Slug("kept".to_owned())]
+        );
         note("undone", Err(Error::Busy)).await.unwrap_err();
         note("later", Ok(())).await.unwrap();
     });
     let seen = seen.lock().unwrap();
-    assert_eq!(seen[1..], [Change::Slug("later".to_owned())]);
+    assert_eq!(seen[1..], [ControlChange::Slug("later".to_owned())]);
 }
 
 #[test]
 fn a_panicking_job_answers_and_harms_nobody() {
     let directory = tempfile::tempdir().unwrap();
-    let control = Control::open(directory.path()).unwrap();
+    let control = ControlDatabase::open(directory.path()).unwrap();
     runtime().block_on(async {
         let panicked = control
             .write(|_| -> Result<(), Error> { panic!("on purpose") })

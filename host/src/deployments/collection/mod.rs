@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::content::{Content, ContentLock, Digest};
+use crate::content::{ContentLock, ContentStore, Digest};
 use crate::control;
 use crate::deployments::store::is_referenced;
 use crate::infra::Infra;
@@ -24,7 +24,7 @@ const STEP_PAUSE: Duration = Duration::from_millis(50);
 
 /// Outcome of a step of the collector.
 #[derive(Default)]
-struct CollectionStep {
+struct CollectionStepOutcome {
     /// Content that no longer needs a mark.
     done: Vec<Digest>,
     /// Number of deleted objects.
@@ -36,14 +36,14 @@ struct CollectionStep {
 
 /// Deletes content that nothing refers to.
 #[derive(Debug)]
-pub struct Collector {
+pub struct ContentGarbageCollector {
     infra: Infra,
-    content: Content,
+    content: ContentStore,
 }
 
-impl Collector {
+impl ContentGarbageCollector {
     /// Makes the collector of a server.
-    pub fn new(infra: Infra, content: Content) -> Self {
+    pub fn new(infra: Infra, content: ContentStore) -> Self {
         Self { infra, content }
     }
 
@@ -81,7 +81,7 @@ impl Collector {
             if hold.is_none() {
                 break;
             }
-            let step = self.collect_these(&marked, &stops).await;
+            let step = self.collect_digests(&marked, &stops).await;
             drop(hold);
             collected += step.gone;
             failed += step.failed;
@@ -103,8 +103,12 @@ impl Collector {
     }
 
     /// Deletes some objects; one that fails does not hinder the others.
-    async fn collect_these(&self, marked: &[Digest], stops: &impl Fn() -> bool) -> CollectionStep {
-        let mut step = CollectionStep::default();
+    async fn collect_digests(
+        &self,
+        marked: &[Digest],
+        stops: &impl Fn() -> bool,
+    ) -> CollectionStepOutcome {
+        let mut step = CollectionStepOutcome::default();
         for some in marked.chunks(CONCURRENT_DELETIONS) {
             if stops() {
                 break;

@@ -10,7 +10,9 @@ mod service;
 mod store;
 pub mod views;
 
-pub use model::{Frontend, FrontendError, FrontendState, FrontendSummary, NewFrontend, Target};
+pub use model::{
+    Frontend, FrontendError, FrontendSelector, FrontendState, FrontendSummary, NewFrontend,
+};
 pub use service::Frontends;
 pub use store::{backend_changed, bind_backend};
 

@@ -110,14 +110,14 @@ pub struct FrontendSummary {
 
 /// How a frontend is named in an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum FrontendSelector {
     /// Identifier: anything in the shape of a UUID. A slug of that shape, as they were given out once, is looked for after it.
     Id(DeploymentId),
     /// Everything else is a slug.
     Slug(String),
 }
 
-impl From<&str> for Target {
+impl From<&str> for FrontendSelector {
     fn from(text: &str) -> Self {
         let hyphenated = text.len() == 36;
         match text.parse() {
@@ -157,13 +157,13 @@ impl From<control::Error> for FrontendError {
     }
 }
 
-impl From<svc_base::random::NoRandomness> for FrontendError {
-    fn from(error: svc_base::random::NoRandomness) -> Self {
+impl From<svc_base::random::RandomSourceError> for FrontendError {
+    fn from(error: svc_base::random::RandomSourceError) -> Self {
         Self::Publish(error.into())
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for FrontendSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Id(id) => id.fmt(f),
@@ -179,11 +179,17 @@ mod tests {
     #[test]
     fn a_uuid_shape_is_an_id() {
         let id = "01a1fc20-6ee3-7da4-ae81-ade539ecfe63";
-        assert!(matches!(Target::from(id), Target::Id(_)));
+        assert!(matches!(
+            FrontendSelector::from(id),
+            FrontendSelector::Id(_)
+        ));
         assert_eq!(
-            Target::from(&*id.replace('-', "")),
-            Target::Slug(id.replace('-', ""))
+            FrontendSelector::from(&*id.replace('-', "")),
+            FrontendSelector::Slug(id.replace('-', ""))
         );
-        assert_eq!(Target::from("notes"), Target::Slug("notes".into()));
+        assert_eq!(
+            FrontendSelector::from("notes"),
+            FrontendSelector::Slug("notes".into())
+        );
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::requests::CreateFrontend;
-use super::scope::FrontendScope;
+use super::scope::AuthorizedFrontend;
 use super::views::{FrontendList, FrontendView};
-use super::{Frontends, Target};
+use super::{FrontendSelector, Frontends};
 use crate::access::{Editor, Viewer};
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::http::problem::Problem;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 
 /// Publishes a frontend. Durable when it returns.
 ///
@@ -17,9 +17,9 @@ use crate::projects::scope::ProjectScope;
 /// `invalid_request`, `render_failed`, `capacity_reached`; nothing is left of the attempt then.
 pub async fn create(
     frontends: Arc<Frontends>,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     input: CreateFrontend,
-    keep: AnswerKeeper<FrontendView>,
+    keep: AnswerRecorder<FrontendView>,
 ) -> Result<FrontendView, Problem> {
     let new = input.checked()?;
     let (project, config) = (at.project, Arc::clone(frontends.config()));
@@ -32,7 +32,7 @@ pub async fn create(
 /// Lists the frontends of a project, whatever their state.
 pub async fn list(
     frontends: Arc<Frontends>,
-    at: ProjectScope<Viewer>,
+    at: AuthorizedProject<Viewer>,
 ) -> Result<FrontendList, Problem> {
     let found = frontends.list(at.project.id).await?;
     let view = |frontend| FrontendView::new(frontend, &at.project, frontends.config());
@@ -44,7 +44,7 @@ pub async fn list(
 /// Returns a frontend.
 pub async fn get(
     frontends: Arc<Frontends>,
-    at: FrontendScope<Viewer>,
+    at: AuthorizedFrontend<Viewer>,
 ) -> Result<FrontendView, Problem> {
     Ok(FrontendView::new(
         &at.frontend,
@@ -56,8 +56,8 @@ pub async fn get(
 /// Removes a frontend with its history; one that is gone already is removed. Its slug is free when this returns.
 pub async fn delete(
     frontends: Arc<Frontends>,
-    at: ProjectScope<Editor>,
-    target: Target,
+    at: AuthorizedProject<Editor>,
+    target: FrontendSelector,
 ) -> Result<(), Problem> {
     frontends.delete(at.project, target).await?;
     Ok(())

@@ -8,17 +8,17 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 
 use super::requests::{CreateFrontend, explain_share_fields};
-use super::scope::{FrontendScope, TargetPath};
+use super::scope::{AuthorizedFrontend, FrontendPath};
 use super::views::{FrontendList, FrontendView};
 use super::{Frontends, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
-use crate::http::context::Context;
-use crate::http::extract::{NoQuery, UnreadBody};
-use crate::http::hosts::Host;
-use crate::http::problem::{Code, Problem};
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{NoQueryParams, UnreadBody};
+use crate::http::hosts::HostKind;
+use crate::http::problem::{Problem, ProblemCode};
 use crate::projects::Projects;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 
 /// Publish a frontend
 #[utoipa::path(
@@ -36,7 +36,7 @@ use crate::projects::scope::ProjectScope;
 pub async fn create(
     State(frontends): State<Arc<Frontends>>,
     request: IdempotentRequest,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body
@@ -65,8 +65,8 @@ pub async fn create(
 )]
 pub async fn list(
     State(frontends): State<Arc<Frontends>>,
-    at: ProjectScope<Viewer>,
-    _: NoQuery,
+    at: AuthorizedProject<Viewer>,
+    _: NoQueryParams,
 ) -> Result<Json<FrontendList>, Problem> {
     operations::list(frontends, at).await.map(Json)
 }
@@ -85,8 +85,8 @@ pub async fn list(
 )]
 pub async fn get(
     State(frontends): State<Arc<Frontends>>,
-    at: FrontendScope<Viewer>,
-    _: NoQuery,
+    at: AuthorizedFrontend<Viewer>,
+    _: NoQueryParams,
 ) -> Result<Json<FrontendView>, Problem> {
     operations::get(frontends, at).await.map(Json)
 }
@@ -107,9 +107,9 @@ pub async fn get(
 )]
 pub async fn delete(
     State(frontends): State<Arc<Frontends>>,
-    at: ProjectScope<Editor>,
-    Path(path): Path<TargetPath>,
-    _: NoQuery,
+    at: AuthorizedProject<Editor>,
+    Path(path): Path<FrontendPath>,
+    _: NoQueryParams,
 ) -> Result<StatusCode, Problem> {
     operations::delete(frontends, at, path.target()).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -119,9 +119,9 @@ pub async fn delete(
 pub async fn home(
     State(projects): State<Projects>,
     State(frontends): State<Arc<Frontends>>,
-    context: Context,
+    context: HttpRequestContext,
 ) -> Result<Response, Problem> {
-    let Host::Project(label) = &context.host else {
+    let HostKind::Project(label) = &context.host else {
         return Err(Problem::not_found());
     };
     let project = projects
@@ -131,7 +131,7 @@ pub async fn home(
     let slug = frontends
         .home(project)
         .await?
-        .ok_or_else(|| Problem::new(Code::NotFound, "Nothing is published here yet."))?;
+        .ok_or_else(|| Problem::new(ProblemCode::NotFound, "Nothing is published here yet."))?;
     let headers = [
         (header::LOCATION, format!("/{slug}")),
         (header::CACHE_CONTROL, "no-store".to_owned()),

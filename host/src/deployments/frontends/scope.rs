@@ -1,4 +1,4 @@
-//! Authority over a frontend, by extractor: a handler that is given a [`FrontendScope`] acts for a caller who may.
+//! Authority over a frontend, by extractor: a handler that is given a [`AuthorizedFrontend`] acts for a caller who may.
 
 use std::sync::Arc;
 
@@ -6,32 +6,32 @@ use axum::extract::{FromRef, FromRequestParts, Path};
 use http::request::Parts;
 use serde::Deserialize;
 
-use super::{Frontend, FrontendError, Frontends, Target};
-use crate::access::{HasMinimumRole, MinimumRole};
+use super::{Frontend, FrontendError, FrontendSelector, Frontends};
+use crate::access::{MinimumRole, RoleProof};
 use crate::config::Config;
 use crate::http::problem::Problem;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 use crate::projects::{Project, Projects};
 use crate::workspaces::Role;
 
 /// An active frontend of a live project, and a caller whose role in its workspace is `F` or above.
 #[derive(Clone, Debug)]
-pub struct FrontendScope<F> {
+pub struct AuthorizedFrontend<F> {
     /// The caller's authority over the project.
-    pub at: ProjectScope<F>,
+    pub at: AuthorizedProject<F>,
     /// The frontend.
     pub frontend: Frontend,
 }
 
-impl<F: MinimumRole> FrontendScope<F> {
+impl<F: MinimumRole> AuthorizedFrontend<F> {
     /// Finds an active frontend of a project.
     ///
     /// # Errors
     /// `NotFound`.
     pub async fn find(
         frontends: &Frontends,
-        at: ProjectScope<F>,
-        target: &Target,
+        at: AuthorizedProject<F>,
+        target: &FrontendSelector,
     ) -> Result<Self, FrontendError> {
         let frontend = frontends.find_active(at.project.id, target).await?;
         Ok(Self { at, frontend })
@@ -43,18 +43,18 @@ impl<F: MinimumRole> FrontendScope<F> {
     }
 
     /// The frontend by its id.
-    pub fn target(&self) -> Target {
-        Target::Id(self.frontend.id)
+    pub fn target(&self) -> FrontendSelector {
+        FrontendSelector::Id(self.frontend.id)
     }
 }
 
-impl<F: MinimumRole> HasMinimumRole for FrontendScope<F> {
+impl<F: MinimumRole> RoleProof for AuthorizedFrontend<F> {
     const ROLE: Role = F::ROLE;
 }
 
 /// The second part of a frontend's address.
 #[derive(Debug, Deserialize)]
-pub struct TargetPath {
+pub struct FrontendPath {
     #[serde(default = "claim_slug")]
     target: String,
 }
@@ -64,14 +64,14 @@ fn claim_slug() -> String {
     "claim".to_owned()
 }
 
-impl TargetPath {
+impl FrontendPath {
     /// Returns the frontend that the path names.
-    pub fn target(&self) -> Target {
-        Target::from(self.target.as_str())
+    pub fn target(&self) -> FrontendSelector {
+        FrontendSelector::from(self.target.as_str())
     }
 }
 
-impl<F: MinimumRole, S> FromRequestParts<S> for FrontendScope<F>
+impl<F: MinimumRole, S> FromRequestParts<S> for AuthorizedFrontend<F>
 where
     S: Send + Sync,
     Projects: FromRef<S>,
@@ -81,8 +81,8 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let at = ProjectScope::from_request_parts(parts, state).await?;
-        let Path(path) = Path::<TargetPath>::from_request_parts(parts, state)
+        let at = AuthorizedProject::from_request_parts(parts, state).await?;
+        let Path(path) = Path::<FrontendPath>::from_request_parts(parts, state)
             .await
             .map_err(|_| Problem::not_found())?;
         let frontends = Arc::<Frontends>::from_ref(state);

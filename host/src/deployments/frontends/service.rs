@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use super::model::{Frontend, FrontendError, FrontendState, FrontendSummary, NewFrontend, Target};
+use super::model::{
+    Frontend, FrontendError, FrontendSelector, FrontendState, FrontendSummary, NewFrontend,
+};
 use super::store;
 use crate::config::Config;
 use crate::control::audit::AuditAction;
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
-use crate::deployments::publication::{Capacity, PageSource, Pipeline, SlugReservations};
+use crate::deployments::publication::{
+    CapacityChecker, PageSource, PublicationPipeline, SlugReservations,
+};
 use crate::deployments::store as rows;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
@@ -23,8 +27,8 @@ const FRONTENDS_PER_STEP: u32 = 500;
 #[derive(Debug)]
 pub struct Frontends {
     infra: Infra,
-    pipeline: Arc<Pipeline>,
-    capacity: Capacity,
+    pipeline: Arc<PublicationPipeline>,
+    capacity: CapacityChecker,
     slugs: SlugReservations,
 }
 
@@ -32,8 +36,8 @@ impl Frontends {
     /// Makes the service of a server.
     pub fn new(
         infra: Infra,
-        pipeline: Arc<Pipeline>,
-        capacity: Capacity,
+        pipeline: Arc<PublicationPipeline>,
+        capacity: CapacityChecker,
         slugs: SlugReservations,
     ) -> Self {
         Self {
@@ -57,7 +61,7 @@ impl Frontends {
         &self,
         project: Project,
         new: NewFrontend,
-        keep: AnswerKeeper<Frontend>,
+        keep: AnswerRecorder<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         self.capacity.check_frontend(project.workspace.id).await?;
         let slug = self.slugs.reserve(new.requested_slug.as_deref()).await?;
@@ -106,7 +110,7 @@ impl Frontends {
         mut frontend: Frontend,
         name: Option<String>,
         content: String,
-        keep: AnswerKeeper<Frontend>,
+        keep: AnswerRecorder<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         let source = PageSource {
             content_type: frontend.content_type,
@@ -176,7 +180,7 @@ impl Frontends {
     pub async fn find_active(
         &self,
         project: ProjectId,
-        target: &Target,
+        target: &FrontendSelector,
     ) -> Result<Frontend, FrontendError> {
         let (target, counters) = (target.clone(), self.infra.control.counters());
         let found = self
@@ -198,7 +202,11 @@ impl Frontends {
     }
 
     /// Removes a frontend with its history; returns whether it was there. Its slug is free when this answers.
-    pub async fn delete(&self, project: Project, target: Target) -> Result<bool, FrontendError> {
+    pub async fn delete(
+        &self,
+        project: Project,
+        target: FrontendSelector,
+    ) -> Result<bool, FrontendError> {
         let (config, now) = (Arc::clone(&self.infra.config), self.infra.clock.now());
         let removed = self
             .infra
@@ -297,7 +305,7 @@ pub(in crate::deployments) fn active_in(
     project: &ProjectId,
     id: &DeploymentId,
 ) -> Result<Frontend, FrontendError> {
-    let found = store::find(tx, tx.counters(), project, &Target::Id(*id));
+    let found = store::find(tx, tx.counters(), project, &FrontendSelector::Id(*id));
     found
         .map_err(control::Error::from)?
         .filter(|f| f.state == FrontendState::Active)

@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Frontend, FrontendState, FrontendSummary, Target};
-use crate::control::{Change, Columns, Counters, Error, Tx};
-use crate::deployments::publication::PublishedContent;
+use super::model::{Frontend, FrontendSelector, FrontendState, FrontendSummary};
+use crate::control::{ControlChange, Error, InstallationCounters, NamedColumnReader, Tx};
+use crate::deployments::publication::PublishedDigests;
 use crate::deployments::store::parse_content_type;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
@@ -14,7 +14,7 @@ const SELECT_FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.s
 
 /// Reads a frontend from its row, without the numbers that are counted elsewhere.
 fn read_frontend(row: &Row<'_>) -> rusqlite::Result<Frontend> {
-    let row = Columns::new(row);
+    let row = NamedColumnReader::new(row);
     Ok(Frontend {
         id: row.get("id")?,
         slug: row.get("slug")?,
@@ -34,7 +34,7 @@ fn read_frontend(row: &Row<'_>) -> rusqlite::Result<Frontend> {
 /// Adds the numbers of views and revisions to a frontend.
 fn with_counts(
     c: &Connection,
-    counters: &Counters,
+    counters: &InstallationCounters,
     frontend: Frontend,
 ) -> rusqlite::Result<Frontend> {
     let revisions = c
@@ -54,13 +54,13 @@ fn parse_state(text: &str) -> rusqlite::Result<FrontendState> {
 /// Finds a frontend of a project, whatever its state.
 pub(super) fn find(
     c: &Connection,
-    counters: &Counters,
+    counters: &InstallationCounters,
     project: &ProjectId,
-    target: &Target,
+    target: &FrontendSelector,
 ) -> rusqlite::Result<Option<Frontend>> {
     let columns: &[&str] = match target {
-        Target::Id(_) => &["id", "slug"],
-        Target::Slug(_) => &["slug"],
+        FrontendSelector::Id(_) => &["id", "slug"],
+        FrontendSelector::Slug(_) => &["slug"],
     };
     let mut found = None;
     for column in columns {
@@ -82,7 +82,7 @@ pub(super) fn find(
 /// Lists the frontends of a project, oldest first, whatever their state.
 pub(super) fn list(
     c: &Connection,
-    counters: &Counters,
+    counters: &InstallationCounters,
     project: &ProjectId,
 ) -> rusqlite::Result<Vec<Frontend>> {
     c.prepare_cached(&format!(
@@ -96,7 +96,7 @@ pub(super) fn list(
 /// Lists the frontends of a project in short.
 pub(super) fn summaries(
     c: &Connection,
-    counters: &Counters,
+    counters: &InstallationCounters,
     project: &ProjectId,
 ) -> rusqlite::Result<Vec<FrontendSummary>> {
     c.prepare_cached(
@@ -159,7 +159,7 @@ pub(super) fn activate(
     tx: &Tx<'_>,
     id: &DeploymentId,
     title: &str,
-    published: &PublishedContent,
+    published: &PublishedDigests,
 ) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached(
@@ -212,7 +212,7 @@ fn list_slugs(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Strin
 /// Says in a transaction that the frontends of a project call another backend from now on, or none: their bytes stay.
 pub fn backend_changed(tx: &Tx<'_>, project: &ProjectId) -> Result<(), Error> {
     for slug in list_slugs(tx, project)? {
-        tx.note(Change::Slug(slug));
+        tx.note(ControlChange::Slug(slug));
     }
     Ok(())
 }

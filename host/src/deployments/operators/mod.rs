@@ -6,13 +6,15 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use store::Reference;
+use store::ContentReference;
 
 use crate::config::Config;
-use crate::content::{self, Artifact, Content, ContentLocation, Digest, OneTimeFiles};
+use crate::content::{
+    self, ContentLocation, ContentStore, Digest, EncodedPage, OneTimeFileDirectory,
+};
 use crate::control::audit::AuditAction;
-use crate::control::events::{self, Event};
-use crate::control::{Control, Error, Tx, kept_answers};
+use crate::control::events::{self, StartupEvent};
+use crate::control::{ControlDatabase, Error, Tx, kept_answers};
 use crate::deployments;
 use crate::deployments::address::{PageAddress, announce_change};
 use crate::infra::Infra;
@@ -27,7 +29,7 @@ const DEPLOY_ROUTE: &str = "deploy/";
 /// Disables or enables a deployment; returns whether there is such a slug. The server in this process, whose settings are
 /// `served`, follows at once; without one the next start tells the edge.
 pub async fn set_disabled(
-    control: &Control,
+    control: &ControlDatabase,
     clock: &Clock,
     slug: &str,
     disabled: bool,
@@ -42,7 +44,7 @@ pub async fn set_disabled(
             };
             match served {
                 Some(config) => announce_slug(tx, &config, &slug, now)?,
-                None => events::record(tx, &Event::SlugChanged(slug), now)?,
+                None => events::record(tx, &StartupEvent::SlugChanged(slug), now)?,
             }
             let act = match disabled {
                 true => AuditAction::DeploymentDisable,
@@ -61,16 +63,16 @@ pub async fn set_disabled(
 ///
 /// # Errors
 /// The database's; the events that it did not follow are there still, then.
-pub async fn follow_events(infra: &Infra) -> Result<(), Error> {
-    for (id, event) in infra.control.read(events::unhandled).await? {
-        if let Some(Event::CommandRun(deed)) = &event {
+pub async fn handle_startup_events(infra: &Infra) -> Result<(), Error> {
+    for (id, event) in infra.control.read(events::list_unhandled).await? {
+        if let Some(StartupEvent::CommandRun(deed)) = &event {
             events::log_command(deed);
         }
         let (config, now) = (Arc::clone(&infra.config), infra.clock.now());
         let followed: Result<(), Error> = infra
             .control
             .write(move |tx| {
-                if let Some(Event::SlugChanged(slug)) = event {
+                if let Some(StartupEvent::SlugChanged(slug)) = event {
                     announce_slug(tx, &config, &slug, now)?;
                 }
                 events::delete(tx, id)
@@ -119,7 +121,7 @@ impl StoredPage {
 
 /// Lists pages that answer at `now`, in the order of their ids, after one of them.
 pub async fn stored_pages(
-    control: &Control,
+    control: &ControlDatabase,
     now: Timestamp,
     after: Option<DeploymentId>,
     most: u32,
@@ -130,12 +132,12 @@ pub async fn stored_pages(
 }
 
 /// Counts the pages that answer at `now`.
-pub async fn count_pages(control: &Control, now: Timestamp) -> Result<u64, Error> {
+pub async fn count_pages(control: &ControlDatabase, now: Timestamp) -> Result<u64, Error> {
     control.read(move |c| store::count_pages(c, now)).await
 }
 
 /// Returns every object that a row refers to.
-pub async fn referenced_content(control: &Control) -> Result<BTreeSet<Digest>, Error> {
+pub async fn referenced_content(control: &ControlDatabase) -> Result<BTreeSet<Digest>, Error> {
     let references = control.read(store::references).await?;
     Ok(references.iter().map(|r| r.digest).collect())
 }
@@ -146,8 +148,8 @@ pub async fn referenced_content(control: &Control) -> Result<BTreeSet<Digest>, E
 /// # Errors
 /// Content that is missing, as a text for the operator.
 pub async fn settle_content_location(
-    control: &Control,
-    content: &Content,
+    control: &ControlDatabase,
+    content: &ContentStore,
     place: &ContentLocation,
     before: &ContentLocation,
 ) -> anyhow::Result<()> {
@@ -174,12 +176,15 @@ pub async fn settle_content_location(
 }
 
 /// Returns the ids of all deployments, whatever their state.
-pub async fn ids(control: &Control) -> Result<HashSet<DeploymentId>, Error> {
+pub async fn ids(control: &ControlDatabase) -> Result<HashSet<DeploymentId>, Error> {
     control.read(deployments::store::ids).await
 }
 
 /// Removes every one-time share, in a copy that has not got their pages; returns how many.
-pub async fn remove_one_time_shares(control: &Control, now: Timestamp) -> Result<usize, Error> {
+pub async fn remove_one_time_shares(
+    control: &ControlDatabase,
+    now: Timestamp,
+) -> Result<usize, Error> {
     control
         .write(move |tx| {
             let ids = deployments::store::one_time_ids(tx)?;
@@ -195,7 +200,7 @@ pub async fn remove_one_time_shares(control: &Control, now: Timestamp) -> Result
 
 /// Findings of a check of the store.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct StoreFindings {
+pub struct StoreCheckFindings {
     /// Deployments looked at.
     pub deployments: u64,
     /// Objects in the content store.
@@ -217,11 +222,11 @@ pub struct StoreFindings {
 /// # Errors
 /// When the store cannot be read at all.
 pub async fn check(
-    control: &Control,
-    content: &Content,
-    once: Option<&OneTimeFiles>,
-) -> anyhow::Result<StoreFindings> {
-    let mut found = StoreFindings::default();
+    control: &ControlDatabase,
+    content: &ContentStore,
+    once: Option<&OneTimeFileDirectory>,
+) -> anyhow::Result<StoreCheckFindings> {
+    let mut found = StoreCheckFindings::default();
     let references = check_rows(control, &mut found).await?;
     check_content(control, content, &references, &mut found).await?;
     check_unused(control, content, &references, &mut found).await?;
@@ -233,9 +238,9 @@ pub async fn check(
 
 /// Checks the database by itself; returns its references to content.
 async fn check_rows(
-    control: &Control,
-    found: &mut StoreFindings,
-) -> anyhow::Result<Vec<Reference>> {
+    control: &ControlDatabase,
+    found: &mut StoreCheckFindings,
+) -> anyhow::Result<Vec<ContentReference>> {
     let (sound, broken_keys, contradictions, references, deployments) = control
         .read(|c| {
             // One snapshot for all queries: a half-finished change would contradict itself.
@@ -248,7 +253,7 @@ async fn check_rows(
             Ok((
                 sound,
                 broken,
-                store::contradictions(&tx)?,
+                store::find_contradictions(&tx)?,
                 store::references(&tx)?,
                 store::count_deployments(&tx)?,
             ))
@@ -274,10 +279,10 @@ async fn check_rows(
 
 /// Checks the objects that rows refer to.
 async fn check_content(
-    control: &Control,
-    content: &Content,
-    references: &[Reference],
-    found: &mut StoreFindings,
+    control: &ControlDatabase,
+    content: &ContentStore,
+    references: &[ContentReference],
+    found: &mut StoreCheckFindings,
 ) -> anyhow::Result<()> {
     let mut looked_at: HashSet<Digest> = HashSet::new();
     for reference in references {
@@ -291,7 +296,7 @@ async fn check_content(
             Ok(None) => "missing",
             Ok(Some(bytes)) => {
                 found.bytes += bytes.len() as u64;
-                let broken = reference.is_page && Artifact::from_object(&bytes).is_none();
+                let broken = reference.is_page && EncodedPage::from_object(&bytes).is_none();
                 if !broken && Digest::of(&bytes) == digest {
                     continue;
                 }
@@ -309,10 +314,10 @@ async fn check_content(
 
 /// Lists the objects that no row refers to.
 async fn check_unused(
-    control: &Control,
-    content: &Content,
-    references: &[Reference],
-    found: &mut StoreFindings,
+    control: &ControlDatabase,
+    content: &ContentStore,
+    references: &[ContentReference],
+    found: &mut StoreCheckFindings,
 ) -> anyhow::Result<()> {
     let (objects, strangers) = content.list().await?;
     found.objects = objects.len();
@@ -334,9 +339,9 @@ async fn check_unused(
 /// The files of one-time shares. A file is there before its row and after it, so rows are read first, and again
 /// where a file is missing: a share that was read meanwhile has neither.
 async fn check_once(
-    control: &Control,
-    once: &OneTimeFiles,
-    found: &mut StoreFindings,
+    control: &ControlDatabase,
+    once: &OneTimeFileDirectory,
+    found: &mut StoreCheckFindings,
 ) -> anyhow::Result<()> {
     let rows = async || control.read(deployments::store::one_time_ids).await;
     let before: HashSet<_> = rows().await?.into_iter().collect();
@@ -356,7 +361,7 @@ async fn check_once(
 }
 
 /// Whether a row refers to an object now.
-async fn is_referenced(control: &Control, digest: Digest) -> Result<bool, Error> {
+async fn is_referenced(control: &ControlDatabase, digest: Digest) -> Result<bool, Error> {
     control
         .read(move |c| deployments::store::is_referenced(c, &digest))
         .await

@@ -11,7 +11,7 @@ use svc_base::ids::{DeploymentId, ProjectId};
 
 /// Reference to stored content, for `svc check`.
 #[derive(Debug)]
-pub(super) struct Reference {
+pub(super) struct ContentReference {
     /// Row that refers to the object, for people.
     pub(super) by: String,
     /// To what.
@@ -21,7 +21,7 @@ pub(super) struct Reference {
 }
 
 /// Lists every reference to stored content.
-pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<Reference>> {
+pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<ContentReference>> {
     let by = [
         "SELECT slug AS referrer, source_digest AS digest, 0 AS is_page FROM deployments WHERE source_digest IS NOT NULL
          UNION ALL SELECT slug, artifact_digest, 1 FROM deployments WHERE artifact_digest IS NOT NULL
@@ -34,7 +34,7 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<Reference>> {
     for rows in by {
         let mut rows = c.prepare(rows)?;
         let rows = rows.query_map([], |row| {
-            Ok(Reference {
+            Ok(ContentReference {
                 by: row.get("referrer")?,
                 digest: row.get("digest")?,
                 is_page: row.get("is_page")?,
@@ -94,7 +94,7 @@ pub(super) fn count_deployments(c: &Connection) -> rusqlite::Result<u64> {
 }
 
 /// Finds contradictions between rows, for `svc check`: a sentence each.
-pub(super) fn contradictions(c: &Connection) -> rusqlite::Result<Vec<String>> {
+pub(super) fn find_contradictions(c: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found: Vec<String> = c
         .prepare(
             "SELECT 'frontend ' || slug || ' has no page' FROM deployments

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::config::Cap;
-use svc_sandbox::{Busy, Flow, FlowClass};
+use crate::config::DividedCap;
+use svc_sandbox::{CallerFlow, FlowClass, LaneBusy};
 
 /// Budget of bytes, with its parts.
 #[derive(Debug)]
 pub(super) struct ByteBudget {
-    cap: Cap,
+    cap: DividedCap,
     held: Mutex<HeldBytes>,
 }
 
@@ -24,20 +24,20 @@ struct HeldBytes {
     strangers: u64,
     /// Bytes of previews.
     previews: u64,
-    by_flow: HashMap<Flow, u64>,
+    by_flow: HashMap<CallerFlow, u64>,
 }
 
 /// Bytes that count against a budget until this is dropped.
 #[derive(Debug)]
 pub(in crate::deployments) struct BytePermit {
     budget: Arc<ByteBudget>,
-    flow: Flow,
+    flow: CallerFlow,
     bytes: u64,
 }
 
 impl ByteBudget {
     /// Makes the budget of a cap.
-    pub(super) fn new(cap: Cap) -> Arc<Self> {
+    pub(super) fn new(cap: DividedCap) -> Arc<Self> {
         Arc::new(Self {
             cap,
             held: Mutex::default(),
@@ -51,8 +51,12 @@ impl ByteBudget {
     /// Counts bytes of a flow.
     ///
     /// # Errors
-    /// [`Busy`]; nothing is counted then.
-    pub(super) fn take(self: &Arc<Self>, flow: Flow, bytes: usize) -> Result<BytePermit, Busy> {
+    /// [`LaneBusy`]; nothing is counted then.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        flow: CallerFlow,
+        bytes: usize,
+    ) -> Result<BytePermit, LaneBusy> {
         let mut permit = BytePermit {
             budget: Arc::clone(self),
             flow,
@@ -64,13 +68,13 @@ impl ByteBudget {
 }
 
 impl HeldBytes {
-    fn of(&self, flow: &Flow) -> u64 {
+    fn of(&self, flow: &CallerFlow) -> u64 {
         self.by_flow.get(flow).copied().unwrap_or(0)
     }
 
     /// Whether a flow may hold so many bytes more. A flow that holds nothing may have one page of any size, which would
     /// never fit otherwise.
-    fn has_room(&self, cap: &Cap, flow: &Flow, bytes: u64) -> bool {
+    fn has_room(&self, cap: &DividedCap, flow: &CallerFlow, bytes: u64) -> bool {
         let fits = |held: u64, most: u64| held == 0 || held.saturating_add(bytes) <= most;
         let own = self.of(flow);
         let of_class = match flow.class() {
@@ -86,7 +90,7 @@ impl HeldBytes {
         of_class && fits(self.all, cap.whole)
     }
 
-    fn add(&mut self, flow: &Flow, bytes: u64) {
+    fn add(&mut self, flow: &CallerFlow, bytes: u64) {
         if bytes == 0 {
             return;
         }
@@ -102,7 +106,7 @@ impl HeldBytes {
         *self.by_flow.entry(flow.clone()).or_default() += bytes;
     }
 
-    fn remove(&mut self, flow: &Flow, bytes: u64) {
+    fn remove(&mut self, flow: &CallerFlow, bytes: u64) {
         self.all -= bytes;
         match flow.class() {
             FlowClass::Owner | FlowClass::Server => {}
@@ -125,8 +129,8 @@ impl BytePermit {
     /// Counts another number of bytes instead.
     ///
     /// # Errors
-    /// [`Busy`]; as many are counted as before.
-    pub(super) fn resize(&mut self, bytes: usize) -> Result<(), Busy> {
+    /// [`LaneBusy`]; as many are counted as before.
+    pub(super) fn resize(&mut self, bytes: usize) -> Result<(), LaneBusy> {
         let bytes = bytes as u64;
         let mut held = self.budget.held();
         held.remove(&self.flow, self.bytes);
@@ -137,7 +141,7 @@ impl BytePermit {
         held.add(&self.flow, self.bytes);
         match has_room {
             true => Ok(()),
-            false => Err(Busy),
+            false => Err(LaneBusy),
         }
     }
 
@@ -178,12 +182,12 @@ mod tests {
         ByteBudget::new(Limits::default().divide_cap("k", 1_000))
     }
 
-    fn stranger(number: u8) -> Flow {
-        Flow::stranger([192, 0, 2, number].into())
+    fn stranger(number: u8) -> CallerFlow {
+        CallerFlow::stranger([192, 0, 2, number].into())
     }
 
-    fn owner(name: &str) -> Flow {
-        Flow::Owner(name.into())
+    fn owner(name: &str) -> CallerFlow {
+        CallerFlow::Owner(name.into())
     }
 
     #[test]
@@ -225,7 +229,7 @@ mod tests {
         page.resize(150).unwrap();
         assert!(budget.take(stranger(1), 1).is_err());
         let other = budget.take(stranger(2), 650).unwrap();
-        assert_eq!(page.resize(151), Err(Busy));
+        assert_eq!(page.resize(151), Err(LaneBusy));
         assert_eq!(budget.held().of(&stranger(1)), 150, "as before");
         drop(other);
         page.resize(2_000).unwrap();

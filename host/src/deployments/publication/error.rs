@@ -1,22 +1,22 @@
 //! Why nothing was published.
 
-use crate::access::ClientGone;
+use crate::access::ClientDisconnected;
 use crate::config::CapReached;
 use crate::content;
 use crate::control;
-use crate::deployments::problems::NO_WORKER;
-use svc_base::random::NoRandomness;
-use svc_sandbox::{Budget, Busy, ContentType, Malformed, RenderFailure};
+use crate::deployments::problems::WORKERS_BUSY_MESSAGE;
+use svc_base::random::RandomSourceError;
+use svc_sandbox::{BudgetKind, ContentType, LaneBusy, MalformedSource, RenderFailure};
 
 /// Why nothing was published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The source breaks the rules of its type.
     #[error("{0}")]
-    Malformed(Malformed),
+    Malformed(MalformedSource),
     /// The source needs more than a budget allows.
     #[error("the {} budget ran out", .0.as_str())]
-    Budget(Budget),
+    Budget(BudgetKind),
     /// No renderer of the server knows the type.
     #[error("no renderer knows {0}")]
     Unsupported(ContentType),
@@ -28,21 +28,21 @@ pub enum PublishError {
     Cap(#[from] CapReached),
     /// The client has hung up, and nothing was stored.
     #[error(transparent)]
-    Abandoned(#[from] ClientGone),
+    Abandoned(#[from] ClientDisconnected),
     /// Everything else, for the log.
     #[error(transparent)]
     Internal(anyhow::Error),
 }
 
 /// Refusal for want of room on the disk.
-const DISK_FULL: &str = "The server's disk is nearly full. Try again later.";
+const DISK_FULL_MESSAGE: &str = "The server's disk is nearly full. Try again later.";
 const PREPARING_MESSAGE: &str = "The server is still preparing its renderer, as it does after its first start. Try again in a minute.";
-const DATABASE_BUSY: &str = "The server is busy with maintenance. Try again in a minute.";
+const DATABASE_BUSY_MESSAGE: &str = "The server is busy with maintenance. Try again in a minute.";
 
 impl PublishError {
     /// Says that the disk is nearly full.
     pub(in crate::deployments) fn disk_full() -> Self {
-        Self::Capacity(DISK_FULL)
+        Self::Capacity(DISK_FULL_MESSAGE)
     }
 
     /// Whether rendering the same source with the same guest would fail again: it is not for want of room, and nobody hung up.
@@ -61,22 +61,22 @@ impl From<RenderFailure> for PublishError {
             RenderFailure::Budget(budget) => Self::Budget(budget),
             RenderFailure::Unsupported(content_type) => Self::Unsupported(content_type),
             RenderFailure::Preparing => Self::Capacity(PREPARING_MESSAGE),
-            RenderFailure::Busy => Self::Capacity(NO_WORKER),
+            RenderFailure::Busy => Self::Capacity(WORKERS_BUSY_MESSAGE),
             RenderFailure::Broken(error) => Self::Internal(error),
         }
     }
 }
 
-impl From<Busy> for PublishError {
-    fn from(_: Busy) -> Self {
-        Self::Capacity(NO_WORKER)
+impl From<LaneBusy> for PublishError {
+    fn from(_: LaneBusy) -> Self {
+        Self::Capacity(WORKERS_BUSY_MESSAGE)
     }
 }
 
 impl From<content::Error> for PublishError {
     fn from(error: content::Error) -> Self {
         match error {
-            content::Error::Full => Self::Capacity(DISK_FULL),
+            content::Error::Full => Self::Capacity(DISK_FULL_MESSAGE),
             other => Self::Internal(other.into()),
         }
     }
@@ -85,15 +85,15 @@ impl From<content::Error> for PublishError {
 impl From<control::Error> for PublishError {
     fn from(error: control::Error) -> Self {
         match error {
-            control::Error::Full => Self::Capacity(DISK_FULL),
-            control::Error::Busy => Self::Capacity(DATABASE_BUSY),
+            control::Error::Full => Self::Capacity(DISK_FULL_MESSAGE),
+            control::Error::Busy => Self::Capacity(DATABASE_BUSY_MESSAGE),
             other => Self::Internal(other.into()),
         }
     }
 }
 
-impl From<NoRandomness> for PublishError {
-    fn from(error: NoRandomness) -> Self {
+impl From<RandomSourceError> for PublishError {
+    fn from(error: RandomSourceError) -> Self {
         Self::Internal(error.into())
     }
 }
@@ -101,7 +101,7 @@ impl From<NoRandomness> for PublishError {
 impl From<std::io::Error> for PublishError {
     fn from(error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::StorageFull {
-            return Self::Capacity(DISK_FULL);
+            return Self::Capacity(DISK_FULL_MESSAGE);
         }
         Self::Internal(error.into())
     }

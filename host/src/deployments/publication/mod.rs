@@ -17,13 +17,15 @@ pub mod runtime;
 mod slugs;
 mod timings;
 
-pub use capacity::{Capacity, Publisher};
+pub use capacity::{CapacityChecker, SharePublisher};
 pub use error::PublishError;
 pub use page_source::PageSource;
-pub use pipeline::{Pipeline, RenderedPage};
+pub use pipeline::{PublicationPipeline, RenderedPage};
 pub use slugs::SlugReservations;
 
-pub(super) use capacity::ShareHolder;
+pub(super) use capacity::ShareCapHolder;
 pub(super) use page_source::PagePlacement;
-pub(super) use pipeline::{PublishedContent, RenderedBy, StoredContent, StoredPublication};
+pub(super) use pipeline::{
+    PublishedDigests, RendererAndRuntime, StoredPublication, StoredSourceAndPage,
+};
 pub(super) use slugs::ReservedSlug;

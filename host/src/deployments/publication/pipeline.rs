@@ -9,26 +9,28 @@ use prometheus_client::registry::Registry;
 use super::PublishError;
 use super::byte_budget::{ByteBudget, BytePermit};
 use super::page_source::{PagePlacement, PageSource};
-use super::runtime::{self, Runtimes};
+use super::runtime::{self, RuntimeScripts};
 use super::timings::{PublicationStage, StageTimings};
-use crate::access::while_client_waits;
-use crate::content::{Artifact, Content, Digest, Pin};
+use crate::access::run_while_client_waits;
+use crate::content::{ContentStore, Digest, EncodedPage, ObjectPin};
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
 use crate::deployments::views::Warning;
 use crate::infra::Infra;
-use svc_base::ProcessorStopwatch;
+use svc_base::ThreadCpuStopwatch;
 use svc_base::clock::Timestamp;
-use svc_sandbox::{Flow, Foot, GuestDigest, RuntimeScript, Sandbox, Source, StopSignal};
+use svc_sandbox::{
+    CallerFlow, GuestDigest, PageFooter, RenderSource, RuntimeScript, Sandbox, StopSignal,
+};
 
 /// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
 const COMPRESSION_BUDGET: Duration = Duration::from_millis(800);
 
 /// Guest and runtime that a page was made with: another of either would make another page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RenderedBy(String);
+pub struct RendererAndRuntime(String);
 
-impl RenderedBy {
+impl RendererAndRuntime {
     /// Names a guest, and the runtime if the page has one.
     pub fn new(guest: GuestDigest, runtime: Option<&str>) -> Self {
         Self(match runtime {
@@ -53,16 +55,16 @@ pub struct RenderedPage {
     /// Warnings for the author.
     pub warnings: Vec<Warning>,
     /// Guest that rendered the page.
-    pub by: RenderedBy,
+    pub by: RendererAndRuntime,
 }
 
 /// A source and its page in all encodings, stored. While this lives the collector keeps them.
 #[derive(Debug)]
-pub(in crate::deployments) struct StoredContent {
+pub(in crate::deployments) struct StoredSourceAndPage {
     /// The source.
-    pub(in crate::deployments) source: Pin,
+    pub(in crate::deployments) source: ObjectPin,
     /// The page.
-    pub(in crate::deployments) page: Pin,
+    pub(in crate::deployments) page: ObjectPin,
     /// Bytes of both.
     pub(in crate::deployments) bytes: u64,
 }
@@ -70,24 +72,24 @@ pub(in crate::deployments) struct StoredContent {
 /// A source and its page, stored, which nothing answers yet. While this lives the collector keeps them.
 #[derive(Debug)]
 pub(in crate::deployments) struct StoredPublication {
-    content: StoredContent,
-    by: RenderedBy,
+    content: StoredSourceAndPage,
+    by: RendererAndRuntime,
 }
 
 /// Digests that the rows of a publication name.
 #[derive(Clone, Debug)]
-pub(in crate::deployments) struct PublishedContent {
+pub(in crate::deployments) struct PublishedDigests {
     /// Digest of the source.
     pub(in crate::deployments) source: Digest,
     /// Digest of the page.
     pub(in crate::deployments) artifact: Digest,
     /// The guest and the runtime that made the page.
-    pub(in crate::deployments) by: RenderedBy,
+    pub(in crate::deployments) by: RendererAndRuntime,
     /// Bytes of the source and of the page in all encodings.
     pub(in crate::deployments) bytes: u64,
 }
 
-impl PublishedContent {
+impl PublishedDigests {
     /// Returns the bytes as a row has them.
     pub(in crate::deployments) fn bytes_stored(&self) -> i64 {
         i64::try_from(self.bytes).unwrap_or(i64::MAX)
@@ -96,8 +98,8 @@ impl PublishedContent {
 
 impl StoredPublication {
     /// Returns the digests that rows may name for as long as this lives.
-    pub(in crate::deployments) fn published(&self) -> PublishedContent {
-        PublishedContent {
+    pub(in crate::deployments) fn published(&self) -> PublishedDigests {
+        PublishedDigests {
             source: self.content.source.digest(),
             artifact: self.content.page.digest(),
             by: self.by.clone(),
@@ -117,19 +119,24 @@ enum PageBudget {
 
 /// Pipeline from a source to stored bytes, and to what an address answers.
 #[derive(Debug)]
-pub struct Pipeline {
+pub struct PublicationPipeline {
     infra: Infra,
-    content: Content,
+    content: ContentStore,
     sandbox: Sandbox,
-    runtimes: Arc<Runtimes>,
+    runtimes: Arc<RuntimeScripts>,
     /// Bytes of sources and pages that are worked on.
     memory: Arc<ByteBudget>,
     timings: StageTimings,
 }
 
-impl Pipeline {
+impl PublicationPipeline {
     /// Makes the pipeline of a server.
-    pub fn new(infra: Infra, content: Content, sandbox: Sandbox, runtimes: Arc<Runtimes>) -> Self {
+    pub fn new(
+        infra: Infra,
+        content: ContentStore,
+        sandbox: Sandbox,
+        runtimes: Arc<RuntimeScripts>,
+    ) -> Self {
         let limits = &infra.config.limits;
         let memory = limits.divide_cap("page_work_bytes", limits.page_work_bytes);
         Self {
@@ -152,7 +159,7 @@ impl Pipeline {
     /// # Errors
     /// [`PublishError::Capacity`] if there is no room for them.
     pub(in crate::deployments) fn reserve(&self, bytes: usize) -> Result<BytePermit, PublishError> {
-        Ok(self.memory.take(Flow::current(), bytes)?)
+        Ok(self.memory.take(CallerFlow::current(), bytes)?)
     }
 
     /// Counts an answer to a preview against `page_work_bytes` until it is sent.
@@ -160,7 +167,9 @@ impl Pipeline {
     /// # Errors
     /// [`PublishError::Capacity`] if too much waits for readers already.
     pub fn hold_preview(&self, answer: Vec<u8>) -> Result<Bytes, PublishError> {
-        let permit = self.memory.take(Flow::current().preview(), answer.len())?;
+        let permit = self
+            .memory
+            .take(CallerFlow::current().preview(), answer.len())?;
         Ok(permit.attach(Bytes::from(answer)))
     }
 
@@ -182,7 +191,7 @@ impl Pipeline {
         source: PageSource<'_>,
     ) -> Result<RenderedPage, PublishError> {
         let rendering = self.render_with(source, None, None, PageBudget::Preview);
-        Flow::current().preview().scope(rendering).await
+        CallerFlow::current().preview().scope(rendering).await
     }
 
     /// Renders a source to the page of a share.
@@ -220,14 +229,14 @@ impl Pipeline {
         let source_bytes = source.text.len();
         let mut permit = self.reserve(source_bytes)?;
         let page_bytes = usize::try_from(self.infra.config.limits.page_bytes).unwrap_or(usize::MAX);
-        let source = Source {
+        let source = RenderSource {
             content_type: source.content_type,
             title: Some(source.title.to_owned()).filter(|title| !title.is_empty()),
             name: source.name.map(str::to_owned),
             text: source.text.to_owned(),
             runtime,
             page_bytes,
-            foot: placement.and_then(|placement| self.foot(placement)),
+            foot: placement.and_then(|placement| self.page_footer(placement)),
             is_private: placement
                 .is_some_and(|placement| placement.is_private || placement.one_time),
         };
@@ -239,7 +248,7 @@ impl Pipeline {
             }
         };
         // Boxed, because this future is large and is part of many routes' futures.
-        let rendering = Box::pin(while_client_waits(rendering));
+        let rendering = Box::pin(run_while_client_waits(rendering));
         let rendered = self
             .timings
             .time(PublicationStage::Render, rendering)
@@ -249,14 +258,14 @@ impl Pipeline {
             html: permit.attach(rendered.html),
             title: rendered.title.unwrap_or_default(),
             warnings: rendered.undrawn.into_iter().map(Warning::from).collect(),
-            by: RenderedBy::new(rendered.guest, name.as_deref()),
+            by: RendererAndRuntime::new(rendered.guest, name.as_deref()),
         })
     }
 
     /// Composes the lines below a page's content. A page that is gone once it is read has nothing to lead to.
-    fn foot(&self, placement: PagePlacement<'_>) -> Option<Foot> {
+    fn page_footer(&self, placement: PagePlacement<'_>) -> Option<PageFooter> {
         let slug = placement.slug;
-        (!placement.one_time).then(|| Foot {
+        (!placement.one_time).then(|| PageFooter {
             raw: Some(format!("/{slug}/raw")),
             expires_at: placement.expires_at.map(|at| at.to_string()),
             report: Some(format!(
@@ -271,17 +280,17 @@ impl Pipeline {
         &self,
         source: Bytes,
         page: Bytes,
-    ) -> Result<StoredContent, PublishError> {
+    ) -> Result<StoredSourceAndPage, PublishError> {
         // The bytes of the page count until it is stored, too: its encodings are in memory until then.
         let counted = page.clone();
         let work = move |stop: &StopSignal| {
-            let spent = ProcessorStopwatch::start();
+            let spent = ThreadCpuStopwatch::start();
             let goes_on = || !stop.is_set() && spent.elapsed() < COMPRESSION_BUDGET;
-            let object = Artifact::compress(page, goes_on)?.to_object()?;
+            let object = EncodedPage::compress(page, goes_on)?.to_object()?;
             let digests = (Digest::of(&source), Digest::of(&object));
             Ok::<_, std::io::Error>((digests, source, object))
         };
-        let compressing = while_client_waits(self.sandbox.page_lane().run(work));
+        let compressing = run_while_client_waits(self.sandbox.page_lane().run(work));
         let compressed = self
             .timings
             .time(PublicationStage::Compress, compressing)
@@ -296,7 +305,7 @@ impl Pipeline {
         };
         let (source, page) = self.timings.time(PublicationStage::Store, storing).await?;
         drop(counted);
-        Ok(StoredContent {
+        Ok(StoredSourceAndPage {
             source,
             page,
             bytes,
@@ -346,7 +355,7 @@ impl Pipeline {
         stored: StoredPublication,
         address: PageAddress,
         now: Timestamp,
-        change: impl FnOnce(&Tx<'_>, &PublishedContent) -> Result<T, E> + Send + 'static,
+        change: impl FnOnce(&Tx<'_>, &PublishedDigests) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
         T: Send + 'static,

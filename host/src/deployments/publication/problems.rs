@@ -1,8 +1,8 @@
 //! Errors of publications as problems.
 
 use super::PublishError;
-use crate::deployments::problems::internal;
-use crate::http::problem::{Code, Problem};
+use crate::deployments::problems::internal_problem;
+use crate::http::problem::{Problem, ProblemCode};
 
 impl From<PublishError> for Problem {
     fn from(error: PublishError) -> Self {
@@ -15,25 +15,25 @@ impl From<&PublishError> for Problem {
         let detail = error.to_string();
         match error {
             PublishError::Malformed(malformed) => {
-                let problem = Self::new(Code::RenderFailed, detail);
+                let problem = Self::new(ProblemCode::RenderFailed, detail);
                 match malformed.place {
                     Some(place) => problem.with("line", place.line).with("column", place.column),
                     None => problem,
                 }
             }
             PublishError::Budget(budget) => Self::new(
-                Code::RenderFailed,
+                ProblemCode::RenderFailed,
                 format!("The content needs more than the {} budget of a page allows. Make it smaller or simpler.", budget.as_str()),
             )
             .with("budget", budget.as_str()),
             PublishError::Cap(reached) => (*reached).into(),
             PublishError::Unsupported(content_type) => Self::new(
-                Code::RenderFailed,
+                ProblemCode::RenderFailed,
                 format!("The renderer of this server does not know the type `{content_type}`. Publish the content as another type, such as `html`, or ask the server's operator for a renderer that knows it."),
             ),
-            PublishError::Capacity(detail) => Self::new(Code::CapacityReached, *detail),
+            PublishError::Capacity(detail) => Self::new(ProblemCode::CapacityReached, *detail),
             PublishError::Abandoned(abandoned) => (*abandoned).into(),
-            PublishError::Internal(error) => internal(error),
+            PublishError::Internal(error) => internal_problem(error),
         }
     }
 }

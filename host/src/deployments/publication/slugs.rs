@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::PublishError;
 use crate::deployments::model::is_reserved;
-use crate::deployments::serving::Expiry;
+use crate::deployments::serving::ExpiredShareRemover;
 use crate::deployments::store;
 use crate::infra::Infra;
-use svc_base::names::{numbered_slugs, with_suffix};
+use svc_base::names::{append_suffix_within_limit, numbered_slugs};
 
 /// Length of a slug that the service chooses.
-const CHOSEN_LENGTH: usize = 10;
+const RANDOM_SLUG_LENGTH: usize = 10;
 /// Length of a random suffix.
 const SUFFIX_LENGTH: usize = 6;
 /// Number of random names that are tried: only a fault could find them taken.
@@ -21,7 +21,7 @@ const RANDOM_ATTEMPTS: u32 = 4;
 #[derive(Clone, Debug)]
 pub struct SlugReservations {
     infra: Infra,
-    expiry: Expiry,
+    expiry: ExpiredShareRemover,
     reserved: Arc<Mutex<HashSet<String>>>,
 }
 
@@ -50,7 +50,7 @@ impl Drop for ReservedSlug {
 
 impl SlugReservations {
     /// Makes the reservations of a server; `expiry` frees slugs of shares whose time is over.
-    pub fn new(infra: Infra, expiry: Expiry) -> Self {
+    pub fn new(infra: Infra, expiry: ExpiredShareRemover) -> Self {
         Self {
             infra,
             expiry,
@@ -78,8 +78,8 @@ impl SlugReservations {
         let random = &self.infra.random;
         for _ in 0..RANDOM_ATTEMPTS {
             let slug = match wanted {
-                Some(wanted) => with_suffix(wanted, &random.slug(SUFFIX_LENGTH)?),
-                None => random.slug(CHOSEN_LENGTH)?,
+                Some(wanted) => append_suffix_within_limit(wanted, &random.slug(SUFFIX_LENGTH)?),
+                None => random.slug(RANDOM_SLUG_LENGTH)?,
             };
             if let Some(reserved) = self.try_reserve(slug).await? {
                 return Ok(reserved);

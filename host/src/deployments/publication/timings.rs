@@ -32,13 +32,13 @@ impl PublicationStage {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByStage {
+struct StageLabels {
     part: &'static str,
 }
 
 /// Times that each stage took.
 #[derive(Debug)]
-pub(super) struct StageTimings(Family<ByStage, Histogram>);
+pub(super) struct StageTimings(Family<StageLabels, Histogram>);
 
 impl Default for StageTimings {
     fn default() -> Self {
@@ -57,7 +57,7 @@ impl StageTimings {
     ) -> T {
         let watch = Stopwatch::start();
         let done = work.await;
-        let label = ByStage {
+        let label = StageLabels {
             part: stage.as_str(),
         };
         self.0.get_or_create(&label).observe(watch.seconds());

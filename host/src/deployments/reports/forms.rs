@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::Reason;
 use crate::config::Config;
 use crate::deployments::forms::contact_line;
-use crate::http::problem_page::shell;
+use crate::http::problem_page::page_shell;
 
 /// Why people report pages, in their words.
 const REASON_LABELS: [(Reason, &str); 5] = [
@@ -21,7 +21,7 @@ const REASON_LABELS: [(Reason, &str); 5] = [
 
 /// The form that reports a page; `wrong` says why the one before was not taken.
 pub(super) fn report_form(slug: &str, wrong: Option<&str>, config: &Config) -> Markup {
-    shell(
+    page_shell(
         "Report a page",
         &html! {
             main {
@@ -52,7 +52,7 @@ pub(super) fn report_form(slug: &str, wrong: Option<&str>, config: &Config) -> M
 
 /// Says that a report has come in.
 pub(super) fn report_received(config: &Config) -> Markup {
-    shell(
+    page_shell(
         "Thank you",
         &html! { main { h1 { "Thank you" } p { "The report has come in. Whoever operates this service will read it." } (contact_line(config)) } },
     )

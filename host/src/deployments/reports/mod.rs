@@ -12,13 +12,13 @@ use utoipa::ToSchema;
 
 use crate::config::Config;
 use crate::control::audit::AuditAction;
-use crate::control::kept_answers::AnswerKeeper;
-use crate::control::{Control, Error};
+use crate::control::kept_answers::AnswerRecorder;
+use crate::control::{ControlDatabase, Error};
 use crate::deployments::store as rows;
 use crate::infra::Infra;
 use svc_base::clock::Timestamp;
 use svc_base::ids::ReportId;
-use svc_base::random::NoRandomness;
+use svc_base::random::RandomSourceError;
 
 /// Why somebody complains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -51,7 +51,7 @@ impl Reason {
 
 /// A complaint; its fields are within their bounds.
 #[derive(Clone, Debug)]
-pub struct NewReport {
+pub struct NewAbuseReport {
     /// About which page.
     pub slug: String,
     /// Reason of the report.
@@ -64,7 +64,7 @@ pub struct NewReport {
 
 /// A complaint as operators read it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct AbuseReport {
     /// Identifier of the report.
     pub id: ReportId,
     /// About which page.
@@ -93,7 +93,7 @@ pub enum ReportError {
     Store(#[from] Error),
     /// No id could be made.
     #[error(transparent)]
-    Random(#[from] NoRandomness),
+    Random(#[from] RandomSourceError),
 }
 
 /// The receipt of a complaint.
@@ -106,11 +106,11 @@ pub struct Reported {
 
 /// Reports of abuse.
 #[derive(Debug)]
-pub struct Reports {
+pub struct AbuseReportService {
     infra: Infra,
 }
 
-impl Reports {
+impl AbuseReportService {
     /// Makes the service of a server.
     pub fn new(infra: Infra) -> Self {
         Self { infra }
@@ -127,8 +127,8 @@ impl Reports {
     /// [`ReportError`].
     pub async fn insert(
         &self,
-        report: NewReport,
-        keep: AnswerKeeper<Reported>,
+        report: NewAbuseReport,
+        keep: AnswerRecorder<Reported>,
     ) -> Result<Reported, ReportError> {
         let id = ReportId::new(&self.infra.clock, &self.infra.random)?;
         let now = self.infra.clock.now();
@@ -149,13 +149,13 @@ impl Reports {
 }
 
 /// Lists reports, newest first: those that are open, or all.
-pub async fn list(control: &Control, all: bool) -> Result<Vec<Report>, Error> {
-    control.read(move |c| store::reports(c, all)).await
+pub async fn list(control: &ControlDatabase, all: bool) -> Result<Vec<AbuseReport>, Error> {
+    control.read(move |c| store::list_reports(c, all)).await
 }
 
 /// Closes a report, which is listed no more; returns since when it is closed, if there is one. Closing twice keeps the first time.
 pub async fn close(
-    control: &Control,
+    control: &ControlDatabase,
     id: ReportId,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Error> {

@@ -9,15 +9,15 @@ use serde::Deserialize;
 use svc_base::names::is_slug;
 use utoipa::ToSchema;
 
-use super::{NewReport, Reason, Reported, Reports, forms};
+use super::{AbuseReportService, NewAbuseReport, Reason, Reported, forms};
 use crate::access::MaybeCaller;
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::config::Config;
 use crate::deployments::serving::answer::platform_page;
-use crate::http::context::Context;
-use crate::http::extract::{ReadBody, UnreadBody, check_characters};
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{ParsedBody, UnreadBody, check_characters};
 use crate::http::origin::check_origin;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 
 /// The longest details of a report, in characters.
 const MAX_DETAILS_CHARACTERS: usize = 4_000;
@@ -52,8 +52,8 @@ pub struct ReportRequest {
     security((), ("bearer" = []))
 )]
 pub async fn report(
-    State(reports): State<Arc<Reports>>,
-    context: Context,
+    State(reports): State<Arc<AbuseReportService>>,
+    context: HttpRequestContext,
     headers: HeaderMap,
     request: IdempotentRequest,
     caller: MaybeCaller,
@@ -72,10 +72,10 @@ pub async fn report(
 
 /// Takes a report, once for each idempotency key.
 async fn take_report(
-    reports: Arc<Reports>,
+    reports: Arc<AbuseReportService>,
     request: IdempotentRequest,
     MaybeCaller(caller): MaybeCaller,
-    body: ReadBody<ReportRequest>,
+    body: ParsedBody<ReportRequest>,
 ) -> Result<Response, Problem> {
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     let route = IdempotencyScope {
@@ -87,7 +87,7 @@ async fn take_report(
         check_characters("details", wanted.details.as_deref(), MAX_DETAILS_CHARACTERS)?;
         check_characters("contact", wanted.contact.as_deref(), MAX_CONTACT_CHARACTERS)?;
         check_slug(&wanted.slug)?;
-        let report = NewReport {
+        let report = NewAbuseReport {
             slug: wanted.slug,
             reason: wanted.reason,
             details: given(wanted.details),
@@ -138,7 +138,7 @@ fn after_report(
 ) -> Result<Response, Problem> {
     let (status, page) = match reported {
         Ok(_) => (StatusCode::ACCEPTED, forms::report_received(config)),
-        Err(problem) if problem.code == Code::NotFound => {
+        Err(problem) if problem.code == ProblemCode::NotFound => {
             let wrong = "There is no such page. It may have expired, or been deleted.";
             (
                 StatusCode::NOT_FOUND,

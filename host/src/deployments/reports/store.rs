@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{NewReport, Report};
+use super::{AbuseReport, NewAbuseReport};
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ReportId;
@@ -11,7 +11,7 @@ use svc_base::ids::ReportId;
 pub(super) fn insert_report(
     tx: &Tx<'_>,
     id: &ReportId,
-    report: &NewReport,
+    report: &NewAbuseReport,
     now: Timestamp,
 ) -> Result<(), Error> {
     tx.prepare_cached(
@@ -30,13 +30,13 @@ pub(super) fn insert_report(
 }
 
 /// Reports, newest first: those that are open, or all.
-pub(super) fn reports(c: &Connection, all: bool) -> rusqlite::Result<Vec<Report>> {
+pub(super) fn list_reports(c: &Connection, all: bool) -> rusqlite::Result<Vec<AbuseReport>> {
     c.prepare(
         "SELECT id, slug, reason, details, contact, created_at, closed_at FROM reports
          WHERE ?1 OR closed_at IS NULL ORDER BY created_at DESC, id DESC",
     )?
     .query_map([all], |row| {
-        Ok(Report {
+        Ok(AbuseReport {
             id: row.get("id")?,
             slug: row.get("slug")?,
             reason: row.get("reason")?,

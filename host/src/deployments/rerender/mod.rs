@@ -14,10 +14,10 @@ use store::RerenderCandidate;
 
 use super::address::announce_change;
 use super::publication::{
-    Capacity, PagePlacement, PageSource, Pipeline, PublishError, RenderedBy, RenderedPage,
-    StoredPublication, runtime,
+    CapacityChecker, PagePlacement, PageSource, PublicationPipeline, PublishError, RenderedPage,
+    RendererAndRuntime, StoredPublication, runtime,
 };
-use crate::control::{self, Control};
+use crate::control::{self, ControlDatabase};
 use crate::infra::Infra;
 use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
@@ -33,7 +33,7 @@ const BUSY_PAUSE: Duration = Duration::from_secs(2);
 
 /// Progress of a rerender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct RerenderProgress {
     /// When it was asked for.
     pub requested_at: Timestamp,
     /// Pages that were to be made again when the server began; 0 before.
@@ -55,7 +55,7 @@ pub struct Progress {
     last: Option<DeploymentId>,
 }
 
-impl Progress {
+impl RerenderProgress {
     fn new(requested_at: Timestamp) -> Self {
         Self {
             requested_at,
@@ -78,7 +78,7 @@ impl Progress {
     /// Whether a guest renders its pages.
     fn is_made_by(&self, guest: GuestDigest) -> bool {
         let by = self.made_by.as_deref().unwrap_or_default();
-        by.starts_with(RenderedBy::new(guest, None).as_str())
+        by.starts_with(RendererAndRuntime::new(guest, None).as_str())
     }
 
     /// Returns the number of pages that are done.
@@ -89,7 +89,7 @@ impl Progress {
 
 /// Outcome for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RerenderOutcome {
+enum PageRerenderOutcome {
     Changed,
     Unchanged,
     Failed,
@@ -97,8 +97,11 @@ enum RerenderOutcome {
 }
 
 /// Asks for a rerender. One that is under way begins anew: pages that it has done are not done again.
-pub async fn request(control: &Control, clock: &Clock) -> Result<Progress, control::Error> {
-    let progress = Progress::new(clock.now());
+pub async fn request(
+    control: &ControlDatabase,
+    clock: &Clock,
+) -> Result<RerenderProgress, control::Error> {
+    let progress = RerenderProgress::new(clock.now());
     let kept = progress.clone();
     control.write(move |tx| store::insert(tx, &kept)).await?;
     Ok(progress)
@@ -106,7 +109,7 @@ pub async fn request(control: &Control, clock: &Clock) -> Result<Progress, contr
 
 /// Asks again for the latest rerender if a guest that fell has made pages in it, finished or not: by the guest that serves now.
 pub async fn request_again_without(
-    control: &Control,
+    control: &ControlDatabase,
     clock: &Clock,
     fallen: GuestDigest,
 ) -> Result<(), control::Error> {
@@ -118,13 +121,15 @@ pub async fn request_again_without(
             tracing::warn!(guest = %fallen, "pages are rendered again: the guest that made them was rolled back");
             // A rerender that is still under way must not take this for its own.
             let requested_at = now.max(Timestamp(latest.requested_at.0 + 1));
-            store::insert(tx, &Progress::new(requested_at))
+            store::insert(tx, &RerenderProgress::new(requested_at))
         })
         .await
 }
 
 /// Returns the progress of the latest rerender, if there was one.
-pub async fn progress(control: &Control) -> Result<Option<Progress>, control::Error> {
+pub async fn progress(
+    control: &ControlDatabase,
+) -> Result<Option<RerenderProgress>, control::Error> {
     control.read(store::progress).await
 }
 
@@ -133,8 +138,8 @@ pub async fn progress(control: &Control) -> Result<Option<Progress>, control::Er
 pub struct Rerenderer {
     infra: Infra,
     sandbox: Sandbox,
-    pipeline: Arc<Pipeline>,
-    capacity: Capacity,
+    pipeline: Arc<PublicationPipeline>,
+    capacity: CapacityChecker,
 }
 
 impl Rerenderer {
@@ -142,8 +147,8 @@ impl Rerenderer {
     pub fn new(
         infra: Infra,
         sandbox: Sandbox,
-        pipeline: Arc<Pipeline>,
-        capacity: Capacity,
+        pipeline: Arc<PublicationPipeline>,
+        capacity: CapacityChecker,
     ) -> Self {
         Self {
             infra,
@@ -172,8 +177,8 @@ impl Rerenderer {
             return Ok(Some(BUSY_PAUSE));
         }
         let (share, live) = (
-            RenderedBy::new(guest, None),
-            RenderedBy::new(guest, Some(&runtime::newest_name())),
+            RendererAndRuntime::new(guest, None),
+            RendererAndRuntime::new(guest, Some(&runtime::newest_name())),
         );
         if progress.made_by.as_deref() != Some(live.as_str()) {
             // Another guest serves than the one that this began with: what that one made is made again, too.
@@ -211,9 +216,9 @@ impl Rerenderer {
 
     async fn begin_rerender(
         &self,
-        progress: &mut Progress,
-        share: &RenderedBy,
-        live: &RenderedBy,
+        progress: &mut RerenderProgress,
+        share: &RendererAndRuntime,
+        live: &RendererAndRuntime,
     ) -> Result<(), control::Error> {
         let (now, share, live) = (self.infra.clock.now(), share.clone(), live.clone());
         progress.made_by = Some(live.as_str().to_owned());
@@ -232,7 +237,11 @@ impl Rerenderer {
     }
 
     /// Renders one page again; returns whether its outcome is recorded.
-    async fn rerender(&self, progress: Progress, page: RerenderCandidate) -> anyhow::Result<bool> {
+    async fn rerender(
+        &self,
+        progress: RerenderProgress,
+        page: RerenderCandidate,
+    ) -> anyhow::Result<bool> {
         let made = match self.render_candidate(&page).await {
             Ok(made) => made,
             Err(PublishError::Capacity(_)) => return Ok(false),
@@ -248,7 +257,7 @@ impl Rerenderer {
                     why,
                     "a page cannot be rendered again and stays as it is"
                 );
-                self.record_outcome(progress, page, RerenderOutcome::Failed)
+                self.record_outcome(progress, page, PageRerenderOutcome::Failed)
                     .await?;
                 return Ok(true);
             }
@@ -284,7 +293,7 @@ impl Rerenderer {
     /// Replaces a page by the one that was rendered again, if it is still there; the edge is purged of it.
     async fn replace_page(
         &self,
-        mut progress: Progress,
+        mut progress: RerenderProgress,
         page: RerenderCandidate,
         stored: StoredPublication,
     ) -> Result<(), control::Error> {
@@ -295,12 +304,12 @@ impl Rerenderer {
             .control
             .write(move |tx| {
                 let outcome = if !store::replace_page(tx, &page, &published, now)? {
-                    RerenderOutcome::Skipped
+                    PageRerenderOutcome::Skipped
                 } else if published.artifact == page.artifact {
-                    RerenderOutcome::Unchanged
+                    PageRerenderOutcome::Unchanged
                 } else {
                     announce_change(tx, &config, &page.address(), now)?;
-                    RerenderOutcome::Changed
+                    PageRerenderOutcome::Changed
                 };
                 progress.count_outcome(page.id, outcome);
                 store::save_progress(tx, &progress)
@@ -313,9 +322,9 @@ impl Rerenderer {
 
     async fn record_outcome(
         &self,
-        mut progress: Progress,
+        mut progress: RerenderProgress,
         page: RerenderCandidate,
-        outcome: RerenderOutcome,
+        outcome: PageRerenderOutcome,
     ) -> Result<(), control::Error> {
         progress.count_outcome(page.id, outcome);
         self.infra
@@ -325,14 +334,14 @@ impl Rerenderer {
     }
 }
 
-impl Progress {
-    fn count_outcome(&mut self, page: DeploymentId, outcome: RerenderOutcome) {
+impl RerenderProgress {
+    fn count_outcome(&mut self, page: DeploymentId, outcome: PageRerenderOutcome) {
         self.last = Some(page);
         *match outcome {
-            RerenderOutcome::Changed => &mut self.changed,
-            RerenderOutcome::Unchanged => &mut self.unchanged,
-            RerenderOutcome::Failed => &mut self.failed,
-            RerenderOutcome::Skipped => &mut self.skipped,
+            PageRerenderOutcome::Changed => &mut self.changed,
+            PageRerenderOutcome::Unchanged => &mut self.unchanged,
+            PageRerenderOutcome::Failed => &mut self.failed,
+            PageRerenderOutcome::Skipped => &mut self.skipped,
         } += 1;
     }
 }

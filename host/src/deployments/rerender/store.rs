@@ -2,11 +2,11 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::Progress;
+use super::RerenderProgress;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::address::PageAddress;
-use crate::deployments::publication::{PublishedContent, RenderedBy};
+use crate::deployments::publication::{PublishedDigests, RendererAndRuntime};
 use crate::deployments::store::{mark_garbage, parse_content_type};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
@@ -50,8 +50,8 @@ pub(super) fn next_candidate(
     c: &Connection,
     now: Timestamp,
     last: Option<DeploymentId>,
-    share: &RenderedBy,
-    live: &RenderedBy,
+    share: &RendererAndRuntime,
+    live: &RendererAndRuntime,
 ) -> rusqlite::Result<Option<RerenderCandidate>> {
     let last = last.map_or_else(String::new, |id| id.to_string());
     c.prepare_cached(&format!(
@@ -78,8 +78,8 @@ pub(super) fn next_candidate(
 pub(super) fn count_candidates(
     c: &Connection,
     now: Timestamp,
-    share: &RenderedBy,
-    live: &RenderedBy,
+    share: &RendererAndRuntime,
+    live: &RendererAndRuntime,
 ) -> rusqlite::Result<u64> {
     c.query_row(
         &format!("SELECT count(*) {OUTDATED_PAGES}"),
@@ -92,7 +92,7 @@ pub(super) fn count_candidates(
 pub(super) fn replace_page(
     tx: &Tx<'_>,
     page: &RerenderCandidate,
-    published: &PublishedContent,
+    published: &PublishedDigests,
     now: Timestamp,
 ) -> Result<bool, Error> {
     let switched = tx
@@ -117,7 +117,7 @@ pub(super) fn replace_page(
 }
 
 /// Returns the progress of the latest rerender.
-pub(super) fn progress(c: &Connection) -> rusqlite::Result<Option<Progress>> {
+pub(super) fn progress(c: &Connection) -> rusqlite::Result<Option<RerenderProgress>> {
     c.prepare_cached(
         "SELECT requested_at, total, changed, unchanged, failed, skipped, finished_at, made_by, last
          FROM rerender",
@@ -125,7 +125,7 @@ pub(super) fn progress(c: &Connection) -> rusqlite::Result<Option<Progress>> {
     .query_row([], |row| {
         let number = |column: &str| row.get::<_, i64>(column).map(i64::unsigned_abs);
         let last: String = row.get("last")?;
-        Ok(Progress {
+        Ok(RerenderProgress {
             requested_at: row.get("requested_at")?,
             total: number("total")?,
             changed: number("changed")?,
@@ -141,7 +141,7 @@ pub(super) fn progress(c: &Connection) -> rusqlite::Result<Option<Progress>> {
 }
 
 /// Inserts a rerender, in the place of an earlier one.
-pub(super) fn insert(tx: &Tx<'_>, new: &Progress) -> Result<(), Error> {
+pub(super) fn insert(tx: &Tx<'_>, new: &RerenderProgress) -> Result<(), Error> {
     tx.execute(
         "INSERT OR REPLACE INTO rerender (id, requested_at) VALUES (1, ?1)",
         [new.requested_at],
@@ -150,7 +150,7 @@ pub(super) fn insert(tx: &Tx<'_>, new: &Progress) -> Result<(), Error> {
 }
 
 /// Stores the progress of a rerender, unless another was asked for meanwhile.
-pub(super) fn save_progress(tx: &Tx<'_>, done: &Progress) -> Result<(), Error> {
+pub(super) fn save_progress(tx: &Tx<'_>, done: &RerenderProgress) -> Result<(), Error> {
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let last = done.last.map_or_else(String::new, |id| id.to_string());
     tx.prepare_cached(

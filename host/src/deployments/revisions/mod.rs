@@ -11,6 +11,6 @@ mod service;
 mod store;
 pub mod views;
 
-pub use model::{HistoryQuery, RevisionError};
+pub use model::{RevisionError, RevisionHistoryQuery};
 pub use preview::PreviewError;
 pub use service::Revisions;

@@ -142,7 +142,7 @@ pub struct CreatedDraft {
 
 /// A page of a frontend's history.
 #[derive(Debug)]
-pub struct History {
+pub struct RevisionHistoryPage {
     /// The live revision.
     pub active: RevisionId,
     /// Newest first.
@@ -153,7 +153,7 @@ pub struct History {
 
 /// The source of a revision, or of a frontend that has none yet.
 #[derive(Debug)]
-pub struct StoredSource {
+pub struct StoredRevisionSource {
     /// Frontend of the source.
     pub frontend: Frontend,
     /// Which revision's; none for a frontend without a history.
@@ -164,7 +164,7 @@ pub struct StoredSource {
 
 /// Query for a source.
 #[derive(Clone, Copy, Debug)]
-pub struct SourceQuery {
+pub struct RevisionSourceQuery {
     /// A revision's; the live one, if there is none.
     pub revision: Option<RevisionId>,
     /// Digest of the source that the client holds: if it is still this one, the answer needs no text.
@@ -173,16 +173,16 @@ pub struct SourceQuery {
 
 /// A source, without its text if the caller has it already.
 #[derive(Debug)]
-pub struct FetchedSource {
+pub struct FetchedRevisionSource {
     /// Frontend, revision and digest of the source.
-    pub stored: StoredSource,
+    pub stored: StoredRevisionSource,
     /// Exactly as it was published.
     pub text: Option<String>,
 }
 
 /// Query for a part of a history.
 #[derive(Clone, Copy, Debug)]
-pub struct HistoryQuery {
+pub struct RevisionHistoryQuery {
     /// How many revisions.
     pub limit: u32,
     /// Only those older than this number.
@@ -210,7 +210,7 @@ pub(super) struct NewRevision<'a> {
 
 /// New content of a frontend; its fields are within their bounds.
 #[derive(Clone, Debug)]
-pub struct NewContent {
+pub struct NewFrontendContent {
     /// Type of the source, if the request names it: another type than the frontend's is refused.
     pub content_type: Option<ContentType>,
     /// The source.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::Revisions;
-use super::model::{HistoryQuery, RevisionKind};
+use super::model::{RevisionHistoryQuery, RevisionKind};
 use super::requests::{ContentQuery, CreateRevision, ReleaseRequest, Republish};
 use super::views::{
     ContentView, ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
 };
 use crate::access::{Editor, Viewer};
-use crate::control::kept_answers::AnswerKeeper;
-use crate::deployments::frontends::scope::FrontendScope;
+use crate::control::kept_answers::AnswerRecorder;
+use crate::deployments::frontends::scope::AuthorizedFrontend;
 use crate::deployments::frontends::views::FrontendView;
 use crate::http::problem::Problem;
 
@@ -20,8 +20,8 @@ use crate::http::problem::Problem;
 /// `capacity_reached`.
 pub async fn list(
     revisions: Arc<Revisions>,
-    at: FrontendScope<Viewer>,
-    page: HistoryQuery,
+    at: AuthorizedFrontend<Viewer>,
+    page: RevisionHistoryQuery,
 ) -> Result<RevisionList, Problem> {
     let history = revisions.history(at.project(), &at.target(), page).await?;
     Ok(history.into())
@@ -33,7 +33,7 @@ pub async fn list(
 /// `not_found`.
 pub async fn get(
     revisions: Arc<Revisions>,
-    at: FrontendScope<Viewer>,
+    at: AuthorizedFrontend<Viewer>,
     id: String,
 ) -> Result<RevisionView, Problem> {
     let id = id.parse().map_err(|_| Problem::not_found())?;
@@ -47,9 +47,9 @@ pub async fn get(
 /// `invalid_request`, `revision_conflict`, `render_failed`, `capacity_reached`.
 pub async fn create(
     revisions: Arc<Revisions>,
-    at: FrontendScope<Editor>,
+    at: AuthorizedFrontend<Editor>,
     input: CreateRevision,
-    keep: AnswerKeeper<RevisionCreated>,
+    keep: AnswerRecorder<RevisionCreated>,
 ) -> Result<RevisionCreated, Problem> {
     let (new, target) = (input.checked()?, at.target());
     let config = Arc::clone(revisions.config());
@@ -66,7 +66,7 @@ pub async fn create(
 /// `not_found`, `revision_conflict`, `render_failed`, `capacity_reached`.
 pub async fn promote(
     revisions: Arc<Revisions>,
-    at: FrontendScope<Editor>,
+    at: AuthorizedFrontend<Editor>,
     input: ReleaseRequest,
 ) -> Result<ReleaseView, Problem> {
     release(revisions, at, input, RevisionKind::Promote).await
@@ -78,7 +78,7 @@ pub async fn promote(
 /// `invalid_request` for one that was never live; those of [`promote`].
 pub async fn rollback(
     revisions: Arc<Revisions>,
-    at: FrontendScope<Editor>,
+    at: AuthorizedFrontend<Editor>,
     input: ReleaseRequest,
 ) -> Result<ReleaseView, Problem> {
     release(revisions, at, input, RevisionKind::Rollback).await
@@ -86,7 +86,7 @@ pub async fn rollback(
 
 async fn release(
     revisions: Arc<Revisions>,
-    at: FrontendScope<Editor>,
+    at: AuthorizedFrontend<Editor>,
     input: ReleaseRequest,
     kind: RevisionKind,
 ) -> Result<ReleaseView, Problem> {
@@ -101,7 +101,7 @@ async fn release(
 /// `capacity_reached`.
 pub async fn releases(
     revisions: Arc<Revisions>,
-    at: FrontendScope<Viewer>,
+    at: AuthorizedFrontend<Viewer>,
 ) -> Result<ReleaseList, Problem> {
     let releases = revisions.releases(at.project(), &at.target()).await?;
     Ok(releases.into())
@@ -113,7 +113,7 @@ pub async fn releases(
 /// `invalid_request`, `type_mismatch`, `render_failed`, `capacity_reached`.
 pub async fn republish(
     revisions: Arc<Revisions>,
-    at: FrontendScope<Editor>,
+    at: AuthorizedFrontend<Editor>,
     input: Republish,
 ) -> Result<FrontendView, Problem> {
     let (new, target, project) = (input.checked()?, at.target(), at.at.project);
@@ -127,7 +127,7 @@ pub async fn republish(
 /// `not_found` for the revision.
 pub async fn content(
     revisions: Arc<Revisions>,
-    at: FrontendScope<Viewer>,
+    at: AuthorizedFrontend<Viewer>,
     input: ContentQuery,
 ) -> Result<ContentView, Problem> {
     let wanted = input.checked()?;

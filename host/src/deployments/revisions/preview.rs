@@ -13,12 +13,12 @@ use crate::content::Digest;
 use crate::control;
 use crate::deployments::model::Deployment;
 use crate::deployments::publication::{PageSource, PublishError};
-use crate::deployments::serving::LookupError;
-use crate::deployments::serving::pages::Page;
+use crate::deployments::serving::PageLookupError;
+use crate::deployments::serving::pages::ServedPage;
 use crate::deployments::store as rows;
-use crate::http::rate_limit::BucketEmpty;
+use crate::http::rate_limit::RateLimitExceeded;
 use svc_base::ids::{DeploymentId, RevisionId};
-use svc_sandbox::Flow;
+use svc_sandbox::CallerFlow;
 
 /// Time for which a failure is kept: the source fails again, unless another guest serves by then.
 const FAILURE_LIFETIME: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ const KEPT_OUTCOMES: usize = 1_024;
 pub enum PreviewError {
     /// There is nothing to show.
     #[error(transparent)]
-    Lookup(#[from] LookupError),
+    Lookup(#[from] PageLookupError),
     /// The preview could not be rendered.
     #[error(transparent)]
     Render(#[from] PublishError),
@@ -39,7 +39,7 @@ pub enum PreviewError {
     Failed(Arc<PublishError>),
     /// The client has asked for too many that were not rendered yet.
     #[error(transparent)]
-    Limited(#[from] BucketEmpty),
+    Limited(#[from] RateLimitExceeded),
 }
 
 /// Outcome of rendering a preview.
@@ -94,12 +94,12 @@ impl Revisions {
     /// Finds a revision with its frontend, if it may be previewed.
     ///
     /// # Errors
-    /// [`LookupError`].
+    /// [`PageLookupError`].
     pub async fn find_previewable(
         &self,
         deployment: DeploymentId,
         revision: RevisionId,
-    ) -> Result<(Deployment, Revision), LookupError> {
+    ) -> Result<(Deployment, Revision), PageLookupError> {
         let found = self
             .infra
             .control
@@ -113,7 +113,7 @@ impl Revisions {
             .await;
         let (deployment, revision) = found
             .map_err(anyhow::Error::from)?
-            .ok_or(LookupError::NotFound)?;
+            .ok_or(PageLookupError::NotFound)?;
         self.serving
             .check_deployment_available(deployment.expires_at, deployment.disabled)?;
         Ok((deployment, revision))
@@ -127,16 +127,16 @@ impl Revisions {
         &self,
         deployment: DeploymentId,
         revision: RevisionId,
-        admit: impl FnOnce() -> Result<(), BucketEmpty>,
-    ) -> Result<Page, PreviewError> {
+        admit: impl FnOnce() -> Result<(), RateLimitExceeded>,
+    ) -> Result<ServedPage, PreviewError> {
         let (deployment, revision) = self.find_previewable(deployment, revision).await?;
         let digest = match revision.preview {
             Some(digest) => digest,
             None => self.render_once(&deployment, &revision, admit).await?,
         };
         let artifact = self.serving.load_artifact(digest).await;
-        let artifact = artifact.map_err(LookupError::from)?;
-        Ok(Page::preview(
+        let artifact = artifact.map_err(PageLookupError::from)?;
+        Ok(ServedPage::preview(
             &deployment,
             artifact,
             self.serving.page_policy(),
@@ -148,7 +148,7 @@ impl Revisions {
         &self,
         deployment: &Deployment,
         revision: &Revision,
-        admit: impl FnOnce() -> Result<(), BucketEmpty>,
+        admit: impl FnOnce() -> Result<(), RateLimitExceeded>,
     ) -> Result<Digest, PreviewError> {
         let now = self.infra.clock.elapsed();
         let outcome = match self.previews.kept(&revision.id, now) {
@@ -157,7 +157,7 @@ impl Revisions {
                 admit()?;
                 let rendering = self.render_preview(deployment, revision);
                 // Publications come first, because this page has no visitors yet. It has the whole budget, because it is kept for good.
-                let rendering = Box::pin(Flow::current().preview().scope(rendering));
+                let rendering = Box::pin(CallerFlow::current().preview().scope(rendering));
                 self.previews.run_once(&revision.id, rendering).await?
             }
         };

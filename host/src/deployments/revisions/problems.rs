@@ -1,30 +1,30 @@
 //! Errors of revisions as problems.
 
 use super::{PreviewError, RevisionError};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 
 impl From<RevisionError> for Problem {
     fn from(error: RevisionError) -> Self {
         let detail = error.to_string();
         match error {
             RevisionError::NoRevision => Self::new(
-                Code::NotFound,
+                ProblemCode::NotFound,
                 "The frontend has no such revision. List its revisions to see what it has.",
             ),
             RevisionError::Conflict(active) => Self::new(
-                Code::RevisionConflict,
+                ProblemCode::RevisionConflict,
                 format!("Another revision is active: {active}. Read it, make your change on top of it, and send that."),
             )
             .with("active_revision_id", active.to_string()),
             RevisionError::NeverReleased | RevisionError::Edit(_) => {
-                Self::new(Code::InvalidRequest, detail)
+                Self::new(ProblemCode::InvalidRequest, detail)
             }
             RevisionError::TypeMismatch(_) => Self::new(
-                Code::TypeMismatch,
+                ProblemCode::TypeMismatch,
                 format!("{detail}, and keeps it. Leave `type` out, or make a new frontend."),
             ),
             RevisionError::TooLarge(_) => Self::new(
-                Code::PayloadTooLarge,
+                ProblemCode::PayloadTooLarge,
                 format!("{detail}, which is more than a source may have."),
             ),
             RevisionError::Frontend(error) => error.into(),

@@ -5,8 +5,10 @@ use super::service::{Revisions, revision_in};
 use super::store;
 use crate::control::audit::AuditAction;
 use crate::control::{self, Tx};
-use crate::deployments::frontends::{Frontend, FrontendError, Target, active_in, address_of};
-use crate::deployments::publication::{PageSource, PublishedContent};
+use crate::deployments::frontends::{
+    Frontend, FrontendError, FrontendSelector, active_in, address_of,
+};
+use crate::deployments::publication::{PageSource, PublishedDigests};
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
@@ -91,19 +93,19 @@ impl OmittedRevisions {
 }
 
 /// Revision that becomes live, inside the transaction.
-pub(super) struct RevisionRelease<'a> {
+pub(super) struct RevisionToRelease<'a> {
     pub(super) revision: RevisionId,
     pub(super) kind: RevisionKind,
     pub(super) message: Option<&'a str>,
     pub(super) title: &'a str,
-    pub(super) published: &'a PublishedContent,
+    pub(super) published: &'a PublishedDigests,
 }
 
 /// Makes a stored revision live, and the previous live revision history.
 pub(super) fn apply_release(
     tx: &Tx<'_>,
     frontend: &Frontend,
-    released: &RevisionRelease<'_>,
+    released: &RevisionToRelease<'_>,
     now: Timestamp,
 ) -> Result<(), control::Error> {
     let displaced = match released.kind {
@@ -139,7 +141,7 @@ impl Revisions {
     pub async fn release(
         &self,
         project: Project,
-        target: Target,
+        target: FrontendSelector,
         new: NewRelease,
     ) -> Result<ReleaseOutcome, RevisionError> {
         let (frontend, active) = self.frontend_with_history(&project, &target).await?;
@@ -174,7 +176,7 @@ impl Revisions {
                     return Err(RevisionError::Conflict(active));
                 }
                 let omitted = OmittedRevisions::find(tx, &id, &revision.id, active)?;
-                let released = RevisionRelease {
+                let released = RevisionToRelease {
                     revision: revision.id,
                     kind: new.kind,
                     message: new.message.as_deref(),
@@ -202,7 +204,7 @@ impl Revisions {
     pub async fn releases(
         &self,
         project: &Project,
-        target: &Target,
+        target: &FrontendSelector,
     ) -> Result<Vec<ReleaseEntry>, RevisionError> {
         let (frontend, _) = self.frontend_with_history(project, target).await?;
         Ok(self

@@ -5,12 +5,13 @@ use utoipa::ToSchema;
 
 use super::RevisionError;
 use super::model::{
-    DraftSource, Edit, HistoryQuery, NewContent, NewDraft, RevisionKind, SourceQuery,
+    DraftSource, Edit, NewDraft, NewFrontendContent, RevisionHistoryQuery, RevisionKind,
+    RevisionSourceQuery,
 };
 use super::releases::NewRelease;
 use crate::content::Digest;
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
-use crate::http::extract::{check_characters, invalid};
+use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::Problem;
 use svc_sandbox::ContentType;
 
@@ -50,7 +51,7 @@ impl CreateRevision {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<NewDraft, Problem> {
-        let base = required("base_revision_id", self.base_revision_id)?;
+        let base = require_id("base_revision_id", self.base_revision_id)?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         check_characters("message", self.message.as_deref(), MAX_MESSAGE_CHARACTERS)?;
         let source = match (self.content, self.edits) {
@@ -63,11 +64,13 @@ impl CreateRevision {
                 DraftSource::Edits(edits)
             }
             (None, None) => {
-                return Err(invalid(
+                return Err(invalid_request(
                     "missing field `content`: send the source, or `edits`.",
                 ));
             }
-            (Some(_), Some(_)) => return Err(invalid("Send `content` or `edits`, not both.")),
+            (Some(_), Some(_)) => {
+                return Err(invalid_request("Send `content` or `edits`, not both."));
+            }
         };
         let title = self.title.filter(|title| !title.is_empty());
         Ok(NewDraft {
@@ -80,9 +83,9 @@ impl CreateRevision {
 }
 
 /// The id of the active revision, which a caller must have looked up.
-fn required(field: &str, id: Option<String>) -> Result<String, Problem> {
+fn require_id(field: &str, id: Option<String>) -> Result<String, Problem> {
     id.ok_or_else(|| {
-        invalid(format!(
+        invalid_request(format!(
             "missing field `{field}`: it is the `active_revision_id` that the list of revisions answers (GET …/revisions, or manage_frontend list_revisions). Read what is live before you change it."
         ))
     })
@@ -90,24 +93,24 @@ fn required(field: &str, id: Option<String>) -> Result<String, Problem> {
 
 fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
     if edits.is_empty() {
-        return Err(invalid(
+        return Err(invalid_request(
             "`edits` is empty: send at least one, or `content`.",
         ));
     }
     if edits.len() > MAX_EDITS {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "`edits` has {} entries; {MAX_EDITS} is the most. Send `content` instead.",
             edits.len()
         )));
     }
     for (index, edit) in edits.iter().enumerate() {
         if edit.find.is_empty() {
-            return Err(invalid(format!(
+            return Err(invalid_request(format!(
                 "`edits[{index}].find` is empty: it must occur in the source."
             )));
         }
         if edit.count == Some(0) {
-            return Err(invalid(format!(
+            return Err(invalid_request(format!(
                 "`edits[{index}].count` must be at least 1."
             )));
         }
@@ -136,7 +139,7 @@ impl ReleaseRequest {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self, kind: RevisionKind) -> Result<NewRelease, Problem> {
-        let expected = required(
+        let expected = require_id(
             "expected_active_revision_id",
             self.expected_active_revision_id,
         )?;
@@ -167,20 +170,22 @@ impl RevisionsQuery {
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self) -> Result<HistoryQuery, Problem> {
+    pub fn checked(self) -> Result<RevisionHistoryQuery, Problem> {
         let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(invalid(format!("`limit` must be from 1 to {MAX_LIMIT}.")));
+            return Err(invalid_request(format!(
+                "`limit` must be from 1 to {MAX_LIMIT}."
+            )));
         }
         let before = match self.cursor.as_deref() {
             Some(cursor) => Some(cursor.parse().map_err(|_| {
-                invalid(
+                invalid_request(
                     "`cursor` is not valid: send `next_cursor` of the previous page, or leave it out.",
                 )
             })?),
             None => None,
         };
-        Ok(HistoryQuery { limit, before })
+        Ok(RevisionHistoryQuery { limit, before })
     }
 }
 
@@ -206,15 +211,15 @@ impl Republish {
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn checked(self) -> Result<NewContent, Problem> {
+    pub fn checked(self) -> Result<NewFrontendContent, Problem> {
         check_content(&self.content)?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         if self.requested_slug.is_some_and(|slug| !slug.is_empty()) {
-            return Err(invalid(
+            return Err(invalid_request(
                 "`requested_slug` is refused here: a frontend's slug never changes.",
             ));
         }
-        Ok(NewContent {
+        Ok(NewFrontendContent {
             content_type: self.content_type,
             content: self.content,
             title: self.title.filter(|title| !title.is_empty()),
@@ -238,12 +243,12 @@ impl ContentQuery {
     ///
     /// # Errors
     /// `not_found` for what cannot be a revision.
-    pub fn checked(self) -> Result<SourceQuery, Problem> {
+    pub fn checked(self) -> Result<RevisionSourceQuery, Problem> {
         let revision = self.revision_id.as_deref().map(str::parse).transpose();
         let revision = revision.map_err(|_| RevisionError::NoRevision)?;
         // A text that is not a digest is answered like a digest that does not match.
         let known = self.known_content_sha256.as_deref();
         let known = known.and_then(|known| Digest::from_hex(&known.to_ascii_lowercase()));
-        Ok(SourceQuery { revision, known })
+        Ok(RevisionSourceQuery { revision, known })
     }
 }

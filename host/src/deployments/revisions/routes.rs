@@ -17,14 +17,14 @@ use super::{PreviewError, Revisions, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, Viewer};
 use crate::deployments::frontends::requests::explain_share_fields;
-use crate::deployments::frontends::scope::FrontendScope;
+use crate::deployments::frontends::scope::AuthorizedFrontend;
 use crate::deployments::frontends::views::FrontendView;
-use crate::deployments::serving::LookupError;
+use crate::deployments::serving::PageLookupError;
 use crate::deployments::serving::answer::{self, RequestOrigin, disabled_page};
-use crate::http::context::Context;
-use crate::http::extract::{NoQuery, Query, UnreadBody, UnreadQuery};
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{ApiQuery, NoQueryParams, UnparsedQuery, UnreadBody};
 use crate::http::problem::Problem;
-use crate::http::rate_limit::{RateLimits, Rule};
+use crate::http::rate_limit::{RateLimitRule, RateLimits};
 
 /// List revisions
 ///
@@ -43,8 +43,8 @@ use crate::http::rate_limit::{RateLimits, Rule};
 )]
 pub async fn list(
     State(revisions): State<Arc<Revisions>>,
-    at: FrontendScope<Viewer>,
-    Query(query): Query<RevisionsQuery>,
+    at: AuthorizedFrontend<Viewer>,
+    ApiQuery(query): ApiQuery<RevisionsQuery>,
 ) -> Result<Json<RevisionList>, Problem> {
     let page = query.checked()?;
     operations::list(revisions, at, page).await.map(Json)
@@ -65,9 +65,9 @@ pub async fn list(
 )]
 pub async fn get(
     State(revisions): State<Arc<Revisions>>,
-    at: FrontendScope<Viewer>,
+    at: AuthorizedFrontend<Viewer>,
     Path(path): Path<RevisionPath>,
-    query: UnreadQuery,
+    query: UnparsedQuery,
 ) -> Result<Json<RevisionView>, Problem> {
     let revision = operations::get(revisions, at, path.revision_id).await?;
     query.none()?;
@@ -100,7 +100,7 @@ pub struct RevisionPath {
 pub async fn create(
     State(revisions): State<Arc<Revisions>>,
     request: IdempotentRequest,
-    at: FrontendScope<Editor>,
+    at: AuthorizedFrontend<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateRevision>().await?;
@@ -133,7 +133,7 @@ pub async fn create(
 )]
 pub async fn promote(
     State(revisions): State<Arc<Revisions>>,
-    at: FrontendScope<Editor>,
+    at: AuthorizedFrontend<Editor>,
     body: UnreadBody,
 ) -> Result<Json<ReleaseView>, Problem> {
     let input = body.json().await?.value;
@@ -157,7 +157,7 @@ pub async fn promote(
 )]
 pub async fn rollback(
     State(revisions): State<Arc<Revisions>>,
-    at: FrontendScope<Editor>,
+    at: AuthorizedFrontend<Editor>,
     body: UnreadBody,
 ) -> Result<Json<ReleaseView>, Problem> {
     let input = body.json().await?.value;
@@ -180,8 +180,8 @@ pub async fn rollback(
 )]
 pub async fn releases(
     State(revisions): State<Arc<Revisions>>,
-    at: FrontendScope<Viewer>,
-    _: NoQuery,
+    at: AuthorizedFrontend<Viewer>,
+    _: NoQueryParams,
 ) -> Result<Json<ReleaseList>, Problem> {
     operations::releases(revisions, at).await.map(Json)
 }
@@ -203,7 +203,7 @@ pub async fn releases(
 )]
 pub async fn republish(
     State(revisions): State<Arc<Revisions>>,
-    at: FrontendScope<Editor>,
+    at: AuthorizedFrontend<Editor>,
     body: UnreadBody,
 ) -> Result<Json<FrontendView>, Problem> {
     let input = body.json().await.map_err(explain_share_fields)?.value;
@@ -227,8 +227,8 @@ pub async fn republish(
 )]
 pub async fn content(
     State(revisions): State<Arc<Revisions>>,
-    at: FrontendScope<Viewer>,
-    Query(query): Query<ContentQuery>,
+    at: AuthorizedFrontend<Viewer>,
+    ApiQuery(query): ApiQuery<ContentQuery>,
 ) -> Result<Json<ContentView>, Problem> {
     operations::content(revisions, at, query).await.map(Json)
 }
@@ -255,25 +255,25 @@ pub async fn preview(
     State(revisions): State<Arc<Revisions>>,
     State(limits): State<Arc<RateLimits>>,
     Path((deployment, revision)): Path<(String, String)>,
-    context: Context,
+    context: HttpRequestContext,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
         return Err(Problem::not_found());
     };
     let admit = move || {
-        let looks = limits.by_client(Rule::Preview);
+        let looks = limits.by_client(RateLimitRule::Preview);
         let taken = looks.take_many(&context.client.bucket(), NonZeroU32::MIN);
         taken.map(|_| ())
     };
     let page = match revisions.preview(deployment, revision, admit).await {
         Ok(page) => page,
-        Err(PreviewError::Lookup(LookupError::Disabled)) => {
+        Err(PreviewError::Lookup(PageLookupError::Disabled)) => {
             return Ok(disabled_page(revisions.config()));
         }
         Err(error) => return Err(error.into()),
     };
-    answer::page(&page, RequestOrigin::Unpurged, revisions.now(), &headers)
+    answer::page_response(&page, RequestOrigin::Unpurged, revisions.now(), &headers)
 }
 
 /// Add the slash
@@ -298,7 +298,7 @@ pub async fn preview_with_slash(
     };
     match revisions.find_previewable(deployment, revision).await {
         Ok(_) => {}
-        Err(LookupError::Disabled) => return Ok(disabled_page(revisions.config())),
+        Err(PageLookupError::Disabled) => return Ok(disabled_page(revisions.config())),
         Err(error) => return Err(error.into()),
     }
     let headers = [

@@ -7,28 +7,29 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::model::{
-    CreatedDraft, DraftSource, Edit, FetchedSource, History, HistoryQuery, NewContent, NewDraft,
-    NewRevision, Revision, RevisionError, RevisionKind, SourceQuery, StoredSource,
+    CreatedDraft, DraftSource, Edit, FetchedRevisionSource, NewDraft, NewFrontendContent,
+    NewRevision, Revision, RevisionError, RevisionHistoryPage, RevisionHistoryQuery, RevisionKind,
+    RevisionSourceQuery, StoredRevisionSource,
 };
 use super::preview::PreviewRenders;
-use super::releases::{RevisionRelease, apply_release};
+use super::releases::{RevisionToRelease, apply_release};
 use super::store;
-use crate::access::{ClientGone, while_client_waits};
+use crate::access::{ClientDisconnected, run_while_client_waits};
 use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, Tx};
 use crate::deployments::frontends::{
-    Frontend, FrontendError, Frontends, Target, active_in, address_of,
+    Frontend, FrontendError, FrontendSelector, Frontends, active_in, address_of,
 };
 use crate::deployments::publication::{
-    Capacity, PageSource, Pipeline, PublishError, StoredContent,
+    CapacityChecker, PageSource, PublicationPipeline, PublishError, StoredSourceAndPage,
 };
-use crate::deployments::serving::Serving;
+use crate::deployments::serving::PageService;
 use crate::infra::Infra;
 use crate::projects::{self, Project};
-use svc_base::ProcessorStopwatch;
+use svc_base::ThreadCpuStopwatch;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::{DeploymentId, RevisionId};
@@ -39,10 +40,10 @@ use svc_sandbox::{ContentType, Sandbox};
 pub struct Revisions {
     pub(super) infra: Infra,
     sandbox: Sandbox,
-    pub(super) pipeline: Arc<Pipeline>,
-    pub(super) capacity: Capacity,
+    pub(super) pipeline: Arc<PublicationPipeline>,
+    pub(super) capacity: CapacityChecker,
     /// Finds the pages of previews.
-    pub(super) serving: Arc<Serving>,
+    pub(super) serving: Arc<PageService>,
     /// Renderings of previews that are under way, or failed a short time ago.
     pub(super) previews: PreviewRenders,
     frontends: Arc<Frontends>,
@@ -53,9 +54,9 @@ impl Revisions {
     pub fn new(
         infra: Infra,
         sandbox: Sandbox,
-        pipeline: Arc<Pipeline>,
-        capacity: Capacity,
-        serving: Arc<Serving>,
+        pipeline: Arc<PublicationPipeline>,
+        capacity: CapacityChecker,
+        serving: Arc<PageService>,
         frontends: Arc<Frontends>,
     ) -> Self {
         Self {
@@ -87,7 +88,7 @@ impl Revisions {
     pub(super) async fn frontend_with_history(
         &self,
         project: &Project,
-        target: &Target,
+        target: &FrontendSelector,
     ) -> Result<(Frontend, RevisionId), RevisionError> {
         let frontend = self.frontends.find_active(project.id, target).await?;
         if let Some(active) = frontend.active_revision {
@@ -112,7 +113,7 @@ impl Revisions {
     pub async fn begin_history(
         &self,
         project: &Project,
-        target: &Target,
+        target: &FrontendSelector,
     ) -> Result<(), RevisionError> {
         self.frontend_with_history(project, target)
             .await
@@ -126,7 +127,7 @@ impl Revisions {
     pub async fn revision(
         &self,
         project: &Project,
-        target: &Target,
+        target: &FrontendSelector,
         id: RevisionId,
     ) -> Result<Revision, RevisionError> {
         let (frontend, _) = self.frontend_with_history(project, target).await?;
@@ -153,10 +154,10 @@ impl Revisions {
     pub async fn history(
         &self,
         project: &Project,
-        target: &Target,
-        page: HistoryQuery,
-    ) -> Result<History, RevisionError> {
-        let HistoryQuery { limit, before } = page;
+        target: &FrontendSelector,
+        page: RevisionHistoryQuery,
+    ) -> Result<RevisionHistoryPage, RevisionError> {
+        let RevisionHistoryQuery { limit, before } = page;
         let (frontend, active) = self.frontend_with_history(project, target).await?;
         let mut revisions = self
             .infra
@@ -166,7 +167,7 @@ impl Revisions {
         let more = revisions.len() > limit as usize;
         revisions.truncate(limit as usize);
         let next = revisions.last().filter(|_| more).map(|last| last.number);
-        Ok(History {
+        Ok(RevisionHistoryPage {
             active,
             revisions,
             next,
@@ -180,14 +181,14 @@ impl Revisions {
     pub async fn stored_source(
         &self,
         project: &Project,
-        target: &Target,
+        target: &FrontendSelector,
         revision: Option<RevisionId>,
-    ) -> Result<StoredSource, RevisionError> {
+    ) -> Result<StoredRevisionSource, RevisionError> {
         let frontend = self.frontends.find_active(project.id, target).await?;
         match revision {
             Some(id) => {
                 let revision = self.find_revision(frontend.id, id).await?;
-                Ok(StoredSource {
+                Ok(StoredRevisionSource {
                     frontend,
                     revision: Some(id),
                     digest: revision.source,
@@ -195,7 +196,7 @@ impl Revisions {
             }
             None => {
                 let digest = frontend.source.ok_or(FrontendError::NotFound)?;
-                Ok(StoredSource {
+                Ok(StoredRevisionSource {
                     revision: frontend.active_revision,
                     digest,
                     frontend,
@@ -211,16 +212,16 @@ impl Revisions {
     pub async fn fetch_source(
         &self,
         project: &Project,
-        target: &Target,
-        wanted: SourceQuery,
-    ) -> Result<FetchedSource, RevisionError> {
+        target: &FrontendSelector,
+        wanted: RevisionSourceQuery,
+    ) -> Result<FetchedRevisionSource, RevisionError> {
         let stored = self.stored_source(project, target, wanted.revision).await?;
         let text = if wanted.known == Some(stored.digest) {
             None
         } else {
             Some(self.pipeline.source_text(stored.digest).await?)
         };
-        Ok(FetchedSource { stored, text })
+        Ok(FetchedRevisionSource { stored, text })
     }
 
     /// Makes a draft.
@@ -230,9 +231,9 @@ impl Revisions {
     pub async fn create_draft(
         &self,
         project: Project,
-        target: Target,
+        target: FrontendSelector,
         new: NewDraft,
-        keep: AnswerKeeper<CreatedDraft>,
+        keep: AnswerRecorder<CreatedDraft>,
     ) -> Result<CreatedDraft, RevisionError> {
         let (frontend, active) = self.frontend_with_history(&project, &target).await?;
         if new.base != Some(active) {
@@ -294,7 +295,7 @@ impl Revisions {
         content_type: ContentType,
         title: &str,
         content: String,
-    ) -> Result<(String, StoredContent), PublishError> {
+    ) -> Result<(String, StoredSourceAndPage), PublishError> {
         let draft = PageSource::titled(content_type, title, &content);
         let page = self.pipeline.render(draft).await?;
         let stored = self
@@ -321,10 +322,10 @@ impl Revisions {
         let text = self.pipeline.source_text(base).await?;
         let reserved = self.pipeline.reserve(text.len())?;
         let editing = self.sandbox.page_lane().run(move |stop| {
-            let spent = ProcessorStopwatch::start();
+            let spent = ThreadCpuStopwatch::start();
             apply_in_order(text, &edits, most, || {
                 if stop.is_set() {
-                    return Err(PublishError::from(ClientGone).into());
+                    return Err(PublishError::from(ClientDisconnected).into());
                 }
                 if spent.elapsed() >= Duration::from_millis(millis) {
                     return Err(too_long(millis));
@@ -332,7 +333,7 @@ impl Revisions {
                 Ok(())
             })
         });
-        let edited = while_client_waits(editing)
+        let edited = run_while_client_waits(editing)
             .await
             .map_err(PublishError::from)?;
         // What it returns counts anew, when it is rendered.
@@ -347,8 +348,8 @@ impl Revisions {
     pub async fn republish(
         &self,
         project: Project,
-        target: Target,
-        new: NewContent,
+        target: FrontendSelector,
+        new: NewFrontendContent,
     ) -> Result<Frontend, RevisionError> {
         let frontend = self.frontends.find_active(project.id, &target).await?;
         let wanted = new.content_type;
@@ -385,7 +386,7 @@ impl Revisions {
                     kind,
                 };
                 store::insert(tx, &id, &made, now)?;
-                let released = RevisionRelease {
+                let released = RevisionToRelease {
                     revision,
                     kind,
                     message: None,

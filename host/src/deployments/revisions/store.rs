@@ -3,18 +3,18 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{NewRevision, Revision, RevisionKind, RevisionState};
-use super::releases::{ReleaseEntry, RevisionRelease};
+use super::releases::{ReleaseEntry, RevisionToRelease};
 use crate::content::Digest;
-use crate::control::{Columns, Error, Tx};
+use crate::control::{Error, NamedColumnReader, Tx};
 use crate::deployments::store::mark_garbage;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
 
-const COLUMNS: &str = "number, id, source_digest, preview_digest, title, message, kind, state, \
+const REVISION_COLUMNS: &str = "number, id, source_digest, preview_digest, title, message, kind, state, \
                        created_at, promoted_at";
 
-fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
-    let row = Columns::new(row);
+fn revision_from_row(row: &Row<'_>) -> rusqlite::Result<Revision> {
+    let row = NamedColumnReader::new(row);
     let kind: String = row.get("kind")?;
     let state: String = row.get("state")?;
     Ok(Revision {
@@ -49,9 +49,9 @@ pub(super) fn find_by_id(
     id: &RevisionId,
 ) -> rusqlite::Result<Option<Revision>> {
     c.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM revisions WHERE deployment_id = ?1 AND id = ?2"
+        "SELECT {REVISION_COLUMNS} FROM revisions WHERE deployment_id = ?1 AND id = ?2"
     ))?
-    .query_row(params![deployment, id], revision)
+    .query_row(params![deployment, id], revision_from_row)
     .optional()
 }
 
@@ -78,12 +78,12 @@ pub(super) fn list(
     limit: u32,
 ) -> rusqlite::Result<Vec<Revision>> {
     c.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM revisions WHERE deployment_id = ?1 AND number < ?2
+        "SELECT {REVISION_COLUMNS} FROM revisions WHERE deployment_id = ?1 AND number < ?2
          ORDER BY number DESC LIMIT ?3"
     ))?
     .query_map(
         params![deployment, before.unwrap_or(i64::MAX), limit],
-        revision,
+        revision_from_row,
     )?
     .collect()
 }
@@ -215,7 +215,7 @@ pub(super) fn set_active_revision(
 pub(super) fn set_live_page(
     tx: &Tx<'_>,
     id: &DeploymentId,
-    released: &RevisionRelease<'_>,
+    released: &RevisionToRelease<'_>,
     now: Timestamp,
 ) -> Result<(), Error> {
     let replaced: Option<Digest> = tx

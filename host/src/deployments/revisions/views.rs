@@ -3,7 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::{CreatedDraft, FetchedSource, History, Revision, RevisionKind, RevisionState};
+use super::model::{
+    CreatedDraft, FetchedRevisionSource, Revision, RevisionHistoryPage, RevisionKind, RevisionState,
+};
 use super::preview::preview_url;
 use super::releases::{OmittedRevisions, ReleaseEntry, ReleaseOutcome};
 use crate::config::Config;
@@ -151,8 +153,8 @@ pub enum ContentView {
     },
 }
 
-impl From<FetchedSource> for ContentView {
-    fn from(found: FetchedSource) -> Self {
+impl From<FetchedRevisionSource> for ContentView {
+    fn from(found: FetchedRevisionSource) -> Self {
         let content_sha256 = found.stored.digest.to_string();
         match found.text {
             None => Self::Unchanged {
@@ -191,8 +193,8 @@ pub struct ReleaseList {
     pub releases: Vec<ReleaseEntryView>,
 }
 
-impl From<History> for RevisionList {
-    fn from(history: History) -> Self {
+impl From<RevisionHistoryPage> for RevisionList {
+    fn from(history: RevisionHistoryPage) -> Self {
         Self {
             active_revision_id: history.active,
             revisions: history.revisions.iter().map(RevisionView::from).collect(),

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use maud::Markup;
 
 use super::RawSource;
-use super::pages::{self, Page, PageKind, PagePolicy};
+use super::pages::{self, PageKind, PagePolicy, ServedPage};
 use crate::config::Config;
 use crate::content::{Digest, Encoding};
 use crate::deployments::forms;
@@ -39,8 +39,8 @@ pub(in crate::deployments) enum RequestOrigin {
 ///
 /// # Errors
 /// `range_not_satisfiable`.
-pub(in crate::deployments) fn page(
-    page: &Page,
+pub(in crate::deployments) fn page_response(
+    page: &ServedPage,
     origin: RequestOrigin,
     now: Timestamp,
     request: &HeaderMap,
@@ -69,7 +69,7 @@ pub(in crate::deployments) fn page(
 /// `internal` for an address that no header can hold.
 pub(super) fn redirect_to_project_origin(
     config: &Config,
-    page: &Page,
+    page: &ServedPage,
     slug: &str,
     query: Option<&str>,
 ) -> Result<Response, Problem> {
@@ -91,7 +91,7 @@ pub(super) fn redirect_to_project_origin(
 }
 
 /// Returns how long an edge may keep a page: for long, but not past its end.
-fn edge_lifetime(page: &Page, now: Timestamp) -> Result<HeaderValue, Problem> {
+fn edge_lifetime(page: &ServedPage, now: Timestamp) -> Result<HeaderValue, Problem> {
     let left = page
         .expires_at
         .map_or(MAX_EDGE_SECONDS, |end| (end.0 - now.0) / 1000);
@@ -112,13 +112,13 @@ pub(super) fn source_encoding(source: &RawSource, request: &HeaderMap) -> Encodi
 ///
 /// # Errors
 /// `range_not_satisfiable`.
-pub(super) fn source(
-    page: &Page,
+pub(super) fn source_response(
+    page: &ServedPage,
     source: &RawSource,
     policy: PagePolicy,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let mut headers = pages::headers(&page.kind, page.is_protected(), policy.origins);
+    let mut headers = pages::trust_headers(&page.kind, page.is_protected(), policy.origins);
     let media_type = HeaderValue::from_static(page.content_type.media_type());
     headers.insert(header::CONTENT_TYPE, media_type);
     let etag = document::etag(&source.digest, source.encoding);
@@ -130,7 +130,7 @@ pub(super) fn source(
 ///
 /// # Errors
 /// `range_not_satisfiable`.
-pub(in crate::deployments) fn immutable(
+pub(in crate::deployments) fn immutable_response(
     media_type: &'static str,
     digest: &Digest,
     bytes: &Bytes,
@@ -147,7 +147,7 @@ pub(in crate::deployments) fn immutable(
 
 /// Returns the page in place of one that the operator has disabled.
 pub(in crate::deployments) fn disabled_page(config: &Config) -> Response {
-    platform_page(StatusCode::FORBIDDEN, &forms::disabled(config))
+    platform_page(StatusCode::FORBIDDEN, &forms::taken_down_notice(config))
 }
 
 /// Answers one of the platform's own pages: its own policy, never stored, never indexed.
@@ -158,7 +158,10 @@ pub fn platform_page(status: StatusCode, page: &Markup) -> Response {
             HeaderValue::from_static("text/html; charset=utf-8"),
         ),
         (header::CACHE_CONTROL, pages::NO_STORE),
-        (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            problem_page::CONTENT_SECURITY_POLICY,
+        ),
         // A form's POST must carry its origin, which `no-referrer` would turn into `null`.
         (
             header::REFERRER_POLICY,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::content::OneTimeFiles;
+use crate::content::OneTimeFileDirectory;
 use crate::control;
 use crate::deployments::address::announce_change;
 use crate::deployments::{once_files, store};
@@ -13,14 +13,14 @@ const SHARES_PER_STEP: u32 = 500;
 
 /// Removes quick shares whose time is over. Clones share their state.
 #[derive(Clone, Debug)]
-pub struct Expiry {
+pub struct ExpiredShareRemover {
     infra: Infra,
-    once: OneTimeFiles,
+    once: OneTimeFileDirectory,
 }
 
-impl Expiry {
+impl ExpiredShareRemover {
     /// Makes the sweep of a server.
-    pub fn new(infra: Infra, once: OneTimeFiles) -> Self {
+    pub fn new(infra: Infra, once: OneTimeFileDirectory) -> Self {
         Self { infra, once }
     }
 

@@ -9,5 +9,5 @@ pub mod routes;
 mod service;
 mod visits;
 
-pub use expiry::Expiry;
-pub use service::{LookupError, RawSource, Serving, UnlockError};
+pub use expiry::ExpiredShareRemover;
+pub use service::{PageLookupError, PageService, RawSource, UnlockError};

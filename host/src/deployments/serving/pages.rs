@@ -9,7 +9,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::visits::ViewCounter;
-use crate::content::{Artifact, Digest, Encoding};
+use crate::content::{Digest, EncodedPage, Encoding};
 use crate::deployments::model::Deployment;
 use crate::http::NOSNIFF;
 use crate::http::document;
@@ -43,7 +43,7 @@ const NOINDEX: HeaderValue = HeaderValue::from_static("noindex");
 
 /// Guard of a page: decides which readers see it.
 #[derive(Clone, Debug)]
-pub enum PageGuard {
+pub enum PageProtection {
     /// Lets everybody in.
     Open,
     /// Lets readers in who know the password of this Argon2id hash.
@@ -75,7 +75,7 @@ pub struct PagePolicy {
 
 /// A page ready to be served, with what decides whether it may be.
 #[derive(Debug)]
-pub struct Page {
+pub struct ServedPage {
     /// Identifier of the deployment.
     pub id: DeploymentId,
     /// Where it comes from.
@@ -89,7 +89,7 @@ pub struct Page {
     /// Whether an edge in front may keep it for long.
     pub at_edge: bool,
     /// Guard of the page.
-    pub guard: PageGuard,
+    pub guard: PageProtection,
     /// Whether the page burns when read; such a page has no variants here.
     pub one_time: bool,
     /// Whether the operator has taken it down.
@@ -117,11 +117,11 @@ pub struct PageVariant {
     pub project_origin_headers: Option<HeaderMap>,
 }
 
-impl Page {
+impl ServedPage {
     /// Makes a page ready. `artifact` is absent for a one-time share, whose bytes are read when it burns.
     pub fn new(
         deployment: &Deployment,
-        artifact: Option<(Digest, Artifact)>,
+        artifact: Option<(Digest, EncodedPage)>,
         policy: PagePolicy,
     ) -> Self {
         let kind = match &deployment.host_label {
@@ -136,7 +136,7 @@ impl Page {
     /// Makes a preview of one of a frontend's revisions.
     pub fn preview(
         deployment: &Deployment,
-        artifact: (Digest, Artifact),
+        artifact: (Digest, EncodedPage),
         policy: PagePolicy,
     ) -> Self {
         Self::of_kind(deployment, PageKind::Preview, Some(artifact), policy)
@@ -145,11 +145,11 @@ impl Page {
     fn of_kind(
         deployment: &Deployment,
         kind: PageKind,
-        artifact: Option<(Digest, Artifact)>,
+        artifact: Option<(Digest, EncodedPage)>,
         policy: PagePolicy,
     ) -> Self {
         let protected = deployment.password_hash.is_some();
-        let headers = headers(&kind, protected, policy.origins);
+        let headers = trust_headers(&kind, protected, policy.origins);
         let project_headers = matches!(kind, PageKind::Frontend { .. })
             .then(|| compose_headers(document::REVALIDATE, None, false));
         let redirects_home = project_headers.is_some() && policy.origins;
@@ -177,8 +177,8 @@ impl Page {
             at_edge: policy.edge && matches!(kind, PageKind::Frontend { .. }),
             kind,
             guard: match &deployment.password_hash {
-                Some(hash) => PageGuard::Password(hash.clone()),
-                None => PageGuard::Open,
+                Some(hash) => PageProtection::Password(hash.clone()),
+                None => PageProtection::Open,
             },
             one_time: deployment.one_time,
             disabled: deployment.disabled,
@@ -190,7 +190,7 @@ impl Page {
 
     /// Whether readers need a password.
     pub fn is_protected(&self) -> bool {
-        matches!(self.guard, PageGuard::Password(_))
+        matches!(self.guard, PageProtection::Password(_))
     }
 
     /// Whether this is the page of a frontend.
@@ -234,7 +234,7 @@ impl PageVariant {
 }
 
 /// Composes the headers that say how far a page is trusted: away from its own origin, if it has one.
-pub fn headers(kind: &PageKind, protected: bool, origins: bool) -> HeaderMap {
+pub fn trust_headers(kind: &PageKind, protected: bool, origins: bool) -> HeaderMap {
     match kind {
         PageKind::Share if protected => compose_headers(NO_STORE, Some(SANDBOX_POLICY), true),
         PageKind::Share => compose_headers(document::REVALIDATE, Some(SANDBOX_POLICY), true),
@@ -273,7 +273,7 @@ fn shard_count(bytes: u64, page_bytes: u64) -> usize {
 /// Cache of pages by slug, bounded by their weight.
 #[derive(Debug)]
 pub struct PageCache {
-    cache: Cache<String, Arc<Page>, WeightByBytes>,
+    cache: Cache<String, Arc<ServedPage>, PageWeigher>,
     /// Views that found their page here.
     pub hits: Counter,
     /// Views that had to load it.
@@ -281,10 +281,10 @@ pub struct PageCache {
 }
 
 #[derive(Clone, Debug)]
-struct WeightByBytes;
+struct PageWeigher;
 
-impl Weighter<String, Arc<Page>> for WeightByBytes {
-    fn weight(&self, _: &String, page: &Arc<Page>) -> u64 {
+impl Weighter<String, Arc<ServedPage>> for PageWeigher {
+    fn weight(&self, _: &String, page: &Arc<ServedPage>) -> u64 {
         page.weight()
     }
 }
@@ -296,7 +296,7 @@ impl PageCache {
             .unwrap_or(usize::MAX)
             .clamp(16, 1 << 20);
         let shards = shard_count(bytes, page_bytes);
-        let cache = memory_cache::weighted_cache(items, bytes, shards, WeightByBytes);
+        let cache = memory_cache::weighted_cache(items, bytes, shards, PageWeigher);
         Self {
             cache,
             hits: Counter::default(),
@@ -305,7 +305,7 @@ impl PageCache {
     }
 
     /// Returns the page at a slug, if it is in memory.
-    pub fn get(&self, slug: &str) -> Option<Arc<Page>> {
+    pub fn get(&self, slug: &str) -> Option<Arc<ServedPage>> {
         self.cache.get(slug).inspect(|_| {
             self.hits.inc();
         })
@@ -318,8 +318,8 @@ impl PageCache {
     pub async fn get_or_load<E>(
         &self,
         slug: &str,
-        load: impl Future<Output = Result<Arc<Page>, E>>,
-    ) -> Result<Arc<Page>, E> {
+        load: impl Future<Output = Result<Arc<ServedPage>, E>>,
+    ) -> Result<Arc<ServedPage>, E> {
         self.misses.inc();
         self.cache.get_or_insert_async(slug, load).await
     }

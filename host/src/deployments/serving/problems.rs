@@ -1,28 +1,30 @@
 //! Errors of serving as problems.
 
-use super::service::EncodeError;
-use super::{LookupError, UnlockError};
-use crate::deployments::problems::{NO_WORKER, internal};
-use crate::http::problem::{Code, Problem};
+use super::service::SourceEncodeError;
+use super::{PageLookupError, UnlockError};
+use crate::deployments::problems::{WORKERS_BUSY_MESSAGE, internal_problem};
+use crate::http::problem::{Problem, ProblemCode};
 
-impl From<LookupError> for Problem {
-    fn from(error: LookupError) -> Self {
+impl From<PageLookupError> for Problem {
+    fn from(error: PageLookupError) -> Self {
         match error {
-            LookupError::NotFound => Self::not_found(),
-            LookupError::Disabled => Self::new(
-                Code::Disabled,
+            PageLookupError::NotFound => Self::not_found(),
+            PageLookupError::Disabled => Self::new(
+                ProblemCode::Disabled,
                 "The operator of this service has disabled this page for safety.",
             ),
-            LookupError::Internal(error) => internal(&error),
+            PageLookupError::Internal(error) => internal_problem(&error),
         }
     }
 }
 
-impl From<EncodeError> for Problem {
-    fn from(error: EncodeError) -> Self {
+impl From<SourceEncodeError> for Problem {
+    fn from(error: SourceEncodeError) -> Self {
         match error {
-            EncodeError::Busy => Self::new(Code::CapacityReached, NO_WORKER),
-            EncodeError::Failed(error) => Self::internal(&error),
+            SourceEncodeError::Busy => {
+                Self::new(ProblemCode::CapacityReached, WORKERS_BUSY_MESSAGE)
+            }
+            SourceEncodeError::Failed(error) => Self::internal(&error),
         }
     }
 }
@@ -31,9 +33,12 @@ impl From<UnlockError> for Problem {
     fn from(error: UnlockError) -> Self {
         match error {
             UnlockError::Lookup(error) => error.into(),
-            UnlockError::Wrong => Self::new(Code::Unauthorized, "That is not the page's password."),
+            UnlockError::Wrong => Self::new(
+                ProblemCode::Unauthorized,
+                "That is not the page's password.",
+            ),
             UnlockError::Busy => Self::new(
-                Code::CapacityReached,
+                ProblemCode::CapacityReached,
                 "No worker is free to check the password. Try again in a minute.",
             ),
         }

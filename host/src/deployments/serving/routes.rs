@@ -9,12 +9,12 @@ use http::{HeaderMap, Method, StatusCode, header};
 
 use super::answer::{self, RequestOrigin, disabled_page, platform_page};
 use super::password::routes::unlock_tokens;
-use super::{LookupError, Serving};
+use super::{PageLookupError, PageService};
 use crate::deployments::forms;
-use crate::http::context::Context;
-use crate::http::hosts::Host;
+use crate::http::context::HttpRequestContext;
+use crate::http::hosts::HostKind;
 use crate::http::origin::{check_navigation, is_navigation};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 
 /// Read a page
 ///
@@ -32,8 +32,8 @@ use crate::http::problem::{Code, Problem};
     extensions(("x-problems" = json!("disabled origin_refused not_found range_not_satisfiable capacity_reached")))
 )]
 pub async fn page(
-    State(serving): State<Arc<Serving>>,
-    context: Context,
+    State(serving): State<Arc<PageService>>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     request: Parts,
 ) -> Result<Response, Problem> {
@@ -45,8 +45,8 @@ pub async fn page(
 /// # Errors
 /// Problems that the route lists.
 pub async fn show(
-    serving: &Serving,
-    host: &Host,
+    serving: &PageService,
+    host: &HostKind,
     slug: &str,
     request: &Parts,
 ) -> Result<Response, Problem> {
@@ -58,7 +58,7 @@ pub async fn show(
     } = request;
     let page = match serving.page_on_host(host, slug).await {
         Ok(page) => page,
-        Err(LookupError::Disabled) => return Ok(disabled_page(serving.config())),
+        Err(PageLookupError::Disabled) => return Ok(disabled_page(serving.config())),
         Err(error) => return Err(error.into()),
     };
     if serving.is_off_project_origin(host, &page) && is_navigation(headers) {
@@ -77,11 +77,11 @@ pub async fn show(
         check_navigation(headers)?;
     }
     let origin = match host {
-        Host::Project(_) => RequestOrigin::Project,
-        Host::Sites => RequestOrigin::Sites,
-        Host::Api | Host::Landing => RequestOrigin::Unpurged,
+        HostKind::Project(_) => RequestOrigin::Project,
+        HostKind::Sites => RequestOrigin::Sites,
+        HostKind::Api | HostKind::Landing => RequestOrigin::Unpurged,
     };
-    let response = answer::page(&page, origin, serving.now(), headers)?;
+    let response = answer::page_response(&page, origin, serving.now(), headers)?;
     let counted = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
     if counted && *method == Method::GET {
         serving.count_view(&page);
@@ -103,8 +103,8 @@ pub async fn show(
     extensions(("x-problems" = json!("unauthorized disabled origin_refused not_found range_not_satisfiable capacity_reached")))
 )]
 pub async fn raw(
-    State(serving): State<Arc<Serving>>,
-    context: Context,
+    State(serving): State<Arc<PageService>>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -114,7 +114,7 @@ pub async fn raw(
     }
     if !serving.is_unlocked(&page, unlock_tokens(&headers)) {
         return Err(Problem::new(
-            Code::Unauthorized,
+            ProblemCode::Unauthorized,
             "This page is protected. Unlock it with its password first.",
         ));
     }
@@ -124,7 +124,7 @@ pub async fn raw(
     let source = serving.raw_source(&page).await?;
     let encoding = answer::source_encoding(&source, &headers);
     let source = serving.encode_source(source, encoding).await?;
-    answer::source(&page, &source, serving.page_policy(), &headers)
+    answer::source_response(&page, &source, serving.page_policy(), &headers)
 }
 
 /// Leave the slash away
@@ -137,13 +137,13 @@ pub async fn raw(
     extensions(("x-problems" = json!("disabled not_found capacity_reached")))
 )]
 pub async fn without_slash(
-    State(serving): State<Arc<Serving>>,
-    context: Context,
+    State(serving): State<Arc<PageService>>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
     match serving.page_on_host(&context.host, &slug).await {
         Ok(_) => {}
-        Err(LookupError::Disabled) => return Ok(disabled_page(serving.config())),
+        Err(PageLookupError::Disabled) => return Ok(disabled_page(serving.config())),
         Err(error) => return Err(error.into()),
     }
     let headers = [

@@ -6,26 +6,26 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use ring::hmac;
 
-use super::pages::{Page, PageCache, PageGuard, PageKind, PagePolicy};
+use super::pages::{PageCache, PageKind, PagePolicy, PageProtection, ServedPage};
 use super::password;
-use super::visits::Visits;
+use super::visits::VisitCounters;
 use crate::config::Config;
-use crate::content::{Artifact, Content, Digest, Encoding, gzip_quickly};
-use crate::control::Change;
+use crate::content::{ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
+use crate::control::ControlChange;
 use crate::deployments::model::display_title;
 use crate::deployments::store;
-use crate::http::hosts::Host;
+use crate::http::hosts::HostKind;
 use crate::infra::Infra;
 use crate::telemetry::PolledGauge;
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_base::names::is_slug;
-use svc_base::random::NoRandomness;
+use svc_base::random::RandomSourceError;
 use svc_sandbox::{Lane, Sandbox};
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
-pub enum LookupError {
+pub enum PageLookupError {
     /// Nothing lives at the slug.
     #[error("nothing is at this slug")]
     NotFound,
@@ -42,7 +42,7 @@ pub enum LookupError {
 pub enum UnlockError {
     /// There is no page, or it has no password.
     #[error(transparent)]
-    Lookup(#[from] LookupError),
+    Lookup(#[from] PageLookupError),
     /// Not the password.
     #[error("wrong password")]
     Wrong,
@@ -53,7 +53,7 @@ pub enum UnlockError {
 
 /// Why a source could not be encoded.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum EncodeError {
+pub(super) enum SourceEncodeError {
     /// No worker was free to encode.
     #[error("no worker is free")]
     Busy,
@@ -82,30 +82,30 @@ pub struct UnlockToken {
 
 /// Pages at their slugs, in memory and in the content store, with the views of each.
 #[derive(Debug)]
-pub struct Serving {
+pub struct PageService {
     pub(super) infra: Infra,
-    content: Content,
+    content: ContentStore,
     sandbox: Sandbox,
     /// Signs the cookies that unlock protected pages.
     unlock_key: hmac::Key,
     pages: Arc<PageCache>,
-    pub(super) visits: Visits,
+    pub(super) visits: VisitCounters,
 }
 
-impl Serving {
+impl PageService {
     /// Makes the service of a server; no page is in memory yet.
     ///
     /// # Errors
     /// When there is no randomness.
     pub fn new(
         infra: Infra,
-        content: Content,
+        content: ContentStore,
         sandbox: Sandbox,
         unlock_key: hmac::Key,
-    ) -> Result<Self, NoRandomness> {
+    ) -> Result<Self, RandomSourceError> {
         let limits = &infra.config.limits;
         let pages = PageCache::new(limits.page_cache_bytes, limits.page_bytes);
-        let visits = Visits::new(u64::from_le_bytes(infra.random.bytes()?));
+        let visits = VisitCounters::new(u64::from_le_bytes(infra.random.bytes()?));
         Ok(Self {
             infra,
             content,
@@ -117,10 +117,10 @@ impl Serving {
     }
 
     /// Returns the follower of changes, which forgets changed pages.
-    pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
+    pub fn change_listener(&self) -> impl Fn(&ControlChange) + Send + Sync + use<> {
         let pages = Arc::clone(&self.pages);
         move |change| {
-            if let Change::Slug(slug) = change {
+            if let ControlChange::Slug(slug) = change {
                 pages.forget(slug);
             }
         }
@@ -142,7 +142,7 @@ impl Serving {
     }
 
     /// Counts a view of a page.
-    pub(super) fn count_view(&self, page: &Page) {
+    pub(super) fn count_view(&self, page: &ServedPage) {
         self.visits.count(&page.visits);
     }
 
@@ -174,11 +174,11 @@ impl Serving {
         registry.register("svc_visits", "Views counted", self.visits.total.clone());
     }
 
-    /// Returns the page at a slug, from memory or loaded into it; see [`Serving::check_available`].
+    /// Returns the page at a slug, from memory or loaded into it; see [`PageService::check_available`].
     ///
     /// # Errors
-    /// [`LookupError`].
-    pub async fn page(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
+    /// [`PageLookupError`].
+    pub async fn page(&self, slug: &str) -> Result<Arc<ServedPage>, PageLookupError> {
         match self.pages.get(slug) {
             Some(page) => Ok(page),
             // Boxed, so that a view that finds its page does not carry the state of a load around.
@@ -189,29 +189,37 @@ impl Serving {
     /// Returns the page at a slug for a host: a project's origin has its own frontends and nothing else.
     ///
     /// # Errors
-    /// [`LookupError`].
-    pub async fn page_on_host(&self, host: &Host, slug: &str) -> Result<Arc<Page>, LookupError> {
+    /// [`PageLookupError`].
+    pub async fn page_on_host(
+        &self,
+        host: &HostKind,
+        slug: &str,
+    ) -> Result<Arc<ServedPage>, PageLookupError> {
         if !is_slug(slug) {
-            return Err(LookupError::NotFound);
+            return Err(PageLookupError::NotFound);
         }
         let page = self.page(slug).await?;
         let here = match host {
-            Host::Project(label) => {
+            HostKind::Project(label) => {
                 matches!(&page.kind, PageKind::Frontend { host_label } if host_label == label)
             }
-            Host::Api | Host::Sites | Host::Landing => true,
+            HostKind::Api | HostKind::Sites | HostKind::Landing => true,
         };
         if !here {
-            return Err(LookupError::NotFound);
+            return Err(PageLookupError::NotFound);
         }
         self.check_available(&page)?;
         Ok(page)
     }
 
     /// Whether a page is asked for away from the origin that its project has.
-    pub(in crate::deployments) fn is_off_project_origin(&self, host: &Host, page: &Page) -> bool {
+    pub(in crate::deployments) fn is_off_project_origin(
+        &self,
+        host: &HostKind,
+        page: &ServedPage,
+    ) -> bool {
         page.is_frontend()
-            && !matches!(host, Host::Project(_))
+            && !matches!(host, HostKind::Project(_))
             && self.infra.config.sites_domain.is_some()
     }
 
@@ -219,7 +227,7 @@ impl Serving {
     ///
     /// # Errors
     /// `NotFound` when its time is over, `Disabled` when the operator has taken it down.
-    pub fn check_available(&self, page: &Page) -> Result<(), LookupError> {
+    pub fn check_available(&self, page: &ServedPage) -> Result<(), PageLookupError> {
         self.check_deployment_available(page.expires_at, page.disabled)
     }
 
@@ -228,18 +236,18 @@ impl Serving {
         &self,
         expires_at: Option<Timestamp>,
         disabled: bool,
-    ) -> Result<(), LookupError> {
+    ) -> Result<(), PageLookupError> {
         if expires_at.is_some_and(|at| at <= self.infra.clock.now()) {
-            return Err(LookupError::NotFound);
+            return Err(PageLookupError::NotFound);
         }
         if disabled {
-            Err(LookupError::Disabled)
+            Err(PageLookupError::Disabled)
         } else {
             Ok(())
         }
     }
 
-    async fn load_page(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
+    async fn load_page(&self, slug: &str) -> Result<Arc<ServedPage>, PageLookupError> {
         let wanted = slug.to_owned();
         let found = self
             .infra
@@ -250,13 +258,13 @@ impl Serving {
         let deployment = found
             .map_err(anyhow::Error::from)?
             .filter(|deployment| deployment.is_live(now))
-            .ok_or(LookupError::NotFound)?;
+            .ok_or(PageLookupError::NotFound)?;
         let artifact = match deployment.artifact {
             // A disabled page is not shown, so its bytes may be missing.
             Some(digest) if !deployment.disabled => Some(self.load_artifact(digest).await?),
             _ => None,
         };
-        Ok(Arc::new(Page::new(
+        Ok(Arc::new(ServedPage::new(
             &deployment,
             artifact,
             self.page_policy(),
@@ -267,9 +275,9 @@ impl Serving {
     pub(in crate::deployments) async fn load_artifact(
         &self,
         digest: Digest,
-    ) -> anyhow::Result<(Digest, Artifact)> {
+    ) -> anyhow::Result<(Digest, EncodedPage)> {
         let object = self.content.get_shared(&digest).await?;
-        let artifact = object.as_ref().and_then(Artifact::from_object);
+        let artifact = object.as_ref().and_then(EncodedPage::from_object);
         let artifact =
             artifact.ok_or_else(|| anyhow::anyhow!("artifact {digest} is missing or damaged"))?;
         Ok((digest, artifact))
@@ -279,7 +287,7 @@ impl Serving {
     ///
     /// # Errors
     /// `NotFound`.
-    pub async fn title(&self, id: DeploymentId) -> Result<String, LookupError> {
+    pub async fn title(&self, id: DeploymentId) -> Result<String, PageLookupError> {
         let found = self
             .infra
             .control
@@ -288,7 +296,7 @@ impl Serving {
         let found = found.map_err(anyhow::Error::from)?;
         found
             .map(|deployment| display_title(&deployment.title))
-            .ok_or(LookupError::NotFound)
+            .ok_or(PageLookupError::NotFound)
     }
 
     /// Returns the policy of this installation for its pages.
@@ -306,10 +314,14 @@ impl Serving {
     }
 
     /// Whether a request with these tokens may see a page.
-    pub fn is_unlocked<'t>(&self, page: &Page, mut tokens: impl Iterator<Item = &'t [u8]>) -> bool {
+    pub fn is_unlocked<'t>(
+        &self,
+        page: &ServedPage,
+        mut tokens: impl Iterator<Item = &'t [u8]>,
+    ) -> bool {
         match &page.guard {
-            PageGuard::Open => true,
-            PageGuard::Password(hash) => tokens.any(|token| {
+            PageProtection::Open => true,
+            PageProtection::Password(hash) => tokens.any(|token| {
                 password::is_valid_token(
                     &self.unlock_key,
                     &page.id,
@@ -325,11 +337,15 @@ impl Serving {
     ///
     /// # Errors
     /// [`UnlockError`].
-    pub async fn unlock(&self, page: &Page, password: String) -> Result<UnlockToken, UnlockError> {
-        let PageGuard::Password(hash) = &page.guard else {
-            return Err(LookupError::NotFound.into());
+    pub async fn unlock(
+        &self,
+        page: &ServedPage,
+        password: String,
+    ) -> Result<UnlockToken, UnlockError> {
+        let PageProtection::Password(hash) = &page.guard else {
+            return Err(PageLookupError::NotFound.into());
         };
-        if !verify(self.sandbox.check_lane(), password, hash.clone()).await? {
+        if !verify_on_lane(self.sandbox.check_lane(), password, hash.clone()).await? {
             return Err(UnlockError::Wrong);
         }
         let until = self
@@ -344,9 +360,9 @@ impl Serving {
     /// Returns the source of a page; a one-time share has none to show.
     ///
     /// # Errors
-    /// [`LookupError`].
-    pub async fn raw_source(&self, page: &Page) -> Result<RawSource, LookupError> {
-        let digest = page.source.ok_or(LookupError::NotFound)?;
+    /// [`PageLookupError`].
+    pub async fn raw_source(&self, page: &ServedPage) -> Result<RawSource, PageLookupError> {
+        let digest = page.source.ok_or(PageLookupError::NotFound)?;
         let bytes = self
             .content
             .get_shared(&digest)
@@ -364,18 +380,18 @@ impl Serving {
     /// encodings are not kept.
     ///
     /// # Errors
-    /// [`EncodeError`].
+    /// [`SourceEncodeError`].
     pub(super) async fn encode_source(
         &self,
         source: RawSource,
         encoding: Encoding,
-    ) -> Result<RawSource, EncodeError> {
+    ) -> Result<RawSource, SourceEncodeError> {
         if encoding == Encoding::Identity {
             return Ok(source);
         }
         let RawSource { digest, bytes, .. } = source;
         let encoding_job = self.sandbox.page_lane().run(move |_| gzip_quickly(&bytes));
-        let bytes = encoding_job.await.map_err(|_| EncodeError::Busy)??;
+        let bytes = encoding_job.await.map_err(|_| SourceEncodeError::Busy)??;
         Ok(RawSource {
             digest,
             encoding,
@@ -384,7 +400,7 @@ impl Serving {
     }
 }
 
-async fn verify(lane: &Lane, password: String, hash: String) -> Result<bool, UnlockError> {
+async fn verify_on_lane(lane: &Lane, password: String, hash: String) -> Result<bool, UnlockError> {
     lane.run(move |_| password::verify_password(&password, &hash))
         .await
         .map_err(|_| UnlockError::Busy)

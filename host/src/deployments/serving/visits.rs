@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::metrics::counter::Counter;
 
-use super::Serving;
+use super::PageService;
 use crate::control::Error;
 use crate::deployments::store;
 use svc_base::ids::DeploymentId;
@@ -32,9 +32,9 @@ impl ViewCounter {
 
 /// Counters of views that are not written down, and the flush under way.
 #[derive(Debug)]
-pub(super) struct Visits {
+pub(super) struct VisitCounters {
     dirty: Mutex<Vec<Arc<ViewCounter>>>,
-    flushing: tokio::sync::Mutex<Option<Flush>>,
+    flushing: tokio::sync::Mutex<Option<VisitFlush>>,
     /// Id of this process's first flush; the next ones count on from it.
     first_flush_id: i64,
     flushed: AtomicU64,
@@ -43,12 +43,12 @@ pub(super) struct Visits {
 }
 
 #[derive(Clone, Debug)]
-struct Flush {
+struct VisitFlush {
     id: i64,
     counts: Vec<(DeploymentId, u64)>,
 }
 
-impl Visits {
+impl VisitCounters {
     /// Makes counters at zero; `seed` tells this process's flushes from those of others.
     pub(super) fn new(seed: u64) -> Self {
         let first = i64::try_from(seed >> 1).unwrap_or(0);
@@ -82,7 +82,7 @@ impl Visits {
         self.flushing.lock().await.is_some() || counted()
     }
 
-    fn take_flush(&self) -> Option<Flush> {
+    fn take_flush(&self) -> Option<VisitFlush> {
         let dirty = std::mem::take(&mut *self.dirty.lock().unwrap_or_else(PoisonError::into_inner));
         let counts: Vec<_> = dirty
             .iter()
@@ -93,11 +93,11 @@ impl Visits {
         let id = self
             .first_flush_id
             .wrapping_add(i64::try_from(number).unwrap_or(0));
-        (!counts.is_empty()).then_some(Flush { id, counts })
+        (!counts.is_empty()).then_some(VisitFlush { id, counts })
     }
 }
 
-impl Serving {
+impl PageService {
     /// Writes counted views down; a failed flush is tried again, with its id, by the next call.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn views_are_taken_once() {
-        let visits = Visits::new(7);
+        let visits = VisitCounters::new(7);
         let id = DeploymentId::new(&Clock::system(), &Random::system()).unwrap();
         let counter = Arc::new(ViewCounter::new(id));
         for _ in 0..3 {

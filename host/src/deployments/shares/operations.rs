@@ -7,7 +7,7 @@ use super::requests::ClaimRequest;
 use crate::access::Editor;
 use crate::deployments::frontends::views::FrontendView;
 use crate::http::problem::Problem;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 
 /// Makes a share a frontend of a project, for the holder of its token. Durable when it returns.
 ///
@@ -15,7 +15,7 @@ use crate::projects::scope::ProjectScope;
 /// `invalid_request`, `not_found`, `disabled`, `render_failed`, `capacity_reached`; the share is as it was then.
 pub async fn claim(
     shares: Arc<Shares>,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     input: ClaimRequest,
 ) -> Result<FrontendView, Problem> {
     let share = shares.authorize(&input.id, &input.delete_token).await?;

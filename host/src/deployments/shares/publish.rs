@@ -3,12 +3,12 @@
 use super::store;
 use super::views::Deployed;
 use super::{DeleteToken, Shares};
-use crate::access::while_client_waits;
-use crate::control::kept_answers::AnswerKeeper;
-use crate::control::{self, Change};
+use crate::access::run_while_client_waits;
+use crate::control::kept_answers::AnswerRecorder;
+use crate::control::{self, ControlChange};
 use crate::deployments::model::{Deployment, display_title};
 use crate::deployments::publication::{
-    PagePlacement, PageSource, PublishError, Publisher, RenderedPage,
+    PagePlacement, PageSource, PublishError, RenderedPage, SharePublisher,
 };
 use crate::deployments::serving::password;
 use crate::deployments::views::Warning;
@@ -37,10 +37,10 @@ pub struct NewShare {
 }
 
 /// Share that burns when it is read, ready to be published.
-struct OneTimePublication {
+struct PreparedOneTimeShare {
     deployment: Deployment,
     page: RenderedPage,
-    by: Publisher,
+    by: SharePublisher,
 }
 
 impl Shares {
@@ -52,8 +52,8 @@ impl Shares {
     pub async fn publish(
         &self,
         share: NewShare,
-        by: Publisher,
-        keep: AnswerKeeper<Deployed>,
+        by: SharePublisher,
+        keep: AnswerRecorder<Deployed>,
     ) -> Result<Deployed, PublishError> {
         self.capacity.check_share(&by).await?;
         let slug = self.slugs.reserve(share.name.as_deref()).await?;
@@ -87,7 +87,7 @@ impl Shares {
         let title = display_title(&page.title);
         let deployed = self.compose_answer(&deployment, title, token, page.warnings.clone());
         if share.one_time {
-            let once = OneTimePublication {
+            let once = PreparedOneTimeShare {
                 deployment,
                 page,
                 by,
@@ -141,11 +141,11 @@ impl Shares {
     /// Publishes a page that burns: its one file instead of content, and no source.
     async fn publish_once(
         &self,
-        once: OneTimePublication,
+        once: PreparedOneTimeShare,
         deployed: Deployed,
-        keep: AnswerKeeper<Deployed>,
+        keep: AnswerRecorder<Deployed>,
     ) -> Result<Deployed, PublishError> {
-        let OneTimePublication {
+        let PreparedOneTimeShare {
             deployment,
             page,
             by,
@@ -195,7 +195,7 @@ impl Shares {
             .sandbox
             .check_lane()
             .run(move |_| password::hash_password(&password, &salt));
-        let hash = while_client_waits(hashing).await??;
+        let hash = run_while_client_waits(hashing).await??;
         hash.map_err(PublishError::Internal)
     }
 
@@ -217,7 +217,7 @@ impl Shares {
             .infra
             .control
             .write(move |tx| {
-                tx.note(Change::Slug(slug));
+                tx.note(ControlChange::Slug(slug));
                 rows::remove(tx, &id, now)
             })
             .await

@@ -7,7 +7,7 @@ use super::NewShare;
 use crate::config::Limits;
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
 use crate::deployments::serving::password::MAX_PASSWORD_BYTES;
-use crate::http::extract::{check_characters, invalid};
+use crate::http::extract::{check_characters, invalid_request};
 use crate::http::problem::Problem;
 use svc_base::numbers::optional_whole_number;
 use svc_sandbox::ContentType;
@@ -64,12 +64,12 @@ impl DeployRequest {
         check_life(self.expires_in, limits)?;
         match self.password.as_deref().map(str::len) {
             Some(0) => {
-                return Err(invalid(
+                return Err(invalid_request(
                     "`password` is empty: leave it out for a page without one.",
                 ));
             }
             Some(bytes) if bytes > MAX_PASSWORD_BYTES => {
-                return Err(invalid(format!(
+                return Err(invalid_request(format!(
                     "`password` is {bytes} bytes; {MAX_PASSWORD_BYTES} is the most."
                 )));
             }
@@ -129,7 +129,7 @@ impl UploadOptions {
         check_slug("name", self.name.as_deref())?;
         check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
         check_life(self.expires_in, limits)?;
-        let text = files::decode_text(bytes).map_err(|error| invalid(error.to_string()))?;
+        let text = files::decode_text(bytes).map_err(|error| invalid_request(error.to_string()))?;
         check_content(text)?;
         let (content_type, content) = files::source_from_file(file, self.content_type, text);
         let named =
@@ -151,7 +151,7 @@ fn check_life(seconds: Option<u64>, limits: &Limits) -> Result<(), Problem> {
     let most = limits.quick_share_seconds;
     let least = SHORTEST_LIFE_SECONDS.min(most);
     match seconds {
-        Some(seconds) if !(least..=most).contains(&seconds) => Err(invalid(format!(
+        Some(seconds) if !(least..=most).contains(&seconds) => Err(invalid_request(format!(
             "`expires_in` must be from {least} to {most} seconds: it is {seconds}."
         ))),
         _ => Ok(()),

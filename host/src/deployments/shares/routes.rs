@@ -10,27 +10,27 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::requests::{ClaimRequest, DeployRequest, UploadOptions};
-use super::scope::ShareToken;
+use super::scope::PresentedShareToken;
 use super::views::Deployed;
 use super::{Shares, operations};
 use crate::access::idempotency::{IdempotencyScope, IdempotentRequest};
 use crate::access::{Editor, MaybeCaller};
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::deployments::forms;
 use crate::deployments::frontends::views::FrontendView;
-use crate::deployments::publication::Publisher;
+use crate::deployments::publication::SharePublisher;
 use crate::deployments::serving::answer::{disabled_page, platform_page};
 use crate::deployments::serving::pages::{self, PageKind};
 use crate::deployments::serving::password::routes::unlock_tokens;
-use crate::deployments::serving::{LookupError, Serving};
-use crate::http::context::Context;
-use crate::http::extract::{DeclaredLength, UnreadBody, UnreadQuery};
+use crate::deployments::serving::{PageLookupError, PageService};
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{CheckedBodyLength, UnparsedQuery, UnreadBody};
 use crate::http::negotiate;
 use crate::http::origin::{check_navigation, check_origin};
-use crate::http::problem::{Code, Problem};
-use crate::projects::scope::ProjectScope;
+use crate::http::problem::{Problem, ProblemCode};
+use crate::projects::scope::AuthorizedProject;
 use crate::workspaces::Caller;
-use svc_sandbox::Flow;
+use svc_sandbox::CallerFlow;
 
 /// Publish a quick share
 ///
@@ -45,13 +45,13 @@ use svc_sandbox::Flow;
 )]
 pub async fn deploy(
     State(shares): State<Arc<Shares>>,
-    context: Context,
+    context: HttpRequestContext,
     request: IdempotentRequest,
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<DeployRequest>().await?;
-    let publisher = Publisher::new(context.client.network(), caller.clone());
+    let publisher = SharePublisher::new(context.client.network(), caller.clone());
     let route = IdempotencyScope {
         name: "deploy",
         parent: "",
@@ -83,12 +83,14 @@ pub async fn put(
     State(shares): State<Arc<Shares>>,
     Path(file): Path<String>,
     headers: HeaderMap,
-    context: Context,
+    context: HttpRequestContext,
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let flow = caller.as_ref().map_or_else(Flow::current, Caller::flow);
-    let publisher = Publisher::new(context.client.network(), caller);
+    let flow = caller
+        .as_ref()
+        .map_or_else(CallerFlow::current, Caller::flow);
+    let publisher = SharePublisher::new(context.client.network(), caller);
     let publishing = publish(shares, file, publisher, &headers, body);
     flow.scope(publishing).await
 }
@@ -107,12 +109,14 @@ pub async fn put(
 pub async fn put_unnamed(
     State(shares): State<Arc<Shares>>,
     headers: HeaderMap,
-    context: Context,
+    context: HttpRequestContext,
     MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let flow = caller.as_ref().map_or_else(Flow::current, Caller::flow);
-    let publisher = Publisher::new(context.client.network(), caller);
+    let flow = caller
+        .as_ref()
+        .map_or_else(CallerFlow::current, Caller::flow);
+    let publisher = SharePublisher::new(context.client.network(), caller);
     let publishing = publish(shares, String::new(), publisher, &headers, body);
     flow.scope(publishing).await
 }
@@ -120,13 +124,13 @@ pub async fn put_unnamed(
 async fn publish(
     shares: Arc<Shares>,
     file: String,
-    publisher: Publisher,
+    publisher: SharePublisher,
     headers: &HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let (bytes, options) = body.bytes_and_query::<UploadOptions>().await?;
     let share = options.checked(&file, &bytes, &shares.config().limits)?;
-    let publishing = shares.publish(share, publisher, AnswerKeeper::none());
+    let publishing = shares.publish(share, publisher, AnswerRecorder::none());
     let deployed = publishing.await?;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let answer = if negotiate::accepts_by_name(headers, "application/json") {
@@ -151,9 +155,9 @@ async fn publish(
 pub async fn delete(
     State(shares): State<Arc<Shares>>,
     Path(id): Path<String>,
-    ShareToken(token): ShareToken,
-    _: DeclaredLength,
-    query: UnreadQuery,
+    PresentedShareToken(token): PresentedShareToken,
+    _: CheckedBodyLength,
+    query: UnparsedQuery,
 ) -> Result<StatusCode, Problem> {
     let share = shares.authorize(&id, &token).await?;
     query.none()?;
@@ -175,7 +179,7 @@ pub async fn delete(
 )]
 pub async fn claim(
     State(shares): State<Arc<Shares>>,
-    at: ProjectScope<Editor>,
+    at: AuthorizedProject<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let input = body.json::<ClaimRequest>().await?.value;
@@ -198,20 +202,20 @@ pub async fn claim(
     extensions(("x-problems" = json!("timeout payload_too_large unsupported_media_type disabled origin_refused not_found method_not_allowed capacity_reached")))
 )]
 pub async fn reveal(
-    State(serving): State<Arc<Serving>>,
+    State(serving): State<Arc<PageService>>,
     State(shares): State<Arc<Shares>>,
-    context: Context,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let page = match serving.page_on_host(&context.host, &slug).await {
         Ok(page) => page,
-        Err(LookupError::Disabled) => return Ok(disabled_page(shares.config())),
+        Err(PageLookupError::Disabled) => return Ok(disabled_page(shares.config())),
         Err(error) => return Err(error.into()),
     };
     if !page.one_time {
         return Err(Problem::new(
-            Code::MethodNotAllowed,
+            ProblemCode::MethodNotAllowed,
             "Only a one-time page is opened by POST. Read this one with GET.",
         )
         .header(header::ALLOW, HeaderValue::from_static("GET, HEAD")));
@@ -231,7 +235,7 @@ pub async fn reveal(
         .burn(&slug, id)
         .await?
         .ok_or_else(Problem::not_found)?;
-    let mut headers = pages::headers(&PageKind::Share, true, true);
+    let mut headers = pages::trust_headers(&PageKind::Share, true, true);
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("text/html; charset=utf-8"),

@@ -5,13 +5,13 @@ use http::request::Parts;
 use http::{HeaderValue, header};
 
 use crate::http::extract::PresentedCredential;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 
 /// Token of a request; empty if the credential is malformed, which fits no share.
 #[derive(Clone)]
-pub struct ShareToken(pub String);
+pub struct PresentedShareToken(pub String);
 
-impl<S: Send + Sync> FromRequestParts<S> for ShareToken {
+impl<S: Send + Sync> FromRequestParts<S> for PresentedShareToken {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -19,7 +19,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ShareToken {
             PresentedCredential::Token(token) => Ok(Self(token.to_owned())),
             PresentedCredential::Malformed => Ok(Self(String::new())),
             PresentedCredential::Missing => Err(Problem::new(
-                Code::Unauthorized,
+                ProblemCode::Unauthorized,
                 "This route needs the share's `delete_token`, which publishing it answered: send it as Authorization: Bearer.",
             )
             .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),

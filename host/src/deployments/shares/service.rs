@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use super::store;
 use crate::config::Config;
-use crate::content::OneTimeFiles;
+use crate::content::OneTimeFileDirectory;
 use crate::control::audit::AuditAction;
-use crate::control::{self, Change};
+use crate::control::{self, ControlChange};
 use crate::deployments::address::{PageAddress, announce_change};
 use crate::deployments::frontends::{Frontend, FrontendError, active_in};
 use crate::deployments::model::Deployment;
 use crate::deployments::publication::{
-    Capacity, PageSource, Pipeline, PublishError, ReservedSlug, SlugReservations,
+    CapacityChecker, PageSource, PublicationPipeline, PublishError, ReservedSlug, SlugReservations,
 };
 use crate::deployments::{once_files, store as rows};
 use crate::infra::Infra;
@@ -30,10 +30,10 @@ use svc_sandbox::Sandbox;
 #[derive(Debug)]
 pub struct Shares {
     pub(super) infra: Infra,
-    pub(super) once: OneTimeFiles,
+    pub(super) once: OneTimeFileDirectory,
     pub(super) sandbox: Sandbox,
-    pub(super) pipeline: Arc<Pipeline>,
-    pub(super) capacity: Capacity,
+    pub(super) pipeline: Arc<PublicationPipeline>,
+    pub(super) capacity: CapacityChecker,
     pub(super) slugs: SlugReservations,
 }
 
@@ -76,10 +76,10 @@ impl Shares {
     /// Makes the service of a server; `once` has the files of one-time shares.
     pub fn new(
         infra: Infra,
-        once: OneTimeFiles,
+        once: OneTimeFileDirectory,
         sandbox: Sandbox,
-        pipeline: Arc<Pipeline>,
-        capacity: Capacity,
+        pipeline: Arc<PublicationPipeline>,
+        capacity: CapacityChecker,
         slugs: SlugReservations,
     ) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl Shares {
                 };
                 if share.disabled {
                     // Or its publisher would have the slug back at once, with the links to it that are out there.
-                    store::retire(tx, &id, now)?;
+                    store::end_disabled_share(tx, &id, now)?;
                 } else {
                     rows::remove(tx, &id, now)?;
                 }
@@ -200,7 +200,7 @@ impl Shares {
                 check_claimable(found, now)?;
                 caps.check_claim(tx, &project.workspace.id)?;
                 store::move_to_project(tx, &id, (&project.id, &slug), published, now)?;
-                tx.note(Change::Slug(share.slug));
+                tx.note(ControlChange::Slug(share.slug));
                 projects::record_audit(tx, &project.id, AuditAction::FrontendClaim, &id, now)?;
                 Ok::<_, ShareError>(active_in(tx, &project.id, &id)?)
             })

@@ -5,19 +5,19 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::model::Deployment;
-use crate::deployments::publication::{PublishedContent, RenderedBy, ShareHolder};
+use crate::deployments::publication::{PublishedDigests, RendererAndRuntime, ShareCapHolder};
 use crate::deployments::store::{mark_garbage, remember_token};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
 
 /// How long the token of a share that is gone is remembered, in seconds, and of how many: a client that makes and deletes
 /// shares without end must not fill the disk.
-const REMEMBERED_SECONDS: i64 = 30 * 24 * 3600;
-const MAX_REMEMBERED: i64 = 100_000;
+const TOKEN_RETENTION_SECONDS: i64 = 30 * 24 * 3600;
+const MAX_REMEMBERED_TOKENS: i64 = 100_000;
 
 /// A share as its publisher holds it.
 #[derive(Clone, Debug)]
-pub(super) struct TokenShare {
+pub(super) struct ShareFoundByToken {
     /// Where it answers.
     pub(super) slug: String,
     /// Whether the operator has taken it down.
@@ -28,8 +28,8 @@ pub(super) struct TokenShare {
 pub(super) fn insert(
     tx: &Tx<'_>,
     new: &Deployment,
-    made_by: &RenderedBy,
-    holder: &ShareHolder,
+    made_by: &RendererAndRuntime,
+    holder: &ShareCapHolder,
     bytes: u64,
 ) -> Result<(), Error> {
     tx.prepare_cached(
@@ -72,13 +72,13 @@ pub(super) fn token_digest(c: &Connection, id: &DeploymentId) -> rusqlite::Resul
 pub(super) fn find_with_token(
     c: &Connection,
     id: &DeploymentId,
-) -> rusqlite::Result<Option<TokenShare>> {
+) -> rusqlite::Result<Option<ShareFoundByToken>> {
     c.prepare_cached(
         "SELECT slug, disabled_at IS NOT NULL AS disabled FROM deployments
          WHERE id = ?1 AND delete_sha256 IS NOT NULL",
     )?
     .query_row([id], |row| {
-        Ok(TokenShare {
+        Ok(ShareFoundByToken {
             slug: row.get("slug")?,
             disabled: row.get("disabled")?,
         })
@@ -87,7 +87,11 @@ pub(super) fn find_with_token(
 }
 
 /// Ends a share that the operator has taken down: nothing of it is left, and its slug stays taken until its time is over.
-pub(super) fn retire(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<(), Error> {
+pub(super) fn end_disabled_share(
+    tx: &Tx<'_>,
+    id: &DeploymentId,
+    now: Timestamp,
+) -> Result<(), Error> {
     remember_token(tx, id, now)?;
     let digests: [Option<Digest>; 2] = tx
         .prepare_cached("SELECT source_digest, artifact_digest FROM deployments WHERE id = ?1")?
@@ -108,7 +112,7 @@ pub(super) fn move_to_project(
     tx: &Tx<'_>,
     id: &DeploymentId,
     (project, slug): (&ProjectId, &str),
-    published: &PublishedContent,
+    published: &PublishedDigests,
     now: Timestamp,
 ) -> Result<(), Error> {
     remember_token(tx, id, now)?;
@@ -144,7 +148,10 @@ pub(super) fn forget_tokens(tx: &Tx<'_>, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "DELETE FROM ended_shares WHERE ended_at <= ?1
             OR number <= (SELECT max(number) - ?2 FROM ended_shares)",
-        params![now.plus_seconds(-REMEMBERED_SECONDS), MAX_REMEMBERED],
+        params![
+            now.plus_seconds(-TOKEN_RETENTION_SECONDS),
+            MAX_REMEMBERED_TOKENS
+        ],
     )?;
     Ok(())
 }

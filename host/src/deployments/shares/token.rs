@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::content::Digest;
 use crate::workspaces::credential;
-use svc_base::random::{NoRandomness, Random};
+use svc_base::random::{Random, RandomSourceError};
 
 /// A new token, on its way to who publishes.
 #[derive(Clone, ToSchema)]
@@ -19,7 +19,7 @@ impl DeleteToken {
     ///
     /// # Errors
     /// When there is no randomness.
-    pub fn new(random: &Random) -> Result<Self, NoRandomness> {
+    pub fn new(random: &Random) -> Result<Self, RandomSourceError> {
         Ok(Self(format!("svcd_{}", credential::random_secret(random)?)))
     }
 

@@ -1,22 +1,25 @@
 //! Descriptions of changes, for operators.
 
-use super::{Change, ChangeKind, Record};
+use super::{GuestChangeCause, GuestRecord, ServingGuestChange};
 
-impl Record {
+impl GuestRecord {
     /// Describes the latest change.
     pub fn describe_latest(&self) -> String {
         let latest = self.history.last();
-        latest.map_or_else(|| "its record is gone".to_owned(), Change::describe)
+        latest.map_or_else(
+            || "its record is gone".to_owned(),
+            ServingGuestChange::describe,
+        )
     }
 }
 
-impl Change {
+impl ServingGuestChange {
     /// Describes the change in one line.
     pub fn describe(&self) -> String {
         let kind = match self.kind {
-            ChangeKind::Install => "installed",
-            ChangeKind::Rollback => "rolled back to",
-            ChangeKind::Automatic => "ROLLED BACK BY ITSELF to",
+            GuestChangeCause::Install => "installed",
+            GuestChangeCause::Rollback => "rolled back to",
+            GuestChangeCause::Automatic => "ROLLED BACK BY ITSELF to",
         };
         let which = self.digest.map_or_else(
             || "the built-in guest".to_owned(),

@@ -25,7 +25,7 @@ use svc_base::clock::Timestamp;
 use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
 use svc_sandbox::{
-    GuestChoice, GuestChoices, GuestDigest, GuestOrigin, RolledBackGuest, World,
+    GuestCandidates, GuestCandidatesByWorld, GuestDigest, GuestOrigin, RolledBackGuest, World,
     components_newest_first,
 };
 
@@ -45,14 +45,14 @@ const TRIAL_SECONDS: i64 = 24 * 3600;
 /// Installed guests of a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct GuestRecord {
     format: u32,
     /// Number of changes so far: the server reports which one it follows.
     pub sequence: u64,
     /// Installed guests; the last one serves. Empty while the built-in guest serves.
     pub serving: Vec<InstalledGuest>,
     /// The latest changes, oldest first.
-    pub history: Vec<Change>,
+    pub history: Vec<ServingGuestChange>,
 }
 
 /// A component that was installed.
@@ -74,11 +74,11 @@ pub struct InstalledGuest {
 /// A change of the guest that serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct ServingGuestChange {
     /// Time of the change.
     pub at: Timestamp,
     /// Kind of the change.
-    pub kind: ChangeKind,
+    pub kind: GuestChangeCause,
     /// Guest that serves after the change; absent for the built-in one.
     pub digest: Option<GuestDigest>,
     /// Reason, if no operator asked for it.
@@ -89,7 +89,7 @@ pub struct Change {
 /// Cause of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ChangeKind {
+pub enum GuestChangeCause {
     /// An operator installed a guest.
     Install,
     /// An operator put the previous guest back.
@@ -98,7 +98,7 @@ pub enum ChangeKind {
     Automatic,
 }
 
-impl Record {
+impl GuestRecord {
     /// Returns the guest that serves; `None` for the built-in one.
     pub fn current_guest(&self) -> Option<&InstalledGuest> {
         self.serving.last()
@@ -113,10 +113,10 @@ impl Record {
         Some(top.installed_at.plus_seconds(TRIAL_SECONDS))
     }
 
-    fn add_change(&mut self, kind: ChangeKind, at: Timestamp, why: Option<String>) {
+    fn add_change(&mut self, kind: GuestChangeCause, at: Timestamp, why: Option<String>) {
         self.sequence += 1;
         let digest = self.current_guest().map(|top| top.digest);
-        self.history.push(Change {
+        self.history.push(ServingGuestChange {
             at,
             kind,
             digest,
@@ -129,7 +129,7 @@ impl Record {
 
 /// Reason why nothing was changed.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum GuestRecordError {
     /// The guest serves already.
     #[error("this guest serves already")]
     AlreadyServing,
@@ -147,7 +147,7 @@ pub enum RecordError {
     Internal(#[from] anyhow::Error),
 }
 
-impl From<io::Error> for RecordError {
+impl From<io::Error> for GuestRecordError {
     fn from(error: io::Error) -> Self {
         Self::Internal(error.into())
     }
@@ -156,18 +156,18 @@ impl From<io::Error> for RecordError {
 /// Keeps a stored component in its folder until it is dropped or its process ends.
 #[derive(Debug)]
 #[must_use]
-pub struct HeldComponent {
+pub struct ComponentLock {
     _lock: FileLock,
 }
 
 /// Folder of a world's guests.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct WorldFolder {
     world: World,
     path: PathBuf,
 }
 
-impl Folder {
+impl WorldFolder {
     /// Returns the folder of `world` below the directory of guests; it need not exist.
     pub fn new(guests: &Path, world: World) -> Self {
         Self {
@@ -190,7 +190,7 @@ impl Folder {
     ///
     /// # Errors
     /// The disk's errors, or an unreadable record.
-    pub fn read(&self) -> anyhow::Result<Record> {
+    pub fn read(&self) -> anyhow::Result<GuestRecord> {
         let path = self.record_path();
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -198,7 +198,7 @@ impl Folder {
             }
             text => text.with_context(|| format!("reading {}", path.display()))?,
         };
-        let record: Record =
+        let record: GuestRecord =
             serde_json::from_slice(&text).with_context(|| format!("in {}", path.display()))?;
         anyhow::ensure!(
             record.format == FORMAT_VERSION,
@@ -209,7 +209,7 @@ impl Folder {
     }
 
     /// Makes a record of components that were copied there by hand, where no record exists.
-    fn record_of_manual_guests(&self) -> Record {
+    fn record_of_manual_guests(&self) -> GuestRecord {
         let mut serving: Vec<InstalledGuest> = components_newest_first(&self.path)
             .into_iter()
             .filter(|path| !is_installed_by_command(path))
@@ -217,15 +217,15 @@ impl Folder {
             .filter_map(|path| installed_by_hand(self.world, &path))
             .collect();
         serving.reverse();
-        Record {
+        GuestRecord {
             format: FORMAT_VERSION,
             serving,
-            ..Record::default()
+            ..GuestRecord::default()
         }
     }
 
     /// Returns the guests that the sandbox is to load, in their order.
-    pub fn choice(&self, record: &Record, now: Timestamp) -> GuestChoice {
+    pub fn choice(&self, record: &GuestRecord, now: Timestamp) -> GuestCandidates {
         let files = record
             .serving
             .iter()
@@ -234,7 +234,7 @@ impl Folder {
                 path: self.path.join(&installed.file),
                 digest: Some(installed.digest),
             });
-        GuestChoice {
+        GuestCandidates {
             origins: files.chain([GuestOrigin::BuiltIn]).collect(),
             on_trial: record.trial_until().is_some_and(|until| now < until),
         }
@@ -245,7 +245,7 @@ impl Folder {
     ///
     /// # Errors
     /// The disk's errors, or a folder of another user.
-    pub fn store(&self, component: &[u8]) -> Result<HeldComponent, RecordError> {
+    pub fn store(&self, component: &[u8]) -> Result<ComponentLock, GuestRecordError> {
         check_owner(&self.path)?;
         create_private_dir(&self.path)?;
         let dir = disk::open_directory(&self.path)?;
@@ -258,21 +258,21 @@ impl Folder {
         let held = FileLock::try_shared(File::open(self.path.join(&name))?)?;
         fault::point("install.stored");
         let locked =
-            || RecordError::Internal(anyhow::anyhow!("another process keeps {name} locked"));
+            || GuestRecordError::Internal(anyhow::anyhow!("another process keeps {name} locked"));
         let _lock = held.ok_or_else(locked)?;
-        Ok(HeldComponent { _lock })
+        Ok(ComponentLock { _lock })
     }
 
     /// Makes a stored component the one that serves. Durable on return.
     ///
     /// # Errors
-    /// [`RecordError::AlreadyServing`], [`RecordError::ComponentMissing`], or the disk's.
+    /// [`GuestRecordError::AlreadyServing`], [`GuestRecordError::ComponentMissing`], or the disk's.
     pub fn choose(
         &self,
         digest: GuestDigest,
         from: String,
         now: Timestamp,
-    ) -> Result<Record, RecordError> {
+    ) -> Result<GuestRecord, GuestRecordError> {
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
@@ -280,12 +280,12 @@ impl Folder {
             .current_guest()
             .is_some_and(|top| top.digest == digest)
         {
-            return Err(RecordError::AlreadyServing);
+            return Err(GuestRecordError::AlreadyServing);
         }
         let file = component_file_name(&digest);
         let bytes = match dir.metadata(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(RecordError::ComponentMissing(digest));
+                return Err(GuestRecordError::ComponentMissing(digest));
             }
             stored => stored?.len(),
         };
@@ -298,7 +298,7 @@ impl Folder {
         });
         let old = record.serving.len().saturating_sub(ROLLBACK_DEPTH);
         record.serving.drain(..old);
-        record.add_change(ChangeKind::Install, now, None);
+        record.add_change(GuestChangeCause::Install, now, None);
         self.write(&dir, &record)?;
         fault::point("install.recorded");
         self.remove_unused(&dir, &record);
@@ -309,14 +309,14 @@ impl Folder {
     /// serves: two operators who see one fault do not roll back twice.
     ///
     /// # Errors
-    /// [`RecordError::NoPreviousGuest`]; [`RecordError::OtherGuestServes`] where `only` does not serve; or the disk's.
+    /// [`GuestRecordError::NoPreviousGuest`]; [`GuestRecordError::OtherGuestServes`] where `only` does not serve; or the disk's.
     pub fn roll_back(
         &self,
         only: Option<GuestDigest>,
         now: Timestamp,
-    ) -> Result<Record, RecordError> {
+    ) -> Result<GuestRecord, GuestRecordError> {
         if !self.path.is_dir() {
-            return Err(RecordError::NoPreviousGuest(self.world));
+            return Err(GuestRecordError::NoPreviousGuest(self.world));
         }
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
@@ -324,11 +324,11 @@ impl Folder {
         let top = record
             .serving
             .pop()
-            .ok_or(RecordError::NoPreviousGuest(self.world))?;
+            .ok_or(GuestRecordError::NoPreviousGuest(self.world))?;
         if only.is_some_and(|digest| digest != top.digest) {
-            return Err(RecordError::OtherGuestServes);
+            return Err(GuestRecordError::OtherGuestServes);
         }
-        record.add_change(ChangeKind::Rollback, now, None);
+        record.add_change(GuestChangeCause::Rollback, now, None);
         self.write(&dir, &record)?;
         self.remove_unused(&dir, &record);
         Ok(record)
@@ -339,7 +339,7 @@ impl Folder {
         &self,
         fallen: &RolledBackGuest,
         now: Timestamp,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), GuestRecordError> {
         if !self.path.is_dir() {
             return Ok(());
         }
@@ -351,7 +351,7 @@ impl Folder {
         if record.serving.len() == before {
             return Ok(());
         }
-        record.add_change(ChangeKind::Automatic, now, Some(fallen.why.clone()));
+        record.add_change(GuestChangeCause::Automatic, now, Some(fallen.why.clone()));
         self.write(&dir, &record)?;
         self.remove_unused(&dir, &record);
         Ok(())
@@ -378,7 +378,7 @@ impl Folder {
         }
     }
 
-    fn lock(&self) -> Result<File, RecordError> {
+    fn lock(&self) -> Result<File, GuestRecordError> {
         check_owner(&self.path)?;
         let mut options = File::options();
         let options = options.create(true).truncate(false).write(true).mode(0o600);
@@ -387,13 +387,13 @@ impl Folder {
         Ok(file)
     }
 
-    fn write(&self, dir: &Dir, record: &Record) -> Result<(), RecordError> {
+    fn write(&self, dir: &Dir, record: &GuestRecord) -> Result<(), GuestRecordError> {
         let text = serde_json::to_vec_pretty(record).map_err(anyhow::Error::from)?;
         Ok(disk::replace_file(dir, RECORD_FILE, &text)?)
     }
 
     /// Removes components that no record names and no command holds. A failed removal is tried again with the next change.
-    fn remove_unused(&self, dir: &Dir, record: &Record) {
+    fn remove_unused(&self, dir: &Dir, record: &GuestRecord) {
         let Ok(entries) = dir.entries() else { return };
         for name in entries
             .flatten()
@@ -422,10 +422,10 @@ fn component_file_name(digest: &GuestDigest) -> String {
 }
 
 /// Reads the installed guests for a sandbox that starts. An unreadable record is logged, and the built-in guest serves.
-pub fn read_choices(guests: &Path, now: Timestamp) -> GuestChoices {
-    let mut choices = GuestChoices::default();
+pub fn read_choices(guests: &Path, now: Timestamp) -> GuestCandidatesByWorld {
+    let mut choices = GuestCandidatesByWorld::default();
     for world in World::ALL {
-        let folder = Folder::new(guests, world);
+        let folder = WorldFolder::new(guests, world);
         match folder.read() {
             Ok(record) => *choices.of(world) = folder.choice(&record, now),
             Err(error) => {

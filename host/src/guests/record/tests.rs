@@ -4,18 +4,22 @@ use super::*;
 
 const NOW: Timestamp = Timestamp(1_795_176_000_000);
 
-fn folder() -> (tempfile::TempDir, Folder) {
+fn folder() -> (tempfile::TempDir, WorldFolder) {
     let guests = tempfile::tempdir().unwrap();
-    let folder = Folder::new(&guests.path().join("guests"), World::Gate);
+    let folder = WorldFolder::new(&guests.path().join("guests"), World::Gate);
     (guests, folder)
 }
 
-fn install_at(folder: &Folder, component: &[u8], now: Timestamp) -> Result<Record, RecordError> {
+fn install_at(
+    folder: &WorldFolder,
+    component: &[u8],
+    now: Timestamp,
+) -> Result<GuestRecord, GuestRecordError> {
     let _held = folder.store(component)?;
     folder.choose(GuestDigest::of(component), "here".to_owned(), now)
 }
 
-fn install(folder: &Folder, component: &[u8]) -> Record {
+fn install(folder: &WorldFolder, component: &[u8]) -> GuestRecord {
     install_at(folder, component, NOW).unwrap()
 }
 
@@ -28,11 +32,11 @@ fn fallen(guest: GuestDigest) -> RolledBackGuest {
     }
 }
 
-fn serving(record: &Record) -> Vec<GuestDigest> {
+fn serving(record: &GuestRecord) -> Vec<GuestDigest> {
     record.serving.iter().map(|one| one.digest).collect()
 }
 
-fn components(folder: &Folder) -> usize {
+fn components(folder: &WorldFolder) -> usize {
     components_newest_first(&folder.path).len()
 }
 
@@ -43,18 +47,18 @@ fn who_served_before_serves_again() {
     let none = folder.roll_back(None, NOW);
     assert!(matches!(
         none,
-        Err(RecordError::NoPreviousGuest(World::Gate))
+        Err(GuestRecordError::NoPreviousGuest(World::Gate))
     ));
     let [a, b, c] = [b"a", b"b", b"c"].map(|bytes| GuestDigest::of(bytes));
     install(&folder, b"a");
     assert_eq!(serving(&install(&folder, b"b")), [a, b]);
     let again = install_at(&folder, b"b", NOW);
-    assert!(matches!(again, Err(RecordError::AlreadyServing)));
+    assert!(matches!(again, Err(GuestRecordError::AlreadyServing)));
     assert_eq!(serving(&folder.roll_back(None, NOW).unwrap()), [a]);
     assert_eq!(serving(&install(&folder, b"c")), [a, c]);
     assert_eq!(components(&folder), 2);
     let other = folder.roll_back(Some(b), NOW);
-    assert!(matches!(other, Err(RecordError::OtherGuestServes)));
+    assert!(matches!(other, Err(GuestRecordError::OtherGuestServes)));
     folder.remove_rolled_back(&fallen(c), NOW).unwrap();
     folder.remove_rolled_back(&fallen(c), NOW).unwrap();
     assert_eq!(serving(&folder.read().unwrap()), [a]);
@@ -70,7 +74,7 @@ fn who_served_before_serves_again() {
         .iter()
         .map(|change| (change.kind, change.digest))
         .collect();
-    use ChangeKind::{Automatic, Install, Rollback};
+    use GuestChangeCause::{Automatic, Install, Rollback};
     assert_eq!(
         kinds,
         [
@@ -171,7 +175,7 @@ fn only_a_component_that_is_stored_is_chosen() {
     // A component that a command stored and never chose is removed by the next change.
     install(&folder, b"a");
     let gone = folder.choose(b, String::new(), NOW);
-    assert!(matches!(gone, Err(RecordError::ComponentMissing(digest)) if digest == b));
+    assert!(matches!(gone, Err(GuestRecordError::ComponentMissing(digest)) if digest == b));
     assert_eq!(serving(&folder.read().unwrap()), [a]);
 }
 
@@ -203,7 +207,7 @@ fn a_record_that_is_none_is_named() {
         assert!(error.contains(RECORD_FILE), "{error}");
         assert!(install_at(&folder, b"b", NOW).is_err());
         let mut choices = read_choices(&guests.path().join("guests"), NOW);
-        assert_eq!(*choices.of(World::Gate), GuestChoice::default());
+        assert_eq!(*choices.of(World::Gate), GuestCandidates::default());
     }
 }
 

@@ -7,18 +7,18 @@ use bytes::Bytes;
 use cap_std::fs::Dir;
 use serde_json::json;
 
-use crate::backends::stored_sql::StoredSql;
+use crate::backends::stored_sql::AllowedStoredSql;
 use crate::deployments::operators::StoredPage;
 use svc_base::disk;
 use svc_base::ids::BackendId;
-use svc_sandbox::Statement;
+use svc_sandbox::AllowedStatement;
 
 /// Number of differences that are written; further ones are only counted.
 const MAX_WRITTEN: u64 = 1000;
 
 /// Folder of differences.
 #[derive(Debug)]
-pub struct Differences {
+pub struct DifferencesFolder {
     /// Absent if differences are only counted.
     path: Option<PathBuf>,
     dir: Option<Dir>,
@@ -26,7 +26,7 @@ pub struct Differences {
     left_out: u64,
 }
 
-impl Differences {
+impl DifferencesFolder {
     /// Uses a folder that is missing or empty.
     ///
     /// # Errors
@@ -88,9 +88,9 @@ impl Differences {
     pub(super) fn write_verdict(
         &mut self,
         backend: BackendId,
-        piece: &StoredSql,
-        old: &Result<Vec<Statement>, String>,
-        new: &Result<Vec<Statement>, String>,
+        piece: &AllowedStoredSql,
+        old: &Result<Vec<AllowedStatement>, String>,
+        new: &Result<Vec<AllowedStatement>, String>,
     ) -> io::Result<()> {
         let name = format!("{backend}-{}", piece.name);
         let Some(dir) = self.create_folder("verdicts", &name)? else {

@@ -12,19 +12,19 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
-use super::check::ProgressSink;
+use super::check::CorpusProgressFn;
 use crate::backends::stored_sql;
-use crate::content::{Content, ContentLock, OneTimeFiles};
-use crate::control::Control;
+use crate::content::{ContentLock, ContentStore, OneTimeFileDirectory};
+use crate::control::ControlDatabase;
 use crate::deployments::operators::{self, StoredPage};
 use crate::deployments::publication::runtime;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
-    CallTotals, ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox,
-    SandboxConfig, Source, Statement, World,
+    AllowedStatement, CallTotals, ContentType, GateFailure, GuestDigest, RenderFailure,
+    RenderSource, RuntimeScript, Sandbox, SandboxConfig, World,
 };
 
-pub use differences::Differences;
+pub use differences::DifferencesFolder;
 
 mod differences;
 
@@ -43,7 +43,7 @@ pub struct ReplayResult {
     /// Number of one-time shares without a source.
     pub without_source: u64,
     /// Budgets that the calls used.
-    pub used: BudgetUse,
+    pub used: ComparedBudgetUse,
 }
 
 impl ReplayResult {
@@ -70,7 +70,7 @@ pub struct ComparisonCounts {
 
 /// Budgets that two guests used on the same input.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct BudgetUse {
+pub struct ComparedBudgetUse {
     /// The installed guest.
     pub installed: CallTotals,
     /// The new guest.
@@ -79,7 +79,7 @@ pub struct BudgetUse {
 
 /// Comparison of two answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+enum AnswerComparison {
     Identical,
     Differing,
     NewlyFailing,
@@ -88,36 +88,36 @@ enum Comparison {
 }
 
 impl ComparisonCounts {
-    fn add(&mut self, compared: Comparison) {
+    fn add(&mut self, compared: AnswerComparison) {
         *match compared {
-            Comparison::Identical => &mut self.identical,
-            Comparison::Differing => &mut self.differing,
-            Comparison::NewlyFailing => &mut self.newly_failing,
-            Comparison::NewlyWorking => &mut self.newly_working,
-            Comparison::Failing => &mut self.failing,
+            AnswerComparison::Identical => &mut self.identical,
+            AnswerComparison::Differing => &mut self.differing,
+            AnswerComparison::NewlyFailing => &mut self.newly_failing,
+            AnswerComparison::NewlyWorking => &mut self.newly_working,
+            AnswerComparison::Failing => &mut self.failing,
         } += 1;
     }
 }
 
-fn compare<T: PartialEq, E>(old: &Result<T, E>, new: &Result<T, E>) -> Comparison {
+fn compare<T: PartialEq, E>(old: &Result<T, E>, new: &Result<T, E>) -> AnswerComparison {
     match (old, new) {
-        (Ok(old), Ok(new)) if old == new => Comparison::Identical,
-        (Ok(_), Ok(_)) => Comparison::Differing,
-        (Ok(_), Err(_)) => Comparison::NewlyFailing,
-        (Err(_), Ok(_)) => Comparison::NewlyWorking,
-        (Err(_), Err(_)) => Comparison::Failing,
+        (Ok(old), Ok(new)) if old == new => AnswerComparison::Identical,
+        (Ok(_), Ok(_)) => AnswerComparison::Differing,
+        (Ok(_), Err(_)) => AnswerComparison::NewlyFailing,
+        (Err(_), Ok(_)) => AnswerComparison::NewlyWorking,
+        (Err(_), Err(_)) => AnswerComparison::Failing,
     }
 }
 
 /// Installation and guests of a replay.
 #[derive(Debug)]
-pub struct Replay {
+pub struct ReplaySetup {
     /// Control database.
-    pub control: Control,
+    pub control: ControlDatabase,
     /// Content store with the sources.
-    pub content: Content,
+    pub content: ContentStore,
     /// One-time shares.
-    pub once: OneTimeFiles,
+    pub once: OneTimeFileDirectory,
     /// Current time: expired pages are left out.
     pub now: Timestamp,
     /// The installed guest and the new one.
@@ -126,7 +126,7 @@ pub struct Replay {
     pub page_bytes: usize,
 }
 
-impl Replay {
+impl ReplaySetup {
     /// Replays everything stored for a world with both guests. The hold keeps it there meanwhile.
     ///
     /// # Errors
@@ -135,15 +135,15 @@ impl Replay {
         &self,
         world: World,
         _hold: &ContentLock,
-        differences: &mut Differences,
-        watch: ProgressSink<'_>,
+        differences: &mut DifferencesFolder,
+        watch: CorpusProgressFn<'_>,
     ) -> anyhow::Result<ReplayResult> {
         let mut found = ReplayResult {
             installed: GuestDigest::from_bytes([0; 32]),
             open: ComparisonCounts::default(),
             private: ComparisonCounts::default(),
             without_source: 0,
-            used: BudgetUse {
+            used: ComparedBudgetUse {
                 installed: CallTotals::default(),
                 new: CallTotals::default(),
             },
@@ -153,7 +153,7 @@ impl Replay {
             World::Gate => self.replay_verdicts(&mut found, differences, watch).await?,
         }
         let [installed, new] = &self.guests;
-        found.used = BudgetUse {
+        found.used = ComparedBudgetUse {
             installed: installed.total(world),
             new: new.total(world),
         };
@@ -166,8 +166,8 @@ impl Replay {
     async fn replay_pages(
         &self,
         found: &mut ReplayResult,
-        differences: &mut Differences,
-        watch: ProgressSink<'_>,
+        differences: &mut DifferencesFolder,
+        watch: CorpusProgressFn<'_>,
     ) -> anyhow::Result<()> {
         let now = self.now;
         let all = operators::count_pages(&self.control, now).await?;
@@ -195,7 +195,7 @@ impl Replay {
                     continue;
                 }
                 found.open.add(compared);
-                if compared != Comparison::Identical {
+                if compared != AnswerComparison::Identical {
                     differences.write_page(&page, &old, &new)?;
                 }
             }
@@ -214,7 +214,7 @@ impl Replay {
             src: runtime::newest_path(),
             slug: page.slug.clone(),
         });
-        let source = Source {
+        let source = RenderSource {
             content_type: page.content_type,
             title: Some(page.title.clone()).filter(|title| !title.is_empty()),
             name: None,
@@ -245,10 +245,10 @@ impl Replay {
     async fn replay_verdicts(
         &self,
         found: &mut ReplayResult,
-        differences: &mut Differences,
-        watch: ProgressSink<'_>,
+        differences: &mut DifferencesFolder,
+        watch: CorpusProgressFn<'_>,
     ) -> anyhow::Result<()> {
-        let backends = stored_sql::backends(&self.control).await?;
+        let backends = stored_sql::list_backend_ids(&self.control).await?;
         let all = backends.len() as u64;
         for (done, id) in (0..).zip(backends) {
             watch(done, all);
@@ -264,7 +264,7 @@ impl Replay {
                 let (piece, old, new) = answer?;
                 let compared = compare(&old, &new);
                 found.open.add(compared);
-                if compared != Comparison::Identical {
+                if compared != AnswerComparison::Identical {
                     differences.write_verdict(id, &piece, &old, &new)?;
                 }
             }
@@ -277,9 +277,9 @@ impl Replay {
 /// A page, or the reason why there is none.
 type PageResult = Result<Bytes, String>;
 /// The allowed statements, or the reason for a refusal.
-type VerdictResult = Result<Vec<Statement>, String>;
+type VerdictResult = Result<Vec<AllowedStatement>, String>;
 
-async fn render_page(guest: &Sandbox, source: Source) -> anyhow::Result<PageResult> {
+async fn render_page(guest: &Sandbox, source: RenderSource) -> anyhow::Result<PageResult> {
     match guest.render(source).await {
         Ok(page) => Ok(Ok(page.html)),
         Err(failure @ (RenderFailure::Busy | RenderFailure::Preparing)) => bail!("{failure}"),
@@ -289,7 +289,7 @@ async fn render_page(guest: &Sandbox, source: Source) -> anyhow::Result<PageResu
 
 async fn judge_sql(
     guest: &Sandbox,
-    piece: &stored_sql::StoredSql,
+    piece: &stored_sql::AllowedStoredSql,
 ) -> anyhow::Result<VerdictResult> {
     match guest.check_sql(piece.sql.as_str(), piece.purpose).await {
         Ok(statements) => Ok(Ok(statements)),
@@ -318,11 +318,11 @@ mod tests {
         let none = Err(());
         let mut counts = ComparisonCounts::default();
         for (old, new, expected) in [
-            (&one, &one, Comparison::Identical),
-            (&one, &two, Comparison::Differing),
-            (&one, &none, Comparison::NewlyFailing),
-            (&none, &one, Comparison::NewlyWorking),
-            (&none, &none, Comparison::Failing),
+            (&one, &one, AnswerComparison::Identical),
+            (&one, &two, AnswerComparison::Differing),
+            (&one, &none, AnswerComparison::NewlyFailing),
+            (&none, &one, AnswerComparison::NewlyWorking),
+            (&none, &none, AnswerComparison::Failing),
         ] {
             let compared = compare(old, new);
             assert_eq!(compared, expected);

@@ -6,18 +6,18 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use schemas::{escape_markup, table_cell, type_text, types};
+use schemas::{escape_markup, table_cell, type_text, write_types};
 
 /// The methods, in the order in which people read them.
 const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
 
-type Members = Map<String, Value>;
+type SchemaMembers = Map<String, Value>;
 
 /// An operation with its path and its method.
-struct Operation<'a> {
+struct DescribedOperation<'a> {
     path: &'a str,
     method: &'a str,
-    definition: &'a Members,
+    definition: &'a SchemaMembers,
 }
 
 /// Writes the reference as Markdown.
@@ -46,25 +46,30 @@ pub(super) fn markdown(description: &Value, base_url: &str) -> String {
             operation.write(&mut out, base_url);
         }
     }
-    types(&mut out, description);
+    write_types(&mut out, description);
     out
 }
 
 /// Lists the tags with their descriptions.
 fn tags(description: &Value) -> Vec<(&str, &str)> {
     let tags = description["tags"].as_array().into_iter().flatten();
-    tags.map(|tag| (text(&tag["name"]), text(&tag["description"])))
-        .collect()
+    tags.map(|tag| {
+        (
+            string_or_empty(&tag["name"]),
+            string_or_empty(&tag["description"]),
+        )
+    })
+    .collect()
 }
 
 /// Lists all operations by path, then by method.
-fn operations(description: &Value) -> Vec<Operation<'_>> {
+fn operations(description: &Value) -> Vec<DescribedOperation<'_>> {
     let paths = description["paths"].as_object().into_iter().flatten();
     paths
         .flat_map(|(path, item)| {
             METHODS.iter().filter_map(move |method| {
                 let definition = item[*method].as_object()?;
-                Some(Operation {
+                Some(DescribedOperation {
                     path,
                     method,
                     definition,
@@ -74,14 +79,17 @@ fn operations(description: &Value) -> Vec<Operation<'_>> {
         .collect()
 }
 
-impl Operation<'_> {
+impl DescribedOperation<'_> {
     fn has_tag(&self, tag: &str) -> bool {
         let tags = self.definition.get("tags").and_then(Value::as_array);
         tags.is_some_and(|tags| tags.iter().any(|own| own == tag))
     }
 
     fn text_of(&self, member: &str) -> &str {
-        self.definition.get(member).map(text).unwrap_or_default()
+        self.definition
+            .get(member)
+            .map(string_or_empty)
+            .unwrap_or_default()
     }
 
     fn name(&self) -> String {
@@ -103,7 +111,7 @@ impl Operation<'_> {
         if !self.text_of("description").is_empty() {
             let _ = write!(out, "{}\n\n", escape_markup(self.text_of("description")));
         }
-        let _ = write!(out, "{}\n\n", self.needed_authority());
+        let _ = write!(out, "{}\n\n", self.authority_text());
         self.parameters(out);
         self.body(out);
         self.answers(out);
@@ -112,7 +120,7 @@ impl Operation<'_> {
     }
 
     /// Describes the authority that the call needs.
-    fn needed_authority(&self) -> String {
+    fn authority_text(&self) -> String {
         let schemes = self.schemes();
         match self.text_of("x-role") {
             "" if schemes.is_empty() => "For everybody.".to_owned(),
@@ -159,10 +167,10 @@ impl Operation<'_> {
             let _ = writeln!(
                 out,
                 "| `{}` | {} | {} | {needed}{} |",
-                text(&parameter["name"]),
-                text(&parameter["in"]),
+                string_or_empty(&parameter["name"]),
+                string_or_empty(&parameter["in"]),
                 type_text(&parameter["schema"]),
-                table_cell(text(&parameter["description"]))
+                table_cell(string_or_empty(&parameter["description"]))
             );
         }
         out.push('\n');
@@ -173,7 +181,7 @@ impl Operation<'_> {
             .definition
             .get("requestBody")
             .map(|body| &body["content"]);
-        let kinds = bodies(content);
+        let kinds = body_types(content);
         if !kinds.is_empty() {
             let _ = write!(out, "Body: {}.\n\n", kinds.join(", or "));
         }
@@ -185,8 +193,8 @@ impl Operation<'_> {
             let _ = writeln!(
                 out,
                 "| {status} | {} | {} |",
-                table_cell(text(&answer["description"])),
-                bodies(Some(&answer["content"])).join(", or ")
+                table_cell(string_or_empty(&answer["description"])),
+                body_types(Some(&answer["content"])).join(", or ")
             );
         }
         out.push('\n');
@@ -249,7 +257,7 @@ impl Operation<'_> {
 }
 
 /// Lists the possible bodies by media type.
-fn bodies(content: Option<&Value>) -> Vec<String> {
+fn body_types(content: Option<&Value>) -> Vec<String> {
     let content = content.and_then(Value::as_object).into_iter().flatten();
     let bodies = content.map(|(media, is)| match media.as_str() {
         "application/json" => type_text(&is["schema"]),
@@ -286,7 +294,7 @@ fn capitalize(text: &str) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-fn text(value: &Value) -> &str {
+fn string_or_empty(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 

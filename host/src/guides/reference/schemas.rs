@@ -4,21 +4,25 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::text;
+use super::string_or_empty;
 
 /// Prefix of references to types.
-const TYPES: &str = "#/components/schemas/";
+const SCHEMAS_PREFIX: &str = "#/components/schemas/";
 
 /// Writes all types, each with its members.
-pub(super) fn types(out: &mut String, description: &Value) {
+pub(super) fn write_types(out: &mut String, description: &Value) {
     out.push_str("## Types\n\n");
     let types = description["components"]["schemas"].as_object();
     for (name, schema) in types.into_iter().flatten() {
         let _ = write!(out, "### <a id=\"type-{name}\"></a>{name}\n\n");
-        if !text(&schema["description"]).is_empty() {
-            let _ = write!(out, "{}\n\n", escape_markup(text(&schema["description"])));
+        if !string_or_empty(&schema["description"]).is_empty() {
+            let _ = write!(
+                out,
+                "{}\n\n",
+                escape_markup(string_or_empty(&schema["description"]))
+            );
         }
-        match members(schema) {
+        match member_rows(schema) {
             members if members.is_empty() => {
                 let _ = write!(out, "{}\n\n", type_text(schema));
             }
@@ -32,7 +36,7 @@ pub(super) fn types(out: &mut String, description: &Value) {
 }
 
 /// Returns a table row for each member of an object.
-fn members(schema: &Value) -> Vec<String> {
+fn member_rows(schema: &Value) -> Vec<String> {
     let required = schema["required"].as_array();
     let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
     let members = schema["properties"].as_object().into_iter().flatten();
@@ -41,7 +45,7 @@ fn members(schema: &Value) -> Vec<String> {
             true => "Required.",
             false => "",
         };
-        let about = table_cell(text(&is["description"]));
+        let about = table_cell(string_or_empty(&is["description"]));
         let said = [needed, about.as_str()];
         let said: Vec<_> = said.into_iter().filter(|part| !part.is_empty()).collect();
         let said = match said.join(" ") {
@@ -55,7 +59,7 @@ fn members(schema: &Value) -> Vec<String> {
 
 /// Describes a type in a few words, for a table cell.
 pub(super) fn type_text(schema: &Value) -> String {
-    if let Some(name) = text(&schema["$ref"]).strip_prefix(TYPES) {
+    if let Some(name) = string_or_empty(&schema["$ref"]).strip_prefix(SCHEMAS_PREFIX) {
         return format!("[{name}](#type-{name})");
     }
     for several in ["oneOf", "anyOf"] {
@@ -80,9 +84,11 @@ pub(super) fn type_text(schema: &Value) -> String {
         return format!("`{}`", value_text(&schema["const"]));
     }
     match &schema["type"] {
-        Value::Array(names) => {
-            join_alternatives(names.iter().map(|name| named_type_text(text(name), schema)))
-        }
+        Value::Array(names) => join_alternatives(
+            names
+                .iter()
+                .map(|name| named_type_text(string_or_empty(name), schema)),
+        ),
         Value::String(name) => named_type_text(name, schema),
         _ => "any JSON".to_owned(),
     }
@@ -92,18 +98,18 @@ pub(super) fn type_text(schema: &Value) -> String {
 fn named_type_text(name: &str, schema: &Value) -> String {
     let more = match name {
         "array" => format!(" of {}", type_text(&schema["items"])),
-        "string" => match text(&schema["format"]) {
+        "string" => match string_or_empty(&schema["format"]) {
             "" => String::new(),
             format => format!(" ({format})"),
         },
-        "integer" | "number" => bounds(schema),
+        "integer" | "number" => bounds_text(schema),
         _ => String::new(),
     };
     format!("{name}{more}")
 }
 
 /// Describes the bounds of a number, if it has some.
-fn bounds(schema: &Value) -> String {
+fn bounds_text(schema: &Value) -> String {
     let (least, most) = (&schema["minimum"], &schema["maximum"]);
     match (least.is_null(), most.is_null()) {
         (true, true) => String::new(),

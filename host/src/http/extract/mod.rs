@@ -14,17 +14,17 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 use super::query;
-pub use super::query::{NoQuery, Query, UnreadQuery};
+pub use super::query::{ApiQuery, NoQueryParams, UnparsedQuery};
 use crate::config::Config;
 
 /// Timeout of a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Makes an `invalid_request`.
-pub fn invalid(detail: impl Into<String>) -> Problem {
-    Problem::new(Code::InvalidRequest, detail)
+pub fn invalid_request(detail: impl Into<String>) -> Problem {
+    Problem::new(ProblemCode::InvalidRequest, detail)
 }
 
 /// Refuses a text of more than `most` characters.
@@ -33,7 +33,7 @@ pub fn invalid(detail: impl Into<String>) -> Problem {
 /// `invalid_request`, naming the field.
 pub fn check_characters(field: &str, text: Option<&str>, most: usize) -> Result<(), Problem> {
     match text.map(|text| text.chars().count()) {
-        Some(length) if length > most => Err(invalid(format!(
+        Some(length) if length > most => Err(invalid_request(format!(
             "`{field}` has {length} characters; {most} is the most."
         ))),
         _ => Ok(()),
@@ -82,7 +82,7 @@ pub struct UnreadBody {
 
 /// A parsed body.
 #[derive(Debug)]
-pub struct ReadBody<T> {
+pub struct ParsedBody<T> {
     /// Parsed value.
     pub value: T,
     /// Bytes of the body, for the check of idempotency keys.
@@ -137,7 +137,7 @@ impl UnreadBody {
     /// # Errors
     /// The problem of the query or the transfer.
     pub async fn bytes(self) -> Result<Bytes, Problem> {
-        NoQuery::check(self.request.uri().query())?;
+        NoQueryParams::check(self.request.uri().query())?;
         read_body(self.request.into_body(), self.limit).await
     }
 
@@ -146,7 +146,7 @@ impl UnreadBody {
     /// # Errors
     /// The problem of the query or the transfer.
     pub async fn bytes_and_query<Q: DeserializeOwned>(self) -> Result<(Bytes, Q), Problem> {
-        let query = query::read(self.request.uri().query())?;
+        let query = query::parse_query(self.request.uri().query())?;
         Ok((
             read_body(self.request.into_body(), self.limit).await?,
             query,
@@ -157,8 +157,8 @@ impl UnreadBody {
     ///
     /// # Errors
     /// The problem of the query, the transfer or the document.
-    pub async fn json<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
-        NoQuery::check(self.request.uri().query())?;
+    pub async fn json<T: DeserializeOwned>(self) -> Result<ParsedBody<T>, Problem> {
+        NoQueryParams::check(self.request.uri().query())?;
         self.json_only().await
     }
 
@@ -166,12 +166,12 @@ impl UnreadBody {
     ///
     /// # Errors
     /// Like [`UnreadBody::json`].
-    pub async fn json_and_query<T, Q>(self) -> Result<(ReadBody<T>, Q), Problem>
+    pub async fn json_and_query<T, Q>(self) -> Result<(ParsedBody<T>, Q), Problem>
     where
         T: DeserializeOwned,
         Q: DeserializeOwned,
     {
-        let query = query::read(self.request.uri().query())?;
+        let query = query::parse_query(self.request.uri().query())?;
         Ok((self.json_only().await?, query))
     }
 
@@ -187,9 +187,9 @@ impl UnreadBody {
         }
     }
 
-    async fn json_only<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
+    async fn json_only<T: DeserializeOwned>(self) -> Result<ParsedBody<T>, Problem> {
         let raw = read_body(self.request.into_body(), self.limit).await?;
-        Ok(ReadBody {
+        Ok(ParsedBody {
             value: parse_json(&raw)?,
             raw,
             form: false,
@@ -201,24 +201,27 @@ impl UnreadBody {
     ///
     /// # Errors
     /// Like [`UnreadBody::json`].
-    pub async fn form_or_json<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
+    pub async fn form_or_json<T: DeserializeOwned>(self) -> Result<ParsedBody<T>, Problem> {
         if !is_form(self.request.headers()) {
             return self.json().await;
         }
-        NoQuery::check(self.request.uri().query())?;
+        NoQueryParams::check(self.request.uri().query())?;
         let raw = read_body(self.request.into_body(), self.limit).await?;
         if raw.trim_ascii_start().first() == Some(&b'{') {
             let value = parse_json(&raw)?;
-            return Ok(ReadBody {
+            return Ok(ParsedBody {
                 value,
                 raw,
                 form: false,
             });
         }
         let value = serde_urlencoded::from_bytes(&raw).map_err(|error| {
-            Problem::new(Code::InvalidRequest, format!("In the form: {error}."))
+            Problem::new(
+                ProblemCode::InvalidRequest,
+                format!("In the form: {error}."),
+            )
         })?;
-        Ok(ReadBody {
+        Ok(ParsedBody {
             value,
             raw,
             form: true,
@@ -239,9 +242,9 @@ pub fn is_form(headers: &HeaderMap) -> bool {
 
 /// Proof that the declared length of the body is within the limit, for handlers that read none.
 #[derive(Clone, Copy, Debug)]
-pub struct DeclaredLength;
+pub struct CheckedBodyLength;
 
-impl<S> FromRequestParts<S> for DeclaredLength
+impl<S> FromRequestParts<S> for CheckedBodyLength
 where
     S: Send + Sync,
     Arc<Config>: FromRef<S>,
@@ -261,7 +264,7 @@ where
 pub fn check_single_headers(headers: &HeaderMap, names: &[HeaderName]) -> Result<(), Problem> {
     let twice = |name: &&HeaderName| headers.get_all(*name).iter().nth(1).is_some();
     match names.iter().find(twice) {
-        Some(name) => Err(invalid(format!(
+        Some(name) => Err(invalid_request(format!(
             "The request has the header `{name}` more than once. Send it once."
         ))),
         None => Ok(()),
@@ -277,11 +280,11 @@ pub fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse().ok());
     if declared.is_some_and(|length: u64| length > limit) {
-        return Err(too_large(limit));
+        return Err(body_too_large(limit));
     }
     match headers.get(header::CONTENT_ENCODING) {
         Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => Err(Problem::new(
-            Code::UnsupportedMediaType,
+            ProblemCode::UnsupportedMediaType,
             "The body has a Content-Encoding. Send it as it is.",
         )
         .header(
@@ -303,10 +306,13 @@ async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
     };
     match arrived {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limit)),
-        Ok(Err(_)) => Err(Problem::new(Code::InvalidRequest, "The body broke off.")),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(body_too_large(limit)),
+        Ok(Err(_)) => Err(Problem::new(
+            ProblemCode::InvalidRequest,
+            "The body broke off.",
+        )),
         Err(_) => Err(Problem::new(
-            Code::Timeout,
+            ProblemCode::Timeout,
             format!(
                 "The body did not arrive within {} seconds.",
                 BODY_TIMEOUT.as_secs()
@@ -316,9 +322,9 @@ async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
 }
 
 /// Makes the 413 of a body that exceeds its route's limit.
-pub fn too_large(limit: u64) -> Problem {
+pub fn body_too_large(limit: u64) -> Problem {
     Problem::new(
-        Code::PayloadTooLarge,
+        ProblemCode::PayloadTooLarge,
         format!("The request body is larger than {limit} bytes, which is all this route takes."),
     )
 }
@@ -332,7 +338,7 @@ pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
     let raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
     // serde would accept an array of the fields' values, too.
     if raw.trim_ascii_start().first() != Some(&b'{') {
-        return Err(unparsable(raw, "It must be an object"));
+        return Err(unparsable_json(raw, "It must be an object"));
     }
     // Most documents are valid, and need no tracking of paths.
     if let Ok(value) = serde_json::from_slice(raw) {
@@ -343,9 +349,9 @@ pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
         let path = error.path().to_string();
         let error = error.into_inner();
         if path == "." {
-            unparsable(raw, &error.to_string())
+            unparsable_json(raw, &error.to_string())
         } else {
-            unparsable(raw, &format!("`{path}`: {error}"))
+            unparsable_json(raw, &format!("`{path}`: {error}"))
         }
     })?;
     reader.end().map_err(|error| invalid_json(&error))?;
@@ -353,17 +359,17 @@ pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
 }
 
 /// Makes the problem of a body that does not fit: a syntax error takes precedence wherever parsing stopped.
-fn unparsable(raw: &[u8], why: &str) -> Problem {
+fn unparsable_json(raw: &[u8], why: &str) -> Problem {
     match serde_json::from_slice::<serde_json::Value>(raw) {
         // A number out of range is valid JSON, and does not fit the field.
         Err(error) if !error.to_string().starts_with("number out of range") => invalid_json(&error),
-        _ => Problem::new(Code::InvalidRequest, format!("In the body: {why}.")),
+        _ => Problem::new(ProblemCode::InvalidRequest, format!("In the body: {why}.")),
     }
 }
 
 fn invalid_json(error: &serde_json::Error) -> Problem {
     Problem::new(
-        Code::InvalidJson,
+        ProblemCode::InvalidJson,
         format!("The body is not valid JSON: {error}."),
     )
 }

@@ -16,32 +16,40 @@ struct Example {
 #[test]
 fn bad_json_is_named() {
     for (body, code, says) in [
-        ("", Code::InvalidJson, "EOF"),
-        ("{", Code::InvalidJson, "EOF"),
-        ("{\"content\":\"a\"} x", Code::InvalidJson, "trailing"),
-        ("[]", Code::InvalidRequest, "object"),
-        ("[\"a\",true]", Code::InvalidRequest, "object"),
-        ("{\"kontent\":1", Code::InvalidJson, "EOF"),
-        ("7", Code::InvalidRequest, "object"),
-        ("{}", Code::InvalidRequest, "missing field `content`"),
-        ("{\"content\":7}", Code::InvalidRequest, "`content`"),
+        ("", ProblemCode::InvalidJson, "EOF"),
+        ("{", ProblemCode::InvalidJson, "EOF"),
+        (
+            "{\"content\":\"a\"} x",
+            ProblemCode::InvalidJson,
+            "trailing",
+        ),
+        ("[]", ProblemCode::InvalidRequest, "object"),
+        ("[\"a\",true]", ProblemCode::InvalidRequest, "object"),
+        ("{\"kontent\":1", ProblemCode::InvalidJson, "EOF"),
+        ("7", ProblemCode::InvalidRequest, "object"),
+        ("{}", ProblemCode::InvalidRequest, "missing field `content`"),
+        ("{\"content\":7}", ProblemCode::InvalidRequest, "`content`"),
         (
             "{\"content\":\"a\",\"one_time\":\"yes\"}",
-            Code::InvalidRequest,
+            ProblemCode::InvalidRequest,
             "`one_time`",
         ),
         (
             "{\"content\":\"a\",\"kontent\":1}",
-            Code::InvalidRequest,
+            ProblemCode::InvalidRequest,
             "`kontent`",
         ),
         (
             "{\"content\":\"a\",\"content\":\"b\"}",
-            Code::InvalidRequest,
+            ProblemCode::InvalidRequest,
             "`content`",
         ),
-        ("{\"content\":\"\\ud800\"}", Code::InvalidJson, "escape"),
-        ("\u{feff}", Code::InvalidJson, "EOF"),
+        (
+            "{\"content\":\"\\ud800\"}",
+            ProblemCode::InvalidJson,
+            "escape",
+        ),
+        ("\u{feff}", ProblemCode::InvalidJson, "EOF"),
     ] {
         let problem = parse_json::<Example>(body.as_bytes()).unwrap_err();
         assert_eq!(problem.code, code, "{body}: {}", problem.detail);
@@ -53,7 +61,7 @@ fn bad_json_is_named() {
         parse_json::<Example>(b"{\"content\":\"\xff\"}")
             .unwrap_err()
             .code,
-        Code::InvalidJson
+        ProblemCode::InvalidJson
     );
 }
 

@@ -2,14 +2,14 @@
 
 /// A close code (RFC 6455, section 7.4) with a reason for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Close {
+pub struct CloseReason {
     /// The code.
     pub code: u16,
     /// The reason, of at most 123 bytes.
     pub reason: &'static str,
 }
 
-impl Close {
+impl CloseReason {
     /// The server is stopping.
     pub const STOPPED: Self = Self::new(1001, "the server stops");
     /// The page, backend or room that the socket belongs to has ended.

@@ -8,7 +8,7 @@ use tungstenite::protocol::CloseFrame;
 use tungstenite::protocol::frame::coding::{Data, OpCode};
 use tungstenite::protocol::frame::{Frame, FrameHeader};
 
-use super::Close;
+use super::CloseReason;
 
 /// Longest header of an unmasked frame, in bytes.
 const LONGEST_HEADER: usize = 10;
@@ -28,7 +28,7 @@ pub fn text_frame(text: &str) -> Bytes {
 }
 
 /// Encodes a text message in three parts, so that the one in the middle is shared and not copied.
-pub fn text_parts(before: &str, shared: &Bytes, behind: &'static str) -> [Bytes; 3] {
+pub fn text_frame_parts(before: &str, shared: &Bytes, behind: &'static str) -> [Bytes; 3] {
     let length = before.len() + shared.len() + behind.len();
     let mut head = BytesMut::with_capacity(LONGEST_HEADER + before.len());
     append_text_header(&mut head, length);
@@ -38,21 +38,21 @@ pub fn text_parts(before: &str, shared: &Bytes, behind: &'static str) -> [Bytes;
 }
 
 /// Encodes a ping without a payload.
-pub fn ping() -> Bytes {
-    encode(Frame::ping(Bytes::new()))
+pub fn ping_frame() -> Bytes {
+    encode_frame(Frame::ping(Bytes::new()))
 }
 
 /// Encodes a close frame.
-pub fn close(close: Close) -> Bytes {
-    encode(Frame::close(Some(CloseFrame {
+pub fn close_frame(close: CloseReason) -> Bytes {
+    encode_frame(Frame::close(Some(CloseFrame {
         code: close.code.into(),
         reason: close.reason.into(),
     })))
 }
 
 /// Encodes the answer to a client's close frame, with the same code.
-pub(super) fn close_answer(close: Option<CloseFrame>) -> Bytes {
-    encode(Frame::close(close))
+pub(super) fn close_reply_frame(close: Option<CloseFrame>) -> Bytes {
+    encode_frame(Frame::close(close))
 }
 
 /// Length of the frame that some bytes begin with, its header included.
@@ -75,7 +75,7 @@ fn append_text_header(out: &mut BytesMut, length: usize) {
     let _ = header.format(length as u64, &mut out.writer());
 }
 
-fn encode(frame: Frame) -> Bytes {
+fn encode_frame(frame: Frame) -> Bytes {
     let mut out: Writer<BytesMut> = BytesMut::with_capacity(frame.len()).writer();
     // Writing to memory does not fail.
     let _ = frame.format(&mut out);
@@ -105,7 +105,7 @@ mod tests {
     fn lengths_are_read_as_they_were_written() {
         for payload in [0, 2, 125, 126, 65_535, 65_536] {
             let one = text_frame(&"x".repeat(payload));
-            let two = [&one[..], &ping()[..]].concat();
+            let two = [&one[..], &ping_frame()[..]].concat();
             assert_eq!(length(&two), one.len(), "{payload}");
         }
         assert_eq!(length(&[0x81]), usize::MAX);
@@ -113,25 +113,25 @@ mod tests {
 
     #[test]
     fn control_frames_have_their_codes() {
-        assert_eq!(&ping()[..], [0x89, 0]);
-        assert_eq!(&close_answer(None)[..], [0x88, 0]);
-        assert_eq!(close(Close::SLOW)[2..4], 1013_u16.to_be_bytes());
+        assert_eq!(&ping_frame()[..], [0x89, 0]);
+        assert_eq!(&close_reply_frame(None)[..], [0x88, 0]);
+        assert_eq!(close_frame(CloseReason::SLOW)[2..4], 1013_u16.to_be_bytes());
     }
 
     #[test]
     fn reasons_fit_into_a_close_frame() {
         for close in [
-            Close::STOPPED,
-            Close::ENDED,
-            Close::SILENT,
-            Close::PROTOCOL,
-            Close::BINARY,
-            Close::TEXT,
-            Close::FLOOD,
-            Close::DISABLED,
-            Close::SIGNED_OUT,
-            Close::LARGE,
-            Close::SLOW,
+            CloseReason::STOPPED,
+            CloseReason::ENDED,
+            CloseReason::SILENT,
+            CloseReason::PROTOCOL,
+            CloseReason::BINARY,
+            CloseReason::TEXT,
+            CloseReason::FLOOD,
+            CloseReason::DISABLED,
+            CloseReason::SIGNED_OUT,
+            CloseReason::LARGE,
+            CloseReason::SLOW,
         ] {
             // A control frame has 125 bytes at most, two of which are the code.
             assert!(close.reason.len() <= 123, "{close:?}");

@@ -13,20 +13,20 @@ use hyper_util::server::conn::auto::upgrade;
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use super::Socket;
-use super::wire::Wire;
-use crate::http::extract::invalid;
+use super::UpgradedSocket;
+use super::wire::SocketTransport;
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
-use crate::http::stall::StallTimeout;
+use crate::http::stall::StallTimeoutStream;
 
 /// GUID that the key is hashed with for `Sec-WebSocket-Accept` (RFC 6455, section 1.3).
-const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+const ACCEPT_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// The only version of the protocol.
-const VERSION: HeaderValue = HeaderValue::from_static("13");
+const WEBSOCKET_VERSION: HeaderValue = HeaderValue::from_static("13");
 
 /// A valid upgrade request.
 #[derive(Debug)]
-pub struct Upgrade {
+pub struct UpgradeRequest {
     connection: OnUpgrade,
     answer: HeaderValue,
 }
@@ -37,7 +37,7 @@ pub struct AcceptedUpgrade {
     connection: OnUpgrade,
 }
 
-impl Upgrade {
+impl UpgradeRequest {
     /// Whether a request asks for an upgrade, valid or not.
     pub fn is_requested(headers: &HeaderMap) -> bool {
         list_contains(headers, &header::UPGRADE, "websocket")
@@ -54,18 +54,18 @@ impl Upgrade {
             && list_contains(headers, &header::CONNECTION, "upgrade")
             && list_contains(headers, &header::UPGRADE, "websocket");
         if !asks {
-            return Err(invalid(
+            return Err(invalid_request(
                 "This address is a WebSocket: open it with a WebSocket client, over HTTP/1.1.",
             )
             .header(header::UPGRADE, HeaderValue::from_static("websocket")));
         }
-        if headers.get(header::SEC_WEBSOCKET_VERSION) != Some(&VERSION) {
-            return Err(invalid("`Sec-WebSocket-Version` must be 13.")
-                .header(header::SEC_WEBSOCKET_VERSION, VERSION));
+        if headers.get(header::SEC_WEBSOCKET_VERSION) != Some(&WEBSOCKET_VERSION) {
+            return Err(invalid_request("`Sec-WebSocket-Version` must be 13.")
+                .header(header::SEC_WEBSOCKET_VERSION, WEBSOCKET_VERSION));
         }
         let key = headers.get(header::SEC_WEBSOCKET_KEY);
         let answer = key.and_then(accept_key).ok_or_else(|| {
-            invalid(
+            invalid_request(
                 "`Sec-WebSocket-Key` must be 16 bytes in base64, made anew for each connection.",
             )
         })?;
@@ -92,22 +92,22 @@ impl Upgrade {
 
 impl AcceptedUpgrade {
     /// Returns the socket once the answer is sent; `None` if the client is gone by then.
-    pub async fn into_socket(self, most: usize) -> Option<Socket> {
+    pub async fn into_socket(self, most: usize) -> Option<UpgradedSocket> {
         let upgraded = self.connection.await.ok()?;
         // Copied, because a slice would keep the connection's whole buffer.
         let own = |early: Bytes| Bytes::copy_from_slice(&early);
-        let upgraded = match upgrade::downcast::<TokioIo<StallTimeout<TcpStream>>>(upgraded) {
+        let upgraded = match upgrade::downcast::<TokioIo<StallTimeoutStream<TcpStream>>>(upgraded) {
             Ok(parts) => {
-                let wire = Wire::Plain(parts.io.into_inner().into_inner());
-                return Some(Socket::new(wire, own(parts.read_buf), most));
+                let wire = SocketTransport::Plain(parts.io.into_inner().into_inner());
+                return Some(UpgradedSocket::new(wire, own(parts.read_buf), most));
             }
             Err(upgraded) => upgraded,
         };
-        type Secure = TokioIo<TlsStream<StallTimeout<TcpStream>>>;
+        type Secure = TokioIo<TlsStream<StallTimeoutStream<TcpStream>>>;
         let parts = upgrade::downcast::<Secure>(upgraded).ok()?;
         let (stream, session) = parts.io.into_inner().into_inner();
-        let wire = Wire::tls(stream.into_inner(), session);
-        Some(Socket::new(wire, own(parts.read_buf), most))
+        let wire = SocketTransport::tls(stream.into_inner(), session);
+        Some(UpgradedSocket::new(wire, own(parts.read_buf), most))
     }
 }
 
@@ -127,7 +127,7 @@ fn accept_key(key: &HeaderValue) -> Option<HeaderValue> {
     // The protocol requires SHA-1, which protects nothing here: it shows that the server speaks the protocol.
     let mut digest = ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key.as_bytes());
-    digest.update(GUID);
+    digest.update(ACCEPT_GUID);
     HeaderValue::try_from(STANDARD.encode(digest.finish())).ok()
 }
 

@@ -11,8 +11,8 @@ mod reader;
 mod socket;
 mod wire;
 
-pub use close::Close;
-pub use handshake::{AcceptedUpgrade, Upgrade};
-pub use outbox::{FlushResult, Outbox, OutboxClosed};
-pub use reader::{Event, ReadResult, Reader};
-pub use socket::{Incoming, Socket};
+pub use close::CloseReason;
+pub use handshake::{AcceptedUpgrade, UpgradeRequest};
+pub use outbox::{Outbox, OutboxClosed, OutboxFlushOutcome};
+pub use reader::{EventResult, FrameReader, ReaderEvent};
+pub use socket::{SocketEvent, UpgradedSocket};

@@ -7,8 +7,8 @@ use std::task::Waker;
 
 use bytes::{Buf, Bytes};
 
-use super::wire::Wire;
-use super::{Close, frame};
+use super::wire::SocketTransport;
+use super::{CloseReason, frame};
 
 /// Most buffers of one vectored write.
 const MAX_SLICES: usize = 64;
@@ -18,7 +18,7 @@ const SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// Sending half of a socket. Senders queue frames and never wait.
 #[derive(Debug)]
 pub struct Outbox {
-    wire: Wire,
+    wire: SocketTransport,
     /// Most messages in the queue.
     most: usize,
     waiting: Mutex<OutboxQueue>,
@@ -27,7 +27,7 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct OutboxQueue {
     /// Queued frames; the first one without its bytes that are written already.
-    frames: VecDeque<QueuedPiece>,
+    frames: VecDeque<QueuedBytes>,
     /// Number of queued messages.
     messages: usize,
     /// Whether the first frame is partly written, so that it must be finished.
@@ -48,7 +48,7 @@ struct OutboxQueue {
 
 /// State of an outbox after a write.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WriteProgress {
+pub(super) struct OutboxWriteState {
     /// Number of bytes ever written.
     pub(super) written: u64,
     /// Whether frames are still queued.
@@ -61,7 +61,7 @@ pub(super) struct WriteProgress {
 
 /// Bytes of one or more frames, or of a part of one.
 #[derive(Debug)]
-struct QueuedPiece {
+struct QueuedBytes {
     bytes: Bytes,
     /// Number of its messages that are not completely written.
     messages: usize,
@@ -73,7 +73,7 @@ struct QueuedPiece {
 
 /// Outcome of a [`Outbox::flush`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlushResult {
+pub struct OutboxFlushOutcome {
     /// Number of queued messages.
     pub waiting: usize,
     /// Number of messages dropped because the queue was too long: the socket is closed then.
@@ -88,7 +88,7 @@ pub struct OutboxClosed {
 }
 
 impl Outbox {
-    pub(super) fn new(wire: Wire, most: usize) -> Self {
+    pub(super) fn new(wire: SocketTransport, most: usize) -> Self {
         wire.limit_send_buffer(SEND_BUFFER_BYTES);
         Self {
             wire,
@@ -97,7 +97,7 @@ impl Outbox {
         }
     }
 
-    pub(super) fn wire(&self) -> &Wire {
+    pub(super) fn wire(&self) -> &SocketTransport {
         &self.wire
     }
 
@@ -145,10 +145,10 @@ impl Outbox {
 
     /// Writes as much as the kernel accepts, and leaves the rest to the socket's task. If more messages remain than allowed, the socket
     /// is closed with 1013.
-    pub fn flush(&self) -> FlushResult {
+    pub fn flush(&self) -> OutboxFlushOutcome {
         let mut waiting = self.lock();
         if waiting.frames.is_empty() {
-            return FlushResult::default();
+            return OutboxFlushOutcome::default();
         }
         waiting.write(&self.wire);
         let dropped = if waiting.messages > self.most && !waiting.closed {
@@ -159,15 +159,15 @@ impl Outbox {
         if waiting.broken || !waiting.blocked && waiting.has_unwritten(&self.wire) {
             waiting.wake();
         }
-        FlushResult {
+        OutboxFlushOutcome {
             waiting: waiting.messages,
             dropped,
         }
     }
 
     /// Closes the socket after the queued frames.
-    pub fn close(&self, close: Close) {
-        self.close_with(frame::close(close));
+    pub fn close(&self, close: CloseReason) {
+        self.close_with(frame::close_frame(close));
     }
 
     pub(super) fn close_with(&self, last: Bytes) {
@@ -178,16 +178,16 @@ impl Outbox {
     }
 
     /// Drops the unwritten frames, and closes the socket.
-    pub fn close_now(&self, close: Close) {
+    pub fn close_now(&self, close: CloseReason) {
         let mut waiting = self.lock();
         if !waiting.closed {
             waiting.drop_unwritten();
-            waiting.close(frame::close(close));
+            waiting.close(frame::close_frame(close));
         }
     }
 
     /// Lets the client's messages be read before the server has sent one; by default the server sends first.
-    pub fn let_client_begin(&self) {
+    pub fn allow_reading_before_write(&self) {
         let mut waiting = self.lock();
         waiting.used = true;
         waiting.wake();
@@ -204,7 +204,7 @@ impl Outbox {
     }
 
     /// Writes as much as the kernel accepts, for the socket's task, and registers its waker.
-    pub(super) fn advance(&self, task: &Waker) -> WriteProgress {
+    pub(super) fn advance(&self, task: &Waker) -> OutboxWriteState {
         let mut waiting = self.lock();
         waiting.write(&self.wire);
         match &mut waiting.task {
@@ -212,7 +212,7 @@ impl Outbox {
             none => *none = Some(task.clone()),
         }
         waiting.blocked = waiting.has_unwritten(&self.wire);
-        WriteProgress {
+        OutboxWriteState {
             written: waiting.written,
             waits: waiting.blocked,
             used: waiting.used,
@@ -232,7 +232,7 @@ impl OutboxQueue {
         &mut self,
         messages: usize,
         most: usize,
-        wire: &Wire,
+        wire: &SocketTransport,
     ) -> Result<(), OutboxClosed> {
         if self.messages + messages > most {
             // The queue may only not have been written yet: the client is slow if the kernel accepts nothing.
@@ -251,7 +251,7 @@ impl OutboxQueue {
 
     fn add(&mut self, bytes: Bytes, messages: usize, continues: bool) {
         self.messages += messages;
-        self.frames.push_back(QueuedPiece {
+        self.frames.push_back(QueuedBytes {
             bytes,
             messages,
             end: None,
@@ -262,7 +262,7 @@ impl OutboxQueue {
     /// Drops the unwritten frames and closes the socket with 1013; returns the number of dropped messages.
     fn close_slow(&mut self) -> usize {
         let dropped = self.drop_unwritten();
-        self.close(frame::close(Close::SLOW));
+        self.close(frame::close_frame(CloseReason::SLOW));
         dropped
     }
 
@@ -293,11 +293,11 @@ impl OutboxQueue {
     }
 
     /// Whether anything is not written yet.
-    fn has_unwritten(&self, wire: &Wire) -> bool {
-        !self.frames.is_empty() || wire.is_holding()
+    fn has_unwritten(&self, wire: &SocketTransport) -> bool {
+        !self.frames.is_empty() || wire.has_buffered_records()
     }
 
-    fn write(&mut self, wire: &Wire) {
+    fn write(&mut self, wire: &SocketTransport) {
         while !self.frames.is_empty() && !self.broken {
             match self.write_some(wire) {
                 Ok(written) => self.consume(written),
@@ -311,7 +311,7 @@ impl OutboxQueue {
         }
     }
 
-    fn write_some(&self, wire: &Wire) -> io::Result<usize> {
+    fn write_some(&self, wire: &SocketTransport) -> io::Result<usize> {
         if let (Some(only), 1) = (self.frames.front(), self.frames.len()) {
             return wire.try_write(&only.bytes);
         }
@@ -339,7 +339,7 @@ impl OutboxQueue {
     }
 }
 
-impl QueuedPiece {
+impl QueuedBytes {
     /// Removes written bytes from the start; returns the number of messages that end in them.
     fn advance(&mut self, written: usize) -> usize {
         let mut ended = 0;
@@ -366,7 +366,7 @@ impl Outbox {
         let address = listener.local_addr().unwrap();
         let client = tokio::net::TcpStream::connect(address).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
-        (Self::new(Wire::Plain(server), most), client)
+        (Self::new(SocketTransport::Plain(server), most), client)
     }
 }
 
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn a_message_of_several_parts_or_frames_waits_until_its_end() {
         let mut waiting = OutboxQueue::default();
-        let [head, shared, behind] = frame::text_parts("[", &Bytes::from_static(b"1,2"), "]");
+        let [head, shared, behind] = frame::text_frame_parts("[", &Bytes::from_static(b"1,2"), "]");
         waiting.add(head, 0, true);
         waiting.add(shared, 0, true);
         waiting.add(behind, 1, false);

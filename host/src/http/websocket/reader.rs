@@ -6,14 +6,14 @@ use bytes::Bytes;
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tungstenite::{Error, Message};
 
-use super::{Close, frame};
+use super::{CloseReason, frame};
 
 /// Buffer of an idle socket, in bytes. A longer frame has a buffer of its own length.
 const IDLE_BUFFER_BYTES: usize = 512;
 
 /// A complete message or control frame of a client.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum ReaderEvent<'a> {
     /// A text message.
     Text(&'a str),
     /// A ping; the event with its answer follows.
@@ -27,17 +27,17 @@ pub enum Event<'a> {
 }
 
 /// Result of handling an event: an error closes the socket.
-pub type ReadResult = Result<(), Close>;
+pub type EventResult = Result<(), CloseReason>;
 
 /// Protocol state of a connection, without its I/O.
 #[derive(Debug)]
-pub struct Reader {
+pub struct FrameReader {
     protocol: WebSocketContext,
-    headers: HeaderTracker,
+    headers: FrameHeaderTracker,
     closed: bool,
 }
 
-impl Reader {
+impl FrameReader {
     /// Makes a reader of messages of at most `most` bytes, in any number of frames.
     pub fn new(most: usize) -> Self {
         let config = WebSocketConfig::default()
@@ -47,7 +47,7 @@ impl Reader {
             .max_frame_size(Some(most));
         Self {
             protocol: WebSocketContext::new(Role::Server, Some(config)),
-            headers: HeaderTracker::default(),
+            headers: FrameHeaderTracker::default(),
             closed: false,
         }
     }
@@ -59,34 +59,40 @@ impl Reader {
     pub fn feed(
         &mut self,
         arrived: &[u8],
-        on: &mut dyn FnMut(Event<'_>) -> ReadResult,
-    ) -> ReadResult {
+        on: &mut dyn FnMut(ReaderEvent<'_>) -> EventResult,
+    ) -> EventResult {
         let (taken, is_binary) = self.headers.find_binary(arrived);
         self.read(&arrived[..taken], on)?;
         match is_binary && !self.closed {
-            true => Err(Close::BINARY),
+            true => Err(CloseReason::BINARY),
             false => Ok(()),
         }
     }
 
-    fn read(&mut self, arrived: &[u8], on: &mut dyn FnMut(Event<'_>) -> ReadResult) -> ReadResult {
-        let mut arrived = ArrivedBytes {
+    fn read(
+        &mut self,
+        arrived: &[u8],
+        on: &mut dyn FnMut(ReaderEvent<'_>) -> EventResult,
+    ) -> EventResult {
+        let mut arrived = ArrivedBytesStream {
             bytes: arrived,
             answers: Vec::new(),
         };
         while !self.closed {
             let read = self.protocol.read(&mut arrived);
             if !arrived.answers.is_empty() {
-                on(Event::Answer(std::mem::take(&mut arrived.answers).into()))?;
+                on(ReaderEvent::Answer(
+                    std::mem::take(&mut arrived.answers).into(),
+                ))?;
             }
             match read {
-                Ok(Message::Text(text)) => on(Event::Text(&text))?,
-                Ok(Message::Binary(_)) => return Err(Close::BINARY),
-                Ok(Message::Ping(_)) => on(Event::Ping)?,
-                Ok(Message::Pong(_)) => on(Event::Pong)?,
+                Ok(Message::Text(text)) => on(ReaderEvent::Text(&text))?,
+                Ok(Message::Binary(_)) => return Err(CloseReason::BINARY),
+                Ok(Message::Ping(_)) => on(ReaderEvent::Ping)?,
+                Ok(Message::Pong(_)) => on(ReaderEvent::Pong)?,
                 Ok(Message::Close(close)) => {
                     self.closed = true;
-                    on(Event::Close(frame::close_answer(close)))?;
+                    on(ReaderEvent::Close(frame::close_reply_frame(close)))?;
                 }
                 // Reading yields no raw frames.
                 Ok(Message::Frame(_)) => {}
@@ -106,18 +112,18 @@ impl Reader {
 }
 
 /// Maps a violation of the protocol to its close code.
-fn close_reason(error: &Error) -> Close {
+fn close_reason(error: &Error) -> CloseReason {
     match error {
-        Error::Capacity(_) => Close::LARGE,
-        Error::Utf8(_) => Close::TEXT,
-        _ => Close::PROTOCOL,
+        Error::Capacity(_) => CloseReason::LARGE,
+        Error::Utf8(_) => CloseReason::TEXT,
+        _ => CloseReason::PROTOCOL,
     }
 }
 
 /// Tracks the headers of frames (RFC 6455, section 5.2), so that a binary message is refused before its payload arrives.
 /// tungstenite checks everything else.
 #[derive(Debug, Default)]
-struct HeaderTracker {
+struct FrameHeaderTracker {
     header: [u8; 14],
     known: usize,
     payload_left: u64,
@@ -125,7 +131,7 @@ struct HeaderTracker {
     is_within_text: bool,
 }
 
-impl HeaderTracker {
+impl FrameHeaderTracker {
     /// Returns the number of bytes before a binary message, and whether there is one.
     fn find_binary(&mut self, arrived: &[u8]) -> (usize, bool) {
         let mut at = 0;
@@ -173,12 +179,12 @@ impl HeaderTracker {
 }
 
 /// Stream of the arrived bytes, which collects what tungstenite writes.
-struct ArrivedBytes<'a> {
+struct ArrivedBytesStream<'a> {
     bytes: &'a [u8],
     answers: Vec<u8>,
 }
 
-impl Read for ArrivedBytes<'_> {
+impl Read for ArrivedBytesStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.bytes.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -187,7 +193,7 @@ impl Read for ArrivedBytes<'_> {
     }
 }
 
-impl Write for ArrivedBytes<'_> {
+impl Write for ArrivedBytesStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.answers.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -221,16 +227,16 @@ mod tests {
 
     /// Reads bytes in pieces of `step`; returns what they come to, and the code of a refusal.
     fn read(bytes: &[u8], step: usize) -> (Vec<String>, Option<u16>) {
-        let mut reader = Reader::new(300);
+        let mut reader = FrameReader::new(300);
         let mut seen = Vec::new();
         for piece in bytes.chunks(step) {
             let fed = reader.feed(piece, &mut |event| {
                 seen.push(match event {
-                    Event::Text(text) => text.to_owned(),
-                    Event::Ping => "ping".to_owned(),
-                    Event::Pong => "pong".to_owned(),
-                    Event::Answer(frame) => format!("answer {}", frame[2..].escape_ascii()),
-                    Event::Close(frame) => format!("close {}", frame[2..].escape_ascii()),
+                    ReaderEvent::Text(text) => text.to_owned(),
+                    ReaderEvent::Ping => "ping".to_owned(),
+                    ReaderEvent::Pong => "pong".to_owned(),
+                    ReaderEvent::Answer(frame) => format!("answer {}", frame[2..].escape_ascii()),
+                    ReaderEvent::Close(frame) => format!("close {}", frame[2..].escape_ascii()),
                 });
                 Ok(())
             });

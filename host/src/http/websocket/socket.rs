@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Outbox;
-use super::reader::{Event, ReadResult, Reader};
-use super::wire::Wire;
+use super::reader::{EventResult, FrameReader, ReaderEvent};
+use super::wire::SocketTransport;
 
 /// Size of the read buffer, which is on the stack.
 const READ_BYTES: usize = 4 * 1024;
@@ -21,7 +21,7 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Event of a socket for its handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Incoming<'a> {
+pub enum SocketEvent<'a> {
     /// A message.
     Text(&'a str),
     /// A ping, which is answered already.
@@ -34,19 +34,19 @@ pub enum Incoming<'a> {
 
 /// An upgraded WebSocket that is not running yet.
 #[derive(Debug)]
-pub struct Socket {
-    wire: Wire,
+pub struct UpgradedSocket {
+    wire: SocketTransport,
     /// Bytes that arrived with the handshake.
     early: Bytes,
-    reader: Reader,
+    reader: FrameReader,
 }
 
-impl Socket {
-    pub(super) fn new(wire: Wire, early: Bytes, most: usize) -> Self {
+impl UpgradedSocket {
+    pub(super) fn new(wire: SocketTransport, early: Bytes, most: usize) -> Self {
         Self {
             wire,
             early,
-            reader: Reader::new(most),
+            reader: FrameReader::new(most),
         }
     }
 
@@ -68,17 +68,17 @@ impl Socket {
 pub struct SocketTask {
     outbox: Arc<Outbox>,
     early: Bytes,
-    reader: Reader,
-    /// Number of written bytes at the last [`Incoming::Drained`].
+    reader: FrameReader,
+    /// Number of written bytes at the last [`SocketEvent::Drained`].
     drained_at: u64,
 }
 
 /// Handler of a client's messages.
-type MessageHandler<'a> = dyn FnMut(Incoming<'_>) -> ReadResult + Send + 'a;
+type SocketEventHandler<'a> = dyn FnMut(SocketEvent<'_>) -> EventResult + Send + 'a;
 
 impl SocketTask {
     /// Reads and writes until either side closes or the connection breaks. The client's messages are read once the server has sent one.
-    pub async fn run(&mut self, handler: &mut MessageHandler<'_>) {
+    pub async fn run(&mut self, handler: &mut SocketEventHandler<'_>) {
         if let Err(close) = poll_fn(|context| self.poll(context, handler)).await {
             self.outbox.close(close);
         }
@@ -87,8 +87,8 @@ impl SocketTask {
     fn poll(
         &mut self,
         context: &mut Context<'_>,
-        handler: &mut MessageHandler<'_>,
-    ) -> Poll<ReadResult> {
+        handler: &mut SocketEventHandler<'_>,
+    ) -> Poll<EventResult> {
         loop {
             let progress = self.outbox.advance(context.waker());
             if progress.is_over {
@@ -96,7 +96,7 @@ impl SocketTask {
             }
             if progress.written != self.drained_at && !progress.waits {
                 self.drained_at = progress.written;
-                handler(Incoming::Drained)?;
+                handler(SocketEvent::Drained)?;
                 continue;
             }
             if progress.waits {
@@ -129,18 +129,18 @@ impl SocketTask {
         }
     }
 
-    fn feed(&mut self, arrived: &[u8], handler: &mut MessageHandler<'_>) -> ReadResult {
+    fn feed(&mut self, arrived: &[u8], handler: &mut SocketEventHandler<'_>) -> EventResult {
         let outbox = &self.outbox;
         self.reader.feed(arrived, &mut |event| match event {
-            Event::Text(text) => handler(Incoming::Text(text)),
-            Event::Ping => handler(Incoming::Ping),
-            Event::Pong => handler(Incoming::Pong),
-            Event::Answer(frame) => {
+            ReaderEvent::Text(text) => handler(SocketEvent::Text(text)),
+            ReaderEvent::Ping => handler(SocketEvent::Ping),
+            ReaderEvent::Pong => handler(SocketEvent::Pong),
+            ReaderEvent::Answer(frame) => {
                 // Fails if the socket is closed.
                 let _ = outbox.push(frame);
                 Ok(())
             }
-            Event::Close(frame) => {
+            ReaderEvent::Close(frame) => {
                 outbox.close_with(frame);
                 Ok(())
             }

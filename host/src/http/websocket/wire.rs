@@ -14,25 +14,25 @@ const SESSION_BUFFER_BYTES: usize = 16 * 1024;
 
 /// Connection of a socket.
 #[derive(Debug)]
-pub(super) enum Wire {
+pub(super) enum SocketTransport {
     /// TCP as it is.
     Plain(TcpStream),
     /// TLS over TCP.
-    Tls(Box<TlsWire>),
+    Tls(Box<TlsTransport>),
 }
 
 /// A TLS session over TCP.
 #[derive(Debug)]
-pub(super) struct TlsWire {
+pub(super) struct TlsTransport {
     stream: TcpStream,
     session: Mutex<ServerConnection>,
 }
 
-impl Wire {
+impl SocketTransport {
     /// Wraps a TLS session after its handshake.
     pub(super) fn tls(stream: TcpStream, mut session: ServerConnection) -> Self {
         session.set_buffer_limit(Some(SESSION_BUFFER_BYTES));
-        Self::Tls(Box::new(TlsWire {
+        Self::Tls(Box::new(TlsTransport {
             stream,
             session: Mutex::new(session),
         }))
@@ -97,7 +97,7 @@ impl Wire {
     }
 
     /// Whether TLS records are buffered.
-    pub(super) fn is_holding(&self) -> bool {
+    pub(super) fn has_buffered_records(&self) -> bool {
         match self {
             Self::Plain(_) => false,
             Self::Tls(tls) => tls.session().wants_write(),
@@ -117,7 +117,7 @@ impl Wire {
     }
 }
 
-impl TlsWire {
+impl TlsTransport {
     fn session(&self) -> MutexGuard<'_, ServerConnection> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,24 +9,24 @@ use crate::config::Config;
 use crate::config::format_duration;
 use crate::deployments::forms::contact_line;
 use crate::deployments::shares::views::Deployed;
-use crate::http::problem_page::shell;
+use crate::http::problem_page::page_shell;
 
 /// A share that was published by the form without scripts.
-pub(super) struct PublishedShare<'a> {
+pub(super) struct FormPublishedShare<'a> {
     pub(super) deployed: &'a Deployed,
     pub(super) password: Option<&'a str>,
     pub(super) one_time: bool,
 }
 
 /// Makes the page that answers the form: the link, its details, and a form that deletes the share.
-pub(super) fn published_page(shared: &PublishedShare<'_>, config: &Config) -> Markup {
-    let PublishedShare {
+pub(super) fn published_page(shared: &FormPublishedShare<'_>, config: &Config) -> Markup {
+    let FormPublishedShare {
         deployed,
         password,
         one_time,
     } = shared;
     let life = deployed.expires_at.0 - deployed.created_at.0;
-    shell(
+    page_shell(
         "Published",
         &html! {
             main {
@@ -46,7 +46,7 @@ pub(super) fn published_page(shared: &PublishedShare<'_>, config: &Config) -> Ma
                     "Expires after " (format_duration(u64::try_from(life / 1000).unwrap_or_default()))
                     ", " time datetime=(deployed.expires_at.to_string()) { (deployed.expires_at.to_string()) } "."
                 }
-                @if let Ok(code) = qr::svg(&deployed.url) { p.code { (PreEscaped(code)) } }
+                @if let Ok(code) = qr::qr_code_svg(&deployed.url) { p.code { (PreEscaped(code)) } }
                 form method="post" action="/_svc/share/delete" {
                     input type="hidden" name="id" value=(deployed.id.to_string());
                     input type="hidden" name="delete_token" value=(deployed.delete_token.text());
@@ -61,7 +61,7 @@ pub(super) fn published_page(shared: &PublishedShare<'_>, config: &Config) -> Ma
 
 /// Makes the page after a deletion.
 pub(super) fn deleted_page() -> Markup {
-    shell(
+    page_shell(
         "Deleted",
         &html! { main { h1 { "Deleted" } p { "The page is gone, and its link answers nobody." } p { a href="/" { "Share something else" } } } },
     )

@@ -9,16 +9,16 @@ use serde::Deserialize;
 use svc_base::names::is_slug;
 use utoipa::ToSchema;
 
-use super::PublishedShare;
+use super::FormPublishedShare;
 use crate::config::Config;
-use crate::control::kept_answers::AnswerKeeper;
-use crate::deployments::publication::Publisher;
+use crate::control::kept_answers::AnswerRecorder;
+use crate::deployments::publication::SharePublisher;
 use crate::deployments::serving::answer::platform_page;
 use crate::deployments::shares::Shares;
 use crate::deployments::shares::requests::DeployRequest;
 use crate::http::NOSNIFF;
-use crate::http::context::Context;
-use crate::http::extract::{UnreadBody, invalid};
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{UnreadBody, invalid_request};
 use crate::http::origin::check_origin;
 use crate::http::problem::Problem;
 use crate::landing::qr;
@@ -61,7 +61,7 @@ impl ShareForm {
             name: given(self.name),
             password: given(self.password),
             expires_in: expires_in
-                .map_err(|_| invalid("`expires_in` must be a number of seconds."))?,
+                .map_err(|_| invalid_request("`expires_in` must be a number of seconds."))?,
             one_time: Some(self.one_time.is_some()),
         })
     }
@@ -88,7 +88,7 @@ pub struct DeleteForm {
 pub async fn share(
     State(shares): State<Arc<Shares>>,
     State(config): State<Arc<Config>>,
-    context: Context,
+    context: HttpRequestContext,
     headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
@@ -96,10 +96,10 @@ pub async fn share(
     let form = body.form_or_json::<ShareForm>().await?.value;
     let share = form.request()?.checked(&config.limits)?;
     let (password, one_time) = (share.password.clone(), share.one_time);
-    let publisher = Publisher::new(context.client.network(), None);
-    let publishing = shares.publish(share, publisher, AnswerKeeper::none());
+    let publisher = SharePublisher::new(context.client.network(), None);
+    let publishing = shares.publish(share, publisher, AnswerRecorder::none());
     let deployed = publishing.await?;
-    let shared = PublishedShare {
+    let shared = FormPublishedShare {
         deployed: &deployed,
         password: password.as_deref(),
         one_time,
@@ -120,7 +120,7 @@ pub async fn share(
 pub async fn delete(
     State(shares): State<Arc<Shares>>,
     State(config): State<Arc<Config>>,
-    context: Context,
+    context: HttpRequestContext,
     headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
@@ -147,7 +147,7 @@ pub async fn qr_code(
     if !is_slug(&slug) {
         return Err(Problem::not_found());
     }
-    let code = qr::svg(&format!("{}/{slug}", config.sites_url));
+    let code = qr::qr_code_svg(&format!("{}/{slug}", config.sites_url));
     let code = code.map_err(|error| Problem::internal(&error))?;
     let headers = [
         (

@@ -10,14 +10,14 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 
-use super::{AppToolState, listing};
+use super::{AppToolServices, listing};
 use crate::backends::calls::requests::CallParams;
 use crate::http::problem::Problem;
 use crate::mcp::tools_only::tools_only;
 use crate::mcp::{arguments, results};
 use svc_base::ids::BackendId;
 use svc_base::names::is_action_name;
-use svc_sandbox::Flow;
+use svc_sandbox::CallerFlow;
 
 /// Results of at most this many bytes are parsed on the request's own thread.
 const MAX_INLINE_BYTES: usize = 131_072;
@@ -26,20 +26,20 @@ const METRICS_NAME: &str = "app";
 
 /// Handler of one request to an app.
 #[derive(Clone, Debug)]
-pub(super) struct Handler {
-    pub(super) services: AppToolState,
+pub(super) struct AppRequestHandler {
+    pub(super) services: AppToolServices,
     pub(super) slug: Arc<str>,
     pub(super) backend: BackendId,
     /// Instructions for agents; empty in requests that do not need them.
     pub(super) instructions: Arc<str>,
     pub(super) request_id: Arc<str>,
     /// Flow of the request, which the library's tasks do not have.
-    pub(super) flow: Flow,
+    pub(super) flow: CallerFlow,
     /// Arguments of a tool call; the library gets none.
     pub(super) arguments: Option<Arc<RawValue>>,
 }
 
-impl Handler {
+impl AppRequestHandler {
     async fn has_tool(&self, name: &str) -> Result<bool, Problem> {
         let definitions = &self.services.calls.definitions;
         let action = definitions.public_action(self.backend, name).await?;
@@ -55,7 +55,7 @@ impl Handler {
             .call_action(self.backend, name, given.into(), None)
             .await?;
         let small = json.len() <= MAX_INLINE_BYTES;
-        let read = move || serde_json::from_slice(&json).map(results::success);
+        let read = move || serde_json::from_slice(&json).map(results::success_result);
         let read = if small {
             read()
         } else {
@@ -75,7 +75,7 @@ impl Handler {
     }
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for AppRequestHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let name = Implementation::new(&*self.slug, env!("CARGO_PKG_VERSION"));
@@ -101,7 +101,7 @@ impl ServerHandler for Handler {
             .public_actions(self.backend, after.as_deref())
             .await
         {
-            Ok(actions) => Ok(listing::page(&actions)),
+            Ok(actions) => Ok(listing::tools_page(&actions)),
             Err(error) => Err(self.to_error_data(&error.into())),
         }
     }
@@ -132,7 +132,7 @@ impl ServerHandler for Handler {
             Err(problem) => {
                 problem.log(&self.request_id);
                 let base_url = &services.calls.config.base_url;
-                results::failure(problem.document(base_url, &self.request_id))
+                results::failure_result(problem.document(base_url, &self.request_id))
             }
         }
         .into())

@@ -6,7 +6,7 @@ use rmcp::model::{ListToolsResult, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 use super::sanitize::strip_invisible;
-use crate::backends::model::{Action, params, writes};
+use crate::backends::model::{CallableAction, is_writing_statement, param_names};
 
 /// Maximum size of a page, in bytes. A page has at least one tool.
 const PAGE_BYTES: usize = 65_536;
@@ -14,9 +14,9 @@ const PAGE_BYTES: usize = 65_536;
 const TOOL_BYTES: usize = 16_384;
 
 /// Converts an action into a tool; `None` if its description is too large.
-pub(super) fn to_tool(action: &Action) -> Option<Tool> {
+pub(super) fn to_tool(action: &CallableAction) -> Option<Tool> {
     let row = &action.row;
-    let binds: Vec<&String> = params(&row.verdict).collect();
+    let binds: Vec<&String> = param_names(&row.verdict).collect();
     let scalar = || json!({ "type": ["string", "number", "boolean", "null"] });
     let properties: Map<String, Value> = binds
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn to_tool(action: &Action) -> Option<Tool> {
     schema.insert("properties".to_owned(), properties.into());
     schema.insert("required".to_owned(), json!(binds));
     schema.insert("additionalProperties".to_owned(), false.into());
-    let writes = writes(&row.verdict);
+    let writes = is_writing_statement(&row.verdict);
     let mut tool = Tool::new(row.name.clone(), "", schema).with_annotations(
         ToolAnnotations::new()
             .read_only(!writes)
@@ -40,7 +40,7 @@ pub(super) fn to_tool(action: &Action) -> Option<Tool> {
 }
 
 /// Returns as many tools as fit on a page, in the order of the actions; the cursor of the next page is the name of the last tool.
-pub(super) fn page(actions: &[Arc<Action>]) -> ListToolsResult {
+pub(super) fn tools_page(actions: &[Arc<CallableAction>]) -> ListToolsResult {
     let mut left = PAGE_BYTES;
     let mut tools: Vec<Tool> = Vec::new();
     let mut more = false;

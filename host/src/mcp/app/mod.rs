@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::backends::calls::routes::CallState;
-use crate::telemetry::Metrics;
+use crate::backends::calls::routes::CallServices;
+use crate::telemetry::ServerMetrics;
 use svc_base::clock::Clock;
 
 /// Services of an app's tools.
 #[derive(Clone, Debug)]
-pub struct AppToolState {
+pub struct AppToolServices {
     /// State of visitors' calls, which a tool call is.
-    pub calls: CallState,
-    pub metrics: Arc<Metrics>,
+    pub calls: CallServices,
+    pub metrics: Arc<ServerMetrics>,
     pub clock: Clock,
     /// Permits for parsing large results: parsed values take many times the memory of their bytes.
     large_results: Arc<Semaphore>,
@@ -30,8 +30,8 @@ pub struct AppToolState {
 /// Number of large results that are parsed at once.
 const MAX_LARGE_RESULTS: usize = 2;
 
-impl AppToolState {
-    pub fn new(calls: CallState, metrics: Arc<Metrics>, clock: Clock) -> Self {
+impl AppToolServices {
+    pub fn new(calls: CallServices, metrics: Arc<ServerMetrics>, clock: Clock) -> Self {
         Self {
             calls,
             metrics,

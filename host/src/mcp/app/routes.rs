@@ -5,18 +5,18 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 
-use super::AppToolState;
-use super::handler::Handler;
+use super::AppToolServices;
+use super::handler::AppRequestHandler;
 use super::sanitize::quote_title;
 use crate::backends::calls::routes::bound_backend;
-use crate::backends::calls::tokens::Tokens;
-use crate::deployments::serving::LookupError;
-use crate::deployments::serving::pages::{Page, PageKind};
-use crate::http::context::Context;
+use crate::backends::calls::tokens::CallRateTokens;
+use crate::deployments::serving::PageLookupError;
+use crate::deployments::serving::pages::{PageKind, ServedPage};
+use crate::http::context::HttpRequestContext;
 use crate::http::extract::UnreadBody;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::mcp::{framing, transport};
-use svc_sandbox::Flow;
+use svc_sandbox::CallerFlow;
 
 /// Instructions for a model that has never seen the app.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
@@ -45,13 +45,13 @@ const METHODS_WITH_INSTRUCTIONS: [&str; 2] = ["initialize", "server/discover"];
     extensions(("x-problems" = json!("invalid_request not_found disabled timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn serve(
-    State(services): State<AppToolState>,
-    context: Context,
+    State(services): State<AppToolServices>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     request: Request,
 ) -> Response {
     let calls = services.calls.clone();
-    let (tokens, page) = Tokens::draw(&calls, &context.host, &context.client, &slug).await;
+    let (tokens, page) = CallRateTokens::draw(&calls, &context.host, &context.client, &slug).await;
     let mut response = match (tokens.refusal(&calls), page) {
         (None, Some(page)) => answer(services, &context, &slug, page, request)
             .await
@@ -65,10 +65,10 @@ pub async fn serve(
 }
 
 async fn answer(
-    services: AppToolState,
-    context: &Context,
+    services: AppToolServices,
+    context: &HttpRequestContext,
     slug: &str,
-    page: Result<Arc<Page>, LookupError>,
+    page: Result<Arc<ServedPage>, PageLookupError>,
     request: Request,
 ) -> Result<Response, Problem> {
     let most = services.calls.config.limits.op_body_bytes;
@@ -89,13 +89,13 @@ async fn answer(
     } else {
         String::new()
     };
-    let handler = Handler {
+    let handler = AppRequestHandler {
         services,
         slug: slug.into(),
         backend,
         instructions: instructions.into(),
         request_id: Arc::clone(&context.request_id),
-        flow: Flow::current(),
+        flow: CallerFlow::current(),
         arguments: message.arguments.take().map(Arc::from),
     };
     let response = transport::handle(handler, parts, &message, most).await;
@@ -103,7 +103,11 @@ async fn answer(
 }
 
 /// Returns the instructions for an agent: the service's own text, with the title of the page as a quotation.
-async fn instructions(services: &AppToolState, slug: &str, page: &Page) -> Result<String, Problem> {
+async fn instructions(
+    services: &AppToolServices,
+    slug: &str,
+    page: &ServedPage,
+) -> Result<String, Problem> {
     let calls = &services.calls;
     let PageKind::Frontend { host_label } = &page.kind else {
         return Err(Problem::not_found());
@@ -120,7 +124,7 @@ async fn instructions(services: &AppToolState, slug: &str, page: &Page) -> Resul
 /// Returns the 404 of a page whose owner has not opened its actions to agents.
 fn agents_disabled() -> Problem {
     Problem::new(
-        Code::NotFound,
+        ProblemCode::NotFound,
         "This page has no tools for agents: its owner has not switched them on (`agents` of its backend). Visitors' pages call its actions at /api/op.",
     )
 }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::to_json;
 use crate::backends::views::DryRunView;
-use crate::http::extract::invalid;
-use crate::http::problem::{Code, Problem};
+use crate::http::extract::invalid_request;
+use crate::http::problem::{Problem, ProblemCode};
 use crate::mcp::results;
 use svc_base::pluralize;
 
@@ -37,7 +37,7 @@ impl DetailPart {
 
 /// Part of a backend's detail that a call requests.
 #[derive(Debug, Default)]
-pub(super) struct PartRequest {
+pub(super) struct DetailPartRequest {
     /// Requested part; all parts if absent.
     pub(super) part: Option<DetailPart>,
     /// Table to which the detail is restricted.
@@ -51,13 +51,13 @@ const TOO_LARGE_NOTE: &str = "Send `part` (schema, actions, migrations or invent
 ///
 /// # Errors
 /// `not_found` for an unknown table.
-pub(super) fn select_part(detail: Value, request: &PartRequest) -> Result<Value, Problem> {
+pub(super) fn select_part(detail: Value, request: &DetailPartRequest) -> Result<Value, Problem> {
     let mut document = match request {
-        PartRequest {
+        DetailPartRequest {
             part: None,
             table: None,
         } => detail,
-        request => select(detail, request)?,
+        request => select_parts(detail, request)?,
     };
     if !results::fits_in_result(&document)
         && let Value::Object(members) = &mut document
@@ -67,12 +67,12 @@ pub(super) fn select_part(detail: Value, request: &PartRequest) -> Result<Value,
     Ok(document)
 }
 
-fn select(mut detail: Value, request: &PartRequest) -> Result<Value, Problem> {
+fn select_parts(mut detail: Value, request: &DetailPartRequest) -> Result<Value, Problem> {
     if let Some(table) = &request.table {
         let is_there = contains_name(&detail["schema"]["tables"], table);
         if !is_there {
             return Err(Problem::new(
-                Code::NotFound,
+                ProblemCode::NotFound,
                 format!(
                     "The database has no table `{table}`. Send `part` schema, without `table`, to see which it has."
                 ),
@@ -155,12 +155,12 @@ pub(super) fn dry_run_result(run: DryRunView) -> Result<Value, Problem> {
 }
 
 /// Refuses `table` together with a part that has no tables.
-pub(super) fn check_table(request: &PartRequest) -> Result<(), Problem> {
+pub(super) fn check_table(request: &DetailPartRequest) -> Result<(), Problem> {
     match request {
-        PartRequest {
+        DetailPartRequest {
             part: Some(DetailPart::Actions | DetailPart::Migrations),
             table: Some(_),
-        } => Err(invalid(
+        } => Err(invalid_request(
             "In the arguments: `table` goes with the parts schema and inventory, or without `part`.",
         )),
         _ => Ok(()),
@@ -186,10 +186,10 @@ mod tests {
 
     #[test]
     fn a_part_is_what_the_whole_has() {
-        let whole = PartRequest::default();
+        let whole = DetailPartRequest::default();
         assert_eq!(select_part(detail(), &whole).unwrap(), detail());
         for name in DetailPart::NAMES {
-            let request = PartRequest {
+            let request = DetailPartRequest {
                 part: serde_json::from_value(json!(name)).unwrap(),
                 table: None,
             };
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_table_is_shown_alone() {
-        let mut request = PartRequest {
+        let mut request = DetailPartRequest {
             part: None,
             table: Some("notes".to_owned()),
         };
@@ -215,7 +215,7 @@ mod tests {
         request.table = Some("i".to_owned());
         assert_eq!(
             select_part(detail(), &request).unwrap_err().code,
-            Code::NotFound
+            ProblemCode::NotFound
         );
     }
 }

@@ -3,14 +3,14 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{DataRisk, describe, string_argument, to_json};
-use crate::control::kept_answers::AnswerKeeper;
-use crate::deployments::publication::Publisher;
+use super::{ToolDataRisk, describe, string_argument, to_json};
+use crate::control::kept_answers::AnswerRecorder;
+use crate::deployments::publication::SharePublisher;
 use crate::deployments::shares::requests::DeployRequest;
-use crate::http::extract::invalid;
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
-use crate::mcp::ToolState;
-use crate::mcp::arguments::Arguments;
+use crate::mcp::ToolServices;
+use crate::mcp::arguments::ToolArguments;
 use svc_sandbox::ContentType;
 
 const TOOL_DESCRIPTION: &str = "Publish one page at a public URL for {{quick_share_seconds}}, without an account. \
@@ -31,19 +31,19 @@ pub(super) fn description() -> Description {
     describe(
         "deploy_asset",
         TOOL_DESCRIPTION,
-        DataRisk::AdditiveOnly,
+        ToolDataRisk::AdditiveOnly,
         &arguments,
         &["content"],
     )
 }
 
 pub(super) async fn call(
-    services: ToolState,
-    publisher: Publisher,
-    mut arguments: Arguments,
+    services: ToolServices,
+    publisher: SharePublisher,
+    mut arguments: ToolArguments,
 ) -> Result<Value, Problem> {
     if arguments.has("name") {
-        return Err(invalid(
+        return Err(invalid_request(
             "In the arguments: unknown field `name`: the wanted name is `slug`.",
         ));
     }
@@ -56,6 +56,6 @@ pub(super) async fn call(
         .checked_as("slug", &services.config.limits)?;
     let publishing = services
         .shares
-        .publish(share, publisher, AnswerKeeper::none());
+        .publish(share, publisher, AnswerRecorder::none());
     to_json(publishing.await?)
 }

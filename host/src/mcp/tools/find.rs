@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::http::extract::invalid;
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
 use svc_base::pluralize;
 
@@ -36,14 +36,14 @@ impl SourceSearch {
         match self {
             Self::Line(number) => {
                 let Some((start, end)) = line_range(source, *number) else {
-                    return Err(invalid(format!(
+                    return Err(invalid_request(format!(
                         "`find` is line {number}, and the source has lines 1 to {lines}."
                     )));
                 };
                 let found = [excerpt(source, *number, start, end).0];
                 Ok(json!({ "lines": lines, "found": found }))
             }
-            Self::Text(text) if text.is_empty() => Err(invalid(
+            Self::Text(text) if text.is_empty() => Err(invalid_request(
                 "`find` is empty: send a text of the source, or the number of a line.",
             )),
             Self::Text(text) => Ok(occurrences(source, text, lines)),

@@ -7,21 +7,21 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::backend_detail::{
-    DetailPart, PartRequest, check_table, dry_run_result, select_part, without_sql_of_others,
+    DetailPart, DetailPartRequest, check_table, dry_run_result, select_part, without_sql_of_others,
 };
-use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
+use super::{ToolDataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
 use crate::access::Viewer;
-use crate::backends::requests::{ChangeMode, DefineActions};
-use crate::backends::scope::BackendScope;
+use crate::backends::requests::{DefineActions, DryRunQuery};
+use crate::backends::scope::AuthorizedBackend;
 use crate::backends::views::{Defined, Updated};
 use crate::backends::{export, operations};
-use crate::control::kept_answers::AnswerKeeper;
-use crate::http::extract::invalid;
+use crate::control::kept_answers::AnswerRecorder;
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
+use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
 use crate::projects::Project;
 use crate::realtime;
-use crate::realtime::scope::RoomsScope;
+use crate::realtime::scope::AuthorizedRooms;
 
 actions!(Action {
     Create "create",
@@ -99,7 +99,7 @@ pub(super) fn description() -> Description {
     describe(
         "manage_backend",
         TOOL_DESCRIPTION,
-        DataRisk::Destructive,
+        ToolDataRisk::Destructive,
         &arguments,
         &required,
     )
@@ -108,14 +108,14 @@ pub(super) fn description() -> Description {
 pub(super) async fn call(
     session: ToolSession,
     wanted: Action,
-    mut arguments: Arguments,
+    mut arguments: ToolArguments,
 ) -> Result<Value, Problem> {
     let services = session.services.clone();
     let backends = Arc::clone(&services.backends);
     let given = &mut arguments;
     match wanted {
         Action::Create => {
-            let (at, keep) = (session.project(given).await?, AnswerKeeper::none());
+            let (at, keep) = (session.project(given).await?, AnswerRecorder::none());
             to_json(operations::create(backends, at, arguments.parse_rest()?, keep).await?)
         }
         Action::Get => get(&session, arguments).await,
@@ -139,20 +139,20 @@ pub(super) async fn call(
             deletion_result(operations::delete(backends, at).await)
         }
         Action::Rooms => {
-            let at = RoomsScope::find(session.backend(given).await?)?;
+            let at = AuthorizedRooms::find(session.backend(given).await?)?;
             arguments.expect_none_left()?;
             let realtime = Arc::clone(&session.services.realtime);
             to_json(realtime::operations::list(realtime, at).await?)
         }
         Action::Send => {
-            let at = RoomsScope::find(session.backend(given).await?)?;
+            let at = AuthorizedRooms::find(session.backend(given).await?)?;
             let room = arguments.required_text("room")?;
             let input = (room, arguments.parse_rest()?);
             let realtime = Arc::clone(&session.services.realtime);
             to_json(realtime::operations::send(realtime, at, input).await?)
         }
         Action::Export => {
-            let at: BackendScope<Viewer> = session.backend(given).await?;
+            let at: AuthorizedBackend<Viewer> = session.backend(given).await?;
             arguments.expect_none_left()?;
             Ok(export_link(
                 &session.services.config.base_url,
@@ -163,12 +163,12 @@ pub(super) async fn call(
 }
 
 /// Returns a backend's detail, or the requested part of it.
-async fn get(session: &ToolSession, mut arguments: Arguments) -> Result<Value, Problem> {
+async fn get(session: &ToolSession, mut arguments: ToolArguments) -> Result<Value, Problem> {
     let at = session.project(&mut arguments).await?;
     let backends = Arc::clone(&session.services.backends);
     let backend = operations::get(backends, at).await?;
     let one_of = format!("one of {}", DetailPart::NAMES.join(", "));
-    let request = PartRequest {
+    let request = DetailPartRequest {
         part: arguments.optional("part", &one_of)?,
         table: arguments.optional("table", "a string")?,
     };
@@ -178,7 +178,7 @@ async fn get(session: &ToolSession, mut arguments: Arguments) -> Result<Value, P
 }
 
 /// Changes a backend: its actions, its schema or its switches.
-async fn update(session: &ToolSession, mut arguments: Arguments) -> Result<Value, Problem> {
+async fn update(session: &ToolSession, mut arguments: ToolArguments) -> Result<Value, Problem> {
     let defines = is_action_update(&arguments);
     let at = session.backend(&mut arguments).await?;
     if defines {
@@ -199,17 +199,17 @@ async fn update(session: &ToolSession, mut arguments: Arguments) -> Result<Value
 }
 
 /// Whether an update defines actions. A null `actions` beside another change counts as absent.
-fn is_action_update(arguments: &Arguments) -> bool {
+fn is_action_update(arguments: &ToolArguments) -> bool {
     let others = ["ddl", "realtime", "agents"];
     let other = others.iter().any(|name| arguments.has(name));
     arguments.has("actions") || arguments.has_null("actions") && !other
 }
 
 /// Returns the actions to define, and the mode of the change.
-fn parse_actions(mut arguments: Arguments) -> Result<(DefineActions, ChangeMode), Problem> {
+fn parse_actions(mut arguments: ToolArguments) -> Result<(DefineActions, DryRunQuery), Problem> {
     let others = ["ddl", "realtime", "agents", "note"];
     if let Some(other) = others.iter().find(|name| arguments.has(name)) {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "In the arguments: `actions` is sent alone, without `{other}`; each action may have a `note` of its own."
         )));
     }
@@ -221,9 +221,9 @@ fn parse_actions(mut arguments: Arguments) -> Result<(DefineActions, ChangeMode)
 }
 
 /// Returns the mode of a change, which REST reads from the query.
-fn change_mode(arguments: &mut Arguments) -> Result<ChangeMode, Problem> {
+fn change_mode(arguments: &mut ToolArguments) -> Result<DryRunQuery, Problem> {
     let dry_run = arguments.flag("dry_run")?;
-    Ok(ChangeMode { dry_run })
+    Ok(DryRunQuery { dry_run })
 }
 
 /// Returns the URL at which REST answers the file, because a tool result is a short text.

@@ -6,19 +6,19 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::find::SourceSearch;
-use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
+use super::{ToolDataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
 use crate::access::Viewer;
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::deployments::frontends::operations as frontends;
 use crate::deployments::frontends::requests::explain_share_fields;
-use crate::deployments::frontends::scope::FrontendScope;
+use crate::deployments::frontends::scope::AuthorizedFrontend;
 use crate::deployments::revisions::requests::RevisionsQuery;
 use crate::deployments::revisions::views::ContentView;
-use crate::deployments::revisions::{HistoryQuery, Revisions, operations as revisions};
+use crate::deployments::revisions::{RevisionHistoryQuery, Revisions, operations as revisions};
 use crate::deployments::shares::operations as shares;
-use crate::http::extract::invalid;
+use crate::http::extract::invalid_request;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
+use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
 use crate::mcp::results;
 use svc_sandbox::ContentType;
 
@@ -93,7 +93,7 @@ pub(super) fn description() -> Description {
     describe(
         "manage_frontend",
         TOOL_DESCRIPTION,
-        DataRisk::Destructive,
+        ToolDataRisk::Destructive,
         &arguments,
         &required,
     )
@@ -102,13 +102,13 @@ pub(super) fn description() -> Description {
 pub(super) async fn call(
     session: ToolSession,
     wanted: Action,
-    mut arguments: Arguments,
+    mut arguments: ToolArguments,
 ) -> Result<Value, Problem> {
     let services = session.services.clone();
     let given = &mut arguments;
     match wanted {
         Action::Create => {
-            let (at, keep) = (session.project(given).await?, AnswerKeeper::none());
+            let (at, keep) = (session.project(given).await?, AnswerRecorder::none());
             let input = arguments.parse_rest().map_err(explain_share_fields)?;
             to_json(frontends::create(services.frontends, at, input, keep).await?)
         }
@@ -138,7 +138,7 @@ pub(super) async fn call(
             deletion_result(frontends::delete(services.frontends, at, target).await)
         }
         Action::CreateRevision => {
-            let (at, keep) = (session.frontend(given).await?, AnswerKeeper::none());
+            let (at, keep) = (session.frontend(given).await?, AnswerRecorder::none());
             to_json(revisions::create(services.revisions, at, arguments.parse_rest()?, keep).await?)
         }
         Action::ListRevisions => list_revisions(&session, arguments).await,
@@ -160,7 +160,7 @@ pub(super) async fn call(
 }
 
 /// Returns a source: a range of it, or with `find` the lines around each match.
-async fn content(session: &ToolSession, mut arguments: Arguments) -> Result<Value, Problem> {
+async fn content(session: &ToolSession, mut arguments: ToolArguments) -> Result<Value, Problem> {
     let service = Arc::clone(&session.services.revisions);
     let at = session.frontend(&mut arguments).await?;
     let (offset, limit) = (arguments.count("offset")?, arguments.count("limit")?);
@@ -168,7 +168,7 @@ async fn content(session: &ToolSession, mut arguments: Arguments) -> Result<Valu
         arguments.optional("find", "a text, or the number of a line")?;
     if find.is_some() {
         if offset.is_some() || limit.is_some() {
-            return Err(invalid(
+            return Err(invalid_request(
                 "In the arguments: `find` is sent without `offset` and `limit`.",
             ));
         }
@@ -183,7 +183,7 @@ async fn content(session: &ToolSession, mut arguments: Arguments) -> Result<Valu
     }
 }
 
-async fn revision(session: &ToolSession, mut arguments: Arguments) -> Result<Value, Problem> {
+async fn revision(session: &ToolSession, mut arguments: ToolArguments) -> Result<Value, Problem> {
     let service = Arc::clone(&session.services.revisions);
     let at = session.frontend(&mut arguments).await?;
     let id = arguments.required_text("revision_id")?;
@@ -193,7 +193,10 @@ async fn revision(session: &ToolSession, mut arguments: Arguments) -> Result<Val
 }
 
 /// Lists revisions: few, unless the call states a number.
-async fn list_revisions(session: &ToolSession, mut arguments: Arguments) -> Result<Value, Problem> {
+async fn list_revisions(
+    session: &ToolSession,
+    mut arguments: ToolArguments,
+) -> Result<Value, Problem> {
     let service = Arc::clone(&session.services.revisions);
     let at = session.frontend(&mut arguments).await?;
     let chosen = !arguments.has("limit");
@@ -208,8 +211,8 @@ async fn list_revisions(session: &ToolSession, mut arguments: Arguments) -> Resu
 /// the default was used or because the rest does not fit.
 async fn list_fitting(
     service: Arc<Revisions>,
-    at: FrontendScope<Viewer>,
-    mut page: HistoryQuery,
+    at: AuthorizedFrontend<Viewer>,
+    mut page: RevisionHistoryQuery,
     chosen: bool,
 ) -> Result<Value, Problem> {
     let asked = page.limit;
@@ -253,7 +256,7 @@ fn content_range(
     limit: Option<usize>,
 ) -> Result<Value, Problem> {
     if limit == Some(0) {
-        return Err(invalid("`limit` must be at least 1."));
+        return Err(invalid_request("`limit` must be at least 1."));
     }
     let mut document = to_json(source)?;
     let ContentView::Content { content, .. } = source else {
@@ -265,7 +268,7 @@ fn content_range(
     let total = content.chars().count();
     let start = offset.unwrap_or(0);
     if start > total {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "`offset` is {start}, and the source has {total} characters."
         )));
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{DataRisk, ToolSession, describe, string_argument, to_json};
-use crate::control::kept_answers::AnswerKeeper;
+use super::{ToolDataRisk, ToolSession, describe, string_argument, to_json};
+use crate::control::kept_answers::AnswerRecorder;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
+use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
 use crate::payments::operations;
 
 actions!(Action {
@@ -41,7 +41,7 @@ pub(super) fn description() -> Description {
     describe(
         "manage_payments",
         TOOL_DESCRIPTION,
-        DataRisk::Destructive,
+        ToolDataRisk::Destructive,
         &arguments,
         &required,
     )
@@ -50,14 +50,14 @@ pub(super) fn description() -> Description {
 pub(super) async fn call(
     session: ToolSession,
     wanted: Action,
-    mut arguments: Arguments,
+    mut arguments: ToolArguments,
 ) -> Result<Value, Problem> {
     let payments = Arc::clone(&session.services.payments);
     match wanted {
         Action::AddPrice => {
             let at = session.project(&mut arguments).await?;
             let input = arguments.parse_rest()?;
-            to_json(operations::add_price(payments, at, input, AnswerKeeper::none()).await?)
+            to_json(operations::add_price(payments, at, input, AnswerRecorder::none()).await?)
         }
         Action::Catalog => {
             let at = session.project(&mut arguments).await?;

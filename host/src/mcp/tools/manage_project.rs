@@ -3,12 +3,12 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
-use crate::access::WorkspaceChooser;
-use crate::control::kept_answers::AnswerKeeper;
+use super::{ToolDataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
+use crate::access::CallerChoosingWorkspace;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::envelope;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
+use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
 use crate::projects::operations;
 use crate::visitors;
 
@@ -48,7 +48,7 @@ pub(super) fn description() -> Description {
     describe(
         "manage_project",
         TOOL_DESCRIPTION,
-        DataRisk::Destructive,
+        ToolDataRisk::Destructive,
         &arguments,
         &["action"],
     )
@@ -57,7 +57,7 @@ pub(super) fn description() -> Description {
 pub(super) async fn call(
     session: ToolSession,
     wanted: Action,
-    mut arguments: Arguments,
+    mut arguments: ToolArguments,
 ) -> Result<Value, Problem> {
     let (projects, envelope) = (
         session.services.projects.clone(),
@@ -65,12 +65,12 @@ pub(super) async fn call(
     );
     match wanted {
         Action::Create => {
-            let by = WorkspaceChooser::new(projects.workspaces(), session.caller).await?;
+            let by = CallerChoosingWorkspace::new(projects.workspaces(), session.caller).await?;
             let input = arguments.parse_rest()?;
-            to_json(operations::create(projects, by, input, AnswerKeeper::none()).await?)
+            to_json(operations::create(projects, by, input, AnswerRecorder::none()).await?)
         }
         Action::List => {
-            let by = WorkspaceChooser::new(projects.workspaces(), session.caller).await?;
+            let by = CallerChoosingWorkspace::new(projects.workspaces(), session.caller).await?;
             let input = arguments.parse_rest()?;
             to_json(operations::list(projects, by, input).await?)
         }

@@ -3,14 +3,14 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{DataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
-use crate::access::{MinimumRole, WorkspaceChooser};
+use super::{ToolDataRisk, ToolSession, deletion_result, describe, string_argument, to_json};
+use crate::access::{CallerChoosingWorkspace, MinimumRole};
 use crate::accounts::operations;
-use crate::accounts::requests::ListWorkspaces;
-use crate::accounts::scope::{UserScope, WorkspaceScope};
-use crate::control::kept_answers::AnswerKeeper;
+use crate::accounts::requests::ListWorkspacesQuery;
+use crate::accounts::scope::{AuthorizedWorkspace, UserCaller};
+use crate::control::kept_answers::AnswerRecorder;
 use crate::http::problem::Problem;
-use crate::mcp::arguments::{Arguments, ToolAction as _, actions};
+use crate::mcp::arguments::{ToolAction as _, ToolArguments, actions};
 
 actions!(Action {
     List "list",
@@ -43,7 +43,7 @@ pub(super) fn description() -> Description {
     describe(
         "manage_workspace",
         TOOL_DESCRIPTION,
-        DataRisk::Destructive,
+        ToolDataRisk::Destructive,
         &arguments,
         &["action"],
     )
@@ -52,19 +52,22 @@ pub(super) fn description() -> Description {
 pub(super) async fn call(
     session: ToolSession,
     wanted: Action,
-    mut arguments: Arguments,
+    mut arguments: ToolArguments,
 ) -> Result<Value, Problem> {
     let accounts = session.services.accounts.clone();
     let given = &mut arguments;
     match wanted {
         Action::List => {
-            let ListWorkspaces {} = arguments.parse_rest()?;
-            let by = WorkspaceChooser::new(accounts.workspaces(), session.caller).await?;
+            let ListWorkspacesQuery {} = arguments.parse_rest()?;
+            let by = CallerChoosingWorkspace::new(accounts.workspaces(), session.caller).await?;
             to_json(operations::list(accounts, by).await?)
         }
         Action::Create => {
-            let (by, input) = (UserScope::require(session.caller)?, arguments.parse_rest()?);
-            to_json(operations::create(accounts, by, input, AnswerKeeper::none()).await?)
+            let (by, input) = (
+                UserCaller::require(session.caller)?,
+                arguments.parse_rest()?,
+            );
+            to_json(operations::create(accounts, by, input, AnswerRecorder::none()).await?)
         }
         Action::Get => {
             let at = session.workspace(given).await?;
@@ -87,7 +90,7 @@ pub(super) async fn call(
         }
         Action::AddMember => {
             let at = session.workspace(given).await?;
-            let (input, keep) = (arguments.parse_rest()?, AnswerKeeper::none());
+            let (input, keep) = (arguments.parse_rest()?, AnswerRecorder::none());
             to_json(operations::add_member(accounts, at, input, keep).await?)
         }
         Action::SetRole => {
@@ -108,10 +111,10 @@ impl ToolSession {
     /// Finds the workspace that the arguments name, and checks the caller's role.
     async fn workspace<F: MinimumRole>(
         &self,
-        arguments: &mut Arguments,
-    ) -> Result<WorkspaceScope<F>, Problem> {
+        arguments: &mut ToolArguments,
+    ) -> Result<AuthorizedWorkspace<F>, Problem> {
         let name = arguments.required_text("workspace")?;
         let workspaces = self.services.accounts.workspaces();
-        Ok(WorkspaceScope::find(workspaces, &self.caller, &name).await?)
+        Ok(AuthorizedWorkspace::find(workspaces, &self.caller, &name).await?)
     }
 }

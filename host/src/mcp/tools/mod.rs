@@ -17,16 +17,16 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{Arguments, ToolAction as _};
-use super::{ToolState, auth};
+use super::arguments::{ToolAction as _, ToolArguments};
+use super::{ToolServices, auth};
 use crate::access::{MinimumRole, run_to_completion};
-use crate::backends::scope::BackendScope;
+use crate::backends::scope::AuthorizedBackend;
 use crate::config::Limits;
-use crate::deployments::frontends::scope::FrontendScope;
-use crate::deployments::publication::Publisher;
+use crate::deployments::frontends::scope::AuthorizedFrontend;
+use crate::deployments::publication::SharePublisher;
 use crate::http::problem::Problem;
 use crate::operations;
-use crate::projects::scope::ProjectScope;
+use crate::projects::scope::AuthorizedProject;
 use crate::workspaces::Caller;
 
 macro_rules! tools {
@@ -61,31 +61,31 @@ macro_rules! tools {
             /// Calls the tool. Without a caller only `deploy_asset` works.
             pub(super) async fn call(
                 self,
-                services: &ToolState,
+                services: &ToolServices,
                 network: IpAddr,
                 caller: Option<Caller>,
-                mut arguments: Arguments,
-            ) -> CallOutcome {
+                mut arguments: ToolArguments,
+            ) -> ToolCallOutcome {
                 let services = services.clone();
                 match (self, caller) {
                     (Self::DeployAsset, caller) => {
                         // Boxed like all calls: their states are large, and would be copied by each layer around them.
-                        let publisher = Publisher::new(network, caller);
+                        let publisher = SharePublisher::new(network, caller);
                         let call = Box::pin(deploy_asset::call(services, publisher, arguments));
-                        CallOutcome {
+                        ToolCallOutcome {
                             action: NO_ACTION,
                             result: run_to_completion(call).await,
                         }
                     }
-                    (_, None) => CallOutcome::refused(auth::credential_required(self.name())),
+                    (_, None) => ToolCallOutcome::refused(auth::credential_required(self.name())),
                     $((Self::$tool, Some(caller)) => {
                         let wanted: $file::Action = match arguments.action() {
                             Ok(wanted) => wanted,
-                            Err(problem) => return CallOutcome::refused(problem),
+                            Err(problem) => return ToolCallOutcome::refused(problem),
                         };
                         let session = ToolSession { services, caller };
                         let call = Box::pin($file::call(session, wanted, arguments));
-                        CallOutcome {
+                        ToolCallOutcome {
                             action: wanted.name(),
                             result: run($name, wanted.name(), call).await,
                         }
@@ -126,14 +126,14 @@ async fn run(
 
 /// Outcome of a call.
 #[derive(Debug)]
-pub(super) struct CallOutcome {
+pub(super) struct ToolCallOutcome {
     /// Name of the action for the metrics, if it was recognized.
     pub(super) action: &'static str,
     /// Document that REST would answer.
     pub(super) result: Result<Value, Problem>,
 }
 
-impl CallOutcome {
+impl ToolCallOutcome {
     /// Returns the outcome of a call that was refused before its action was known.
     pub(super) fn refused(problem: Problem) -> Self {
         Self {
@@ -184,19 +184,19 @@ impl Tool {
     ///
     /// # Errors
     /// `invalid_request` for a repeated argument; `invalid_json`.
-    pub(super) fn arguments(self, given: &RawValue) -> Result<Arguments, Problem> {
+    pub(super) fn arguments(self, given: &RawValue) -> Result<ToolArguments, Problem> {
         let about = descriptions()
             .iter()
             .find(|about| about.name == self.name());
         let taken = about.and_then(|about| about.input_schema.get("properties"));
         let takes = |name: &str| taken.is_some_and(|taken| taken.get(name).is_some());
-        Arguments::read(given, takes)
+        ToolArguments::read(given, takes)
     }
 }
 
 /// Caller of a tool, with the services.
 struct ToolSession {
-    services: ToolState,
+    services: ToolServices,
     caller: Caller,
 }
 
@@ -204,8 +204,8 @@ impl ToolSession {
     /// Finds the live project that the arguments name, and checks the caller's role.
     async fn project<F: MinimumRole>(
         &self,
-        arguments: &mut Arguments,
-    ) -> Result<ProjectScope<F>, Problem> {
+        arguments: &mut ToolArguments,
+    ) -> Result<AuthorizedProject<F>, Problem> {
         let id = arguments.required_text("project_id")?;
         Ok(self
             .services
@@ -217,20 +217,20 @@ impl ToolSession {
     /// Finds the frontend of the project that the arguments name.
     async fn frontend<F: MinimumRole>(
         &self,
-        arguments: &mut Arguments,
-    ) -> Result<FrontendScope<F>, Problem> {
+        arguments: &mut ToolArguments,
+    ) -> Result<AuthorizedFrontend<F>, Problem> {
         let at = self.project(arguments).await?;
         let target = arguments.frontend()?;
-        Ok(FrontendScope::find(&self.services.frontends, at, &target).await?)
+        Ok(AuthorizedFrontend::find(&self.services.frontends, at, &target).await?)
     }
 
     /// Finds the backend of the project that the arguments name.
     async fn backend<F: MinimumRole>(
         &self,
-        arguments: &mut Arguments,
-    ) -> Result<BackendScope<F>, Problem> {
+        arguments: &mut ToolArguments,
+    ) -> Result<AuthorizedBackend<F>, Problem> {
         let at = self.project(arguments).await?;
-        Ok(BackendScope::find(&self.services.backends, at).await?)
+        Ok(AuthorizedBackend::find(&self.services.backends, at).await?)
     }
 }
 
@@ -248,7 +248,7 @@ fn deletion_result(deletion: Result<(), Problem>) -> Result<Value, Problem> {
 fn describe(
     name: &'static str,
     text: &'static str,
-    harm: DataRisk,
+    harm: ToolDataRisk,
     arguments: &Value,
     required: &[&str],
 ) -> Description {
@@ -264,14 +264,14 @@ fn describe(
     };
     let hints = ToolAnnotations::new()
         .read_only(false)
-        .destructive(harm == DataRisk::Destructive)
+        .destructive(harm == ToolDataRisk::Destructive)
         .idempotent(false);
     Description::new(name, text, schema).with_annotations(hints)
 }
 
 /// Whether actions of a tool can change or remove existing data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DataRisk {
+enum ToolDataRisk {
     /// Some actions change or remove data.
     Destructive,
     /// All actions only add.

@@ -5,12 +5,12 @@
 
 mod store;
 
-use self::store::{Cancellation, CancellationKind};
+use self::store::{CancellationKind, PendingCancellation};
 use super::Payments;
-use super::model::{Session, Status};
+use super::model::{CheckoutSession, Status};
 use super::verdict::active_subscriptions;
 use crate::control::{self, Tx};
-use crate::stripe::{CheckoutOutcome, Fact, RelatedEvents, Stripe, StripeError};
+use crate::stripe::{CheckoutOutcome, EventFact, RelatedEvents, StripeClient, StripeError};
 use svc_base::clock::Timestamp;
 
 /// Maximum number of cancellations that one run sends.
@@ -25,7 +25,7 @@ const CHECKOUT_OPEN_SECONDS: i64 = 25 * 3600;
 /// Queues the subscription or the open checkout of a session that is being removed.
 pub(super) fn enqueue(
     tx: &Tx<'_>,
-    session: &Session,
+    session: &CheckoutSession,
     found: &RelatedEvents,
     now: Timestamp,
 ) -> Result<(), control::Error> {
@@ -47,12 +47,12 @@ pub(super) fn consume(
     now: Timestamp,
 ) -> Result<(), control::Error> {
     for event in found.events() {
-        let Fact::Checkout(checkout) = &event.fact else {
+        let EventFact::Checkout(checkout) = &event.fact else {
             continue;
         };
         let paid = checkout.outcome == CheckoutOutcome::Paid;
         let completed = paid || checkout.outcome == CheckoutOutcome::Pending;
-        if !completed || !store::contains(tx, &checkout.id)? {
+        if !completed || !store::was_ever_queued(tx, &checkout.id)? {
             continue;
         }
         match &checkout.subscription {
@@ -102,7 +102,7 @@ impl Payments {
 
     async fn record_result(
         &self,
-        cancellation: Cancellation,
+        cancellation: PendingCancellation,
         told: Result<(), StripeError>,
     ) -> Result<(), control::Error> {
         let object = cancellation.object.as_str();
@@ -131,7 +131,10 @@ impl Payments {
 }
 
 /// Sends one cancellation. Each attempt has its own idempotency key, because the provider repeats its answer for a known key.
-async fn send(stripe: &Stripe, cancellation: &Cancellation) -> Result<(), StripeError> {
+async fn send(
+    stripe: &StripeClient,
+    cancellation: &PendingCancellation,
+) -> Result<(), StripeError> {
     let object = cancellation.object.as_str();
     let key = format!("svc-end-{object}-{}", cancellation.attempts);
     match cancellation.kind {

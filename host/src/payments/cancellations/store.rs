@@ -28,7 +28,7 @@ impl CancellationKind {
 
 /// Object that the provider is to end.
 #[derive(Clone, Debug)]
-pub(super) struct Cancellation {
+pub(super) struct PendingCancellation {
     number: i64,
     pub(super) kind: CancellationKind,
     /// The provider's id of the object.
@@ -52,7 +52,7 @@ pub(super) fn insert(
 }
 
 /// Whether an object is or was in the queue.
-pub(super) fn contains(c: &Connection, object: &str) -> rusqlite::Result<bool> {
+pub(super) fn was_ever_queued(c: &Connection, object: &str) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM payment_endings WHERE object = ?1)")?
         .query_row([object], |row| row.get(0))
 }
@@ -62,13 +62,13 @@ pub(super) fn list_due(
     c: &Connection,
     now: Timestamp,
     most: u32,
-) -> rusqlite::Result<Vec<Cancellation>> {
+) -> rusqlite::Result<Vec<PendingCancellation>> {
     c.prepare_cached(
         "SELECT number, kind, object, attempts FROM payment_endings WHERE due_at <= ?1
          ORDER BY due_at LIMIT ?2",
     )?
     .query_map(params![now, most], |row| {
-        Ok(Cancellation {
+        Ok(PendingCancellation {
             number: row.get("number")?,
             kind: row.get("kind")?,
             object: row.get("object")?,
@@ -89,7 +89,7 @@ impl FromSql for CancellationKind {
 /// Reschedules a cancellation after a failed attempt.
 pub(super) fn reschedule(
     tx: &Tx<'_>,
-    cancellation: &Cancellation,
+    cancellation: &PendingCancellation,
     until: Timestamp,
 ) -> Result<(), Error> {
     tx.prepare_cached(
@@ -100,7 +100,7 @@ pub(super) fn reschedule(
 }
 
 /// Marks a cancellation as finished: sent, or given up.
-pub(super) fn mark_finished(tx: &Tx<'_>, cancellation: &Cancellation) -> Result<(), Error> {
+pub(super) fn mark_finished(tx: &Tx<'_>, cancellation: &PendingCancellation) -> Result<(), Error> {
     tx.prepare_cached("UPDATE payment_endings SET due_at = NULL WHERE number = ?1")?
         .execute([cancellation.number])?;
     Ok(())

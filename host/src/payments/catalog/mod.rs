@@ -7,7 +7,7 @@ use super::Payments;
 use super::model::{NewPrice, PaymentError, Price};
 use crate::control;
 use crate::control::audit::AuditAction;
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::projects;
 use crate::workspaces::credential;
 use svc_base::ids::{ProjectId, uuid_v7};
@@ -30,7 +30,7 @@ impl Payments {
         &self,
         project: ProjectId,
         new: NewPrice,
-        keep: AnswerKeeper<Price>,
+        keep: AnswerRecorder<Price>,
     ) -> Result<Price, PaymentError> {
         let ids = NewPriceIds {
             price: format!("price_{}", credential::random_secret(&self.infra.random)?),

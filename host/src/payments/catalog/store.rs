@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::control::{Columns, Error, Tx};
+use crate::control::{Error, NamedColumnReader, Tx};
 use crate::payments::model::{MAX_PRICES, NewPrice, PaymentError, Price, Product};
 use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
@@ -12,7 +12,7 @@ const SELECT_PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurr
     FROM payment_prices r JOIN payment_products p ON p.id = r.product_id";
 
 fn price_from_row(row: &Row<'_>) -> rusqlite::Result<Price> {
-    let row = Columns::new(row);
+    let row = NamedColumnReader::new(row);
     Ok(Price {
         id: row.get("id")?,
         label: row.get("label")?,

@@ -7,7 +7,9 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use crate::stripe::{Charge, Checkout, CheckoutOutcome, Event, Fact, Invoice, Subject};
+use crate::stripe::{
+    ChargeFact, CheckoutFact, CheckoutOutcome, EventFact, EventSubject, InvoiceFact, VerifiedEvent,
+};
 use svc_base::clock::Timestamp;
 
 use super::model::Status;
@@ -27,15 +29,18 @@ pub struct SessionTerms {
 
 /// Verdict of the ledger about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct SessionVerdict {
     pub status: Status,
     /// E-mail address that the provider collected from the payer.
     pub email: Option<String>,
 }
 
 /// Computes the verdict. Events about other objects are ignored.
-pub fn verdict<'e>(terms: &SessionTerms, ledger: impl IntoIterator<Item = &'e Event>) -> Verdict {
-    let ledger: Vec<&Event> = ledger.into_iter().collect();
+pub fn verdict<'e>(
+    terms: &SessionTerms,
+    ledger: impl IntoIterator<Item = &'e VerifiedEvent>,
+) -> SessionVerdict {
+    let ledger: Vec<&VerifiedEvent> = ledger.into_iter().collect();
     let checkouts = checkouts(terms, &ledger);
     // The paid amount and currency are compared: others grant nothing.
     let said = |outcome| {
@@ -43,7 +48,7 @@ pub fn verdict<'e>(terms: &SessionTerms, ledger: impl IntoIterator<Item = &'e Ev
         checkouts.filter(move |(_, one)| one.outcome == outcome)
     };
     let paid = || said(CheckoutOutcome::Paid).filter(|(_, one)| terms.matches_price(one));
-    let purchase = SessionObjects::collect(terms, &ledger, &checkouts);
+    let purchase = SessionProviderObjects::collect(terms, &ledger, &checkouts);
     let status = if purchase.is_refunded(&ledger) {
         Status::Refunded
     } else if purchase.has_ended(&ledger) {
@@ -59,7 +64,7 @@ pub fn verdict<'e>(terms: &SessionTerms, ledger: impl IntoIterator<Item = &'e Ev
     };
     // Of several addresses the latest counts; of one moment the last in alphabetical order, so that the result is the same in any order.
     let emails = paid().filter_map(|(event, one)| Some((event.at, one.email.as_ref()?)));
-    Verdict {
+    SessionVerdict {
         status,
         email: emails.max().map(|(_, email)| email.clone()),
     }
@@ -68,13 +73,13 @@ pub fn verdict<'e>(terms: &SessionTerms, ledger: impl IntoIterator<Item = &'e Ev
 /// Returns the provider's ids of a session's subscriptions that have not ended.
 pub fn active_subscriptions<'e>(
     terms: &SessionTerms,
-    ledger: impl IntoIterator<Item = &'e Event>,
+    ledger: impl IntoIterator<Item = &'e VerifiedEvent>,
 ) -> Vec<String> {
-    let ledger: Vec<&Event> = ledger.into_iter().collect();
+    let ledger: Vec<&VerifiedEvent> = ledger.into_iter().collect();
     let checkouts = checkouts(terms, &ledger);
-    let mut living = SessionObjects::collect(terms, &ledger, &checkouts).subscriptions;
+    let mut living = SessionProviderObjects::collect(terms, &ledger, &checkouts).subscriptions;
     for event in &ledger {
-        if let Fact::Subscription(one) = &event.fact
+        if let EventFact::Subscription(one) = &event.fact
             && one.deleted
         {
             living.remove(one.id.as_str());
@@ -84,9 +89,12 @@ pub fn active_subscriptions<'e>(
 }
 
 /// Returns the events about the hosted checkouts of a session.
-fn checkouts<'e>(terms: &SessionTerms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Checkout)> {
+fn checkouts<'e>(
+    terms: &SessionTerms,
+    ledger: &[&'e VerifiedEvent],
+) -> Vec<(&'e VerifiedEvent, &'e CheckoutFact)> {
     let checkouts = ledger.iter().filter_map(|event| match &event.fact {
-        Fact::Checkout(checkout) if terms.is_own(checkout) => Some((*event, checkout)),
+        EventFact::Checkout(checkout) if terms.is_own(checkout) => Some((*event, checkout)),
         _ => None,
     });
     checkouts.collect()
@@ -95,21 +103,21 @@ fn checkouts<'e>(terms: &SessionTerms, ledger: &[&'e Event]) -> Vec<(&'e Event, 
 impl SessionTerms {
     /// Whether a hosted checkout belongs to this session: by its id, by metadata that only we write, or, while the id is unknown, by
     /// its client reference.
-    fn is_own(&self, checkout: &Checkout) -> bool {
-        let named = matches!(&checkout.subject, Some(Subject::Session(id)) if *id == self.id);
-        let another = !named && matches!(checkout.subject, Some(Subject::Session(_)));
+    fn is_own(&self, checkout: &CheckoutFact) -> bool {
+        let named = matches!(&checkout.subject, Some(EventSubject::Session(id)) if *id == self.id);
+        let another = !named && matches!(checkout.subject, Some(EventSubject::Session(_)));
         match &self.provider_id {
             Some(id) => named || (*id == checkout.id && !another),
             None => named || checkout.reference.as_ref() == Some(&self.id),
         }
     }
 
-    fn matches_price(&self, checkout: &Checkout) -> bool {
+    fn matches_price(&self, checkout: &CheckoutFact) -> bool {
         checkout.amount == Some(self.amount) && checkout.currency.as_ref() == Some(&self.currency)
     }
 
     /// Whether an invoice is for one month at the price, with taxes added or included. An invoice that states no amount is.
-    fn matches_invoice(&self, invoice: &Invoice) -> bool {
+    fn matches_invoice(&self, invoice: &InvoiceFact) -> bool {
         let amount = invoice.totals.as_ref();
         let currency = invoice.currency.as_ref();
         amount.is_none_or(|totals| totals.contains(&self.amount))
@@ -119,7 +127,7 @@ impl SessionTerms {
 
 /// The provider's objects that belong to a session.
 #[derive(Debug, Default)]
-struct SessionObjects<'e> {
+struct SessionProviderObjects<'e> {
     session: &'e str,
     payments: BTreeSet<&'e str>,
     /// Whether the paid checkout began a subscription.
@@ -131,11 +139,11 @@ struct SessionObjects<'e> {
     months: BTreeSet<(Timestamp, &'e str)>,
 }
 
-impl<'e> SessionObjects<'e> {
+impl<'e> SessionProviderObjects<'e> {
     fn collect(
         terms: &'e SessionTerms,
-        ledger: &[&'e Event],
-        checkouts: &[(&'e Event, &'e Checkout)],
+        ledger: &[&'e VerifiedEvent],
+        checkouts: &[(&'e VerifiedEvent, &'e CheckoutFact)],
     ) -> Self {
         let mut purchase = Self {
             session: &terms.id,
@@ -158,17 +166,17 @@ impl<'e> SessionObjects<'e> {
         }
         for event in ledger {
             match &event.fact {
-                Fact::Subscription(one) if purchase.names_session(one.subject.as_ref()) => {
+                EventFact::Subscription(one) if purchase.names_session(one.subject.as_ref()) => {
                     purchase.subscriptions.insert(&one.id);
                 }
-                Fact::Invoice(one) if purchase.names_session(one.subject.as_ref()) => {
+                EventFact::Invoice(one) if purchase.names_session(one.subject.as_ref()) => {
                     purchase.subscriptions.extend(one.subscription.as_deref());
                 }
                 _ => {}
             }
         }
         for event in ledger {
-            if let Fact::Invoice(one) = &event.fact {
+            if let EventFact::Invoice(one) = &event.fact {
                 let subscription = one.subscription.as_deref();
                 let own = subscription.is_some_and(|id| purchase.subscriptions.contains(id));
                 if one.paid && own {
@@ -182,15 +190,15 @@ impl<'e> SessionObjects<'e> {
         purchase
     }
 
-    fn names_session(&self, subject: Option<&Subject>) -> bool {
-        matches!(subject, Some(Subject::Session(id)) if id == self.session)
+    fn names_session(&self, subject: Option<&EventSubject>) -> bool {
+        matches!(subject, Some(EventSubject::Session(id)) if id == self.session)
     }
 
     /// Whether a subscription was deleted, or its latest status is an ending one.
-    fn has_ended(&self, ledger: &[&Event]) -> bool {
+    fn has_ended(&self, ledger: &[&VerifiedEvent]) -> bool {
         let mut latest: Option<(Timestamp, bool)> = None;
         for event in ledger {
-            let Fact::Subscription(one) = &event.fact else {
+            let EventFact::Subscription(one) = &event.fact else {
                 continue;
             };
             if !self.subscriptions.contains(one.id.as_str()) {
@@ -208,9 +216,9 @@ impl<'e> SessionObjects<'e> {
 
     /// Whether all money was refunded: for a subscription, that of its latest month, or of an invoice of another amount since
     /// then. Such an invoice does not restore access that a refund has ended.
-    fn is_refunded(&self, ledger: &[&Event]) -> bool {
+    fn is_refunded(&self, ledger: &[&VerifiedEvent]) -> bool {
         if !self.subscribed {
-            let named = |charge: &Charge| self.names_session(charge.subject.as_ref());
+            let named = |charge: &ChargeFact| self.names_session(charge.subject.as_ref());
             if any_charge_refunded(ledger, &self.payments, named) {
                 return true;
             }
@@ -225,14 +233,14 @@ impl<'e> SessionObjects<'e> {
 }
 
 /// Whether all payments of an invoice were refunded.
-fn is_invoice_refunded(ledger: &[&Event], invoice: &str) -> bool {
+fn is_invoice_refunded(ledger: &[&VerifiedEvent], invoice: &str) -> bool {
     let mut payments = BTreeSet::new();
     for event in ledger {
         match &event.fact {
-            Fact::InvoicePayment(one) if one.invoice == *invoice => {
+            EventFact::InvoicePayment(one) if one.invoice == *invoice => {
                 payments.insert(one.payment.as_str());
             }
-            Fact::Invoice(one) if one.id == *invoice => {
+            EventFact::Invoice(one) if one.id == *invoice => {
                 payments.extend(one.payments.iter().map(String::as_str));
             }
             _ => {}
@@ -246,13 +254,13 @@ fn is_invoice_refunded(ledger: &[&Event], invoice: &str) -> bool {
 /// Whether a charge of these payments was fully refunded, and the refund has not failed later: after a failed refund the owner has the
 /// money again.
 fn any_charge_refunded(
-    ledger: &[&Event],
+    ledger: &[&VerifiedEvent],
     payments: &BTreeSet<&str>,
-    own: impl Fn(&Charge) -> bool,
+    own: impl Fn(&ChargeFact) -> bool,
 ) -> bool {
     let is_one = |id: Option<&str>| id.is_some_and(|id| payments.contains(id));
     ledger.iter().any(|event| {
-        let Fact::Charge(charge) = &event.fact else {
+        let EventFact::Charge(charge) = &event.fact else {
             return false;
         };
         let ours = is_one(charge.payment.as_deref()) || is_one(Some(&charge.id)) || own(charge);
@@ -261,9 +269,9 @@ fn any_charge_refunded(
 }
 
 /// Whether a refund of a charge has failed, at `since` or later.
-fn refund_failed_since(ledger: &[&Event], charge: &Charge, since: Timestamp) -> bool {
+fn refund_failed_since(ledger: &[&VerifiedEvent], charge: &ChargeFact, since: Timestamp) -> bool {
     ledger.iter().any(|event| {
-        let Fact::Refund(refund) = &event.fact else {
+        let EventFact::Refund(refund) = &event.fact else {
             return false;
         };
         let of_charge = refund.charge.as_ref() == Some(&charge.id);

@@ -5,20 +5,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::protocol::{Frame, Refusal};
+use super::protocol::{LiveFrame, LiveFrameRefusal};
 
 /// Parsed frame of a client, or its refusal.
-pub(super) type ParsedFrame = Result<Frame, Refusal>;
+pub(super) type ParsedFrame = Result<LiveFrame, LiveFrameRefusal>;
 
 /// Queue of frames, with a maximum length.
 #[derive(Debug)]
-pub(super) struct Backlog {
+pub(super) struct FrameBacklog {
     most: usize,
     frames: Mutex<VecDeque<ParsedFrame>>,
     added: Notify,
 }
 
-impl Backlog {
+impl FrameBacklog {
     /// Creates a backlog of at most `most` frames.
     pub(super) fn new(most: usize) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Backlog {
 
     /// Removes the subscribe frames of an id, because a later unsubscribe has not fit into the backlog.
     pub(super) fn remove_subscribes(&self, id: &str) {
-        let subscribes = |frame: &ParsedFrame| matches!(frame, Ok(Frame::Subscribe { id: one, .. }) if **one == *id);
+        let subscribes = |frame: &ParsedFrame| matches!(frame, Ok(LiveFrame::Subscribe { id: one, .. }) if **one == *id);
         self.frames().retain(|frame| !subscribes(frame));
     }
 }

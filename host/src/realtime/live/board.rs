@@ -11,11 +11,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::budget::AnswerBudget;
-use super::listener::Listener;
-use super::query::{Answer, Outcome, Query, QueryKey};
-use super::subscriber::Subscriber;
+use super::listener::LiveConnection;
+use super::query::{EvaluationOutcome, LiveQuery, LiveQueryAnswer, LiveQueryKey};
+use super::subscriber::QuerySubscriber;
 use crate::backends::BackendError;
-use crate::backends::calls::WatchedAnswer;
+use crate::backends::calls::WatchedActionAnswer;
 use svc_base::ids::BackendId;
 use svc_database::{ChangedTables, StatementTables};
 
@@ -26,20 +26,20 @@ const MAX_CACHED_ANSWER_BYTES: usize = 256 << 10;
 
 /// Live queries of a backend.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct LiveQueryBoard {
     backend: BackendId,
     /// Least time between two evaluations of a query.
     interval: Duration,
-    state: Mutex<BoardState>,
+    state: Mutex<LiveQueryBoardState>,
     pending_changes: Mutex<PendingChanges>,
     wake: Notify,
     budget: AnswerBudget,
 }
 
 #[derive(Debug, Default)]
-struct BoardState {
-    queries: HashMap<u64, QueryEntry>,
-    by_key: HashMap<QueryKey, u64>,
+struct LiveQueryBoardState {
+    queries: HashMap<u64, BoardQueryEntry>,
+    by_key: HashMap<LiveQueryKey, u64>,
     /// Number of the latest query.
     next: u64,
     /// Marked queries, by their due time.
@@ -60,25 +60,25 @@ struct PendingChanges {
 }
 
 #[derive(Debug)]
-struct QueryEntry {
-    key: QueryKey,
-    query: Arc<Query>,
-    subscribers: Vec<Subscriber>,
+struct BoardQueryEntry {
+    key: LiveQueryKey,
+    query: Arc<LiveQuery>,
+    subscribers: Vec<QuerySubscriber>,
     /// Tables of the answer; `None` means any table.
     tables: Option<Arc<StatementTables>>,
     /// The latest answer, if it is current and small enough to be cached.
-    cached: Option<Answer>,
+    cached: Option<LiveQueryAnswer>,
     /// Start of the latest evaluation.
     began: Option<Duration>,
     /// Whether the latest evaluation was slow.
     is_slow: bool,
-    schedule: Schedule,
+    schedule: EvaluationSchedule,
     /// Tables that changed during an evaluation, kept until the tables of the new answer are known.
     meanwhile: ChangedTables,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Schedule {
+enum EvaluationSchedule {
     /// Nothing has changed.
     Idle,
     /// The query is on the agenda.
@@ -92,7 +92,7 @@ const SLOW_EVALUATION: Duration = Duration::from_millis(20);
 /// Delay of a query after the database was busy.
 const BUSY_DELAY: Duration = Duration::from_millis(500);
 
-impl Board {
+impl LiveQueryBoard {
     pub(super) fn new(backend: BackendId, per_second: u64, budget: AnswerBudget) -> Self {
         let per_second = u32::try_from(per_second.max(1)).unwrap_or(u32::MAX);
         Self {
@@ -113,7 +113,7 @@ impl Board {
         &self.budget
     }
 
-    fn state(&self) -> MutexGuard<'_, BoardState> {
+    fn state(&self) -> MutexGuard<'_, LiveQueryBoardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,12 +141,12 @@ impl Board {
     }
 
     /// Whether a query has subscribers.
-    pub(super) fn has_query(&self, query: &Query) -> bool {
+    pub(super) fn has_query(&self, query: &LiveQuery) -> bool {
         self.state().by_key.contains_key(&query.key())
     }
 
     /// Adds a subscriber to a query.
-    pub(super) fn join(&self, query: Query, subscriber: &Subscriber, now: Duration) {
+    pub(super) fn join(&self, query: LiveQuery, subscriber: &QuerySubscriber, now: Duration) {
         // Commits that were acknowledged before this call must be seen.
         self.apply_changes(now);
         let mut state = self.state();
@@ -171,15 +171,15 @@ impl Board {
         };
         entry.subscribers.push(subscriber.clone());
         match (&entry.cached, entry.schedule) {
-            (Some(answer), Schedule::Idle) => subscriber.offer(answer),
-            _ => state.mark(number, now, self.interval),
+            (Some(answer), EvaluationSchedule::Idle) => subscriber.offer_answer(answer),
+            _ => state.schedule_evaluation(number, now, self.interval),
         }
         drop(state);
         self.wake.notify_one();
     }
 
     /// Removes a subscriber from a query.
-    pub(super) fn leave(&self, query: u64, listener: &Listener, number: u64) {
+    pub(super) fn leave(&self, query: u64, listener: &LiveConnection, number: u64) {
         let mut state = self.state();
         if let Some(entry) = state.queries.get_mut(&query) {
             entry
@@ -200,35 +200,38 @@ impl Board {
         let mut state = self.state();
         let mut concerned = Vec::new();
         for (number, entry) in &mut state.queries {
-            if matches!(entry.schedule, Schedule::Running { .. }) {
+            if matches!(entry.schedule, EvaluationSchedule::Running { .. }) {
                 entry.meanwhile.merge(touched.clone());
             } else if touched.affects(entry.tables.as_deref()) {
                 concerned.push(*number);
             }
         }
         for number in concerned {
-            state.mark(number, now, self.interval);
+            state.schedule_evaluation(number, now, self.interval);
         }
         for number in requested {
             let Some(entry) = state.queries.get(&number) else {
                 continue;
             };
             match (&entry.cached, entry.schedule) {
-                (Some(answer), Schedule::Idle) => {
-                    entry.subscribers.iter().for_each(|one| one.offer(answer));
+                (Some(answer), EvaluationSchedule::Idle) => {
+                    entry
+                        .subscribers
+                        .iter()
+                        .for_each(|one| one.offer_answer(answer));
                 }
-                _ => state.mark(number, now, self.interval),
+                _ => state.schedule_evaluation(number, now, self.interval),
             }
         }
     }
 
     /// Starts the next query that is due, if any.
-    pub(super) fn start_next(&self, now: Duration) -> Option<(u64, Arc<Query>)> {
+    pub(super) fn start_next(&self, now: Duration) -> Option<(u64, Arc<LiveQuery>)> {
         let mut state = self.state();
         let (due, number) = state.next().filter(|(due, _)| *due <= now)?;
         state.agenda.remove(&(due, number));
         let entry = state.queries.get_mut(&number)?;
-        entry.schedule = Schedule::Running { again: false };
+        entry.schedule = EvaluationSchedule::Running { again: false };
         entry.began = Some(now);
         let (query, is_slow) = (Arc::clone(&entry.query), entry.is_slow);
         if is_slow {
@@ -244,7 +247,12 @@ impl Board {
     }
 
     /// Delivers the outcome of an evaluation to the subscribers; returns the subscribers that must join again.
-    pub(super) fn finish(&self, number: u64, outcome: Outcome, now: Duration) -> Vec<Subscriber> {
+    pub(super) fn finish(
+        &self,
+        number: u64,
+        outcome: EvaluationOutcome,
+        now: Duration,
+    ) -> Vec<QuerySubscriber> {
         let mut state = self.state();
         state
             .running_slow
@@ -255,13 +263,13 @@ impl Board {
         entry.is_slow = entry
             .began
             .is_some_and(|began| now.saturating_sub(began) > SLOW_EVALUATION);
-        let mut again = entry.schedule == Schedule::Running { again: true };
+        let mut again = entry.schedule == EvaluationSchedule::Running { again: true };
         let meanwhile = std::mem::take(&mut entry.meanwhile);
-        entry.schedule = Schedule::Idle;
+        entry.schedule = EvaluationSchedule::Idle;
         let mut leaving = Vec::new();
         match outcome {
-            Outcome::Answered(seen) => {
-                let WatchedAnswer {
+            EvaluationOutcome::Answered(seen) => {
+                let WatchedActionAnswer {
                     json,
                     digest,
                     tables,
@@ -269,16 +277,19 @@ impl Board {
                 again |= meanwhile.affects(tables.as_deref());
                 entry.tables = tables;
                 let json = self.budget.count(json);
-                let answer = Answer { json, digest };
-                entry.subscribers.iter().for_each(|one| one.offer(&answer));
+                let answer = LiveQueryAnswer { json, digest };
+                entry
+                    .subscribers
+                    .iter()
+                    .for_each(|one| one.offer_answer(&answer));
                 state.cache_answer(number, answer);
             }
-            Outcome::Failed(error) => {
+            EvaluationOutcome::Failed(error) => {
                 for one in std::mem::take(&mut entry.subscribers) {
                     one.fail(Arc::clone(&error));
                 }
             }
-            Outcome::Busy(error) => {
+            EvaluationOutcome::Busy(error) => {
                 entry.subscribers.retain(|one| {
                     let is_new = one.is_new();
                     if is_new {
@@ -288,11 +299,11 @@ impl Board {
                 });
                 state.schedule_at(number, now + BUSY_DELAY);
             }
-            Outcome::IdentityChanged => leaving = std::mem::take(&mut entry.subscribers),
+            EvaluationOutcome::IdentityChanged => leaving = std::mem::take(&mut entry.subscribers),
         }
         state.drop_if_unused(number);
         if again {
-            state.mark(number, now, self.interval);
+            state.schedule_evaluation(number, now, self.interval);
         }
         leaving
     }
@@ -321,10 +332,10 @@ impl Board {
     }
 }
 
-impl BoardState {
-    fn add(&mut self, key: QueryKey, query: Query) -> u64 {
+impl LiveQueryBoardState {
+    fn add(&mut self, key: LiveQueryKey, query: LiveQuery) -> u64 {
         self.next += 1;
-        let entry = QueryEntry {
+        let entry = BoardQueryEntry {
             key,
             query: Arc::new(query),
             subscribers: Vec::new(),
@@ -332,7 +343,7 @@ impl BoardState {
             cached: None,
             began: None,
             is_slow: false,
-            schedule: Schedule::Idle,
+            schedule: EvaluationSchedule::Idle,
             meanwhile: ChangedTables::default(),
         };
         self.by_key.insert(key, self.next);
@@ -349,14 +360,14 @@ impl BoardState {
     }
 
     /// Schedules the evaluation of a query as early as the interval allows.
-    fn mark(&mut self, number: u64, now: Duration, interval: Duration) {
+    fn schedule_evaluation(&mut self, number: u64, now: Duration, interval: Duration) {
         let Some(entry) = self.queries.get_mut(&number) else {
             return;
         };
         match &mut entry.schedule {
-            Schedule::Due(_) => {}
-            Schedule::Running { again } => *again = true,
-            Schedule::Idle => {
+            EvaluationSchedule::Due(_) => {}
+            EvaluationSchedule::Running { again } => *again = true,
+            EvaluationSchedule::Idle => {
                 let due = entry.began.map_or(now, |began| (began + interval).max(now));
                 self.schedule_at(number, due);
             }
@@ -365,17 +376,19 @@ impl BoardState {
 
     fn schedule_at(&mut self, number: u64, due: Duration) {
         if let Some(entry) = self.queries.get_mut(&number) {
-            entry.schedule = Schedule::Due(due);
+            entry.schedule = EvaluationSchedule::Due(due);
             self.agenda.insert((due, number));
         }
     }
 
     /// Replaces the cached answer of a query, if there is room.
-    fn cache_answer(&mut self, number: u64, answer: Answer) {
+    fn cache_answer(&mut self, number: u64, answer: LiveQueryAnswer) {
         let Some(entry) = self.queries.get_mut(&number) else {
             return;
         };
-        let bytes = |cached: &Option<Answer>| cached.as_ref().map_or(0, |cached| cached.json.len());
+        let bytes = |cached: &Option<LiveQueryAnswer>| {
+            cached.as_ref().map_or(0, |cached| cached.json.len())
+        };
         self.cached -= bytes(&entry.cached);
         let fits = answer.json.len() <= MAX_CACHED_ANSWER_BYTES
             && self.cached + answer.json.len() <= MAX_CACHED_BYTES;
@@ -394,7 +407,7 @@ impl BoardState {
         if let Some(entry) = self.queries.remove(&number) {
             self.by_key.remove(&entry.key);
             self.cached -= entry.cached.map_or(0, |cached| cached.json.len());
-            if let Schedule::Due(due) = entry.schedule {
+            if let EvaluationSchedule::Due(due) = entry.schedule {
                 self.agenda.remove(&(due, number));
             }
         }

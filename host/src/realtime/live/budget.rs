@@ -22,19 +22,19 @@ pub(super) struct AnswerBudget {
 }
 
 /// Answer that is counted until it is dropped.
-struct CountedBytes {
+struct CountedAnswer {
     bytes: Bytes,
     own: Arc<AtomicUsize>,
     all: Arc<AtomicUsize>,
 }
 
-impl AsRef<[u8]> for CountedBytes {
+impl AsRef<[u8]> for CountedAnswer {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for CountedBytes {
+impl Drop for CountedAnswer {
     fn drop(&mut self) {
         for count in [&self.own, &self.all] {
             count.fetch_sub(self.bytes.len(), Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl AnswerBudget {
         for count in [&self.own, &self.all] {
             count.fetch_add(bytes.len(), Ordering::Relaxed);
         }
-        Bytes::from_owner(CountedBytes {
+        Bytes::from_owner(CountedAnswer {
             bytes,
             own: Arc::clone(&self.own),
             all: Arc::clone(&self.all),

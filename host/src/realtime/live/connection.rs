@@ -6,10 +6,10 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::error::LiveError;
-use super::identity::SignIn;
+use super::identity::ConnectionSession;
 use super::problems;
 use crate::http::websocket::Outbox;
-use crate::realtime::room::Page;
+use crate::realtime::room::SocketPage;
 
 /// Event of a stream.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) enum StreamEvent {
 
 /// Transport of a connection.
 #[derive(Debug)]
-pub(super) enum Transport {
+pub(super) enum LiveTransport {
     /// WebSocket connection.
     Socket(Arc<Outbox>),
     /// Server-sent events.
@@ -35,18 +35,18 @@ pub(super) enum Transport {
 #[derive(Debug)]
 pub(super) struct ConnectionContext {
     /// Page that opened the connection.
-    pub(super) page: Page,
+    pub(super) page: SocketPage,
     /// Id of the request.
     pub(super) request: Arc<str>,
     /// Base URL of the documentation of problems.
     pub(super) base_url: String,
     /// Session of the visitor, if signed in.
-    pub(super) sign_in: Option<SignIn>,
+    pub(super) sign_in: Option<ConnectionSession>,
 }
 
 impl ConnectionContext {
     /// Returns the document of an error, for the client.
     pub(super) fn document(&self, error: &LiveError) -> String {
-        problems::document(error, &self.base_url, &self.request)
+        problems::problem_document(error, &self.base_url, &self.request)
     }
 }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use crate::backends::BackendError;
-use crate::http::rate_limit::BucketEmpty;
-use crate::http::websocket::Close;
+use crate::http::rate_limit::RateLimitExceeded;
+use crate::http::websocket::CloseReason;
 use crate::realtime::RoomError;
-use crate::realtime::frames::FrameError;
+use crate::realtime::frames::ClientFrameError;
 
 /// Reason why a subscription or connection is refused or ends.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LiveError {
     /// A bucket of calls is empty.
     #[error(transparent)]
-    BucketEmpty(#[from] BucketEmpty),
+    BucketEmpty(#[from] RateLimitExceeded),
     /// A quota of sockets is reached.
     #[error(transparent)]
     Quota(#[from] RoomError),
@@ -31,7 +31,7 @@ pub(super) enum LiveError {
     Backend(#[from] BackendError),
     /// A frame cannot be read, or exceeds the rate limit.
     #[error(transparent)]
-    Frame(#[from] FrameError),
+    Frame(#[from] ClientFrameError),
     /// The operator has disabled the page.
     #[error("the page is disabled")]
     Disabled,
@@ -42,10 +42,10 @@ pub(super) enum LiveError {
 
 impl LiveError {
     /// Returns the error that ends a stream, for the close code of a socket; `None` if the server stops, which is not an error.
-    pub(super) fn from_close(close: Close) -> Option<Self> {
+    pub(super) fn from_close(close: CloseReason) -> Option<Self> {
         match close {
-            Close::STOPPED => None,
-            Close::DISABLED => Some(Self::Disabled),
+            CloseReason::STOPPED => None,
+            CloseReason::DISABLED => Some(Self::Disabled),
             _ => Some(Self::Gone),
         }
     }

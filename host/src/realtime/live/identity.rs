@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::visitors::{Identity, Session};
+use crate::visitors::{ActionCallerIdentity, VisitorSession};
 
 /// Session with which a connection was opened.
 #[derive(Debug)]
-pub(super) struct SignIn {
-    pub(super) session: Arc<Session>,
-    identity: Arc<Identity>,
+pub(super) struct ConnectionSession {
+    pub(super) session: Arc<VisitorSession>,
+    identity: Arc<ActionCallerIdentity>,
     over: AtomicBool,
 }
 
-impl SignIn {
-    pub(super) fn for_session(session: Arc<Session>) -> Self {
+impl ConnectionSession {
+    pub(super) fn for_session(session: Arc<VisitorSession>) -> Self {
         Self {
             identity: Arc::new(session.identity()),
             session,
@@ -23,7 +23,7 @@ impl SignIn {
     }
 
     /// Returns the identity of the visitor, until the session ends.
-    pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
+    pub(super) fn visitor(&self) -> Option<Arc<ActionCallerIdentity>> {
         (!self.has_ended()).then(|| Arc::clone(&self.identity))
     }
 

@@ -11,18 +11,18 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::board::Board;
+use super::board::LiveQueryBoard;
 use super::budget::AnswerBudget;
-use super::connection::{ConnectionContext, StreamEvent, Transport};
+use super::connection::{ConnectionContext, LiveTransport, StreamEvent};
 use super::error::LiveError;
-use super::identity::SignIn;
+use super::identity::ConnectionSession;
 use super::protocol;
-use super::query::Answer;
-use super::subscriber::Subscriber;
+use super::query::LiveQueryAnswer;
+use super::subscriber::QuerySubscriber;
 use crate::content::Digest;
-use crate::http::websocket::{Close, frame};
-use crate::realtime::room::{Liveness, Page};
-use crate::visitors::Identity;
+use crate::http::websocket::{CloseReason, frame};
+use crate::realtime::room::{ClientLiveness, SocketPage};
+use crate::visitors::ActionCallerIdentity;
 use svc_base::ids::BackendId;
 
 /// Maximum number of bytes in flight to a client.
@@ -33,20 +33,20 @@ const MAX_COPIED_BYTES: usize = 4 << 10;
 const SLOW_CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(super) struct LiveConnection {
     /// Backend whose queries the connection may subscribe to.
     pub(super) backend: BackendId,
-    pub(super) life: Liveness,
+    pub(super) life: ClientLiveness,
     opened: ConnectionContext,
-    pub(super) board: Arc<Board>,
-    state: Mutex<ListenerState>,
+    pub(super) board: Arc<LiveQueryBoard>,
+    state: Mutex<LiveConnectionState>,
 }
 
 #[derive(Debug)]
-pub(super) struct ListenerState {
+pub(super) struct LiveConnectionState {
     /// `None` once the connection is closed.
-    transport: Option<Transport>,
-    pub(super) subscriptions: HashMap<Arc<str>, Subscription>,
+    transport: Option<LiveTransport>,
+    pub(super) subscriptions: HashMap<Arc<str>, LiveSubscription>,
     /// Number of the latest subscription.
     next: u64,
     /// Subscriptions that are behind or have a problem to send, oldest first.
@@ -61,7 +61,7 @@ pub(super) struct ListenerState {
 }
 
 #[derive(Debug)]
-pub(super) struct Subscription {
+pub(super) struct LiveSubscription {
     /// Distinguishes the subscription from earlier ones of the same id.
     pub(super) number: u64,
     /// Number of the query; `None` while it is looked up.
@@ -72,11 +72,11 @@ pub(super) struct Subscription {
     pub(super) seq: u64,
     /// Digest of the latest result.
     pub(super) last: Option<Digest>,
-    pub(super) late: LateState,
+    pub(super) late: PendingDelivery,
 }
 
 #[derive(Debug)]
-pub(super) enum LateState {
+pub(super) enum PendingDelivery {
     No,
     /// A newer result exists.
     Behind,
@@ -93,19 +93,19 @@ pub(super) enum SubscribeRefusal {
     TooMany,
 }
 
-impl Listener {
+impl LiveConnection {
     pub(super) fn new(
-        board: Arc<Board>,
+        board: Arc<LiveQueryBoard>,
         opened: ConnectionContext,
-        transport: Transport,
+        transport: LiveTransport,
         (now, ping): (Duration, Duration),
     ) -> Self {
         Self {
             backend: board.backend(),
             opened,
-            life: Liveness::new(now),
+            life: ClientLiveness::new(now),
             board,
-            state: Mutex::new(ListenerState {
+            state: Mutex::new(LiveConnectionState {
                 transport: Some(transport),
                 subscriptions: HashMap::new(),
                 next: 0,
@@ -118,7 +118,7 @@ impl Listener {
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, ListenerState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, LiveConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -127,7 +127,7 @@ impl Listener {
         self: &Arc<Self>,
         id: &Arc<str>,
         most: usize,
-    ) -> Result<Subscriber, SubscribeRefusal> {
+    ) -> Result<QuerySubscriber, SubscribeRefusal> {
         let mut state = self.state();
         if state.subscriptions.contains_key(id) {
             return Err(SubscribeRefusal::IdInUse);
@@ -137,16 +137,16 @@ impl Listener {
         }
         state.next += 1;
         let number = state.next;
-        let subscription = Subscription {
+        let subscription = LiveSubscription {
             number,
             query: None,
             is_own: false,
             seq: 0,
             last: None,
-            late: LateState::No,
+            late: PendingDelivery::No,
         };
         state.subscriptions.insert(Arc::clone(id), subscription);
-        Ok(Subscriber {
+        Ok(QuerySubscriber {
             listener: Arc::clone(self),
             id: Arc::clone(id),
             number,
@@ -182,22 +182,22 @@ impl Listener {
     }
 
     /// Returns the page that the connection was opened from.
-    pub(super) fn page(&self) -> &Page {
+    pub(super) fn page(&self) -> &SocketPage {
         &self.opened.page
     }
 
-    pub(super) fn board(&self) -> &Arc<Board> {
+    pub(super) fn board(&self) -> &Arc<LiveQueryBoard> {
         &self.board
     }
 
     /// Returns the session that the connection was opened with.
-    pub(super) fn sign_in(&self) -> Option<&SignIn> {
+    pub(super) fn sign_in(&self) -> Option<&ConnectionSession> {
         self.opened.sign_in.as_ref()
     }
 
     /// Returns the identity of the signed-in visitor.
-    pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
-        self.sign_in().and_then(SignIn::visitor)
+    pub(super) fn visitor(&self) -> Option<Arc<ActionCallerIdentity>> {
+        self.sign_in().and_then(ConnectionSession::visitor)
     }
 
     /// Reports a refused frame; this ends the subscription with its id.
@@ -205,8 +205,8 @@ impl Listener {
         if let Some(id) = id {
             self.end(id);
         }
-        let frame = protocol::error(id.map(AsRef::as_ref), &self.opened.document(error));
-        if let Some(Transport::Socket(outbox)) = &self.state().transport {
+        let frame = protocol::error_frame(id.map(AsRef::as_ref), &self.opened.document(error));
+        if let Some(LiveTransport::Socket(outbox)) = &self.state().transport {
             // A closed connection gets no more messages.
             let _ = outbox.push(frame);
         }
@@ -214,10 +214,10 @@ impl Listener {
 
     /// Ends the subscriptions whose answers are the visitor's own.
     pub(super) fn end_visitor_subscriptions(self: &Arc<Self>, error: &Arc<LiveError>) {
-        let own: Vec<Subscriber> = {
+        let own: Vec<QuerySubscriber> = {
             let state = self.state();
             let own = state.subscriptions.iter().filter(|(_, one)| one.is_own);
-            own.map(|(id, one)| Subscriber {
+            own.map(|(id, one)| QuerySubscriber {
                 listener: Arc::clone(self),
                 id: Arc::clone(id),
                 number: one.number,
@@ -234,29 +234,29 @@ impl Listener {
     }
 
     /// Records that all bytes were sent.
-    pub(super) fn drained(&self) {
+    pub(super) fn record_drained(&self) {
         let mut state = self.state();
         state.sent = 0;
         state.large = None;
-        self.send_late(&mut state);
+        self.send_pending(&mut state);
     }
 
     /// Sends late problems and requests late results, as long as there is room.
-    pub(super) fn send_late(&self, state: &mut ListenerState) {
+    pub(super) fn send_pending(&self, state: &mut LiveConnectionState) {
         while state.sent < MAX_IN_FLIGHT_BYTES {
             let Some((id, number)) = state.late.front().cloned() else {
                 return;
             };
             let found = state.subscriptions.get(&id);
             match found.filter(|one| one.number == number) {
-                Some(one) if matches!(one.late, LateState::Behind) => {
+                Some(one) if matches!(one.late, PendingDelivery::Behind) => {
                     if let Some(query) = one.query {
                         self.board.request_latest(query);
                     }
                     return;
                 }
-                Some(Subscription {
-                    late: LateState::Ended(error),
+                Some(LiveSubscription {
+                    late: PendingDelivery::Ended(error),
                     ..
                 }) => {
                     let error = Arc::clone(error);
@@ -280,7 +280,7 @@ impl Listener {
         let busy = state.sent > 0;
         let large = state.large.as_mut().map(|since| *since.get_or_insert(now));
         match &state.transport {
-            Some(Transport::Socket(outbox)) => {
+            Some(LiveTransport::Socket(outbox)) => {
                 let (written, waits) = outbox.progress();
                 let outbox = Arc::clone(outbox);
                 if !waits || written != state.progress.0 {
@@ -291,30 +291,30 @@ impl Listener {
                         && large
                             .is_some_and(|since| now.saturating_sub(since) >= SLOW_CLIENT_TIMEOUT);
                 if slow {
-                    outbox.close_now(Close::SLOW);
+                    outbox.close_now(CloseReason::SLOW);
                 } else if now.saturating_sub(self.life.last_alive().max(state.last_read(waits)))
                     >= within
                 {
-                    outbox.close(Close::SILENT);
+                    outbox.close(CloseReason::SILENT);
                 } else if due {
-                    let _ = outbox.push(frame::ping());
+                    let _ = outbox.push(frame::ping_frame());
                 }
             }
             // Data in flight keeps the connection alive as well as a comment.
-            Some(Transport::Stream(events)) if due && !busy => {
+            Some(LiveTransport::Stream(events)) if due && !busy => {
                 let _ = events.send(StreamEvent::Comment);
             }
-            Some(Transport::Stream(_)) | None => {}
+            Some(LiveTransport::Stream(_)) | None => {}
         }
-        self.send_late(&mut state);
+        self.send_pending(&mut state);
     }
 
     /// Closes the connection.
-    pub(super) fn close(&self, close: Close) {
+    pub(super) fn close(&self, close: CloseReason) {
         let mut state = self.state();
         match &state.transport {
-            Some(Transport::Socket(outbox)) => outbox.close(close),
-            Some(Transport::Stream(events)) => {
+            Some(LiveTransport::Socket(outbox)) => outbox.close(close),
+            Some(LiveTransport::Stream(events)) => {
                 if let Some(error) = LiveError::from_close(close) {
                     // A stream without a receiver has ended already.
                     let _ = events.send(StreamEvent::Error(Arc::new(error)));
@@ -327,7 +327,7 @@ impl Listener {
     }
 }
 
-impl ListenerState {
+impl LiveConnectionState {
     /// Returns when the client last read pending data, because a ping is answered only after that.
     fn last_read(&self, waits: bool) -> Duration {
         if waits {
@@ -340,12 +340,12 @@ impl ListenerState {
     /// Sends the final message of a subscription.
     fn send_end(&mut self, id: &str, error: Arc<LiveError>, opened: &ConnectionContext) {
         match &self.transport {
-            Some(Transport::Socket(outbox)) => {
-                let frame = protocol::error(Some(id), &opened.document(&error));
+            Some(LiveTransport::Socket(outbox)) => {
+                let frame = protocol::error_frame(Some(id), &opened.document(&error));
                 self.sent += frame.len();
                 let _ = outbox.push(frame);
             }
-            Some(Transport::Stream(events)) => {
+            Some(LiveTransport::Stream(events)) => {
                 let _ = events.send(StreamEvent::Error(error));
                 self.transport = None;
             }
@@ -357,7 +357,7 @@ impl ListenerState {
     pub(super) fn send(
         &mut self,
         (id, seq): (&str, u64),
-        answer: &Answer,
+        answer: &LiveQueryAnswer,
         budget: &AnswerBudget,
     ) -> bool {
         let bytes = answer.json.len();
@@ -372,8 +372,8 @@ impl ListenerState {
         }
         self.sent += bytes.max(1);
         match &self.transport {
-            Some(Transport::Socket(outbox)) => {
-                let parts = protocol::result(id, seq, &answer.json);
+            Some(LiveTransport::Socket(outbox)) => {
+                let parts = protocol::result_frame_parts(id, seq, &answer.json);
                 let _ = if bytes <= MAX_COPIED_BYTES {
                     let mut whole = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
                     parts.iter().for_each(|part| whole.extend_from_slice(part));
@@ -382,7 +382,7 @@ impl ListenerState {
                     outbox.push_parts(parts)
                 };
             }
-            Some(Transport::Stream(events)) => {
+            Some(LiveTransport::Stream(events)) => {
                 let _ = events.send(StreamEvent::Result(seq, answer.json.clone()));
             }
             None => {}

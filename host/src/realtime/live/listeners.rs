@@ -5,22 +5,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::board::Board;
+use super::board::LiveQueryBoard;
 use super::budget::AnswerBudget;
-use super::connection::{ConnectionContext, Transport};
-use super::listener::Listener;
+use super::connection::{ConnectionContext, LiveTransport};
+use super::listener::LiveConnection;
 use super::metrics::LiveMetrics;
-use crate::http::websocket::Close;
-use crate::realtime::hub::PageWatch;
-use crate::realtime::quotas::Permit;
+use crate::http::websocket::CloseReason;
+use crate::realtime::hub::PageCheckRegistration;
+use crate::realtime::quotas::SocketPermit;
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_database::ChangedTables;
 
 /// All connections and boards of the server.
 #[derive(Debug, Default)]
-pub(in crate::realtime) struct Listeners {
-    boards: RwLock<HashMap<BackendId, Arc<Board>>>,
-    all: Mutex<HashMap<u64, Arc<Listener>>>,
+pub(in crate::realtime) struct LiveConnections {
+    boards: RwLock<HashMap<BackendId, Arc<LiveQueryBoard>>>,
+    all: Mutex<HashMap<u64, Arc<LiveConnection>>>,
     next: AtomicU64,
     stopped: AtomicBool,
     /// Bytes of all answers in memory.
@@ -30,22 +30,22 @@ pub(in crate::realtime) struct Listeners {
 
 /// Registration of a connection, until it is closed.
 #[derive(Debug)]
-pub(super) struct Registration {
-    pub(super) listener: Arc<Listener>,
-    listeners: Arc<Listeners>,
+pub(super) struct ConnectionRegistration {
+    pub(super) listener: Arc<LiveConnection>,
+    listeners: Arc<LiveConnections>,
     number: u64,
-    _place: Admission,
+    _place: ConnectionAdmission,
 }
 
 /// Admission of a connection: its quota permit and the check of its page, from before the connection is opened.
 #[derive(Debug)]
-pub(in crate::realtime) struct Admission {
-    pub(in crate::realtime) _permit: Permit,
-    pub(in crate::realtime) _page: PageWatch,
+pub(in crate::realtime) struct ConnectionAdmission {
+    pub(in crate::realtime) _permit: SocketPermit,
+    pub(in crate::realtime) _page: PageCheckRegistration,
 }
 
-impl Listeners {
-    fn lock_connections(&self) -> MutexGuard<'_, HashMap<u64, Arc<Listener>>> {
+impl LiveConnections {
+    fn lock_connections(&self) -> MutexGuard<'_, HashMap<u64, Arc<LiveConnection>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -61,30 +61,36 @@ impl Listeners {
     pub(super) fn register(
         self: &Arc<Self>,
         backend: BackendId,
-        (place, opened, transport): (Admission, ConnectionContext, Transport),
+        (place, opened, transport): (ConnectionAdmission, ConnectionContext, LiveTransport),
         per_second: u64,
         times: (Duration, Duration),
-    ) -> (Registration, Option<Arc<Board>>) {
+    ) -> (ConnectionRegistration, Option<Arc<LiveQueryBoard>>) {
         let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
         let known = boards.get(&backend).map(Arc::clone);
         let is_new = known.is_none();
         let board = known.unwrap_or_else(|| {
-            let board = Board::new(backend, per_second, AnswerBudget::part_of(&self.bytes));
+            let board =
+                LiveQueryBoard::new(backend, per_second, AnswerBudget::part_of(&self.bytes));
             let board = Arc::new(board);
             boards.insert(backend, Arc::clone(&board));
             board
         });
         board.attach();
         drop(boards);
-        let listener = Arc::new(Listener::new(Arc::clone(&board), opened, transport, times));
+        let listener = Arc::new(LiveConnection::new(
+            Arc::clone(&board),
+            opened,
+            transport,
+            times,
+        ));
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock_connections()
             .insert(number, Arc::clone(&listener));
         // A stop that had visited all connections before could not see this one.
         if self.stopped.load(Ordering::SeqCst) {
-            listener.close(Close::STOPPED);
+            listener.close(CloseReason::STOPPED);
         }
-        let registration = Registration {
+        let registration = ConnectionRegistration {
             listener,
             listeners: Arc::clone(self),
             number,
@@ -94,7 +100,7 @@ impl Listeners {
     }
 
     /// Removes a board if no connection is attached to it; returns whether it did.
-    pub(super) fn forget(&self, board: &Arc<Board>) -> bool {
+    pub(super) fn forget(&self, board: &Arc<LiveQueryBoard>) -> bool {
         let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
         let is_unused = board.is_unused();
         if is_unused {
@@ -104,12 +110,12 @@ impl Listeners {
     }
 
     /// Lists all connections.
-    pub(super) fn list(&self) -> Vec<Arc<Listener>> {
+    pub(super) fn list(&self) -> Vec<Arc<LiveConnection>> {
         self.lock_connections().values().map(Arc::clone).collect()
     }
 
     /// Closes the connections to a backend.
-    pub(in crate::realtime) fn end(&self, backend: &BackendId, close: Close) {
+    pub(in crate::realtime) fn end(&self, backend: &BackendId, close: CloseReason) {
         let ended = self.list().into_iter();
         let ended = ended.filter(|one| one.backend == *backend);
         ended.for_each(|one| one.close(close));
@@ -119,7 +125,7 @@ impl Listeners {
     pub(in crate::realtime) fn close_page(
         &self,
         slug: &str,
-        why: &dyn Fn(&DeploymentId, &BackendId) -> Option<Close>,
+        why: &dyn Fn(&DeploymentId, &BackendId) -> Option<CloseReason>,
     ) {
         for one in self.list() {
             if *one.page().slug == *slug
@@ -145,11 +151,13 @@ impl Listeners {
     /// Closes all connections, present and future.
     pub(in crate::realtime) fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        self.list().iter().for_each(|one| one.close(Close::STOPPED));
+        self.list()
+            .iter()
+            .for_each(|one| one.close(CloseReason::STOPPED));
     }
 }
 
-impl Drop for Registration {
+impl Drop for ConnectionRegistration {
     fn drop(&mut self) {
         self.listener.end_all();
         self.listeners.lock_connections().remove(&self.number);

@@ -22,5 +22,5 @@ mod socket;
 mod stream;
 mod subscriber;
 
-pub(super) use listeners::{Admission, Listeners};
-pub use service::Live;
+pub(super) use listeners::{ConnectionAdmission, LiveConnections};
+pub use service::LiveQueries;

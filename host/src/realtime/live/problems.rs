@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::error::LiveError;
-use super::query::Outcome;
+use super::query::EvaluationOutcome;
 use crate::backends::BackendError;
-use crate::deployments::serving::LookupError;
-use crate::http::extract::invalid;
-use crate::http::problem::{Code, Problem};
+use crate::deployments::serving::PageLookupError;
+use crate::http::extract::invalid_request;
+use crate::http::problem::{Problem, ProblemCode};
 use svc_base::pluralize;
 
 /// Name of evaluations in the log, in place of a request id.
@@ -24,11 +24,11 @@ impl From<&LiveError> for Problem {
         match error {
             LiveError::BucketEmpty(spent) => spent.clone().into(),
             LiveError::Quota(reached) => reached.clone().into(),
-            LiveError::IdInUse(id) => invalid(format!(
+            LiveError::IdInUse(id) => invalid_request(format!(
                 "`{id}` is in use, and ends by this: subscribe with another id, or unsubscribe first."
             )),
             LiveError::Subscriptions(most) => Self::new(
-                Code::RateLimited,
+                ProblemCode::RateLimited,
                 format!(
                     "A socket has {} at most. Stop one of them, then subscribe again.",
                     pluralize(most, "live query")
@@ -37,16 +37,16 @@ impl From<&LiveError> for Problem {
             // Tells it from a bucket that is empty: to try again does not help.
             .with("live_per_socket", *most),
             LiveError::Backlog(most) => Self::new(
-                Code::RateLimited,
+                ProblemCode::RateLimited,
                 format!(
                     "{most} frames of this socket wait for those before them, which is the most, and this one was dropped. Wait for a result or an error, then send it again."
                 ),
             ),
             LiveError::Backend(error) => error.into(),
             LiveError::Frame(error) => error.into(),
-            LiveError::Disabled => LookupError::Disabled.into(),
+            LiveError::Disabled => PageLookupError::Disabled.into(),
             LiveError::Gone => Self::new(
-                Code::NotFound,
+                ProblemCode::NotFound,
                 "The page, its project or its backend was deleted or has expired, and the stream has ended with it.",
             ),
         }
@@ -54,19 +54,22 @@ impl From<&LiveError> for Problem {
 }
 
 /// Returns the problem document of an error, for a listener.
-pub(super) fn document(error: &LiveError, base_url: &str, request: &str) -> String {
+pub(super) fn problem_document(error: &LiveError, base_url: &str, request: &str) -> String {
     Problem::from(error).document(base_url, request).to_string()
 }
 
 /// Returns the outcome of an evaluation that failed: a busy database does not end a subscription that has a result.
-pub(super) fn evaluation_outcome(error: BackendError) -> Outcome {
+pub(super) fn evaluation_outcome(error: BackendError) -> EvaluationOutcome {
     let problem = Problem::from(&error);
     problem.log(EVALUATION_LOG_NAME);
-    let is_busy = matches!(problem.code, Code::DatabaseBusy | Code::CapacityReached);
+    let is_busy = matches!(
+        problem.code,
+        ProblemCode::DatabaseBusy | ProblemCode::CapacityReached
+    );
     let error = Arc::new(LiveError::from(error));
     if is_busy {
-        Outcome::Busy(error)
+        EvaluationOutcome::Busy(error)
     } else {
-        Outcome::Failed(error)
+        EvaluationOutcome::Failed(error)
     }
 }

@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 
 use crate::backends::calls::requests::read_params;
 use crate::http::websocket::frame;
-use crate::realtime::frames::{self, FrameError, FrameMembers, FrameSchema, non_null};
+use crate::realtime::frames::{self, ClientFrameError, FrameMembers, FrameSchema, non_null};
 use crate::realtime::{MAX_NAME_CHARS, is_message_type};
 use svc_database::values::Params;
 
 #[derive(Debug, PartialEq)]
-pub enum Frame {
+pub enum LiveFrame {
     /// Subscribes to the answer of an action.
     Subscribe {
         /// Id of the subscription, which its results carry.
@@ -30,11 +30,11 @@ pub enum Frame {
 
 /// Refusal of a frame.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct LiveFrameRefusal {
     /// Id of the frame, if it is valid.
     pub id: Option<Arc<str>>,
     /// Error of the frame, for its sender.
-    pub error: FrameError,
+    pub error: ClientFrameError,
 }
 
 /// Members of a frame.
@@ -48,58 +48,65 @@ const FRAME_SCHEMA: FrameSchema<3> = FrameSchema {
 ///
 /// # Errors
 /// A refusal, for its sender.
-pub fn parse_frame(frame: &str) -> Result<Frame, Refusal> {
+pub fn parse_frame(frame: &str) -> Result<LiveFrame, LiveFrameRefusal> {
     let members = FRAME_SCHEMA
         .read(frame)
-        .map_err(|error| Refusal { id: None, error })?;
+        .map_err(|error| LiveFrameRefusal { id: None, error })?;
     let [id, _, _] = members.others;
     let id = id.and_then(|id| frames::parse_string(id.get()).ok());
     let id: Option<Arc<str>> = id.filter(|id| is_message_type(id)).map(Into::into);
-    parse_members(&members, id.clone()).map_err(|error| Refusal { id, error })
+    parse_members(&members, id.clone()).map_err(|error| LiveFrameRefusal { id, error })
 }
 
-fn invalid(detail: impl Into<String>) -> FrameError {
-    FrameError::Invalid(detail.into())
+fn invalid_frame(detail: impl Into<String>) -> ClientFrameError {
+    ClientFrameError::Invalid(detail.into())
 }
 
-fn parse_members(members: &FrameMembers<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, FrameError> {
-    members.check().map_err(invalid)?;
+fn parse_members(
+    members: &FrameMembers<'_, 3>,
+    id: Option<Arc<str>>,
+) -> Result<LiveFrame, ClientFrameError> {
+    members.check().map_err(invalid_frame)?;
     let subscribes = match members.kind().as_deref() {
         Some("subscribe") => true,
         Some("unsubscribe") => false,
-        _ => return Err(invalid("`type` must be `subscribe` or `unsubscribe`.")),
+        _ => {
+            return Err(invalid_frame(
+                "`type` must be `subscribe` or `unsubscribe`.",
+            ));
+        }
     };
     let id = id.ok_or_else(|| {
-        invalid(format!(
+        invalid_frame(format!(
             "`id` must be 1 to {MAX_NAME_CHARS} characters of A-Z, a-z, 0-9 and `._~-`."
         ))
     })?;
     let [_, action, params] = members.others.map(non_null);
     if !subscribes {
         if action.is_some() || params.is_some() {
-            return Err(invalid(
+            return Err(invalid_frame(
                 "`unsubscribe` has an `id` and neither `action` nor `params`: leave them out.",
             ));
         }
-        return Ok(Frame::Unsubscribe { id });
+        return Ok(LiveFrame::Unsubscribe { id });
     }
     let action = action.and_then(|action| frames::parse_string(action.get()).ok());
     let action = action
         .filter(|action| !action.is_empty())
-        .ok_or_else(|| invalid("`action` must be the name of an action."))?
+        .ok_or_else(|| invalid_frame("`action` must be the name of an action."))?
         .into_owned();
     let params = read_params(params.map(RawValue::get))?;
-    Ok(Frame::Subscribe { id, action, params })
+    Ok(LiveFrame::Subscribe { id, action, params })
 }
 
 /// Returns the frame of a result in parts; all subscribers share the longest. Ids need no escaping in JSON.
-pub(super) fn result(id: &str, seq: u64, json: &Bytes) -> [Bytes; 3] {
+pub(super) fn result_frame_parts(id: &str, seq: u64, json: &Bytes) -> [Bytes; 3] {
     let head = format!(r#"{{"v":1,"type":"result","id":"{id}","seq":{seq},"result":"#);
-    frame::text_parts(&head, json, "}")
+    frame::text_frame_parts(&head, json, "}")
 }
 
 /// Returns the frame of an error; `problem` is a document, and `id` is the subscription that it ends.
-pub(super) fn error(id: Option<&str>, problem: &str) -> Bytes {
+pub(super) fn error_frame(id: Option<&str>, problem: &str) -> Bytes {
     let id = id.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
     frame::text_frame(&format!(
         r#"{{"v":1,"type":"error","id":{id},"problem":{problem}}}"#
@@ -109,13 +116,13 @@ pub(super) fn error(id: Option<&str>, problem: &str) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::problem::Code;
+    use crate::http::problem::ProblemCode;
     use crate::realtime::problems::code_of;
     use svc_database::values::Value;
 
     #[test]
     fn frames_are_read() {
-        let subscribe = |action: &str, params: Params| Frame::Subscribe {
+        let subscribe = |action: &str, params: Params| LiveFrame::Subscribe {
             id: "a.1".into(),
             action: action.to_owned(),
             params,
@@ -136,7 +143,7 @@ mod tests {
             ),
             (
                 r#"{"v":1,"type":"unsubscribe","id":"a.1"}"#,
-                Frame::Unsubscribe { id: "a.1".into() },
+                LiveFrame::Unsubscribe { id: "a.1".into() },
             ),
         ] {
             assert_eq!(parse_frame(frame).unwrap(), expected, "{frame}");
@@ -150,86 +157,86 @@ mod tests {
             "x".repeat(65)
         );
         for (frame, id, code) in [
-            ("", None, Code::InvalidJson),
-            ("{", None, Code::InvalidJson),
-            ("[]", None, Code::InvalidRequest),
-            ("{}", None, Code::InvalidRequest),
+            ("", None, ProblemCode::InvalidJson),
+            ("{", None, ProblemCode::InvalidJson),
+            ("[]", None, ProblemCode::InvalidRequest),
+            ("{}", None, ProblemCode::InvalidRequest),
             (
                 r#"{"v":2,"type":"subscribe","id":"a","action":"x"}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribed","id":"a","action":"x"}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribe","id":"a"}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribe","id":"a","action":""}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribe","id":"a","action":7}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribe","id":"a","action":"x","params":[]}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribe","id":"a","action":"x","params":{"n":[]}}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribe","id":"a","action":"x","params":{"n":1,"n":2}}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribe","id":"a","action":"x","more":1}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"v":1,"type":"subscribe","id":"a","action":"x"}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"unsubscribe","id":"a","action":"x"}"#,
                 Some("a"),
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"unsubscribe"}"#,
                 None,
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribe","id":"a b","action":"x"}"#,
                 None,
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribe","id":"","action":"x"}"#,
                 None,
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
             (
                 r#"{"v":1,"type":"subscribe","id":7,"action":"x"}"#,
                 None,
-                Code::InvalidRequest,
+                ProblemCode::InvalidRequest,
             ),
-            (long.as_str(), None, Code::InvalidRequest),
+            (long.as_str(), None, ProblemCode::InvalidRequest),
         ] {
             let refusal = parse_frame(frame).unwrap_err();
             assert_eq!(
@@ -249,7 +256,7 @@ mod tests {
                 "7".repeat(length)
             );
             assert_eq!(
-                result("a", 3, &json).concat(),
+                result_frame_parts("a", 3, &json).concat(),
                 frame::text_frame(&text),
                 "{length}"
             );

@@ -5,26 +5,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::error::LiveError;
-use crate::backends::calls::WatchedAnswer;
+use crate::backends::calls::WatchedActionAnswer;
 use crate::content::Digest;
-use crate::visitors::Identity;
+use crate::visitors::ActionCallerIdentity;
 use svc_database::values::{Params, Value};
 
 /// Live query of a backend.
 #[derive(Clone, Debug)]
-pub(super) struct Query {
+pub(super) struct LiveQuery {
     pub(super) action: String,
     pub(super) params: Params,
     /// Visitor, if the answer depends on one.
-    pub(super) visitor: Option<Arc<Identity>>,
+    pub(super) visitor: Option<Arc<ActionCallerIdentity>>,
 }
 
 /// SHA-256 of a query, which identifies it.
-pub(super) type QueryKey = Digest;
+pub(super) type LiveQueryKey = Digest;
 
-impl Query {
+impl LiveQuery {
     /// Returns the digest that identifies the query.
-    pub(super) fn key(&self) -> QueryKey {
+    pub(super) fn key(&self) -> LiveQueryKey {
         let mut key = Vec::new();
         let mut put = |tag: u8, bytes: &[u8]| {
             key.push(tag);
@@ -57,15 +57,15 @@ impl Query {
 
 /// Answer of a query.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct LiveQueryAnswer {
     pub(super) json: Bytes,
     pub(super) digest: Digest,
 }
 
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum EvaluationOutcome {
     /// The evaluation succeeded.
-    Answered(WatchedAnswer),
+    Answered(WatchedActionAnswer),
     /// The query ends with an error.
     Failed(Arc<LiveError>),
     /// The database was busy: subscribers that have a result wait for the next one.

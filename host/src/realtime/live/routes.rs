@@ -11,33 +11,33 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
-use super::Live;
-use super::connection::{ConnectionContext, StreamEvent, Transport};
-use super::identity::SignIn;
-use super::service::{DrawnTokens, SubscribeRequest};
+use super::LiveQueries;
+use super::connection::{ConnectionContext, LiveTransport, StreamEvent};
+use super::identity::ConnectionSession;
+use super::service::{SubscribeRequest, SubscriptionRateTokens};
 use super::socket;
-use super::stream::EventStream;
+use super::stream::LiveEventStream;
 use crate::backends::calls::requests::read_params;
 use crate::backends::calls::routes::bound_backend;
-use crate::deployments::serving::Serving;
+use crate::deployments::serving::PageService;
 use crate::deployments::serving::pages;
-use crate::http::context::Context;
-use crate::http::extract::{UnreadQuery, invalid};
+use crate::http::context::HttpRequestContext;
+use crate::http::extract::{UnparsedQuery, invalid_request};
 use crate::http::negotiate;
 use crate::http::origin;
-use crate::http::problem::{Code, Problem};
-use crate::http::websocket::Upgrade;
-use crate::realtime::room::Page;
-use svc_sandbox::Flow;
+use crate::http::problem::{Problem, ProblemCode};
+use crate::http::websocket::UpgradeRequest;
+use crate::realtime::room::SocketPage;
+use svc_sandbox::CallerFlow;
 
 const EVENT_STREAM: &str = "text/event-stream";
 /// Header that stops proxies such as nginx from buffering events.
 const BUFFERING_HEADER: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 #[derive(Clone, Debug)]
-pub struct LiveQueryState {
-    pub live: Live,
-    pub serving: Arc<Serving>,
+pub struct LiveQueryServices {
+    pub live: LiveQueries,
+    pub serving: Arc<PageService>,
 }
 
 /// Query string of a stream.
@@ -51,7 +51,7 @@ struct StreamQuery {
 /// Query string of a request that is neither a socket nor a stream.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SocketQuery {
+struct NonUpgradeQuery {
     #[serde(rename = "action")]
     _action: Option<String>,
     #[serde(rename = "params")]
@@ -86,15 +86,15 @@ struct SocketQuery {
     extensions(("x-problems" = json!("invalid_request invalid_json origin_refused disabled not_found rate_limited params_mismatch reserved_param identity_required statement_refused statement_failed query_timeout payload_too_large database_busy capacity_reached")))
 )]
 pub async fn listen(
-    State(services): State<LiveQueryState>,
-    context: Context,
+    State(services): State<LiveQueryServices>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
-    query: UnreadQuery,
+    query: UnparsedQuery,
     mut request: Request,
 ) -> Response {
     let headers = request.headers();
-    if !Upgrade::is_requested(headers) && negotiate::accepts_by_name(headers, EVENT_STREAM) {
-        let mut left = DrawnTokens::default();
+    if !UpgradeRequest::is_requested(headers) && negotiate::accepts_by_name(headers, EVENT_STREAM) {
+        let mut left = SubscriptionRateTokens::default();
         let answer = stream(&services, &context, &slug, (&query, headers), &mut left).await;
         let mut response = answer.unwrap_or_else(IntoResponse::into_response);
         services
@@ -107,22 +107,22 @@ pub async fn listen(
 }
 
 async fn open(
-    LiveQueryState { live, serving }: &LiveQueryState,
-    context: &Context,
+    LiveQueryServices { live, serving }: &LiveQueryServices,
+    context: &HttpRequestContext,
     slug: &str,
-    (query, request): (&UnreadQuery, &mut Request),
+    (query, request): (&UnparsedQuery, &mut Request),
 ) -> Result<Response, Problem> {
     let page = serving.page_on_host(&context.host, slug).await?;
     let backend = bound_backend(&page)?;
-    if !Upgrade::is_requested(request.headers()) {
-        query.read::<SocketQuery>()?;
-        return Err(invalid(
+    if !UpgradeRequest::is_requested(request.headers()) {
+        query.read::<NonUpgradeQuery>()?;
+        return Err(invalid_request(
             "Live queries come in two ways: over a WebSocket, or as server-sent events, for which `Accept` names `text/event-stream` and the query has `action` and `params`.",
         ));
     }
     if !origin::is_same_origin(&live.config.scheme, &context.authority, request.headers()) {
         return Err(Problem::new(
-            Code::OriginRefused,
+            ProblemCode::OriginRefused,
             "The socket was opened from a page of another origin. Open it from the page itself.",
         ));
     }
@@ -131,25 +131,25 @@ async fn open(
         .visitors
         .caller_session(&context.host, &page, request.headers())
         .await?;
-    let sign_in = session.map(SignIn::for_session);
-    let upgrade = Upgrade::from_request(request)?;
+    let sign_in = session.map(ConnectionSession::for_session);
+    let upgrade = UpgradeRequest::from_request(request)?;
     let opened = connection_context(live, context, (slug, &page), sign_in);
     let client = context.client.bucket();
     let place = live.admit(backend, client, &opened.page.slug, false)?;
     let span = tracing::debug_span!("live", request = %context.request_id, slug);
     let (response, accepted) = upgrade.accept();
     let serving = socket::serve(live.clone(), accepted, (backend, client), (place, opened));
-    tokio::spawn(Flow::current().scope(serving).instrument(span));
+    tokio::spawn(CallerFlow::current().scope(serving).instrument(span));
     Ok(response)
 }
 
 /// Opens a stream: the response begins with the first result.
 async fn stream(
-    LiveQueryState { live, serving }: &LiveQueryState,
-    context: &Context,
+    LiveQueryServices { live, serving }: &LiveQueryServices,
+    context: &HttpRequestContext,
     slug: &str,
-    (query, headers): (&UnreadQuery, &HeaderMap),
-    left: &mut DrawnTokens,
+    (query, headers): (&UnparsedQuery, &HeaderMap),
+    left: &mut SubscriptionRateTokens,
 ) -> Result<Response, Problem> {
     let client = context.client.bucket();
     live.draw_client_token(&client, left)?;
@@ -159,7 +159,7 @@ async fn stream(
         .visitors
         .caller_session(&context.host, &page, headers)
         .await?;
-    let sign_in = session.map(SignIn::for_session);
+    let sign_in = session.map(ConnectionSession::for_session);
     let opened = connection_context(live, context, (slug, &page), sign_in);
     let request = match subscribe_request(live, query) {
         Ok(request) => request,
@@ -171,7 +171,7 @@ async fn stream(
     };
     let place = live.admit(backend, client, &opened.page.slug, true)?;
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let registration = live.register(backend, place, opened, Transport::Stream(sender));
+    let registration = live.register(backend, place, opened, LiveTransport::Stream(sender));
     live.subscribe(&registration.listener, request, left)
         .await?;
     let first = match receiver.recv().await {
@@ -180,7 +180,7 @@ async fn stream(
         // The page or the backend has ended meanwhile, or the server stops.
         None => return Err(Problem::not_found()),
     };
-    let mut events = EventStream {
+    let mut events = LiveEventStream {
         registration,
         receiver,
         ready: VecDeque::new(),
@@ -199,7 +199,10 @@ async fn stream(
     Ok(response)
 }
 
-fn subscribe_request(live: &Live, query: &UnreadQuery) -> Result<SubscribeRequest, Problem> {
+fn subscribe_request(
+    live: &LiveQueries,
+    query: &UnparsedQuery,
+) -> Result<SubscribeRequest, Problem> {
     let StreamQuery { action, params } = query.read()?;
     let most = live.config.limits.op_body_bytes;
     if params
@@ -207,12 +210,12 @@ fn subscribe_request(live: &Live, query: &UnreadQuery) -> Result<SubscribeReques
         .is_some_and(|params| params.len() as u64 > most)
     {
         return Err(Problem::new(
-            Code::PayloadTooLarge,
+            ProblemCode::PayloadTooLarge,
             format!("`params` has more than {most} bytes, which is the most."),
         ));
     }
     if action.is_empty() {
-        return Err(invalid("`action` must be the name of an action."));
+        return Err(invalid_request("`action` must be the name of an action."));
     }
     Ok(SubscribeRequest {
         id: "stream".into(),
@@ -222,13 +225,13 @@ fn subscribe_request(live: &Live, query: &UnreadQuery) -> Result<SubscribeReques
 }
 
 fn connection_context(
-    live: &Live,
-    context: &Context,
-    (slug, page): (&str, &pages::Page),
-    sign_in: Option<SignIn>,
+    live: &LiveQueries,
+    context: &HttpRequestContext,
+    (slug, page): (&str, &pages::ServedPage),
+    sign_in: Option<ConnectionSession>,
 ) -> ConnectionContext {
     ConnectionContext {
-        page: Page {
+        page: SocketPage {
             slug: slug.into(),
             id: page.id,
         },

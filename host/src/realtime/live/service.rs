@@ -8,18 +8,18 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
 
-use super::board::Board;
-use super::connection::{ConnectionContext, Transport};
+use super::board::LiveQueryBoard;
+use super::connection::{ConnectionContext, LiveTransport};
 use super::error::LiveError;
-use super::listener::{Listener, SubscribeRefusal};
-use super::listeners::{Admission, Registration};
+use super::listener::{LiveConnection, SubscribeRefusal};
+use super::listeners::{ConnectionAdmission, ConnectionRegistration};
 use super::problems;
-use super::query::{Outcome, Query};
-use super::subscriber::Subscriber;
+use super::query::{EvaluationOutcome, LiveQuery};
+use super::subscriber::QuerySubscriber;
 use crate::backends::BackendError;
 use crate::backends::calls::ActionCalls;
 use crate::config::Config;
-use crate::http::rate_limit::{Draw, RateLimits, Rule};
+use crate::http::rate_limit::{RateLimitRule, RateLimits, TokenDraw};
 use crate::realtime::Realtime;
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
@@ -30,7 +30,7 @@ use svc_database::values::Params;
 const CONCURRENT_EVALUATIONS: usize = 2;
 
 #[derive(Clone, Debug)]
-pub struct Live {
+pub struct LiveQueries {
     realtime: Arc<Realtime>,
     actions: Arc<ActionCalls>,
     pub(super) visitors: Arc<Visitors>,
@@ -50,12 +50,12 @@ pub(super) struct SubscribeRequest {
 
 /// Tokens that were drawn for a subscription, for the headers of the response.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct DrawnTokens {
-    pub(super) of_client: Option<Draw>,
-    pub(super) of_deployment: Option<Draw>,
+pub(super) struct SubscriptionRateTokens {
+    pub(super) of_client: Option<TokenDraw>,
+    pub(super) of_deployment: Option<TokenDraw>,
 }
 
-impl Live {
+impl LiveQueries {
     /// Creates the service, which learns of every commit of these backends from now on.
     pub fn new(
         realtime: Arc<Realtime>,
@@ -101,7 +101,7 @@ impl Live {
         client: IpAddr,
         slug: &Arc<str>,
         is_stream: bool,
-    ) -> Result<Admission, LiveError> {
+    ) -> Result<ConnectionAdmission, LiveError> {
         Ok(self
             .realtime
             .admit_connection(backend, client, slug, is_stream)?)
@@ -111,10 +111,10 @@ impl Live {
     pub(super) fn register(
         &self,
         backend: BackendId,
-        place: Admission,
+        place: ConnectionAdmission,
         opened: ConnectionContext,
-        transport: Transport,
-    ) -> Registration {
+        transport: LiveTransport,
+    ) -> ConnectionRegistration {
         let limits = &self.config.limits;
         let times = (self.now(), Duration::from_secs(limits.ping_seconds));
         let slug = Arc::clone(&opened.page.slug);
@@ -142,14 +142,14 @@ impl Live {
     pub(super) fn draw_client_token(
         &self,
         client: &IpAddr,
-        left: &mut DrawnTokens,
+        left: &mut SubscriptionRateTokens,
     ) -> Result<(), LiveError> {
-        let bucket = self.rate_limits.by_client(Rule::Op);
+        let bucket = self.rate_limits.by_client(RateLimitRule::Op);
         let draw = bucket.take(client);
         left.of_client = Some(draw);
         match draw {
-            Draw::Left(_) => Ok(()),
-            Draw::Empty => Err(bucket.empty_error().into()),
+            TokenDraw::Left(_) => Ok(()),
+            TokenDraw::Empty => Err(bucket.empty_error().into()),
         }
     }
 
@@ -159,9 +159,9 @@ impl Live {
     /// Errors of a call and of subscriptions.
     pub(super) async fn subscribe(
         &self,
-        listener: &Arc<Listener>,
+        listener: &Arc<LiveConnection>,
         request: SubscribeRequest,
-        left: &mut DrawnTokens,
+        left: &mut SubscriptionRateTokens,
     ) -> Result<(), LiveError> {
         let most = self.config.limits.live_per_socket;
         let subscriber =
@@ -187,10 +187,14 @@ impl Live {
     }
 
     /// Adds the rate limit headers of the buckets that were drawn from.
-    pub(super) fn add_rate_limit_headers(&self, left: DrawnTokens, headers: &mut HeaderMap) {
+    pub(super) fn add_rate_limit_headers(
+        &self,
+        left: SubscriptionRateTokens,
+        headers: &mut HeaderMap,
+    ) {
         if let Some(draw) = left.of_client {
             self.rate_limits
-                .by_client(Rule::Op)
+                .by_client(RateLimitRule::Op)
                 .add_headers(draw, headers);
         }
         if let Some(draw) = left.of_deployment {
@@ -205,31 +209,31 @@ impl Live {
     pub(super) fn draw_page_token(
         &self,
         page: &DeploymentId,
-        left: &mut DrawnTokens,
+        left: &mut SubscriptionRateTokens,
     ) -> Result<(), LiveError> {
         let bucket = &self.rate_limits.op_deployment;
         let draw = bucket.take(page);
         left.of_deployment = Some(draw);
         match draw {
-            Draw::Left(_) => Ok(()),
-            Draw::Empty => Err(bucket.empty_error().into()),
+            TokenDraw::Left(_) => Ok(()),
+            TokenDraw::Empty => Err(bucket.empty_error().into()),
         }
     }
 
     /// Builds the query of an action for a listener.
     async fn query(
         &self,
-        listener: &Listener,
+        listener: &LiveConnection,
         action: String,
         params: Params,
-    ) -> Result<Query, BackendError> {
+    ) -> Result<LiveQuery, BackendError> {
         let visitor = listener.visitor();
         let backend = listener.backend;
         let found = self
             .actions
             .find_watchable(backend, &action, &params, visitor.is_some());
         let is_own = found.await?.requires_identity();
-        Ok(Query {
+        Ok(LiveQuery {
             action,
             params,
             visitor: visitor.filter(|_| is_own),
@@ -237,7 +241,7 @@ impl Live {
     }
 
     /// Evaluates the queries of a backend when they are due, as long as a connection exists.
-    async fn run_board(self, board: Arc<Board>) {
+    async fn run_board(self, board: Arc<LiveQueryBoard>) {
         let mut running = FuturesUnordered::new();
         loop {
             let now = self.watch.elapsed();
@@ -269,8 +273,8 @@ impl Live {
         &self,
         backend: BackendId,
         number: u64,
-        query: Arc<Query>,
-    ) -> (u64, Arc<Query>, Outcome) {
+        query: Arc<LiveQuery>,
+    ) -> (u64, Arc<LiveQuery>, EvaluationOutcome) {
         self.realtime.listeners.metrics.evaluations.inc();
         let outcome = match self.evaluate_query(backend, &query).await {
             Ok(outcome) => outcome,
@@ -282,9 +286,9 @@ impl Live {
     async fn evaluate_query(
         &self,
         backend: BackendId,
-        query: &Query,
-    ) -> Result<Outcome, BackendError> {
-        let Query {
+        query: &LiveQuery,
+    ) -> Result<EvaluationOutcome, BackendError> {
+        let LiveQuery {
             action,
             params,
             visitor,
@@ -293,16 +297,16 @@ impl Live {
         let found = self.actions.find_watchable(backend, action, params, true);
         let found = found.await?;
         if found.requires_identity() != visitor.is_some() {
-            return Ok(Outcome::IdentityChanged);
+            return Ok(EvaluationOutcome::IdentityChanged);
         }
         let seen = self
             .actions
             .evaluate(backend, &found, params, visitor.as_deref());
-        Ok(Outcome::Answered(seen.await?))
+        Ok(EvaluationOutcome::Answered(seen.await?))
     }
 
     /// Moves a subscriber to the query that its action has become: shared, or dependent on the visitor.
-    async fn rejoin(&self, subscriber: &Subscriber, query: &Query) {
+    async fn rejoin(&self, subscriber: &QuerySubscriber, query: &LiveQuery) {
         let listener = &subscriber.listener;
         let (action, params) = (query.action.clone(), query.params.clone());
         match self.query(listener, action, params).await {

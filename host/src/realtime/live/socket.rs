@@ -3,17 +3,17 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::Live;
-use super::backlog::{Backlog, ParsedFrame};
-use super::connection::{ConnectionContext, Transport};
+use super::LiveQueries;
+use super::backlog::{FrameBacklog, ParsedFrame};
+use super::connection::{ConnectionContext, LiveTransport};
 use super::error::LiveError;
-use super::listener::Listener;
-use super::listeners::Admission;
-use super::protocol::{self, Frame, Refusal};
-use super::service::{DrawnTokens, SubscribeRequest};
-use crate::http::websocket::{AcceptedUpgrade, Close, Incoming};
-use crate::realtime::frames::FrameError;
-use crate::realtime::meter::{Meter, MeterDecision};
+use super::listener::LiveConnection;
+use super::listeners::ConnectionAdmission;
+use super::protocol::{self, LiveFrame, LiveFrameRefusal};
+use super::service::{SubscribeRequest, SubscriptionRateTokens};
+use crate::http::websocket::{AcceptedUpgrade, CloseReason, SocketEvent};
+use crate::realtime::frames::ClientFrameError;
+use crate::realtime::meter::{FrameDecision, SocketRateMeter};
 use svc_base::ids::BackendId;
 
 /// Additional outbox capacity, above the number of frames that are in flight at once.
@@ -23,10 +23,10 @@ const MIN_BACKLOG: usize = 64;
 
 /// Serves a socket after the handshake.
 pub(super) async fn serve(
-    live: Live,
+    live: LiveQueries,
     accepted: AcceptedUpgrade,
     (backend, client): (BackendId, IpAddr),
-    (place, opened): (Admission, ConnectionContext),
+    (place, opened): (ConnectionAdmission, ConnectionContext),
 ) {
     let limits = &live.config.limits;
     let bytes = usize::try_from(limits.frame_bytes).unwrap_or(usize::MAX);
@@ -35,16 +35,16 @@ pub(super) async fn serve(
         return;
     };
     let (outbox, mut running) = socket.open(queue.saturating_add(SPARE_OUTBOX_CAPACITY));
-    outbox.let_client_begin();
-    let registration = live.register(backend, place, opened, Transport::Socket(outbox));
-    let backlog = Backlog::new(backlog_capacity(&live));
-    let mut page = FrameHandler {
+    outbox.allow_reading_before_write();
+    let registration = live.register(backend, place, opened, LiveTransport::Socket(outbox));
+    let backlog = FrameBacklog::new(backlog_capacity(&live));
+    let mut page = LiveFrameHandler {
         listener: &registration.listener,
-        meter: Meter::new(limits.messages_per_second, live.now()),
+        meter: SocketRateMeter::new(limits.messages_per_second, live.now()),
         live: &live,
         backlog: &backlog,
     };
-    let mut take = |incoming: Incoming<'_>| page.take(incoming);
+    let mut take = |incoming: SocketEvent<'_>| page.take(incoming);
     tokio::select! {
         () = running.run(&mut take) => {}
         () = handle_frames(&live, &registration.listener, client, &backlog) => {}
@@ -55,18 +55,23 @@ pub(super) async fn serve(
 }
 
 /// Returns the capacity of a client's backlog.
-fn backlog_capacity(live: &Live) -> usize {
+fn backlog_capacity(live: &LiveQueries) -> usize {
     let most = live.config.limits.live_per_socket.saturating_mul(2);
     usize::try_from(most).unwrap_or(usize::MAX).max(MIN_BACKLOG)
 }
 
 /// Handles the frames of a client in order, as long as it is polled.
-async fn handle_frames(live: &Live, listener: &Arc<Listener>, client: IpAddr, backlog: &Backlog) {
+async fn handle_frames(
+    live: &LiveQueries,
+    listener: &Arc<LiveConnection>,
+    client: IpAddr,
+    backlog: &FrameBacklog,
+) {
     loop {
         match backlog.next().await {
-            Ok(Frame::Unsubscribe { id }) => listener.end(&id),
-            Ok(Frame::Subscribe { id, action, params }) => {
-                let mut left = DrawnTokens::default();
+            Ok(LiveFrame::Unsubscribe { id }) => listener.end(&id),
+            Ok(LiveFrame::Subscribe { id, action, params }) => {
+                let mut left = SubscriptionRateTokens::default();
                 let request = SubscribeRequest {
                     id: Arc::clone(&id),
                     action,
@@ -80,72 +85,74 @@ async fn handle_frames(live: &Live, listener: &Arc<Listener>, client: IpAddr, ba
                     listener.refuse(Some(&id), &error);
                 }
             }
-            Err(Refusal { id, error }) => listener.refuse(id.as_ref(), &error.into()),
+            Err(LiveFrameRefusal { id, error }) => listener.refuse(id.as_ref(), &error.into()),
         }
     }
 }
 
 /// Handler of the client's frames.
-struct FrameHandler<'a> {
-    listener: &'a Listener,
-    meter: Meter,
-    live: &'a Live,
-    backlog: &'a Backlog,
+struct LiveFrameHandler<'a> {
+    listener: &'a LiveConnection,
+    meter: SocketRateMeter,
+    live: &'a LiveQueries,
+    backlog: &'a FrameBacklog,
 }
 
-impl FrameHandler<'_> {
-    fn take(&mut self, incoming: Incoming<'_>) -> Result<(), Close> {
+impl LiveFrameHandler<'_> {
+    fn take(&mut self, incoming: SocketEvent<'_>) -> Result<(), CloseReason> {
         let now = self.live.now();
         let text = match incoming {
-            Incoming::Pong => {
+            SocketEvent::Pong => {
                 self.listener.life.record_alive(now);
                 return Ok(());
             }
-            Incoming::Drained => {
-                self.listener.drained();
+            SocketEvent::Drained => {
+                self.listener.record_drained();
                 return Ok(());
             }
             // Each ping costs an answer, so pings count towards the rate.
-            Incoming::Ping if self.meter.count(now) == MeterDecision::Sustained => {
-                return Err(Close::FLOOD);
+            SocketEvent::Ping if self.meter.count(now) == FrameDecision::Sustained => {
+                return Err(CloseReason::FLOOD);
             }
-            Incoming::Ping => return Ok(()),
-            Incoming::Text(text) => text,
+            SocketEvent::Ping => return Ok(()),
+            SocketEvent::Text(text) => text,
         };
         let judged = match (self.meter.count(now), protocol::parse_frame(text)) {
-            (MeterDecision::Sustained, _) => return Err(Close::FLOOD),
-            (MeterDecision::AcceptedUpgrade, judged) => judged,
-            (MeterDecision::Refused, judged) => Err(self.too_fast(judged)),
+            (FrameDecision::Sustained, _) => return Err(CloseReason::FLOOD),
+            (FrameDecision::Accepted, judged) => judged,
+            (FrameDecision::Refused, judged) => Err(self.too_fast_refusal(judged)),
         };
         if let Err(judged) = self.backlog.add(judged) {
-            self.overflow(judged);
+            self.handle_overflow(judged);
         }
         Ok(())
     }
 
     /// Returns the refusal of a frame above the rate. It ends the subscription of the frame, even for an unsubscribe.
-    fn too_fast(&self, judged: ParsedFrame) -> Refusal {
+    fn too_fast_refusal(&self, judged: ParsedFrame) -> LiveFrameRefusal {
         let id = match judged {
-            Ok(Frame::Subscribe { id, .. } | Frame::Unsubscribe { id }) => Some(id),
+            Ok(LiveFrame::Subscribe { id, .. } | LiveFrame::Unsubscribe { id }) => Some(id),
             Err(refusal) => refusal.id,
         };
         let per_second = self.live.config.limits.messages_per_second;
-        Refusal {
+        LiveFrameRefusal {
             id,
-            error: FrameError::TooMany(per_second),
+            error: ClientFrameError::TooMany(per_second),
         }
     }
 
     /// Answers a frame for which the backlog has no room: an unsubscribe is handled at once, any other frame is refused.
-    fn overflow(&self, judged: ParsedFrame) {
+    fn handle_overflow(&self, judged: ParsedFrame) {
         let (id, error) = match judged {
-            Ok(Frame::Unsubscribe { id }) => {
+            Ok(LiveFrame::Unsubscribe { id }) => {
                 self.backlog.remove_subscribes(&id);
                 self.listener.end(&id);
                 return;
             }
-            Ok(Frame::Subscribe { id, .. }) => (Some(id), LiveError::Backlog(self.backlog.most())),
-            Err(Refusal { id, error }) => (id, error.into()),
+            Ok(LiveFrame::Subscribe { id, .. }) => {
+                (Some(id), LiveError::Backlog(self.backlog.most()))
+            }
+            Err(LiveFrameRefusal { id, error }) => (id, error.into()),
         };
         if let Some(id) = &id {
             self.backlog.remove_subscribes(id);

@@ -9,12 +9,12 @@ use futures_util::stream::unfold;
 use tokio::sync::mpsc;
 
 use super::connection::{ConnectionContext, StreamEvent};
-use super::listeners::Registration;
+use super::listeners::ConnectionRegistration;
 
 /// Source of a stream.
 #[derive(Debug)]
-pub(super) struct EventStream {
-    pub(super) registration: Registration,
+pub(super) struct LiveEventStream {
+    pub(super) registration: ConnectionRegistration,
     pub(super) receiver: mpsc::UnboundedReceiver<StreamEvent>,
     /// Encoded chunks that are ready to be sent.
     pub(super) ready: VecDeque<Bytes>,
@@ -22,7 +22,7 @@ pub(super) struct EventStream {
     pub(super) ends: bool,
 }
 
-impl EventStream {
+impl LiveEventStream {
     /// Encodes an event.
     pub(super) fn put(&mut self, event: StreamEvent) {
         match event {
@@ -55,7 +55,7 @@ impl EventStream {
                     return None;
                 }
                 // A request for more means that all chunks were taken.
-                events.registration.listener.drained();
+                events.registration.listener.record_drained();
                 let event = events.receiver.recv().await?;
                 events.put(event);
             }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use super::error::LiveError;
-use super::listener::{LateState, Listener, ListenerState};
-use super::query::Answer;
+use super::listener::{LiveConnection, LiveConnectionState, PendingDelivery};
+use super::query::LiveQueryAnswer;
 
 #[derive(Clone, Debug)]
-pub(super) struct Subscriber {
-    pub(super) listener: Arc<Listener>,
+pub(super) struct QuerySubscriber {
+    pub(super) listener: Arc<LiveConnection>,
     pub(super) id: Arc<str>,
     pub(super) number: u64,
 }
 
-impl Subscriber {
-    fn with_state<T>(&self, work: impl FnOnce(&mut ListenerState) -> T) -> Option<T> {
+impl QuerySubscriber {
+    fn with_state<T>(&self, work: impl FnOnce(&mut LiveConnectionState) -> T) -> Option<T> {
         let mut state = self.listener.state();
         let found = state.subscriptions.get(&self.id);
         found
@@ -23,13 +23,13 @@ impl Subscriber {
     }
 
     pub(super) fn query(&self) -> Option<u64> {
-        let query = |state: &mut ListenerState| state.subscriptions.get(&self.id)?.query;
+        let query = |state: &mut LiveConnectionState| state.subscriptions.get(&self.id)?.query;
         self.with_state(query).flatten()
     }
 
     /// Stores the query of the subscription; returns whether the subscription still exists.
     pub(super) fn set_query(&self, query: u64, is_own: bool) -> bool {
-        let join = |state: &mut ListenerState| {
+        let join = |state: &mut LiveConnectionState| {
             if let Some(one) = state.subscriptions.get_mut(&self.id) {
                 (one.query, one.is_own) = (Some(query), is_own);
             }
@@ -39,7 +39,7 @@ impl Subscriber {
 
     /// Whether the subscription has not got its first result.
     pub(super) fn is_new(&self) -> bool {
-        let is_new = |state: &mut ListenerState| {
+        let is_new = |state: &mut LiveConnectionState| {
             state
                 .subscriptions
                 .get(&self.id)
@@ -49,15 +49,15 @@ impl Subscriber {
     }
 
     /// Offers an answer: it is sent at once if it differs from the latest one and there is room.
-    pub(super) fn offer(&self, answer: &Answer) {
+    pub(super) fn offer_answer(&self, answer: &LiveQueryAnswer) {
         let offered = self.with_state(|state| {
             let one = state.subscriptions.get_mut(&self.id)?;
             let was_behind = match one.late {
-                LateState::Ended(_) => return None,
-                LateState::Behind => true,
-                LateState::No => false,
+                PendingDelivery::Ended(_) => return None,
+                PendingDelivery::Behind => true,
+                PendingDelivery::No => false,
             };
-            one.late = LateState::No;
+            one.late = PendingDelivery::No;
             let seq = one.seq + 1;
             if one.last != Some(answer.digest) {
                 let budget = self.listener.board.budget();
@@ -66,7 +66,7 @@ impl Subscriber {
                 if sent {
                     (one.seq, one.last) = (seq, Some(answer.digest));
                 } else {
-                    one.late = LateState::Behind;
+                    one.late = PendingDelivery::Behind;
                     if !was_behind {
                         state.late.push_back((Arc::clone(&self.id), self.number));
                     }
@@ -77,7 +77,7 @@ impl Subscriber {
         });
         if offered.flatten() == Some(true) {
             let mut state = self.listener.state();
-            self.listener.send_late(&mut state);
+            self.listener.send_pending(&mut state);
         }
     }
 
@@ -88,19 +88,19 @@ impl Subscriber {
                 return;
             };
             one.query = None;
-            let late = std::mem::replace(&mut one.late, LateState::Ended(error));
-            if matches!(late, LateState::No) {
+            let late = std::mem::replace(&mut one.late, PendingDelivery::Ended(error));
+            if matches!(late, PendingDelivery::No) {
                 state.late.push_back((Arc::clone(&self.id), self.number));
             }
         });
         if failed.is_some() {
             let mut state = self.listener.state();
-            self.listener.send_late(&mut state);
+            self.listener.send_pending(&mut state);
         }
     }
 
     /// Whether this is the subscription with a number of a listener.
-    pub(super) fn is_subscription(&self, listener: &Listener, number: u64) -> bool {
+    pub(super) fn is_subscription(&self, listener: &LiveConnection, number: u64) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.listener), listener) && self.number == number
     }
 }

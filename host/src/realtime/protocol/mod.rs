@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-use super::client::Client;
-use super::frames::{self, FrameError, FrameMembers, FrameSchema, non_null};
+use super::client::RoomClient;
+use super::frames::{self, ClientFrameError, FrameMembers, FrameSchema, non_null};
 use super::{MAX_NAME_CHARS, is_message_type, problems};
 use svc_base::clock::Timestamp;
 
@@ -15,7 +15,7 @@ pub(super) const OWNER_SENDER: &str = "owner";
 
 /// Message of a client.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct ClientMessage<'a> {
     /// Type of the message, safe to insert into JSON.
     pub kind: Cow<'a, str>,
     /// Any JSON, unparsed.
@@ -26,7 +26,7 @@ pub struct Message<'a> {
 
 /// Refusal of a frame.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct MessageRefusal {
     /// Code of a problem.
     pub code: &'static str,
     /// Error text for people.
@@ -47,10 +47,10 @@ const FRAME_SCHEMA: FrameSchema<2> = FrameSchema {
 ///
 /// # Errors
 /// A refusal, for its sender.
-pub fn parse_frame(frame: &str) -> Result<Message<'_>, Refusal> {
+pub fn parse_frame(frame: &str) -> Result<ClientMessage<'_>, MessageRefusal> {
     let members = FRAME_SCHEMA
         .read(frame)
-        .map_err(|error| Refusal::of(&error, None))?;
+        .map_err(|error| MessageRefusal::of(&error, None))?;
     let [data, id] = members.others;
     let id = non_null(id).map(|id| frames::parse_string(id.get()).map(Cow::into_owned));
     let (client_message_id, is_odd) = match id {
@@ -58,18 +58,21 @@ pub fn parse_frame(frame: &str) -> Result<Message<'_>, Refusal> {
         Some(Err(_)) => (None, true),
         None => (None, false),
     };
-    match kind(&members, is_odd) {
-        Ok(kind) => Ok(Message {
+    match read_kind(&members, is_odd) {
+        Ok(kind) => Ok(ClientMessage {
             kind,
             data: data.map_or("null", RawValue::get),
             client_message_id,
         }),
-        Err(detail) => Err(Refusal::of(&FrameError::Invalid(detail), client_message_id)),
+        Err(detail) => Err(MessageRefusal::of(
+            &ClientFrameError::Invalid(detail),
+            client_message_id,
+        )),
     }
 }
 
 /// Returns the type of a frame after checking the whole frame.
-fn kind<'a>(members: &FrameMembers<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, String> {
+fn read_kind<'a>(members: &FrameMembers<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, String> {
     members.check()?;
     if is_odd {
         return Err("`client_message_id` must be a string.".to_owned());
@@ -92,8 +95,8 @@ pub(super) fn check_type(kind: &str) -> Result<(), String> {
     ))
 }
 
-impl Refusal {
-    fn of(error: &FrameError, client_message_id: Option<String>) -> Self {
+impl MessageRefusal {
+    fn of(error: &ClientFrameError, client_message_id: Option<String>) -> Self {
         Self {
             code: problems::code_of(error).as_str(),
             detail: error.to_string(),
@@ -103,7 +106,7 @@ impl Refusal {
 
     /// Returns the refusal of a frame above the rate limit.
     pub(super) fn rate_limited(per_second: u64, client_message_id: Option<String>) -> Self {
-        Self::of(&FrameError::TooMany(per_second), client_message_id)
+        Self::of(&ClientFrameError::TooMany(per_second), client_message_id)
     }
 
     /// Returns the envelope of the refusal, for the sender.
@@ -117,14 +120,14 @@ impl Refusal {
 }
 
 /// Returns the envelope of a message, from a client or the owner. The texts need no escaping in JSON.
-pub(super) fn message(
+pub(super) fn message_event(
     (kind, data): (&str, &str),
-    sender: Option<&Client>,
+    sender: Option<&RoomClient>,
     room: &str,
     ts: Timestamp,
     seq: u64,
 ) -> String {
-    let user = sender.map_or("", Client::user);
+    let user = sender.map_or("", RoomClient::user);
     let sender = sender.map_or(OWNER_SENDER, |client| client);
     format!(
         r#"{{"v":1,"type":"{kind}","data":{data},"sender":"{sender}"{user},"room":"{room}","ts":"{ts}","seq":{seq}}}"#
@@ -132,31 +135,47 @@ pub(super) fn message(
 }
 
 /// Returns the envelope of a platform event.
-fn event(kind: &str, data: fmt::Arguments<'_>, room: &str, ts: Timestamp) -> String {
+fn event_frame(kind: &str, data: fmt::Arguments<'_>, room: &str, ts: Timestamp) -> String {
     format!(r#"{{"v":1,"type":"svc:{kind}","data":{{{data}}},"room":"{room}","ts":"{ts}"}}"#)
 }
 
 /// Returns the first envelope of a new member.
-pub(super) fn welcome(client: &str, room: &str, members: usize, seq: u64, ts: Timestamp) -> String {
+pub(super) fn welcome_event(
+    client: &str,
+    room: &str,
+    members: usize,
+    seq: u64,
+    ts: Timestamp,
+) -> String {
     let data =
         format_args!(r#""client_id":"{client}","room":"{room}","members":{members},"seq":{seq}"#);
-    event("welcome", data, room, ts)
+    event_frame("welcome", data, room, ts)
 }
 
 /// Returns the event that a client has joined.
-pub(super) fn join(client: &Client, room: &str, ts: Timestamp) -> String {
-    event("join", format_args!("{}", ClientData(client)), room, ts)
+pub(super) fn join_event(client: &RoomClient, room: &str, ts: Timestamp) -> String {
+    event_frame(
+        "join",
+        format_args!("{}", ClientEventData(client)),
+        room,
+        ts,
+    )
 }
 
 /// Returns the event that a client has left.
-pub(super) fn leave(client: &Client, room: &str, ts: Timestamp) -> String {
-    event("leave", format_args!("{}", ClientData(client)), room, ts)
+pub(super) fn leave_event(client: &RoomClient, room: &str, ts: Timestamp) -> String {
+    event_frame(
+        "leave",
+        format_args!("{}", ClientEventData(client)),
+        room,
+        ts,
+    )
 }
 
 /// Formats a client for the data of an event.
-struct ClientData<'a>(&'a Client);
+struct ClientEventData<'a>(&'a RoomClient);
 
-impl fmt::Display for ClientData<'_> {
+impl fmt::Display for ClientEventData<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (id, user): (&str, _) = (self.0, self.0.user());
         write!(f, r#""client_id":"{id}"{user}"#)
@@ -164,8 +183,8 @@ impl fmt::Display for ClientData<'_> {
 }
 
 /// Returns the event with the number of members.
-pub(super) fn presence(members: usize, room: &str, ts: Timestamp) -> String {
-    event("presence", format_args!(r#""members":{members}"#), room, ts)
+pub(super) fn presence_event(members: usize, room: &str, ts: Timestamp) -> String {
+    event_frame("presence", format_args!(r#""members":{members}"#), room, ts)
 }
 
 #[cfg(test)]

@@ -133,32 +133,38 @@ fn envelopes_are_json_of_these_members() {
     let ts = Timestamp(1_795_176_000_000);
     let (at, room) = ("2026-11-20T12:00:00.000Z", "r");
     let read = |text: String| -> Value { serde_json::from_str(&text).unwrap() };
-    let c1 = Client::anonymous("c1");
+    let c1 = RoomClient::anonymous("c1");
     assert_eq!(
-        read(message(("say", "1"), None, room, ts, 7))["sender"],
+        read(message_event(("say", "1"), None, room, ts, 7))["sender"],
         "owner"
     );
     assert_eq!(
-        read(message(("say", r#"{"a": [1]}"#), Some(&c1), room, ts, 7)),
+        read(message_event(
+            ("say", r#"{"a": [1]}"#),
+            Some(&c1),
+            room,
+            ts,
+            7
+        )),
         json!({ "v": 1, "type": "say", "data": { "a": [1] }, "sender": "c1", "room": "r", "ts": at, "seq": 7 })
     );
     assert_eq!(
-        read(welcome("c1", room, 2, 7, ts)),
+        read(welcome_event("c1", room, 2, 7, ts)),
         json!({ "v": 1, "type": "svc:welcome", "data": { "client_id": "c1", "room": "r", "members": 2, "seq": 7 }, "room": "r", "ts": at })
     );
     for (text, kind, data) in [
         (
-            join(&c1, room, ts),
+            join_event(&c1, room, ts),
             "svc:join",
             json!({ "client_id": "c1" }),
         ),
         (
-            leave(&c1, room, ts),
+            leave_event(&c1, room, ts),
             "svc:leave",
             json!({ "client_id": "c1" }),
         ),
         (
-            presence(3, room, ts),
+            presence_event(3, room, ts),
             "svc:presence",
             json!({ "members": 3 }),
         ),

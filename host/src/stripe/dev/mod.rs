@@ -16,15 +16,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use url::Url;
 
-use self::objects::{DevPurchase, PaymentStep};
-use super::event::{CheckoutOutcome, Fact, Reference, Subject};
+use self::objects::{PaymentStep, SimulatedPurchase};
+use super::event::{CheckoutOutcome, EventFact, EventReference, EventSubject};
 use super::{amounts, ledger, signature};
 use crate::config::{self, Config, WebhookSecrets};
-use crate::control::Control;
+use crate::control::ControlDatabase;
 use crate::infra::Infra;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use svc_base::clock::Clock;
-use svc_base::random::{NoRandomness, Random};
+use svc_base::random::{Random, RandomSourceError};
 
 /// Path of the simulated API.
 const API_PATH: &str = "/_svc/dev/stripe";
@@ -34,21 +34,21 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The simulated payment provider.
 #[derive(Debug)]
-pub struct DevProvider {
-    settings: config::Stripe,
+pub struct DevPaymentProvider {
+    settings: config::StripeSettings,
     webhooks: String,
     /// URL that visitors use.
     base_url: String,
-    outbound: Outbound,
-    control: Control,
+    outbound: OutboundClient,
+    control: ControlDatabase,
     clock: Clock,
     random: Random,
-    open: Mutex<HashMap<String, DevPurchase>>,
+    open: Mutex<HashMap<String, SimulatedPurchase>>,
 }
 
 /// Error of the simulated provider.
 #[derive(Debug, thiserror::Error)]
-pub enum DevError {
+pub enum DevProviderError {
     /// There is nothing to act on.
     #[error("{0}")]
     NothingToDo(&'static str),
@@ -64,12 +64,12 @@ pub enum DevError {
     Store(#[from] crate::control::Error),
     /// No randomness is available.
     #[error(transparent)]
-    Random(#[from] NoRandomness),
+    Random(#[from] RandomSourceError),
 }
 
 /// Later event of a payment that can be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PaymentAction {
+pub enum SimulatedPaymentEvent {
     /// All the money is refunded; for a subscription, that of the latest month.
     Refund,
     /// The payer disputes the payment.
@@ -80,7 +80,7 @@ pub enum PaymentAction {
     Cancel,
 }
 
-impl PaymentAction {
+impl SimulatedPaymentEvent {
     /// All actions with their names.
     pub const ALL: [(&str, Self); 4] = [
         ("refund", Self::Refund),
@@ -94,12 +94,15 @@ impl PaymentAction {
 ///
 /// # Errors
 /// No randomness is available.
-pub fn settings(config: &Config, random: &Random) -> anyhow::Result<Option<config::Stripe>> {
+pub fn dev_stripe_settings(
+    config: &Config,
+    random: &Random,
+) -> anyhow::Result<Option<config::StripeSettings>> {
     if !config.dev || config.stripe.is_some() {
         return Ok(None);
     }
     let secret = |bytes: [u8; 24]| URL_SAFE_NO_PAD.encode(bytes);
-    Ok(Some(config::Stripe {
+    Ok(Some(config::StripeSettings {
         secret_key: format!("sk_dev_{}", secret(random.bytes()?)),
         webhook_secret: WebhookSecrets(vec![format!("whsec_dev_{}", secret(random.bytes()?))]),
         api_base: Url::parse(&format!("{}{API_PATH}", own_address(config.listen)))?,
@@ -117,9 +120,9 @@ fn own_address(listen: SocketAddr) -> String {
     format!("http://{}", SocketAddr::new(ip, listen.port()))
 }
 
-impl DevProvider {
+impl DevPaymentProvider {
     /// The stand-in of a server with these settings.
-    pub fn new(infra: Infra, settings: config::Stripe, outbound: Outbound) -> Self {
+    pub fn new(infra: Infra, settings: config::StripeSettings, outbound: OutboundClient) -> Self {
         let Infra {
             control,
             clock,
@@ -138,12 +141,12 @@ impl DevProvider {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<String, DevPurchase>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, SimulatedPurchase>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stores an open checkout; returns its URL. A repeated idempotency key finds the same checkout.
-    fn store_checkout(&self, bought: DevPurchase) -> String {
+    fn store_checkout(&self, bought: SimulatedPurchase) -> String {
         let url = format!("{}/_svc/dev/pay/{}", self.base_url, bought.id);
         let mut open = self.open();
         if open.len() >= MAX_OPEN_CHECKOUTS
@@ -164,9 +167,9 @@ impl DevProvider {
         id: &str,
         choice: PaymentChoice,
         email: &str,
-    ) -> Result<String, DevError> {
+    ) -> Result<String, DevProviderError> {
         let bought = self.open().get(id).cloned();
-        let bought = bought.ok_or(DevError::NothingToDo(CHECKOUT_GONE))?;
+        let bought = bought.ok_or(DevProviderError::NothingToDo(CHECKOUT_GONE_MESSAGE))?;
         let steps: &[PaymentStep] = match (choice, bought.recurring) {
             (PaymentChoice::Pay, false) => &[PaymentStep::Paid],
             (PaymentChoice::Pay, true) => &[
@@ -178,7 +181,7 @@ impl DevProvider {
             (PaymentChoice::Fail, _) => &[PaymentStep::Pending, PaymentStep::Failed],
             (PaymentChoice::Cancel, _) => &[PaymentStep::Expired],
         };
-        let bought = DevPurchase {
+        let bought = SimulatedPurchase {
             email: Some(email.to_owned()).filter(|text| !text.is_empty()),
             ..bought
         };
@@ -195,28 +198,30 @@ impl DevProvider {
     /// Simulates a later event of a session; returns the types of the webhooks that were sent.
     ///
     /// # Errors
-    /// [`DevError`].
+    /// [`DevProviderError`].
     pub async fn simulate(
         &self,
         session: &str,
-        action: PaymentAction,
-    ) -> Result<Vec<&'static str>, DevError> {
+        action: SimulatedPaymentEvent,
+    ) -> Result<Vec<&'static str>, DevProviderError> {
         let bought = self.load_purchase(session).await?;
         let steps: &[PaymentStep] = match (action, bought.recurring) {
-            (PaymentAction::Refund, _) => &[PaymentStep::Refunded],
-            (PaymentAction::Dispute, _) => &[PaymentStep::Disputed],
-            (PaymentAction::Renew, true) => &[
+            (SimulatedPaymentEvent::Refund, _) => &[PaymentStep::Refunded],
+            (SimulatedPaymentEvent::Dispute, _) => &[PaymentStep::Disputed],
+            (SimulatedPaymentEvent::Renew, true) => &[
                 PaymentStep::Invoiced,
                 PaymentStep::InvoicePaid,
                 PaymentStep::Renewed,
             ],
-            (PaymentAction::Cancel, true) => &[PaymentStep::Ended],
-            (PaymentAction::Renew | PaymentAction::Cancel, false) => {
-                return Err(DevError::NothingToDo("the session is no subscription"));
+            (SimulatedPaymentEvent::Cancel, true) => &[PaymentStep::Ended],
+            (SimulatedPaymentEvent::Renew | SimulatedPaymentEvent::Cancel, false) => {
+                return Err(DevProviderError::NothingToDo(
+                    "the session is no subscription",
+                ));
             }
         };
         let bought = match action {
-            PaymentAction::Renew => DevPurchase {
+            SimulatedPaymentEvent::Renew => SimulatedPurchase {
                 month: bought.month + 1,
                 ..bought
             },
@@ -230,8 +235,8 @@ impl DevProvider {
     }
 
     /// Restores the purchase of a session from the ledger.
-    async fn load_purchase(&self, session: &str) -> Result<DevPurchase, DevError> {
-        let name = Reference::subject(&Subject::Session(session.to_owned()));
+    async fn load_purchase(&self, session: &str) -> Result<SimulatedPurchase, DevProviderError> {
+        let name = EventReference::subject(&EventSubject::Session(session.to_owned()));
         let found = self
             .control
             .read(move |c| ledger::find_related(c, [name]))
@@ -240,13 +245,13 @@ impl DevProvider {
         let mut bought = None;
         for event in found.events() {
             match &event.fact {
-                Fact::Invoice(invoice) if invoice.paid => {
+                EventFact::Invoice(invoice) if invoice.paid => {
                     months.insert(invoice.id.clone());
                 }
-                Fact::Checkout(one) if one.outcome == CheckoutOutcome::Paid => {
+                EventFact::Checkout(one) if one.outcome == CheckoutOutcome::Paid => {
                     let currency = one.currency.clone().unwrap_or_default();
-                    let amount = amounts::to_provider(one.amount.unwrap_or(0), &currency);
-                    bought = Some(DevPurchase {
+                    let amount = amounts::amount_to_provider(one.amount.unwrap_or(0), &currency);
+                    bought = Some(SimulatedPurchase {
                         id: one.id.clone(),
                         subject: ("svc_session", session.to_owned()),
                         name: String::new(),
@@ -263,8 +268,10 @@ impl DevProvider {
                 _ => {}
             }
         }
-        let bought = bought.ok_or(DevError::NothingToDo("no such session is paid here"))?;
-        Ok(DevPurchase {
+        let bought = bought.ok_or(DevProviderError::NothingToDo(
+            "no such session is paid here",
+        ))?;
+        Ok(SimulatedPurchase {
             month: u32::try_from(months.len()).unwrap_or(1).max(1),
             ..bought
         })
@@ -273,15 +280,15 @@ impl DevProvider {
     /// Sends the webhook of a step, as the real provider does; returns its type.
     async fn send_webhook(
         &self,
-        bought: &DevPurchase,
+        bought: &SimulatedPurchase,
         step: PaymentStep,
-    ) -> Result<&'static str, DevError> {
+    ) -> Result<&'static str, DevProviderError> {
         let now = self.clock.now();
         let id = format!(
             "evt_dev_{}",
             URL_SAFE_NO_PAD.encode(self.random.bytes::<16>()?)
         );
-        let (kind, event) = objects::event(bought, step, &id, now);
+        let (kind, event) = objects::webhook_event(bought, step, &id, now);
         let body = event.to_string();
         let secret = self.settings.webhook_secret.0.first();
         let secret = secret.map(String::as_str).unwrap_or_default();
@@ -295,11 +302,11 @@ impl DevProvider {
         });
         match call.await {
             Ok(answer) if answer.status.is_success() => Ok(kind),
-            Ok(answer) => Err(DevError::Webhook {
+            Ok(answer) => Err(DevProviderError::Webhook {
                 kind,
                 why: answer.status.to_string(),
             }),
-            Err(error) => Err(DevError::Webhook {
+            Err(error) => Err(DevProviderError::Webhook {
                 kind,
                 why: error.to_string(),
             }),
@@ -307,7 +314,7 @@ impl DevProvider {
     }
 }
 
-const CHECKOUT_GONE: &str =
+const CHECKOUT_GONE_MESSAGE: &str =
     "the checkout is over, or is not known any more: begin another one on the page";
 
 /// Choice of a visitor on the payment page.

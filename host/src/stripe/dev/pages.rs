@@ -3,20 +3,20 @@
 use http::HeaderValue;
 use maud::{Markup, html};
 
-use super::objects::DevPurchase;
-use crate::http::problem_page::shell;
+use super::objects::SimulatedPurchase;
+use crate::http::problem_page::page_shell;
 use crate::stripe::{amounts, currencies};
 
 /// Content security policy of the page. Its form leads to another origin, that of the page on which the checkout began.
-pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
+pub(super) const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 );
 
 /// Renders the page that asks for the outcome of the payment.
-pub(super) fn pay(bought: &DevPurchase) -> Markup {
-    let amount = amounts::from_provider(bought.amount, &bought.currency);
+pub(super) fn payment_page(bought: &SimulatedPurchase) -> Markup {
+    let amount = amounts::amount_from_provider(bought.amount, &bought.currency);
     let price = currencies::format_amount(amount.unwrap_or(bought.amount), &bought.currency);
-    shell(
+    page_shell(
         "Pretend to pay",
         &html! {
             main {

@@ -11,10 +11,12 @@ use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::objects::DevPurchase;
-use super::{API_PATH, DevError, DevProvider, PaymentAction, PaymentChoice, pages};
-use crate::http::extract::invalid;
-use crate::http::problem::{Code, Problem};
+use super::objects::SimulatedPurchase;
+use super::{
+    API_PATH, DevPaymentProvider, DevProviderError, PaymentChoice, SimulatedPaymentEvent, pages,
+};
+use crate::http::extract::invalid_request;
+use crate::http::problem::{Problem, ProblemCode};
 use crate::stripe::{SESSION_METADATA, WORKSPACE_METADATA};
 
 /// Header that `svc dev payment` sends. A page of another origin cannot send it.
@@ -22,7 +24,7 @@ pub const DEV_HEADER: &str = "svc-dev";
 /// Largest amount.
 const MAX_AMOUNT: i64 = 99_999_999;
 
-pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> Router<S> {
+pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevPaymentProvider>) -> Router<S> {
     use axum::routing::{get, post};
     Router::new()
         .route(&format!("{API_PATH}/v1/checkout/sessions"), post(checkout))
@@ -49,7 +51,7 @@ fn api_error(status: StatusCode, message: &str, param: &str) -> Response {
     (status, Json(json!({ "error": error }))).into_response()
 }
 
-impl DevProvider {
+impl DevPaymentProvider {
     fn is_authorized(&self, headers: &HeaderMap) -> bool {
         let key = headers
             .get(header::AUTHORIZATION)
@@ -59,7 +61,7 @@ impl DevProvider {
 }
 
 async fn checkout(
-    State(provider): State<Arc<DevProvider>>,
+    State(provider): State<Arc<DevPaymentProvider>>,
     headers: HeaderMap,
     Form(form): Form<HashMap<String, String>>,
 ) -> Response {
@@ -96,7 +98,7 @@ async fn checkout(
         .take(12)
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let bought = DevPurchase {
+    let bought = SimulatedPurchase {
         id: format!("cs_dev_{id}"),
         subject,
         name: price("[product_data][name]").or(plan).unwrap_or_default(),
@@ -115,7 +117,7 @@ async fn checkout(
 }
 
 async fn portal(
-    State(provider): State<Arc<DevProvider>>,
+    State(provider): State<Arc<DevPaymentProvider>>,
     headers: HeaderMap,
     Form(form): Form<HashMap<String, String>>,
 ) -> Response {
@@ -134,7 +136,7 @@ async fn portal(
 }
 
 async fn subscription(
-    State(provider): State<Arc<DevProvider>>,
+    State(provider): State<Arc<DevPaymentProvider>>,
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Response {
@@ -146,7 +148,7 @@ async fn subscription(
 }
 
 async fn expire(
-    State(provider): State<Arc<DevProvider>>,
+    State(provider): State<Arc<DevPaymentProvider>>,
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Response {
@@ -164,20 +166,23 @@ async fn expire(
 }
 
 async fn page(
-    State(provider): State<Arc<DevProvider>>,
+    State(provider): State<Arc<DevPaymentProvider>>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let bought = provider.open().get(&id).cloned();
-    let bought = bought.ok_or(DevError::NothingToDo(super::CHECKOUT_GONE))?;
+    let bought = bought.ok_or(DevProviderError::NothingToDo(super::CHECKOUT_GONE_MESSAGE))?;
     let headers = [
         (
             header::CONTENT_TYPE,
             HeaderValue::from_static("text/html; charset=utf-8"),
         ),
-        (header::CONTENT_SECURITY_POLICY, pages::POLICY),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            pages::CONTENT_SECURITY_POLICY,
+        ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
-    Ok((headers, pages::pay(&bought).into_string()).into_response())
+    Ok((headers, pages::payment_page(&bought).into_string()).into_response())
 }
 
 /// Form of the payment page.
@@ -189,7 +194,7 @@ struct PaymentForm {
 }
 
 async fn pay(
-    State(provider): State<Arc<DevProvider>>,
+    State(provider): State<Arc<DevPaymentProvider>>,
     Path(id): Path<String>,
     Form(chosen): Form<PaymentForm>,
 ) -> Result<Response, Problem> {
@@ -200,28 +205,33 @@ async fn pay(
 }
 
 async fn act(
-    State(provider): State<Arc<DevProvider>>,
+    State(provider): State<Arc<DevPaymentProvider>>,
     Path((session, action)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     if !headers.contains_key(DEV_HEADER) {
-        return Err(invalid("Only `svc dev payment` may ask for this."));
+        return Err(invalid_request("Only `svc dev payment` may ask for this."));
     }
-    let action = PaymentAction::ALL.iter().find(|(name, _)| *name == action);
+    let action = SimulatedPaymentEvent::ALL
+        .iter()
+        .find(|(name, _)| *name == action);
     let (_, action) = action.ok_or_else(Problem::not_found)?;
     let events = provider.simulate(&session, *action).await?;
     Ok(Json(json!({ "session": session, "events": events })))
 }
 
-impl From<DevError> for Problem {
-    fn from(error: DevError) -> Self {
+impl From<DevProviderError> for Problem {
+    fn from(error: DevProviderError) -> Self {
         match error {
-            DevError::NothingToDo(why) => {
-                Self::new(Code::NotFound, format!("There is nothing to do: {why}."))
+            DevProviderError::NothingToDo(why) => Self::new(
+                ProblemCode::NotFound,
+                format!("There is nothing to do: {why}."),
+            ),
+            DevProviderError::Webhook { .. } => {
+                Self::new(ProblemCode::ProviderUnavailable, format!("{error}."))
             }
-            DevError::Webhook { .. } => Self::new(Code::ProviderUnavailable, format!("{error}.")),
-            DevError::Store(error) => error.into(),
-            DevError::Random(error) => Self::internal(&error),
+            DevProviderError::Store(error) => error.into(),
+            DevProviderError::Random(error) => Self::internal(&error),
         }
     }
 }

@@ -14,12 +14,12 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::budget::{Budget, LabelOwner, Refusal};
+use super::budget::{IssuanceBudget, IssuanceRefusal, LabelOwner};
 use super::names::{NameKind, Names};
 use super::pair::CertificatePair;
 use super::served::ServedCertificates;
-use super::store::Store;
-use crate::config::{Cap, CapPart};
+use super::store::AuthorityDirectory;
+use crate::config::{DividedCap, DividedCapPart};
 use svc_base::clock::Clock;
 
 /// Time for which a handshake waits for its certificate.
@@ -31,11 +31,11 @@ const MAX_PENDING_NAMES: usize = 64;
 
 pub(super) trait CertificateAuthority: fmt::Debug + Send + Sync {
     /// Issues a certificate for a name; returns the key and the chain, in PEM.
-    fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>>;
+    fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, IssuanceRefusal>>;
 }
 
 /// Finds the owner of the project with a label, if there is one.
-pub type FindOwner =
+pub type FindLabelOwnerFn =
     Arc<dyn Fn(String) -> BoxFuture<'static, anyhow::Result<Option<LabelOwner>>> + Send + Sync>;
 
 /// Name that may have a certificate.
@@ -47,15 +47,15 @@ enum EligibleName {
 }
 
 /// Orders and renews the certificates of an authority.
-pub(super) struct Issuance {
+pub(super) struct CertificateIssuance {
     names: Names,
     served: Arc<ServedCertificates>,
-    store: Store,
+    store: AuthorityDirectory,
     authority: Box<dyn CertificateAuthority>,
-    find_owner: FindOwner,
+    find_owner: FindLabelOwnerFn,
     clock: Clock,
     /// New certificates of projects, by the week.
-    per_week: Cap,
+    per_week: DividedCap,
     orders: Semaphore,
     state: Mutex<IssuanceState>,
     /// Tasks of pending orders; `None` after the stop.
@@ -66,27 +66,29 @@ pub(super) struct Issuance {
 
 #[derive(Debug, Default)]
 struct IssuanceState {
-    budget: Budget,
+    budget: IssuanceBudget,
     /// Pending names; an order ends when its sender is dropped.
     pending: HashMap<String, watch::Receiver<()>>,
     /// Part of the week's certificates that was exhausted at the last attempt, so that it is logged once.
-    spent: Option<CapPart>,
+    spent: Option<DividedCapPart>,
 }
 
-impl fmt::Debug for Issuance {
+impl fmt::Debug for CertificateIssuance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Issuance").field(&self.authority).finish()
+        f.debug_tuple("CertificateIssuance")
+            .field(&self.authority)
+            .finish()
     }
 }
 
-pub(super) struct IssuanceParts {
+pub(super) struct IssuanceDependencies {
     pub(super) names: Names,
     pub(super) served: Arc<ServedCertificates>,
-    pub(super) store: Store,
+    pub(super) store: AuthorityDirectory,
     pub(super) authority: Box<dyn CertificateAuthority>,
-    pub(super) find_owner: FindOwner,
+    pub(super) find_owner: FindLabelOwnerFn,
     pub(super) clock: Clock,
-    pub(super) per_week: Cap,
+    pub(super) per_week: DividedCap,
 }
 
 impl EligibleName {
@@ -99,12 +101,12 @@ impl EligibleName {
     }
 }
 
-impl Issuance {
+impl CertificateIssuance {
     /// Opens the stored state. Blocks.
     ///
     /// # Errors
     /// The disk's, and files that are damaged.
-    pub(super) fn open(parts: IssuanceParts) -> anyhow::Result<Self> {
+    pub(super) fn open(parts: IssuanceDependencies) -> anyhow::Result<Self> {
         let budget = parts.store.budget().context("opening data/tls")?;
         let pairs = parts.store.pairs().context("opening data/tls")?;
         for (name, pair) in pairs {
@@ -148,7 +150,7 @@ impl Issuance {
         let pending = match pending {
             Some(pending) => Some(pending),
             // The look-up costs a query, so names in backoff are skipped.
-            None if self.is_resting(name) => None,
+            None if self.is_name_backing_off(name) => None,
             None => match self.check_eligibility(kind).await {
                 Some(known) if !self.served.has(name) => self.start_order(name, known.owner()),
                 _ => None,
@@ -164,7 +166,7 @@ impl Issuance {
     pub(super) async fn renew(self: &Arc<Self>) {
         let now = self.clock.now();
         for name in self.names.fixed() {
-            if !self.served.has(name) && !self.is_resting(name) {
+            if !self.served.has(name) && !self.is_name_backing_off(name) {
                 self.start_order(name, None);
             }
         }
@@ -172,7 +174,7 @@ impl Issuance {
             let Some(kind) = self.names.classify(&name) else {
                 continue;
             };
-            if now < validity.renewal_time() || self.is_resting(&name) {
+            if now < validity.renewal_time() || self.is_name_backing_off(&name) {
                 continue;
             }
             if self.check_eligibility(kind).await.is_some() {
@@ -183,7 +185,7 @@ impl Issuance {
         }
     }
 
-    fn is_resting(&self, name: &str) -> bool {
+    fn is_name_backing_off(&self, name: &str) -> bool {
         let now = self.clock.now();
         self.state().budget.blocked_until(name, now).is_some()
     }
@@ -238,7 +240,7 @@ impl Issuance {
         }
         let (end, ended) = watch::channel(());
         state.pending.insert(name.to_owned(), ended.clone());
-        let order = PendingOrder {
+        let order = PendingOrderGuard {
             name: name.to_owned(),
             issuance: Arc::clone(self),
             _end: end,
@@ -299,7 +301,11 @@ impl Issuance {
         self.save_budget().await;
     }
 
-    async fn store_certificate(&self, name: &str, pem: String) -> Result<CertificatePair, Refusal> {
+    async fn store_certificate(
+        &self,
+        name: &str,
+        pem: String,
+    ) -> Result<CertificatePair, IssuanceRefusal> {
         let (store, name) = (self.store.clone(), name.to_owned());
         let kept = tokio::task::spawn_blocking(move || {
             let pair = CertificatePair::read(pem.as_bytes(), pem.as_bytes())?;
@@ -309,8 +315,8 @@ impl Issuance {
         // Counted as refused: an order at once would cost another certificate.
         match kept.await {
             Ok(Ok(pair)) => Ok(pair),
-            Ok(Err(error)) => Err(Refusal::Refused(format!("keeping it: {error:#}"))),
-            Err(error) => Err(Refusal::Refused(format!("keeping it: {error}"))),
+            Ok(Err(error)) => Err(IssuanceRefusal::Refused(format!("keeping it: {error:#}"))),
+            Err(error) => Err(IssuanceRefusal::Refused(format!("keeping it: {error}"))),
         }
     }
 
@@ -325,19 +331,19 @@ impl Issuance {
 }
 
 /// A pending order. Dropping it, for any reason, wakes those who wait.
-struct PendingOrder {
+struct PendingOrderGuard {
     name: String,
-    issuance: Arc<Issuance>,
+    issuance: Arc<CertificateIssuance>,
     _end: watch::Sender<()>,
 }
 
-impl PendingOrder {
+impl PendingOrderGuard {
     async fn run(self) {
         self.issuance.issue(&self.name).await;
     }
 }
 
-impl Drop for PendingOrder {
+impl Drop for PendingOrderGuard {
     fn drop(&mut self) {
         self.issuance.state().pending.remove(&self.name);
     }

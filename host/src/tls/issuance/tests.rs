@@ -21,13 +21,13 @@ struct Fake(Arc<Told>);
 struct Told {
     clock: Clock,
     asked: Mutex<Vec<String>>,
-    refusals: Mutex<VecDeque<Refusal>>,
+    refusals: Mutex<VecDeque<IssuanceRefusal>>,
     /// Orders wait for it.
     gate: Semaphore,
 }
 
 impl CertificateAuthority for Fake {
-    fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>> {
+    fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, IssuanceRefusal>> {
         Box::pin(async move {
             self.0.asked.lock().unwrap().push(name.to_owned());
             let _open = self.0.gate.acquire().await.unwrap();
@@ -59,7 +59,7 @@ struct World {
     /// Labels that have a project.
     labels: Arc<Mutex<Vec<&'static str>>>,
     per_week: u32,
-    issuance: Arc<Issuance>,
+    issuance: Arc<CertificateIssuance>,
 }
 
 impl World {
@@ -100,7 +100,7 @@ impl World {
         Self { issuance, ..self }
     }
 
-    fn refuse(&self, why: Refusal) {
+    fn refuse(&self, why: IssuanceRefusal) {
         self.fake.0.refusals.lock().unwrap().push_back(why);
     }
 
@@ -140,21 +140,21 @@ fn open(
     looked: &Arc<AtomicUsize>,
     labels: &Arc<Mutex<Vec<&'static str>>>,
     per_week: u32,
-) -> Arc<Issuance> {
+) -> Arc<CertificateIssuance> {
     let toml = "cache = '/c'\nhttps = true\nbase_url = 'https://share.example.com'\nsites_domain = 'pages.example.com'";
     let settings: Settings = toml::from_str(toml).unwrap();
     let names = Names::new(&settings.resolve("0.0.0.0:443".parse().unwrap()).unwrap());
     let (looked, labels) = (Arc::clone(looked), Arc::clone(labels));
-    let find_owner: FindOwner = Arc::new(move |label| {
+    let find_owner: FindLabelOwnerFn = Arc::new(move |label| {
         looked.fetch_add(1, Ordering::SeqCst);
         let is_there = labels.lock().unwrap().contains(&label.as_str());
         Box::pin(async move { Ok(is_there.then(acme)) })
     });
     let authority = Url::parse("https://acme.example/directory").unwrap();
-    let issuance = Issuance::open(IssuanceParts {
+    let issuance = CertificateIssuance::open(IssuanceDependencies {
         names,
         served: Arc::new(ServedCertificates::new("share.example.com")),
-        store: Store::open(data.path(), &authority).unwrap(),
+        store: AuthorityDirectory::open(data.path(), &authority).unwrap(),
         authority: Box::new(fake.clone()),
         find_owner,
         clock: clock.clone(),
@@ -253,7 +253,7 @@ async fn projects_get_so_many_certificates_a_week_and_hosts_of_ours_always() {
 async fn what_was_refused_rests_over_restarts_and_is_asked_for_again() {
     let world = World::new(40);
     let name = "one-acme.pages.example.com";
-    world.refuse(Refusal::Refused("no such address".into()));
+    world.refuse(IssuanceRefusal::Refused("no such address".into()));
     world.issuance.ensure_certificate(name).await;
     assert_eq!(world.asked(), [name]);
     world.issuance.ensure_certificate(name).await;
@@ -269,7 +269,7 @@ async fn what_was_refused_rests_over_restarts_and_is_asked_for_again() {
 #[tokio::test]
 async fn a_busy_authority_is_asked_for_nothing() {
     let world = World::new(40);
-    world.refuse(Refusal::Busy("too many".into()));
+    world.refuse(IssuanceRefusal::Busy("too many".into()));
     world
         .issuance
         .ensure_certificate("one-acme.pages.example.com")
@@ -314,8 +314,8 @@ async fn certificates_are_renewed_after_two_thirds_and_only_where_they_are_neede
     assert!(!world.issuance.served.has(gone), "its file, too");
     world.renew().await;
     assert!(world.asked().is_empty(), "they are new again");
-    world.refuse(Refusal::Refused("no such address".into()));
-    world.refuse(Refusal::Refused("no such address".into()));
+    world.refuse(IssuanceRefusal::Refused("no such address".into()));
+    world.refuse(IssuanceRefusal::Refused("no such address".into()));
     world.later(60 * DAY);
     world.renew().await;
     assert_eq!(world.asked().len(), 2);

@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::state::challenge;
-use crate::config::{Provider, ProviderKind};
+use super::state::pkce_challenge;
+use crate::config::{ProviderKind, ProviderSettings};
 use crate::infra::Infra;
 use crate::issuers::{SigningError, SigningKey};
 use crate::workspaces::credential;
@@ -29,19 +29,19 @@ const TOKEN_SECONDS: i64 = 300;
 /// The development issuer.
 #[derive(Debug)]
 pub struct DevIssuer {
-    settings: Provider,
+    settings: ProviderSettings,
     /// Base URL for browsers.
     public: String,
     redirect_uri: String,
     key: SigningKey,
     clock: Clock,
     random: Random,
-    codes: Mutex<HashMap<String, IssuedCode>>,
+    codes: Mutex<HashMap<String, AuthorizationCodeGrant>>,
 }
 
 /// Sign-in that an authorization code stands for.
 #[derive(Clone, Debug)]
-struct IssuedCode {
+struct AuthorizationCodeGrant {
     request: AuthorizationRequest,
     name: String,
     email: String,
@@ -115,7 +115,7 @@ impl DevIssuer {
         if codes.len() >= MAX_CODES {
             return None;
         }
-        let code = IssuedCode {
+        let code = AuthorizationCodeGrant {
             request,
             name,
             email,
@@ -135,7 +135,7 @@ impl DevIssuer {
             .remove(code)?;
         let fits = now.0 - taken.at.0 < CODE_LIFETIME_MS
             && redirect_uri == self.redirect_uri
-            && challenge(verifier) == taken.request.challenge;
+            && pkce_challenge(verifier) == taken.request.challenge;
         if !fits {
             return None;
         }

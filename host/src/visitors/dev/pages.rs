@@ -2,11 +2,11 @@
 
 use maud::{Markup, html};
 
-use crate::http::problem_page::shell;
+use crate::http::problem_page::page_shell;
 
 /// Renders the form for a name and an e-mail address; `wrong` describes an input that was refused.
-pub(super) fn form(name: &str, email: &str, wrong: Option<&str>) -> Markup {
-    shell(
+pub(super) fn sign_in_form(name: &str, email: &str, wrong: Option<&str>) -> Markup {
+    page_shell(
         "Developer sign-in",
         &html! {
             main {

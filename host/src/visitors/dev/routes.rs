@@ -14,11 +14,11 @@ use url::Url;
 use super::{AuthorizationRequest, DevIssuer, pages};
 use crate::config::Config;
 use crate::http::NOSNIFF;
-use crate::http::extract::{UnreadBody, invalid};
-use crate::http::problem::{Code, Problem};
+use crate::http::extract::{UnreadBody, invalid_request};
+use crate::http::problem::{Problem, ProblemCode};
 
 /// The development issuer, if there is one.
-pub type MaybeIssuer = Option<Arc<DevIssuer>>;
+pub type MaybeDevIssuer = Option<Arc<DevIssuer>>;
 
 /// Content security policy of the form. It has no `form-action`, because that would stop a form whose answer redirects to another
 /// origin, as the end of a sign-in does.
@@ -60,7 +60,7 @@ struct TokenRequest {
 pub fn router<S>() -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
-    MaybeIssuer: FromRef<S>,
+    MaybeDevIssuer: FromRef<S>,
     Arc<Config>: FromRef<S>,
 {
     Router::new()
@@ -70,7 +70,7 @@ where
         .route("/_svc/dev/token", post(token))
 }
 
-fn require_issuer(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
+fn require_issuer(issuer: MaybeDevIssuer) -> Result<Arc<DevIssuer>, Problem> {
     issuer.ok_or_else(Problem::not_found)
 }
 
@@ -78,7 +78,7 @@ fn require_issuer(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
 ///
 /// # Errors
 /// `not_found` without an issuer, like all of these routes.
-async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
+async fn discovery(State(issuer): State<MaybeDevIssuer>) -> Result<Json<Value>, Problem> {
     Ok(Json(require_issuer(issuer)?.discovery()))
 }
 
@@ -86,7 +86,7 @@ async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Pro
 ///
 /// # Errors
 /// `not_found`.
-async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
+async fn keys(State(issuer): State<MaybeDevIssuer>) -> Result<Json<Value>, Problem> {
     Ok(Json(require_issuer(issuer)?.keys()))
 }
 
@@ -94,9 +94,9 @@ async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem>
 ///
 /// # Errors
 /// `not_found`, `invalid_request`.
-async fn show_form(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Response, Problem> {
+async fn show_form(State(issuer): State<MaybeDevIssuer>, uri: Uri) -> Result<Response, Problem> {
     authorization_request(&*require_issuer(issuer)?, uri.query())?;
-    Ok(page(StatusCode::OK, "", "", None))
+    Ok(sign_in_page_response(StatusCode::OK, "", "", None))
 }
 
 /// Accepts the form, and redirects back with a code.
@@ -104,7 +104,7 @@ async fn show_form(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Respon
 /// # Errors
 /// `not_found`, `invalid_request`.
 async fn submit_form(
-    State(issuer): State<MaybeIssuer>,
+    State(issuer): State<MaybeDevIssuer>,
     uri: Uri,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
@@ -112,21 +112,26 @@ async fn submit_form(
     let request = authorization_request(&issuer, uri.query())?;
     let (_, raw) = body.read_with_head().await?;
     let form: SignInForm = serde_urlencoded::from_bytes(&raw)
-        .map_err(|error| invalid(format!("In the form: {error}.")))?;
+        .map_err(|error| invalid_request(format!("In the form: {error}.")))?;
     let state = request.state.clone();
     if form.cancel.is_some() {
-        return redirect_back(&issuer, &state, ("error", "access_denied"));
+        return redirect_to_client(&issuer, &state, ("error", "access_denied"));
     }
     let (name, email) = (form.name.trim(), form.email.trim());
     let is_email =
         email.contains('@') && email.len() <= 200 && !email.contains(char::is_whitespace);
     if !is_email || name.chars().count() > 100 {
         let wrong = "Give an e-mail address such as ada@example.com.";
-        return Ok(page(StatusCode::BAD_REQUEST, name, email, Some(wrong)));
+        return Ok(sign_in_page_response(
+            StatusCode::BAD_REQUEST,
+            name,
+            email,
+            Some(wrong),
+        ));
     }
     match issuer.issue_code(request, name.to_owned(), email.to_owned()) {
-        Some(code) => redirect_back(&issuer, &state, ("code", &code)),
-        None => redirect_back(&issuer, &state, ("error", "temporarily_unavailable")),
+        Some(code) => redirect_to_client(&issuer, &state, ("code", &code)),
+        None => redirect_to_client(&issuer, &state, ("error", "temporarily_unavailable")),
     }
 }
 
@@ -134,7 +139,10 @@ async fn submit_form(
 ///
 /// # Errors
 /// `not_found`.
-async fn token(State(issuer): State<MaybeIssuer>, body: UnreadBody) -> Result<Response, Problem> {
+async fn token(
+    State(issuer): State<MaybeDevIssuer>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
     let issuer = require_issuer(issuer)?;
     let (_, raw) = body.read_with_head().await?;
     let exchange = serde_urlencoded::from_bytes::<TokenRequest>(&raw).ok();
@@ -156,14 +164,14 @@ fn authorization_request(
     query: Option<&str>,
 ) -> Result<AuthorizationRequest, Problem> {
     let query: AuthorizationQuery = serde_urlencoded::from_str(query.unwrap_or_default())
-        .map_err(|error| invalid(format!("In the query: {error}.")))?;
+        .map_err(|error| invalid_request(format!("In the query: {error}.")))?;
     let fits = query.response_type == "code"
         && query.code_challenge_method == "S256"
         && query.client_id == issuer.settings.client_id
         && query.redirect_uri == issuer.redirect_uri;
     if !fits {
         return Err(Problem::new(
-            Code::InvalidRequest,
+            ProblemCode::InvalidRequest,
             "This is no sign-in of this server's. Go back to the page and sign in again.",
         ));
     }
@@ -175,7 +183,7 @@ fn authorization_request(
 }
 
 /// Redirects the browser to the server's own callback.
-fn redirect_back(
+fn redirect_to_client(
     issuer: &DevIssuer,
     state: &str,
     parameter: (&str, &str),
@@ -194,7 +202,12 @@ fn redirect_back(
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-fn page(status: StatusCode, name: &str, email: &str, wrong: Option<&str>) -> Response {
+fn sign_in_page_response(
+    status: StatusCode,
+    name: &str,
+    email: &str,
+    wrong: Option<&str>,
+) -> Response {
     let headers = [
         (
             header::CONTENT_TYPE,
@@ -207,7 +220,7 @@ fn page(status: StatusCode, name: &str, email: &str, wrong: Option<&str>) -> Res
     (
         status,
         headers,
-        pages::form(name, email, wrong).into_string(),
+        pages::sign_in_form(name, email, wrong).into_string(),
     )
         .into_response()
 }

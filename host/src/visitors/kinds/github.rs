@@ -5,17 +5,17 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::oauth::{self, Client};
-use super::{CallbackAnswer, SignInExchange};
+use super::oauth::{self, OauthClient};
+use super::{CallbackQuery, SignInExchange};
 use crate::issuers::CALL_TIMEOUT;
-use crate::outbound::{Answer, Outbound};
-use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
+use crate::outbound::{OutboundClient, OutboundResponse};
+use crate::visitors::model::{SignInError, SignInFailure, VerifiedVisitor, VisitorProfile};
 
 /// User agent, which GitHub requires.
 const USER_AGENT_NAME: &str = "svc";
 
 #[derive(Deserialize)]
-struct Tokens {
+struct GithubTokenAnswer {
     access_token: String,
 }
 
@@ -36,12 +36,12 @@ struct GithubEmail {
 
 /// GitHub, or a GitHub Enterprise server.
 #[derive(Debug)]
-pub(in crate::visitors) struct Github {
-    client: Client,
+pub(in crate::visitors) struct GithubProvider {
+    client: OauthClient,
 }
 
-impl Github {
-    pub(super) fn new(client: Client) -> Self {
+impl GithubProvider {
+    pub(super) fn new(client: OauthClient) -> Self {
         Self { client }
     }
 
@@ -52,19 +52,19 @@ impl Github {
     ) -> Result<Url, SignInFailure> {
         let address = self.page("/login/oauth/authorize")?;
         let mut address = self.client.authorization_url(address, exchange, state);
-        Client::ask_for_account(&mut address);
+        OauthClient::ask_for_account(&mut address);
         Ok(address)
     }
 
     pub(super) async fn verify_sign_in(
         &self,
-        answer: &CallbackAnswer,
+        answer: &CallbackQuery,
         exchange: &SignInExchange,
     ) -> Result<VerifiedVisitor, SignInFailure> {
         let answer = self
             .exchange_code(oauth::authorization_code(answer)?, exchange)
             .await?;
-        let tokens: Tokens = oauth::parse_answer(&answer, "a code")?;
+        let tokens: GithubTokenAnswer = oauth::parse_answer(&answer, "a code")?;
         let api = GithubApi {
             outbound: &self.client.outbound,
             token: &tokens.access_token,
@@ -82,7 +82,7 @@ impl Github {
         Ok(VerifiedVisitor {
             issuer: self.base().to_owned(),
             subject: user.id.to_string(),
-            profile: Profile {
+            profile: VisitorProfile {
                 email,
                 name: user
                     .name
@@ -99,7 +99,10 @@ impl Github {
     pub(super) async fn find_faults(&self, redirect_uri: &str) -> Vec<String> {
         let (code, exchange) = oauth::probe_exchange(redirect_uri);
         let shown = self.exchange_code(code, &exchange).await;
-        self.client.client_fault(shown, true).into_iter().collect()
+        self.client
+            .find_client_fault(shown, true)
+            .into_iter()
+            .collect()
     }
 
     /// Sends a code to the token endpoint.
@@ -107,7 +110,7 @@ impl Github {
         &self,
         code: &str,
         exchange: &SignInExchange,
-    ) -> Result<Answer, SignInFailure> {
+    ) -> Result<OutboundResponse, SignInFailure> {
         let settings = &self.client.settings;
         let form = [
             ("grant_type", "authorization_code"),
@@ -127,14 +130,14 @@ impl Github {
 
     /// Returns a URL of GitHub's pages.
     fn page(&self, path: &str) -> Result<Url, SignInFailure> {
-        address(&format!("{}{path}", self.base()))
+        parse_url(&format!("{}{path}", self.base()))
     }
 
     /// Returns a URL of GitHub's API.
     fn api(&self, path: &str) -> Result<Url, SignInFailure> {
         match self.base() {
-            "https://github.com" => address(&format!("https://api.github.com{path}")),
-            own => address(&format!("{own}/api/v3{path}")),
+            "https://github.com" => parse_url(&format!("https://api.github.com{path}")),
+            own => parse_url(&format!("{own}/api/v3{path}")),
         }
     }
 
@@ -143,14 +146,14 @@ impl Github {
     }
 }
 
-fn address(text: &str) -> Result<Url, SignInFailure> {
+fn parse_url(text: &str) -> Result<Url, SignInFailure> {
     Url::parse(text)
-        .map_err(|error| SignInFailure::new(AuthError::ProviderError, error.to_string()))
+        .map_err(|error| SignInFailure::new(SignInError::ProviderError, error.to_string()))
 }
 
 /// Client of GitHub's API, on behalf of a visitor.
 struct GithubApi<'a> {
-    outbound: &'a Outbound,
+    outbound: &'a OutboundClient,
     token: &'a str,
 }
 

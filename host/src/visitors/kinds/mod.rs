@@ -1,6 +1,6 @@
 //! Kinds of sign-in, one module each: where a visitor is sent, and how the provider's answer becomes a verified identity.
 //!
-//! A new kind is a module here, a variant of [`SignInKind`], and its rules for settings in `config/providers.rs`.
+//! A new kind is a module here, a variant of [`SignInProviderClient`], and its rules for settings in `config/providers.rs`.
 
 mod github;
 mod oauth;
@@ -8,12 +8,12 @@ mod oidc;
 
 use url::Url;
 
-use self::github::Github;
-use self::oauth::Client;
-use self::oidc::Oidc;
+use self::github::GithubProvider;
+use self::oauth::OauthClient;
+use self::oidc::OidcProvider;
 use super::model::{SignInFailure, VerifiedVisitor};
-use crate::config::{AddressError, Provider as Settings, ProviderKind};
-use crate::outbound::Outbound;
+use crate::config::{IssuerAddressError, ProviderKind, ProviderSettings as Settings};
+use crate::outbound::OutboundClient;
 use svc_base::clock::Clock;
 
 /// Issuer name under which visitors of the development issuer are stored, because its address may change.
@@ -21,11 +21,11 @@ const DEV_ISSUER: &str = "dev";
 
 /// Provider, by its kind of sign-in.
 #[derive(Debug)]
-pub(super) enum SignInKind {
+pub(super) enum SignInProviderClient {
     /// OpenID Connect.
-    Oidc(Box<Oidc>),
+    Oidc(Box<OidcProvider>),
     /// GitHub's OAuth.
-    Github(Github),
+    Github(GithubProvider),
 }
 
 /// Values of one sign-in that are exchanged with the provider.
@@ -41,7 +41,7 @@ pub(super) struct SignInExchange {
 
 /// Query of a provider's redirect to the callback.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CallbackAnswer {
+pub(super) struct CallbackQuery {
     /// Sealed state of the pending sign-in.
     pub state: Option<String>,
     /// Authorization code.
@@ -52,21 +52,23 @@ pub(super) struct CallbackAnswer {
     pub error: Option<String>,
 }
 
-impl SignInKind {
+impl SignInProviderClient {
     /// Creates a provider from its settings.
     ///
     /// # Errors
     /// An address that cannot be called; the checks of the settings refuse it before.
     pub(super) fn from_settings(
         settings: &Settings,
-        outbound: &Outbound,
+        outbound: &OutboundClient,
         clock: &Clock,
-    ) -> Result<Self, AddressError> {
-        let client = Client::new(settings.clone(), outbound.clone());
+    ) -> Result<Self, IssuerAddressError> {
+        let client = OauthClient::new(settings.clone(), outbound.clone());
         Ok(match settings.kind {
-            ProviderKind::Oidc => Self::Oidc(Oidc::new(client, clock, None)?.into()),
-            ProviderKind::Dev => Self::Oidc(Oidc::new(client, clock, Some(DEV_ISSUER))?.into()),
-            ProviderKind::Github => Self::Github(Github::new(client)),
+            ProviderKind::Oidc => Self::Oidc(OidcProvider::new(client, clock, None)?.into()),
+            ProviderKind::Dev => {
+                Self::Oidc(OidcProvider::new(client, clock, Some(DEV_ISSUER))?.into())
+            }
+            ProviderKind::Github => Self::Github(GithubProvider::new(client)),
         })
     }
 
@@ -85,7 +87,7 @@ impl SignInKind {
     /// Verifies a provider's answer, and returns the visitor who signed in.
     pub(super) async fn verify_sign_in(
         &self,
-        answer: &CallbackAnswer,
+        answer: &CallbackQuery,
         exchange: &SignInExchange,
     ) -> Result<VerifiedVisitor, SignInFailure> {
         match self {

@@ -5,11 +5,11 @@ use reqwest::RequestBuilder;
 use serde::Deserialize;
 use url::Url;
 
-use super::{CallbackAnswer, SignInExchange};
-use crate::config::Provider as Settings;
-use crate::outbound::{Answer, Outbound, OutboundError};
-use crate::visitors::model::{AuthError, SignInFailure};
-use crate::visitors::state::challenge;
+use super::{CallbackQuery, SignInExchange};
+use crate::config::ProviderSettings as Settings;
+use crate::outbound::{OutboundClient, OutboundError, OutboundResponse};
+use crate::visitors::model::{SignInError, SignInFailure};
+use crate::visitors::state::pkce_challenge;
 
 /// Authorization code that was never issued: a token endpoint that gets it first checks the client.
 const PROBE_CODE: &str = "none-svc-provider-check";
@@ -24,25 +24,25 @@ const UNKNOWN_CLIENT_ERRORS: [&str; 3] = [
 
 /// This installation as a client of a provider.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct OauthClient {
     pub(super) settings: Settings,
-    pub(super) outbound: Outbound,
+    pub(super) outbound: OutboundClient,
 }
 
 impl From<OutboundError> for SignInFailure {
     fn from(error: OutboundError) -> Self {
         let told = match error {
-            OutboundError::TooLarge => AuthError::ProviderError,
+            OutboundError::TooLarge => SignInError::ProviderError,
             OutboundError::Timeout | OutboundError::Unconnected(_) | OutboundError::Failed(_) => {
-                AuthError::ProviderUnavailable
+                SignInError::ProviderUnavailable
             }
         };
         Self::new(told, error.to_string())
     }
 }
 
-impl Client {
-    pub(super) fn new(settings: Settings, outbound: Outbound) -> Self {
+impl OauthClient {
+    pub(super) fn new(settings: Settings, outbound: OutboundClient) -> Self {
         Self { settings, outbound }
     }
 
@@ -60,7 +60,7 @@ impl Client {
             .append_pair("redirect_uri", &exchange.redirect_uri)
             .append_pair("scope", &self.settings.scopes.join(" "))
             .append_pair("state", state)
-            .append_pair("code_challenge", &challenge(&exchange.verifier))
+            .append_pair("code_challenge", &pkce_challenge(&exchange.verifier))
             .append_pair("code_challenge_method", "S256");
         address
     }
@@ -80,9 +80,9 @@ impl Client {
 
     /// Reads from the answer to the probe code whether the provider knows the client; returns the fault. Some providers answer 404 for an unknown
     /// client.
-    pub(super) fn client_fault(
+    pub(super) fn find_client_fault(
         &self,
-        shown: Result<Answer, SignInFailure>,
+        shown: Result<OutboundResponse, SignInFailure>,
         missing_is_unknown: bool,
     ) -> Option<String> {
         let name = &self.settings.name;
@@ -128,12 +128,12 @@ pub(super) fn probe_exchange(redirect_uri: &str) -> (&'static str, SignInExchang
 ///
 /// # Errors
 /// The provider's error, or a missing code.
-pub(super) fn authorization_code(answer: &CallbackAnswer) -> Result<&str, SignInFailure> {
+pub(super) fn authorization_code(answer: &CallbackQuery) -> Result<&str, SignInFailure> {
     if let Some(error) = &answer.error {
         return Err(provider_error(error));
     }
     let code = answer.code.as_deref().filter(|code| !code.is_empty());
-    code.ok_or_else(|| SignInFailure::new(AuthError::ProviderError, "it answered without a code"))
+    code.ok_or_else(|| SignInFailure::new(SignInError::ProviderError, "it answered without a code"))
 }
 
 /// Maps a provider's error code (RFC 6749, section 4.1.2.1, and OpenID Connect Core, section 3.1.2.6).
@@ -148,14 +148,14 @@ fn provider_error(error: &str) -> SignInFailure {
     ];
     match error {
         denied if DENIED.contains(&denied) => SignInFailure::new(
-            AuthError::AccessDenied,
+            SignInError::AccessDenied,
             "the visitor or the provider said no",
         ),
         "temporarily_unavailable" => SignInFailure::new(
-            AuthError::ProviderUnavailable,
+            SignInError::ProviderUnavailable,
             "it says that it is not available",
         ),
-        _ => SignInFailure::new(AuthError::ProviderError, "it answered with an error"),
+        _ => SignInFailure::new(SignInError::ProviderError, "it answered with an error"),
     }
 }
 
@@ -170,10 +170,10 @@ pub(super) fn form_post(call: RequestBuilder, form: &[(&str, &str)]) -> RequestB
 
 /// Parses an answer that must be a success in JSON; `asked` names the request in errors.
 pub(super) fn parse_answer<T: serde::de::DeserializeOwned>(
-    answer: &Answer,
+    answer: &OutboundResponse,
     asked: &str,
 ) -> Result<T, SignInFailure> {
-    let failed = |cause: String| SignInFailure::new(AuthError::ProviderError, cause);
+    let failed = |cause: String| SignInFailure::new(SignInError::ProviderError, cause);
     let status = answer.status.as_u16();
     match error_code(answer) {
         Some(code) => Err(failed(format!("it refused {asked}: {status} {code}"))),
@@ -186,12 +186,12 @@ pub(super) fn parse_answer<T: serde::de::DeserializeOwned>(
 }
 
 /// Returns the error code of an answer, which GitHub sends with status 200.
-fn error_code(answer: &Answer) -> Option<String> {
+fn error_code(answer: &OutboundResponse) -> Option<String> {
     #[derive(Deserialize)]
-    struct Refusal {
+    struct OauthRefusal {
         error: String,
     }
-    let refusal = serde_json::from_slice::<Refusal>(&answer.body).ok();
+    let refusal = serde_json::from_slice::<OauthRefusal>(&answer.body).ok();
     refusal
         .map(|refusal| refusal.error)
         .filter(|code| is_code(code))

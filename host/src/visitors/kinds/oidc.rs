@@ -4,12 +4,12 @@ use http::header;
 use serde::Deserialize;
 use url::Url;
 
-use super::oauth::{self, Client};
-use super::{CallbackAnswer, SignInExchange};
-use crate::config::{AddressError, IssuerAddress};
-use crate::issuers::{self, CALL_TIMEOUT, IdClaims, Issuer, IssuerError, Metadata};
-use crate::outbound::Answer;
-use crate::visitors::model::{AuthError, Profile, SignInFailure, VerifiedVisitor};
+use super::oauth::{self, OauthClient};
+use super::{CallbackQuery, SignInExchange};
+use crate::config::{IssuerAddress, IssuerAddressError};
+use crate::issuers::{self, CALL_TIMEOUT, IdTokenClaims, Issuer, IssuerError, IssuerMetadata};
+use crate::outbound::OutboundResponse;
+use crate::visitors::model::{SignInError, SignInFailure, VerifiedVisitor, VisitorProfile};
 use svc_base::clock::Clock;
 
 /// Hosts of the sign-in pages of Google and Microsoft, which can ask which account to use and do not say so in their discovery documents.
@@ -17,7 +17,7 @@ const ACCOUNT_SELECTORS: [&str; 2] = ["accounts.google.com", "login.microsoftonl
 
 /// Answer of the token endpoint.
 #[derive(Deserialize)]
-struct Tokens {
+struct TokenEndpointAnswer {
     id_token: Option<String>,
     access_token: Option<String>,
 }
@@ -27,15 +27,15 @@ struct Tokens {
 struct UserInfo {
     sub: Option<String>,
     #[serde(flatten)]
-    profile: issuers::Profile,
+    profile: issuers::ProfileClaims,
 }
 
 impl From<IssuerError> for SignInFailure {
     fn from(error: IssuerError) -> Self {
         let told = match error {
-            IssuerError::Unreachable(_) => AuthError::ProviderUnavailable,
-            IssuerError::Unusable(_) => AuthError::ProviderError,
-            IssuerError::Token(_) => AuthError::TokenInvalid,
+            IssuerError::Unreachable(_) => SignInError::ProviderUnavailable,
+            IssuerError::Unusable(_) => SignInError::ProviderError,
+            IssuerError::Token(_) => SignInError::TokenInvalid,
         };
         Self::new(told, error.to_string())
     }
@@ -43,19 +43,19 @@ impl From<IssuerError> for SignInFailure {
 
 /// An issuer that speaks OpenID Connect.
 #[derive(Debug)]
-pub(in crate::visitors) struct Oidc {
-    client: Client,
+pub(in crate::visitors) struct OidcProvider {
+    client: OauthClient,
     issuer: Issuer,
     /// Issuer name under which subjects are stored, if it differs from the issuer's own.
     stored_issuer: Option<&'static str>,
 }
 
-impl Oidc {
+impl OidcProvider {
     pub(super) fn new(
-        client: Client,
+        client: OauthClient,
         clock: &Clock,
         stored_issuer: Option<&'static str>,
-    ) -> Result<Self, AddressError> {
+    ) -> Result<Self, IssuerAddressError> {
         let address = IssuerAddress::parse(&client.settings.issuer)?;
         Ok(Self {
             issuer: Issuer::new(address, client.outbound.clone(), clock.clone()),
@@ -79,24 +79,24 @@ impl Oidc {
             .append_pair("nonce", &exchange.nonce);
         // Issuers that do not know the value refuse the request.
         if selects_account {
-            Client::ask_for_account(&mut address);
+            OauthClient::ask_for_account(&mut address);
         }
         Ok(address)
     }
 
     pub(super) async fn verify_sign_in(
         &self,
-        answer: &CallbackAnswer,
+        answer: &CallbackQuery,
         exchange: &SignInExchange,
     ) -> Result<VerifiedVisitor, SignInFailure> {
         let metadata = self.issuer.metadata().await?;
         let named = answer.iss.as_deref();
         check_issuer(&metadata, named)?;
         let shown = self.exchange_code(&metadata, oauth::authorization_code(answer)?, exchange);
-        let tokens: Tokens = oauth::parse_answer(&shown.await?, "a code")?;
+        let tokens: TokenEndpointAnswer = oauth::parse_answer(&shown.await?, "a code")?;
         let id_token = tokens.id_token.ok_or_else(|| {
             let cause = "it answered a code without an ID token";
-            SignInFailure::new(AuthError::ProviderError, cause)
+            SignInFailure::new(SignInError::ProviderError, cause)
         })?;
         let client_id = &self.client.settings.client_id;
         let claims = self
@@ -106,7 +106,7 @@ impl Oidc {
         // An issuer of many tenants names the tenant in its answer.
         if named.is_some_and(|named| named != claims.issuer) {
             let cause = "its answer names another issuer than the ID token";
-            return Err(SignInFailure::new(AuthError::TokenInvalid, cause));
+            return Err(SignInFailure::new(SignInError::TokenInvalid, cause));
         }
         let claims = match (&metadata.userinfo_endpoint, tokens.access_token) {
             (Some(endpoint), Some(token)) if self.lacks_requested_claims(&claims) => {
@@ -117,7 +117,7 @@ impl Oidc {
         Ok(VerifiedVisitor {
             issuer: self.stored_issuer.map_or(claims.issuer, str::to_owned),
             subject: claims.subject,
-            profile: Profile {
+            profile: VisitorProfile {
                 email: claims.email.filter(|_| claims.email_verified),
                 name: claims.name,
                 picture: claims.picture,
@@ -147,7 +147,7 @@ impl Oidc {
         if metadata.token_endpoint.is_some() {
             let (code, exchange) = oauth::probe_exchange(redirect_uri);
             let shown = self.exchange_code(&metadata, code, &exchange).await;
-            faults.extend(self.client.client_fault(shown, false));
+            faults.extend(self.client.find_client_fault(shown, false));
         }
         faults
     }
@@ -155,10 +155,10 @@ impl Oidc {
     /// Sends a code to the token endpoint.
     async fn exchange_code(
         &self,
-        metadata: &Metadata,
+        metadata: &IssuerMetadata,
         code: &str,
         exchange: &SignInExchange,
-    ) -> Result<Answer, SignInFailure> {
+    ) -> Result<OutboundResponse, SignInFailure> {
         let endpoint = metadata.token_endpoint.clone();
         let endpoint = endpoint.ok_or_else(|| missing_endpoint("token_endpoint"))?;
         let settings = &self.client.settings;
@@ -189,7 +189,7 @@ impl Oidc {
     }
 
     /// Whether an ID token lacks requested claims: some issuers return them only from the user info endpoint.
-    fn lacks_requested_claims(&self, claims: &IdClaims) -> bool {
+    fn lacks_requested_claims(&self, claims: &IdTokenClaims) -> bool {
         (claims.email.is_none() && self.client.requests_scope("email"))
             || (claims.name.is_none() && self.client.requests_scope("profile"))
     }
@@ -197,10 +197,10 @@ impl Oidc {
     /// Adds missing claims from the user info endpoint.
     async fn complete_claims(
         &self,
-        mut claims: IdClaims,
+        mut claims: IdTokenClaims,
         endpoint: &Url,
         token: &str,
-    ) -> Result<IdClaims, SignInFailure> {
+    ) -> Result<IdTokenClaims, SignInFailure> {
         let call = self.client.outbound.call(CALL_TIMEOUT, |client| {
             let call = client.get(endpoint.clone()).bearer_auth(token);
             call.header(header::ACCEPT, "application/json")
@@ -221,7 +221,7 @@ impl Oidc {
         // OpenID Connect Core, section 5.3.2: an answer about another subject is not used.
         if info.sub.as_deref() != Some(claims.subject.as_str()) {
             return Err(SignInFailure::new(
-                AuthError::TokenInvalid,
+                SignInError::TokenInvalid,
                 "what it tells of who signed in is about somebody else",
             ));
         }
@@ -245,18 +245,18 @@ fn is_account_selector(endpoint: &Url) -> bool {
 
 fn missing_endpoint(member: &str) -> SignInFailure {
     let cause = format!("its discovery document has no `{member}`");
-    SignInFailure::new(AuthError::ProviderError, cause)
+    SignInFailure::new(SignInError::ProviderError, cause)
 }
 
 /// Checks that an answer that names an issuer names the right one (RFC 9207), so that another issuer's code is not sent to it.
-fn check_issuer(metadata: &Metadata, named: Option<&str>) -> Result<(), SignInFailure> {
+fn check_issuer(metadata: &IssuerMetadata, named: Option<&str>) -> Result<(), SignInFailure> {
     match named {
         Some(named) if !metadata.is_issuer(named) => Err(SignInFailure::new(
-            AuthError::ProviderError,
+            SignInError::ProviderError,
             "its answer names another issuer",
         )),
         None if metadata.answers_name_issuer => Err(SignInFailure::new(
-            AuthError::ProviderError,
+            SignInError::ProviderError,
             "its answer names no issuer, though it says that its answers do",
         )),
         _ => Ok(()),
@@ -268,7 +268,7 @@ fn form_encode(text: &str) -> String {
 }
 
 /// Lists the missing endpoints that sign-in requires.
-fn missing_endpoints(metadata: &Metadata) -> Vec<String> {
+fn missing_endpoints(metadata: &IssuerMetadata) -> Vec<String> {
     let endpoints = [
         ("authorization_endpoint", &metadata.authorization_endpoint),
         ("token_endpoint", &metadata.token_endpoint),

@@ -4,10 +4,10 @@ mod store;
 
 use serde::Serialize;
 
-use super::credential::{self, Credential};
+use super::credential::{self, NewCredential};
 use super::error::WorkspaceError;
 use super::members;
-use super::model::{Caller, Key, Role};
+use super::model::{Caller, Role, WorkspaceKey};
 use super::service::Workspaces;
 use crate::content::Digest;
 use crate::control::Error;
@@ -49,7 +49,7 @@ impl NewKey {
 
 /// Properties of a key to create.
 #[derive(Clone, Debug)]
-pub struct KeySpec {
+pub struct NewKeyOptions {
     pub role: Role,
     /// Purpose of the key.
     pub note: Option<String>,
@@ -72,7 +72,7 @@ impl Workspaces {
     /// [`WorkspaceError`].
     pub async fn create_key(&self, name: &str) -> Result<IssuedKey, WorkspaceError> {
         let workspace = self.find_by_slug(name).await?;
-        let credential = Credential::new(&self.random)?;
+        let credential = NewCredential::new(&self.random)?;
         let key = NewKey::for_machine(credential.key_id.clone(), self.clock.now());
         let digest = Digest::of(credential.text.as_bytes());
         let added: Result<(), Error> = self
@@ -98,9 +98,9 @@ impl Workspaces {
         &self,
         workspace: WorkspaceId,
         by: Caller,
-        wanted: KeySpec,
+        wanted: NewKeyOptions,
     ) -> Result<(NewKey, String), WorkspaceError> {
-        let (now, credential) = (self.clock.now(), Credential::new(&self.random)?);
+        let (now, credential) = (self.clock.now(), NewCredential::new(&self.random)?);
         let key = NewKey {
             key_id: credential.key_id,
             role: wanted.role,
@@ -127,13 +127,13 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn keys(&self, name: &str) -> Result<Vec<Key>, WorkspaceError> {
+    pub async fn keys(&self, name: &str) -> Result<Vec<WorkspaceKey>, WorkspaceError> {
         let workspace = self.find_by_slug(name).await?;
         Ok(self.keys_of(workspace.id).await?)
     }
 
     /// Lists the keys of a workspace by its id.
-    pub async fn keys_of(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
+    pub async fn keys_of(&self, workspace: WorkspaceId) -> Result<Vec<WorkspaceKey>, Error> {
         self.control.read(move |c| store::list(c, &workspace)).await
     }
 

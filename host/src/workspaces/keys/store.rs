@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::NewKey;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
-use crate::workspaces::model::{Key, Role, UserId};
+use crate::workspaces::model::{Role, UserId, WorkspaceKey};
 use crate::workspaces::store::parse_user_id;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
@@ -47,13 +47,13 @@ pub(in crate::workspaces) fn insert(
     Ok(())
 }
 
-pub(super) fn list(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Vec<Key>> {
+pub(super) fn list(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Vec<WorkspaceKey>> {
     c.prepare(
         "SELECT key_id, created_at, last_used_at, revoked_at, role, note, expires_at FROM keys
          WHERE workspace_id = ?1 ORDER BY created_at, key_id",
     )?
     .query_map([workspace], |row| {
-        Ok(Key {
+        Ok(WorkspaceKey {
             key_id: row.get("key_id")?,
             created_at: row.get("created_at")?,
             last_used_at: row.get("last_used_at")?,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 
 use super::error::WorkspaceError;
-use super::model::{Caller, Member, Role, UserId};
+use super::model::{Caller, Role, UserId, WorkspaceMember};
 use super::service::Workspaces;
 use crate::control::Error;
 use svc_base::clock::Timestamp;
@@ -25,7 +25,7 @@ const EMAIL_UPDATE_INTERVAL_MS: i64 = 60_000;
 
 /// Person, as described by a token of the operator's issuer.
 #[derive(Clone, Copy, Debug)]
-pub struct Person<'a> {
+pub struct TokenHolder<'a> {
     pub issuer: &'a str,
     /// Identifier of the person at the issuer.
     pub subject: &'a str,
@@ -55,7 +55,10 @@ impl Workspaces {
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub async fn find_or_create_user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
+    pub async fn find_or_create_user(
+        &self,
+        person: TokenHolder<'_>,
+    ) -> Result<UserId, WorkspaceError> {
         // An issuer is a URL, which contains no space.
         let name = format!("{} {}", person.issuer, person.subject);
         let now = self.clock.now();
@@ -75,7 +78,7 @@ impl Workspaces {
         Ok(id)
     }
 
-    async fn upsert_user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
+    async fn upsert_user(&self, person: TokenHolder<'_>) -> Result<UserId, WorkspaceError> {
         let (issuer, subject) = (person.issuer.to_owned(), person.subject.to_owned());
         let email = person.email.map(str::to_owned);
         let (wanted, of) = (issuer.clone(), subject.clone());
@@ -107,7 +110,10 @@ impl Workspaces {
     /// Returns the e-mail address of a user, as the issuer last stated it.
     pub async fn email(&self, user: &UserId) -> Result<Option<String>, Error> {
         let user = user.clone();
-        let found = self.control.read(move |c| store::email(c, &user)).await?;
+        let found = self
+            .control
+            .read(move |c| store::find_email(c, &user))
+            .await?;
         Ok(found.flatten())
     }
 
@@ -195,7 +201,7 @@ impl Workspaces {
     }
 
     /// Lists the members of a workspace, oldest first.
-    pub async fn members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
+    pub async fn members(&self, workspace: WorkspaceId) -> Result<Vec<WorkspaceMember>, Error> {
         self.control.read(move |c| store::list(c, &workspace)).await
     }
 }

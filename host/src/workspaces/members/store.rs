@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::control::{Error, Tx};
-use crate::workspaces::model::{Member, Role, UserId};
+use crate::workspaces::model::{Role, UserId, WorkspaceMember};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
@@ -52,7 +52,7 @@ pub(super) fn set_email(tx: &Tx<'_>, id: &UserId, email: Option<&str>) -> Result
 }
 
 /// Returns the stored e-mail address of a user; `None` if there is no such user.
-pub(super) fn email(c: &Connection, id: &UserId) -> rusqlite::Result<Option<Option<String>>> {
+pub(super) fn find_email(c: &Connection, id: &UserId) -> rusqlite::Result<Option<Option<String>>> {
     c.prepare_cached("SELECT email FROM users WHERE id = ?1")?
         .query_row([id.as_str()], |row| row.get(0))
         .optional()
@@ -78,8 +78,8 @@ pub(super) fn roles_of(c: &Connection, user: &UserId) -> rusqlite::Result<Vec<Ro
     .collect()
 }
 
-fn member_from_row(row: &Row<'_>) -> rusqlite::Result<Member> {
-    Ok(Member {
+fn member_from_row(row: &Row<'_>) -> rusqlite::Result<WorkspaceMember> {
+    Ok(WorkspaceMember {
         user: user_id_column(row, 0)?,
         email: row.get(1)?,
         role: role_column(row, 2)?,
@@ -91,7 +91,7 @@ pub(super) fn find_by_id(
     c: &Connection,
     workspace: &WorkspaceId,
     user: &UserId,
-) -> rusqlite::Result<Option<Member>> {
+) -> rusqlite::Result<Option<WorkspaceMember>> {
     c.prepare_cached(
         "SELECT m.user_id, u.email, m.role, m.created_at
          FROM memberships m JOIN users u ON u.id = m.user_id
@@ -102,7 +102,10 @@ pub(super) fn find_by_id(
 }
 
 /// Lists the members of a workspace, oldest first.
-pub(super) fn list(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Vec<Member>> {
+pub(super) fn list(
+    c: &Connection,
+    workspace: &WorkspaceId,
+) -> rusqlite::Result<Vec<WorkspaceMember>> {
     c.prepare_cached(
         "SELECT m.user_id, u.email, m.role, m.created_at
          FROM memberships m JOIN users u ON u.id = m.user_id

@@ -15,7 +15,7 @@ const ENDED_STATUSES: [&str; 3] = ["canceled", "unpaid", "incomplete_expired"];
 
 /// Facts that one event states about a subscription.
 #[derive(Clone, Debug, Default)]
-pub struct SubscriptionFacts {
+pub struct SubscriptionEventFacts {
     /// The provider's id of the subscription.
     pub subscription: String,
     /// Workspace, if the event names it.
@@ -32,7 +32,7 @@ pub struct SubscriptionFacts {
 
 /// Subscription, as combined from all events so far.
 #[derive(Clone, Debug, Default)]
-pub struct Subscription {
+pub struct CombinedSubscription {
     /// The provider's id of the subscription.
     pub id: String,
     pub workspace: Option<WorkspaceId>,
@@ -46,7 +46,7 @@ pub struct Subscription {
     end_sent: bool,
 }
 
-impl Subscription {
+impl CombinedSubscription {
     /// Whether the subscription is paid for and has not ended.
     pub fn is_active(&self) -> bool {
         let over = self
@@ -57,7 +57,7 @@ impl Subscription {
     }
 
     /// Merges the facts of an event. The result does not depend on the order of events.
-    fn merge(&mut self, told: SubscriptionFacts) {
+    fn merge(&mut self, told: SubscriptionEventFacts) {
         self.workspace = self.workspace.or(told.workspace);
         self.customer = self.customer.take().or(told.customer);
         self.started |= told.started;
@@ -83,7 +83,7 @@ pub fn is_known_workspace(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<bool, 
 }
 
 /// Applies an event: stores what it states, and sets the plan of the workspace when a subscription begins or ends.
-pub fn apply_event(tx: &Tx<'_>, told: SubscriptionFacts) -> Result<(), Error> {
+pub fn apply_event(tx: &Tx<'_>, told: SubscriptionEventFacts) -> Result<(), Error> {
     let mut subscription = store::find_by_id(tx, &told.subscription)?.unwrap_or_default();
     subscription.id.clone_from(&told.subscription);
     let lived = subscription.workspace.is_some() && subscription.is_active();
@@ -105,9 +105,9 @@ pub fn apply_event(tx: &Tx<'_>, told: SubscriptionFacts) -> Result<(), Error> {
 pub(super) fn active_subscriptions(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
-) -> Result<Vec<Subscription>, Error> {
+) -> Result<Vec<CombinedSubscription>, Error> {
     let all = store::list_by_workspace(tx, workspace)?.into_iter();
-    Ok(all.filter(Subscription::is_active).collect())
+    Ok(all.filter(CombinedSubscription::is_active).collect())
 }
 
 /// Records that the provider was told to end these subscriptions, because their workspace is being deleted.
@@ -120,7 +120,7 @@ impl Workspaces {
     pub async fn subscriptions(
         &self,
         workspace: WorkspaceId,
-    ) -> Result<Vec<Subscription>, WorkspaceError> {
+    ) -> Result<Vec<CombinedSubscription>, WorkspaceError> {
         let found = self
             .control
             .read(move |c| store::list_by_workspace(c, &workspace))
@@ -130,8 +130,8 @@ impl Workspaces {
 
     /// Returns the ids of active subscriptions whose workspace is deleted.
     pub async fn orphaned_subscriptions(&self) -> Result<Vec<String>, Error> {
-        let found = self.control.read(store::orphans).await?.into_iter();
-        let living = found.filter(Subscription::is_active);
+        let found = self.control.read(store::list_orphans).await?.into_iter();
+        let living = found.filter(CombinedSubscription::is_active);
         Ok(living.map(|one| one.id).collect())
     }
 
@@ -147,29 +147,29 @@ impl Workspaces {
 mod tests {
     use super::*;
 
-    fn told(status: &str, at: i64) -> SubscriptionFacts {
-        SubscriptionFacts {
+    fn told(status: &str, at: i64) -> SubscriptionEventFacts {
+        SubscriptionEventFacts {
             status: Some((status.to_owned(), Timestamp(at))),
-            ..SubscriptionFacts::default()
+            ..SubscriptionEventFacts::default()
         }
     }
 
-    fn paid() -> SubscriptionFacts {
-        SubscriptionFacts {
+    fn paid() -> SubscriptionEventFacts {
+        SubscriptionEventFacts {
             started: true,
-            ..SubscriptionFacts::default()
+            ..SubscriptionEventFacts::default()
         }
     }
 
-    fn gone() -> SubscriptionFacts {
-        SubscriptionFacts {
+    fn gone() -> SubscriptionEventFacts {
+        SubscriptionEventFacts {
             deleted: true,
-            ..SubscriptionFacts::default()
+            ..SubscriptionEventFacts::default()
         }
     }
 
     /// Returns all orders of some events.
-    fn orders(events: &[SubscriptionFacts]) -> Vec<Vec<SubscriptionFacts>> {
+    fn orders(events: &[SubscriptionEventFacts]) -> Vec<Vec<SubscriptionEventFacts>> {
         if events.is_empty() {
             return vec![Vec::new()];
         }
@@ -202,7 +202,7 @@ mod tests {
             ),
         ] {
             for order in orders(&events) {
-                let mut subscription = Subscription::default();
+                let mut subscription = CombinedSubscription::default();
                 for event in order.iter().chain(&order[..1]) {
                     subscription.merge(event.clone());
                 }

@@ -2,15 +2,16 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::Subscription;
+use super::CombinedSubscription;
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-const COLUMNS: &str = "id, workspace_id, customer, started, deleted, status, status_at, told";
+const SUBSCRIPTION_COLUMNS: &str =
+    "id, workspace_id, customer, started, deleted, status, status_at, told";
 
-fn subscription_from_row(row: &Row<'_>) -> rusqlite::Result<Subscription> {
-    Ok(Subscription {
+fn subscription_from_row(row: &Row<'_>) -> rusqlite::Result<CombinedSubscription> {
+    Ok(CombinedSubscription {
         id: row.get(0)?,
         workspace: row.get(1)?,
         customer: row.get(2)?,
@@ -24,9 +25,12 @@ fn subscription_from_row(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-pub(super) fn find_by_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Subscription>> {
+pub(super) fn find_by_id(
+    c: &Connection,
+    id: &str,
+) -> rusqlite::Result<Option<CombinedSubscription>> {
     c.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM subscriptions WHERE id = ?1"
+        "SELECT {SUBSCRIPTION_COLUMNS} FROM subscriptions WHERE id = ?1"
     ))?
     .query_row([id], subscription_from_row)
     .optional()
@@ -36,15 +40,15 @@ pub(super) fn find_by_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Su
 pub(super) fn list_by_workspace(
     c: &Connection,
     workspace: &WorkspaceId,
-) -> rusqlite::Result<Vec<Subscription>> {
+) -> rusqlite::Result<Vec<CombinedSubscription>> {
     c.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM subscriptions WHERE workspace_id = ?1 ORDER BY status_at DESC, id"
+        "SELECT {SUBSCRIPTION_COLUMNS} FROM subscriptions WHERE workspace_id = ?1 ORDER BY status_at DESC, id"
     ))?
     .query_map([workspace], subscription_from_row)?
     .collect()
 }
 
-pub(super) fn upsert(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
+pub(super) fn upsert(tx: &Tx<'_>, known: &CombinedSubscription) -> Result<(), Error> {
     tx.execute(
         "INSERT OR REPLACE INTO subscriptions
             (id, workspace_id, customer, started, deleted, status, status_at, told)
@@ -82,9 +86,9 @@ pub(super) fn set_end_sent(tx: &Tx<'_>, id: &str) -> Result<(), Error> {
 }
 
 /// Lists subscriptions of deleted workspaces that the provider was not told to end.
-pub(super) fn orphans(c: &Connection) -> rusqlite::Result<Vec<Subscription>> {
+pub(super) fn list_orphans(c: &Connection) -> rusqlite::Result<Vec<CombinedSubscription>> {
     c.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM subscriptions
+        "SELECT {SUBSCRIPTION_COLUMNS} FROM subscriptions
          WHERE told = 0 AND deleted = 0 AND workspace_id IS NOT NULL
             AND workspace_id IN (SELECT id FROM ended_workspaces)"
     ))?

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::remote_state::{RemoteBackend, RemoteState};
-use super::steps::{PlanLine, PlanStep};
-use super::{Folder, LocalPage};
+use super::remote_state::{RemoteBackend, RemoteProjectState};
+use super::steps::{PlanStep, PlanStepDescription};
+use super::{LocalPage, ProjectFolder};
 use crate::actions::ActionFile;
-use crate::api::Api;
+use crate::api::ApiClient;
 use crate::backends::dry_run_text;
-use crate::difference::Difference;
+use crate::difference::TextDifference;
 use crate::endpoints;
-use crate::error::{Failure, FailureCode, Result};
+use crate::error::{CliFailure, FailureExitCode, Result};
 use svc_base::digest::Digest;
 
 /// Most lines of a plan for people.
@@ -18,27 +18,27 @@ const MAX_SHOWN_LINES: usize = 1_000;
 
 /// Steps of a plan, with their description.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct ApplyPlan {
     pub(super) steps: Vec<PlanStep>,
     /// A line for each change.
-    pub(super) lines: Vec<PlanLine>,
+    pub(super) lines: Vec<PlanStepDescription>,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-impl Plan {
+impl ApplyPlan {
     /// Plans the changes. It only reads from the server.
     ///
     /// # Errors
     /// Refusals of the platform that can be known before.
     pub(super) async fn make(
-        api: &Api,
-        folder: &Folder,
-        state: Option<&RemoteState>,
+        api: &ApiClient,
+        folder: &ProjectFolder,
+        state: Option<&RemoteProjectState>,
     ) -> Result<Self> {
         let mut plan = Self::default();
         if state.is_none() {
-            let line = PlanLine::new(true, "project", &folder.manifest.project);
+            let line = PlanStepDescription::new(true, "project", &folder.manifest.project);
             plan.add_step(PlanStep::CreateProject, line);
         }
         let backend = state.and_then(|state| state.backend.as_ref());
@@ -53,7 +53,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn add_step(&mut self, step: PlanStep, line: PlanLine) {
+    fn add_step(&mut self, step: PlanStep, line: PlanStepDescription) {
         self.steps.push(step);
         self.lines.push(line);
     }
@@ -61,7 +61,7 @@ impl Plan {
     /// Plans the migrations that are not applied; returns their indexes.
     fn plan_migrations(
         &mut self,
-        folder: &Folder,
+        folder: &ProjectFolder,
         backend: Option<&RemoteBackend>,
     ) -> Result<Vec<usize>> {
         let applied = backend.map_or(&[][..], |backend| &backend.migrations);
@@ -71,25 +71,29 @@ impl Plan {
             let (step, line) = match (number, backend) {
                 (0, None) => {
                     let name = format!("from {}", migration.name);
-                    let line = PlanLine::new(true, "database", &name);
+                    let line = PlanStepDescription::new(true, "database", &name);
                     (PlanStep::CreateBackend, line)
                 }
                 _ => {
-                    let line = PlanLine::new(true, "migration", &migration.name);
+                    let line = PlanStepDescription::new(true, "migration", &migration.name);
                     (PlanStep::Migrate(number), line)
                 }
             };
             self.add_step(step, line.with_file(&migration.path));
         }
         if backend.is_none() && pending.is_empty() && folder.needs_backend() {
-            return Err(Failure::local(
+            return Err(CliFailure::local(
                 "The folder has actions, `realtime` or `agents`, and no migration: the first migration makes the database.",
             ));
         }
         Ok(pending)
     }
 
-    fn plan_actions(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) -> Result<()> {
+    fn plan_actions(
+        &mut self,
+        folder: &ProjectFolder,
+        backend: Option<&RemoteBackend>,
+    ) -> Result<()> {
         let known = backend.map_or(&[][..], |backend| &backend.actions);
         let mut changed = Vec::new();
         for (number, action) in folder.actions.iter().enumerate() {
@@ -99,7 +103,7 @@ impl Plan {
                 continue;
             }
             changed.push(number);
-            let line = PlanLine::new(there.is_none(), "action", &action.name);
+            let line = PlanStepDescription::new(there.is_none(), "action", &action.name);
             self.lines.push(line.with_file(&action.path));
         }
         let elsewhere = known.iter().filter(|there| {
@@ -122,26 +126,26 @@ impl Plan {
     }
 
     /// Plans the switches of rooms and tools.
-    fn plan_switches(&mut self, folder: &Folder, backend: Option<&RemoteBackend>) {
+    fn plan_switches(&mut self, folder: &ProjectFolder, backend: Option<&RemoteBackend>) {
         let manifest = &folder.manifest;
         let rooms = backend.is_some_and(|backend| backend.realtime.enabled);
         let tools = backend.is_some_and(|backend| backend.agents);
         let state = |on: bool| if on { "on" } else { "off" };
         if let Some(on) = manifest.realtime.filter(|on| *on != rooms) {
-            let line = PlanLine::new(false, "rooms", state(on));
+            let line = PlanStepDescription::new(false, "rooms", state(on));
             self.add_step(PlanStep::SwitchRooms(on), line);
         }
         if let Some(on) = manifest.agents.filter(|on| *on != tools) {
-            let line = PlanLine::new(false, "tools", state(on));
+            let line = PlanStepDescription::new(false, "tools", state(on));
             self.add_step(PlanStep::SwitchTools(on), line);
         }
     }
 
     async fn plan_pages(
         &mut self,
-        api: &Api,
-        folder: &Folder,
-        state: Option<&RemoteState>,
+        api: &ApiClient,
+        folder: &ProjectFolder,
+        state: Option<&RemoteProjectState>,
     ) -> Result<()> {
         for (number, page) in folder.pages.iter().enumerate() {
             let there = match state {
@@ -151,7 +155,8 @@ impl Plan {
                 None => None,
             };
             let Some((state, frontend)) = there else {
-                let line = PlanLine::new(true, "page", &page.slug).with_file(&page.source.path);
+                let line =
+                    PlanStepDescription::new(true, "page", &page.slug).with_file(&page.source.path);
                 self.add_step(PlanStep::CreatePage(number), line);
                 continue;
             };
@@ -177,14 +182,18 @@ impl Plan {
                 slug: frontend.slug.clone(),
                 live: frontend.content_sha256.clone(),
             };
-            let line = PlanLine::new(false, "page", &frontend.slug);
+            let line = PlanStepDescription::new(false, "page", &frontend.slug);
             let line = line.with_detail(more.join(", "));
             self.add_step(step, line.with_file(&page.source.path));
         }
         Ok(())
     }
 
-    fn plan_details(&mut self, folder: &Folder, state: Option<&RemoteState>) -> Result<()> {
+    fn plan_details(
+        &mut self,
+        folder: &ProjectFolder,
+        state: Option<&RemoteProjectState>,
+    ) -> Result<()> {
         let manifest = &folder.manifest;
         let mut changed = Vec::new();
         // A new project is created with its description.
@@ -207,7 +216,7 @@ impl Plan {
             }
         }
         if !changed.is_empty() {
-            let line = PlanLine::new(false, "project", &changed.join(", "));
+            let line = PlanStepDescription::new(false, "project", &changed.join(", "));
             self.add_step(PlanStep::UpdateProject, line);
         }
         Ok(())
@@ -216,9 +225,9 @@ impl Plan {
     /// Makes dry runs on the server, so that refusals come before any change.
     async fn dry_run(
         &mut self,
-        api: &Api,
-        folder: &Folder,
-        state: &RemoteState,
+        api: &ApiClient,
+        folder: &ProjectFolder,
+        state: &RemoteProjectState,
         pending: &[usize],
     ) -> Result<()> {
         if state.backend.is_none() {
@@ -243,7 +252,7 @@ impl Plan {
         }
         for step in &self.steps {
             if let PlanStep::DefineActions(changed) = step {
-                for batch in batches(folder, changed) {
+                for batch in action_batches(folder, changed) {
                     let asked = api
                         .call(&endpoints::DEFINE_ACTIONS, &at)
                         .query("dry_run", Some(true));
@@ -260,7 +269,7 @@ impl Plan {
     /// Formats the plan for people.
     pub(super) fn to_text(&self) -> String {
         let shown = self.lines.iter().take(MAX_SHOWN_LINES);
-        let mut lines: Vec<_> = shown.map(PlanLine::to_text).collect();
+        let mut lines: Vec<_> = shown.map(PlanStepDescription::to_text).collect();
         if self.lines.len() > MAX_SHOWN_LINES {
             let more = self.lines.len() - MAX_SHOWN_LINES;
             lines.push(format!(
@@ -272,14 +281,17 @@ impl Plan {
 
     /// Formats the plan for programs.
     pub(super) fn to_json(&self) -> Vec<Value> {
-        self.lines.iter().map(PlanLine::to_json).collect()
+        self.lines
+            .iter()
+            .map(PlanStepDescription::to_json)
+            .collect()
     }
 }
 
 /// Slug of the home page on the server; `None` if it does not exist yet.
 pub(super) fn home_slug(
-    folder: &Folder,
-    state: &RemoteState,
+    folder: &ProjectFolder,
+    state: &RemoteProjectState,
     wanted: &str,
 ) -> Result<Option<String>> {
     if wanted.is_empty() {
@@ -291,7 +303,7 @@ pub(super) fn home_slug(
 }
 
 /// Splits actions into batches that the server accepts.
-pub(super) fn batches(folder: &Folder, numbers: &[usize]) -> Vec<Value> {
+pub(super) fn action_batches(folder: &ProjectFolder, numbers: &[usize]) -> Vec<Value> {
     /// The most actions of a batch.
     const MAX_ACTIONS: usize = 200;
     /// Approximate bytes of a batch, far below the server's limit.
@@ -322,7 +334,7 @@ pub(super) fn batches(folder: &Folder, numbers: &[usize]) -> Vec<Value> {
 
 /// Lists the indexes of the migrations that are not in the ledger. They must come last.
 fn pending_migrations(
-    folder: &Folder,
+    folder: &ProjectFolder,
     applied: &[super::remote_state::AppliedMigration],
 ) -> Result<Vec<usize>> {
     let is_applied = |checksum: &str| applied.iter().any(|one| one.checksum == checksum);
@@ -340,8 +352,8 @@ fn pending_migrations(
             "The server has applied migration {}, which is none of the folder's, and {name} is none of the server's. If {name} was changed after it was applied, put it back, and the change into a new file; if somebody else has migrated, `svc pull` brings their file.",
             foreign.version
         );
-        return Err(Failure::new(
-            FailureCode::Conflict,
+        return Err(CliFailure::new(
+            FailureExitCode::Conflict,
             "The migrations differ",
             detail,
         ));
@@ -350,8 +362,8 @@ fn pending_migrations(
         .iter()
         .find(|one| is_applied(&one.checksum));
     match later {
-        Some(later) => Err(Failure::new(
-            FailureCode::Conflict,
+        Some(later) => Err(CliFailure::new(
+            FailureExitCode::Conflict,
             "The migrations differ",
             format!(
                 "{} is applied, and {name}, which comes before it, is not: give {name} a name that comes after all others.",
@@ -366,7 +378,7 @@ fn check_type(page: &LocalPage, there: svc_sources::ContentType) -> Result<()> {
     if page.source.content_type == there {
         return Ok(());
     }
-    Err(Failure::local(format!(
+    Err(CliFailure::local(format!(
         "{} is {} by its name, and the page `{}` is {there} for good: give it another slug.",
         page.source.path.display(),
         page.source.content_type,
@@ -375,13 +387,18 @@ fn check_type(page: &LocalPage, there: svc_sources::ContentType) -> Result<()> {
 }
 
 /// Describes how much of a page changes.
-async fn change_size(api: &Api, project: &str, slug: &str, page: &LocalPage) -> Result<String> {
+async fn change_size(
+    api: &ApiClient,
+    project: &str,
+    slug: &str,
+    page: &LocalPage,
+) -> Result<String> {
     let live = api
         .call(&endpoints::CONTENT, &[project, slug])
         .send()
         .await?;
     let old = live["content"].as_str().unwrap_or_default();
-    Ok(Difference::between((slug, old), (slug, &page.source.content)).size())
+    Ok(TextDifference::between((slug, old), (slug, &page.source.content)).size())
 }
 
 #[cfg(test)]

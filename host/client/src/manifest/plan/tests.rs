@@ -1,15 +1,15 @@
 //! Plans of changes.
 
 use super::super::remote_state::AppliedMigration;
-use super::super::{Manifest, Migration};
+use super::super::{Manifest, MigrationFile};
 use super::*;
 
-fn folder(migrations: &[&str]) -> Folder {
-    Folder {
+fn folder(migrations: &[&str]) -> ProjectFolder {
+    ProjectFolder {
         manifest: Manifest::default(),
         migrations: migrations
             .iter()
-            .map(|sql| Migration {
+            .map(|sql| MigrationFile {
                 name: format!("{sql}.sql"),
                 path: format!("{sql}.sql").into(),
                 sql: (*sql).to_owned(),
@@ -58,7 +58,7 @@ fn batches_are_as_large_as_the_server_takes() {
         })
         .collect();
     let all: Vec<_> = (0..450).collect();
-    let sizes: Vec<_> = batches(&folder, &all)
+    let sizes: Vec<_> = action_batches(&folder, &all)
         .iter()
         .map(|batch| batch["actions"].as_array().unwrap().len())
         .collect();
@@ -67,5 +67,5 @@ fn batches_are_as_large_as_the_server_takes() {
         sizes.iter().all(|size| (1..=200).contains(size)) && sizes[0] == 4,
         "{sizes:?}"
     );
-    assert!(batches(&folder, &[]).is_empty());
+    assert!(action_batches(&folder, &[]).is_empty());
 }

@@ -93,7 +93,7 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
         max_bytes: 0,
         min_free_bytes: 0,
     });
-    let mut history = History::open(fixture.dir.try_clone().unwrap(), off);
+    let mut history = DatabaseHistory::open(fixture.dir.try_clone().unwrap(), off);
     assert!(chain::list_numbers(&fixture.dir).unwrap().is_empty());
     history
         .record_log(&mut fixture.connection.borrow_mut())
@@ -105,7 +105,7 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
         max_bytes: 1 << 30,
         min_free_bytes: u64::MAX,
     });
-    let mut history = History::open(fixture.dir.try_clone().unwrap(), full);
+    let mut history = DatabaseHistory::open(fixture.dir.try_clone().unwrap(), full);
     let error = history
         .record_log(&mut fixture.connection.borrow_mut())
         .unwrap_err();
@@ -160,8 +160,8 @@ fn a_chain_that_is_begun_aside_is_dated_before_what_is_committed_meanwhile() {
         .canonicalize()
         .unwrap()
         .join(DATABASE_FILE);
-    let settings = crate::connection::OpenSettings::standalone(path, 1 << 30);
-    let packer = Checkpointer::start().unwrap();
+    let settings = crate::connection::DatabaseOpenSettings::standalone(path, 1 << 30);
+    let packer = BackgroundCheckpointer::start().unwrap();
     fixture.run("INSERT INTO t VALUES (1, hex(randomblob(250000)))");
     history.note_commit(fixture.frames_in_log(), history.now());
     let error = history
@@ -244,8 +244,8 @@ fn what_is_taken_aside_ends_where_it_was_lent_out() {
         .canonicalize()
         .unwrap()
         .join(DATABASE_FILE);
-    let settings = crate::connection::OpenSettings::standalone(path, 1 << 30);
-    let packer = Checkpointer::start().unwrap();
+    let settings = crate::connection::DatabaseOpenSettings::standalone(path, 1 << 30);
+    let packer = BackgroundCheckpointer::start().unwrap();
     let mut made = Vec::new();
     for round in 0..6 {
         made.push(add(&fixture, &mut history, &format!("before {round}")));

@@ -37,7 +37,7 @@ fn a_log_that_begins_anew_follows_the_one_before() {
         let log = fixture.log();
         let end = log.read_committed(&log.start(), ALL_FRAMES).unwrap().end;
         if let Some(before) = before.replace(end) {
-            let before: LogPosition = before;
+            let before: WalPosition = before;
             assert!(before.is_followed_by(log.start().salts), "{generation}");
             assert!(!log.contains(&before).unwrap(), "{generation}");
             assert!(!before.is_followed_by(before.salts));
@@ -45,7 +45,7 @@ fn a_log_that_begins_anew_follows_the_one_before() {
         // Frames of the generation before are behind those of this one.
         fixture.copy_log("PASSIVE");
     }
-    assert!(!LogPosition::default().is_followed_by([1, 0]));
+    assert!(!WalPosition::default().is_followed_by([1, 0]));
 }
 
 #[test]
@@ -119,15 +119,15 @@ fn a_log_of_the_other_byte_order_is_read_too() {
     let mut bytes = fs::read(fixture.directory.path().join(LOG_FILE)).unwrap();
     bytes[3] ^= 1;
     let big_endian = bytes[3] & 1 == 1;
-    let mut checksums = log::checksum(big_endian, [0, 0], &bytes[..24]);
+    let mut checksums = log::frame_checksum(big_endian, [0, 0], &bytes[..24]);
     let put = |place: &mut [u8], checksums: [u32; 2]| {
         place[..4].copy_from_slice(&checksums[0].to_be_bytes());
         place[4..8].copy_from_slice(&checksums[1].to_be_bytes());
     };
     put(&mut bytes[24..32], checksums);
     for frame in bytes[32..].chunks_exact_mut(4120) {
-        checksums = log::checksum(big_endian, checksums, &frame[..8]);
-        checksums = log::checksum(big_endian, checksums, &frame[24..]);
+        checksums = log::frame_checksum(big_endian, checksums, &frame[..8]);
+        checksums = log::frame_checksum(big_endian, checksums, &frame[24..]);
         put(&mut frame[16..24], checksums);
     }
     let other = TempDir::new().unwrap();

@@ -12,7 +12,7 @@ use cap_std::ambient_authority;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::log::Frames;
+use super::log::CommittedFrames;
 use super::moments::HistoryFindings;
 use super::record::RecordFormat;
 use super::*;
@@ -70,8 +70,8 @@ impl HistoryFixture {
             .advance(std::time::Duration::from_secs(1));
     }
 
-    fn history(&self) -> History {
-        History::open(
+    fn history(&self) -> DatabaseHistory {
+        DatabaseHistory::open(
             self.dir.try_clone().unwrap(),
             Arc::clone(&self.history_settings),
         )
@@ -122,7 +122,7 @@ impl HistoryFixture {
 }
 
 /// Applies the frames of a log to a copy of the database file.
-fn replay(base: &[u8], frames: &Frames) -> Vec<u8> {
+fn replay(base: &[u8], frames: &CommittedFrames) -> Vec<u8> {
     let mut image = base.to_vec();
     for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE_SIZE)) {
         chain::write_page(&mut image, *page, data).unwrap();
@@ -130,7 +130,7 @@ fn replay(base: &[u8], frames: &Frames) -> Vec<u8> {
     image
 }
 
-fn add(fixture: &HistoryFixture, history: &mut History, text: &str) -> Timestamp {
+fn add(fixture: &HistoryFixture, history: &mut DatabaseHistory, text: &str) -> Timestamp {
     fixture.tick();
     fixture.run(&format!("INSERT INTO t (a) VALUES ('{text}')"));
     history.note_commit(fixture.frames_in_log(), history.now());
@@ -150,7 +150,7 @@ impl HistoryFixture {
         .unwrap()
     }
 
-    fn at(&self, history: &History, at: Timestamp) -> Vec<String> {
+    fn at(&self, history: &DatabaseHistory, at: Timestamp) -> Vec<String> {
         let image = history.image_at(at).unwrap().unwrap();
         assert!(image.at <= at);
         let rows = Self::rows(&image.bytes).into_iter();

@@ -3,8 +3,8 @@
 use super::*;
 
 /// The points of a chain's moments, oldest first.
-fn points(fixture: &HistoryFixture, chain: u32) -> Vec<CommitPoint> {
-    let moment_locations = Chain::open(&fixture.dir, chain)
+fn points(fixture: &HistoryFixture, chain: u32) -> Vec<CommitFingerprint> {
+    let moment_locations = HistoryChainFile::open(&fixture.dir, chain)
         .unwrap()
         .moment_locations()
         .unwrap();
@@ -89,7 +89,7 @@ fn commits_go_on_being_counted_where_another_chain_begins() {
 
 /// Changes what the last record of a chain says of where it leads.
 fn append_wrong_state(fixture: &HistoryFixture, number: u32) -> Timestamp {
-    let chain = Chain::open(&fixture.dir, number).unwrap();
+    let chain = HistoryChainFile::open(&fixture.dir, number).unwrap();
     let (offset, header) = *chain.records.last().unwrap();
     let path = fixture
         .directory
@@ -102,8 +102,8 @@ fn append_wrong_state(fixture: &HistoryFixture, number: u32) -> Timestamp {
     point.state ^= 1;
     moments.last_mut().unwrap().point = Some(point);
     let end = (header.last, point);
-    let record = Record::new(header.kind, &moments, &content, header.end, end).unwrap();
-    chain::append(&fixture.dir, number, offset, &record).unwrap();
+    let record = NewHistoryRecord::new(header.kind, &moments, &content, header.end, end).unwrap();
+    chain::append_record(&fixture.dir, number, offset, &record).unwrap();
     header.last
 }
 
@@ -149,7 +149,7 @@ fn a_history_of_the_format_before_is_read_and_another_begins() {
         include_bytes!("../../../../../tests/http/earlier_installation/0000000001.history");
     let fixture = HistoryFixture::new(1 << 30);
     fs::write(fixture.directory.path().join("0000000001.history"), before).unwrap();
-    let chain = Chain::open(&fixture.dir, 1).unwrap();
+    let chain = HistoryChainFile::open(&fixture.dir, 1).unwrap();
     assert!(
         chain
             .records

@@ -32,7 +32,7 @@ enum NotRestored {
 struct Fixture {
     databases: Arc<Databases>,
     clock: Clock,
-    limits: Limits,
+    limits: DatabaseLimits,
     id: BackendId,
     data: TempDir,
     /// States that were committed, in order.
@@ -58,7 +58,7 @@ enum Retention {
     MaybeLost,
 }
 
-fn script(sql: &str) -> Script {
+fn script(sql: &str) -> MigrationScript {
     let mut statements = Vec::new();
     let mut start = 0;
     for (end, _) in sql.match_indices(';') {
@@ -66,7 +66,7 @@ fn script(sql: &str) -> Script {
         start = end + 1;
     }
     statements.push(start..sql.len());
-    Script {
+    MigrationScript {
         sql: sql.to_owned(),
         statements,
         checksum: sql.to_owned(),
@@ -76,10 +76,10 @@ fn script(sql: &str) -> Script {
 impl Fixture {
     async fn new(history_bytes: u64) -> Self {
         let data = TempDir::new().unwrap();
-        let limits = Limits {
+        let limits = DatabaseLimits {
             history_bytes,
             free_disk_bytes: 0,
-            ..Limits::default()
+            ..DatabaseLimits::default()
         };
         let clock = Clock::manual(Timestamp(1_795_262_400_000));
         let databases = Databases::open(data.path(), &limits, clock.clone()).unwrap();
@@ -149,7 +149,7 @@ impl Fixture {
             // A write without an effect makes no commit.
             Ok(_) if self.states.last().unwrap().rows == self.rows().await => {}
             Ok(_) => self.committed().await,
-            Err(error) => assert!(matches!(error, RunError::DatabaseFull), "{error}"),
+            Err(error) => assert!(matches!(error, StatementRunError::DatabaseFull), "{error}"),
         }
     }
 
@@ -236,7 +236,10 @@ impl Fixture {
         {
             Ok(done) => done.previous,
             Err(refused) => {
-                assert!(matches!(refused.error.error, RunError::HistoryTooSmall));
+                assert!(matches!(
+                    refused.error.error,
+                    StatementRunError::HistoryTooSmall
+                ));
                 assert_eq!(self.rows().await, before, "nothing has changed");
                 return Err(NotRestored::HistoryTooSmall);
             }

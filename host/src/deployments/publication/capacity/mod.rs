@@ -10,48 +10,48 @@ use std::sync::Arc;
 use ring::hmac;
 
 use super::PublishError;
-use crate::config::{CapHolder, CapPart, CapReached};
-use crate::content::Content;
+use crate::config::{CapHolderKind, CapReached, DividedCapPart};
+use crate::content::ContentStore;
 use crate::infra::Infra;
 use crate::workspaces::Caller;
 use svc_base::disk;
 use svc_base::ids::WorkspaceId;
 
-pub(in crate::deployments) use store::{CapCheck, ShareHolder};
+pub(in crate::deployments) use store::{CapUsageChecker, ShareCapHolder};
 
 /// Publisher of a quick share.
 #[derive(Clone, Debug)]
-pub struct Publisher {
+pub struct SharePublisher {
     network: IpAddr,
     caller: Option<Caller>,
 }
 
-impl Publisher {
+impl SharePublisher {
     /// Makes the publisher of a request that has come from a network, and from a caller if it has a credential.
     pub fn new(network: IpAddr, caller: Option<Caller>) -> Self {
         Self { network, caller }
     }
 
-    fn kind(&self) -> CapHolder {
+    fn kind(&self) -> CapHolderKind {
         match self.caller {
-            Some(_) => CapHolder::Owner,
-            None => CapHolder::Client,
+            Some(_) => CapHolderKind::Owner,
+            None => CapHolderKind::Client,
         }
     }
 }
 
 /// Checks whether there is room for more content. Clones share their state.
 #[derive(Clone, Debug)]
-pub struct Capacity {
+pub struct CapacityChecker {
     infra: Infra,
-    content: Content,
+    content: ContentStore,
     /// Names holders of shares.
     holder_key: hmac::Key,
 }
 
-impl Capacity {
+impl CapacityChecker {
     /// Makes the checks of an installation; `holder_key` names the holders of quick shares, for counting.
-    pub fn new(infra: Infra, content: Content, holder_key: hmac::Key) -> Self {
+    pub fn new(infra: Infra, content: ContentStore, holder_key: hmac::Key) -> Self {
         Self {
             infra,
             content,
@@ -86,8 +86,8 @@ impl Capacity {
     }
 
     /// Returns the check of the caps as of now, for a transaction.
-    pub(in crate::deployments) fn cap_check(&self) -> CapCheck {
-        CapCheck {
+    pub(in crate::deployments) fn cap_check(&self) -> CapUsageChecker {
+        CapUsageChecker {
             config: Arc::clone(&self.infra.config),
             key: self.holder_key.clone(),
             now: self.infra.clock.now(),
@@ -97,17 +97,17 @@ impl Capacity {
     /// Refuses to begin when there is no room for one more quick share.
     pub(in crate::deployments) async fn check_share(
         &self,
-        publisher: &Publisher,
+        publisher: &SharePublisher,
     ) -> Result<(), PublishError> {
         let free = self.checked_free_disk()?;
         let limits = &self.infra.config.limits;
         let least = limits
             .free_disk_bytes
             .saturating_add(limits.free_disk_owners_bytes);
-        if publisher.kind() == CapHolder::Client && free < least {
+        if publisher.kind() == CapHolderKind::Client && free < least {
             return Err(PublishError::Cap(CapReached {
                 key: "free_disk_owners_bytes",
-                part: CapPart::Strangers,
+                part: DividedCapPart::Strangers,
             }));
         }
         let publisher = publisher.clone();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ring::hmac;
 use rusqlite::{Connection, params};
 
-use super::Publisher;
-use crate::config::{CapHolder, CapPart, CapReached, CapUsage, Config};
-use crate::control::{self, Control};
+use super::SharePublisher;
+use crate::config::{CapHolderKind, CapReached, CapUsage, Config, DividedCapPart};
+use crate::control::{self, ControlDatabase};
 use crate::deployments::publication::PublishError;
 use crate::workspaces::Principal;
 use svc_base::clock::Timestamp;
@@ -18,14 +18,14 @@ const HASH_BYTES: usize = 16;
 
 /// Holder of a quick share, as its row names it: counted by, and never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::deployments) struct ShareHolder {
+pub(in crate::deployments) struct ShareCapHolder {
     /// Keyed hash of a client's network or of an owner.
     pub(in crate::deployments) hash: [u8; HASH_BYTES],
     /// Whether the publication is an owner's.
     pub(in crate::deployments) is_owners: bool,
 }
 
-impl ShareHolder {
+impl ShareCapHolder {
     fn from_name(key: &hmac::Key, name: &str, is_owners: bool) -> Self {
         let mut hash = [0; HASH_BYTES];
         let signed = hmac::sign(key, name.as_bytes());
@@ -53,18 +53,18 @@ pub(in crate::deployments) struct ShareUsage {
 
 /// Counts the usage of the caps, and compares it with the limits.
 #[derive(Clone, Debug)]
-pub(in crate::deployments) struct CapCheck {
+pub(in crate::deployments) struct CapUsageChecker {
     pub(super) config: Arc<Config>,
     /// Key of the hashes that name holders.
     pub(super) key: hmac::Key,
     pub(super) now: Timestamp,
 }
 
-impl CapCheck {
+impl CapUsageChecker {
     /// Runs a check on a reader, before a transaction runs it for certain.
     pub(super) async fn run(
         self,
-        control: &Control,
+        control: &ControlDatabase,
         check: impl FnOnce(&Self, &Connection) -> Result<(), PublishError> + Send + 'static,
     ) -> Result<(), PublishError> {
         control.read(move |c| Ok(check(&self, c))).await?
@@ -74,18 +74,18 @@ impl CapCheck {
     pub(in crate::deployments) fn check_share(
         &self,
         c: &Connection,
-        publisher: &Publisher,
+        publisher: &SharePublisher,
         bytes: u64,
-    ) -> Result<ShareHolder, PublishError> {
+    ) -> Result<ShareCapHolder, PublishError> {
         let principal = match &publisher.caller {
             Some(caller) => Some(Principal::of_caller(c, caller).map_err(control::Error::from)?),
             None => None,
         };
         let holder = match &principal {
-            Some(principal) => ShareHolder::from_name(&self.key, &principal.name, true),
+            Some(principal) => ShareCapHolder::from_name(&self.key, &principal.name, true),
             None => {
                 let name = format!("client:{}", publisher.network);
-                ShareHolder::from_name(&self.key, &name, false)
+                ShareCapHolder::from_name(&self.key, &name, false)
             }
         };
         let shares = self.share_usage(c, &holder)?;
@@ -133,7 +133,7 @@ impl CapCheck {
         all: u64,
     ) -> Result<(), PublishError> {
         let principal = Principal::of_workspace(c, workspace).map_err(control::Error::from)?;
-        let holder = ShareHolder::from_name(&self.key, &principal.name, true);
+        let holder = ShareCapHolder::from_name(&self.key, &principal.name, true);
         let shares = self.share_usage(c, &holder)?;
         let own = shares.own + self.count_frontends(c, &principal.workspaces)?;
         let held = CapUsage {
@@ -142,7 +142,7 @@ impl CapCheck {
             own,
         };
         let cap = self.config.limits.deployments_cap();
-        cap.check(CapHolder::Owner, held, 1)?;
+        cap.check(CapHolderKind::Owner, held, 1)?;
         self.check_owner_bytes(c, &principal.workspaces)
     }
 
@@ -165,7 +165,7 @@ impl CapCheck {
         if held >= self.config.limits.owner_bytes {
             return Err(PublishError::Cap(CapReached {
                 key: "owner_bytes",
-                part: CapPart::Owner,
+                part: DividedCapPart::Owner,
             }));
         }
         Ok(())
@@ -179,7 +179,7 @@ impl CapCheck {
     fn share_usage(
         &self,
         c: &Connection,
-        holder: &ShareHolder,
+        holder: &ShareCapHolder,
     ) -> Result<ShareUsage, PublishError> {
         Ok(count_shares(c, self.now, holder).map_err(control::Error::from)?)
     }
@@ -212,7 +212,7 @@ fn count_active(c: &Connection, now: Timestamp, most: u64) -> rusqlite::Result<u
 fn count_shares(
     c: &Connection,
     now: Timestamp,
-    holder: &ShareHolder,
+    holder: &ShareCapHolder,
 ) -> rusqlite::Result<ShareUsage> {
     c.prepare_cached(&format!(
         "SELECT count(*) FILTER (WHERE is_owners = 0), count(*) FILTER (WHERE holder = ?2), sum(bytes),

@@ -11,15 +11,15 @@ use quick_cache::sync::Cache;
 use tokio::sync::OnceCell;
 
 use super::PublishError;
-use crate::content::{Content, Digest};
+use crate::content::{ContentStore, Digest};
 use crate::control::Error;
 use crate::infra::Infra;
 
 /// The script, put together from its parts: one scope, opened by the first and closed by the last.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     SCRIPT_PARTS
-        .replace("LIVE_PATH", &url_path(&name_of(LIVE_MODULE)))
-        .replace("TABLE_PATH", &url_path(&name_of(TABLE_MODULE)))
+        .replace("LIVE_PATH", &url_path(&runtime_name(LIVE_MODULE)))
+        .replace("TABLE_PATH", &url_path(&runtime_name(TABLE_MODULE)))
 });
 /// Module that the runtime loads when a page first listens to a live query.
 const LIVE_MODULE: &str = include_str!("../../../../assets/runtime/live.js");
@@ -38,7 +38,7 @@ const SCRIPT_PARTS: &str = concat!(
 /// The typings of the newest runtime.
 pub const TYPINGS: &str = include_str!("../../../../assets/runtime.d.ts");
 /// Length of the digest in a runtime's name, in hexadecimal digits.
-const NAME_DIGITS: usize = 32;
+const NAME_DIGEST_DIGITS: usize = 32;
 
 /// Number of scripts of earlier releases in memory, for pages that those releases made.
 const MAX_OLDER_SCRIPTS: usize = 8;
@@ -46,14 +46,14 @@ const MAX_OLDER_SCRIPTS: usize = 8;
 /// The scripts that this program has, by their names.
 static OWN_SCRIPTS: LazyLock<[(String, Digest, &str); 3]> = LazyLock::new(|| {
     let own: [&str; 3] = [&SCRIPT, LIVE_MODULE, TABLE_MODULE];
-    own.map(|script| (name_of(script), Digest::of(script.as_bytes()), script))
+    own.map(|script| (runtime_name(script), Digest::of(script.as_bytes()), script))
 });
 
 /// Runtimes that pages name: the newest, stored or not yet, and older ones in memory.
 #[derive(Debug)]
-pub struct Runtimes {
+pub struct RuntimeScripts {
     infra: Infra,
-    content: Content,
+    content: ContentStore,
     newest: OnceCell<String>,
     older: Cache<Digest, Bytes>,
 }
@@ -65,12 +65,12 @@ fn url_path(name: &str) -> String {
 
 /// Returns the name of the newest runtime.
 pub(in crate::deployments) fn newest_name() -> String {
-    name_of(&SCRIPT)
+    runtime_name(&SCRIPT)
 }
 
-fn name_of(script: &str) -> String {
+fn runtime_name(script: &str) -> String {
     let digest = Digest::of(script.as_bytes()).to_string();
-    digest.chars().take(NAME_DIGITS).collect()
+    digest.chars().take(NAME_DIGEST_DIGITS).collect()
 }
 
 /// Returns the URL path of the newest runtime, stored or not.
@@ -78,9 +78,9 @@ pub fn newest_path() -> String {
     url_path(&newest_name())
 }
 
-impl Runtimes {
+impl RuntimeScripts {
     /// Makes the runtimes of a server; the newest is stored when a page first needs it.
-    pub fn new(infra: Infra, content: Content) -> Self {
+    pub fn new(infra: Infra, content: ContentStore) -> Self {
         Self {
             infra,
             content,
@@ -108,7 +108,7 @@ impl Runtimes {
             .put(Bytes::from_static(script.as_bytes()))
             .await?;
         let (digest, now) = (pin.digest(), self.infra.clock.now());
-        let name = name_of(script);
+        let name = runtime_name(script);
         let stored = name.clone();
         self.infra
             .control
@@ -127,7 +127,10 @@ impl Runtimes {
             return Ok(Some((*digest, Bytes::from_static(script.as_bytes()))));
         }
         let name = name.to_owned();
-        let found = self.infra.control.read(move |c| store::runtime(c, &name));
+        let found = self
+            .infra
+            .control
+            .read(move |c| store::find_runtime(c, &name));
         let Some(digest) = found.await? else {
             return Ok(None);
         };

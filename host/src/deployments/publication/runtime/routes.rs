@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
-use super::{Runtimes, TYPINGS};
+use super::{RuntimeScripts, TYPINGS};
 use crate::deployments::problems;
 use crate::deployments::serving::answer;
 use crate::http::problem::Problem;
@@ -25,15 +25,15 @@ use crate::http::problem::Problem;
     extensions(("x-problems" = json!("not_found range_not_satisfiable capacity_reached")))
 )]
 pub async fn runtime(
-    State(runtimes): State<Arc<Runtimes>>,
+    State(runtimes): State<Arc<RuntimeScripts>>,
     Path(file): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = file.strip_suffix(".js").ok_or_else(Problem::not_found)?;
     let found = runtimes.script(name).await;
-    let found = found.map_err(|error| problems::internal(&error))?;
+    let found = found.map_err(|error| problems::internal_problem(&error))?;
     let (digest, bytes) = found.ok_or_else(Problem::not_found)?;
-    answer::immutable("text/javascript; charset=utf-8", &digest, &bytes, &headers)
+    answer::immutable_response("text/javascript; charset=utf-8", &digest, &bytes, &headers)
 }
 
 /// The typings of the script

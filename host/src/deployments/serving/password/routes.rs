@@ -12,10 +12,10 @@ use utoipa::ToSchema;
 use super::{MAX_PASSWORD_BYTES, UNLOCKED_SECONDS};
 use crate::deployments::forms;
 use crate::deployments::serving::answer::platform_page;
-use crate::deployments::serving::{Serving, UnlockError, pages};
-use crate::http::context::Context;
+use crate::deployments::serving::{PageService, UnlockError, pages};
+use crate::http::context::HttpRequestContext;
 use crate::http::cookies;
-use crate::http::extract::{UnreadBody, invalid};
+use crate::http::extract::{UnreadBody, invalid_request};
 use crate::http::problem::Problem;
 
 const UNLOCK_COOKIE: &str = "svc_unlock";
@@ -56,8 +56,8 @@ pub struct UnlockedAnswer {
     extensions(("x-problems" = json!("invalid_request invalid_json unauthorized disabled not_found timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn unlock(
-    State(serving): State<Arc<Serving>>,
-    context: Context,
+    State(serving): State<Arc<PageService>>,
+    context: HttpRequestContext,
     Path(slug): Path<String>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
@@ -67,7 +67,7 @@ pub async fn unlock(
     }
     let body = body.form_or_json::<UnlockRequest>().await?;
     if body.value.password.len() > MAX_PASSWORD_BYTES {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "`password` is longer than {MAX_PASSWORD_BYTES} bytes."
         )));
     }
@@ -112,5 +112,5 @@ pub async fn unlock(
 /// Returns the tokens that say that a browser has unlocked the page. Each proves that by itself, so that one that a sibling has set beside
 /// them locks nobody out.
 pub(in crate::deployments) fn unlock_tokens(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
-    cookies::values(headers, UNLOCK_COOKIE)
+    cookies::cookie_values(headers, UNLOCK_COOKIE)
 }

@@ -3,7 +3,7 @@
 mod random;
 
 use super::*;
-use crate::stripe::{Charge, Invoice, InvoicePayment, Refund, Subscription};
+use crate::stripe::{ChargeFact, InvoiceFact, InvoicePaymentFact, RefundFact, SubscriptionFact};
 
 const SESSION: &str = "session";
 
@@ -16,8 +16,8 @@ fn terms() -> SessionTerms {
     }
 }
 
-fn at(seconds: i64, fact: Fact) -> Event {
-    Event {
+fn at(seconds: i64, fact: EventFact) -> VerifiedEvent {
+    VerifiedEvent {
         id: String::new(),
         kind: String::new(),
         at: Timestamp(seconds * 1000),
@@ -25,12 +25,12 @@ fn at(seconds: i64, fact: Fact) -> Event {
     }
 }
 
-fn subject(text: &str) -> Option<Subject> {
-    Some(Subject::Session(text.into()))
+fn subject(text: &str) -> Option<EventSubject> {
+    Some(EventSubject::Session(text.into()))
 }
 
-fn checkout(outcome: CheckoutOutcome) -> Checkout {
-    Checkout {
+fn checkout(outcome: CheckoutOutcome) -> CheckoutFact {
+    CheckoutFact {
         id: "cs".into(),
         subject: subject(SESSION),
         reference: None,
@@ -45,8 +45,8 @@ fn checkout(outcome: CheckoutOutcome) -> Checkout {
     }
 }
 
-fn monthly(outcome: CheckoutOutcome) -> Fact {
-    Fact::Checkout(Checkout {
+fn monthly(outcome: CheckoutOutcome) -> EventFact {
+    EventFact::Checkout(CheckoutFact {
         payment: None,
         subscription: Some("sub".into()),
         invoice: Some("in_1".into()),
@@ -54,8 +54,8 @@ fn monthly(outcome: CheckoutOutcome) -> Fact {
     })
 }
 
-fn subscription(status: &str, deleted: bool) -> Fact {
-    Fact::Subscription(Subscription {
+fn subscription(status: &str, deleted: bool) -> EventFact {
+    EventFact::Subscription(SubscriptionFact {
         id: "sub".into(),
         subject: None,
         status: status.into(),
@@ -64,12 +64,17 @@ fn subscription(status: &str, deleted: bool) -> Fact {
     })
 }
 
-fn invoice(number: u32, paid: bool) -> Fact {
+fn invoice(number: u32, paid: bool) -> EventFact {
     invoice_of(number, paid, Some(&[500]), Some("eur"))
 }
 
-fn invoice_of(number: u32, paid: bool, totals: Option<&[i64]>, currency: Option<&str>) -> Fact {
-    Fact::Invoice(Invoice {
+fn invoice_of(
+    number: u32,
+    paid: bool,
+    totals: Option<&[i64]>,
+    currency: Option<&str>,
+) -> EventFact {
+    EventFact::Invoice(InvoiceFact {
         id: format!("in_{number}"),
         subscription: Some("sub".into()),
         subject: None,
@@ -80,22 +85,22 @@ fn invoice_of(number: u32, paid: bool, totals: Option<&[i64]>, currency: Option<
     })
 }
 
-fn dispute(payment: &str) -> Fact {
-    Fact::Dispute {
+fn dispute(payment: &str) -> EventFact {
+    EventFact::Dispute {
         charge: Some(format!("ch_of_{payment}")),
         payment: Some(payment.into()),
     }
 }
 
-fn invoice_payment(number: u32) -> Fact {
-    Fact::InvoicePayment(InvoicePayment {
+fn invoice_payment(number: u32) -> EventFact {
+    EventFact::InvoicePayment(InvoicePaymentFact {
         invoice: format!("in_{number}"),
         payment: format!("pi_{number}"),
     })
 }
 
-fn charge(payment: &str, returned: bool) -> Fact {
-    Fact::Charge(Charge {
+fn charge(payment: &str, returned: bool) -> EventFact {
+    EventFact::Charge(ChargeFact {
         id: format!("ch_of_{payment}"),
         subject: None,
         payment: Some(payment.into()),
@@ -104,8 +109,8 @@ fn charge(payment: &str, returned: bool) -> Fact {
     })
 }
 
-fn failed_refund(payment: &str) -> Fact {
-    Fact::Refund(Refund {
+fn failed_refund(payment: &str) -> EventFact {
+    EventFact::Refund(RefundFact {
         id: format!("re_of_{payment}"),
         charge: None,
         payment: Some(payment.into()),
@@ -114,7 +119,7 @@ fn failed_refund(payment: &str) -> Fact {
 }
 
 /// Calls `check` with every order of `events`.
-fn permute(events: &mut [Event], from: usize, check: &mut impl FnMut(&[Event])) {
+fn permute(events: &mut [VerifiedEvent], from: usize, check: &mut impl FnMut(&[VerifiedEvent])) {
     if from == events.len() {
         return check(events);
     }
@@ -126,7 +131,7 @@ fn permute(events: &mut [Event], from: usize, check: &mut impl FnMut(&[Event])) 
 }
 
 #[track_caller]
-fn always(events: &[Event], expected: Status) {
+fn always(events: &[VerifiedEvent], expected: Status) {
     let mut events = events.to_vec();
     permute(&mut events, 0, &mut |events| {
         assert_eq!(verdict(&terms(), events).status, expected, "{events:#?}");
@@ -137,8 +142,8 @@ fn always(events: &[Event], expected: Status) {
 fn the_first_that_matches_wins_in_every_order() {
     use CheckoutOutcome::{Expired, Failed, Paid, Pending};
     use Status as S;
-    let one = |outcome| Fact::Checkout(checkout(outcome));
-    let cases: Vec<(Vec<Event>, S)> = vec![
+    let one = |outcome| EventFact::Checkout(checkout(outcome));
+    let cases: Vec<(Vec<VerifiedEvent>, S)> = vec![
         (vec![], S::Open),
         (vec![at(1, one(Pending))], S::Open),
         (vec![at(1, one(Paid))], S::Paid),
@@ -275,13 +280,13 @@ fn another_amount_or_currency_grants_nothing() {
         (None, Some("eur")),
         (Some(500), None),
     ] {
-        let fact = Fact::Checkout(Checkout {
+        let fact = EventFact::Checkout(CheckoutFact {
             amount,
             currency: currency.map(str::to_owned),
             ..checkout(CheckoutOutcome::Paid)
         });
         let found = verdict(&terms(), &[at(1, fact)]);
-        let nothing = Verdict {
+        let nothing = SessionVerdict {
             status: Status::Open,
             email: None,
         };
@@ -332,8 +337,8 @@ fn an_invoice_of_another_amount_or_currency_gives_nothing_back() {
 #[test]
 fn a_checkout_is_a_sessions_by_its_id_or_by_what_only_we_write() {
     let paid = checkout(CheckoutOutcome::Paid);
-    let of = |id: &str, subject: Option<Subject>, reference: Option<&str>| {
-        Fact::Checkout(Checkout {
+    let of = |id: &str, subject: Option<EventSubject>, reference: Option<&str>| {
+        EventFact::Checkout(CheckoutFact {
             id: id.into(),
             subject,
             reference: reference.map(str::to_owned),

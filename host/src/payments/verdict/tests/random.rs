@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Generates an event about the session, or about another session's objects.
-fn any_event() -> impl Strategy<Value = Event> {
+fn any_event() -> impl Strategy<Value = VerifiedEvent> {
     use CheckoutOutcome::{Expired, Failed, Paid, Pending};
     let outcome = prop::sample::select(vec![Paid, Pending, Failed, Expired]);
     let status = prop::sample::select(vec!["active", "past_due", "unpaid", "canceled", "trialing"]);
@@ -21,14 +21,14 @@ fn any_event() -> impl Strategy<Value = Event> {
     let currency = prop::sample::select(vec![None, Some("eur"), Some("eur"), Some("usd")]);
     let checkout =
         (outcome, amount, email, any::<bool>()).prop_map(|(outcome, amount, email, once)| {
-            let changed = |one: Checkout| Checkout {
+            let changed = |one: CheckoutFact| CheckoutFact {
                 amount: Some(amount),
                 email: Some(email.into()),
                 ..one
             };
             match monthly(outcome) {
-                Fact::Checkout(one) if !once => Fact::Checkout(changed(one)),
-                _ => Fact::Checkout(changed(checkout(outcome))),
+                EventFact::Checkout(one) if !once => EventFact::Checkout(changed(one)),
+                _ => EventFact::Checkout(changed(checkout(outcome))),
             }
         });
     let fact = prop_oneof![
@@ -65,13 +65,13 @@ proptest! {
         once in any::<bool>(),
     ) {
         let before = verdict(&terms(), &events);
-        let paid = if once { Fact::Checkout(checkout(CheckoutOutcome::Paid)) } else { monthly(CheckoutOutcome::Paid) };
-        let Fact::Checkout(paid) = paid else { unreachable!() };
+        let paid = if once { EventFact::Checkout(checkout(CheckoutOutcome::Paid)) } else { monthly(CheckoutOutcome::Paid) };
+        let EventFact::Checkout(paid) = paid else { unreachable!() };
         for fact in [
             invoice_of(number, true, totals, Some("eur")),
             invoice_of(number, true, Some(&[500]), Some("usd")),
-            Fact::Checkout(Checkout { amount: Some(499), ..paid.clone() }),
-            Fact::Checkout(Checkout { currency: Some("usd".into()), ..paid }),
+            EventFact::Checkout(CheckoutFact { amount: Some(499), ..paid.clone() }),
+            EventFact::Checkout(CheckoutFact { currency: Some("usd".into()), ..paid }),
         ] {
             let mut events = events.clone();
             events.push(at(seconds, fact));

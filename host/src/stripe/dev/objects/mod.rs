@@ -5,12 +5,12 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use crate::stripe::VERSION;
+use crate::stripe::API_VERSION;
 use svc_base::clock::Timestamp;
 
 /// Purchase in the provider's terms.
 #[derive(Clone, Debug)]
-pub(super) struct DevPurchase {
+pub(super) struct SimulatedPurchase {
     /// Identifier of the checkout.
     pub(super) id: String,
     /// Metadata that names the session or workspace.
@@ -52,8 +52,8 @@ pub(super) enum PaymentStep {
 }
 
 /// Returns the event of a step, with its type.
-pub(super) fn event(
-    bought: &DevPurchase,
+pub(super) fn webhook_event(
+    bought: &SimulatedPurchase,
     step: PaymentStep,
     id: &str,
     now: Timestamp,
@@ -96,7 +96,7 @@ pub(super) fn event(
     let event = json!({
         "id": id,
         "object": "event",
-        "api_version": VERSION,
+        "api_version": API_VERSION,
         "created": now,
         "livemode": false,
         "pending_webhooks": 1,
@@ -107,7 +107,7 @@ pub(super) fn event(
     (kind, event)
 }
 
-impl DevPurchase {
+impl SimulatedPurchase {
     /// Returns the id of an object of a kind, with the number of the month for a subscription.
     fn name(&self, kind: &str) -> String {
         let own = self.id.strip_prefix("cs_dev_").unwrap_or(&self.id);

@@ -7,8 +7,8 @@ const SECRET: &str = "whsec_of_the_recorded_events";
 /// 2026-11-20T12:00:00Z, the time of all recorded webhooks.
 const NOW: Timestamp = Timestamp(1_795_176_000_000);
 
-fn bought(recurring: bool, month: u32) -> DevPurchase {
-    DevPurchase {
+fn bought(recurring: bool, month: u32) -> SimulatedPurchase {
+    SimulatedPurchase {
         id: format!("cs_dev_{}", if recurring { "monthly" } else { "once" }),
         subject: (
             "svc_session",
@@ -48,8 +48,10 @@ fn events() -> Vec<(&'static str, Value)> {
     let monthly = monthly.map(|step| (bought(true, 1), step)).to_vec();
     let next = next.map(|step| (bought(true, 2), step)).to_vec();
     let all = [once, monthly, next].concat().into_iter().enumerate();
-    all.map(|(number, (bought, step))| event(&bought, step, &format!("evt_dev_{number}"), NOW))
-        .collect()
+    all.map(|(number, (bought, step))| {
+        webhook_event(&bought, step, &format!("evt_dev_{number}"), NOW)
+    })
+    .collect()
 }
 
 #[test]

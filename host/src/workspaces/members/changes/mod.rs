@@ -1,11 +1,11 @@
 //! Changes of memberships. Each reads the roles inside its own transaction.
 
 use crate::control::audit::AuditAction;
-use crate::control::kept_answers::AnswerKeeper;
+use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{Error, Tx};
 use crate::workspaces::error::WorkspaceError;
 use crate::workspaces::members::store;
-use crate::workspaces::model::{Caller, Member, Role, UserId};
+use crate::workspaces::model::{Caller, Role, UserId, WorkspaceMember};
 use crate::workspaces::service::Workspaces;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
@@ -23,13 +23,13 @@ impl Workspaces {
         workspace: WorkspaceId,
         by: Option<Caller>,
         (user, role): (UserId, Role),
-        keep: AnswerKeeper<Member>,
-    ) -> Result<Member, WorkspaceError> {
+        keep: AnswerRecorder<WorkspaceMember>,
+    ) -> Result<WorkspaceMember, WorkspaceError> {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
                 let own = max_assignable_role(tx, by.as_ref(), &workspace)?;
-                if store::email(tx, &user).map_err(Error::from)?.is_none() {
+                if store::find_email(tx, &user).map_err(Error::from)?.is_none() {
                     return Err(WorkspaceError::UnknownUser(user));
                 }
                 let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
@@ -54,7 +54,7 @@ impl Workspaces {
         workspace: WorkspaceId,
         by: Caller,
         (user, role): (UserId, Role),
-    ) -> Result<Member, WorkspaceError> {
+    ) -> Result<WorkspaceMember, WorkspaceError> {
         let now = self.clock.now();
         self.control
             .write(move |tx| {
@@ -164,7 +164,7 @@ fn assign_role(
     (own, has): (Role, Option<Role>),
     (user, role): (&UserId, Role),
     now: Timestamp,
-) -> Result<Member, WorkspaceError> {
+) -> Result<WorkspaceMember, WorkspaceError> {
     let (_, owners) = store::count_members(tx, workspace).map_err(Error::from)?;
     check_change(own, has, Some(role), owners)?;
     store::set_role(tx, workspace, user, role, now)?;
