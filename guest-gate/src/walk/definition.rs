@@ -51,10 +51,10 @@ impl<'b> SyntaxTreeWalk<'_, 'b> {
             match constraint {
                 ColumnConstraint::Check(expr) => self.walk_stored(expr, OUTSIDE_EXPRESSION_DEPTH),
                 ColumnConstraint::Default(expr) => {
-                    self.push_expression(expr, OUTSIDE_EXPRESSION_DEPTH)
+                    self.push_expression(expr, OUTSIDE_EXPRESSION_DEPTH);
                 }
                 ColumnConstraint::Collate { collation_name } => {
-                    self.mark_harmless_name(collation_name.0)
+                    self.mark_harmless_name(collation_name.0);
                 }
                 ColumnConstraint::ForeignKey {
                     clause,

@@ -94,7 +94,7 @@ fn try_change(
         match prepare(&copy, &statement.sql, statement.writes, left) {
             Ok(()) => {}
             Err(StatementRunError::Refused { reason, .. }) => {
-                broken.push((statement.name.clone(), reason))
+                broken.push((statement.name.clone(), reason));
             }
             Err(error) => return Err(error.into()),
         }

@@ -149,7 +149,7 @@ impl ActionDefinitions {
             match self.judge_action(id, new, again, &budget).await {
                 Ok(row) => rows.push(row),
                 Err(error) if is_author_error(&error) => {
-                    bad.push(RefusedActionDefinition { name, error })
+                    bad.push(RefusedActionDefinition { name, error });
                 }
                 Err(error) => return Err(error),
             }

@@ -31,7 +31,7 @@ impl BackupCommand {
         let progress = Arc::new(TerminalProgressBar::new());
         let shown = Arc::clone(&progress);
         let watch = OperationProgressSink::new(move |step| {
-            shown.show_stage(step.stage, step.done, step.all)
+            shown.show_stage(step.stage, step.done, step.all);
         });
         let wanted = Operation::Backup(MakeBackup {
             directory: directory.clone(),

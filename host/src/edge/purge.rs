@@ -101,7 +101,7 @@ impl EdgePurger {
         match outcome {
             PurgeCallOutcome::Purged => {}
             PurgeCallOutcome::Busy(error) => {
-                tracing::warn!(error, "a purge failed and comes again")
+                tracing::warn!(error, "a purge failed and comes again");
             }
             PurgeCallOutcome::Refused(error) => tracing::error!(error, "a purge was refused"),
         }

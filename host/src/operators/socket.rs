@@ -245,7 +245,7 @@ pub(super) async fn send(
     while let Some(line) = lines.next_line().await.context(ended)? {
         match serde_json::from_str(&line).context(ended)? {
             OperatorReply::Step(OperationProgressStep { stage, done, all }) => {
-                told.report(stage, done, all)
+                told.report(stage, done, all);
             }
             OperatorReply::Answer(answer) => return Ok(Some(answer)),
             OperatorReply::Error(error) => bail!("{error}"),
