@@ -6,13 +6,13 @@
 
 use std::sync::LazyLock;
 
-use crate::access::{OperationListEntry, minimum_role};
+use crate::access::{OperationMetadata, minimum_role};
 use crate::control::audit::AuditAction;
 use crate::{accounts, backends, deployments, envelope, payments, projects, realtime, visitors};
 
 macro_rules! rows {
     ($($id:literal $($tool:literal $action:literal)? $operation:path $(, changes [$($act:ident),*])?;)+) => {
-        vec![$(OperationListEntry {
+        vec![$(OperationMetadata {
             id: $id,
             tool: None$(.or(Some(($tool, $action))))?,
             floor: minimum_role(&$operation),
@@ -37,8 +37,8 @@ macro_rules! changes {
 }
 
 /// Returns all operations, by their ids in the OpenAPI description.
-pub fn all() -> &'static [OperationListEntry] {
-    static ROWS: LazyLock<Vec<OperationListEntry>> = LazyLock::new(rows);
+pub fn all() -> &'static [OperationMetadata] {
+    static ROWS: LazyLock<Vec<OperationMetadata>> = LazyLock::new(rows);
     &ROWS
 }
 
@@ -51,7 +51,7 @@ pub fn only_reads(tool: &str, action: &str) -> bool {
     rows.peek().is_some() && rows.all(|row| !row.changes)
 }
 
-fn rows() -> Vec<OperationListEntry> {
+fn rows() -> Vec<OperationMetadata> {
     rows! {
         "create_project" "manage_project" "create" projects::operations::create, changes [ProjectCreate];
         "list_projects" "manage_project" "list" projects::operations::list;

@@ -175,7 +175,7 @@ impl Database {
                 writes.is_writer_taken = true;
                 if self
                     .lanes
-                    .queue_long(self.owner, Box::new(move || me.run_exclusive_job()))
+                    .queue_long(self.owner, Box::new(move || me.run_next_exclusive_job()))
                 {
                     Ok(())
                 } else {
@@ -251,7 +251,7 @@ impl Database {
     }
 
     /// Runs the first queued job that needs the writer for itself.
-    fn run_exclusive_job(&self) {
+    fn run_next_exclusive_job(&self) {
         let job = {
             let mut writes = lock(&self.writes);
             match writes.waiting.pop_front() {

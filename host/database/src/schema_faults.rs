@@ -12,7 +12,7 @@ use super::authorizer::AuthorizerRole;
 use super::catalog::{INTERNAL_NAMES_SQL, query_rows, quote_identifier};
 use super::connection::TenantConnection;
 use super::error::{StatementRunError, internal_error};
-use super::warnings::identity_update;
+use super::warnings::self_assignment_update;
 use svc_base::Stopwatch;
 
 /// Fault that makes a table or a view unusable.
@@ -79,7 +79,7 @@ fn probe_statements(
             format!("INSERT INTO {thing} DEFAULT VALUES"),
         ));
         all.extend(
-            identity_update(connection, name)?.map(|update| (AuthorizerRole::Write, update)),
+            self_assignment_update(connection, name)?.map(|update| (AuthorizerRole::Write, update)),
         );
         all.push((AuthorizerRole::Write, format!("DELETE FROM {thing}")));
     }

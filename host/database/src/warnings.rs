@@ -146,7 +146,7 @@ fn key_warning(column: &ExpectedAutoincrementColumn) -> Option<SchemaWarning> {
 /// Warns of a CHECK that uses a nondeterministic function. In an update only CHECKs call such functions: SQLite refuses them in
 /// generated columns and indexes.
 fn check_warning(c: &Connection, table: &str) -> rusqlite::Result<Option<SchemaWarning>> {
-    let Some(update) = identity_update(c, table)? else {
+    let Some(update) = self_assignment_update(c, table)? else {
         return Ok(None);
     };
     let calls = query_rows(c, &format!("EXPLAIN {update}"), |row| {
@@ -171,7 +171,10 @@ fn check_warning(c: &Connection, table: &str) -> rusqlite::Result<Option<SchemaW
 }
 
 /// Returns the statement that sets every column of a table to itself; `None` if no column can be set.
-pub(super) fn identity_update(c: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
+pub(super) fn self_assignment_update(
+    c: &Connection,
+    table: &str,
+) -> rusqlite::Result<Option<String>> {
     let sets: Vec<String> = c
         .prepare("SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0")?
         .query_map([table], |row| row.get::<_, String>(0))?

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use super::flow::{CallerFlow, FlowClass};
+use super::flow::{CallerClass, CallerFlow};
 
 /// Maximum of waiting jobs of one flow: of a client without a credential, and of any other.
 const MAX_WAITING_PER_FLOW: (usize, usize) = (64, 256);
@@ -56,11 +56,11 @@ pub(super) struct FairQueueSettings {
 pub(super) struct FairQueue<J> {
     bounds: FairQueueSettings,
     flows: HashMap<CallerFlow, FlowBacklog<J>>,
-    waiting: [usize; FlowClass::ALL.len()],
+    waiting: [usize; CallerClass::ALL.len()],
     previews_running: usize,
     strangers_turn: StrangersTurn,
     /// Usage of the flow that was started last, at that time, for each rank.
-    floors: [Duration; FlowClass::ALL.len()],
+    floors: [Duration; CallerClass::ALL.len()],
     /// Number of the next job.
     next: u64,
 }
@@ -128,8 +128,8 @@ impl<J> FairQueue<J> {
         self.forget_idle();
         let floor = self.floors[self.class_rank(class)];
         let most = match class {
-            FlowClass::Stranger | FlowClass::Preview => MAX_WAITING_PER_FLOW.0,
-            FlowClass::Owner | FlowClass::Server => MAX_WAITING_PER_FLOW.1,
+            CallerClass::Stranger | CallerClass::Preview => MAX_WAITING_PER_FLOW.0,
+            CallerClass::Owner | CallerClass::Server => MAX_WAITING_PER_FLOW.1,
         };
         let backlog = self.flows.entry(flow).or_insert(FlowBacklog {
             jobs: VecDeque::new(),
@@ -170,7 +170,7 @@ impl<J> FairQueue<J> {
         let next = self.flows.iter().filter(may_start).min_by_key(order);
         let flow = next?.0.clone();
         let rank = self.class_rank(flow.class());
-        if flow.class() == FlowClass::Stranger && self.strangers_turn.is_now() {
+        if flow.class() == CallerClass::Stranger && self.strangers_turn.is_now() {
             self.strangers_turn.add(-STRANGERS_PATIENCE);
         }
         let backlog = self.flows.get_mut(&flow)?;
@@ -178,7 +178,7 @@ impl<J> FairQueue<J> {
         backlog.running += 1;
         self.floors[rank] = self.floors[rank].max(backlog.used);
         self.waiting[flow.class() as usize] -= 1;
-        self.previews_running += usize::from(flow.class() == FlowClass::Preview);
+        self.previews_running += usize::from(flow.class() == CallerClass::Preview);
         Some((flow, job))
     }
 
@@ -191,10 +191,10 @@ impl<J> FairQueue<J> {
     ) {
         if self.bounds.order == FlowOrder::ByClass && serves == ServedFlows::All {
             match flow.class() {
-                FlowClass::Owner if self.waiting(FlowClass::Stranger) > 0 => {
+                CallerClass::Owner if self.waiting(CallerClass::Stranger) > 0 => {
                     self.strangers_turn.add(held.as_secs_f64());
                 }
-                FlowClass::Stranger if self.waiting(FlowClass::Owner) > 0 => {
+                CallerClass::Stranger if self.waiting(CallerClass::Owner) > 0 => {
                     self.strangers_turn
                         .add(-STRANGERS_COST * held.as_secs_f64());
                 }
@@ -207,7 +207,7 @@ impl<J> FairQueue<J> {
         };
         backlog.running -= 1;
         backlog.used += held;
-        self.previews_running -= usize::from(flow.class() == FlowClass::Preview);
+        self.previews_running -= usize::from(flow.class() == CallerClass::Preview);
         if backlog.is_idle() && backlog.used <= floor {
             self.flows.remove(flow);
         }
@@ -224,7 +224,7 @@ impl<J> FairQueue<J> {
     }
 
     /// Counts the waiting jobs of a class.
-    pub(super) fn waiting(&self, class: FlowClass) -> usize {
+    pub(super) fn waiting(&self, class: CallerClass) -> usize {
         self.waiting[class as usize]
     }
 
@@ -239,27 +239,27 @@ impl<J> FairQueue<J> {
         let class = flow.class();
         let share = match class {
             // One more thread serves all owners.
-            FlowClass::Owner | FlowClass::Server => threads,
-            FlowClass::Stranger | FlowClass::Preview => half,
+            CallerClass::Owner | CallerClass::Server => threads,
+            CallerClass::Stranger | CallerClass::Preview => half,
         };
         let is_served = match serves {
             ServedFlows::All => true,
             // Never a second job of a flow: an owner with many jobs leaves this thread to the others.
-            ServedFlows::Owners => class == FlowClass::Owner && backlog.running == 0,
+            ServedFlows::Owners => class == CallerClass::Owner && backlog.running == 0,
         };
-        let is_full = class == FlowClass::Preview && self.previews_running >= half;
+        let is_full = class == CallerClass::Preview && self.previews_running >= half;
         !backlog.jobs.is_empty() && backlog.running < share && is_served && !is_full
     }
 
     /// Returns the place of a class among those that wait: its rank, but before all others if it is the strangers' turn.
-    fn place(&self, class: FlowClass) -> usize {
+    fn place(&self, class: CallerClass) -> usize {
         match class {
-            FlowClass::Stranger if self.strangers_turn.is_now() => 0,
+            CallerClass::Stranger if self.strangers_turn.is_now() => 0,
             _ => self.class_rank(class) + 1,
         }
     }
 
-    fn class_rank(&self, class: FlowClass) -> usize {
+    fn class_rank(&self, class: CallerClass) -> usize {
         match self.bounds.order {
             FlowOrder::ByClass => class as usize,
             FlowOrder::ByUsage => 0,
@@ -412,7 +412,7 @@ mod tests {
             }
             let (flow, _) = queue.take(ServedFlows::All).unwrap();
             order.push(flow.class());
-            share += u32::from(flow.class() == FlowClass::Stranger);
+            share += u32::from(flow.class() == CallerClass::Stranger);
             running.push_back(flow);
             if running.len() == 2 {
                 let done = running.pop_front().unwrap();
@@ -420,7 +420,9 @@ mod tests {
             }
         }
         // Four jobs make the second of patience, and one more is started before the last of them ends.
-        let first = order.iter().position(|class| *class == FlowClass::Stranger);
+        let first = order
+            .iter()
+            .position(|class| *class == CallerClass::Stranger);
         assert_eq!(first, Some(5), "{order:?}");
         assert!((20..=50).contains(&share), "{share} of 200");
     }

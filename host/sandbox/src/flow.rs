@@ -26,7 +26,7 @@ pub enum CallerFlow {
 
 /// Priority class of a flow: where threads are short, earlier classes go first.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum FlowClass {
+pub enum CallerClass {
     /// Callers with a credential.
     Owner,
     /// Clients without one.
@@ -37,7 +37,7 @@ pub enum FlowClass {
     Preview,
 }
 
-impl FlowClass {
+impl CallerClass {
     /// All classes, in order of priority.
     pub const ALL: [Self; 4] = [Self::Owner, Self::Stranger, Self::Server, Self::Preview];
 
@@ -78,12 +78,12 @@ impl CallerFlow {
 
     /// Returns the class.
     #[must_use]
-    pub const fn class(&self) -> FlowClass {
+    pub const fn class(&self) -> CallerClass {
         match self {
-            Self::Owner(_) => FlowClass::Owner,
-            Self::Stranger(_) => FlowClass::Stranger,
-            Self::Server => FlowClass::Server,
-            Self::Preview(_) => FlowClass::Preview,
+            Self::Owner(_) => CallerClass::Owner,
+            Self::Stranger(_) => CallerClass::Stranger,
+            Self::Server => CallerClass::Server,
+            Self::Preview(_) => CallerClass::Preview,
         }
     }
 

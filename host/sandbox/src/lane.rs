@@ -353,7 +353,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
-    use super::super::flow::FlowClass;
+    use super::super::flow::CallerClass;
     use super::*;
     use std::thread;
 
@@ -367,7 +367,7 @@ mod tests {
     }
 
     fn waiting(lane: &Lane) -> usize {
-        lane.shared.lock().queue.waiting(FlowClass::Server)
+        lane.shared.lock().queue.waiting(CallerClass::Server)
     }
 
     /// Occupies the only thread until the sender is used or dropped.

@@ -53,7 +53,7 @@ pub use admission::{ComponentInspection, MAX_COMPONENT_BYTES, inspect_component,
 pub use calls::{CallCost, DirectGuestCaller};
 pub use choice::{GuestCandidates, GuestCandidatesByWorld, GuestOrigin, components_newest_first};
 pub use compilation::GuestCompilation;
-pub use flow::{CallerFlow, FlowClass};
+pub use flow::{CallerClass, CallerFlow};
 pub use gate::{MAX_SCRIPT_BYTES, MAX_STATEMENT_BYTES};
 pub use interface::InterfaceVersion;
 pub use lane::{Lane, LaneBusy, StopSignal};

@@ -19,5 +19,5 @@ pub use identity::{
     AuthenticatedCaller, AuthenticationResult, Authenticator, MaybeCaller, credential_invalid,
     credential_missing,
 };
-pub use operation::{OperationListEntry, minimum_role};
+pub use operation::{OperationMetadata, minimum_role};
 pub use tokens::TokenVerifier;

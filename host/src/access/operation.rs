@@ -10,7 +10,7 @@
 //! An operation that a client may repeat with an `Idempotency-Key` also takes a
 //! [`AnswerRecorder`](crate::control::kept_answers::AnswerRecorder), which keeps its answer in the transaction of its effect. A shell reads
 //! the input, calls the function and writes the answer. `completion.rs` around all shells has operations that change something run to
-//! completion. [`OperationListEntry`]s list the operations: the runner of tools, tests, the description and the documents read the list.
+//! completion. [`OperationMetadata`]s list the operations: the runner of tools, tests, the description and the documents read the list.
 
 use super::authority::RoleProof;
 use crate::control::audit::AuditAction;
@@ -18,7 +18,7 @@ use crate::workspaces::Role;
 
 /// Entry of an operation in the list of all.
 #[derive(Clone, Copy, Debug)]
-pub struct OperationListEntry {
+pub struct OperationMetadata {
     /// Operation id in the OpenAPI description.
     pub id: &'static str,
     /// The tool and its action that offer the operation; `None` if models should not have it, as for secrets.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::http::problem::ProblemCode;
 
 /// Extension in which a handler names its error codes; [`take_codes`] removes it.
-const PROBLEMS_EXTENSION: &str = "x-problems";
+const PROBLEMS_ANNOTATION: &str = "x-problems";
 
 /// Errors of every route: of another method, and of a repeated header.
 const EVERY_ROUTE_CODES: &[ProblemCode] =
@@ -41,7 +41,7 @@ pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<
     if !probe {
         codes.extend(HOST_ROUTE_CODES);
     }
-    let named = operation.remove(PROBLEMS_EXTENSION).unwrap_or_default();
+    let named = operation.remove(PROBLEMS_ANNOTATION).unwrap_or_default();
     let mut unknown = Vec::new();
     for word in named.as_str().unwrap_or_default().split_ascii_whitespace() {
         match word {
@@ -54,7 +54,7 @@ pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<
         }
     }
     if !unknown.is_empty() {
-        operation.insert(PROBLEMS_EXTENSION.to_owned(), unknown.join(" ").into());
+        operation.insert(PROBLEMS_ANNOTATION.to_owned(), unknown.join(" ").into());
     }
     codes
 }

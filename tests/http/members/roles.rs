@@ -109,7 +109,7 @@ pub(super) const UNSCOPED_OPERATIONS: [&str; 5] = [
 ];
 
 /// Whether a caller may do an operation in a workspace, or in any if the operation names none.
-fn is_allowed(row: &svc::access::OperationListEntry, somebody: &RoleCaller, number: usize) -> bool {
+fn is_allowed(row: &svc::access::OperationMetadata, somebody: &RoleCaller, number: usize) -> bool {
     match row.id {
         "create_workspace" => !somebody.name.contains("machine") && somebody.name != "a reader",
         "create_project" => somebody

@@ -296,7 +296,7 @@ impl ProjectFolder {
     }
 
     /// Whether the folder has anything that needs a database.
-    fn needs_backend(&self) -> bool {
+    fn has_actions_or_switches(&self) -> bool {
         let switched = [self.manifest.realtime, self.manifest.agents];
         !self.actions.is_empty() || switched.contains(&Some(true))
     }

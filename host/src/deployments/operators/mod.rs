@@ -95,7 +95,7 @@ fn announce_slug(tx: &Tx<'_>, config: &Config, slug: &str, now: Timestamp) -> Re
 
 /// Page that answers, with its source.
 #[derive(Clone, Debug)]
-pub struct StoredPage {
+pub struct ReplayedPage {
     /// Identifier of the page.
     pub id: DeploymentId,
     /// Where it answers.
@@ -112,7 +112,7 @@ pub struct StoredPage {
     pub is_protected: bool,
 }
 
-impl StoredPage {
+impl ReplayedPage {
     /// Whether the page is private: protected, or to be read once.
     pub fn is_private(&self) -> bool {
         self.is_protected || self.source.is_none()
@@ -125,7 +125,7 @@ pub async fn stored_pages(
     now: Timestamp,
     after: Option<DeploymentId>,
     most: u32,
-) -> Result<Vec<StoredPage>, Error> {
+) -> Result<Vec<ReplayedPage>, Error> {
     control
         .read(move |c| store::pages(c, now, after, most))
         .await

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::StoredPage;
+use super::ReplayedPage;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::store::parse_content_type;
@@ -57,14 +57,14 @@ pub(super) fn pages(
     now: Timestamp,
     after: Option<DeploymentId>,
     most: u32,
-) -> rusqlite::Result<Vec<StoredPage>> {
+) -> rusqlite::Result<Vec<ReplayedPage>> {
     let after = after.map_or_else(String::new, |id| id.to_string());
     c.prepare_cached(&format!(
         "SELECT d.id, d.slug, d.content_type, d.title, d.source_digest, p.host_label IS NOT NULL AS is_frontend,
             d.password_hash IS NOT NULL AS is_protected {ANSWERING_PAGES} AND d.id > ?2 ORDER BY d.id LIMIT ?3"
     ))?
     .query_map(params![now, after, most], |row| {
-        Ok(StoredPage {
+        Ok(ReplayedPage {
             id: row.get("id")?,
             slug: row.get("slug")?,
             content_type: parse_content_type(&row.get::<_, String>("content_type")?)?,

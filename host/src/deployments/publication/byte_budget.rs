@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use crate::config::DividedCap;
-use svc_sandbox::{CallerFlow, FlowClass, LaneBusy};
+use svc_sandbox::{CallerClass, CallerFlow, LaneBusy};
 
 /// Budget of bytes, with its parts.
 #[derive(Debug)]
@@ -78,10 +78,12 @@ impl HeldBytes {
         let fits = |held: u64, most: u64| held == 0 || held.saturating_add(bytes) <= most;
         let own = self.of(flow);
         let of_class = match flow.class() {
-            FlowClass::Owner | FlowClass::Server => fits(own, cap.per_owner),
-            FlowClass::Stranger => fits(own, cap.per_client) && fits(self.strangers, cap.strangers),
+            CallerClass::Owner | CallerClass::Server => fits(own, cap.per_owner),
+            CallerClass::Stranger => {
+                fits(own, cap.per_client) && fits(self.strangers, cap.strangers)
+            }
             // Clients that read their previews slowly leave the other half to those that publish.
-            FlowClass::Preview => {
+            CallerClass::Preview => {
                 fits(own, cap.per_client)
                     && fits(self.previews, cap.strangers / 2)
                     && fits(self.strangers, cap.strangers)
@@ -96,9 +98,9 @@ impl HeldBytes {
         }
         self.all += bytes;
         match flow.class() {
-            FlowClass::Owner | FlowClass::Server => {}
-            FlowClass::Stranger => self.strangers += bytes,
-            FlowClass::Preview => {
+            CallerClass::Owner | CallerClass::Server => {}
+            CallerClass::Stranger => self.strangers += bytes,
+            CallerClass::Preview => {
                 self.strangers += bytes;
                 self.previews += bytes;
             }
@@ -109,9 +111,9 @@ impl HeldBytes {
     fn remove(&mut self, flow: &CallerFlow, bytes: u64) {
         self.all -= bytes;
         match flow.class() {
-            FlowClass::Owner | FlowClass::Server => {}
-            FlowClass::Stranger => self.strangers -= bytes,
-            FlowClass::Preview => {
+            CallerClass::Owner | CallerClass::Server => {}
+            CallerClass::Stranger => self.strangers -= bytes,
+            CallerClass::Preview => {
                 self.strangers -= bytes;
                 self.previews -= bytes;
             }

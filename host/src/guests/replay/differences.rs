@@ -8,7 +8,7 @@ use cap_std::fs::Dir;
 use serde_json::json;
 
 use crate::backends::stored_sql::AllowedStoredSql;
-use crate::deployments::operators::StoredPage;
+use crate::deployments::operators::ReplayedPage;
 use svc_base::disk;
 use svc_base::ids::BackendId;
 use svc_sandbox::AllowedStatement;
@@ -67,7 +67,7 @@ impl DifferencesFolder {
 
     pub(super) fn write_page(
         &mut self,
-        page: &StoredPage,
+        page: &ReplayedPage,
         old: &Result<Bytes, String>,
         new: &Result<Bytes, String>,
     ) -> io::Result<()> {

@@ -16,7 +16,7 @@ use super::check::CorpusProgressFn;
 use crate::backends::stored_sql;
 use crate::content::{ContentLock, ContentStore, OneTimeFileDirectory};
 use crate::control::ControlDatabase;
-use crate::deployments::operators::{self, StoredPage};
+use crate::deployments::operators::{self, ReplayedPage};
 use crate::deployments::publication::runtime;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
@@ -205,8 +205,8 @@ impl ReplaySetup {
     /// Renders the source of a page with both guests; `None` if there is no source.
     async fn render_with_both(
         &self,
-        page: StoredPage,
-    ) -> anyhow::Result<Option<(StoredPage, PageResult, PageResult)>> {
+        page: ReplayedPage,
+    ) -> anyhow::Result<Option<(ReplayedPage, PageResult, PageResult)>> {
         let Some(text) = self.read_source(&page).await? else {
             return Ok(None);
         };
@@ -229,7 +229,7 @@ impl ReplaySetup {
         Ok(Some((page, old, new)))
     }
 
-    async fn read_source(&self, page: &StoredPage) -> anyhow::Result<Option<String>> {
+    async fn read_source(&self, page: &ReplayedPage) -> anyhow::Result<Option<String>> {
         let bytes = match page.source {
             Some(digest) => self.content.get(&digest).await?.map(Vec::from),
             None if page.content_type == ContentType::Html => {

@@ -81,7 +81,7 @@ impl ApplyPlan {
             };
             self.add_step(step, line.with_file(&migration.path));
         }
-        if backend.is_none() && pending.is_empty() && folder.needs_backend() {
+        if backend.is_none() && pending.is_empty() && folder.has_actions_or_switches() {
             return Err(CliFailure::local(
                 "The folder has actions, `realtime` or `agents`, and no migration: the first migration makes the database.",
             ));

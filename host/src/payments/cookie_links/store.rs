@@ -1,12 +1,9 @@
-//! Links from checkout cookies that were given to those that they replace, in the control database.
-//!
-//! The purchases of a cookie move when a browser first sends the fresh one, not when it is given: the answer may be lost, or overtaken by the
-//! answer to another checkout. Nothing ever moves to the cookie that was sent: somebody else may have set it.
+//! Links of checkout cookies, in the control database.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::model::CheckoutSession;
 use crate::control::{Error, Tx};
+use crate::payments::model::CheckoutSession;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, SessionId};
 
@@ -26,7 +23,7 @@ struct Link {
 
 /// Links the cookie of `given`, which goes to a visitor with a sign-in, to the cookie `former` and to the session `repeated` of an earlier
 /// click.
-pub(super) fn insert(
+pub(in crate::payments) fn insert(
     tx: &Tx<'_>,
     given: &CheckoutSession,
     former: Option<[u8; 32]>,
@@ -59,7 +56,7 @@ pub(super) fn insert(
 }
 
 /// Whether a cookie was given and is sent for the first time.
-pub(super) fn is_pending(
+pub(in crate::payments) fn is_pending(
     c: &Connection,
     deployment: &DeploymentId,
     cookie: &[u8; 32],
@@ -73,7 +70,7 @@ pub(super) fn is_pending(
 /// Moves the purchases of the cookie that `fresh` replaces, when a browser first sends `fresh`. Another visitor's purchases stay.
 ///
 /// Other cookies that were given for the same one replace `fresh` from now on: the browser may still receive one, and drop this.
-pub(super) fn follow(
+pub(in crate::payments) fn follow(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     (fresh, host_cookie): (&[u8; 32], bool),
@@ -123,7 +120,7 @@ fn take(tx: &Tx<'_>, deployment: &DeploymentId, fresh: &[u8; 32]) -> Result<Opti
 }
 
 /// Deletes the links of cookies that were given before `before`: browsers have forgotten them.
-pub(super) fn delete_old(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
+pub(in crate::payments) fn delete_old(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM payment_cookie_links WHERE created_at < ?1")?
         .execute([before])?;
     Ok(())
