@@ -6,6 +6,8 @@ pub const SLUG_LENGTH: usize = 63;
 const ACTION_NAME_LENGTH: usize = 64;
 /// Length limit of a project's name, in characters.
 pub const PROJECT_NAME_LENGTH: usize = 100;
+/// Length of the random suffix of a slug whose numbered candidates are taken, in characters.
+pub const RANDOM_SUFFIX_LENGTH: usize = 6;
 /// Highest number of a numbered candidate; candidates with random suffixes come after it.
 const LAST_SLUG_NUMBER: u32 = 9;
 

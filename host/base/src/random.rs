@@ -5,6 +5,11 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// Alphabet of random slugs: no vowels, so that no words come out, and no look-alikes.
 const SLUG_ALPHABET: &[u8] = b"23456789bcdfghjkmnpqrstvwxz";
 
+/// Whether a text has only characters that random slugs have.
+pub fn is_random_slug(text: &str) -> bool {
+    text.bytes().all(|b| SLUG_ALPHABET.contains(&b))
+}
+
 /// A cryptographically secure generator of random bytes.
 #[derive(Clone, Debug)]
 pub struct Random(SystemRandom);
@@ -52,6 +57,6 @@ mod tests {
     fn slugs_have_their_length_and_alphabet() {
         let slug = Random::system().slug(10).unwrap();
         assert_eq!(slug.len(), 10);
-        assert!(slug.bytes().all(|b| SLUG_ALPHABET.contains(&b)));
+        assert!(is_random_slug(&slug) && !is_random_slug("rhythm"));
     }
 }

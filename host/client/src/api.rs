@@ -13,7 +13,7 @@ use super::endpoints::{self, Endpoint};
 use super::error::{CliFailure, FailureExitCode, Result};
 use super::json_requested;
 use super::output::print_error;
-use super::profile::{ServerSelectionArgs, ServerWithCredential, is_local};
+use super::profile::{ServerSelectionArgs, ServerWithCredential, is_local, is_unencrypted};
 use super::responses::{self, LEAST_RATE, ResponseBodyError};
 use svc_base::random::Random;
 use svc_outbound::{LOOPBACK, NO_ROOT_CERTIFICATES};
@@ -339,9 +339,10 @@ impl ApiRequestBuilder<'_> {
             None if self.call.creates => Some(new_idempotency_key()?),
             None => None,
         };
+        let authorization = self.authorization()?;
         let (mut busy, mut broken) = (0, 0);
         loop {
-            let mut request = self.request(key.as_deref());
+            let mut request = self.request(key.as_deref(), authorization.clone());
             if let Some(time) = time {
                 request = request.timeout(time);
             }
@@ -381,15 +382,44 @@ impl ApiRequestBuilder<'_> {
         }
     }
 
-    fn request(&self, key: Option<&str>) -> reqwest::RequestBuilder {
+    /// Header with the credential, if there is one.
+    ///
+    /// # Errors
+    /// When it would be readable on the way, or is not one line of visible characters.
+    fn authorization(&self) -> Result<Option<HeaderValue>> {
+        let Some(token) = &self.bearer else {
+            return Ok(None);
+        };
+        let target = &self.api.target;
+        if is_unencrypted(&target.server) && !target.insecure {
+            return Err(CliFailure::local(format!(
+                "What is sent to {} can be read by everybody on the way, and the command would send a credential: use https, or set SVC_INSECURE=1 in a network that you trust. Nothing was sent.",
+                target.server
+            )));
+        }
+        // A secret from a file often ends with a newline.
+        let token = token.trim_end_matches(['\r', '\n']);
+        let Ok(mut value) = HeaderValue::try_from(format!("Bearer {token}")) else {
+            return Err(CliFailure::new(
+                FailureExitCode::Credential,
+                "Not a credential",
+                "The credential has a line break or another character that no credential has. Is it whole, and nothing else? Nothing was sent.",
+            ));
+        };
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
+
+    fn request(
+        &self,
+        key: Option<&str>,
+        authorization: Option<HeaderValue>,
+    ) -> reqwest::RequestBuilder {
         let client = &self.api.client;
         let mut request = client
             .request(self.call.method.clone(), self.url.clone())
             .header(header::ACCEPT, "application/json");
-        if let Some(token) = &self.bearer
-            && let Ok(mut value) = HeaderValue::try_from(format!("Bearer {token}"))
-        {
-            value.set_sensitive(true);
+        if let Some(value) = authorization {
             request = request.header(header::AUTHORIZATION, value);
         }
         if let Some(key) = key {

@@ -308,12 +308,11 @@ pub(super) fn read_source_of_type(
     file: &Path,
     content_type: ContentType,
 ) -> Result<SourceToPublish> {
-    let source = SourceToPublish::read(file, None)?;
-    if file.as_os_str() == STDIN || source.content_type == content_type {
-        return match source.content_type == content_type {
-            true => Ok(source),
-            false => SourceToPublish::read(file, Some(content_type)),
-        };
+    // Standard input has no name, and is read once.
+    let wanted = (file.as_os_str() == STDIN).then_some(content_type);
+    let source = SourceToPublish::read(file, wanted)?;
+    if source.content_type == content_type {
+        return Ok(source);
     }
     Err(CliFailure::local(format!(
         "{} is {} by its name, and the frontend is {content_type} for good: publish it under another slug.",

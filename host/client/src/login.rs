@@ -71,6 +71,7 @@ impl LoginCommand {
         let target = ServerWithCredential {
             server: server.clone(),
             credential: Some(credential.clone()),
+            insecure: self.insecure,
         };
         let api = ApiClient::for_server(target)?;
         api.call(&endpoints::PROJECTS, &[]).send().await.map_err(|failure| match failure.code() {

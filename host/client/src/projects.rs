@@ -1,5 +1,7 @@
 //! `svc project …`, and the look-up of a command's project.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,6 +24,14 @@ pub(super) struct RemoteProject {
     pub(super) description: Option<String>,
     pub(super) home: Option<String>,
     pub(super) backend: Option<Value>,
+    /// Older servers do not send this.
+    pub(super) workspace: Option<RemoteWorkspace>,
+}
+
+/// Workspace of a project.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct RemoteWorkspace {
+    pub(super) slug: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -181,22 +191,62 @@ fn details_text(project: &Value) -> String {
     key_values(&names.map(|name| (name, member_text(project, name))))
 }
 
-/// Reads all projects of the caller.
-pub(super) async fn fetch_all(api: &ApiClient) -> Result<Vec<RemoteProject>> {
-    let found: RemoteProjectList = api.call(&endpoints::PROJECTS, &[]).send_and_parse().await?;
+/// Reads all projects of the caller, or those of one workspace.
+async fn fetch_all(api: &ApiClient, workspace: Option<&str>) -> Result<Vec<RemoteProject>> {
+    let listing = api.call(&endpoints::PROJECTS, &[]);
+    let listing = listing.query("workspace", workspace);
+    let found: RemoteProjectList = listing.send_and_parse().await?;
     Ok(found.projects)
+}
+
+/// Finds the project of a manifest: by its name, in the workspace that the manifest names. `None` if there is none.
+///
+/// # Errors
+/// When several projects have that name.
+pub(super) async fn find_of_manifest(
+    api: &ApiClient,
+    manifest: &Manifest,
+) -> Result<Option<RemoteProject>> {
+    let mut named = fetch_all(api, manifest.workspace.as_deref()).await?;
+    named.retain(|project| project.name == manifest.project);
+    match named.len() {
+        0 | 1 => Ok(named.pop()),
+        _ => Err(several_projects_failure(&manifest.project, &named)),
+    }
+}
+
+/// Failure of a manifest's name that several projects have.
+fn several_projects_failure(name: &str, found: &[RemoteProject]) -> CliFailure {
+    let workspaces = found.iter().filter_map(|one| one.workspace.as_ref());
+    let workspaces: BTreeSet<_> = workspaces.map(|one| one.slug.as_str()).collect();
+    let remedy = match workspaces.len() {
+        0 | 1 => "rename all but one, for the manifest means a project by its name.".to_owned(),
+        _ => {
+            let named = workspaces.iter().take(MAX_NAMED_PROJECTS);
+            let named: Vec<_> = named.map(|slug| format!("`{slug}`")).collect();
+            format!(
+                "name its workspace in svc.toml, as in `workspace = \"acme\"`. They are in {}.",
+                named.join(", ")
+            )
+        }
+    };
+    CliFailure::new(
+        FailureExitCode::Conflict,
+        "Several projects",
+        format!(
+            "{} projects are called `{}`: {remedy}",
+            found.len(),
+            escape_line(name)
+        ),
+    )
 }
 
 /// Finds a project by its id, label or name. Without one, takes that of the manifest in the working directory, else the only one.
 pub(super) async fn find(api: &ApiClient, wanted: Option<&str>) -> Result<RemoteProject> {
-    let here = match wanted {
-        Some(_) => None,
-        None => Manifest::project_here()?,
+    let Some(wanted) = wanted else {
+        return find_here(api).await;
     };
-    let found = fetch_all(api).await?;
-    let Some(wanted) = wanted.or(here.as_deref()) else {
-        return expect_single_project(found);
-    };
+    let found = fetch_all(api, None).await?;
     let by = |is: &dyn Fn(&RemoteProject) -> bool| {
         found.iter().filter(|one| is(one)).collect::<Vec<_>>()
     };
@@ -224,6 +274,24 @@ pub(super) async fn find(api: &ApiClient, wanted: Option<&str>) -> Result<Remote
             ),
         )),
     }
+}
+
+/// Finds the project of the manifest in the working directory, else the only one.
+async fn find_here(api: &ApiClient) -> Result<RemoteProject> {
+    let Some(manifest) = Manifest::find_here()? else {
+        return expect_single_project(fetch_all(api, None).await?);
+    };
+    let found = find_of_manifest(api, &manifest).await?;
+    found.ok_or_else(|| {
+        CliFailure::new(
+            FailureExitCode::NotFound,
+            "No such project",
+            format!(
+                "You have no project `{}`, which svc.toml names: `svc apply` makes it, and `--project` names another.",
+                escape_line(&manifest.project)
+            ),
+        )
+    })
 }
 
 fn expect_single_project(mut found: Vec<RemoteProject>) -> Result<RemoteProject> {

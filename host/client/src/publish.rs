@@ -172,7 +172,7 @@ impl PublishCommand {
         for warning in published["warnings"].as_array().into_iter().flatten() {
             out.print_note(&format!(
                 "warning: line {}: {}",
-                member_text(warning, "line"),
+                server_note(&member_text(warning, "line")),
                 server_note(&member_text(warning, "detail"))
             ));
         }

@@ -100,6 +100,10 @@ const PROJECT_MEMBERS: &[MemberConstraint] = &[
     ("created_at", MemberRule::Cursor),
     ("expires_at", MemberRule::Cursor),
     ("members", MemberRule::List(FRONTEND_MEMBERS)),
+    (
+        "workspace",
+        MemberRule::Document(&[("id", MemberRule::Id), ("slug", MemberRule::Slug)]),
+    ),
 ];
 const FRONTEND_MEMBERS: &[MemberConstraint] = &[
     ("id", MemberRule::Id),
@@ -247,7 +251,11 @@ impl MemberRule {
             Self::Action => is_action_name(text),
             Self::Project => is_project_name(text),
             Self::Url => is_web_url(text),
-            Self::Cursor => all(128, |b| b.is_ascii_alphanumeric() || b"-_:.+=".contains(&b)),
+            // Without a first character that would make it an option of the next command.
+            Self::Cursor => {
+                let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+                begins && all(128, |b| b.is_ascii_alphanumeric() || b"-_:.+=".contains(&b))
+            }
             Self::Digest => all(64, |b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) && text.len() == 64,
             Self::Word => all(32, |b| {
                 b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b)
@@ -461,7 +469,7 @@ mod tests {
             (
                 MemberRule::Cursor,
                 &["2026-11-20T12:00:00.000Z", "17"],
-                &["", "$(id)", "a b", "a;b"],
+                &["", "$(id)", "a b", "a;b", "-a", "--server=evil.example"],
             ),
             (MemberRule::Digest, &[digest.as_str()], &["0", "G", ""]),
             (

@@ -135,7 +135,7 @@ pub fn main() -> ExitCode {
             let detail = format!("{error:#}");
             if client::json_requested() {
                 // If standard output is closed, standard error still has the reason.
-                let _ = print(&failure_json(&detail).to_string());
+                let _ = print(&terminal::escape_json(&failure_json(&detail).to_string()));
             }
             print_note(&format!("error: {detail}"));
             ExitCode::FAILURE

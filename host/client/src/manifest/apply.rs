@@ -50,7 +50,7 @@ impl ApplyCommand {
         let out = self.common.output();
         let folder = ProjectFolder::read(&DirectoryHandle::open(&self.folder)?, self.owners)?;
         let api = ApiClient::new(&self.common.remote)?.with_retries();
-        let state = RemoteProjectState::find(&api, &folder.manifest.project).await?;
+        let state = RemoteProjectState::find(&api, &folder.manifest).await?;
         let plan = ApplyPlan::make(&api, &folder, state.as_ref()).await?;
         for note in &plan.notes {
             out.print_note(note);
@@ -70,7 +70,16 @@ impl ApplyCommand {
             1 => "Make this change".to_owned(),
             several => format!("Make these {several} changes"),
         };
-        let what = format!("{what} to the project `{}`", folder.manifest.project);
+        let project = &folder.manifest.project;
+        // Others may add the user to a workspace with a project of this name.
+        let workspace = match state
+            .as_ref()
+            .and_then(|state| state.project.workspace.as_ref())
+        {
+            Some(workspace) => format!(" of the workspace `{}`", workspace.slug),
+            None => String::new(),
+        };
+        let what = format!("{what} to the project `{project}`{workspace}");
         if let Err(failure) = confirm(out, self.yes, &api, &what) {
             // Programs get the plan, and the exit code says that it was not applied.
             self.print_plan(&plan, false, "")?;
@@ -318,7 +327,7 @@ impl PlanRunner<'_> {
             self.note(&format!(
                 "warning: {}:{}: {}",
                 file.display(),
-                member_text(warning, "line"),
+                server_note(&member_text(warning, "line")),
                 server_note(&member_text(warning, "detail"))
             ));
         }
@@ -330,7 +339,7 @@ pub(super) async fn page_urls(
     api: &ApiClient,
     folder: &ProjectFolder,
 ) -> Result<Vec<(String, String)>> {
-    let Some(state) = RemoteProjectState::find(api, &folder.manifest.project).await? else {
+    let Some(state) = RemoteProjectState::find(api, &folder.manifest).await? else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();

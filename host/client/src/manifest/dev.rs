@@ -118,7 +118,11 @@ impl FolderDevCommand {
 
     /// Reads the folder, whoever owns its manifest: its server is on this machine and ends with the command.
     fn read_folder(&self) -> Result<ProjectFolder> {
-        ProjectFolder::read(&DirectoryHandle::open(&self.folder)?, AcceptedOwners::ALL)
+        let mut folder =
+            ProjectFolder::read(&DirectoryHandle::open(&self.folder)?, AcceptedOwners::ALL)?;
+        // The server for the folder has one workspace, and not that of the manifest.
+        folder.manifest.workspace = None;
+        Ok(folder)
     }
 
     /// Writes a manifest if there is none, after `--begin` or a confirmation.
@@ -147,6 +151,8 @@ impl FolderDevCommand {
         let api = ApiClient::for_server(ServerWithCredential {
             server: parse_server_url(url.trim_end_matches('/'))?,
             credential: Some(credential),
+            // The server is on this machine, on the address that the user has chosen.
+            insecure: true,
         })?;
         let api = api.with_retries();
         let mut watching = FileWatcher::new(vec![self.folder.clone()]);
@@ -171,8 +177,7 @@ impl FolderDevCommand {
     /// Applies the folder to the server; returns the URLs of its pages.
     async fn apply(&self, api: &ApiClient, out: OutputFormat) -> Result<Vec<(String, String)>> {
         let folder = self.read_folder()?;
-        let name = &folder.manifest.project;
-        let mut state = RemoteProjectState::find(api, name).await?;
+        let mut state = RemoteProjectState::find(api, &folder.manifest).await?;
         let planned = match ApplyPlan::make(api, &folder, state.as_ref()).await {
             // An applied migration has changed. On this server no rows need to be kept, so the database starts anew.
             Err(failure) if failure.exit == FailureExitCode::Conflict && state.is_some() => {

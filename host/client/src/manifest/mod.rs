@@ -31,6 +31,12 @@ pub(super) const MANIFEST_FILE: &str = "svc.toml";
 const DEFAULT_MIGRATIONS: &str = "migrations";
 /// Default folder of actions.
 const DEFAULT_ACTIONS: &str = "actions";
+/// The most bytes of a manifest.
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+/// The most bytes of the files of a folder, all of which are held in memory.
+const MAX_FOLDER_BYTES: usize = 256 << 20;
+/// The most files of a folder.
+const MAX_FOLDER_FILES: usize = 10_000;
 /// Extension of SQL files.
 const SQL_EXTENSION: &str = "sql";
 
@@ -133,6 +139,13 @@ pub(super) struct LocalPage {
     pub(super) source: SourceToPublish,
 }
 
+/// Files and bytes that a folder may still have. A few names in a manifest can stand for more than the memory holds.
+#[derive(Debug)]
+struct FolderBudget {
+    files: usize,
+    bytes: usize,
+}
+
 /// A project's folder, read as a whole.
 #[derive(Clone, Debug)]
 pub(super) struct ProjectFolder {
@@ -150,7 +163,7 @@ impl AcceptedOwners {
     /// Checks that the owner of a manifest is the user or root; `remedy` says how to do without.
     fn check(self, owner: u32, path: &Path, remedy: &str) -> Result<()> {
         let user = rustix::process::geteuid().as_raw();
-        if self.any_owner || owner == user || owner == 0 {
+        if self.any_owner || is_trusted_owner(owner, user, sudo_user()) {
             return Ok(());
         }
         Err(CliFailure::new(
@@ -164,20 +177,37 @@ impl AcceptedOwners {
     }
 }
 
+/// Whether a manifest of `owner` is taken unasked: the user's, root's, and as root that of the user who called `sudo`.
+fn is_trusted_owner(owner: u32, user: u32, sudo_user: Option<u32>) -> bool {
+    owner == user || owner == 0 || (user == 0 && sudo_user == Some(owner))
+}
+
+/// User who called `sudo`. Only root believes the variable.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "`sudo` says by its environment alone who has called it"
+)]
+fn sudo_user() -> Option<u32> {
+    std::env::var("SUDO_UID").ok()?.parse().ok()
+}
+
 impl Manifest {
-    /// Name of the project in the manifest of the working directory, if there is one. A file of that name without a project
-    /// belongs to another program, such as a server's settings.
+    /// Manifest of the working directory, if there is one. A file of that name without a project belongs to another program, such
+    /// as a server's settings.
     ///
     /// # Errors
     /// When it names a project and is no valid manifest, is another user's, or is no regular file.
-    pub(super) fn project_here() -> Result<Option<String>> {
+    pub(super) fn find_here() -> Result<Option<Self>> {
         let here = DirectoryHandle::open(Path::new("."))?;
         let path = Path::new(MANIFEST_FILE);
+        let remedy = "Name the project with `--project`, and the file is not read.";
+        let hinted = |failure: CliFailure| failure.with_hint(remedy);
         // A server's settings may be readable only by another user.
-        if !here.exists(path)? || here.is_unreadable(path) {
+        if !here.exists(path).map_err(hinted)? || here.is_unreadable(path) {
             return Ok(None);
         }
-        let Some((bytes, owner)) = here.read_with_owner(path)? else {
+        let read = here.read_with_owner(path, MAX_MANIFEST_BYTES);
+        let Some((bytes, owner)) = read.map_err(hinted)? else {
             return Ok(None);
         };
         let Ok(text) = String::from_utf8(bytes) else {
@@ -188,9 +218,8 @@ impl Manifest {
         if !names_one {
             return Ok(None);
         }
-        let remedy = "Name the project with `--project`, and the file is not read.";
         AcceptedOwners::default().check(owner, path, remedy)?;
-        Ok(Some(Self::parse(&text, path)?.project))
+        Self::parse(&text, path).map(Some)
     }
 
     /// Reads the manifest of a folder.
@@ -200,7 +229,7 @@ impl Manifest {
     pub(super) fn read(folder: &DirectoryHandle, owners: AcceptedOwners) -> Result<Self> {
         let name = Path::new(MANIFEST_FILE);
         let path = folder.display_path(name);
-        let Some((bytes, owner)) = folder.read_with_owner(name)? else {
+        let Some((bytes, owner)) = folder.read_with_owner(name, MAX_MANIFEST_BYTES)? else {
             return Err(CliFailure::new(
                 FailureExitCode::NotFound,
                 "No manifest",
@@ -224,14 +253,14 @@ impl Manifest {
                 "{shown}: the page `{slug}` cannot have that slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
             )));
         }
-        let is_hidden = |part: Component<'_>| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b"."));
-        let mut files = manifest.pages.values().map(ManifestPageEntry::file);
-        if let Some(file) =
-            files.find(|file| file.is_relative() && file.components().any(is_hidden))
-        {
+        let pages = manifest.pages.values().map(ManifestPageEntry::file);
+        let hidden = pages
+            .chain([manifest.migrations(), manifest.actions()])
+            .find(|name| is_hidden(name));
+        if let Some(name) = hidden {
             return Err(CliFailure::local(format!(
-                "{shown}: {} is hidden, and hidden files are not published: settings and keys are kept in such. Give it another name.",
-                file.display()
+                "{shown}: {} is hidden, and hidden files are neither published nor written: settings and keys are kept in such. Give it another name.",
+                name.display()
             )));
         }
         match &manifest.home {
@@ -259,6 +288,47 @@ impl Manifest {
     }
 }
 
+/// Whether a relative path has a hidden part. `GIT~1` is the short name that some file systems give to `.git`.
+fn is_hidden(path: &Path) -> bool {
+    let is_short_name = |name: &[u8]| {
+        name.get(..4)
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(b"git~"))
+    };
+    let mut parts = path.components();
+    path.is_relative()
+        && parts.any(|part| match part {
+            Component::Normal(part) => {
+                let name = part.as_encoded_bytes();
+                name.starts_with(b".") || is_short_name(name)
+            }
+            _ => false,
+        })
+}
+
+impl FolderBudget {
+    /// Reads a file within the budget.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the folder has too much.
+    fn read(&mut self, folder: &DirectoryHandle, name: &Path) -> Result<Vec<u8>> {
+        let too_much = || {
+            CliFailure::local(format!(
+                "svc.toml names more than {MAX_FOLDER_FILES} files, or more than {} MiB of them: a folder of this size is not read. Nothing was sent.",
+                MAX_FOLDER_BYTES >> 20
+            ))
+        };
+        self.files = self.files.checked_sub(1).ok_or_else(too_much)?;
+        let bytes = folder.read(name)?;
+        self.bytes = self.bytes.checked_sub(bytes.len()).ok_or_else(too_much)?;
+        Ok(bytes)
+    }
+
+    /// Reads a text file within the budget.
+    fn read_text(&mut self, folder: &DirectoryHandle, name: &Path) -> Result<String> {
+        source::parse_utf8(self.read(folder, name)?, &folder.display_path(name))
+    }
+}
+
 impl ProjectFolder {
     /// Reads a folder with everything that its manifest names.
     ///
@@ -266,32 +336,35 @@ impl ProjectFolder {
     /// When something cannot be read, is no regular file, or lies outside of the folder.
     pub(super) fn read(folder: &DirectoryHandle, owners: AcceptedOwners) -> Result<Self> {
         let manifest = Manifest::read(folder, owners)?;
-        let migrations = sql_files(folder, manifest.migrations(), manifest.migrations.is_some())?;
-        let migrations = migrations.iter().map(|name| read_migration(folder, name));
-        let actions = sql_files(folder, manifest.actions(), manifest.actions.is_some())?;
-        let actions = actions.iter().map(|name| {
-            Ok(ActionFile::new(
-                &folder.display_path(name),
-                folder.read_text(name)?,
-            ))
-        });
-        let pages = manifest.pages.iter().map(|(slug, entry)| {
-            let bytes = folder.read(entry.file())?;
-            Ok(LocalPage {
+        let mut budget = FolderBudget {
+            files: MAX_FOLDER_FILES,
+            bytes: MAX_FOLDER_BYTES,
+        };
+        let mut migrations = Vec::new();
+        for name in sql_files(folder, manifest.migrations(), manifest.migrations.is_some())? {
+            let sql = budget.read_text(folder, &name)?;
+            migrations.push(MigrationFile::new(folder, &name, sql));
+        }
+        let mut actions = Vec::new();
+        for name in sql_files(folder, manifest.actions(), manifest.actions.is_some())? {
+            let sql = budget.read_text(folder, &name)?;
+            actions.push(ActionFile::new(&folder.display_path(&name), sql));
+        }
+        let mut pages = Vec::new();
+        for (slug, entry) in &manifest.pages {
+            let bytes = budget.read(folder, entry.file())?;
+            let path = folder.display_path(entry.file());
+            pages.push(LocalPage {
                 slug: slug.clone(),
                 title: entry.title().map(str::to_owned),
-                source: SourceToPublish::from_bytes(
-                    &folder.display_path(entry.file()),
-                    &bytes,
-                    None,
-                )?,
-            })
-        });
+                source: SourceToPublish::from_bytes(&path, &bytes, None)?,
+            });
+        }
         Ok(Self {
-            migrations: migrations.collect::<Result<_>>()?,
-            actions: actions.collect::<Result<_>>()?,
-            pages: pages.collect::<Result<_>>()?,
             manifest,
+            migrations,
+            actions,
+            pages,
         })
     }
 
@@ -318,15 +391,16 @@ fn sql_files(folder: &DirectoryHandle, below: &Path, is_named: bool) -> Result<V
     }
 }
 
-fn read_migration(folder: &DirectoryHandle, name: &Path) -> Result<MigrationFile> {
-    let sql = folder.read_text(name)?;
-    let file = name.file_name().unwrap_or_default();
-    Ok(MigrationFile {
-        name: file.to_string_lossy().into_owned(),
-        path: folder.display_path(name),
-        checksum: Digest::of(sql.as_bytes()).to_string(),
-        sql,
-    })
+impl MigrationFile {
+    fn new(folder: &DirectoryHandle, name: &Path, sql: String) -> Self {
+        let file = name.file_name().unwrap_or_default();
+        Self {
+            name: file.to_string_lossy().into_owned(),
+            path: folder.display_path(name),
+            checksum: Digest::of(sql.as_bytes()).to_string(),
+            sql,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -385,6 +459,12 @@ mod tests {
             ("project = \"a\"\n[pages]\na = 5", "a file's name"),
             ("project = \"a\"\n[pages]\na = \"/etc/hostname\"", "Outside"),
             ("project = \"a\"\nactions = \"..\"", "Outside"),
+            ("project = \"a\"\nactions = \".git/hooks\"", "is hidden"),
+            ("project = \"a\"\nmigrations = \"a/.b\"", "is hidden"),
+            (
+                "project = \"a\"\n[pages]\na = \"GIT~1/config\"",
+                "is hidden",
+            ),
             ("project = \"a\"\n[pages]\na = \"missing.md\"", "missing.md"),
         ] {
             let refused = read(&folder(text)).unwrap_err().to_text();
@@ -406,6 +486,38 @@ mod tests {
             refused.contains("svc.toml") && refused.ends_with("Name the project."),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn sudo_keeps_the_users_own_manifests() {
+        for (owner, user, sudo_user, expected) in [
+            (1000, 0, Some(1000), true),
+            (1001, 0, Some(1000), false),
+            (1000, 0, None, false),
+            // Only root believes the variable.
+            (1000, 1001, Some(1000), false),
+        ] {
+            let trusted = is_trusted_owner(owner, user, sudo_user);
+            assert_eq!(trusted, expected, "{owner} {user} {sudo_user:?}");
+        }
+    }
+
+    /// A few names may stand for more than the memory holds.
+    #[test]
+    fn a_folder_has_a_bound() {
+        let folder = folder("project = \"a\"");
+        std::fs::write(folder.path().join("a.md"), "1234").unwrap();
+        let handle = DirectoryHandle::open(folder.path()).unwrap();
+        for (files, bytes, expected) in [(2, 8, 2), (1, 8, 1), (2, 7, 1), (9, 3, 0)] {
+            let mut budget = FolderBudget { files, bytes };
+            let reads = std::iter::repeat_with(|| budget.read(&handle, Path::new("a.md")));
+            let read = reads.take_while(Result::is_ok).take(9).count();
+            assert_eq!(read, expected, "{files} {bytes}");
+        }
+        let long = format!("project = \"a\"\n{}", " ".repeat(1 << 20));
+        std::fs::write(folder.path().join(MANIFEST_FILE), long).unwrap();
+        let refused = read(&folder).unwrap_err().to_text();
+        assert!(refused.contains("svc.toml has 1 MB or more"), "{refused}");
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::remote_state::{RemoteFrontend, RemoteProjectState};
-use super::{AcceptedOwners, MANIFEST_FILE, Manifest, ManifestPageEntry, SQL_EXTENSION, sql_files};
+use super::{
+    AcceptedOwners, MANIFEST_FILE, Manifest, ManifestPageEntry, MigrationFile, SQL_EXTENSION,
+    sql_files,
+};
 use crate::api::ApiClient;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::files::{DirectoryHandle, FileComparison};
@@ -72,7 +75,7 @@ impl PullCommand {
             false => None,
         };
         let state = match (&manifest, &self.project) {
-            (Some(manifest), None) => RemoteProjectState::find(&api, &manifest.project)
+            (Some(manifest), None) => RemoteProjectState::find(&api, manifest)
                 .await?
                 .ok_or_else(|| no_such_project(&manifest.project))?,
             (None, wanted) => {
@@ -283,7 +286,8 @@ impl PullPlan {
         };
         let mut known = Vec::new();
         for file in sql_files(&self.folder, manifest.migrations(), false)? {
-            known.push((super::read_migration(&self.folder, &file)?, file));
+            let sql = self.folder.read_text(&file)?;
+            known.push((MigrationFile::new(&self.folder, &file, sql), file));
         }
         for applied in &backend.migrations {
             if known

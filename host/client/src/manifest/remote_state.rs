@@ -3,16 +3,14 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LocalPage, ProjectFolder};
+use super::{LocalPage, Manifest, ProjectFolder};
 use crate::api::ApiClient;
 use crate::endpoints;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::projects::{self, RemoteProject};
-use svc_base::names::append_suffix_within_limit;
+use svc_base::names::{RANDOM_SUFFIX_LENGTH, append_suffix_within_limit, numbered_slugs};
+use svc_base::random::is_random_slug;
 use svc_sources::ContentType;
-
-/// The shortest random suffix.
-const MIN_RANDOM_SUFFIX: usize = 6;
 
 /// A frontend on the server.
 #[derive(Clone, Debug, Deserialize)]
@@ -83,23 +81,14 @@ struct RemoteFrontendList {
 }
 
 impl RemoteProjectState {
-    /// Finds the project by its name; `None` if there is none.
+    /// Finds the project of a manifest; `None` if there is none.
     ///
     /// # Errors
-    /// When several projects have that name.
-    pub(super) async fn find(api: &ApiClient, name: &str) -> Result<Option<Self>> {
-        let mut named: Vec<_> = projects::fetch_all(api).await?;
-        named.retain(|project| project.name == name);
-        match named.len() {
-            0 => Ok(None),
-            1 => Self::read(api, named.remove(0)).await.map(Some),
-            several => Err(CliFailure::new(
-                FailureExitCode::Conflict,
-                "Several projects",
-                format!(
-                    "{several} projects are called `{name}`: rename all but one, for the manifest means a project by its name."
-                ),
-            )),
+    /// When several projects have its name.
+    pub(super) async fn find(api: &ApiClient, manifest: &Manifest) -> Result<Option<Self>> {
+        match projects::find_of_manifest(api, manifest).await? {
+            Some(project) => Self::read(api, project).await.map(Some),
+            None => Ok(None),
         }
     }
 
@@ -179,16 +168,17 @@ impl RemoteProjectState {
     }
 }
 
-/// Whether a slug is `wanted` with a suffix of the server: a number, or a random word, which has no vowels.
+/// Whether a slug is `wanted` with a suffix of the server: a number that it gives, or a random word.
 fn is_suffixed(slug: &str, wanted: &str) -> bool {
+    if numbered_slugs(wanted).any(|numbered| numbered == slug) {
+        return true;
+    }
     let Some((_, suffix)) = slug.rsplit_once('-') else {
         return false;
     };
-    let is_number =
-        !suffix.is_empty() && suffix.len() < 3 && suffix.bytes().all(|b| b.is_ascii_digit());
-    let is_random =
-        suffix.len() >= MIN_RANDOM_SUFFIX && !suffix.contains(['a', 'e', 'i', 'o', 'u']);
-    (is_number || is_random) && append_suffix_within_limit(wanted, suffix) == slug
+    suffix.len() == RANDOM_SUFFIX_LENGTH
+        && is_random_slug(suffix)
+        && append_suffix_within_limit(wanted, suffix) == slug
 }
 
 #[cfg(test)]
@@ -199,7 +189,13 @@ mod tests {
     fn only_the_servers_suffixes_count() {
         for (slug, is) in [
             ("book-2", true),
-            ("book-31", true),
+            ("book-9", true),
+            ("book-1", false),
+            ("book-12", false),
+            ("book-31", false),
+            ("book-20261123", false),
+            ("book-rhythm", false),
+            ("book-nnnnnnn", false),
             ("book-2k8bcd", true),
             ("book", false),
             ("book-", false),

@@ -1,7 +1,7 @@
 //! Profiles: servers and credentials of a user, in a file that only the user may read.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +36,8 @@ struct EnvironmentSettings {
     profile: Option<String>,
     server: Option<String>,
     credential: Option<String>,
+    /// Whether credentials may be sent without encryption.
+    insecure: bool,
 }
 
 /// A server, with the credential to send.
@@ -43,6 +45,8 @@ struct EnvironmentSettings {
 pub(super) struct ServerWithCredential {
     pub(super) server: Url,
     pub(super) credential: Option<String>,
+    /// Whether the user has said that credentials may be sent to this server without encryption.
+    pub(super) insecure: bool,
 }
 
 impl std::fmt::Debug for ServerWithCredential {
@@ -88,7 +92,11 @@ impl ServerSelectionArgs {
     /// # Errors
     /// When the profile does not exist, the address is not valid, or no server is named for the environment's credential.
     pub(super) fn target(&self) -> Result<ServerWithCredential> {
-        self.resolve(read_environment(), &Profiles::read()?)
+        let environment = read_environment();
+        match self.server_name(&environment).is_some() {
+            true => self.resolve(environment, Profiles::read_if_permitted),
+            false => self.resolve(environment, Profiles::read),
+        }
     }
 
     /// Resolves the server for requests that send no credential.
@@ -100,43 +108,49 @@ impl ServerSelectionArgs {
             credential: None,
             ..read_environment()
         };
-        let found = self.resolve(environment, &Profiles::read()?)?;
+        let found = match self.server_name(&environment).is_some() {
+            // A file that cannot be used is no obstacle: only its credentials are for that server.
+            true => self.resolve(environment, || {
+                Ok(Profiles::read_if_permitted().unwrap_or_default())
+            })?,
+            false => self.resolve(environment, Profiles::read)?,
+        };
         Ok(ServerWithCredential {
             credential: None,
             ..found
         })
     }
 
+    /// Address of the server that the command line or the environment names, if not by a profile.
+    fn server_name<'a>(&'a self, environment: &'a EnvironmentSettings) -> Option<&'a str> {
+        match (&self.profile, &self.server) {
+            (Some(_), _) => None,
+            (None, Some(server)) => Some(server),
+            (None, None) => environment.server.as_deref(),
+        }
+    }
+
+    /// Resolves the server and its credential. The profiles are read only where the answer depends on them.
     fn resolve(
         &self,
         environment: EnvironmentSettings,
-        known: &Profiles,
+        read_profiles: impl FnOnce() -> Result<Profiles>,
     ) -> Result<ServerWithCredential> {
-        let server = match (&self.profile, &self.server) {
-            (None, Some(server)) => Some(server.clone()),
-            (None, None) => environment.server,
-            (Some(_), _) => None,
-        };
-        if let Some(server) = server {
-            let server = parse_server_url(&server)?;
-            let kept = || {
-                let mut same = known.profiles.values().filter(|one| one.server == server);
-                same.next().map(|one| one.credential.clone())
-            };
-            return Ok(ServerWithCredential {
-                credential: environment.credential.or_else(kept),
-                server,
-            });
+        if let Some(server) = self.server_name(&environment) {
+            let server = parse_server_url(server)?;
+            return resolve_server(server, environment, read_profiles);
         }
         let named = self.profile.clone().or(environment.profile);
+        // The login may be for another server, and any process of this machine may listen on the default port.
+        if named.is_none() && environment.credential.is_some() {
+            return Err(unnamed_server_failure());
+        }
+        let known = read_profiles()?;
         let Some(name) = named.or_else(|| known.current.clone()) else {
-            // Any process of this machine may listen on the default port.
-            if environment.credential.is_some() {
-                return Err(unnamed_server_failure());
-            }
             return Ok(ServerWithCredential {
                 server: parse_server_url(DEFAULT_SERVER)?,
                 credential: None,
+                insecure: environment.insecure,
             });
         };
         let profile = known.profiles.get(&name).ok_or_else(|| {
@@ -149,8 +163,35 @@ impl ServerSelectionArgs {
         Ok(ServerWithCredential {
             server: profile.server.clone(),
             credential: Some(profile.credential.clone()),
+            insecure: true,
         })
     }
+}
+
+/// Resolves the credential for a server that is named: the environment's if it is for this server, else that of a profile. A profile
+/// of an unencrypted server was made with `svc login --insecure`.
+fn resolve_server(
+    server: Url,
+    environment: EnvironmentSettings,
+    read_profiles: impl FnOnce() -> Result<Profiles>,
+) -> Result<ServerWithCredential> {
+    let of_environment = environment.server.as_deref().map(parse_server_url);
+    let is_for_another =
+        of_environment.is_some_and(|named| !named.is_ok_and(|named| named == server));
+    if let Some(credential) = environment.credential.filter(|_| !is_for_another) {
+        return Ok(ServerWithCredential {
+            server,
+            credential: Some(credential),
+            insecure: environment.insecure,
+        });
+    }
+    let mut kept = read_profiles()?.profiles.into_values();
+    let kept = kept.find(|one| one.server == server);
+    Ok(ServerWithCredential {
+        insecure: environment.insecure || kept.is_some(),
+        credential: kept.map(|one| one.credential),
+        server,
+    })
 }
 
 /// Failure of a credential in the environment for which no server is named.
@@ -159,7 +200,7 @@ fn unnamed_server_failure() -> CliFailure {
         FailureExitCode::Failed,
         "No server for the credential",
         format!(
-            "SVC_CREDENTIAL is set, and nothing says which server it belongs to: set SVC_SERVER, such as SVC_SERVER={DEFAULT_SERVER}, or use `--server URL`. Nothing was sent."
+            "SVC_CREDENTIAL is set, and nothing says which server it belongs to: set SVC_SERVER, such as SVC_SERVER={DEFAULT_SERVER}, or use `--server URL`. Without SVC_CREDENTIAL, or with `--profile NAME`, your login is used. Nothing was sent."
         ),
     )
 }
@@ -174,6 +215,7 @@ fn read_environment() -> EnvironmentSettings {
         profile: named("SVC_PROFILE"),
         server: named("SVC_SERVER"),
         credential: named("SVC_CREDENTIAL"),
+        insecure: named("SVC_INSECURE").is_some_and(|value| value == "1"),
     }
 }
 
@@ -258,12 +300,29 @@ impl Profiles {
         }
     }
 
+    /// Reads the profiles; none if the user may not read the file, as where a service has the home directory of another.
+    ///
+    /// # Errors
+    /// As of `read`.
+    fn read_if_permitted() -> Result<Self> {
+        let is_denied = |directory: PathBuf| {
+            let opened = std::fs::File::open(directory.join(PROFILES_FILE));
+            opened.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+        };
+        match profile_directory().is_ok_and(is_denied) {
+            true => Ok(Self::default()),
+            false => Self::read(),
+        }
+    }
+
     fn read_from(directory: &Path) -> Result<Self> {
         let path = directory.join(PROFILES_FILE);
         let shown = path.display();
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
                 return Ok(Self::default());
             }
             Err(error) => return Err(CliFailure::file_system("Reading", &path, &error)),

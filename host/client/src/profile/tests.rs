@@ -33,6 +33,7 @@ fn a_credential_goes_to_its_own_server_alone() {
             server: server.map(str::to_owned),
             profile: profile.map(str::to_owned),
             credential: credential.map(str::to_owned),
+            insecure: false,
         }
     };
     let none = environment(None, None, None);
@@ -73,12 +74,36 @@ fn a_credential_goes_to_its_own_server_alone() {
             "https://third.example/",
             Some("E"),
         ),
-        // The environment's credential is only for a server named by it or by the command line.
+        (
+            remote(None, Some("https://third.example")),
+            environment(None, None, Some("E")),
+            "https://third.example/",
+            Some("E"),
+        ),
+        // The environment's credential is only for a server named by it or by the command line, and not for another than it names.
+        (
+            remote(None, Some("third.example")),
+            environment(Some("https://third.example"), None, Some("E")),
+            "https://third.example/",
+            Some("E"),
+        ),
+        (
+            remote(None, Some("https://work.example")),
+            environment(Some("https://third.example"), None, Some("E")),
+            "https://work.example/",
+            Some("W"),
+        ),
+        (
+            remote(None, Some("https://fourth.example")),
+            environment(Some("https://third.example"), None, Some("E")),
+            "https://fourth.example/",
+            None,
+        ),
         (
             remote(None, None),
-            environment(None, None, Some("E")),
-            "https://home.example/",
-            Some("H"),
+            environment(None, Some("work"), Some("E")),
+            "https://work.example/",
+            Some("W"),
         ),
         (
             remote(Some("work"), None),
@@ -87,21 +112,77 @@ fn a_credential_goes_to_its_own_server_alone() {
             Some("W"),
         ),
     ] {
-        let expected = ServerWithCredential {
-            server: Url::parse(server).unwrap(),
-            credential: credential.map(str::to_owned),
-        };
-        let found = remote.resolve(environment, &known()).unwrap();
-        assert!(found == expected, "{remote:?}: {found:?} for {server}");
+        let found = remote.resolve(environment, || Ok(known())).unwrap();
+        let (found_server, found_credential) = (found.server.as_str(), found.credential.as_deref());
+        let case = format!("{remote:?}: {found:?} for {server}");
+        assert!(
+            found_server == server && found_credential == credential,
+            "{case}"
+        );
     }
-    let nobody = remote(None, None).resolve(none.clone(), &Profiles::default());
+    let nobody = remote(None, None).resolve(none.clone(), || Ok(Profiles::default()));
     assert_eq!(nobody.unwrap().server.as_str(), "http://localhost:8080/");
-    assert!(remote(Some("none"), None).resolve(none, &known()).is_err());
-    // On the default port of this machine anybody may listen.
-    let credential = environment(None, None, Some("E"));
-    let refused = remote(None, None).resolve(credential, &Profiles::default());
-    let refused = refused.unwrap_err().to_text();
-    assert!(refused.contains("set SVC_SERVER"), "{refused}");
+    let unknown = remote(Some("none"), None).resolve(none, || Ok(known()));
+    assert!(unknown.is_err());
+    // On the default port of this machine anybody may listen, and a login may be for another server.
+    for known in [Profiles::default(), known()] {
+        let credential = environment(None, None, Some("E"));
+        let refused = remote(None, None).resolve(credential, || Ok(known));
+        let refused = refused.unwrap_err().to_text();
+        assert!(refused.contains("set SVC_SERVER"), "{refused}");
+    }
+}
+
+/// The settings of a service's user may be another's.
+#[test]
+fn profiles_that_are_not_needed_are_not_read() {
+    let environment = EnvironmentSettings {
+        server: Some("https://third.example".to_owned()),
+        credential: Some("E".to_owned()),
+        ..EnvironmentSettings::default()
+    };
+    let unreadable = || Err(CliFailure::local("unreadable"));
+    let found = remote(None, None).resolve(environment, unreadable);
+    assert_eq!(found.unwrap().credential.as_deref(), Some("E"));
+    let environment = EnvironmentSettings::default();
+    assert!(remote(None, None).resolve(environment, unreadable).is_err());
+    // A home directory that is none has no profiles.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let none = Profiles::read_from(&file.path().join("svc"));
+    assert!(none.unwrap().profiles.is_empty());
+}
+
+#[test]
+fn who_allows_credentials_without_encryption() {
+    let plain = "http://plain.example";
+    let mut known = known();
+    let server = parse_server_url(plain).unwrap();
+    let credential = "P".to_owned();
+    let profile = Profile { server, credential };
+    known.profiles.insert("plain".to_owned(), profile);
+    for (credential, insecure, expected) in [
+        // The profile was made with `--insecure`.
+        (None, false, true),
+        (Some("E"), false, false),
+        (Some("E"), true, true),
+    ] {
+        let environment = EnvironmentSettings {
+            server: Some(plain.to_owned()),
+            credential: credential.map(str::to_owned),
+            insecure,
+            profile: None,
+        };
+        let profiles = Profiles {
+            current: None,
+            profiles: known.profiles.clone(),
+        };
+        let found = remote(None, None).resolve(environment, || Ok(profiles));
+        assert_eq!(
+            found.unwrap().insecure,
+            expected,
+            "{credential:?} {insecure}"
+        );
+    }
 }
 
 #[test]

@@ -8,12 +8,10 @@ use crate::deployments::model::is_reserved;
 use crate::deployments::serving::ExpiredShareRemover;
 use crate::deployments::store;
 use crate::infra::Infra;
-use svc_base::names::{append_suffix_within_limit, numbered_slugs};
+use svc_base::names::{RANDOM_SUFFIX_LENGTH, append_suffix_within_limit, numbered_slugs};
 
 /// Length of a slug that the service chooses.
 const RANDOM_SLUG_LENGTH: usize = 10;
-/// Length of a random suffix.
-const SUFFIX_LENGTH: usize = 6;
 /// Number of random names that are tried: only a fault could find them taken.
 const RANDOM_ATTEMPTS: u32 = 4;
 
@@ -78,7 +76,9 @@ impl SlugReservations {
         let random = &self.infra.random;
         for _ in 0..RANDOM_ATTEMPTS {
             let slug = match wanted {
-                Some(wanted) => append_suffix_within_limit(wanted, &random.slug(SUFFIX_LENGTH)?),
+                Some(wanted) => {
+                    append_suffix_within_limit(wanted, &random.slug(RANDOM_SUFFIX_LENGTH)?)
+                }
                 None => random.slug(RANDOM_SLUG_LENGTH)?,
             };
             if let Some(reserved) = self.try_reserve(slug).await? {

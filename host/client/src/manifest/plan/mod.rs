@@ -182,6 +182,9 @@ impl ApplyPlan {
                 slug: frontend.slug.clone(),
                 live: frontend.content_sha256.clone(),
             };
+            if frontend.slug != page.slug {
+                more.push(format!("taken for `{}`", page.slug));
+            }
             let line = PlanStepDescription::new(false, "page", &frontend.slug);
             let line = line.with_detail(more.join(", "));
             self.add_step(step, line.with_file(&page.source.path));

@@ -1,13 +1,13 @@
-//! Files of the user, opened relative to the handle of a folder. No name and no link leads outside, and only regular files are
-//! opened, so that no read blocks.
+//! Files of the user, opened relative to the handle of a folder. No name leads outside, no link is followed, and only regular files
+//! are opened, so that no read blocks.
 
-use std::ffi::OsString;
-use std::fs::File;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Component, Path, PathBuf};
 
-use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::RenameFlags;
@@ -103,9 +103,11 @@ impl DirectoryHandle {
 
     /// Whether the user has no permission to read a file.
     pub(super) fn is_unreadable(&self, name: &Path) -> bool {
-        let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-        self.open_without_following(name)
-            .is_err_and(|error| denied(&error))
+        let Ok(Some((folder, file))) = self.find(name) else {
+            return false;
+        };
+        open_without_following(&folder, file)
+            .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     }
 
     /// Reads an existing file.
@@ -133,26 +135,27 @@ impl DirectoryHandle {
     /// # Errors
     /// When it is no regular file, lies outside of the folder, or is too large.
     pub(super) fn read_if_exists(&self, name: &Path) -> Result<Option<Vec<u8>>> {
-        Ok(self.read_with_owner(name)?.map(|(bytes, _)| bytes))
+        let read = self.read_with_owner(name, MAX_BYTES)?;
+        Ok(read.map(|(bytes, _)| bytes))
     }
 
-    /// Reads a file, with the id of the user who owns it; `None` if it does not exist.
+    /// Reads a file of at most `most` bytes, with the id of the user who owns it; `None` if it does not exist.
     ///
     /// # Errors
     /// When it is no regular file, lies outside of the folder, or is too large.
-    pub(super) fn read_with_owner(&self, name: &Path) -> Result<Option<(Vec<u8>, u32)>> {
+    pub(super) fn read_with_owner(&self, name: &Path, most: u64) -> Result<Option<(Vec<u8>, u32)>> {
         let Some(file) = self.open_regular(name)? else {
             return Ok(None);
         };
         let failed = |error: io::Error| self.file_failure("Reading", name, &error);
         let found = file.metadata().map_err(failed)?;
         let mut bytes = Vec::new();
-        let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+        let read = file.take(most + 1).read_to_end(&mut bytes);
         read.map_err(failed)?;
-        match bytes.len() as u64 <= MAX_BYTES {
+        match bytes.len() as u64 <= most {
             true => Ok(Some((bytes, found.uid()))),
             false => {
-                let length = found.len().max(MAX_BYTES);
+                let length = found.len().max(most);
                 Err(source::too_large(&self.display_path(name), length))
             }
         }
@@ -181,15 +184,14 @@ impl DirectoryHandle {
     /// exist.
     ///
     /// # Errors
-    /// When it lies outside of this folder, or has too many entries.
+    /// When it lies outside of this folder, a part of its name is a link, or it has too many entries.
     pub(super) fn list(&self, folder: &Path, extension: &str) -> Result<Option<Vec<PathBuf>>> {
         let failed = |error: io::Error| self.file_failure("Reading", folder, &error);
-        let entries = match self.handle.read_dir(folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            entries => entries.map_err(failed)?,
+        let Some(handle) = self.descend(folder, &self.parts(folder)?, false)? else {
+            return Ok(None);
         };
         let mut files = Vec::new();
-        for entry in entries {
+        for entry in handle.entries().map_err(failed)? {
             let path = PathBuf::from(entry.map_err(failed)?.file_name());
             let is_hidden = path.to_string_lossy().starts_with('.');
             if path.extension().is_some_and(|found| found == extension) && !is_hidden {
@@ -220,26 +222,16 @@ impl DirectoryHandle {
     /// Creates a temporary file for `name`, with a mode.
     ///
     /// # Errors
-    /// When the name leads outside of the folder, or the folder cannot be written to.
+    /// When the name leads outside of the folder or through a link, or the folder cannot be written to.
     pub(super) fn create_temporary(&self, name: &Path, mode: u32) -> Result<TemporaryFile> {
         let failed = |error: io::Error| self.file_failure("Writing", name, &error);
-        let parent = name
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        let handle = match parent {
-            Some(parent) => {
-                self.handle.create_dir_all(parent).map_err(failed)?;
-                self.handle.open_dir(parent).map_err(failed)?
-            }
-            None => self.handle.try_clone().map_err(failed)?,
+        let (target, parents) = self.split(name)?;
+        let Some(handle) = self.descend(name, &parents, true)? else {
+            return Err(failed(io::ErrorKind::NotFound.into()));
         };
-        let folder = Self {
-            handle,
-            path: parent.map_or_else(|| self.path.clone(), |parent| self.path.join(parent)),
-        };
-        let Some(target) = name.file_name() else {
-            return Err(self.outside_failure(name));
-        };
+        let mut path = self.path.clone();
+        path.extend(&parents);
+        let folder = Self { handle, path };
         let random = Random::system().slug(12);
         let random = random.map_err(|_| CliFailure::local("The system has no randomness."))?;
         let temporary = format!(".svc-{random}");
@@ -256,12 +248,15 @@ impl DirectoryHandle {
 
     /// Opens a regular file for reading; `None` if it does not exist.
     fn open_regular(&self, name: &Path) -> Result<Option<File>> {
+        let Some((folder, part)) = self.find(name)? else {
+            return Ok(None);
+        };
         // Checked before opening, since opening a device may have effects.
-        if self.check_regular(name)?.is_none() {
+        if self.check_regular_in(&folder, part, name)?.is_none() {
             return Ok(None);
         }
         let failed = |error: io::Error| self.file_failure("Reading", name, &error);
-        let file = match self.open_without_following(name) {
+        let file = match open_without_following(&folder, part) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(failed)?,
         };
@@ -271,11 +266,73 @@ impl DirectoryHandle {
         }
     }
 
-    /// Opens a file without following a link and without blocking.
-    fn open_without_following(&self, name: &Path) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.read(true).follow(FollowSymlinks::No).nonblock(true);
-        Ok(self.handle.open_with(name, &options)?.into_std())
+    /// Splits a name into its parts.
+    ///
+    /// # Errors
+    /// When it is absolute, or has the part `..`.
+    fn parts<'a>(&self, name: &'a Path) -> Result<Vec<&'a OsStr>> {
+        let parts = name.components().filter(|part| *part != Component::CurDir);
+        let parts = parts.map(|part| match part {
+            Component::Normal(part) => Some(part),
+            _ => None,
+        });
+        let parts: Option<_> = parts.collect();
+        parts.ok_or_else(|| self.outside_failure(name))
+    }
+
+    /// Splits the name of a file into its last part and the folders before it.
+    ///
+    /// # Errors
+    /// When it leads outside of the folder, or names the folder itself.
+    fn split<'a>(&self, name: &'a Path) -> Result<(&'a OsStr, Vec<&'a OsStr>)> {
+        let mut parts = self.parts(name)?;
+        match parts.pop() {
+            Some(last) => Ok((last, parts)),
+            None => Err(self.not_regular_failure(name, "a directory")),
+        }
+    }
+
+    /// Opens the folder of a file; returns it with the file's own name there. `None` if the folder does not exist.
+    ///
+    /// # Errors
+    /// When the name leads outside of the folder or through a link.
+    fn find<'a>(&self, name: &'a Path) -> Result<Option<(Dir, &'a OsStr)>> {
+        let (last, parents) = self.split(name)?;
+        let folder = self.descend(name, &parents, false)?;
+        Ok(folder.map(|folder| (folder, last)))
+    }
+
+    /// Opens a folder below this one, part by part; `None` if it does not exist. No link is followed, not even to a folder inside: it
+    /// may lead to hidden files, such as those of `.git`, behind a name that is not hidden.
+    ///
+    /// # Errors
+    /// When a part is no folder.
+    fn descend(&self, name: &Path, parts: &[&OsStr], creates: bool) -> Result<Option<Dir>> {
+        let doing = if creates { "Writing" } else { "Reading" };
+        let failed = |error: io::Error| self.file_failure(doing, name, &error);
+        let mut folder = self.handle.try_clone().map_err(failed)?;
+        let mut path = PathBuf::new();
+        for part in parts {
+            path.push(part);
+            if creates {
+                match folder.create_dir(part) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    created => created.map_err(failed)?,
+                }
+            }
+            folder = match folder.open_dir_nofollow(part) {
+                Ok(below) => below,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => {
+                    let found = folder.symlink_metadata(part);
+                    return Err(match found.is_ok_and(|found| found.is_symlink()) {
+                        true => self.link_failure(&path),
+                        false => failed(error),
+                    });
+                }
+            };
+        }
+        Ok(Some(folder))
     }
 
     /// Checks that a name is a regular file; `None` if nothing has it.
@@ -283,7 +340,15 @@ impl DirectoryHandle {
     /// # Errors
     /// When it is no regular file, or lies outside of the folder.
     fn check_regular(&self, name: &Path) -> Result<Option<()>> {
-        let found = match self.handle.symlink_metadata(name) {
+        match self.find(name)? {
+            Some((folder, part)) => self.check_regular_in(&folder, part, name),
+            None => Ok(None),
+        }
+    }
+
+    /// Checks that a part of a name is a regular file in the folder that has it.
+    fn check_regular_in(&self, folder: &Dir, part: &OsStr, name: &Path) -> Result<Option<()>> {
+        let found = match folder.symlink_metadata(part) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             found => found.map_err(|error| self.file_failure("Reading", name, &error))?,
         };
@@ -291,6 +356,18 @@ impl DirectoryHandle {
             None => Ok(Some(())),
             Some(what) => Err(self.not_regular_failure(name, what)),
         }
+    }
+
+    /// Failure of a link in place of a folder.
+    fn link_failure(&self, folder: &Path) -> CliFailure {
+        CliFailure::new(
+            FailureExitCode::Failed,
+            "Not a folder",
+            format!(
+                "{} is a symbolic link: links are not followed here, for they may lead to hidden files. Name the folder itself.",
+                self.display_path(folder).display()
+            ),
+        )
     }
 
     fn not_regular_failure(&self, name: &Path, what: &str) -> CliFailure {
@@ -320,12 +397,19 @@ impl DirectoryHandle {
             FailureExitCode::Failed,
             "Outside of the folder",
             format!(
-                "{} is not in {}: a manifest names what lies beside it.",
+                "{} is not in {}: a manifest names what lies beside it, without `..`.",
                 self.display_path(name).display(),
                 self.path.display()
             ),
         )
     }
+}
+
+/// Opens a file without following a link and without blocking.
+fn open_without_following(folder: &Dir, part: &OsStr) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).follow(FollowSymlinks::No).nonblock(true);
+    Ok(folder.open_with(part, &options)?.into_std())
 }
 
 impl TemporaryFile {
@@ -340,6 +424,10 @@ impl TemporaryFile {
             return Err(self.taken_failure());
         }
         let handle = &self.folder.handle;
+        if is_there {
+            let narrowed = self.narrow_permissions(name);
+            narrowed.map_err(|error| self.folder.file_failure("Writing", name, &error))?;
+        }
         let kept = match replaces {
             true => handle.rename(&self.temporary, handle, name),
             false => self.rename_without_replacing(),
@@ -348,6 +436,14 @@ impl TemporaryFile {
             io::ErrorKind::AlreadyExists => self.taken_failure(),
             _ => self.folder.file_failure("Writing", name, &error),
         })
+    }
+
+    /// Takes from the new file the permissions that the one in its place does not give: what was private stays so.
+    fn narrow_permissions(&self, name: &Path) -> io::Result<()> {
+        let old = self.folder.handle.symlink_metadata(name)?.mode();
+        let new = self.file.metadata()?.permissions().mode();
+        let both = Permissions::from_mode(new & old & 0o777);
+        self.file.set_permissions(both)
     }
 
     /// Renames the file atomically; fails if the name is taken.
@@ -377,139 +473,4 @@ impl Drop for TemporaryFile {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use rustix::fs::{FileType, Mode};
-
-    use super::*;
-
-    /// A folder, with a file beside it that must not be touched.
-    struct FolderWithVictim {
-        root: tempfile::TempDir,
-        folder: DirectoryHandle,
-    }
-
-    impl FolderWithVictim {
-        fn new() -> Self {
-            let root = tempfile::tempdir().unwrap();
-            std::fs::write(root.path().join("victim"), "mine").unwrap();
-            let folder = DirectoryHandle::create(&root.path().join("folder")).unwrap();
-            Self { root, folder }
-        }
-
-        fn at(&self, name: &str) -> PathBuf {
-            self.root.path().join("folder").join(name)
-        }
-    }
-
-    #[test]
-    fn names_that_lead_elsewhere_are_neither_read_nor_written() {
-        let trap = FolderWithVictim::new();
-        symlink("..", trap.at("up")).unwrap();
-        symlink(trap.root.path(), trap.at("absolute")).unwrap();
-        let absolute = trap.root.path().join("victim");
-        for name in [
-            "../victim",
-            "a/../../victim",
-            "up/victim",
-            "absolute/victim",
-            absolute.to_str().unwrap(),
-        ] {
-            let name = Path::new(name);
-            let compared = trap.folder.compare(name, b"mine");
-            assert!(!matches!(
-                compared,
-                Ok(FileComparison::Same | FileComparison::Different)
-            ));
-            for failure in [
-                trap.folder.read(name).unwrap_err(),
-                trap.folder.write(name, b"theirs", true).unwrap_err(),
-            ] {
-                let said = failure.to_text();
-                // A missing folder leads nowhere, whatever follows it in the path.
-                let is_named = [
-                    "Outside of the folder",
-                    "No such file",
-                    "entity not found",
-                    "File exists",
-                ]
-                .iter()
-                .any(|words| said.contains(words));
-                assert!(is_named, "{name:?}: {said}");
-            }
-        }
-        let kept = std::fs::read_to_string(trap.root.path().join("victim")).unwrap();
-        assert_eq!(kept, "mine");
-    }
-
-    #[test]
-    fn only_regular_files_are_read_and_replaced() {
-        let trap = FolderWithVictim::new();
-        std::fs::write(trap.at("real"), "real").unwrap();
-        symlink("real", trap.at("inside")).unwrap();
-        symlink("../victim", trap.at("outside")).unwrap();
-        symlink("nowhere", trap.at("dangling")).unwrap();
-        std::fs::create_dir(trap.at("folder")).unwrap();
-        let fifo = FileType::Fifo;
-        let mode = Mode::RUSR | Mode::WUSR;
-        rustix::fs::mknodat(rustix::fs::CWD, trap.at("pipe"), fifo, mode, 0).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(trap.at("socket")).unwrap();
-        for (name, what) in [
-            ("inside", "symbolic link"),
-            ("outside", "symbolic link"),
-            ("dangling", "symbolic link"),
-            ("folder", "directory"),
-            ("pipe", "named pipe"),
-            ("socket", "socket"),
-        ] {
-            let name = Path::new(name);
-            for failure in [
-                trap.folder.read(name).unwrap_err(),
-                trap.folder.compare(name, b"").unwrap_err(),
-                trap.folder.write(name, b"new", true).unwrap_err(),
-                trap.folder.write(name, b"new", false).unwrap_err(),
-            ] {
-                let said = failure.to_text();
-                assert!(said.contains(what), "{name:?}: {said}");
-            }
-        }
-        assert_eq!(std::fs::read_to_string(trap.at("real")).unwrap(), "real");
-        let left = std::fs::read_dir(trap.at("")).unwrap().flatten();
-        assert_eq!(left.count(), 7, "no draft is left");
-    }
-
-    #[test]
-    fn a_file_is_replaced_only_where_that_is_wanted() {
-        let trap = FolderWithVictim::new();
-        let name = Path::new("below/a.md");
-        assert_eq!(
-            trap.folder.compare(name, b"one").unwrap(),
-            FileComparison::Missing
-        );
-        trap.folder.write(name, b"one", false).unwrap();
-        assert_eq!(
-            trap.folder.compare(name, b"one").unwrap(),
-            FileComparison::Same
-        );
-        assert_eq!(
-            trap.folder.compare(name, b"two").unwrap(),
-            FileComparison::Different
-        );
-        assert!(trap.folder.write(name, b"two", false).is_err());
-        // A file that appears after the check.
-        let draft = trap
-            .folder
-            .create_temporary(Path::new("late"), DEFAULT_FILE_MODE)
-            .unwrap();
-        std::fs::write(trap.at("late"), "theirs").unwrap();
-        assert!(draft.rename_without_replacing().is_err());
-        drop(draft);
-        assert_eq!(std::fs::read_to_string(trap.at("late")).unwrap(), "theirs");
-        // A hard link to the same file keeps its content, too.
-        std::fs::hard_link(trap.at("below/a.md"), trap.at("other")).unwrap();
-        trap.folder.write(name, b"two", true).unwrap();
-        assert_eq!(std::fs::read_to_string(trap.at("other")).unwrap(), "one");
-        assert_eq!(trap.folder.read(name).unwrap(), b"two");
-    }
-}
+mod tests;
