@@ -326,3 +326,31 @@ fn labels_sentence(found: &[RemoteProject]) -> String {
         false => format!("You have {}.", labels.join(", ")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn projects_of_one_name_are_told_apart_by_their_workspaces() {
+        for (workspaces, said) in [
+            (&["acme", "acme"][..], "rename all but one"),
+            (&["acme", "stranger"], "They are in `acme`, `stranger`."),
+        ] {
+            let found = workspaces.iter().map(|slug| RemoteProject {
+                id: "1".to_owned(),
+                name: "Shop".to_owned(),
+                host_label: "shop".to_owned(),
+                description: None,
+                home: None,
+                backend: None,
+                workspace: Some(RemoteWorkspace {
+                    slug: (*slug).to_owned(),
+                }),
+            });
+            let failure = several_projects_failure("Shop", &found.collect::<Vec<_>>());
+            let refused = failure.to_text();
+            assert!(refused.contains(said), "{workspaces:?}: {refused}");
+        }
+    }
+}

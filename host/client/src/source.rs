@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::error::{CliFailure, FailureExitCode, Result};
+use super::json_requested;
+use super::output::{escape_line, print_error};
 use svc_base::names::slugify;
 use svc_sources::ContentType;
 use svc_sources::files;
@@ -87,7 +89,8 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Reads the bytes of a file, or of standard input for `-`. A link to a file is followed, since the user has named it.
+/// Reads the bytes of a file, or of standard input for `-`. A link to a file is followed, since the user has named it, and its target
+/// is said, since somebody else may have made it.
 ///
 /// # Errors
 /// When it cannot be read, is no regular file, or is far too large.
@@ -96,6 +99,12 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
         return read_bounded(std::io::stdin().lock(), path);
     }
     let failed = |error: std::io::Error| CliFailure::file_system("Reading", path, &error);
+    if let Ok(target) = std::fs::read_link(path)
+        && !json_requested()
+    {
+        let [link, target] = [path, &target].map(|path| escape_line(&path.to_string_lossy()));
+        print_error(&format!("note: {link} is a link to {target}"));
+    }
     // Checked before opening, since opening a device may have effects.
     check_regular(path, &std::fs::metadata(path).map_err(failed)?)?;
     // A named pipe that has come in between does not block.

@@ -334,10 +334,10 @@ async fn nothing_is_written_outside_of_the_folder() {
     std::fs::create_dir(fixture.path_of("other")).unwrap();
     std::os::unix::fs::symlink(outside, fixture.path_of("other/link")).unwrap();
     let absolute = format!("about = \"{}/about.md\"", outside.display());
-    for page in [
-        "about = \"../../about.md\"",
-        "about = \"link/about.md\"",
-        &absolute,
+    for (page, said) in [
+        ("about = \"../../about.md\"", "Outside of the folder"),
+        ("about = \"link/about.md\"", "link is a symbolic link"),
+        (&*absolute, "Outside of the folder"),
     ] {
         fixture.write(
             "other/svc.toml",
@@ -346,10 +346,7 @@ async fn nothing_is_written_outside_of_the_folder() {
         let refused = fixture
             .run_for_failure(1, &["pull", "other", "--yes"])
             .await;
-        assert!(
-            refused.contains("Outside of the folder"),
-            "{page}: {refused}"
-        );
+        assert!(refused.contains(said), "{page}: {refused}");
         assert_eq!(
             super::list_files(&fixture.path_of("other")),
             ["svc.toml"],
@@ -373,4 +370,48 @@ async fn nothing_is_written_outside_of_the_folder() {
         .await;
     assert!(refused.contains("Outside of the folder"), "{refused}");
     assert!(super::list_files(outside).is_empty());
+}
+
+/// Others may add a user to a workspace of theirs, with a project of the same name.
+#[tokio::test]
+async fn a_project_is_looked_for_in_its_workspace() {
+    let fixture = ClientFixture::new().await;
+    fixture.run_for_stdout(&["project", "create", "Shop"]).await;
+    for (workspace, code) in [("acme", Some(0)), ("stranger", Some(4))] {
+        let manifest = format!("project = \"Shop\"\nworkspace = \"{workspace}\"\n");
+        fixture.write("svc.toml", &manifest);
+        for arguments in [&["apply", "--plan"][..], &["pull"], &["frontend", "list"]] {
+            let output = fixture.run(arguments).await;
+            assert_eq!(output.code, code, "{workspace} {arguments:?}: {output:?}");
+        }
+    }
+    // A label is no name.
+    fixture.write("svc.toml", "project = \"shop-acme\"\n");
+    let refused = fixture.run_for_failure(4, &["frontend", "list"]).await;
+    assert!(refused.contains("which svc.toml names"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_page_that_is_only_called_similarly_is_another() {
+    let fixture = ClientFixture::new().await;
+    fixture.write("week.md", "# Another\n");
+    fixture.run_for_stdout(&["project", "create", "Shop"]).await;
+    fixture
+        .run_for_stdout(&[
+            "publish",
+            "week.md",
+            "--project",
+            "Shop",
+            "--name",
+            "week-12",
+        ])
+        .await;
+    fixture.write("week.md", "# Week\n");
+    fixture.write(
+        "svc.toml",
+        "project = \"Shop\"\n[pages]\nweek = \"week.md\"\n",
+    );
+    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    assert_eq!(fixture.fetch_source("week").await, "# Week\n");
+    assert_eq!(fixture.fetch_source("week-12").await, "# Another\n");
 }

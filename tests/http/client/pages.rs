@@ -64,6 +64,24 @@ async fn a_file_becomes_what_is_live() {
     );
 }
 
+/// Standard input has no name, so that its type is the page's, and it can be read once.
+#[tokio::test]
+async fn standard_input_is_of_the_pages_type() {
+    let fixture = start_with_page().await;
+    fixture.write("data.html", "<h1>Old</h1>\n");
+    fixture
+        .run_for_stdout(&["publish", "data.html", "--project", "Shop"])
+        .await;
+    let new = "<h1>New</h1>\n";
+    let diff = fixture.command(&["frontend", "diff", "data", "-"]);
+    let output = run_with_input(diff, new).await;
+    assert!(output.stdout.contains("+<h1>New</h1>"), "{output:?}");
+    let push = fixture.command(&["push", "-", "--slug", "data"]);
+    let output = run_with_input(push, new).await;
+    assert!(output.success, "{output:?}");
+    assert_eq!(fixture.fetch_source("data").await, new);
+}
+
 #[tokio::test]
 async fn the_history_is_read_compared_and_turned_back() {
     let fixture = start_with_page().await;

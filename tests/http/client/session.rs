@@ -127,18 +127,53 @@ async fn what_is_no_credential_is_not_kept() {
 #[tokio::test]
 async fn a_credential_without_a_server_is_sent_nowhere() {
     let fixture = ClientFixture::new().await;
-    let mut unnamed = fixture.command(&["project", "list"]);
-    unnamed.env_remove("SVC_SERVER");
-    let output = run_command(unnamed).await;
-    assert_eq!(output.code, Some(1), "{output:?}");
-    let is_told = output.stderr.contains("SVC_CREDENTIAL is set")
-        && output.stderr.contains("set SVC_SERVER")
-        && !output.stderr.contains(&fixture.credential);
-    assert!(is_told, "{output:?}");
+    for is_logged_in in [false, true] {
+        if is_logged_in {
+            let login = fixture.command_without_credential(&["login", &fixture.url()]);
+            let output = run_with_input(login, &fixture.credential).await;
+            assert!(output.success, "{output:?}");
+        }
+        let mut unnamed = fixture.command(&["project", "list"]);
+        unnamed.env_remove("SVC_SERVER");
+        let output = run_command(unnamed).await;
+        assert_eq!(output.code, Some(1), "{output:?}");
+        let is_told = output.stderr.contains("SVC_CREDENTIAL is set")
+            && output.stderr.contains("set SVC_SERVER")
+            && !output.stderr.contains(&fixture.credential);
+        assert!(is_told, "{output:?}");
+    }
     let mut named = fixture.command(&["project", "list", "--server", &fixture.url()]);
     named.env_remove("SVC_SERVER");
     let output = run_command(named).await;
     assert!(output.success, "{output:?}");
+}
+
+#[tokio::test]
+async fn a_credential_is_not_sent_in_the_clear() {
+    let fixture = ClientFixture::new().await;
+    for arguments in [&["project", "list"][..], &["apply"], &["unpublish", "a"]] {
+        fixture.write("svc.toml", "project = \"Shop\"\n");
+        let mut command = fixture.command(arguments);
+        command.env("SVC_SERVER", "http://svc.example");
+        let output = run_with_input(command, "token\n").await;
+        assert_eq!(output.code, Some(1), "{arguments:?}: {output:?}");
+        assert!(output.stderr.contains("SVC_INSECURE=1"), "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_credential_is_trimmed_or_refused() {
+    let fixture = ClientFixture::new().await;
+    // As a secret from a file often is.
+    let line = format!("{}\n", fixture.credential);
+    for (credential, code) in [(line.as_str(), Some(0)), ("svc_a\nb", Some(3))] {
+        let mut command = fixture.command(&["project", "list"]);
+        command.env("SVC_CREDENTIAL", credential);
+        let output = run_command(command).await;
+        assert_eq!(output.code, code, "{output:?}");
+        let is_told = output.success || output.stderr.contains("Nothing was sent");
+        assert!(is_told, "{output:?}");
+    }
 }
 
 #[tokio::test]

@@ -139,6 +139,9 @@ async fn what_is_no_file_is_not_sent() {
     replace_with(&trap, "work/copy/sent.md", Replacement::LinkInside);
     let output = run(&trap, server, &["publish", "copy/sent.md"]).await;
     assert!(output.success, "{output:?}");
+    let is_told = output.stderr.contains("note: copy/sent.md is a link to")
+        && output.stderr.contains("work/copy/page.md");
+    assert!(is_told, "{output:?}");
 }
 
 /// A manifest says what is published and in which project: one of another user, as in `/tmp`, is not followed unasked.
@@ -193,25 +196,65 @@ async fn a_manifest_that_is_no_file_hangs_no_command() {
                 output.stderr.contains(said),
                 "{what:?} {arguments:?}: {output:?}"
             );
+            // What stands in the way need not be read.
+            let is_told = arguments == ["apply"] || output.stderr.contains("`--project`");
+            assert!(is_told, "{what:?} {arguments:?}: {output:?}");
         }
     }
 }
 
-/// Folders of a project may be links as long as they stay inside.
+/// A link may lead out of the folder, and one that stays inside may lead to hidden files.
 #[tokio::test]
-async fn a_folder_that_leads_out_is_not_entered() {
+async fn a_folder_that_leads_elsewhere_is_not_entered() {
     let server = serve_truth().await;
     let trap = VictimFolder::new();
     let manifest = trap.path_of("work/copy/svc.toml");
-    for folder in ["link", "..", "../../victim", "link/..", "/etc"] {
-        let text = format!("project = 'Shop'\nactions = '{folder}'\n");
-        std::fs::write(&manifest, text).unwrap();
+    std::os::unix::fs::symlink("actions", trap.path_of("work/copy/inside")).unwrap();
+    for (folder, said) in [
+        ("link", "link is a symbolic link"),
+        ("inside", "inside is a symbolic link"),
+        ("..", "Outside of the folder"),
+        ("../../victim", "Outside of the folder"),
+        ("link/..", "Outside of the folder"),
+        ("/etc", "Outside of the folder"),
+        (".git", ".git is hidden"),
+    ] {
+        for name in ["actions", "migrations"] {
+            let text = format!("project = 'Shop'\n{name} = '{folder}'\n");
+            std::fs::write(&manifest, text).unwrap();
+            let before = trap.snapshot();
+            for command in ["apply", "pull", "dev"] {
+                let output = run(&trap, server, &[command, "copy"]).await;
+                let case = format!("{command} {name} {folder}: {output:?}");
+                assert_eq!(output.code, Some(1), "{case}");
+                assert!(output.stderr.contains(said), "{case}");
+                assert!(trap.snapshot() == before, "{case}");
+            }
+        }
+    }
+}
+
+/// Behind a link of the repository, git's own files would be published, and written for git to believe.
+#[tokio::test]
+async fn a_link_leads_to_no_hidden_file() {
+    let server = serve_truth().await;
+    let trap = VictimFolder::new();
+    std::fs::create_dir(trap.path_of("work/copy/.git")).unwrap();
+    std::fs::write(trap.path_of("work/copy/.git/config"), "token").unwrap();
+    std::os::unix::fs::symlink(".git", trap.path_of("work/copy/pub")).unwrap();
+    for file in ["pub/config", "pub/commondir"] {
+        let text = format!("project = 'Shop'\n[pages]\npage = '{file}'\n");
+        std::fs::write(trap.path_of("work/copy/svc.toml"), text).unwrap();
         let before = trap.snapshot();
-        for command in ["apply", "pull", "dev"] {
-            let output = run(&trap, server, &[command, "copy"]).await;
-            let case = format!("{command} {folder}: {output:?}");
+        for arguments in [
+            &["apply", "copy", "--yes"][..],
+            &["pull", "copy", "--yes"],
+            &["dev", "copy"],
+        ] {
+            let output = run(&trap, server, arguments).await;
+            let case = format!("{arguments:?} {file}: {output:?}");
             assert_eq!(output.code, Some(1), "{case}");
-            assert!(output.stderr.contains("Outside of the folder"), "{case}");
+            assert!(output.stderr.contains("pub is a symbolic link"), "{case}");
             assert!(trap.snapshot() == before, "{case}");
         }
     }
