@@ -244,7 +244,8 @@ async fn a_slug_that_is_taken_gets_a_suffix_and_keeps_it() {
         "book-2"
     );
     fixture.write("book.html", "<!doctype html><title>New</title>\n");
-    fixture.run_for_stdout(&["apply", "--yes"]).await;
+    let done = fixture.run(&["apply", "--yes"]).await;
+    assert!(done.stderr.contains("taken for `book`"), "{done:?}");
     assert_eq!(
         fixture.fetch_source("book-2").await,
         "<!doctype html><title>New</title>\n"

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use svc_tests::wait_until;
 
-use super::{ClientFixture, RunningCommand};
+use super::{ClientFixture, RunningCommand, run_with_input};
 use crate::owner::text;
 
 /// Creates a project with the page `shop`.

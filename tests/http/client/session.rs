@@ -188,6 +188,12 @@ async fn project_commands_go_where_they_are_sent() {
     .await
     .json();
     assert_eq!(operators["projects"][0]["namespace"], "acme");
+    // A name steers no terminal that shows the failure.
+    let unknown = format!("{data}/\u{202e}");
+    let list = ["project", "list", "--data", &unknown, "--json"];
+    let failed = run_command(fixture.command_without_credential(&list)).await;
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.stdout.contains("\\u202e"), "{failed:?}");
     // The owner's, of the server.
     let owners = fixture.json(&["project", "list"]).await;
     assert_eq!(owners["projects"][0]["workspace"]["slug"], "acme");

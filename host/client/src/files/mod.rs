@@ -441,9 +441,12 @@ impl TemporaryFile {
     /// Takes from the new file the permissions that the one in its place does not give: what was private stays so.
     fn narrow_permissions(&self, name: &Path) -> io::Result<()> {
         let old = self.folder.handle.symlink_metadata(name)?.mode();
-        let new = self.file.metadata()?.permissions().mode();
-        let both = Permissions::from_mode(new & old & 0o777);
-        self.file.set_permissions(both)
+        let new = self.file.metadata()?.permissions().mode() & 0o777;
+        // Some file systems have no permissions to set.
+        match new & old {
+            both if both == new => Ok(()),
+            both => self.file.set_permissions(Permissions::from_mode(both)),
+        }
     }
 
     /// Renames the file atomically; fails if the name is taken.
