@@ -102,7 +102,8 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     if let Ok(target) = std::fs::read_link(path)
         && !json_requested()
     {
-        let [link, target] = [path, &target].map(|path| escape_line(&path.to_string_lossy()));
+        let [link, target] =
+            [path, target.as_path()].map(|path| escape_line(&path.to_string_lossy()));
         print_error(&format!("note: {link} is a link to {target}"));
     }
     // Checked before opening, since opening a device may have effects.

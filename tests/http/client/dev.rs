@@ -9,9 +9,10 @@ use super::{ClientFixture, RunningCommand};
 #[tokio::test]
 async fn a_folder_is_served_and_applied_again_on_save() {
     let fixture = ClientFixture::new().await;
+    // The folder's own server does not know the workspace.
     fixture.write(
         "svc.toml",
-        "project = \"Book\"\n[pages]\nbook = \"book.html\"\n",
+        "project = \"Book\"\nworkspace = \"acme\"\n[pages]\nbook = \"book.html\"\n",
     );
     fixture.write("book.html", "<!doctype html><title>One</title>");
     fixture.write(
