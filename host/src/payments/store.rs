@@ -385,11 +385,11 @@ pub(super) fn find_paid_sessions(
             add(paid_by_email(c, project, email)?, MatchedBy::Email);
         }
     }
-    let tokens = [(&buyer.token, buyer.secure), (&buyer.former_token, false)];
-    for (token, host_cookie) in tokens {
-        if let Some(cookie) = token.as_deref().map(hash_token)
-            && is_known_cookie(c, deployment, (&cookie, host_cookie), since)?
-        {
+    let own = buyer.token.iter().map(|token| (token, buyer.secure));
+    let former = buyer.former_tokens.iter().map(|token| (token, false));
+    for (token, host_cookie) in own.chain(former) {
+        let cookie = hash_token(token);
+        if is_known_cookie(c, deployment, (&cookie, host_cookie), since)? {
             let mut paid = paid_by_cookie(c, deployment, (&cookie, host_cookie))?;
             // Purchases by another signed-in visitor of the same browser stay that visitor's.
             paid.retain(|session| match (&buyer.user, &session.user_id) {

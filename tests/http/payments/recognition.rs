@@ -331,6 +331,10 @@ async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_forme
         (owned_purchases(own).await, owned_purchases(former).await),
         (0, 1)
     );
+    // A sibling that adds one of that name hides nothing.
+    let name = former.split('=').next().unwrap();
+    let tossed = format!("{former}; {name}={}", "x".repeat(43));
+    assert_eq!(owned_purchases(&tossed).await, 1);
     // A sibling may have set it, so that nothing new is seen by it.
     let fresh = bought(former).await;
     let fresh = fresh.split(';').next().unwrap();
