@@ -20,3 +20,9 @@ CREATE INDEX payment_cookie_links_by_former ON payment_cookie_links (deployment_
     WHERE former_sha256 IS NOT NULL;
 CREATE INDEX payment_cookie_links_by_project ON payment_cookie_links (project_id);
 CREATE INDEX payment_cookie_links_by_age ON payment_cookie_links (created_at);
+CREATE INDEX payment_cookie_links_by_session ON payment_cookie_links (session_id, number) WHERE session_id IS NOT NULL;
+
+-- A click looks for an open session of the same purchase, a minute old at most, among all that the frontend ever had.
+CREATE INDEX payment_sessions_recent ON payment_sessions (deployment_id, price_id, created_at) WHERE status = 'open';
+-- A page asks for what a cookie has paid, among all that was begun with it.
+CREATE INDEX payment_sessions_paid ON payment_sessions (deployment_id, cookie_sha256, number) WHERE status = 'paid';

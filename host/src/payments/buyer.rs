@@ -5,10 +5,13 @@ use ring::digest::{SHA256, digest};
 
 use crate::control;
 use crate::deployments::serving::pages::ServedPage;
-use crate::http::cookies::{HostCookie, has_several, host_token, read_token};
+use crate::http::cookies::{HostCookie, has_several, host_token, host_tokens};
 use crate::http::hosts::HostKind;
 use crate::visitors::{ActionCallerIdentity, Visitors};
 use svc_base::ids::DeploymentId;
+
+/// Number of former cookies that are looked up.
+const MAX_FORMER_TOKENS: usize = 8;
 
 /// Visitor of a page that sells, as far as the request identifies one.
 #[derive(Clone, Debug, Default)]
@@ -17,9 +20,9 @@ pub struct Buyer {
     pub user: Option<ActionCallerIdentity>,
     /// Value of the checkout cookie; not looked up yet.
     pub token: Option<String>,
-    /// Value of the cookie under its name without a prefix, on an https server. Browsers got such cookies before names had
-    /// prefixes. A sibling origin could set one, so it only shows purchases that were made with it.
-    pub former_token: Option<String>,
+    /// Values of the cookies under their name without a prefix, on an https server. Browsers got such cookies before names had
+    /// prefixes. A sibling origin could set one, so they only show purchases that were made with them, and one more hides none.
+    pub former_tokens: Vec<String>,
     /// Whether the browser sent several checkout cookies, so that none counts and none is replaced.
     pub ambiguous: bool,
     /// Whether visitors use https, so that no other origin can have set `token`.
@@ -36,15 +39,15 @@ impl Buyer {
     ) -> Result<Self, control::Error> {
         let session = visitors.caller_session(host, page, headers).await?;
         let (name, secure) = (cookie_name(&page.id), visitors.uses_https());
-        let former = if secure {
-            read_token(headers, &name)
-        } else {
-            None
-        };
+        let mut former = Vec::new();
+        if secure {
+            former = host_tokens(headers, &name, false);
+            former.truncate(MAX_FORMER_TOKENS);
+        }
         Ok(Self {
             user: session.map(|session| session.identity()),
             token: host_token(headers, &name, secure).map(str::to_owned),
-            former_token: former.map(str::to_owned),
+            former_tokens: former.into_iter().map(str::to_owned).collect(),
             ambiguous: has_several(headers, &name, secure),
             secure,
         })
@@ -54,7 +57,7 @@ impl Buyer {
 impl Buyer {
     /// Whether nothing identifies the buyer.
     pub fn is_unknown(&self) -> bool {
-        self.user.is_none() && self.token.is_none() && self.former_token.is_none()
+        self.user.is_none() && self.token.is_none() && self.former_tokens.is_empty()
     }
 }
 

@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
 use super::buyer::{Buyer, hash_token};
-use super::model::{COOKIE_SECONDS, CheckoutSession, PaymentError, Price, Status};
+use super::model::{
+    COOKIE_SECONDS, CheckoutSession, PaymentError, Price, SESSION_LIMIT_SECONDS, Status,
+};
 use super::service::{Payments, apply_verdict};
 use super::views::CheckoutView;
-use super::{cookie_links, store};
+use super::{cancellations, cookie_links, store};
 use crate::control;
 use crate::deployments::serving::pages::ServedPage;
 use crate::projects;
-use crate::stripe::{CheckoutPurchase, NewCheckout, StripeClient, StripeError};
+use crate::stripe::{CheckoutPurchase, HostedCheckout, NewCheckout, StripeClient, StripeError};
 use crate::visitors::return_to;
 use crate::workspaces::credential;
 use svc_base::clock::Timestamp;
@@ -107,18 +109,34 @@ impl Payments {
             created_at: now,
             updated_at: now,
         };
-        let shown = buyer.token;
+        let (signed_in, shown) = (session.user_id.is_some(), buyer.token);
         let write = self
             .infra
             .control
-            .write(move |tx| store_session(tx, session, fresh, shown, now));
+            .write(move |tx| store_session(tx, session, fresh, shown, ambiguous, now));
         let UnansweredSession { id, token } = write.await?;
         fault::point("checkout.stored");
         let view = self
             .hosted_checkout(stripe, id, &price, email, &request.return_to)
             .await?;
-        let token = (!ambiguous).then_some(token);
+        let gives_cookie = if signed_in {
+            !ambiguous
+        } else {
+            self.has_cookie(id, hash_token(&token)).await?
+        };
+        let token = gives_cookie.then_some(token);
         Ok(StartedCheckout { view, token })
+    }
+
+    /// Whether a session still has a cookie. While the provider was asked, another click of the browser may have moved the session to a
+    /// fresh one, which a late answer must not replace.
+    async fn has_cookie(&self, id: SessionId, cookie: [u8; 32]) -> Result<bool, control::Error> {
+        let read = self
+            .infra
+            .control
+            .read(move |c| store::find_by_id(c, &id))
+            .await?;
+        Ok(read.is_some_and(|session| session.cookie == cookie))
     }
 
     /// Returns the hosted checkout of a session, and creates it if there is none.
@@ -160,16 +178,17 @@ impl Payments {
         };
         fault::point("checkout.answered");
         let (url, now) = (hosted.url.clone(), self.infra.clock.now());
-        self.infra
+        let write = self
+            .infra
             .control
-            .write(move |tx| {
-                store::set_hosted_checkout(tx, &session, &hosted.id, &hosted.url)?;
-                // Events that came before the checkout's id was known count now.
-                apply_verdict(tx, &id, now)
-            })
-            .await?;
+            .write(move |tx| store_hosted_checkout(tx, id, &hosted, now));
+        let can_be_paid = write.await?;
         fault::point("checkout.committed");
-        Ok(view(url))
+        if can_be_paid {
+            Ok(view(url))
+        } else {
+            Err(PaymentError::NoProject)
+        }
     }
 
     /// Records a failure of the provider in the session; returns the error for the visitor.
@@ -214,6 +233,7 @@ fn store_session(
     mut session: CheckoutSession,
     fresh: String,
     shown: Option<String>,
+    ambiguous: bool,
     now: Timestamp,
 ) -> Result<UnansweredSession, PaymentError> {
     if !projects::is_live(tx, &session.project, now)? {
@@ -236,11 +256,37 @@ fn store_session(
         .map_err(control::Error::from)?
         .map(|before| before.id);
     if repeated.is_none() {
+        let since = now.plus_seconds(-SESSION_LIMIT_SECONDS);
+        let limit_reached = store::has_max_sessions(tx, &session, former.as_ref(), since);
+        if limit_reached.map_err(control::Error::from)? {
+            return Err(PaymentError::TooManySessions);
+        }
         store::insert_session(tx, &session)?;
     }
-    cookie_links::insert(tx, &session, former, repeated)?;
+    // A browser with several cookies is given none, so that it could never send this one.
+    if !ambiguous {
+        cookie_links::insert(tx, &session, former, repeated)?;
+    }
     let id = repeated.unwrap_or(session.id);
     Ok(UnansweredSession { id, token })
+}
+
+/// Stores the hosted checkout of a session; returns whether it can be paid. If the project has ended meanwhile, the provider is told to end it:
+/// now if the session was removed already, otherwise when it is.
+fn store_hosted_checkout(
+    tx: &control::Tx<'_>,
+    id: SessionId,
+    hosted: &HostedCheckout,
+    now: Timestamp,
+) -> Result<bool, control::Error> {
+    let Some(session) = store::find_by_id(tx, &id)? else {
+        cancellations::enqueue_checkout(tx, &hosted.id, now)?;
+        return Ok(false);
+    };
+    store::set_hosted_checkout(tx, &session, &hosted.id, &hosted.url)?;
+    // Events that came before the checkout's id was known count now.
+    apply_verdict(tx, &id, now)?;
+    projects::is_live(tx, &session.project, now)
 }
 
 /// Returns the cookie that the browser sent and its hash, if it counts. Sent for the first time, it gets the purchases of the one before.
@@ -252,7 +298,7 @@ fn known_cookie(
 ) -> Result<Option<([u8; 32], String)>, control::Error> {
     let hash = hash_token(&value);
     let cookie = (&hash, session.host_cookie);
-    cookie_links::follow(tx, &session.deployment, cookie)?;
+    cookie_links::follow(tx, &session.deployment, cookie, now)?;
     let since = now.plus_seconds(-COOKIE_SECONDS);
     let known = store::is_known_cookie(tx, &session.deployment, cookie, since)?;
     Ok(known.then_some((hash, value)))

@@ -24,6 +24,10 @@ pub const DEFAULT_SESSIONS: u64 = 100;
 pub const MAX_SESSIONS: u64 = 1_000;
 /// Lifetime of a checkout cookie, in seconds.
 pub const COOKIE_SECONDS: i64 = 30 * 24 * 3600;
+/// Maximum number of sessions that a signed-in visitor of a project, or a browser on a frontend, begins within [`SESSION_LIMIT_SECONDS`].
+pub const MAX_BUYER_SESSIONS: u32 = 50;
+/// Time within which the sessions of a buyer are counted, in seconds.
+pub const SESSION_LIMIT_SECONDS: i64 = 24 * 3600;
 
 /// Status of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
@@ -174,6 +178,9 @@ pub enum PaymentError {
     /// The browser sent several checkout cookies, and nobody is signed in.
     #[error("the browser sent several checkout cookies")]
     SeveralCookies,
+    /// The visitor or the browser has begun the maximum number of sessions.
+    #[error("the buyer has begun too many sessions")]
+    TooManySessions,
     /// No provider is configured.
     #[error("payments are not configured")]
     Unconfigured,

@@ -1,7 +1,7 @@
 //! Maps errors of payments to problems.
 
 use super::PaymentError;
-use super::model::MAX_PRICES;
+use super::model::{MAX_BUYER_SESSIONS, MAX_PRICES, SESSION_LIMIT_SECONDS};
 use crate::http::extract::invalid_request;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::stripe::routes::unconfigured;
@@ -23,6 +23,13 @@ impl From<PaymentError> for Problem {
             PaymentError::SeveralCookies => invalid_request(
                 "The browser sent several checkout cookies of this page: another site of its domain has set one. What is bought now could not be \
                  recognised later. Sign in first, or delete the cookies that other sites have set.",
+            ),
+            PaymentError::TooManySessions => Self::new(
+                ProblemCode::RateLimited,
+                format!(
+                    "This visitor or browser has begun {MAX_BUYER_SESSIONS} checkouts within {} hours, which is the most. Try again later.",
+                    SESSION_LIMIT_SECONDS / 3600
+                ),
             ),
             PaymentError::Unconfigured => unconfigured(),
             PaymentError::AmountRefused(words) => {

@@ -23,6 +23,8 @@ const UNCLAIMED_EVENT_SECONDS: i64 = 90 * 24 * 3600;
 const EVENT_BATCH: u32 = 100;
 /// Number of sessions that one transaction processes.
 const SESSION_BATCH: u32 = 100;
+/// Number of links between cookies that one transaction deletes.
+const LINK_BATCH: u32 = 100;
 
 /// Service of payments.
 #[derive(Debug)]
@@ -86,16 +88,15 @@ impl Payments {
         let Some(cookie) = buyer.token.as_deref().map(hash_token) else {
             return Ok(());
         };
-        let host_cookie = buyer.secure;
+        let (host_cookie, now) = (buyer.secure, self.infra.clock.now());
         let read = self
             .infra
             .control
             .read(move |c| cookie_links::is_pending(c, &deployment, &cookie));
         if read.await? {
-            let write = self
-                .infra
-                .control
-                .write(move |tx| cookie_links::follow(tx, &deployment, (&cookie, host_cookie)));
+            let write = self.infra.control.write(move |tx| {
+                cookie_links::follow(tx, &deployment, (&cookie, host_cookie), now)
+            });
             write.await?;
         }
         Ok(())
@@ -198,7 +199,8 @@ impl Payments {
                     cancellations::enqueue(tx, session, &found, now)?;
                     ledger::remove(tx, &found)?;
                 }
-                Ok::<_, control::Error>(!removed.is_empty())
+                let links = cookie_links::remove_batch(tx, &project, LINK_BATCH)?;
+                Ok::<_, control::Error>(links || !removed.is_empty())
             });
             if !write.await? {
                 return Ok(());
@@ -216,11 +218,17 @@ impl Payments {
         let forgotten = self.infra.clock.now().plus_seconds(-COOKIE_SECONDS);
         self.infra
             .control
-            .write(move |tx| {
-                cookie_links::delete_old(tx, forgotten)?;
-                cancellations::delete_finished(tx, before)
-            })
+            .write(move |tx| cancellations::delete_finished(tx, before))
             .await?;
+        loop {
+            let write = self
+                .infra
+                .control
+                .write(move |tx| cookie_links::delete_old_batch(tx, forgotten, LINK_BATCH));
+            if !write.await? {
+                break;
+            }
+        }
         loop {
             let write = self.infra.control.write(move |tx| {
                 let entries = ledger::list_unclaimed(tx, before, EVENT_BATCH)?;

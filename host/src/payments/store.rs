@@ -4,7 +4,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::buyer::{Buyer, hash_token};
-use super::model::{CheckoutSession, Status, normalized_email};
+use super::model::{CheckoutSession, MAX_BUYER_SESSIONS, Status, normalized_email};
 use super::verdict::SessionVerdict;
 use super::views::MatchedBy;
 use crate::control::{Error, NamedColumnReader, Tx};
@@ -14,6 +14,13 @@ use svc_base::ids::{BackendId, DeploymentId, ProjectId, SessionId};
 const SELECT_SESSION: &str = "SELECT id, project_id, deployment_id, price_id, price_label, amount, currency, \
     recurring, return_to, user_id, cookie_sha256, provider_id, provider_url, attempt, status, email, \
     created_at, updated_at, change, host_cookie FROM payment_sessions";
+
+/// Condition on an open session of the same purchase, from a second click on the same button.
+const IS_REPEATED_PURCHASE: &str = "deployment_id = ?1 AND (user_id = ?5 OR ?5 IS NULL AND user_id IS NULL AND cookie_sha256 = ?2) \
+    AND price_id = ?3 AND return_to = ?4 AND status = 'open' AND created_at > ?6";
+/// Condition on a paid session of a cookie.
+const IS_PAID_BY_COOKIE: &str =
+    "deployment_id = ?1 AND cookie_sha256 = ?2 AND host_cookie = ?3 AND status = 'paid'";
 
 fn session_from_row(row: &Row<'_>) -> rusqlite::Result<CheckoutSession> {
     let row = NamedColumnReader::new(row);
@@ -93,9 +100,7 @@ pub(super) fn find_repeated_purchase(
     since: Timestamp,
 ) -> rusqlite::Result<Option<CheckoutSession>> {
     c.prepare_cached(&format!(
-        "{SELECT_SESSION} WHERE deployment_id = ?1 AND (user_id = ?5 OR ?5 IS NULL AND user_id IS NULL AND cookie_sha256 = ?2)
-            AND price_id = ?3 AND return_to = ?4 AND status = 'open' AND created_at > ?6
-         ORDER BY number DESC LIMIT 1"
+        "{SELECT_SESSION} WHERE {IS_REPEATED_PURCHASE} ORDER BY number DESC LIMIT 1"
     ))?
     .query_row(
         params![
@@ -109,6 +114,42 @@ pub(super) fn find_repeated_purchase(
         session_from_row,
     )
     .optional()
+}
+
+/// Whether the visitor of `wanted`, or the cookie that the browser sent, has begun the maximum number of sessions since `since`. Reads one row each,
+/// however many there are: numbers are ordered by time.
+pub(super) fn has_max_sessions(
+    c: &Connection,
+    wanted: &CheckoutSession,
+    cookie: Option<&[u8; 32]>,
+    since: Timestamp,
+) -> rusqlite::Result<bool> {
+    let mut limiting: Vec<Option<Timestamp>> = Vec::new();
+    if let Some(user) = &wanted.user_id {
+        let found = c
+            .prepare_cached(
+                "SELECT created_at FROM payment_sessions WHERE project_id = ?1 AND user_id = ?2
+                 ORDER BY number DESC LIMIT 1 OFFSET ?3",
+            )?
+            .query_row(
+                params![wanted.project, user, MAX_BUYER_SESSIONS - 1],
+                |row| row.get(0),
+            );
+        limiting.push(found.optional()?);
+    }
+    if let Some(cookie) = cookie {
+        let found = c
+            .prepare_cached(
+                "SELECT created_at FROM payment_sessions WHERE deployment_id = ?1 AND cookie_sha256 = ?2
+                 ORDER BY number DESC LIMIT 1 OFFSET ?3",
+            )?
+            .query_row(
+                params![wanted.deployment, cookie, MAX_BUYER_SESSIONS - 1],
+                |row| row.get(0),
+            );
+        limiting.push(found.optional()?);
+    }
+    Ok(limiting.into_iter().flatten().any(|at| at > since))
 }
 
 /// Whether a frontend gave a visitor this checkout cookie since `since`, under its current name.
@@ -344,11 +385,11 @@ pub(super) fn find_paid_sessions(
             add(paid_by_email(c, project, email)?, MatchedBy::Email);
         }
     }
-    let tokens = [(&buyer.token, buyer.secure), (&buyer.former_token, false)];
-    for (token, host_cookie) in tokens {
-        if let Some(cookie) = token.as_deref().map(hash_token)
-            && is_known_cookie(c, deployment, (&cookie, host_cookie), since)?
-        {
+    let own = buyer.token.iter().map(|token| (token, buyer.secure));
+    let former = buyer.former_tokens.iter().map(|token| (token, false));
+    for (token, host_cookie) in own.chain(former) {
+        let cookie = hash_token(token);
+        if is_known_cookie(c, deployment, (&cookie, host_cookie), since)? {
             let mut paid = paid_by_cookie(c, deployment, (&cookie, host_cookie))?;
             // Purchases by another signed-in visitor of the same browser stay that visitor's.
             paid.retain(|session| match (&buyer.user, &session.user_id) {
@@ -399,17 +440,13 @@ fn paid_by_cookie(
     (cookie, host_cookie): (&[u8; 32], bool),
 ) -> rusqlite::Result<Vec<CheckoutSession>> {
     c.prepare_cached(&format!(
-        "{SELECT_SESSION} WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND host_cookie = ?3 AND status = ?4
-         ORDER BY number DESC"
+        "{SELECT_SESSION} WHERE {IS_PAID_BY_COOKIE} ORDER BY number DESC"
     ))?
-    .query_map(
-        params![deployment, cookie, host_cookie, Status::Paid.as_str()],
-        session_from_row,
-    )?
+    .query_map(params![deployment, cookie, host_cookie], session_from_row)?
     .collect()
 }
 
-/// Removes a batch of a deleted project's sessions, and returns them; without sessions, removes the rest. Sessions come first, because their events go with them.
+/// Removes a batch of a deleted project's sessions, and returns them; without sessions, removes its mirror and its catalog. Sessions come first, because their events go with them.
 pub(super) fn remove_batch(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -426,12 +463,7 @@ pub(super) fn remove_batch(
             .execute([session.id])?;
     }
     if sessions.is_empty() {
-        for table in [
-            "payment_cookie_links",
-            "payment_mirrors",
-            "payment_prices",
-            "payment_products",
-        ] {
+        for table in ["payment_mirrors", "payment_prices", "payment_products"] {
             tx.execute(
                 &format!("DELETE FROM {table} WHERE project_id = ?1"),
                 [project],
@@ -439,4 +471,35 @@ pub(super) fn remove_batch(
         }
     }
     Ok(sessions)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::params_from_iter;
+    use rusqlite::types::Null;
+
+    use super::*;
+    use crate::control::ControlDatabase;
+
+    /// Returns how SQLite finds the sessions of a condition with so many parameters.
+    fn search_plan(condition: &str, parameters: usize) -> String {
+        let data = tempfile::TempDir::new().unwrap();
+        let control = ControlDatabase::open(data.path()).unwrap();
+        let sql =
+            format!("EXPLAIN QUERY PLAN {SELECT_SESSION} WHERE {condition} ORDER BY number DESC");
+        let plan = control.read_blocking(|c| {
+            let parameters = params_from_iter(vec![Null; parameters]);
+            c.query_row(&sql, parameters, |row| row.get::<_, String>("detail"))
+        });
+        plan.unwrap()
+    }
+
+    #[test]
+    fn sessions_that_do_not_matter_are_not_read() {
+        let recent = search_plan(IS_REPEATED_PURCHASE, 6);
+        let expected = "payment_sessions_recent (deployment_id=? AND price_id=? AND created_at>?)";
+        assert!(recent.contains(expected), "{recent}");
+        let paid = search_plan(IS_PAID_BY_COOKIE, 3);
+        assert!(paid.contains("payment_sessions_paid"), "{paid}");
+    }
 }

@@ -244,20 +244,28 @@ impl From<CheckoutSession> for SessionView {
 impl PaymentList {
     /// Returns the view of payments, each with how it was matched to the visitor.
     pub fn new(payments: Vec<(CheckoutSession, MatchedBy)>) -> Self {
-        let payments = payments
-            .into_iter()
-            .map(|(session, matched_by)| PaymentView {
-                price: session.price,
-                status: session.status,
-                amount: session.amount,
-                currency: session.currency,
-                user_id: session.user_id,
-                email: session.email,
-                created_at: session.created_at,
-                matched_by,
-            });
+        let payments = payments.into_iter();
         Self {
-            payments: payments.collect(),
+            payments: payments
+                .map(|(session, matched_by)| PaymentView::new(session, matched_by))
+                .collect(),
+        }
+    }
+}
+
+impl PaymentView {
+    fn new(session: CheckoutSession, matched_by: MatchedBy) -> Self {
+        // Whoever uses the browser after a visitor has signed out is not told who that visitor is.
+        let by_another = matched_by == MatchedBy::Cookie && session.user_id.is_some();
+        Self {
+            price: session.price,
+            status: session.status,
+            amount: session.amount,
+            currency: session.currency,
+            user_id: session.user_id.filter(|_| !by_another),
+            email: session.email.filter(|_| !by_another),
+            created_at: session.created_at,
+            matched_by,
         }
     }
 }

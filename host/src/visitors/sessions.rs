@@ -248,7 +248,7 @@ impl Visitors {
     }
 
     /// Ends all sessions of a frontend that a request's cookies name: over plain HTTP another site may have added a cookie, and the
-    /// visitor's own session must end all the same.
+    /// visitor's own session must end all the same. Nothing is written for tokens of no session: anybody can send many of them.
     pub(super) async fn end_sessions(
         &self,
         page: &ServedPage,
@@ -256,6 +256,14 @@ impl Visitors {
     ) -> Result<(), control::Error> {
         let tokens = cookies::session_tokens(headers, &page.id, self.infra.config.secure);
         let keys: Vec<SessionTokenHash> = tokens.into_iter().map(hash_token).collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let read = self
+            .infra
+            .control
+            .read(move |c| store::existing_sessions(c, keys));
+        let keys = read.await?;
         if keys.is_empty() {
             return Ok(());
         }

@@ -116,6 +116,21 @@ pub(super) fn find_session(
     .optional()
 }
 
+/// Keeps the keys of sessions that exist, expired ones included.
+pub(super) fn existing_sessions(
+    c: &Connection,
+    keys: Vec<SessionTokenHash>,
+) -> rusqlite::Result<Vec<SessionTokenHash>> {
+    let mut find = c.prepare_cached("SELECT 1 FROM visitor_sessions WHERE token_sha256 = ?1")?;
+    let mut existing = Vec::new();
+    for key in keys {
+        if find.exists([&key])? {
+            existing.push(key);
+        }
+    }
+    Ok(existing)
+}
+
 pub(super) fn end_session(tx: &Tx<'_>, key: &SessionTokenHash) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM visitor_sessions WHERE token_sha256 = ?1")?
         .execute([key])?;

@@ -2,10 +2,11 @@
 
 use http::header;
 use serde_json::{Value, json};
+use svc::payments::model::{MAX_BUYER_SESSIONS, SESSION_LIMIT_SECONDS};
 use svc_tests::{ReadAnswer, TestServer};
 
 use super::fake_stripe::{FakeAnswer, checkout, event};
-use super::{PaymentsFixture, with_form};
+use super::{PaymentsFixture, copy_sessions, with_form};
 use crate::owner::{Owner, text};
 
 #[tokio::test]
@@ -393,4 +394,24 @@ async fn many_checkouts_of_a_client_are_too_many() {
     refused.problem(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("60"));
     assert_eq!(shop.provider.calls().len(), 2);
+}
+
+#[tokio::test]
+async fn a_browser_begins_a_bounded_number_of_checkouts_a_day() {
+    let shop = PaymentsFixture::start().await;
+    let price = shop.add_price(json!({})).await;
+    let first = shop.begin_checkout(&price).await;
+    copy_sessions(&shop.server, MAX_BUYER_SESSIONS - 1).await;
+    let other = json!({ "price": price, "return_to": "/shop/other" });
+    let refused = shop.send_request(&other, &first.cookie).await;
+    refused.problem(429, "rate_limited");
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    assert_eq!(refused.header("set-cookie"), None);
+    assert_eq!(shop.provider.calls().len(), 1, "nobody was asked");
+    // A second click on the same button begins nothing, and another browser has begun nothing.
+    let again = shop.begin_checkout_with_cookie(&price, &first.cookie).await;
+    assert_eq!(again.session, first.session);
+    shop.begin_checkout(&price).await;
+    shop.server.advance(SESSION_LIMIT_SECONDS.unsigned_abs());
+    shop.send_request(&other, &first.cookie).await.expect(200);
 }

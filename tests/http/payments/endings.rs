@@ -210,6 +210,45 @@ async fn what_is_paid_after_the_end_ends_too() {
     assert_eq!(end_calls(&shop.provider).len(), 2);
 }
 
+#[tokio::test]
+async fn a_checkout_that_the_provider_makes_after_the_end_is_refused_and_ends() {
+    let shop = PaymentsFixture::start().await;
+    let monthly = shop.add_price(json!({ "recurring": true })).await;
+    let delayed = shop.provider.delay_next_answer();
+    let end = async {
+        shop.provider.wait_for_call(&delayed).await;
+        shop.end_project().await;
+        let app = shop.server.server().app();
+        let removed = async || {
+            let left = app.control.read(|c| {
+                let sql = "SELECT (SELECT count(*) FROM payment_sessions) + (SELECT count(*) FROM payment_prices)";
+                c.query_row(sql, [], |row| row.get::<_, i64>(0))
+            });
+            (left.await.unwrap() == 0).then_some(())
+        };
+        wait_until("the sessions to be removed", removed).await;
+        delayed.send();
+    };
+    let click = json!({ "price": monthly });
+    let (refused, ()) = tokio::join!(shop.send_request(&click, ""), end);
+    refused.problem(404, "not_found");
+    assert_eq!(refused.header("set-cookie"), None);
+    let calls = wait_for_end_calls(&shop.provider, 1).await;
+    assert_eq!(calls[0].path, "/v1/checkout/sessions/cs_test_1/expire");
+    let app = shop.server.server().app();
+    let mirrors = app.control.read(|c| {
+        let sql = "SELECT count(*) FROM payment_mirrors";
+        c.query_row(sql, [], |row| row.get::<_, i64>(0))
+    });
+    assert_eq!(mirrors.await.unwrap(), 0);
+    // A payment that was quicker ends, too.
+    let paid = subscription_checkout("cs_test_1");
+    let paid = event("evt_1", "checkout.session.completed", 1, &paid);
+    shop.send_accepted_event(&paid).await;
+    let calls = wait_for_end_calls(&shop.provider, 2).await;
+    assert_eq!(calls[1].path, "/v1/subscriptions/sub_cs_test_1");
+}
+
 /// A server process, and the credential of its owner.
 struct SellerProcess {
     process: Process,

@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use svc::config::{StripeSettings, WebhookSecrets};
 use svc_base::clock::Timestamp;
-use svc_tests::{Answer, ReadAnswer, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
 
 /// Secret that webhooks are signed with.
 pub(crate) const SECRET: &str = "whsec_of_tests";
@@ -36,6 +36,8 @@ pub(crate) enum FakeAnswer {
     Endless,
     /// After so long as nobody waits.
     Hang,
+    /// Answers as usual, once the test says so.
+    Wait(Arc<tokio::sync::Notify>),
 }
 
 #[derive(Debug, Default)]
@@ -89,9 +91,37 @@ impl FakeStripe {
         self.lock_state().calls.clone()
     }
 
+    /// Has the next call answered once the test says so.
+    pub(crate) fn delay_next_answer(&self) -> DelayedAnswer {
+        let told = Arc::new(tokio::sync::Notify::new());
+        self.set_next_answer(FakeAnswer::Wait(Arc::clone(&told)));
+        let calls_before = self.calls().len();
+        DelayedAnswer { told, calls_before }
+    }
+
+    /// Waits until the provider was called again after a delay was set.
+    pub(crate) async fn wait_for_call(&self, delayed: &DelayedAnswer) {
+        let called = async || (self.calls().len() > delayed.calls_before).then_some(());
+        wait_until("the provider to be called", called).await;
+    }
+
     /// Has the next call answered in another manner.
     pub(crate) fn set_next_answer(&self, manner: FakeAnswer) {
         self.lock_state().next_answers.push_back(manner);
+    }
+}
+
+/// Answer to a call that waits for the test.
+#[derive(Debug)]
+pub(crate) struct DelayedAnswer {
+    told: Arc<tokio::sync::Notify>,
+    calls_before: usize,
+}
+
+impl DelayedAnswer {
+    /// Has the call answered.
+    pub(crate) fn send(self) {
+        self.told.notify_one();
     }
 }
 
@@ -121,6 +151,7 @@ async fn answer(State(provider): State<FakeStripe>, request: Request) -> axum::r
             });
             return Body::from_stream(endless).into_response();
         }
+        Some(FakeAnswer::Wait(told)) => told.notified().await,
         Some(FakeAnswer::Hang) => tokio::time::sleep(Duration::from_secs(3600)).await,
         None => {}
     }

@@ -2,9 +2,11 @@
 
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
+use svc::payments::model::MAX_BUYER_SESSIONS;
 use svc_tests::browser::{Browser, StoredCookie};
 use svc_tests::{Answer, TestServer};
 
+use super::copy_sessions;
 use super::fake_stripe::{self, FakeAnswer, FakeStripe, checkout, event};
 use crate::owner::text;
 use crate::project_fixture::ProjectFixture;
@@ -67,19 +69,44 @@ impl PaymentsFixture {
 
     /// Buys a price.
     async fn buy_price(&self, browser: &mut Browser, price: &str) {
-        let begun = self.click_on(browser, price).await.expect(200).json();
-        let id = text(&begun["url"]).rsplit('/').next().unwrap().to_owned();
+        let id = self.begin_checkout(browser, price).await;
         let paid = checkout(&id, "paid");
-        let paid = event(&format!("evt_{id}"), "checkout.session.completed", 1, &paid);
+        self.send(&event(
+            &format!("evt_{id}"),
+            "checkout.session.completed",
+            1,
+            &paid,
+        ))
+        .await;
+    }
+
+    /// Begins the checkout of a price; returns the provider's id.
+    async fn begin_checkout(&self, browser: &mut Browser, price: &str) -> String {
+        let begun = self.click_on(browser, price).await.expect(200).json();
+        text(&begun["url"]).rsplit('/').next().unwrap().to_owned()
+    }
+
+    /// Sends an event of the provider.
+    async fn send(&self, event: &Value) {
         let now = self.server().server().app().clock.now();
         let told =
-            fake_stripe::send_webhook(self.server(), paid.to_string(), fake_stripe::SECRET, now);
+            fake_stripe::send_webhook(self.server(), event.to_string(), fake_stripe::SECRET, now);
         told.await.expect(200);
     }
 
     async fn sign_in(&self, browser: &mut Browser) {
         let form = "name=Bob&email=bob%40example.com";
         self.guest_book.sign_in(browser, form, "").await;
+    }
+
+    /// Number of links between cookies.
+    async fn count_links(&self) -> i64 {
+        let app = self.server().server().app();
+        let count = app.control.read(|c| {
+            let sql = "SELECT count(*) FROM payment_cookie_links";
+            c.query_row(sql, [], |row| row.get(0))
+        });
+        count.await.unwrap()
     }
 
     /// Signs of the payments that a browser is shown, newest first.
@@ -253,4 +280,101 @@ async fn a_click_of_the_same_visitor_elsewhere_takes_nothing_but_the_session_alo
     for browser in [&mut here, &mut elsewhere] {
         assert_eq!(shop.owned_purchases(browser).await, ["cookie"]);
     }
+}
+
+#[tokio::test]
+async fn a_late_answer_without_a_sign_in_leaves_the_fresh_cookie() {
+    let shop = PaymentsFixture::start().await;
+    let print = add_price(&shop.guest_book.fixture, "Print").await;
+    let mut browser = shop.guest_book.browser();
+    shop.buy(&mut browser).await;
+    let mut late = browser.clone();
+    let delayed = shop.provider.delay_next_answer();
+    let meanwhile = async {
+        shop.provider.wait_for_call(&delayed).await;
+        shop.sign_in(&mut browser).await;
+        shop.click(&mut browser).await.expect(200);
+        assert_eq!(shop.owned_purchases(&mut browser).await, ["cookie"]);
+        delayed.send();
+    };
+    let (answer, ()) = tokio::join!(shop.click_on(&mut late, &print), meanwhile);
+    assert_eq!(answer.expect(200).header("set-cookie"), None);
+    assert_eq!(shop.owned_purchases(&mut browser).await, ["cookie"]);
+}
+
+#[tokio::test]
+async fn a_signed_in_visitor_begins_a_bounded_number_of_checkouts_a_day_in_all_browsers() {
+    let shop = PaymentsFixture::start().await;
+    let print = add_price(&shop.guest_book.fixture, "Print").await;
+    let mut here = shop.guest_book.browser();
+    shop.sign_in(&mut here).await;
+    let first = shop.click(&mut here).await.expect(200).json();
+    copy_sessions(shop.server(), MAX_BUYER_SESSIONS - 1).await;
+    let mut elsewhere = shop.guest_book.browser();
+    shop.sign_in(&mut elsewhere).await;
+    for browser in [&mut here, &mut elsewhere] {
+        let refused = shop.click_on(browser, &print).await;
+        refused.problem(429, "rate_limited");
+        let again = shop.click(browser).await.expect(200).json();
+        assert_eq!(again, first, "a second click begins nothing");
+    }
+    assert_eq!(shop.provider.calls().len(), 1, "nobody was asked");
+}
+
+#[tokio::test]
+async fn what_nobody_will_pay_any_more_stays_with_the_former_cookie() {
+    let shop = PaymentsFixture::start().await;
+    let fixture = &shop.guest_book.fixture;
+    let print = add_price(fixture, "Print").await;
+    let poster = add_price(fixture, "Poster").await;
+    let mut browser = shop.guest_book.browser();
+    shop.buy(&mut browser).await;
+    let expired = shop.begin_checkout(&mut browser, &print).await;
+    let object = checkout(&expired, "unpaid");
+    shop.send(&event("evt_x", "checkout.session.expired", 2, &object))
+        .await;
+    // A bank transfer takes its time.
+    let pending = shop.begin_checkout(&mut browser, &poster).await;
+    shop.server().advance(10 * 24 * 3600);
+    shop.sign_in(&mut browser).await;
+    shop.click(&mut browser).await.expect(200);
+    assert_eq!(shop.owned_purchases(&mut browser).await, ["cookie"]);
+    let app = shop.server().server().app();
+    let moved = app.control.read(|c| {
+        let sql = "SELECT status FROM payment_sessions
+            WHERE cookie_sha256 = (SELECT cookie_sha256 FROM payment_sessions ORDER BY number DESC LIMIT 1) ORDER BY number";
+        c.prepare(sql)?
+            .query_map([], |row| row.get::<_, String>(0))?
+            .collect()
+    });
+    let moved: Vec<String> = moved.await.unwrap();
+    assert_eq!(moved, ["paid", "open", "open"]);
+    let object = checkout(&pending, "paid");
+    let kind = "checkout.session.async_payment_succeeded";
+    shop.send(&event("evt_y", kind, 3, &object)).await;
+    assert_eq!(shop.owned_purchases(&mut browser).await, ["cookie"; 2]);
+}
+
+#[tokio::test]
+async fn repeated_clicks_leave_a_bounded_number_of_links() {
+    let shop = PaymentsFixture::start().await;
+    let mut browser = shop.guest_book.browser();
+    shop.sign_in(&mut browser).await;
+    let signed_in = browser.clone();
+    for _ in 0..18 {
+        shop.click(&mut signed_in.clone()).await.expect(200);
+    }
+    assert_eq!(shop.count_links().await, 16);
+}
+
+#[tokio::test]
+async fn a_click_that_gives_no_cookie_leaves_no_link() {
+    let shop = PaymentsFixture::start().await;
+    let mut browser = shop.guest_book.browser();
+    shop.sign_in(&mut browser).await;
+    shop.click(&mut browser).await.expect(200);
+    toss_cookie(&mut browser);
+    let again = shop.click(&mut browser).await.expect(200);
+    assert_eq!(again.header("set-cookie"), None);
+    assert_eq!(shop.count_links().await, 0);
 }

@@ -179,6 +179,26 @@ impl PaymentsFixture {
     }
 }
 
+/// Copies every session so many times, each as of another page of the frontend.
+pub(crate) async fn copy_sessions(server: &TestServer, times: u32) {
+    let app = server.server().app();
+    let copied = app.control.write(move |tx| {
+        tx.execute(
+            "WITH RECURSIVE copies (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM copies WHERE n < ?1)
+             INSERT INTO payment_sessions
+                (id, project_id, deployment_id, price_id, price_label, amount, currency, recurring, return_to,
+                 user_id, cookie_sha256, status, created_at, updated_at, host_cookie, change)
+             SELECT substr(id, 1, 24) || printf('%012x', n), project_id, deployment_id, price_id, price_label, amount,
+                 currency, recurring, return_to || '?page=' || n, user_id, cookie_sha256, status, created_at,
+                 updated_at, host_cookie, change
+             FROM payment_sessions, copies",
+            [times],
+        )?;
+        Ok::<_, svc::control::Error>(())
+    });
+    copied.await.unwrap();
+}
+
 /// A request with a form, as a browser sends it.
 pub(crate) fn with_form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     let url = reqwest::Url::parse_with_params("http://x/", fields).unwrap();

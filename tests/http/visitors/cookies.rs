@@ -1,7 +1,11 @@
 //! Cookies that a sibling below the same sites domain might set.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde_json::{Value, json};
+use svc::control::ControlChange;
 use svc_tests::browser::Browser;
 
 use super::guest_book::{GuestBook, provider_settings};
@@ -173,6 +177,40 @@ async fn signing_out_ends_every_session_that_a_cookie_names() {
         let user = user_by_cookies(&guest_book, &session).await;
         assert_eq!(user, Value::Null, "a session goes on");
     }
+}
+
+#[tokio::test]
+async fn signing_out_writes_nothing_for_tokens_of_no_session() {
+    let guest_book = GuestBook::with_dev_provider().await;
+    let mut ada = guest_book.browser();
+    let form = "name=Ada&email=ada%40example.com";
+    guest_book.sign_in(&mut ada, form, "").await;
+    let (name, token, _) = cookie_by_suffix(&ada, "svc_session_");
+    let ended = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&ended);
+    let control = &guest_book.fixture.server.server().app().control;
+    control.on_change(move |change| {
+        if matches!(change, ControlChange::SessionEnded(_)) {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let [one, other] = ["x", "y"].map(|letter| format!("{name}={}", letter.repeat(43)));
+    for (cookies, expected) in [
+        (format!("{one}; {other}"), 0),
+        (format!("{one}; {name}={token}; {other}"), 1),
+    ] {
+        let headers = HeaderMap::from_iter([
+            (header::ORIGIN, guest_book.origin.parse().unwrap()),
+            (header::COOKIE, cookies.parse().unwrap()),
+        ]);
+        let logout = guest_book.url("/auth/logout");
+        let mut browser = guest_book.browser();
+        let out = browser.send_request(Method::POST, &logout, headers, None);
+        out.await.expect(204);
+        assert_eq!(ended.load(Ordering::SeqCst), expected, "{cookies}");
+    }
+    let session = format!("{name}={token}");
+    assert_eq!(user_by_cookies(&guest_book, &session).await, Value::Null);
 }
 
 #[tokio::test]

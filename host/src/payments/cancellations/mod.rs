@@ -40,6 +40,15 @@ pub(super) fn enqueue(
     Ok(())
 }
 
+/// Queues an open checkout whose session was removed before the provider had answered.
+pub(super) fn enqueue_checkout(
+    tx: &Tx<'_>,
+    checkout: &str,
+    now: Timestamp,
+) -> Result<(), control::Error> {
+    store::insert(tx, CancellationKind::Checkout, checkout, now)
+}
+
 /// Looks for events without a session that complete a checkout of a removed project, and queues their subscriptions.
 pub(super) fn consume(
     tx: &Tx<'_>,

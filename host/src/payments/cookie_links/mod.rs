@@ -5,4 +5,4 @@
 
 mod store;
 
-pub(super) use store::{delete_old, follow, insert, is_pending};
+pub(super) use store::{delete_old_batch, follow, insert, is_pending, remove_batch};

@@ -3,11 +3,11 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::control::{Error, Tx};
-use crate::payments::model::CheckoutSession;
+use crate::payments::model::{COOKIE_SECONDS, CheckoutSession};
 use svc_base::clock::Timestamp;
-use svc_base::ids::{DeploymentId, SessionId};
+use svc_base::ids::{DeploymentId, ProjectId, SessionId};
 
-/// Number of fresh cookies that may replace the same cookie, for the same visitor. The browser keeps one of the last.
+/// Number of fresh cookies that may replace the same cookie, for the same visitor, or get the same session. The browser keeps one of the last.
 const MAX_REPLACEMENTS: u32 = 16;
 
 /// Purchases that a fresh cookie gets when a browser first sends it.
@@ -52,6 +52,11 @@ pub(in crate::payments) fn insert(
                 WHERE deployment_id = ?1 AND former_sha256 = ?2 AND user_id = ?3 ORDER BY number DESC LIMIT 1 OFFSET ?4)",
     )?
     .execute(params![given.deployment, former, given.user_id, MAX_REPLACEMENTS])?;
+    tx.prepare_cached(
+        "DELETE FROM payment_cookie_links WHERE session_id = ?1
+            AND number <= (SELECT number FROM payment_cookie_links WHERE session_id = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)",
+    )?
+    .execute(params![repeated, MAX_REPLACEMENTS])?;
     Ok(())
 }
 
@@ -69,11 +74,15 @@ pub(in crate::payments) fn is_pending(
 
 /// Moves the purchases of the cookie that `fresh` replaces, when a browser first sends `fresh`. Another visitor's purchases stay.
 ///
+/// Sessions that nobody will pay any more stay, too, so that a visitor cannot collect any number of them that each click moves. A delayed
+/// payment, such as a bank transfer, may come weeks after its checkout; a month that was paid once, even if it went back, may be paid again.
+///
 /// Other cookies that were given for the same one replace `fresh` from now on: the browser may still receive one, and drop this.
 pub(in crate::payments) fn follow(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
     (fresh, host_cookie): (&[u8; 32], bool),
+    now: Timestamp,
 ) -> Result<(), Error> {
     let Some(link) = take(tx, deployment, fresh)? else {
         return Ok(());
@@ -82,10 +91,18 @@ pub(in crate::payments) fn follow(
         tx.prepare_cached(
             "UPDATE payment_sessions SET cookie_sha256 = ?2
              WHERE deployment_id = ?1 AND host_cookie = ?3 AND (user_id IS NULL OR user_id = ?4)
+                AND (status IN ('paid', 'refunded') OR email IS NOT NULL OR status <> 'canceled' AND created_at > ?6)
                 AND cookie_sha256 IN (SELECT ?5 UNION ALL SELECT fresh_sha256 FROM payment_cookie_links
                     WHERE deployment_id = ?1 AND former_sha256 = ?5 AND user_id = ?4)",
         )?
-        .execute(params![deployment, fresh, host_cookie, link.user_id, former])?;
+        .execute(params![
+            deployment,
+            fresh,
+            host_cookie,
+            link.user_id,
+            former,
+            now.plus_seconds(-COOKIE_SECONDS),
+        ])?;
         tx.prepare_cached(
             "UPDATE payment_cookie_links SET former_sha256 = ?2
              WHERE deployment_id = ?1 AND former_sha256 = ?4 AND user_id = ?3",
@@ -119,9 +136,32 @@ fn take(tx: &Tx<'_>, deployment: &DeploymentId, fresh: &[u8; 32]) -> Result<Opti
     Ok(link)
 }
 
-/// Deletes the links of cookies that were given before `before`: browsers have forgotten them.
-pub(in crate::payments) fn delete_old(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
-    tx.prepare_cached("DELETE FROM payment_cookie_links WHERE created_at < ?1")?
-        .execute([before])?;
-    Ok(())
+/// Removes a batch of a deleted project's links; returns whether there were any.
+pub(in crate::payments) fn remove_batch(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    most: u32,
+) -> Result<bool, Error> {
+    let removed = tx
+        .prepare_cached(
+            "DELETE FROM payment_cookie_links
+             WHERE number IN (SELECT number FROM payment_cookie_links WHERE project_id = ?1 LIMIT ?2)",
+        )?
+        .execute(params![project, most])?;
+    Ok(removed > 0)
+}
+
+/// Deletes a batch of links of cookies that were given before `before`, which browsers have forgotten; returns whether there were any.
+pub(in crate::payments) fn delete_old_batch(
+    tx: &Tx<'_>,
+    before: Timestamp,
+    most: u32,
+) -> Result<bool, Error> {
+    let removed = tx
+        .prepare_cached(
+            "DELETE FROM payment_cookie_links
+             WHERE number IN (SELECT number FROM payment_cookie_links WHERE created_at < ?1 LIMIT ?2)",
+        )?
+        .execute(params![before, most])?;
+    Ok(removed > 0)
 }
