@@ -39,7 +39,7 @@ struct ControlDatabaseState {
     writer: Mutex<Option<Sender<WriteJob>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
-    reading: Semaphore,
+    reading: Arc<Semaphore>,
     listeners: Arc<ChangeListeners>,
     residue: WalResidue,
     counters: Arc<InstallationCounters>,
@@ -113,7 +113,7 @@ impl ControlDatabase {
             writer: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
             readers: Mutex::new(Vec::new()),
-            reading: Semaphore::new(MAX_READERS),
+            reading: Arc::new(Semaphore::new(MAX_READERS)),
             listeners,
             residue,
             counters,
@@ -130,7 +130,7 @@ impl ControlDatabase {
             writer: Mutex::default(),
             thread: Mutex::default(),
             readers: Mutex::default(),
-            reading: Semaphore::new(MAX_READERS),
+            reading: Arc::new(Semaphore::new(MAX_READERS)),
             listeners: Arc::default(),
             residue: WalResidue::default(),
             counters: Arc::new(InstallationCounters::open_read_only(directory)?),
@@ -224,11 +224,16 @@ impl ControlDatabase {
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        let _turn = self.0.reading.acquire().await.map_err(|_| Error::Closed)?;
+        let reading = Arc::clone(&self.0.reading);
+        let turn = reading.acquire_owned().await.map_err(|_| Error::Closed)?;
         let inner = Arc::clone(&self.0);
-        tokio::task::spawn_blocking(move || inner.with_reader(job))
-            .await
-            .map_err(|_| Error::Panicked)?
+        tokio::task::spawn_blocking(move || {
+            // A caller who hangs up ends no job: the turn is over with it.
+            let _turn = turn;
+            inner.with_reader(job)
+        })
+        .await
+        .map_err(|_| Error::Panicked)?
     }
 
     /// Like [`ControlDatabase::read`], for threads that may block.
@@ -280,10 +285,12 @@ impl ControlDatabaseState {
             None => self.open_reader()?,
         };
         let result = job(&connection);
-        self.readers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(connection);
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Threads that may block take no turn, so there may be more for a while.
+        if readers.len() < MAX_READERS {
+            readers.push(connection);
+        }
+        drop(readers);
         Ok(result?)
     }
 

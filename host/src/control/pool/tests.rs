@@ -1,5 +1,7 @@
 //! The pool: who shares a commit, and who waits.
 
+use futures_util::FutureExt as _;
+
 use super::*;
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -83,4 +85,48 @@ fn a_panicking_job_answers_and_harms_nobody() {
         let closed = control.write(|_| Ok::<_, Error>(())).await;
         assert!(matches!(closed, Err(Error::Closed)));
     });
+}
+
+#[test]
+fn a_read_whose_caller_is_gone_keeps_its_turn_until_it_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let control = ControlDatabase::open(directory.path()).unwrap();
+    let free = || control.0.reading.available_permits();
+    let ((started, starts), (end, ends)) = (channel(), channel::<()>());
+    runtime().block_on(async {
+        let read = control.read(move |_| {
+            started.send(()).unwrap();
+            // Ends once the sender is dropped.
+            let _ = ends.recv();
+            Ok(())
+        });
+        let mut read = Box::pin(read);
+        assert!(read.as_mut().now_or_never().is_none());
+        starts.recv().unwrap();
+        drop(read);
+        assert_eq!(free(), MAX_READERS - 1);
+        drop(end);
+        // All turns are free again once the job has ended.
+        let turns = u32::try_from(MAX_READERS).unwrap();
+        let _all = control.0.reading.acquire_many(turns).await.unwrap();
+    });
+}
+
+#[test]
+fn few_idle_readers_are_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let control = ControlDatabase::open(directory.path()).unwrap();
+    let together = std::sync::Barrier::new(2 * MAX_READERS);
+    std::thread::scope(|scope| {
+        for _ in 0..2 * MAX_READERS {
+            scope.spawn(|| {
+                let read = control.read_blocking(|_| {
+                    together.wait();
+                    Ok(())
+                });
+                read.unwrap();
+            });
+        }
+    });
+    assert_eq!(control.0.readers.lock().unwrap().len(), MAX_READERS);
 }
