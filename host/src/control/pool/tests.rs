@@ -130,3 +130,35 @@ fn few_idle_readers_are_kept() {
     });
     assert_eq!(control.0.readers.lock().unwrap().len(), MAX_READERS);
 }
+
+#[test]
+fn a_network_has_so_many_reads_under_way_and_keeps_nobody_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let control = ControlDatabase::open(directory.path()).unwrap();
+    let stranger = |address: &str| CallerFlow::stranger(address.parse().unwrap());
+    let read = |caller: CallerFlow| caller.scope(control.read(|_| Ok(())));
+    let count = || {
+        let caller = stranger("2001:db8:1:2::3");
+        control.0.strangers.admit(&caller).unwrap()
+    };
+    let held: Vec<_> = (0..stranger_reads::MAX_READS).map(|_| count()).collect();
+    runtime().block_on(async {
+        // A /48 is one network.
+        for caller in [
+            stranger("2001:db8:1:4::1"),
+            stranger("2001:db8:1:4::1").preview(),
+        ] {
+            let refused = read(caller).await;
+            assert!(matches!(refused, Err(Error::TooManyReads)));
+        }
+        for caller in [
+            stranger("2001:db8:2::1"),
+            CallerFlow::Owner("usr_1".into()),
+            CallerFlow::Server,
+        ] {
+            read(caller).await.unwrap();
+        }
+        drop(held);
+        read(stranger("2001:db8:1:4::1")).await.unwrap();
+    });
+}
