@@ -155,7 +155,7 @@ async fn foreign_pages_cannot_open_it() {
 #[tokio::test]
 async fn a_request_that_is_refused_burns_nothing() {
     let server = start_with_page().await;
-    let most = 1 << 20;
+    let most = 4 << 10;
     let large = server.post("/once").body(vec![b'x'; most + 1]);
     large.answer().await.problem(413, "payload_too_large");
     let head = format!(

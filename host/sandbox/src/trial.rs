@@ -127,14 +127,23 @@ impl SecondCallTrials {
         (!resting).then_some(permit)
     }
 
-    fn pause_retries(&self, world: World, end: AttemptOutcome, took: Duration) {
-        *self.retry_gate(world, end).pause() =
-            Some((Stopwatch::start(), MIN_PAUSE.max(took * PAUSE_FACTOR)));
+    fn pause_retries(&self, world: World, end: AttemptOutcome, pause: Duration) {
+        *self.retry_gate(world, end).pause() = Some((Stopwatch::start(), pause));
     }
 
     /// Takes the guests that were rolled back since the last call of this function.
     pub(super) fn take_rolled_back(&self) -> Vec<RolledBackGuest> {
         std::mem::take(&mut *self.fallen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Returns the pause after a second call in vain, by the time that the guest ran: waiting for a thread costs nobody anything. A call
+/// that was not made or not finished says nothing about the next, so it has no minimum.
+fn pause_after(end: AttemptOutcome, used: &CallUsage) -> Duration {
+    let pause = used.duration.saturating_mul(PAUSE_FACTOR);
+    match end {
+        AttemptOutcome::Busy => pause,
+        _ => pause.max(MIN_PAUSE),
     }
 }
 
@@ -186,7 +195,6 @@ where
         // The guest was rolled back meanwhile: the one that serves now is called, as for a new caller.
         return again(Arc::clone(&now.guest)).await.outcome;
     }
-    let stopwatch = Stopwatch::start();
     let second = again(Arc::clone(before)).await;
     let limits = inner.engine.limits(W::WORLD);
     if second.end == AttemptOutcome::Answered
@@ -197,9 +205,8 @@ where
         }
         return second.outcome;
     }
-    inner
-        .trials
-        .pause_retries(W::WORLD, first.end, stopwatch.elapsed());
+    let pause = pause_after(second.end, &second.used);
+    inner.trials.pause_retries(W::WORLD, first.end, pause);
     match second.end {
         AttemptOutcome::Answered => second.outcome,
         _ => first.outcome,
@@ -288,6 +295,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_pause_is_as_long_as_what_the_guest_did() {
+        let ran = |milliseconds| CallUsage {
+            duration: Duration::from_millis(milliseconds),
+            ..CallUsage::default()
+        };
+        let (busy, answered) = (AttemptOutcome::Busy, AttemptOutcome::Answered);
+        for (end, milliseconds, expected) in [
+            (answered, 0, 1_000),
+            (answered, 5, 1_000),
+            (answered, 500, 5_000),
+            (busy, 0, 0),
+            (busy, 500, 5_000),
+        ] {
+            let pause = pause_after(end, &ran(milliseconds));
+            assert_eq!(pause, Duration::from_millis(expected), "{end:?}");
+        }
+    }
+
     #[tokio::test]
     async fn questions_in_vain_are_followed_by_a_pause_of_their_kind() {
         let trials = SecondCallTrials::default();
@@ -298,7 +324,7 @@ mod tests {
             trials.acquire_retry(world, fuel).await.is_none(),
             "one at a time"
         );
-        trials.pause_retries(world, fuel, Duration::ZERO);
+        trials.pause_retries(world, fuel, MIN_PAUSE);
         drop(turn);
         let memory = AttemptOutcome::Exhausted(BudgetKind::Memory);
         assert!(trials.acquire_retry(world, memory).await.is_none());

@@ -276,11 +276,15 @@ impl From<control::Error> for Problem {
 
 impl From<&control::Error> for Problem {
     fn from(error: &control::Error) -> Self {
-        use control::Error::{Busy, Full};
+        use control::Error::{Busy, Full, TooManyReads};
         match error {
             Full | Busy => Self::new(
                 ProblemCode::CapacityReached,
                 "The server has no room or is busy with maintenance. Try again in a minute.",
+            ),
+            TooManyReads => Self::new(
+                ProblemCode::CapacityReached,
+                "Too many requests from this network wait for the server. Wait for answers, then go on with fewer at once.",
             ),
             other => Self::internal(other),
         }

@@ -13,6 +13,9 @@ pub enum Error {
     /// Another process kept the database locked for longer than the busy timeout.
     #[error("the control database is busy")]
     Busy,
+    /// Too many reads of one client's network are under way.
+    #[error("too many reads of one client are under way")]
+    TooManyReads,
     /// The writer has stopped, because the server is stopping.
     #[error("the control database is closed")]
     Closed,

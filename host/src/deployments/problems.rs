@@ -1,13 +1,18 @@
 //! Problems that all services of deployments answer.
 
 use crate::content;
+use crate::control;
 use crate::http::problem::{Problem, ProblemCode};
 
 /// Refusal for want of a thread.
 pub(super) const WORKERS_BUSY_MESSAGE: &str = "All render workers are busy. Try again in a minute.";
 
-/// Returns the problem of a failure of ours. If the store of content is out of reach, it is one for a while.
+/// Returns the problem of a failure of ours. If the store of content is out of reach, it is one for a while, and so it is for a client
+/// with too many reads under way.
 pub(super) fn internal_problem(error: &anyhow::Error) -> Problem {
+    if let Some(crowded @ control::Error::TooManyReads) = error.downcast_ref::<control::Error>() {
+        return Problem::from(crowded);
+    }
     let unreachable = |cause: &(dyn std::error::Error + 'static)| {
         matches!(cause.downcast_ref(), Some(content::Error::Unreachable(_)))
     };
@@ -19,5 +24,20 @@ pub(super) fn internal_problem(error: &anyhow::Error) -> Problem {
     Problem {
         cause: problem.cause,
         ..Problem::new(ProblemCode::CapacityReached, detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_with_too_many_reads_is_no_failure_of_ours() {
+        for (error, code) in [
+            (control::Error::TooManyReads, ProblemCode::CapacityReached),
+            (control::Error::Panicked, ProblemCode::Internal),
+        ] {
+            assert_eq!(internal_problem(&anyhow::Error::from(error)).code, code);
+        }
     }
 }

@@ -18,6 +18,9 @@ use svc_base::Stopwatch;
 
 /// Most bytes of a chunk: even a slow client reads one within the timeout.
 const CHUNK_BYTES: usize = 16 << 10;
+/// Bytes of an answer that HTTP/2 may take ahead of its client. The time of a chunk begins when it is taken, so the last one taken
+/// waits for all before it: with more, a steady reader would be cut off for its queue.
+pub const SEND_BUFFER_BYTES: usize = CHUNK_BYTES;
 
 /// Counts of a connection's answers and of their chunks; a chunk is sent when hyper drops it.
 #[derive(Clone, Debug, Default)]
@@ -239,12 +242,33 @@ mod tests {
     const DATA: u8 = 0;
     const SETTINGS: u8 = 4;
     const PING: u8 = 6;
+    const WINDOW_UPDATE: u8 = 8;
     const ACK: u8 = 1;
     const END_STREAM: u8 = 1;
 
     fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
         let length = u8::try_from(payload.len()).unwrap();
         [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+    }
+
+    fn speaker() -> Builder<TokioExecutor> {
+        let mut speaker = Builder::new(TokioExecutor::new()).http2_only();
+        speaker
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(Some(Duration::from_millis(50)))
+            .max_send_buf_size(SEND_BUFFER_BYTES);
+        speaker
+    }
+
+    /// Asks for a page with a window of so many bytes for its answer.
+    fn hello(window: u32) -> Vec<u8> {
+        let setting = [&[0, 4][..], &window.to_be_bytes()].concat();
+        let mut hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        hello.extend(frame(SETTINGS, 0, 0, &setting));
+        // GET http://x/, by HPACK's static table.
+        hello.extend(frame(1, 5, 1, &[0x82, 0x86, 0x84, 0x41, 1, b'x']));
+        hello
     }
 
     /// Serves one connection, each of whose answers has so many bytes; returns why patience ended it.
@@ -260,10 +284,7 @@ mod tests {
             let answer = TrackedAnswerGuard::wrap(Some(answers.track()), answer);
             async move { Ok::<_, Infallible>(answer) }
         });
-        let mut speaker = Builder::new(TokioExecutor::new()).http2_only();
-        let mut http2 = speaker.http2();
-        http2.timer(TokioTimer::new());
-        http2.keep_alive_interval(Some(Duration::from_millis(50)));
+        let speaker = speaker();
         let connection = speaker.serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
         poll_fn(|context| match connection.as_mut().poll(context) {
@@ -276,12 +297,7 @@ mod tests {
     /// Asks for a page with a window of so many bytes, answers pings, and reads until the connection ends, or until the answer does if
     /// it is to go then; returns the bytes of the answer.
     async fn ask(mut stream: DuplexStream, window: u32, goes: bool) -> usize {
-        let setting = [&[0, 4][..], &window.to_be_bytes()].concat();
-        let mut hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        hello.extend(frame(SETTINGS, 0, 0, &setting));
-        // GET http://x/, by HPACK's static table.
-        hello.extend(frame(1, 5, 1, &[0x82, 0x86, 0x84, 0x41, 1, b'x']));
-        stream.write_all(&hello).await.unwrap();
+        stream.write_all(&hello(window)).await.unwrap();
         let (mut head, mut read) = ([0; 9], 0);
         while stream.read_exact(&mut head).await.is_ok() {
             let length = usize::from(head[1]) << 8 | usize::from(head[2]);
@@ -320,6 +336,38 @@ mod tests {
             );
             assert_eq!(read, usize::try_from(window).unwrap());
         }
+    }
+
+    #[tokio::test]
+    async fn little_is_taken_ahead_of_a_slow_reader_with_a_large_window() {
+        let answers = AnswerTracker::default();
+        let tracker = answers.clone();
+        let service = service_fn(move |_: Request<Incoming>| {
+            let answer = Response::new(Body::from(vec![b'x'; 40 * CHUNK_BYTES]));
+            let answer = TrackedAnswerGuard::wrap(Some(tracker.track()), answer);
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        let (ours, mut theirs) = tokio::io::duplex(CHUNK_BYTES);
+        let speaker = speaker();
+        let connection = speaker.serve_connection(TokioIo::new(ours), service);
+        let asked = async {
+            let window = 1_u32 << 20;
+            theirs.write_all(&hello(window)).await.unwrap();
+            let whole = frame(WINDOW_UPDATE, 0, 0, &window.to_be_bytes());
+            theirs.write_all(&whole).await.unwrap();
+            // The server goes as far as it can.
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let is_over = tokio::select! {
+            _ = connection => true,
+            () = asked => false,
+        };
+        assert!(!is_over);
+        // One is written, one is next, and one is at hand.
+        let taken = answers.0.given.load(Ordering::Relaxed);
+        assert!((1..=4).contains(&taken), "{taken}");
     }
 
     #[tokio::test]

@@ -26,7 +26,9 @@ use super::admission::{ConnectionCounts, ConnectionPermit};
 use super::front;
 use super::handshakes::{HandshakeCounts, HandshakeSlot};
 use crate::app::SharedApp;
-use crate::http::client_timeout::{AnswerTracker, SlowClientTimeout, TrackedAnswerGuard};
+use crate::http::client_timeout::{
+    AnswerTracker, SEND_BUFFER_BYTES, SlowClientTimeout, TrackedAnswerGuard,
+};
 use crate::http::problem::Problem;
 use crate::http::stall::StallTimeoutStream;
 use crate::router::{HostRouters, paths};
@@ -69,6 +71,7 @@ impl HttpConnectionBuilders {
             .timer(TokioTimer::new())
             .keep_alive_interval(Some(HEAD_TIMEOUT))
             .max_header_list_size(MAX_HEAD_BYTES)
+            .max_send_buf_size(SEND_BUFFER_BYTES)
             .max_concurrent_streams(100);
         Self {
             http1: either.clone().http1_only(),
@@ -87,8 +90,7 @@ pub(super) async fn serve(
 ) {
     let routers = Arc::new(HostRouters::new(&app));
     let builders = Arc::new(HttpConnectionBuilders::new());
-    let handshakes =
-        tls.map(|tls| Arc::new(HandshakeCounts::new(tls, &app.config.trusted_proxies)));
+    let handshakes = tls.map(|tls| HandshakeCounts::new(tls, &app.config.trusted_proxies));
     let admission = Arc::new(ConnectionCounts::new(
         &app.config.limits,
         &app.config.trusted_proxies,

@@ -69,14 +69,14 @@ pub(super) async fn handle_request(
     let format = AnswerFormat::for_request(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
-        Ok(AdmittedRequest::Preflight(host)) => match router::check_label(app, &host).await {
-            Ok(()) => (RequestKind::Routed, StatusCode::NO_CONTENT.into_response()),
-            Err(problem) => (RequestKind::Routed, problem.into_response()),
-        },
-        Ok(AdmittedRequest::View(host)) => {
+        Ok(AdmittedRequest::Preflight(host, client)) => {
+            let answer = answer_preflight(app, &host);
+            (RequestKind::Routed, run_for_client(client, answer).await)
+        }
+        Ok(AdmittedRequest::View(host, client)) => {
             let (parts, _) = request.into_parts();
             let answer = async move { router::view(app, &host, &parts).await }.instrument(span);
-            (RequestKind::View, catch_panic(answer).await)
+            (RequestKind::View, run_for_client(client, answer).await)
         }
         Ok(AdmittedRequest::Call(host, client)) => {
             let context = CallContext {
@@ -91,8 +91,7 @@ pub(super) async fn handle_request(
             let answer = routers.get(&host).clone().call(request).instrument(span);
             let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
             // A route that requires a credential changes the flow to the owner's.
-            let answer = CallerFlow::stranger(client.0).scope(answer);
-            (RequestKind::Routed, catch_panic(answer).await)
+            (RequestKind::Routed, run_for_client(client, answer).await)
         }
         Err(problem) => (RequestKind::Routed, problem.into_response()),
     };
@@ -120,6 +119,22 @@ enum RequestKind {
     View,
     Call,
     Routed,
+}
+
+/// Answers a CORS preflight.
+async fn answer_preflight(app: &App, host: &HostKind) -> Response {
+    match router::check_label(app, host).await {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Runs an answer as work of a client without a credential.
+fn run_for_client(
+    client: ClientIp,
+    answer: impl Future<Output = Response>,
+) -> impl Future<Output = Response> {
+    CallerFlow::stranger(client.0).scope(catch_panic(answer))
 }
 
 /// Answers 500 if the handler panics.
@@ -221,9 +236,9 @@ impl AnswerFormat {
 
 enum AdmittedRequest {
     /// A CORS preflight, which is answered alike for every path of the host.
-    Preflight(HostKind),
-    /// A page view, which skips the router.
-    View(HostKind),
+    Preflight(HostKind, ClientIp),
+    /// A page view, which skips the router. The look-up of a page that is not in memory counts for the client.
+    View(HostKind, ClientIp),
     /// A call of an action, which skips the router, too.
     Call(HostKind, ClientIp),
     /// Any other request, for the router of the host.
@@ -257,10 +272,10 @@ fn admit_request(
             return Err(misdirected_problem());
         }
     };
-    if router::is_view(&host, request) {
-        return Ok(AdmittedRequest::View(host));
-    }
     let client = ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies);
+    if router::is_view(&host, request) {
+        return Ok(AdmittedRequest::View(host, client));
+    }
     if router::is_call(&host, request) {
         return Ok(AdmittedRequest::Call(host, client));
     }
@@ -270,7 +285,7 @@ fn admit_request(
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
     if request.method() == Method::OPTIONS {
-        return Ok(AdmittedRequest::Preflight(host));
+        return Ok(AdmittedRequest::Preflight(host, client));
     }
     // Ranges are defined for GET alone (RFC 9110, section 14.2).
     if request.method() != Method::GET {

@@ -1,8 +1,7 @@
 //! TLS handshakes: bounded in time and in count, so that idle connections of strangers do not lock out others.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -12,75 +11,51 @@ use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::http::client_ip::ClientIp;
+use super::admission::{ConnectionCounts, ConnectionPermit};
 use crate::http::stall::StallTimeoutStream;
 use crate::tls::{Tls, challenges};
 
 /// Timeout of a client's first message, and of the rest of the handshake after the answer.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of concurrent handshakes of one client.
-const MAX_PER_CLIENT: usize = 128;
-/// Maximum number of concurrent handshakes.
-const MAX_HANDSHAKES: usize = 2048;
+/// Maximum number of concurrent handshakes of one client, or of the network that it is in.
+const MAX_PER_CLIENT: u64 = 128;
+/// Maximum number of concurrent handshakes. Half of them is reserved for clients that have none yet.
+const MAX_HANDSHAKES: u64 = 2048;
 
-/// Counts of running handshakes.
+/// Counts of running handshakes. Those of trusted proxies are not counted, like their connections.
 #[derive(Debug)]
 pub(super) struct HandshakeCounts {
     tls: Arc<Tls>,
-    /// Trusted proxies, which open connections for many clients: their handshakes are counted in all, not by address.
-    proxies: Vec<IpNet>,
-    open: Mutex<OpenHandshakes>,
-}
-
-#[derive(Debug, Default)]
-struct OpenHandshakes {
-    all: usize,
-    by_client: HashMap<IpAddr, usize>,
+    admission: Arc<ConnectionCounts>,
 }
 
 /// A counted handshake; dropping it releases the slot.
 #[derive(Debug)]
 pub(super) struct HandshakeSlot {
-    handshakes: Arc<HandshakeCounts>,
-    client: Option<IpAddr>,
+    tls: Arc<Tls>,
+    _permit: ConnectionPermit,
 }
 
 impl HandshakeCounts {
     pub(super) fn new(tls: Arc<Tls>, proxies: &[IpNet]) -> Self {
         Self {
             tls,
-            proxies: proxies.to_vec(),
-            open: Mutex::default(),
+            admission: handshake_admission(proxies),
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, OpenHandshakes> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reserves a slot for a handshake; `None` if too many are running, of this client or in all.
-    pub(super) fn reserve_slot(self: &Arc<Self>, peer: IpAddr) -> Option<HandshakeSlot> {
-        let peer = peer.to_canonical();
-        let is_proxy = self.proxies.iter().any(|net| net.contains(&peer));
-        let client = (!is_proxy).then(|| ClientIp(peer).bucket());
-        let mut open = self.open();
-        if open.all >= MAX_HANDSHAKES {
-            return None;
-        }
-        if let Some(client) = client {
-            let own = open.by_client.entry(client).or_default();
-            if *own >= MAX_PER_CLIENT {
-                return None;
-            }
-            *own += 1;
-        }
-        open.all += 1;
-        drop(open);
+    /// Reserves a slot for a handshake; `None` if too many are running, of this client, of its network or in all.
+    pub(super) fn reserve_slot(&self, peer: IpAddr) -> Option<HandshakeSlot> {
         Some(HandshakeSlot {
-            handshakes: Arc::clone(self),
-            client,
+            _permit: self.admission.admit(peer)?,
+            tls: Arc::clone(&self.tls),
         })
     }
+}
+
+fn handshake_admission(proxies: &[IpNet]) -> Arc<ConnectionCounts> {
+    let admission = ConnectionCounts::with_limits(MAX_HANDSHAKES, MAX_PER_CLIENT, proxies);
+    Arc::new(admission)
 }
 
 impl HandshakeSlot {
@@ -101,8 +76,10 @@ impl HandshakeSlot {
                 is_challenge,
             )
         };
-        let tls = &self.handshakes.tls;
-        let config = tls.handshake_config(name.as_deref(), is_challenge).await?;
+        let config = self
+            .tls
+            .handshake_config(name.as_deref(), is_challenge)
+            .await?;
         let stream = timeout(HANDSHAKE_TIMEOUT, hello.into_stream(config))
             .await
             .ok()?;
@@ -116,18 +93,32 @@ fn log_failure(error: &std::io::Error) {
     tracing::debug!(%error, "a handshake failed");
 }
 
-impl Drop for HandshakeSlot {
-    fn drop(&mut self) {
-        let mut open = self.handshakes.open();
-        open.all = open.all.saturating_sub(1);
-        let Some(client) = self.client else {
-            return;
-        };
-        if let Some(own) = open.by_client.get_mut(&client) {
-            *own -= 1;
-            if *own == 0 {
-                open.by_client.remove(&client);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_a_network_nor_silent_clients_together_keep_others_out() {
+        let admission = handshake_admission(&[]);
+        let admit = |peer: String| admission.admit(peer.parse().unwrap());
+        let mut held = Vec::new();
+        // Other /64s of a /48 get no more than one would.
+        for n in 0..2 * MAX_PER_CLIENT {
+            held.extend(admit(format!("2001:db8:1:{n:x}::1")));
+        }
+        assert_eq!(held.len() as u64, MAX_PER_CLIENT);
+        let clients = MAX_HANDSHAKES / 2 / MAX_PER_CLIENT;
+        for client in 1..=clients {
+            for _ in 0..MAX_PER_CLIENT {
+                held.extend(admit(format!("192.0.2.{client}")));
             }
         }
+        assert_eq!(held.len() as u64, MAX_HANDSHAKES / 2 + 1);
+        // The other half is for clients that have none.
+        let late = admit("198.51.100.1".to_owned());
+        assert!(late.is_some());
+        assert!(admit("198.51.100.1".to_owned()).is_none());
+        drop(late);
+        assert!(admit("198.51.100.1".to_owned()).is_some());
     }
 }

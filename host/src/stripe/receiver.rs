@@ -6,7 +6,7 @@ use ring::hmac;
 
 use super::event::VerifiedEvent;
 use super::parse::{self, InvalidEvent};
-use super::signature::{self, SignatureError};
+use super::signature::{self, PresentedSignature, SignatureError};
 use super::{RelatedEvents, ledger};
 use crate::config;
 use crate::control::{self, ControlDatabase, Tx};
@@ -72,14 +72,30 @@ impl WebhookReceiver {
         }
     }
 
+    /// Parses the header `Stripe-Signature` and checks its time, before the body is read.
+    ///
+    /// # Errors
+    /// [`WebhookError::Signature`].
+    pub fn check_header(&self, header: Option<&str>) -> Result<PresentedSignature, WebhookError> {
+        let signature = PresentedSignature::parse(header)?;
+        signature.check_age(self.clock.now())?;
+        Ok(signature)
+    }
+
     /// Receives a webhook. A repeated event, an unused type, or a test event on a live installation changes
     /// nothing.
     ///
     /// # Errors
     /// [`WebhookError`].
-    pub async fn receive(&self, signature: Option<&str>, body: &[u8]) -> Result<(), WebhookError> {
+    pub async fn receive(
+        &self,
+        signature: &PresentedSignature,
+        body: &[u8],
+    ) -> Result<(), WebhookError> {
         let now = self.clock.now();
-        signature::verify(&self.keys, signature, body, now)?;
+        signature.verify(&self.keys, body)?;
+        // The body may have taken a while.
+        signature.check_age(now)?;
         let Some(event) = parse::parse_event(body)? else {
             return Ok(());
         };

@@ -11,6 +11,9 @@ use super::{WebhookError, WebhookReceiver};
 use crate::http::extract::{UnreadBody, invalid_request};
 use crate::http::problem::{Problem, ProblemCode};
 
+/// Maximum size of a webhook, in bytes: no event of the provider comes near it.
+const MAX_WEBHOOK_BYTES: u64 = 256 << 10;
+
 /// A webhook that was taken in.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Received {
@@ -35,13 +38,16 @@ pub async fn receive(
     body: UnreadBody,
 ) -> Result<Json<Received>, Problem> {
     let receiver = receiver.ok_or_else(unconfigured)?;
-    let (head, body) = body.read_with_head().await?;
-    let mut signatures = head.headers.get_all("stripe-signature").iter();
-    let signature = match (signatures.next(), signatures.next()) {
+    let body = body.with_limit(MAX_WEBHOOK_BYTES)?;
+    // Anybody may send here, so the body of a stranger who has no signature is not read.
+    let mut signatures = body.headers().get_all("stripe-signature").iter();
+    let header = match (signatures.next(), signatures.next()) {
         (one, None) => one.map(|value| value.to_str().unwrap_or_default()),
         (_, Some(_)) => return Err(invalid_request("The webhook has `Stripe-Signature` twice.")),
     };
-    receiver.receive(signature, &body).await?;
+    let signature = receiver.check_header(header)?;
+    let (_, body) = body.read_with_head().await?;
+    receiver.receive(&signature, &body).await?;
     Ok(Json(Received { received: true }))
 }
 

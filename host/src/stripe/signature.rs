@@ -55,48 +55,75 @@ fn signed_payload(at: &str, body: &[u8]) -> Vec<u8> {
     signed
 }
 
-/// Verifies a signature against every secret, each comparison in constant time.
-///
-/// # Errors
-/// [`SignatureError`].
-pub(super) fn verify(
-    keys: &[hmac::Key],
-    header: Option<&str>,
-    body: &[u8],
-    now: Timestamp,
-) -> Result<(), SignatureError> {
-    let header = header.ok_or(SignatureError::Missing)?;
-    let (mut at, mut tags) = (None, Vec::new());
-    for item in header.split(',') {
-        match item.trim().split_once('=') {
-            Some(("t", seconds)) if at.is_none() => at = Some(seconds),
-            // With two times it would be unclear which one is signed.
-            Some(("t", _)) => return Err(SignatureError::Malformed),
-            Some(("v1", tag)) => tags.push(tag),
-            // Other schemes are ignored, such as `v0` of test events.
-            Some(_) => {}
-            None => return Err(SignatureError::Malformed),
+/// Value of `Stripe-Signature`: not compared with a body yet.
+#[derive(Debug)]
+pub struct PresentedSignature {
+    /// Time as it was sent, because it is signed.
+    at: String,
+    seconds: i64,
+    tags: Vec<[u8; 32]>,
+}
+
+impl PresentedSignature {
+    /// Parses the header.
+    ///
+    /// # Errors
+    /// `Missing` or `Malformed`.
+    pub(super) fn parse(header: Option<&str>) -> Result<Self, SignatureError> {
+        let header = header.ok_or(SignatureError::Missing)?;
+        let (mut at, mut tags) = (None, Vec::new());
+        for item in header.split(',') {
+            match item.trim().split_once('=') {
+                Some(("t", seconds)) if at.is_none() => at = Some(seconds),
+                // With two times it would be unclear which one is signed.
+                Some(("t", _)) => return Err(SignatureError::Malformed),
+                Some(("v1", tag)) => tags.push(tag),
+                // Other schemes are ignored, such as `v0` of test events.
+                Some(_) => {}
+                None => return Err(SignatureError::Malformed),
+            }
+        }
+        let at = at.ok_or(SignatureError::Malformed)?;
+        let seconds: i64 = at.parse().map_err(|_| SignatureError::Malformed)?;
+        if tags.is_empty() {
+            return Err(SignatureError::Malformed);
+        }
+        Ok(Self {
+            at: at.to_owned(),
+            seconds,
+            tags: tags.into_iter().filter_map(from_hex).collect(),
+        })
+    }
+
+    /// Checks the time of the signature.
+    ///
+    /// # Errors
+    /// `Stale`.
+    pub(super) fn check_age(&self, now: Timestamp) -> Result<(), SignatureError> {
+        let age = now.0.div_euclid(1000).saturating_sub(self.seconds);
+        if (-TOLERANCE_SECONDS..=TOLERANCE_SECONDS).contains(&age) {
+            Ok(())
+        } else {
+            Err(SignatureError::Stale)
         }
     }
-    let at = at.ok_or(SignatureError::Malformed)?;
-    let seconds: i64 = at.parse().map_err(|_| SignatureError::Malformed)?;
-    if tags.is_empty() {
-        return Err(SignatureError::Malformed);
+
+    /// Verifies the signature against every secret, each comparison in constant time.
+    ///
+    /// # Errors
+    /// `Mismatch`.
+    pub(super) fn verify(&self, keys: &[hmac::Key], body: &[u8]) -> Result<(), SignatureError> {
+        let signed = signed_payload(&self.at, body);
+        let matches = |key: &hmac::Key| {
+            let mut tags = self.tags.iter();
+            tags.any(|tag| hmac::verify(key, &signed, tag).is_ok())
+        };
+        if keys.iter().any(matches) {
+            Ok(())
+        } else {
+            Err(SignatureError::Mismatch)
+        }
     }
-    let signed = signed_payload(at, body);
-    let tags: Vec<_> = tags.into_iter().filter_map(from_hex).collect();
-    let matches = |key: &hmac::Key| {
-        let mut tags = tags.iter();
-        tags.any(|tag| hmac::verify(key, &signed, tag).is_ok())
-    };
-    if !keys.iter().any(matches) {
-        return Err(SignatureError::Mismatch);
-    }
-    let age = now.0.div_euclid(1000).saturating_sub(seconds);
-    if !(-TOLERANCE_SECONDS..=TOLERANCE_SECONDS).contains(&age) {
-        return Err(SignatureError::Stale);
-    }
-    Ok(())
 }
 
 fn from_hex(text: &str) -> Option<[u8; 32]> {
@@ -118,7 +145,9 @@ mod tests {
 
     fn check(header: Option<&str>, body: &str) -> Result<(), SignatureError> {
         let keys = [hmac_key("whsec_new"), hmac_key("whsec_old")];
-        verify(&keys, header, body.as_bytes(), NOW)
+        let signature = PresentedSignature::parse(header)?;
+        signature.check_age(NOW)?;
+        signature.verify(&keys, body.as_bytes())
     }
 
     #[test]

@@ -81,9 +81,31 @@ async fn what_is_signed_and_no_event_is_refused() {
         let refused = fake_stripe::send_webhook(&shop.server, body.to_owned(), SECRET, now).await;
         refused.problem(400, "invalid_request");
     }
-    let large = format!("{{\"id\":\"{}\"}}", "x".repeat(1 << 20));
+    let large = format!("{{\"id\":\"{}\"}}", "x".repeat(256 << 10));
     let refused = fake_stripe::send_webhook(&shop.server, large, SECRET, now).await;
     refused.problem(413, "payload_too_large");
+}
+
+#[tokio::test]
+async fn what_has_no_signature_is_refused_before_its_body_is_read() {
+    let shop = PaymentsFixture::start().await;
+    let server = shop.server.server();
+    let tag = "0".repeat(64);
+    for signature in [
+        String::new(),
+        "Stripe-Signature: v1=0\r\n".to_owned(),
+        format!("Stripe-Signature: t=1,v1={tag}\r\n"),
+    ] {
+        // The body never comes.
+        let head = format!(
+            "POST /_svc/webhooks/stripe HTTP/1.1\r\nHost: {}\r\n{signature}Expect: 100-continue\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n",
+            server.address()
+        );
+        let refused = server.raw(head).await;
+        let problem = refused.problem(400, "invalid_request");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("Stripe-Signature"), "{detail}");
+    }
 }
 
 #[tokio::test]

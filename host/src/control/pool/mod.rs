@@ -1,6 +1,7 @@
 //! The connections to the control database: one writer, several readers.
 
 mod group;
+mod stranger_reads;
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +20,8 @@ use super::counters::InstallationCounters;
 use super::residue::WalResidue;
 use super::{Error, migrations};
 use group::{AnswerCallerFn, FinishedWriteJob, WriteJob, write_loop};
+use stranger_reads::StrangerReads;
+use svc_sandbox::CallerFlow;
 
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";
@@ -39,7 +42,8 @@ struct ControlDatabaseState {
     writer: Mutex<Option<Sender<WriteJob>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
-    reading: Semaphore,
+    reading: Arc<Semaphore>,
+    strangers: Arc<StrangerReads>,
     listeners: Arc<ChangeListeners>,
     residue: WalResidue,
     counters: Arc<InstallationCounters>,
@@ -113,7 +117,8 @@ impl ControlDatabase {
             writer: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
             readers: Mutex::new(Vec::new()),
-            reading: Semaphore::new(MAX_READERS),
+            reading: Arc::new(Semaphore::new(MAX_READERS)),
+            strangers: Arc::default(),
             listeners,
             residue,
             counters,
@@ -130,7 +135,8 @@ impl ControlDatabase {
             writer: Mutex::default(),
             thread: Mutex::default(),
             readers: Mutex::default(),
-            reading: Semaphore::new(MAX_READERS),
+            reading: Arc::new(Semaphore::new(MAX_READERS)),
+            strangers: Arc::default(),
             listeners: Arc::default(),
             residue: WalResidue::default(),
             counters: Arc::new(InstallationCounters::open_read_only(directory)?),
@@ -218,17 +224,23 @@ impl ControlDatabase {
     /// Runs `job` on a read-only connection, beside the writer.
     ///
     /// # Errors
-    /// The job's own.
+    /// The job's own; [`Error::TooManyReads`] for a client without a credential.
     pub async fn read<T, F>(&self, job: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        let _turn = self.0.reading.acquire().await.map_err(|_| Error::Closed)?;
+        let counted = self.0.strangers.admit(&CallerFlow::current())?;
+        let reading = Arc::clone(&self.0.reading);
+        let turn = reading.acquire_owned().await.map_err(|_| Error::Closed)?;
         let inner = Arc::clone(&self.0);
-        tokio::task::spawn_blocking(move || inner.with_reader(job))
-            .await
-            .map_err(|_| Error::Panicked)?
+        tokio::task::spawn_blocking(move || {
+            // A caller who hangs up ends no job: the turn is over when the job is.
+            let _held = (turn, counted);
+            inner.with_reader(job)
+        })
+        .await
+        .map_err(|_| Error::Panicked)?
     }
 
     /// Like [`ControlDatabase::read`], for threads that may block.
@@ -280,10 +292,12 @@ impl ControlDatabaseState {
             None => self.open_reader()?,
         };
         let result = job(&connection);
-        self.readers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(connection);
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Threads that may block take no turn, so there may be more for a while.
+        if readers.len() < MAX_READERS {
+            readers.push(connection);
+        }
+        drop(readers);
         Ok(result?)
     }
 

@@ -1,5 +1,7 @@
 //! The pool: who shares a commit, and who waits.
 
+use futures_util::FutureExt as _;
+
 use super::*;
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -82,5 +84,81 @@ fn a_panicking_job_answers_and_harms_nobody() {
     runtime().block_on(async {
         let closed = control.write(|_| Ok::<_, Error>(())).await;
         assert!(matches!(closed, Err(Error::Closed)));
+    });
+}
+
+#[test]
+fn a_read_whose_caller_is_gone_keeps_its_turn_until_it_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let control = ControlDatabase::open(directory.path()).unwrap();
+    let free = || control.0.reading.available_permits();
+    let ((started, starts), (end, ends)) = (channel(), channel::<()>());
+    runtime().block_on(async {
+        let read = control.read(move |_| {
+            started.send(()).unwrap();
+            // Ends once the sender is dropped.
+            let _ = ends.recv();
+            Ok(())
+        });
+        let mut read = Box::pin(read);
+        assert!(read.as_mut().now_or_never().is_none());
+        starts.recv().unwrap();
+        drop(read);
+        assert_eq!(free(), MAX_READERS - 1);
+        drop(end);
+        // All turns are free again once the job has ended.
+        let turns = u32::try_from(MAX_READERS).unwrap();
+        let _all = control.0.reading.acquire_many(turns).await.unwrap();
+    });
+}
+
+#[test]
+fn few_idle_readers_are_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let control = ControlDatabase::open(directory.path()).unwrap();
+    let together = std::sync::Barrier::new(2 * MAX_READERS);
+    std::thread::scope(|scope| {
+        for _ in 0..2 * MAX_READERS {
+            scope.spawn(|| {
+                let read = control.read_blocking(|_| {
+                    together.wait();
+                    Ok(())
+                });
+                read.unwrap();
+            });
+        }
+    });
+    assert_eq!(control.0.readers.lock().unwrap().len(), MAX_READERS);
+}
+
+#[test]
+fn a_network_has_so_many_reads_under_way_and_keeps_nobody_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let control = ControlDatabase::open(directory.path()).unwrap();
+    let stranger = |address: &str| CallerFlow::stranger(address.parse().unwrap());
+    let read = |caller: CallerFlow| caller.scope(control.read(|_| Ok(())));
+    let count = || {
+        let caller = stranger("2001:db8:1:2::3");
+        control.0.strangers.admit(&caller).unwrap()
+    };
+    let held: Vec<_> = (0..stranger_reads::MAX_READS).map(|_| count()).collect();
+    runtime().block_on(async {
+        // A /48 is one network.
+        for caller in [
+            stranger("2001:db8:1:4::1"),
+            stranger("2001:db8:1:4::1").preview(),
+        ] {
+            let refused = read(caller).await;
+            assert!(matches!(refused, Err(Error::TooManyReads)));
+        }
+        for caller in [
+            stranger("2001:db8:2::1"),
+            CallerFlow::Owner("usr_1".into()),
+            CallerFlow::Server,
+        ] {
+            read(caller).await.unwrap();
+        }
+        drop(held);
+        read(stranger("2001:db8:1:4::1")).await.unwrap();
     });
 }

@@ -45,9 +45,11 @@ impl PublishError {
         Self::Capacity(DISK_FULL_MESSAGE)
     }
 
-    /// Whether rendering the same source with the same guest would fail again: it is not for want of room, and nobody hung up.
+    /// Whether rendering the same source with the same guest would fail again: it is not for want of room, and nobody hung up. Time
+    /// runs out on a busy machine, too.
     pub(in crate::deployments) fn is_lasting(&self) -> bool {
         match self {
+            Self::Budget(BudgetKind::Time) => false,
             Self::Malformed(_) | Self::Budget(_) | Self::Unsupported(_) | Self::Internal(_) => true,
             Self::Capacity(_) | Self::Cap(_) | Self::Abandoned(_) => false,
         }
@@ -104,5 +106,21 @@ impl From<std::io::Error> for PublishError {
             return Self::Capacity(DISK_FULL_MESSAGE);
         }
         Self::Internal(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_depends_on_the_machine_does_not_last() {
+        for (error, is_lasting) in [
+            (PublishError::Budget(BudgetKind::Fuel), true),
+            (PublishError::Budget(BudgetKind::Time), false),
+            (PublishError::disk_full(), false),
+        ] {
+            assert_eq!(error.is_lasting(), is_lasting, "{error}");
+        }
     }
 }

@@ -18,10 +18,12 @@ use crate::deployments::serving::pages::ServedPage;
 use crate::deployments::store as rows;
 use crate::http::rate_limit::RateLimitExceeded;
 use svc_base::ids::{DeploymentId, RevisionId};
-use svc_sandbox::CallerFlow;
+use svc_sandbox::{CallerFlow, LaneBusy};
 
 /// Time for which a failure is kept: the source fails again, unless another guest serves by then.
 const FAILURE_LIFETIME: Duration = Duration::from_secs(60);
+/// Longest wait for a rendering that another client began. Each that fails is followed by one of a waiter, the newest first.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Number of revisions whose outcome is kept.
 const KEPT_OUTCOMES: usize = 1_024;
 
@@ -70,14 +72,24 @@ impl PreviewRenders {
         self.0.get(revision)
     }
 
-    /// Returns the outcome of a rendering, or of the one that is under way. If that is dropped, as with a client that hangs up, the next
-    /// one goes on in its place.
+    /// Returns the outcome of a rendering, or of the one that is under way, if it ends within `wait`. If that is dropped, as with a
+    /// client that hangs up, the next one goes on in its place.
     async fn run_once(
         &self,
         revision: &RevisionId,
+        wait: Duration,
         rendering: impl Future<Output = Result<Outcome, PublishError>>,
     ) -> Result<Outcome, PublishError> {
-        self.0.get_or_insert_async(revision, rendering).await
+        let found = tokio::time::timeout(wait, self.0.get_value_or_guard_async(revision));
+        match found.await.map_err(|_| LaneBusy)? {
+            Ok(outcome) => Ok(outcome),
+            Err(guard) => {
+                let outcome = rendering.await?;
+                // The place is gone if the cache has no room for it.
+                let _ = guard.insert(outcome.clone());
+                Ok(outcome)
+            }
+        }
     }
 }
 
@@ -158,7 +170,8 @@ impl Revisions {
                 let rendering = self.render_preview(deployment, revision);
                 // Publications come first, because this page has no visitors yet. It has the whole budget, because it is kept for good.
                 let rendering = Box::pin(CallerFlow::current().preview().scope(rendering));
-                self.previews.run_once(&revision.id, rendering).await?
+                let rendered = self.previews.run_once(&revision.id, MAX_WAIT, rendering);
+                rendered.await?
             }
         };
         match outcome {
@@ -200,6 +213,8 @@ impl Revisions {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use futures_util::FutureExt as _;
+
     use super::*;
     use svc_base::clock::{Clock, Timestamp};
     use svc_base::random::Random;
@@ -219,7 +234,7 @@ mod tests {
     async fn a_revision_is_rendered_once_for_all_who_ask() {
         let (renders, revision, count) =
             (PreviewRenders::default(), revision(), AtomicUsize::new(0));
-        let ask = || renders.run_once(&revision, render(&count));
+        let ask = || renders.run_once(&revision, MAX_WAIT, render(&count));
         let (first, second, third) = tokio::join!(ask(), ask(), ask());
         for outcome in [first, second, third] {
             assert!(matches!(outcome.unwrap(), Outcome::Stored(_)));
@@ -228,14 +243,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn nobody_waits_for_ever_for_what_another_renders() {
+        let (renders, revision, count) =
+            (PreviewRenders::default(), revision(), AtomicUsize::new(0));
+        let never = std::future::pending();
+        let mut first = Box::pin(renders.run_once(&revision, MAX_WAIT, never));
+        assert!(first.as_mut().now_or_never().is_none());
+        let late = renders.run_once(&revision, Duration::ZERO, render(&count));
+        assert!(matches!(late.await, Err(PublishError::Capacity(_))));
+        // The place of one who is gone is free at once.
+        drop(first);
+        let next = renders.run_once(&revision, Duration::ZERO, render(&count));
+        assert!(next.await.is_ok());
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
     async fn a_failure_is_kept_for_a_while_and_want_of_room_is_not() {
         let (renders, revision) = (PreviewRenders::default(), revision());
         let busy = async { Err(PublishError::disk_full()) };
-        assert!(renders.run_once(&revision, busy).await.is_err());
+        assert!(renders.run_once(&revision, MAX_WAIT, busy).await.is_err());
         assert!(renders.kept(&revision, Duration::ZERO).is_none());
         let error = Arc::new(PublishError::Unsupported(svc_sandbox::ContentType::Csv));
         let failed = async { Ok(Outcome::Failed(error, FAILURE_LIFETIME)) };
-        renders.run_once(&revision, failed).await.unwrap();
+        renders.run_once(&revision, MAX_WAIT, failed).await.unwrap();
         let early = FAILURE_LIFETIME - Duration::from_millis(1);
         assert!(renders.kept(&revision, early).is_some());
         assert!(renders.kept(&revision, FAILURE_LIFETIME).is_none());

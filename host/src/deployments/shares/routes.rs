@@ -32,6 +32,9 @@ use crate::projects::scope::AuthorizedProject;
 use crate::workspaces::Caller;
 use svc_sandbox::CallerFlow;
 
+/// Maximum size of the form that opens a one-time page, in bytes: it has no fields.
+const MAX_REVEAL_BYTES: u64 = 4 << 10;
+
 /// Publish a quick share
 ///
 /// Anybody may; the page lives for {{quick_share_seconds}}. It may carry a password, and it may be readable once.
@@ -221,6 +224,7 @@ pub async fn reveal(
         .header(header::ALLOW, HeaderValue::from_static("GET, HEAD")));
     }
     // A form's body says nothing here, and one that is refused must not burn the page.
+    let body = body.with_limit(MAX_REVEAL_BYTES)?;
     let (Parts { headers, .. }, _) = body.read_with_head().await?;
     check_origin(shares.config(), &context, &headers)?;
     check_navigation(&headers)?;

@@ -123,6 +123,11 @@ impl UnreadBody {
         Ok(self)
     }
 
+    /// Returns the headers, for what is checked before the body is read.
+    pub fn headers(&self) -> &HeaderMap {
+        self.request.headers()
+    }
+
     /// Reads the bytes; returns the request's head, too.
     ///
     /// # Errors
