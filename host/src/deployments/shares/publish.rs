@@ -208,6 +208,8 @@ impl Shares {
         slug: &str,
         id: DeploymentId,
     ) -> Result<Option<Vec<u8>>, PublishError> {
+        // Until the first has claimed the share, each other would read a copy of its page.
+        let _reader = self.once.lock(&id).await;
         let Some(page) = once_files::read(&self.once, id).await? else {
             return Ok(None);
         };
