@@ -1,4 +1,4 @@
-//! Bound on the bytes of sources and pages that are in memory while they are worked on, shared by callers as other caps are.
+//! Bound on the bytes of sources and pages that are in memory while they are worked on or sent, shared by callers as other caps are.
 //!
 //! A lane's queue bounds the number of its jobs, and a job may hold megabytes. Copies and encodings of what is counted are not counted.
 //! Where there is no room, one request of a flow waits for it for a while; what waits is bounded, too.

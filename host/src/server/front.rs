@@ -73,9 +73,10 @@ pub(super) async fn handle_request(
             Ok(()) => (RequestKind::Routed, StatusCode::NO_CONTENT.into_response()),
             Err(problem) => (RequestKind::Routed, problem.into_response()),
         },
-        Ok(AdmittedRequest::View(host)) => {
+        Ok(AdmittedRequest::View(host, client)) => {
             let (parts, _) = request.into_parts();
             let answer = async move { router::view(app, &host, &parts).await }.instrument(span);
+            let answer = CallerFlow::stranger(client.0).scope(answer);
             (RequestKind::View, catch_panic(answer).await)
         }
         Ok(AdmittedRequest::Call(host, client)) => {
@@ -223,7 +224,7 @@ enum AdmittedRequest {
     /// A CORS preflight, which is answered alike for every path of the host.
     Preflight(HostKind),
     /// A page view, which skips the router.
-    View(HostKind),
+    View(HostKind, ClientIp),
     /// A call of an action, which skips the router, too.
     Call(HostKind, ClientIp),
     /// Any other request, for the router of the host.
@@ -257,10 +258,10 @@ fn admit_request(
             return Err(misdirected_problem());
         }
     };
-    if router::is_view(&host, request) {
-        return Ok(AdmittedRequest::View(host));
-    }
     let client = ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies);
+    if router::is_view(&host, request) {
+        return Ok(AdmittedRequest::View(host, client));
+    }
     if router::is_call(&host, request) {
         return Ok(AdmittedRequest::Call(host, client));
     }
