@@ -12,7 +12,7 @@ use super::visits::VisitCounters;
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
 use crate::control::ControlChange;
-use crate::deployments::byte_budget::ByteBudget;
+use crate::deployments::byte_budget::{ByteBudget, BytePermit};
 use crate::deployments::model::display_title;
 use crate::deployments::store;
 use crate::http::hosts::HostKind;
@@ -23,6 +23,9 @@ use svc_base::ids::DeploymentId;
 use svc_base::names::is_slug;
 use svc_base::random::RandomSourceError;
 use svc_sandbox::{CallerFlow, Lane, LaneBusy, Sandbox};
+
+/// Smallest page of one reader that is counted, in bytes: as large as an object that readers share (`content/shared_objects.rs`).
+const LARGE_PAGE_BYTES: usize = 256 << 10;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -314,6 +317,18 @@ impl PageService {
             Ok::<_, PageLookupError>(|object: Bytes| permit.attach(object))
         };
         self.content.get_shared(digest, count).await
+    }
+
+    /// Counts a page that has one reader, for the client, until the permit is dropped; `None` for a small one, which is not counted.
+    pub(in crate::deployments) fn hold_page(
+        &self,
+        bytes: usize,
+    ) -> Result<Option<BytePermit>, LaneBusy> {
+        if bytes < LARGE_PAGE_BYTES {
+            return Ok(None);
+        }
+        let permit = self.reading.try_take(CallerFlow::current(), bytes)?;
+        Ok(Some(permit))
     }
 
     /// Returns the title of a page that answers.
