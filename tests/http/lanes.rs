@@ -389,8 +389,12 @@ async fn sources_that_wait_or_are_rendered_take_bounded_memory() {
     let held = send_in_background(site.share_request(1, &format!("{ENDLESS}{large}{large}")));
     site.wait_until_running("stranger", 1).await;
     // A client has a tenth, strangers together four fifths.
-    for (client, source) in [(1, HARMLESS), (2, &*large)] {
-        let refused = site.share_request(client, source).answer().await;
+    let requests =
+        [(1, HARMLESS), (2, &*large)].map(|(client, source)| site.share_request(client, source));
+    // They wait for room at the same time.
+    let [first, second] = requests.map(|request| request.answer());
+    let (first, second) = tokio::join!(first, second);
+    for refused in [first, second] {
         refused.problem(503, "capacity_reached");
         assert!(refused.header("retry-after").is_some());
     }

@@ -53,6 +53,33 @@ async fn looking_never_burns() {
 }
 
 #[tokio::test]
+async fn a_large_page_without_room_to_send_it_is_not_burnt() {
+    let server = TestServer::builder()
+        .limits(|limits| {
+            // No page fits.
+            limits.page_cache_bytes = 1_000;
+            limits.page_work_bytes = 500_000;
+        })
+        .start()
+        .await;
+    for (name, bytes, one_time) in [
+        ("held", 300_000, false),
+        ("once", 300_000, true),
+        ("small", 100, true),
+    ] {
+        let page = json!({ "content": "x".repeat(bytes), "name": name, "one_time": one_time });
+        server.publish_slug(&page).await;
+    }
+    let held = server.server().app().serving.page("held").await.unwrap();
+    let refused = server.post("/once").answer().await;
+    refused.problem(503, "capacity_reached");
+    server.post("/small").answer().await.expect(200);
+    drop(held);
+    let opened = server.post("/once").answer().await.expect(200);
+    assert_eq!(opened.html().len(), 300_000);
+}
+
+#[tokio::test]
 async fn opening_answers_the_page_and_is_the_end_of_it() {
     let server = start_with_page().await;
     let opened = server.post("/once").answer().await.expect(200);

@@ -32,6 +32,7 @@ const LAYERS: &[&[&str]] = &[
 const DEPLOYMENTS: &[&[&str]] = &[
     &[
         "address",
+        "byte_budget",
         "forms",
         "once_files",
         "problems",

@@ -62,7 +62,7 @@ pub use limits::{
 };
 pub use metrics::Metrics;
 pub use registry::{GuestSelectionResult, built_in_component};
-pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS};
+pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS, PageReservation};
 pub use svc_sources::{ContentType, UnknownContentType};
 pub use tally::{CallPercentiles, CallTotals, GuestUsage};
 pub use trial::RolledBackGuest;
@@ -223,8 +223,21 @@ impl Sandbox {
     /// See [`RenderFailure`]. A diagram that cannot be drawn is no failure in a page of text, which shows its source. A Mermaid
     /// page fails, unless the guest just does not know the kind of diagram.
     pub async fn render(&self, source: RenderSource) -> Result<RenderedPage, RenderFailure> {
+        self.render_reserved(source, &|_| Ok(())).await
+    }
+
+    /// Renders a page like [`Sandbox::render`], and reserves its bytes before its drawings wait for threads.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Sandbox::render`]; [`RenderFailure::Busy`] where `reserve` refuses.
+    pub async fn render_reserved(
+        &self,
+        source: RenderSource,
+        reserve: PageReservation<'_>,
+    ) -> Result<RenderedPage, RenderFailure> {
         let budget = self.inner.engine.page_limits();
-        renderer::render(&self.inner, source, budget).await
+        renderer::render(&self.inner, source, budget, reserve).await
     }
 
     /// Renders a page that is stored nowhere, with a part of a page's budget: what is stored must not lack what that part does not
@@ -232,13 +245,14 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// Like [`Sandbox::render`].
+    /// Like [`Sandbox::render_reserved`].
     pub async fn render_preview(
         &self,
         source: RenderSource,
+        reserve: PageReservation<'_>,
     ) -> Result<RenderedPage, RenderFailure> {
         let budget = self.inner.engine.page_limits().for_preview();
-        renderer::render(&self.inner, source, budget).await
+        renderer::render(&self.inner, source, budget, reserve).await
     }
 
     /// Returns a budget for all SQL of one request.

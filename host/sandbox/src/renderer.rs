@@ -35,6 +35,9 @@ const UNSUPPORTED_DIAGRAM: &str = "Diagrams of this kind are not drawn here.";
 /// Maximum length of a guest's message to an author, in characters.
 pub(super) const MAX_MESSAGE_CHARS: usize = 1000;
 
+/// Counts a page in memory, in bytes, whose drawings wait for threads; refuses it for want of room.
+pub type PageReservation<'a> = &'a (dyn Fn(usize) -> Result<(), LaneBusy> + Send + Sync);
+
 type RenderGuestHandle = Arc<LoadedGuest<PreparedRenderer>>;
 
 impl From<LaneBusy> for RenderFailure {
@@ -67,6 +70,7 @@ pub(super) async fn render(
     inner: &SharedSandboxState,
     source: RenderSource,
     budget: SharedLimits,
+    reserve: PageReservation<'_>,
 ) -> Result<RenderedPage, RenderFailure> {
     let is_diagram = source.content_type == ContentType::Mermaid;
     if is_diagram && source.text.len() > MAX_DIAGRAM_BYTES {
@@ -76,11 +80,11 @@ pub(super) async fn render(
     let source = Arc::new(source);
     let budget = &SharedBudget::new(budget);
     let guest = Arc::clone(&serving.guest);
-    let first = render_with_guest(inner, guest, Arc::clone(&source), budget).await;
+    let first = render_with_guest(inner, guest, Arc::clone(&source), budget, reserve).await;
     let again = |guest| {
         // Enough to tell whose fault it is: a guest is to blame if half of its usage suffices for the other.
         budget.raise_to_half();
-        render_with_guest(inner, guest, source, budget)
+        render_with_guest(inner, guest, source, budget, reserve)
     };
     resolve_attempt(inner, &serving, first, again).await
 }
@@ -91,11 +95,13 @@ async fn render_with_guest(
     guest: RenderGuestHandle,
     source: Arc<RenderSource>,
     left: &SharedBudget,
+    reserve: PageReservation<'_>,
 ) -> GuestAttempt<Result<RenderedPage, RenderFailure>> {
     let mut calls = PageCallSession {
         inner,
         guest,
         left,
+        reserve,
         end: AttemptOutcome::Answered,
         used: CallUsage::default(),
     };
@@ -123,6 +129,7 @@ struct PageCallSession<'a> {
     guest: RenderGuestHandle,
     /// Rest of the page's budget.
     left: &'a SharedBudget,
+    reserve: PageReservation<'a>,
     /// End of the first failed call. If that call drew a diagram, the page can be complete all the same.
     end: AttemptOutcome,
     used: CallUsage,
@@ -155,12 +162,15 @@ impl PageCallSession<'_> {
             false => Ok(()),
         };
         bounded(least)?;
+        let mut held = html.len();
         let (mut pieces, mut undrawn) = (Vec::new(), Vec::new());
         for (number, (diagram, span)) in (0..).zip(diagrams.into_iter().zip(spans)) {
+            self.reserve_page(held)?;
             match self.draw_or_explain(source, diagram, number).await? {
                 Ok(svg) => {
                     least += svg.len();
                     bounded(least)?;
+                    held += svg.len();
                     pieces.push((span, svg));
                 }
                 Err(why) => {
@@ -182,6 +192,15 @@ impl PageCallSession<'_> {
             drawn,
             undrawn,
             guest: self.guest.digest,
+        })
+    }
+
+    /// Counts the page while its drawings wait for threads: the more pages wait, the longer each is in memory.
+    fn reserve_page(&mut self, bytes: usize) -> Result<(), RenderFailure> {
+        let reserved = (self.reserve)(bytes);
+        reserved.map_err(|busy| {
+            self.end = AttemptOutcome::Busy;
+            busy.into()
         })
     }
 

@@ -23,6 +23,11 @@ impl AsRef<[u8]> for SharedObjectBytes {
     }
 }
 
+/// Whether readers share the one copy of an object of so many bytes.
+pub(super) fn is_large(bytes: usize) -> bool {
+    bytes >= LARGE_BYTES
+}
+
 impl WeakObjectCache {
     /// Returns an object that is in memory already.
     pub(super) fn get(&self, digest: &Digest) -> Option<Bytes> {
@@ -33,7 +38,7 @@ impl WeakObjectCache {
 
     /// Registers an object, so that other readers find it while it or a slice of it lives.
     pub(super) fn share(&self, digest: Digest, object: Bytes) -> Bytes {
-        if object.len() < LARGE_BYTES {
+        if !is_large(object.len()) {
             return object;
         }
         let object = Arc::new(object);

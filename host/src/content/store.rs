@@ -15,7 +15,7 @@ use super::claim::{ContentClaim, OWNER_FILE};
 use super::local::{LocalObjectStore, OPENED_FILE};
 use super::object_locks::ObjectLocks;
 use super::pins::{ObjectPin, PinCounts};
-use super::shared_objects::WeakObjectCache;
+use super::shared_objects::{self, WeakObjectCache};
 use super::store_health::{StoreHealth, may_have_succeeded};
 use super::{Digest, Error};
 
@@ -208,17 +208,43 @@ impl ContentStore {
         self.0.health.is_some()
     }
 
-    /// Reads an object to be served: concurrent readers share one copy of a large object.
+    /// Reads an object to be served: concurrent readers share one copy of a large object. Before a large one is read, `count` is
+    /// asked with its bytes; what it returns is called with the object, to count it for as long as it is in memory.
     ///
     /// # Errors
-    /// When the store cannot be read.
-    pub async fn get_shared(&self, digest: &Digest) -> Result<Option<Bytes>, Error> {
+    /// When the store cannot be read; those of `count`.
+    pub async fn get_shared<C, E>(
+        &self,
+        digest: &Digest,
+        count: impl FnOnce(usize) -> Result<C, E>,
+    ) -> Result<Option<Bytes>, E>
+    where
+        C: FnOnce(Bytes) -> Bytes,
+        E: From<Error>,
+    {
         let _turn = self.0.read_locks.lock(digest).await;
         if let Some(object) = self.0.shared.get(digest) {
             return Ok(Some(object));
         }
-        let object = self.get(digest).await?;
-        Ok(object.map(|object| self.0.shared.share(*digest, object)))
+        let path = object_path(digest);
+        let found = match self.ask(self.0.store.get(&path)).await? {
+            Ok(found) => found,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(self.to_content_error(error).into()),
+        };
+        let bytes = usize::try_from(found.meta.size).unwrap_or(usize::MAX);
+        let counted = match shared_objects::is_large(bytes) {
+            true => Some(count(bytes)?),
+            false => None,
+        };
+        let object = self.ask(found.bytes()).await?;
+        let object = object.map_err(|error| self.to_content_error(error))?;
+        let object = self.verify(*digest, object).await?;
+        let object = match counted {
+            Some(count) => count(object),
+            None => object,
+        };
+        Ok(Some(self.0.shared.share(*digest, object)))
     }
 
     /// Deletes an object unless it is pinned or `referenced` finds a row that names it; returns whether it was deleted. No publish can
@@ -341,6 +367,50 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn large_objects_are_counted_while_they_are_in_memory_and_small_ones_never() {
+        let refused = |_: usize| Err::<fn(Bytes) -> Bytes, _>(Error::Full);
+        for (content, _directory) in stores() {
+            let large = content.put(Bytes::from(vec![7; 300 << 10])).await.unwrap();
+            let small = content.put(Bytes::from_static(b"small")).await.unwrap();
+            let found = content.get_shared(&large.digest(), refused).await;
+            assert!(matches!(found, Err(Error::Full)));
+            let found = content.get_shared(&small.digest(), refused).await;
+            assert_eq!(found.unwrap().unwrap(), "small");
+
+            let counted = Arc::new(());
+            let count = |bytes: usize| {
+                assert_eq!(bytes, 300 << 10);
+                let held = Arc::clone(&counted);
+                Ok::<_, Error>(|object: Bytes| {
+                    Bytes::from_owner(CountedObject {
+                        bytes: object,
+                        _held: held,
+                    })
+                })
+            };
+            let first = content.get_shared(&large.digest(), count).await;
+            let slice = first.unwrap().unwrap().slice(1..2);
+            let second = content.get_shared(&large.digest(), refused).await;
+            assert!(second.unwrap().is_some(), "it is in memory");
+            assert_eq!(Arc::strong_count(&counted), 2);
+            drop(slice);
+            assert_eq!(Arc::strong_count(&counted), 1);
+        }
+    }
+
+    /// An object with what counts it.
+    struct CountedObject {
+        bytes: Bytes,
+        _held: Arc<()>,
+    }
+
+    impl AsRef<[u8]> for CountedObject {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+
+    #[tokio::test]
     async fn an_object_is_there_once_and_stays_while_pinned_or_referenced() {
         for (content, _directory) in stores() {
             let pin = content.put(Bytes::from_static(b"hello")).await.unwrap();
@@ -367,6 +437,7 @@ mod tests {
 
     #[tokio::test]
     async fn objects_are_listed_and_served_from_any_store() {
+        let uncounted = |_: usize| Ok::<fn(Bytes) -> Bytes, Error>(|object| object);
         for (content, _directory) in stores() {
             let large = Bytes::from(vec![7; 300 * 1024]);
             let mut pins = Vec::new();
@@ -379,12 +450,15 @@ mod tests {
             put.sort_unstable();
             assert_eq!((listed, foreign_paths), (put, Vec::new()));
             let digest = Digest::of(&large);
-            let served = content.get_shared(&digest).await.unwrap().unwrap();
-            let shared = content.get_shared(&digest).await.unwrap().unwrap();
+            let served = content.get_shared(&digest, uncounted).await;
+            let served = served.unwrap().unwrap();
+            let shared = content.get_shared(&digest, uncounted).await;
+            let shared = shared.unwrap().unwrap();
             assert_eq!(served, large);
             assert_eq!(served.as_ptr(), shared.as_ptr(), "it is in memory once");
             let none = Digest::of(b"none");
-            assert!(content.get_shared(&none).await.unwrap().is_none());
+            let found = content.get_shared(&none, uncounted).await;
+            assert!(found.unwrap().is_none());
             content.remove_stale_uploads().await.unwrap();
             assert!(content.get(&digest).await.unwrap().is_some());
         }

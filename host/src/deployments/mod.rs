@@ -9,6 +9,7 @@
 //! ```
 
 mod address;
+mod byte_budget;
 pub mod collection;
 pub mod forms;
 pub mod frontends;

@@ -5,6 +5,7 @@ pub mod client_ip;
 pub mod client_timeout;
 pub mod context;
 pub mod cookies;
+pub mod deadline;
 pub mod document;
 pub mod extract;
 pub mod hosts;

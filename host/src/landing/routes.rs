@@ -1,7 +1,9 @@
 //! The routes of the landing page, and of the preview in it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -13,10 +15,14 @@ use crate::deployments::publication::{PageSource, PublicationPipeline};
 use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content};
 use crate::http::NOSNIFF;
 use crate::http::context::HttpRequestContext;
+use crate::http::deadline::DeadlineBody;
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::hosts::HostKind;
 use crate::http::problem::Problem;
 use svc_sandbox::{ContentType, Sandbox};
+
+/// Longest time that the answer to a preview is kept for its reader, who waits in front of it.
+const LONGEST_PREVIEW_ANSWER: Duration = Duration::from_secs(120);
 
 /// Source to look at before it is published.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -217,7 +223,9 @@ pub async fn preview(
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
     let answer = serde_json::to_vec(&PreviewAnswer { html });
     // It is in memory until its reader has taken all of it, however slowly.
-    let answer = pipeline.hold_preview(answer.map_err(|error| Problem::internal(&error))?)?;
+    let answer = answer.map_err(|error| Problem::internal(&error))?;
+    let answer = pipeline.hold_preview(answer).await?;
+    let answer = DeadlineBody::new(answer, LONGEST_PREVIEW_ANSWER);
     let headers = [
         (
             header::CONTENT_TYPE,
@@ -226,7 +234,7 @@ pub async fn preview(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         NOSNIFF,
     ];
-    Ok((headers, answer).into_response())
+    Ok((headers, Body::new(answer)).into_response())
 }
 
 async fn documents(landing: &LazyLandingDocuments) -> Result<&LandingDocuments, Problem> {

@@ -87,6 +87,21 @@ async fn what_cannot_be_previewed_is_a_problem() {
 }
 
 #[tokio::test]
+async fn a_preview_is_no_larger_as_json_than_a_page_may_be() {
+    let server = TestServer::builder()
+        .limits(|limits| limits.page_bytes = 4_096)
+        .start()
+        .await;
+    // Each of these is two bytes as JSON.
+    let mut body = json!({ "content": "\"".repeat(3_000) });
+    let problem = preview(&server, &body).await.problem(400, "render_failed");
+    assert_eq!(problem["budget"], "page_bytes");
+    server.deploy(&body).await;
+    body["content"] = "\"".repeat(1_000).into();
+    preview(&server, &body).await.expect(200);
+}
+
+#[tokio::test]
 async fn previews_have_a_bucket_of_their_own() {
     let server = TestServer::builder().service_limits().start().await;
     let body = json!({ "content": "x" });

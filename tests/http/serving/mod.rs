@@ -8,7 +8,7 @@ use std::io::Read;
 use bytes::Bytes;
 use http::Method;
 use serde_json::json;
-use svc_tests::{Answer, ReadAnswer, TestServer};
+use svc_tests::{Answer, ReadAnswer, TestServer, wait_until};
 
 const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
 
@@ -297,6 +297,34 @@ async fn a_page_as_heavy_as_is_allowed_stays_in_memory() {
         server.get("/heavy").answer().await.expect(200);
     }
     assert_eq!((pages.misses.get(), pages.hits.get()), (1, 2));
+}
+
+#[tokio::test]
+async fn large_pages_that_readers_hold_take_bounded_memory() {
+    let server = TestServer::builder()
+        .limits(|limits| {
+            // None fits.
+            limits.page_cache_bytes = 1_000;
+            limits.page_work_bytes = 500_000;
+        })
+        .start()
+        .await;
+    for (name, bytes) in [("one", 300_000), ("two", 300_000), ("small", 100)] {
+        let page = json!({ "content": "x".repeat(bytes), "name": name });
+        server.publish_slug(&page).await;
+    }
+    let serving = &server.server().app().serving;
+    let held = serving.page("one").await.unwrap();
+    let refused = server.get("/two").answer().await;
+    refused.problem(503, "capacity_reached");
+    assert!(refused.header("retry-after").is_some());
+    // What is in memory anyway, and what is small, is answered.
+    for path in ["/one", "/small"] {
+        server.get(path).answer().await.expect(200);
+    }
+    drop(held);
+    let free = async || (server.get("/two").answer().await.status == 200).then_some(());
+    wait_until("the page to be forgotten", free).await;
 }
 
 /// Over HTTP/2 nobody but us keeps a body from being sent.

@@ -200,6 +200,32 @@ async fn a_page_has_a_largest_size() {
 }
 
 #[tokio::test]
+async fn a_page_is_reserved_before_its_drawings_wait() {
+    let sandbox = sandbox();
+    let text = "# Two\n\n".to_owned() + &"```mermaid\nflowchart TD\n  A --> B\n```\n\n".repeat(2);
+    let reserved = std::sync::Mutex::new(Vec::new());
+    let count = |bytes: usize| -> Result<(), LaneBusy> {
+        reserved.lock().unwrap().push(bytes);
+        Ok(())
+    };
+    let plain = source(ContentType::Markdown, "# None");
+    sandbox.render_reserved(plain, &count).await.unwrap();
+    assert!(reserved.lock().unwrap().is_empty(), "nothing waits");
+    let drawn = source(ContentType::Markdown, &text);
+    sandbox
+        .render_reserved(drawn.clone(), &count)
+        .await
+        .unwrap();
+    let found = reserved.lock().unwrap().clone();
+    assert!(
+        found.len() == 2 && found[0] > text.len() && found[1] > found[0],
+        "{found:?}"
+    );
+    let refused = sandbox.render_reserved(drawn, &|_| Err(LaneBusy)).await;
+    assert!(matches!(refused, Err(RenderFailure::Busy)), "{refused:?}");
+}
+
+#[tokio::test]
 async fn a_page_that_takes_too_much_fails_alone() {
     let csv = "a,b,c\n".repeat(100_000);
     let limited = |render| {

@@ -7,7 +7,6 @@
 //!                    │ which the collector removes                  │ and the purge is in its queue
 //! ```
 
-mod byte_budget;
 mod capacity;
 mod error;
 mod page_source;

@@ -1,13 +1,12 @@
 //! Pipeline from a source to stored, finished bytes, and to what an address answers: render, compress, store, publish.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use prometheus_client::registry::Registry;
 
 use super::PublishError;
-use super::byte_budget::{ByteBudget, BytePermit};
 use super::page_source::{PagePlacement, PageSource};
 use super::runtime::{self, RuntimeScripts};
 use super::timings::{PublicationStage, StageTimings};
@@ -15,12 +14,14 @@ use crate::access::run_while_client_waits;
 use crate::content::{ContentStore, Digest, EncodedPage, ObjectPin};
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
+use crate::deployments::byte_budget::{ByteBudget, BytePermit};
 use crate::deployments::views::Warning;
 use crate::infra::Infra;
 use svc_base::ThreadCpuStopwatch;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
-    CallerFlow, GuestDigest, PageFooter, RenderSource, RuntimeScript, Sandbox, StopSignal,
+    BudgetKind, CallerFlow, GuestDigest, PageFooter, RenderSource, RuntimeScript, Sandbox,
+    StopSignal,
 };
 
 /// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
@@ -157,19 +158,25 @@ impl PublicationPipeline {
     /// Counts bytes against `page_work_bytes`, for the caller's flow, until the permit is dropped.
     ///
     /// # Errors
-    /// [`PublishError::Capacity`] if there is no room for them.
-    pub(in crate::deployments) fn reserve(&self, bytes: usize) -> Result<BytePermit, PublishError> {
-        Ok(self.memory.take(CallerFlow::current(), bytes)?)
+    /// [`PublishError::Capacity`] if there is no room for them in time.
+    pub(in crate::deployments) async fn reserve(
+        &self,
+        bytes: usize,
+    ) -> Result<BytePermit, PublishError> {
+        Ok(self.memory.take(CallerFlow::current(), bytes).await?)
     }
 
     /// Counts an answer to a preview against `page_work_bytes` until it is sent.
     ///
     /// # Errors
-    /// [`PublishError::Capacity`] if too much waits for readers already.
-    pub fn hold_preview(&self, answer: Vec<u8>) -> Result<Bytes, PublishError> {
-        let permit = self
-            .memory
-            .take(CallerFlow::current().preview(), answer.len())?;
+    /// [`PublishError::Budget`] if it is larger than a page may be; [`PublishError::Capacity`] if too much waits for readers already.
+    pub async fn hold_preview(&self, answer: Vec<u8>) -> Result<Bytes, PublishError> {
+        // As JSON a page may be several times as large, and one answer of any size fits.
+        if answer.len() as u64 > self.infra.config.limits.page_bytes {
+            return Err(PublishError::Budget(BudgetKind::PageBytes));
+        }
+        let flow = CallerFlow::current().preview();
+        let permit = self.memory.take(flow, answer.len()).await?;
         Ok(permit.attach(Bytes::from(answer)))
     }
 
@@ -227,7 +234,12 @@ impl PublicationPipeline {
         budget: PageBudget,
     ) -> Result<RenderedPage, PublishError> {
         let source_bytes = source.text.len();
-        let mut permit = self.reserve(source_bytes)?;
+        let permit = Mutex::new(self.reserve(source_bytes).await?);
+        // The page is in memory while its drawings wait for threads.
+        let reserve = |page_bytes: usize| {
+            let mut permit = permit.lock().unwrap_or_else(PoisonError::into_inner);
+            permit.resize(source_bytes + page_bytes)
+        };
         let page_bytes = usize::try_from(self.infra.config.limits.page_bytes).unwrap_or(usize::MAX);
         let source = RenderSource {
             content_type: source.content_type,
@@ -243,8 +255,8 @@ impl PublicationPipeline {
         let name = source.runtime.as_ref().map(|_| runtime::newest_name());
         let rendering = async {
             match budget {
-                PageBudget::Whole => self.sandbox.render(source).await,
-                PageBudget::Preview => self.sandbox.render_preview(source).await,
+                PageBudget::Whole => self.sandbox.render_reserved(source, &reserve).await,
+                PageBudget::Preview => self.sandbox.render_preview(source, &reserve).await,
             }
         };
         // Boxed, because this future is large and is part of many routes' futures.
@@ -253,7 +265,10 @@ impl PublicationPipeline {
             .timings
             .time(PublicationStage::Render, rendering)
             .await??;
-        permit.resize(source_bytes + rendered.html.len())?;
+        let mut permit = permit.into_inner().unwrap_or_else(PoisonError::into_inner);
+        permit
+            .resize_or_wait(source_bytes + rendered.html.len())
+            .await?;
         Ok(RenderedPage {
             html: permit.attach(rendered.html),
             title: rendered.title.unwrap_or_default(),

@@ -146,8 +146,7 @@ impl Revisions {
             Some(digest) => digest,
             None => self.render_once(&deployment, &revision, admit).await?,
         };
-        let artifact = self.serving.load_artifact(digest).await;
-        let artifact = artifact.map_err(PageLookupError::from)?;
+        let artifact = self.serving.load_artifact(digest).await?;
         Ok(ServedPage::preview(
             &deployment,
             artifact,

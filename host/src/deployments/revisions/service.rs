@@ -320,7 +320,7 @@ impl Revisions {
         let most = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
         let millis = limits.page_processor_ms;
         let text = self.pipeline.source_text(base).await?;
-        let reserved = self.pipeline.reserve(text.len())?;
+        let reserved = self.pipeline.reserve(text.len()).await?;
         let editing = self.sandbox.page_lane().run(move |stop| {
             let spent = ThreadCpuStopwatch::start();
             apply_in_order(text, &edits, most, || {

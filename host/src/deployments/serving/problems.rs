@@ -13,6 +13,10 @@ impl From<PageLookupError> for Problem {
                 ProblemCode::Disabled,
                 "The operator of this service has disabled this page for safety.",
             ),
+            PageLookupError::Busy => Self::new(
+                ProblemCode::CapacityReached,
+                "Too many large pages are being read. Try again in a minute.",
+            ),
             PageLookupError::Internal(error) => internal_problem(&error),
         }
     }

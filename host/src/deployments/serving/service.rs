@@ -10,8 +10,9 @@ use super::pages::{PageCache, PageKind, PagePolicy, PageProtection, ServedPage};
 use super::password;
 use super::visits::VisitCounters;
 use crate::config::Config;
-use crate::content::{ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
+use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
 use crate::control::ControlChange;
+use crate::deployments::byte_budget::{ByteBudget, BytePermit};
 use crate::deployments::model::display_title;
 use crate::deployments::store;
 use crate::http::hosts::HostKind;
@@ -21,7 +22,10 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_base::names::is_slug;
 use svc_base::random::RandomSourceError;
-use svc_sandbox::{Lane, Sandbox};
+use svc_sandbox::{CallerFlow, Lane, LaneBusy, Sandbox};
+
+/// Smallest page of one reader that is counted, in bytes: as large as an object that readers share (`content/shared_objects.rs`).
+const LARGE_PAGE_BYTES: usize = 256 << 10;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +36,24 @@ pub enum PageLookupError {
     /// The operator has taken it down.
     #[error("disabled by the operator")]
     Disabled,
+    /// Readers hold too many large pages for another to be read from the store.
+    #[error("too many large pages are being read")]
+    Busy,
     /// Everything else, for the log.
     #[error(transparent)]
     Internal(#[from] anyhow::Error),
+}
+
+impl From<content::Error> for PageLookupError {
+    fn from(error: content::Error) -> Self {
+        Self::Internal(error.into())
+    }
+}
+
+impl From<LaneBusy> for PageLookupError {
+    fn from(_: LaneBusy) -> Self {
+        Self::Busy
+    }
 }
 
 /// Why a page stays locked.
@@ -89,6 +108,8 @@ pub struct PageService {
     /// Signs the cookies that unlock protected pages.
     unlock_key: hmac::Key,
     pages: Arc<PageCache>,
+    /// Bytes of large objects in memory, for the flow that read each first. Slow readers keep them after the cache forgets them.
+    reading: Arc<ByteBudget>,
     pub(super) visits: VisitCounters,
 }
 
@@ -105,6 +126,10 @@ impl PageService {
     ) -> Result<Self, RandomSourceError> {
         let limits = &infra.config.limits;
         let pages = PageCache::new(limits.page_cache_bytes, limits.page_bytes);
+        let reading = limits
+            .page_work_bytes
+            .saturating_add(limits.page_cache_bytes);
+        let reading = limits.divide_cap("page_work_bytes", reading);
         let visits = VisitCounters::new(u64::from_le_bytes(infra.random.bytes()?));
         Ok(Self {
             infra,
@@ -112,6 +137,7 @@ impl PageService {
             sandbox,
             unlock_key,
             pages: Arc::new(pages),
+            reading: ByteBudget::new(reading),
             visits,
         })
     }
@@ -275,12 +301,34 @@ impl PageService {
     pub(in crate::deployments) async fn load_artifact(
         &self,
         digest: Digest,
-    ) -> anyhow::Result<(Digest, EncodedPage)> {
-        let object = self.content.get_shared(&digest).await?;
+    ) -> Result<(Digest, EncodedPage), PageLookupError> {
+        let object = self.read_object(&digest).await?;
         let artifact = object.as_ref().and_then(EncodedPage::from_object);
         let artifact =
             artifact.ok_or_else(|| anyhow::anyhow!("artifact {digest} is missing or damaged"))?;
         Ok((digest, artifact))
+    }
+
+    /// Reads an object to be served. A large one that is not in memory yet counts for the client until its last reader is done.
+    async fn read_object(&self, digest: &Digest) -> Result<Option<Bytes>, PageLookupError> {
+        let flow = CallerFlow::current();
+        let count = |bytes: usize| {
+            let permit = self.reading.try_take(flow, bytes)?;
+            Ok::<_, PageLookupError>(|object: Bytes| permit.attach(object))
+        };
+        self.content.get_shared(digest, count).await
+    }
+
+    /// Counts a page that has one reader, for the client, until the permit is dropped; `None` for a small one, which is not counted.
+    pub(in crate::deployments) fn hold_page(
+        &self,
+        bytes: usize,
+    ) -> Result<Option<BytePermit>, LaneBusy> {
+        if bytes < LARGE_PAGE_BYTES {
+            return Ok(None);
+        }
+        let permit = self.reading.try_take(CallerFlow::current(), bytes)?;
+        Ok(Some(permit))
     }
 
     /// Returns the title of a page that answers.
@@ -363,11 +411,7 @@ impl PageService {
     /// [`PageLookupError`].
     pub async fn raw_source(&self, page: &ServedPage) -> Result<RawSource, PageLookupError> {
         let digest = page.source.ok_or(PageLookupError::NotFound)?;
-        let bytes = self
-            .content
-            .get_shared(&digest)
-            .await
-            .map_err(anyhow::Error::from)?;
+        let bytes = self.read_object(&digest).await?;
         let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} is missing"))?;
         Ok(RawSource {
             digest,

@@ -1,11 +1,14 @@
 //! Publishing quick shares, and burning those that are read once.
 
+use bytes::Bytes;
+
 use super::store;
 use super::views::Deployed;
 use super::{DeleteToken, Shares};
 use crate::access::run_while_client_waits;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, ControlChange};
+use crate::deployments::byte_budget::BytePermit;
 use crate::deployments::model::{Deployment, display_title};
 use crate::deployments::publication::{
     PagePlacement, PageSource, PublishError, RenderedPage, SharePublisher,
@@ -15,7 +18,7 @@ use crate::deployments::views::Warning;
 use crate::deployments::{once_files, store as rows};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
-use svc_sandbox::ContentType;
+use svc_sandbox::{ContentType, LaneBusy};
 
 /// Share to publish; its fields are within their bounds.
 #[derive(Clone, Debug)]
@@ -199,18 +202,23 @@ impl Shares {
         hash.map_err(PublishError::Internal)
     }
 
-    /// Burns a one-time share: of all who try, one gets its page. `None` for the others.
+    /// Burns a one-time share: of all who try, one gets its page. `None` for the others. `hold` counts the page while it is sent;
+    /// where it refuses, nothing is burnt.
     ///
     /// # Errors
-    /// The disk's or the database's. A caller that claimed the share before the failure has lost it, and no other gets it.
-    pub async fn burn(
+    /// Those of `hold`, the disk's or the database's. A caller that claimed the share before the failure has lost it, and no other gets it.
+    pub(super) async fn burn(
         &self,
         slug: &str,
         id: DeploymentId,
-    ) -> Result<Option<Vec<u8>>, PublishError> {
+        hold: impl FnOnce(usize) -> Result<Option<BytePermit>, LaneBusy>,
+    ) -> Result<Option<Bytes>, PublishError> {
+        // Until the first has claimed the share, each other would read a copy of its page.
+        let _reader = self.once.lock(&id).await;
         let Some(page) = once_files::read(&self.once, id).await? else {
             return Ok(None);
         };
+        let permit = hold(page.len())?;
         let (now, slug) = (self.infra.clock.now(), slug.to_owned());
         // Claiming comes before unlinking: two who have read the file must not both answer with it.
         let claimed = self
@@ -226,6 +234,10 @@ impl Shares {
             return Ok(None);
         }
         once_files::burn(&self.once, id).await?;
-        Ok(Some(page))
+        let page = Bytes::from(page);
+        Ok(Some(match permit {
+            Some(permit) => permit.attach(page),
+            None => page,
+        }))
     }
 }

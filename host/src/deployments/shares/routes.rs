@@ -236,7 +236,7 @@ pub async fn reveal(
     }
     let id = page.id;
     let content = shares
-        .burn(&slug, id)
+        .burn(&slug, id, |bytes| serving.hold_page(bytes))
         .await?
         .ok_or_else(Problem::not_found)?;
     let mut headers = pages::trust_headers(&PageKind::Share, true, true);
