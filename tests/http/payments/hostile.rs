@@ -89,7 +89,7 @@ async fn what_is_signed_and_no_event_is_refused() {
 #[tokio::test]
 async fn what_has_no_signature_is_refused_before_its_body_is_read() {
     let shop = PaymentsFixture::start().await;
-    let server = shop.server.server();
+    let server = &shop.server;
     let tag = "0".repeat(64);
     for signature in [
         String::new(),
@@ -101,7 +101,7 @@ async fn what_has_no_signature_is_refused_before_its_body_is_read() {
             "POST /_svc/webhooks/stripe HTTP/1.1\r\nHost: {}\r\n{signature}Expect: 100-continue\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n",
             server.address()
         );
-        let refused = server.send_raw(head).await;
+        let refused = server.raw(head).await;
         let problem = refused.problem(400, "invalid_request");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("Stripe-Signature"), "{detail}");
