@@ -26,6 +26,12 @@ impl Owner {
         })
     }
 
+    /// Connects anew: the server ends a connection on which nothing is requested for a while.
+    pub(crate) fn reconnect(&mut self, svc: &Running) -> anyhow::Result<()> {
+        self.client = svc.client()?;
+        Ok(())
+    }
+
     /// Creates a project, and makes it the target of further requests.
     pub(crate) fn create_project(&mut self, name: &str) -> anyhow::Result<()> {
         self.path = "/api/v1/projects".to_owned();

@@ -50,6 +50,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let mut owner = Owner::new(&svc, &credential)?;
     tenant::create_tenant(&mut owner, TENANT, &[])?;
     measure_request_cost(&svc, goals)?;
+    owner.reconnect(&svc)?;
     measure_owners_beside_strangers(&svc, &mut owner, goals)
 }
 
