@@ -61,12 +61,7 @@ impl ActionDefinitions {
         let mut actions = current_actions(&self.backends.infra.control, id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
         let most = self.backends.infra.config.limits.definition_bytes;
-        let taken = self
-            .backends
-            .infra
-            .control
-            .read(move |c| store::definition_bytes(c, &id));
-        let mut taken = taken.await?;
+        let mut taken = self.backends.definition_bytes(id).await?;
         for row in rows {
             let known = actions.iter().position(|action| action.name == row.name);
             if let ActionDefinitionEffect::Version(_) =

@@ -147,14 +147,10 @@ impl MigrationService {
         note: Option<&str>,
     ) -> Result<(), BackendError> {
         let most = self.backends.infra.config.limits.definition_bytes;
-        let taken = self
-            .backends
-            .infra
-            .control
-            .read(move |c| store::definition_bytes(c, &id));
+        let taken = self.backends.definition_bytes(id).await?;
         let more = script.sql.len() + note.map_or(0, str::len);
         let more = u64::try_from(more).unwrap_or(u64::MAX);
-        if taken.await?.saturating_add(more) <= most {
+        if taken.saturating_add(more) <= most {
             return Ok(());
         }
         let markers = self.backends.databases.inventory(id).await?.markers;

@@ -224,6 +224,12 @@ impl Backends {
             .ok_or(BackendError::NotFound)
     }
 
+    /// Returns how many bytes the migrations and actions of a backend take.
+    pub(super) async fn definition_bytes(&self, id: BackendId) -> Result<u64, control::Error> {
+        let control = &self.infra.control;
+        control.read(move |c| store::definition_bytes(c, &id)).await
+    }
+
     /// Returns the complete description of a project's backend.
     ///
     /// # Errors

@@ -62,8 +62,8 @@ pub fn host_token<'h>(headers: &'h HeaderMap, name: &str, secure: bool) -> Optio
     read_token(headers, &host_name(name, secure))
 }
 
-/// Returns the tokens in all cookies of a page's or a host's name, whoever has set them: for tokens that are to end, or that only
-/// show something.
+/// Returns the tokens in all cookies of a page's or a host's name; a sibling may have set some. For tokens that are to end, or that
+/// only show something.
 pub fn host_tokens<'h>(headers: &'h HeaderMap, name: &str, secure: bool) -> Vec<&'h str> {
     let name = host_name(name, secure);
     let tokens = cookie_values(headers, &name).filter(|value| is_token(value));

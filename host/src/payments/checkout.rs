@@ -80,7 +80,7 @@ impl Payments {
         if !price.active {
             return Err(PaymentError::PriceInactive);
         }
-        // What is bought could be recognised by no cookie.
+        // A visitor without a sign-in is recognised by a cookie alone, and of several none counts.
         let ambiguous = buyer.ambiguous;
         if ambiguous && buyer.user.is_none() {
             return Err(PaymentError::SeveralCookies);

@@ -1,7 +1,7 @@
 //! Queries of sessions and of mirror positions in the control database.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::buyer::{Buyer, hash_token};
 use super::model::{CheckoutSession, MAX_BUYER_SESSIONS, Status, normalized_email};
@@ -124,32 +124,34 @@ pub(super) fn has_max_sessions(
     cookie: Option<&[u8; 32]>,
     since: Timestamp,
 ) -> rusqlite::Result<bool> {
-    let mut limiting: Vec<Option<Timestamp>> = Vec::new();
-    if let Some(user) = &wanted.user_id {
-        let found = c
-            .prepare_cached(
-                "SELECT created_at FROM payment_sessions WHERE project_id = ?1 AND user_id = ?2
-                 ORDER BY number DESC LIMIT 1 OFFSET ?3",
-            )?
-            .query_row(
-                params![wanted.project, user, MAX_BUYER_SESSIONS - 1],
-                |row| row.get(0),
-            );
-        limiting.push(found.optional()?);
-    }
-    if let Some(cookie) = cookie {
-        let found = c
-            .prepare_cached(
-                "SELECT created_at FROM payment_sessions WHERE deployment_id = ?1 AND cookie_sha256 = ?2
-                 ORDER BY number DESC LIMIT 1 OFFSET ?3",
-            )?
-            .query_row(
-                params![wanted.deployment, cookie, MAX_BUYER_SESSIONS - 1],
-                |row| row.get(0),
-            );
-        limiting.push(found.optional()?);
-    }
-    Ok(limiting.into_iter().flatten().any(|at| at > since))
+    let is_reached = |sql: &str, place: &dyn ToSql, buyer: &dyn ToSql| -> rusqlite::Result<bool> {
+        let limiting = c
+            .prepare_cached(sql)?
+            .query_row(params![place, buyer, MAX_BUYER_SESSIONS - 1], |row| {
+                row.get::<_, Timestamp>(0)
+            })
+            .optional()?;
+        Ok(limiting.is_some_and(|at| at > since))
+    };
+    let by_user = match &wanted.user_id {
+        Some(user) => is_reached(
+            "SELECT created_at FROM payment_sessions WHERE project_id = ?1 AND user_id = ?2
+             ORDER BY number DESC LIMIT 1 OFFSET ?3",
+            &wanted.project,
+            user,
+        )?,
+        None => false,
+    };
+    let by_cookie = match cookie {
+        Some(cookie) => is_reached(
+            "SELECT created_at FROM payment_sessions WHERE deployment_id = ?1 AND cookie_sha256 = ?2
+             ORDER BY number DESC LIMIT 1 OFFSET ?3",
+            &wanted.deployment,
+            cookie,
+        )?,
+        None => false,
+    };
+    Ok(by_user || by_cookie)
 }
 
 /// Whether a frontend gave a visitor this checkout cookie since `since`, under its current name.

@@ -255,7 +255,7 @@ impl PaymentList {
 
 impl PaymentView {
     fn new(session: CheckoutSession, matched_by: MatchedBy) -> Self {
-        // Whoever uses the browser after a visitor has signed out is not told who that visitor is.
+        // The next person at the browser is not told who signed out before.
         let by_another = matched_by == MatchedBy::Cookie && session.user_id.is_some();
         Self {
             price: session.price,

@@ -116,7 +116,7 @@ impl FolderDevCommand {
         done
     }
 
-    /// Reads the folder, whoever owns its manifest: its server is on this machine and ends with the command.
+    /// Reads the folder; its manifest may be of any user, because the server is on this machine and ends with the command.
     fn read_folder(&self) -> Result<ProjectFolder> {
         let mut folder =
             ProjectFolder::read(&DirectoryHandle::open(&self.folder)?, AcceptedOwners::ALL)?;

@@ -336,7 +336,7 @@ impl Revisions {
         let edited = run_while_client_waits(editing)
             .await
             .map_err(PublishError::from)?;
-        // What it returns counts anew, when it is rendered.
+        // The edited text counts anew when it is rendered.
         drop(reserved);
         edited.map_err(PublishError::from)?
     }
