@@ -17,8 +17,6 @@ mod nesting;
 mod occupancy;
 pub mod operations;
 mod problems;
-#[cfg(test)]
-mod regate_tests;
 pub mod requests;
 pub mod routes;
 pub mod scope;
@@ -32,4 +30,4 @@ pub use actions::ActionDefinitions;
 pub use migrations::MigrationService;
 pub use model::{Backend, BackendError};
 pub use occupancy::{RoomOccupancy, RoomOccupancySource};
-pub use service::Backends;
+pub use service::{Backends, NewBackend};

@@ -141,7 +141,7 @@ impl From<&BackendError> for Problem {
                 "No worker was free to judge the SQL. Try again in a minute.",
             ),
             BackendError::Abandoned(abandoned) => (*abandoned).into(),
-            BackendError::Run(error) => error.clone().into(),
+            BackendError::Run(error) => statement_problem(error.clone()),
             BackendError::Store(error) => error.into(),
             BackendError::Internal(error) => Self::internal(&format!("{error:#}")),
         }
@@ -158,48 +158,47 @@ impl From<ParamsError> for Problem {
     }
 }
 
-impl From<StatementRunError> for Problem {
-    fn from(error: StatementRunError) -> Self {
-        match error {
-            StatementRunError::Refused { reason, .. } => Self::new(ProblemCode::StatementRefused, reason),
-            StatementRunError::Failed(reason) => Self::new(
-                ProblemCode::StatementFailed,
-                format!(
-                    "The statement failed as it ran, and nothing was changed: {reason}. Look at the values that it was given."
-                ),
-            )
-            .with("reason", reason),
-            StatementRunError::Constraint(constraint) => Self::new(ProblemCode::ConstraintViolation, constraint),
-            StatementRunError::DatabaseFull => Self::new(
-                ProblemCode::DatabaseFull,
-                "The database is as large as it may be, so nothing was written. Delete rows first.",
+/// Returns the problem of a statement that failed.
+fn statement_problem(error: StatementRunError) -> Problem {
+    match error {
+        StatementRunError::Refused { reason, .. } => Problem::new(ProblemCode::StatementRefused, reason),
+        StatementRunError::Failed(reason) => Problem::new(
+            ProblemCode::StatementFailed,
+            format!(
+                "The statement failed as it ran, and nothing was changed: {reason}. Look at the values that it was given."
             ),
-            StatementRunError::DiskFull => Self::new(
-                ProblemCode::CapacityReached,
-                "The server's disk is full, so nothing was written. Try again later.",
-            ),
-            StatementRunError::HistoryTooSmall => Self::new(
-                ProblemCode::CapacityReached,
-                "Nothing was restored: the server may keep too little history of this database to keep the state of now too, without which there would be no way back. Ask the operator for a larger `history_bytes`.",
-            ),
-            StatementRunError::Timeout => Self::new(
-                ProblemCode::QueryTimeout,
-                "The statement ran for too long and was undone. Add an index, a LIMIT, or do less at once.",
-            ),
-            StatementRunError::TooMuchSpace => Self::new(
-                ProblemCode::QueryTimeout,
-                "The statement needed more temporary space than one may use, and was undone. Sort or join less at once.",
-            ),
-            StatementRunError::ResultTooLarge => Self::new(
-                ProblemCode::PayloadTooLarge,
-                "The result is larger than a result may be. Select fewer columns or rows; if it was a write, it was undone.",
-            ),
-            StatementRunError::Busy | StatementRunError::NeedsLane => Self::new(
-                ProblemCode::DatabaseBusy,
-                "The database was busy for too long, and nothing was done. Try again.",
-            ),
-            StatementRunError::Closed => BackendError::NotFound.into(),
-            StatementRunError::Internal(cause) => Self::internal(&cause),
-        }
+        )
+        .with("reason", reason),
+        StatementRunError::Constraint(constraint) => Problem::new(ProblemCode::ConstraintViolation, constraint),
+        StatementRunError::DatabaseFull => Problem::new(
+            ProblemCode::DatabaseFull,
+            "The database is as large as it may be, so nothing was written. Delete rows first.",
+        ),
+        StatementRunError::DiskFull => Problem::new(
+            ProblemCode::CapacityReached,
+            "The server's disk is full, so nothing was written. Try again later.",
+        ),
+        StatementRunError::HistoryTooSmall => Problem::new(
+            ProblemCode::CapacityReached,
+            "Nothing was restored: the server may keep too little history of this database to keep the state of now too, without which there would be no way back. Ask the operator for a larger `history_bytes`.",
+        ),
+        StatementRunError::Timeout => Problem::new(
+            ProblemCode::QueryTimeout,
+            "The statement ran for too long and was undone. Add an index, a LIMIT, or do less at once.",
+        ),
+        StatementRunError::TooMuchSpace => Problem::new(
+            ProblemCode::QueryTimeout,
+            "The statement needed more temporary space than one may use, and was undone. Sort or join less at once.",
+        ),
+        StatementRunError::ResultTooLarge => Problem::new(
+            ProblemCode::PayloadTooLarge,
+            "The result is larger than a result may be. Select fewer columns or rows; if it was a write, it was undone.",
+        ),
+        StatementRunError::Busy | StatementRunError::NeedsLane => Problem::new(
+            ProblemCode::DatabaseBusy,
+            "The database was busy for too long, and nothing was done. Try again.",
+        ),
+        StatementRunError::Closed => BackendError::NotFound.into(),
+        StatementRunError::Internal(cause) => Problem::internal(&cause),
     }
 }

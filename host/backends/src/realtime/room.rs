@@ -535,7 +535,18 @@ fn queue_others<'a>(
 mod tests {
     use std::borrow::Cow;
 
+    use tokio::net::{TcpListener, TcpStream};
+
     use super::*;
+
+    /// Opens a connection on loopback; returns its outbox and the client's end.
+    async fn outbox_on_loopback(most: usize) -> (Outbox, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let client = TcpStream::connect(address).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        (Outbox::over_tcp(server, most), client)
+    }
 
     #[tokio::test]
     async fn a_message_takes_one_round() {
@@ -543,7 +554,7 @@ mod tests {
             elapsed: Duration::ZERO,
             at: Timestamp::parse("2026-11-20T12:00:00Z").unwrap(),
         };
-        let (outbox, _client) = Outbox::on_loopback(32).await;
+        let (outbox, _client) = outbox_on_loopback(32).await;
         let member = RoomSocket {
             id: Arc::new(RoomClient::anonymous("ada")),
             outbox: Arc::new(outbox),

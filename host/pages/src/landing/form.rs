@@ -7,7 +7,7 @@ use crate::config::{Config, format_duration};
 use svc_sandbox::ContentType;
 use svc_sources::LANGUAGES;
 
-const SHARE: &str = include_str!("../../assets/connect/share.sh");
+const SHARE: &str = include_str!("../../../assets/connect/share.sh");
 
 /// Type that is selected at first.
 const DEFAULT_TYPE: ContentType = ContentType::Markdown;

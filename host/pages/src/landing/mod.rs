@@ -31,13 +31,13 @@ use svc_sandbox::GuestCompilation;
 /// The origin that stands in the texts of `host/assets`, which show commands as people run them at home.
 const SAMPLE_ORIGIN: &str = "http://localhost:8080";
 
-const GUIDE_TEXT: &str = include_str!("../../assets/llms.txt");
+const GUIDE_TEXT: &str = include_str!("../../../assets/llms.txt");
 /// Placeholder in the guide for the functions that SQL may call.
 const SQL_FUNCTIONS_PLACEHOLDER: &str = "SQL_FUNCTIONS";
-const ROBOTS_TEXT: &str = include_str!("../../assets/robots.txt");
-const ICON_SVG: &str = include_str!("../../assets/favicon.svg");
-const ICON_ICO: &[u8] = include_bytes!("../../assets/favicon.ico");
-const STAGE_SCRIPT: &str = include_str!("../../assets/stage.js");
+const ROBOTS_TEXT: &str = include_str!("../../../assets/robots.txt");
+const ICON_SVG: &str = include_str!("../../../assets/favicon.svg");
+const ICON_ICO: &[u8] = include_bytes!("../../../assets/favicon.ico");
+const STAGE_SCRIPT: &str = include_str!("../../../assets/stage.js");
 
 /// `Cache-Control` of icons and pictures.
 const CACHE_ONE_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");

@@ -15,27 +15,27 @@ use crate::config::{Config, format_duration};
 use crate::http::problem_page::{STYLE, TOKEN_STYLE};
 use svc_sandbox::ContentType;
 
-const OWN_STYLE: &str = include_str!("../../assets/landing.css");
+const OWN_STYLE: &str = include_str!("../../../assets/landing.css");
 /// The script as it is served.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| strip_comments(SCRIPT_PARTS));
 /// Parts of the script, which share one scope.
 const SCRIPT_PARTS: &str = concat!(
-    include_str!("../../assets/landing/form.js"),
-    include_str!("../../assets/landing/preview.js"),
-    include_str!("../../assets/landing/files.js"),
-    include_str!("../../assets/landing/draft.js"),
-    include_str!("../../assets/landing/publish.js"),
-    include_str!("../../assets/landing/shares.js"),
-    include_str!("../../assets/landing/pass.js"),
+    include_str!("../../../assets/landing/form.js"),
+    include_str!("../../../assets/landing/preview.js"),
+    include_str!("../../../assets/landing/files.js"),
+    include_str!("../../../assets/landing/draft.js"),
+    include_str!("../../../assets/landing/publish.js"),
+    include_str!("../../../assets/landing/shares.js"),
+    include_str!("../../../assets/landing/pass.js"),
 );
 
-const OWNER_SETUP: &str = include_str!("../../assets/connect/owner.sh");
-const CLAUDE_CODE: &str = include_str!("../../assets/connect/claude-code.sh");
-const MCP_JSON: &str = include_str!("../../assets/connect/mcp.json");
-const CURSOR_JSON: &str = include_str!("../../assets/connect/cursor.json");
-const OWNER_CLAUDE_CODE: &str = include_str!("../../assets/connect/owner-claude-code.sh");
-const OWNER_MCP_JSON: &str = include_str!("../../assets/connect/owner-mcp.json");
-const OWNER_CURSOR_JSON: &str = include_str!("../../assets/connect/owner-cursor.json");
+const OWNER_SETUP: &str = include_str!("../../../assets/connect/owner.sh");
+const CLAUDE_CODE: &str = include_str!("../../../assets/connect/claude-code.sh");
+const MCP_JSON: &str = include_str!("../../../assets/connect/mcp.json");
+const CURSOR_JSON: &str = include_str!("../../../assets/connect/cursor.json");
+const OWNER_CLAUDE_CODE: &str = include_str!("../../../assets/connect/owner-claude-code.sh");
+const OWNER_MCP_JSON: &str = include_str!("../../../assets/connect/owner-mcp.json");
+const OWNER_CURSOR_JSON: &str = include_str!("../../../assets/connect/owner-cursor.json");
 /// Style that hides elements for scripts, where scripts are off.
 const NO_SCRIPT_STYLE: &str = ".scripted{display:none}";
 

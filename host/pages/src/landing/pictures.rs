@@ -30,9 +30,9 @@ struct LandingExample {
 macro_rules! pictures {
     ($name:literal) => {
         (
-            include_bytes!(concat!("../../assets/landing/pictures/", $name, ".webp")).as_slice(),
+            include_bytes!(concat!("../../../assets/landing/pictures/", $name, ".webp")).as_slice(),
             include_bytes!(concat!(
-                "../../assets/landing/pictures/",
+                "../../../assets/landing/pictures/",
                 $name,
                 "-dark.webp"
             ))

@@ -8,7 +8,7 @@ use tracing::Instrument;
 
 use crate::control::audit;
 use crate::http::problem::{Problem, ProblemCode};
-use svc_sandbox::CallerFlow;
+use svc_base::flow::CallerFlow;
 
 /// Layer of routes: runs requests with a method that may change something to completion.
 pub async fn run_changes_to_completion(request: Request, next: Next) -> Response {

@@ -20,7 +20,7 @@ use crate::http::problem::{Problem, ProblemCode};
 use crate::infra::Infra;
 use crate::workspaces::Caller;
 use svc_base::clock::Clock;
-use svc_sandbox::CallerFlow;
+use svc_base::flow::CallerFlow;
 
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");

@@ -1,12 +1,14 @@
 //! Every number that an operator may change, with its default.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use svc_sandbox::{self, GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, SharedLimits};
+/// Smallest memory limit of a rendering call, in bytes. It is the sandbox's, as `guests` makes sure.
+pub const MIN_RENDER_MEMORY: u64 = 8 << 20;
+/// Smallest memory limit of a judging call, in bytes. It is the sandbox's, too.
+pub const MIN_GATE_MEMORY: u64 = 2 << 20;
 
 macro_rules! limits {
     ($(#[doc = $about:literal] $name:ident = $default:expr, $least:expr;)+) => {
@@ -227,24 +229,6 @@ impl Limits {
             database_bytes: self.database_bytes,
             history_bytes: self.history_bytes,
             free_disk_bytes: self.free_disk_bytes,
-        }
-    }
-
-    /// Returns the budgets of guests' calls.
-    pub fn guest_limits(&self) -> GuestLimits {
-        let of = |fuel, bytes, millis| svc_sandbox::CallBudgets {
-            fuel,
-            memory_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-            wall: Duration::from_millis(millis),
-        };
-        GuestLimits {
-            render: of(self.render_fuel, self.render_memory_bytes, self.render_ms),
-            gate: of(self.gate_fuel, self.gate_memory_bytes, self.gate_ms),
-            page: SharedLimits {
-                fuel: self.page_fuel,
-                processor: Duration::from_millis(self.page_processor_ms),
-                wall: Duration::from_millis(self.page_ms),
-            },
         }
     }
 }

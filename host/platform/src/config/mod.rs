@@ -15,7 +15,7 @@ pub use display::LogFormat;
 use display::masked;
 pub use edge::EdgeCacheSettings;
 pub use https::{AcmeSettings, CertificateSettings};
-pub use limits::Limits;
+pub use limits::{Limits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY};
 pub use oauth::OauthSettings;
 pub use origins::host_and_port;
 use origins::{check_host, check_origin, check_schemes};

@@ -1,7 +1,7 @@
 //! Placeholders in texts for people and models: the name of a limit or of a list is replaced by its value.
 
 use serde_json::Value;
-use svc_sandbox::ContentType;
+use svc_sources::ContentType;
 
 use super::Limits;
 

@@ -18,7 +18,7 @@ use svc_base::sqlite;
 /// The name of the file in the data directory.
 pub const COUNTERS_FILE: &str = "counters.db";
 /// Migrations in order, as those of the control database.
-const MIGRATION_SCRIPTS: &[&str] = &[include_str!("../../migrations/counters/0001_visits.sql")];
+const MIGRATION_SCRIPTS: &[&str] = &[include_str!("../../../migrations/counters/0001_visits.sql")];
 /// Time for which a statement waits for another process, such as an operator's command.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Age after which flush ids are deleted, in seconds.

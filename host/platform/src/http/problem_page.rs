@@ -11,11 +11,11 @@ pub const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// Colours and typefaces of all pages, those of guests and ours. Those of code and of notes are for pages that people make.
-pub const TOKEN_STYLE: &str = include_str!("../../../guest-render/assets/tokens.css");
+pub const TOKEN_STYLE: &str = include_str!("../../../../guest-render/assets/tokens.css");
 /// Styles of the platform's own pages.
-pub const STYLE: &str = include_str!("../../assets/platform.css");
+pub const STYLE: &str = include_str!("../../../assets/platform.css");
 /// The frame of pages that say one thing, and of their forms.
-const NOTICE_STYLE: &str = include_str!("../../assets/notice.css");
+const NOTICE_STYLE: &str = include_str!("../../../assets/notice.css");
 
 /// Lays out a page of the platform.
 pub fn page_shell(title: &str, body: &Markup) -> Markup {

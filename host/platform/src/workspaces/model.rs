@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 
 use crate::config::Limits;
 use svc_base::clock::Timestamp;
+use svc_base::flow::CallerFlow;
 use svc_base::ids::WorkspaceId;
 use svc_base::random::{Random, RandomSourceError};
-use svc_sandbox::CallerFlow;
 
 /// Plan of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]

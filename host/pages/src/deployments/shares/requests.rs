@@ -22,26 +22,26 @@ const SHORTEST_LIFE_SECONDS: u64 = 60;
 pub struct DeployRequest {
     /// The source; never empty.
     #[schema(example = "# Hello\n\nThis is a page.", min_length = 1)]
-    pub(crate) content: String,
+    pub content: String,
     /// Type of the source; `html` if absent.
     #[serde(rename = "type")]
     #[schema(default = "html", value_type = Option<ContentType>)]
-    pub(crate) content_type: Option<ContentType>,
+    pub content_type: Option<ContentType>,
     /// The slug that you would like; with a suffix if it is taken.
     #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
     /// The page's title; if absent its content's own, else the wanted name.
     #[schema(max_length = 200)]
-    pub(crate) title: Option<String>,
+    pub title: Option<String>,
     /// How long the page lives, in seconds; as long as a share may if absent.
     #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 60)]
-    pub(crate) expires_in: Option<u64>,
+    pub expires_in: Option<u64>,
     /// Whether the first reader is the last.
-    pub(crate) one_time: Option<bool>,
+    pub one_time: Option<bool>,
     /// Password that readers must know; never empty.
     #[schema(min_length = 1, max_length = 1024)]
-    pub(crate) password: Option<String>,
+    pub password: Option<String>,
 }
 
 impl DeployRequest {

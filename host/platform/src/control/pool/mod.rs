@@ -21,7 +21,7 @@ use super::residue::WalResidue;
 use super::{Error, migrations};
 use group::{AnswerCallerFn, FinishedWriteJob, WriteJob, write_loop};
 use stranger_reads::StrangerReads;
-use svc_sandbox::CallerFlow;
+use svc_base::flow::CallerFlow;
 
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";

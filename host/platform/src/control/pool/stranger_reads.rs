@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use svc_base::CountsByKey;
-use svc_sandbox::CallerFlow;
+use svc_base::flow::CallerFlow;
 
 use crate::control::Error;
 

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use bytes::{Buf, Bytes};
+use tokio::net::TcpStream;
 
 use super::wire::SocketTransport;
 use super::{CloseReason, frame};
@@ -95,6 +96,11 @@ impl Outbox {
             most,
             waiting: Mutex::default(),
         }
+    }
+
+    /// Returns the outbox of a connection without TLS, in which at most so many messages wait.
+    pub fn over_tcp(stream: TcpStream, most: usize) -> Self {
+        Self::new(SocketTransport::Plain(stream), most)
     }
 
     pub(super) fn wire(&self) -> &SocketTransport {
@@ -355,18 +361,6 @@ impl QueuedBytes {
         self.messages -= ended;
         self.bytes.advance(written);
         ended
-    }
-}
-
-#[cfg(test)]
-impl Outbox {
-    /// Opens a connection on loopback; returns its outbox and the client's end.
-    pub(crate) async fn on_loopback(most: usize) -> (Self, tokio::net::TcpStream) {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let client = tokio::net::TcpStream::connect(address).await.unwrap();
-        let (server, _) = listener.accept().await.unwrap();
-        (Self::new(SocketTransport::Plain(server), most), client)
     }
 }
 

@@ -22,21 +22,21 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
         .replace("TABLE_PATH", &url_path(&runtime_name(TABLE_MODULE)))
 });
 /// Module that the runtime loads when a page first listens to a live query.
-const LIVE_MODULE: &str = include_str!("../../../../assets/runtime/live.js");
+const LIVE_MODULE: &str = include_str!("../../../../../assets/runtime/live.js");
 /// Module that the runtime loads on a page of CSV.
-const TABLE_MODULE: &str = include_str!("../../../../assets/runtime/table.js");
+const TABLE_MODULE: &str = include_str!("../../../../../assets/runtime/table.js");
 const SCRIPT_PARTS: &str = concat!(
-    include_str!("../../../../assets/runtime/core.js"),
-    include_str!("../../../../assets/runtime/db.js"),
-    include_str!("../../../../assets/runtime/auth.js"),
-    include_str!("../../../../assets/runtime/room.js"),
-    include_str!("../../../../assets/runtime/pay.js"),
-    include_str!("../../../../assets/runtime/copy.js"),
-    include_str!("../../../../assets/runtime/tables.js"),
-    include_str!("../../../../assets/runtime/end.js"),
+    include_str!("../../../../../assets/runtime/core.js"),
+    include_str!("../../../../../assets/runtime/db.js"),
+    include_str!("../../../../../assets/runtime/auth.js"),
+    include_str!("../../../../../assets/runtime/room.js"),
+    include_str!("../../../../../assets/runtime/pay.js"),
+    include_str!("../../../../../assets/runtime/copy.js"),
+    include_str!("../../../../../assets/runtime/tables.js"),
+    include_str!("../../../../../assets/runtime/end.js"),
 );
 /// The typings of the newest runtime.
-pub const TYPINGS: &str = include_str!("../../../../assets/runtime.d.ts");
+pub const TYPINGS: &str = include_str!("../../../../../assets/runtime.d.ts");
 /// Length of the digest in a runtime's name, in hexadecimal digits.
 const NAME_DIGEST_DIGITS: usize = 32;
 

@@ -62,7 +62,7 @@ fn events() -> Vec<(&'static str, Value)> {
 fn what_is_recorded_is_what_is_sent() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../tests/stripe/dev-events.json"
+        "/../../tests/stripe/dev-events.json"
     );
     let signed = events().into_iter().map(|(kind, event)| {
         let body = event.to_string();

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::model::NewAction;
-use super::service::NewBackend;
+use super::Server;
+use crate::backends::NewBackend;
+use crate::backends::model::NewAction;
 use crate::config::Settings;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::projects::model::NewProject;
-use crate::server::Server;
 use crate::workspaces::Plan;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::random::Random;

@@ -1,0 +1,13 @@
+//! What owners and their agents do: accounts, projects with all that is in them, the list of operations, tools, and the description of all.
+
+#![forbid(unsafe_code)]
+
+pub mod accounts;
+pub mod envelope;
+pub mod mcp;
+pub mod openapi;
+pub mod operations;
+
+use svc_backends::{backends, payments, realtime, visitors};
+use svc_pages::deployments;
+use svc_platform::{access, config, control, http, infra, projects, stripe, telemetry, workspaces};
