@@ -309,8 +309,12 @@ async fn large_pages_that_readers_hold_take_bounded_memory() {
         })
         .start()
         .await;
-    for (name, bytes) in [("one", 300_000), ("two", 300_000), ("small", 100)] {
-        let page = json!({ "content": "x".repeat(bytes), "name": name });
+    for (name, letter, bytes) in [
+        ("one", "1", 300_000),
+        ("two", "2", 300_000),
+        ("small", "3", 100),
+    ] {
+        let page = json!({ "content": letter.repeat(bytes), "name": name });
         server.publish_slug(&page).await;
     }
     let serving = &server.server().app().serving;
