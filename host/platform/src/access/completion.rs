@@ -3,6 +3,7 @@
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tracing::Instrument;
 
@@ -55,6 +56,8 @@ where
         // Already inside of such a task.
         return Ok(work.await?);
     }
+    // Boxed: the compiler makes a task for each kind of result, and not for each operation.
+    let work: BoxFuture<'static, Result<T, E>> = Box::pin(work);
     let work = audit::with_optional_actor(audit::current_actor(), work);
     let work = CallerFlow::current().scope(work);
     let (waits, client) = watch::channel(());

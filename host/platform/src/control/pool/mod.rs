@@ -234,13 +234,18 @@ impl ControlDatabase {
         let reading = Arc::clone(&self.0.reading);
         let turn = reading.acquire_owned().await.map_err(|_| Error::Closed)?;
         let inner = Arc::clone(&self.0);
-        tokio::task::spawn_blocking(move || {
+        let (answer, answered) = oneshot::channel();
+        // Boxed: one kind of task runs all jobs, and the compiler makes none for each of them.
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || {
             // A caller who hangs up ends no job: the turn is over when the job is.
             let _held = (turn, counted);
-            inner.with_reader(job)
-        })
-        .await
-        .map_err(|_| Error::Panicked)?
+            // The receiver is gone if the caller was cancelled.
+            let _ = answer.send(inner.with_reader(job));
+        });
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|_| Error::Panicked)?;
+        answered.await.map_err(|_| Error::Panicked)?
     }
 
     /// Like [`ControlDatabase::read`], for threads that may block.
