@@ -1,4 +1,4 @@
-//! What owners and their agents do: accounts, projects with all that is in them, the list of operations, tools, and the description of all.
+//! Operations of owners and their agents: accounts, projects with all that is in them, the list of all, tools, and the description.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What pages call: databases with their actions, visitors who sign in, rooms and live queries, and payments.
+//! Services that pages call: databases with their actions, visitors who sign in, rooms and live queries, and payments.
 
 #![forbid(unsafe_code)]
 

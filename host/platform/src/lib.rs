@@ -1,4 +1,4 @@
-//! What every service stands on: settings, the control database, content, HTTP, certificates, workspaces, access and projects.
+//! Foundation of every service: settings, the control database, content, HTTP, certificates, workspaces, access and projects.
 //!
 //! Nothing here knows what a project contains.
 
