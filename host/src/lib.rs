@@ -2,46 +2,24 @@
 
 #![forbid(unsafe_code)]
 
-pub mod access;
-pub mod accounts;
 pub mod app;
-pub mod backends;
 pub mod backup;
 pub mod check;
 pub mod cli;
-pub mod config;
-pub mod content;
-pub mod control;
-pub mod data_dir;
-pub mod data_lock;
-pub mod deployments;
-pub mod edge;
-pub mod envelope;
 pub mod gauges;
 pub mod guests;
 pub mod guides;
-pub mod http;
-pub mod infra;
-pub mod issuers;
-pub mod landing;
-pub mod log;
-pub mod mcp;
-pub mod openapi;
-pub mod operations;
 pub mod operators;
-pub mod overview;
-pub mod payments;
-pub mod permissions;
-pub mod projects;
-pub mod realtime;
 pub mod router;
 pub mod server;
-pub mod stripe;
-pub mod telemetry;
-pub mod tls;
-pub mod visitors;
-pub mod workspaces;
 
+pub use svc_api::{accounts, envelope, mcp, openapi, operations};
+pub use svc_backends::{backends, payments, realtime, visitors};
 pub use svc_base::terminal;
 pub use svc_client as client;
 pub use svc_outbound as outbound;
+pub use svc_pages::{deployments, landing};
+pub use svc_platform::{
+    access, config, content, control, data_dir, data_lock, edge, http, infra, issuers, log,
+    overview, permissions, projects, stripe, telemetry, tls, workspaces,
+};

@@ -148,11 +148,11 @@ async fn bad_bodies_of_calls_and_members_of_problems_are_described() {
     // Every member that a problem is ever given.
     let mut given = 0;
     for source in [
-        include_str!("../../host/src/backends/problems.rs"),
-        include_str!("../../host/src/backends/calls/requests.rs"),
-        include_str!("../../host/src/deployments/frontends/problems.rs"),
-        include_str!("../../host/src/deployments/publication/problems.rs"),
-        include_str!("../../host/src/deployments/revisions/problems.rs"),
+        include_str!("../../host/backends/src/backends/problems.rs"),
+        include_str!("../../host/backends/src/backends/calls/requests.rs"),
+        include_str!("../../host/pages/src/deployments/frontends/problems.rs"),
+        include_str!("../../host/pages/src/deployments/publication/problems.rs"),
+        include_str!("../../host/pages/src/deployments/revisions/problems.rs"),
     ] {
         for with in source.split(".with(").skip(1) {
             let name = with.trim_start().trim_start_matches('"');

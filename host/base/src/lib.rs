@@ -11,6 +11,7 @@ pub mod digest;
 pub mod disk;
 pub mod fault;
 pub mod file_lock;
+pub mod flow;
 pub mod ids;
 pub mod memory_cache;
 pub mod names;

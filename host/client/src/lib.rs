@@ -32,6 +32,7 @@ mod source;
 
 use std::io::Write as _;
 use std::path::Path;
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -46,6 +47,9 @@ use svc_sources::ContentType;
 pub use manifest::{DevServerSettings, FolderDevCommand, StartedDevServer};
 pub use profile::ServerSelectionArgs;
 pub use projects::ProjectChangeCommand;
+
+/// A running command. It is boxed, so that its code is made in this package and not where it is awaited.
+pub type RunningCommand<'a> = Pin<Box<dyn Future<Output = ExitCode> + 'a>>;
 
 /// Commands of people and their scripts on a server.
 #[derive(Debug, clap::Subcommand)]
@@ -101,10 +105,10 @@ impl CommonArgs {
 
 impl ClientCommand {
     /// Runs the command; returns its exit code.
-    pub async fn run(self) -> ExitCode {
+    pub fn run(self) -> RunningCommand<'static> {
         // A failure is also reported as JSON, and only the commands themselves know their arguments.
         let json = json_requested();
-        exit_code(json, self.execute().await)
+        Box::pin(async move { exit_code(json, self.execute().await) })
     }
 
     /// Runs `svc dev`. The program starts and stops the folder's server, which the client knows only by its URL.
@@ -137,18 +141,22 @@ impl ClientCommand {
 }
 
 /// Lists the caller's projects.
-pub async fn list_projects(remote: &ServerSelectionArgs, json: bool) -> ExitCode {
-    exit_code(json, projects::list(remote, json).await)
+pub fn list_projects(remote: &ServerSelectionArgs, json: bool) -> RunningCommand<'_> {
+    Box::pin(async move { exit_code(json, projects::list(remote, json).await) })
 }
 
 /// Shows one of the caller's projects.
-pub async fn show_project(remote: &ServerSelectionArgs, json: bool, project: &str) -> ExitCode {
-    exit_code(json, projects::show(remote, json, project).await)
+pub fn show_project<'a>(
+    remote: &'a ServerSelectionArgs,
+    json: bool,
+    project: &'a str,
+) -> RunningCommand<'a> {
+    Box::pin(async move { exit_code(json, projects::show(remote, json, project).await) })
 }
 
 /// Creates, changes or deletes a project.
-pub async fn change_project(change: ProjectChangeCommand) -> ExitCode {
-    exit_code(json_requested(), change.run().await)
+pub fn change_project(change: ProjectChangeCommand) -> RunningCommand<'static> {
+    Box::pin(async move { exit_code(json_requested(), change.run().await) })
 }
 
 /// Writes files by their names into a folder, which is made if need be. Regular files of these names are replaced; with anything

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use super::flow::{CallerClass, CallerFlow};
+use svc_base::flow::{CallerClass, CallerFlow};
 
 /// Maximum of waiting jobs of one flow: of a client without a credential, and of any other.
 const MAX_WAITING_PER_FLOW: (usize, usize) = (64, 256);

@@ -14,9 +14,9 @@ use anyhow::Context as _;
 use tokio::sync::oneshot;
 
 use super::fair_queue::{FairQueue, FairQueueSettings, FlowOrder, ServedFlows};
-use super::flow::CallerFlow;
 use super::metrics::{LaneLabels, Metrics};
 use svc_base::Stopwatch;
+use svc_base::flow::CallerFlow;
 use svc_base::threads::{NICENESS, WorkerThreads, lower_priority_to};
 use svc_base::work_state::{QueuedWorkState, wait_for_result};
 
@@ -353,9 +353,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
-    use super::super::flow::CallerClass;
     use super::*;
     use std::thread;
+    use svc_base::flow::CallerClass;
 
     fn lane(threads: usize, waiting: usize, wait: Duration) -> Lane {
         let config = LaneConfig {

@@ -19,7 +19,6 @@ mod compilation;
 mod drawings;
 mod engine;
 mod fair_queue;
-mod flow;
 mod gate;
 mod interface;
 mod lane;
@@ -53,7 +52,6 @@ pub use admission::{ComponentInspection, MAX_COMPONENT_BYTES, inspect_component,
 pub use calls::{CallCost, DirectGuestCaller};
 pub use choice::{GuestCandidates, GuestCandidatesByWorld, GuestOrigin, components_newest_first};
 pub use compilation::GuestCompilation;
-pub use flow::{CallerClass, CallerFlow};
 pub use gate::{MAX_SCRIPT_BYTES, MAX_STATEMENT_BYTES};
 pub use interface::InterfaceVersion;
 pub use lane::{Lane, LaneBusy, StopSignal};
@@ -63,6 +61,7 @@ pub use limits::{
 pub use metrics::Metrics;
 pub use registry::{GuestSelectionResult, built_in_component};
 pub use renderer::{MAX_DIAGRAM_BYTES, MAX_DIAGRAMS, PageReservation};
+pub use svc_base::flow::{CallerClass, CallerFlow};
 pub use svc_sources::{ContentType, UnknownContentType};
 pub use tally::{CallPercentiles, CallTotals, GuestUsage};
 pub use trial::RolledBackGuest;

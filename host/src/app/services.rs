@@ -107,7 +107,7 @@ impl ServiceDependencies {
         let config = &self.infra.config;
         let sandbox = Sandbox::start(SandboxConfig {
             guests: guests::read_choices(&config.guests, self.infra.clock.now()),
-            limits: config.limits.guest_limits(),
+            limits: guests::guest_limits(&config.limits),
             startup_code: StartupCodeTier::Baseline,
             ..SandboxConfig::new(config.cache.clone())
         });

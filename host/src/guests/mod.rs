@@ -8,9 +8,11 @@ pub mod check;
 mod components;
 mod contract;
 mod corpus;
+mod limits;
 pub mod record;
 pub mod replay;
 pub mod status;
 pub mod watch;
 
+pub use limits::guest_limits;
 pub use record::{GuestRecord, GuestRecordError, WorldFolder, read_choices};

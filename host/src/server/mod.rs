@@ -9,6 +9,8 @@ mod front;
 mod handshakes;
 mod linger;
 mod redirect;
+#[cfg(test)]
+mod regate_tests;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,5 +1,5 @@
 //! Examples of the description, recorded: a server is walked from a share to a rollback, and what it was asked and answered
-//! is what `host/src/openapi/examples.json` has.
+//! is what `host/api/src/openapi/examples.json` has.
 
 mod changes;
 mod stable;
@@ -302,7 +302,7 @@ fn examples_text(examples: &Examples) -> String {
 }
 
 fn file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/src/openapi/examples.json")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/api/src/openapi/examples.json")
 }
 
 #[tokio::test]

@@ -60,6 +60,15 @@ const SHELLS: [&str; 5] = [
     "scope.rs",
 ];
 
+/// Packages of the host that have domains.
+const PACKAGES: [&str; 5] = [
+    "host/api/src/",
+    "host/backends/src/",
+    "host/pages/src/",
+    "host/platform/src/",
+    "host/src/",
+];
+
 /// The only files that may look at the machine's clock.
 const CLOCKS: [&str; 2] = ["host/base/src/clock.rs", "host/base/src/stopwatch.rs"];
 
@@ -113,11 +122,17 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The files of the host's domains: the domain, the path below `host/src`, and the code.
+/// The path of a file below the package of the host that has it.
+fn path_in_package(path: &str) -> Option<&str> {
+    let mut packages = PACKAGES.iter();
+    packages.find_map(|package| path.strip_prefix(package))
+}
+
+/// The files of the host's domains: the domain, the path below its package, and the code.
 fn domains() -> Vec<(String, String, String)> {
     let host = sources(".rs").into_iter();
-    let host = host
-        .filter_map(|(path, text)| Some((path.strip_prefix("host/src/")?.to_owned(), code(&text))));
+    let host =
+        host.filter_map(|(path, text)| Some((path_in_package(&path)?.to_owned(), code(&text))));
     let files = host.filter_map(|(path, code)| {
         let domain = path.split_once('/')?.0.to_owned();
         (!FOUNDATION.contains(&domain.as_str())).then_some((domain, path, code))
@@ -224,7 +239,8 @@ fn a_domain_is_reached_through_its_front_door() {
     let names: std::collections::BTreeSet<_> = domains.iter().map(|(domain, ..)| domain).collect();
     for (path, text) in sources(".rs") {
         for domain in &names {
-            let inside = path.starts_with(&format!("host/src/{domain}/"));
+            let below = path_in_package(&path).unwrap_or_default();
+            let inside = below.starts_with(&format!("{domain}/"));
             let entries = [format!("{domain}::store"), format!("{domain}::{{store")];
             let enters = |entry: &String| {
                 let code = code(&text);

@@ -16,9 +16,9 @@ use super::progress::TerminalProgressBar;
 use crate::config::{Config, Settings};
 use crate::control::ControlDatabase;
 use crate::deployments::rerender::RerenderProgress;
-use crate::guests::WorldFolder;
 use crate::guests::check::GuestTestSettings;
 use crate::guests::status::{is_server_running, read_status_file};
+use crate::guests::{WorldFolder, guest_limits};
 use crate::operators::{
     self, Operation, OperationAnswer, OperatorArgs, RerenderOperation, check_guests_directory,
 };
@@ -184,7 +184,7 @@ impl GuestDirectories {
 fn guest_tester(config: &Config) -> GuestTestSettings {
     GuestTestSettings {
         cache: config.cache.clone(),
-        limits: config.limits.guest_limits(),
+        limits: guest_limits(&config.limits),
         page_bytes: usize::try_from(config.limits.page_bytes).unwrap_or(usize::MAX),
     }
 }

@@ -1,7 +1,7 @@
 //! Parity: each operation is called by REST and as a tool's action, on two servers that live alike, and answers the same
 //! but for the differences that `wire` declares.
 //!
-//! Which operations there are says `host/src/operations.rs`; `calls` has calls of each. Beside them, each is called with an
+//! Which operations there are says `host/api/src/operations.rs`; `calls` has calls of each. Beside them, each is called with an
 //! argument that it does not take: in a place that is not there, in one that is another's, and in its own.
 
 mod calls;

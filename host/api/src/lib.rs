@@ -1,0 +1,13 @@
+//! Operations of owners and their agents: accounts, projects with all that is in them, the list of all, tools, and the description.
+
+#![forbid(unsafe_code)]
+
+pub mod accounts;
+pub mod envelope;
+pub mod mcp;
+pub mod openapi;
+pub mod operations;
+
+use svc_backends::{backends, payments, realtime, visitors};
+use svc_pages::deployments;
+use svc_platform::{access, config, control, http, infra, projects, stripe, telemetry, workspaces};

@@ -1,0 +1,33 @@
+//! Backends: one database per project, whose schema grows by migrations, and which visitors reach through named actions.
+
+mod actions;
+mod agents;
+pub mod calls;
+pub mod changes;
+pub mod check;
+pub mod copies;
+mod drift;
+mod dry_runs;
+pub mod export;
+pub mod history;
+mod migrations;
+mod mirror;
+pub mod model;
+mod nesting;
+mod occupancy;
+pub mod operations;
+mod problems;
+pub mod requests;
+pub mod routes;
+pub mod scope;
+mod service;
+mod store;
+pub mod stored_sql;
+mod verdicts;
+pub mod views;
+
+pub use actions::ActionDefinitions;
+pub use migrations::MigrationService;
+pub use model::{Backend, BackendError};
+pub use occupancy::{RoomOccupancy, RoomOccupancySource};
+pub use service::{Backends, NewBackend};

@@ -1,0 +1,14 @@
+//! Services that pages call: databases with their actions, visitors who sign in, rooms and live queries, and payments.
+
+#![forbid(unsafe_code)]
+
+pub mod backends;
+pub mod payments;
+pub mod realtime;
+pub mod visitors;
+
+use svc_outbound as outbound;
+use svc_pages::deployments;
+use svc_platform::{
+    access, config, content, control, http, infra, issuers, projects, stripe, workspaces,
+};

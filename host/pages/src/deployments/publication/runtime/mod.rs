@@ -1,0 +1,144 @@
+//! The page's runtime: the one script that frontends get, and the parts that it loads where they are used, each served under
+//! its digest for as long as a page may name it.
+
+pub mod routes;
+mod store;
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use quick_cache::sync::Cache;
+use tokio::sync::OnceCell;
+
+use super::PublishError;
+use crate::content::{ContentStore, Digest};
+use crate::control::Error;
+use crate::infra::Infra;
+
+/// The script, put together from its parts: one scope, opened by the first and closed by the last.
+static SCRIPT: LazyLock<String> = LazyLock::new(|| {
+    SCRIPT_PARTS
+        .replace("LIVE_PATH", &url_path(&runtime_name(LIVE_MODULE)))
+        .replace("TABLE_PATH", &url_path(&runtime_name(TABLE_MODULE)))
+});
+/// Module that the runtime loads when a page first listens to a live query.
+const LIVE_MODULE: &str = include_str!("../../../../../assets/runtime/live.js");
+/// Module that the runtime loads on a page of CSV.
+const TABLE_MODULE: &str = include_str!("../../../../../assets/runtime/table.js");
+const SCRIPT_PARTS: &str = concat!(
+    include_str!("../../../../../assets/runtime/core.js"),
+    include_str!("../../../../../assets/runtime/db.js"),
+    include_str!("../../../../../assets/runtime/auth.js"),
+    include_str!("../../../../../assets/runtime/room.js"),
+    include_str!("../../../../../assets/runtime/pay.js"),
+    include_str!("../../../../../assets/runtime/copy.js"),
+    include_str!("../../../../../assets/runtime/tables.js"),
+    include_str!("../../../../../assets/runtime/end.js"),
+);
+/// The typings of the newest runtime.
+pub const TYPINGS: &str = include_str!("../../../../../assets/runtime.d.ts");
+/// Length of the digest in a runtime's name, in hexadecimal digits.
+const NAME_DIGEST_DIGITS: usize = 32;
+
+/// Number of scripts of earlier releases in memory, for pages that those releases made.
+const MAX_OLDER_SCRIPTS: usize = 8;
+
+/// The scripts that this program has, by their names.
+static OWN_SCRIPTS: LazyLock<[(String, Digest, &str); 3]> = LazyLock::new(|| {
+    let own: [&str; 3] = [&SCRIPT, LIVE_MODULE, TABLE_MODULE];
+    own.map(|script| (runtime_name(script), Digest::of(script.as_bytes()), script))
+});
+
+/// Runtimes that pages name: the newest, stored or not yet, and older ones in memory.
+#[derive(Debug)]
+pub struct RuntimeScripts {
+    infra: Infra,
+    content: ContentStore,
+    newest: OnceCell<String>,
+    older: Cache<Digest, Bytes>,
+}
+
+/// Composes the URL path of a runtime.
+fn url_path(name: &str) -> String {
+    format!("/_svc/runtime/{name}.js")
+}
+
+/// Returns the name of the newest runtime.
+pub(in crate::deployments) fn newest_name() -> String {
+    runtime_name(&SCRIPT)
+}
+
+fn runtime_name(script: &str) -> String {
+    let digest = Digest::of(script.as_bytes()).to_string();
+    digest.chars().take(NAME_DIGEST_DIGITS).collect()
+}
+
+/// Returns the URL path of the newest runtime, stored or not.
+pub fn newest_path() -> String {
+    url_path(&newest_name())
+}
+
+impl RuntimeScripts {
+    /// Makes the runtimes of a server; the newest is stored when a page first needs it.
+    pub fn new(infra: Infra, content: ContentStore) -> Self {
+        Self {
+            infra,
+            content,
+            newest: OnceCell::new(),
+            older: Cache::new(MAX_OLDER_SCRIPTS),
+        }
+    }
+
+    /// Returns the path of the newest runtime, whose bytes are durable before any page names it.
+    pub(super) async fn ensure_newest_stored(&self) -> Result<String, PublishError> {
+        let name = self.newest.get_or_try_init(|| self.store_newest()).await?;
+        Ok(url_path(name))
+    }
+
+    async fn store_newest(&self) -> Result<String, PublishError> {
+        // The files that the script loads are stored before the script.
+        self.store_script(LIVE_MODULE).await?;
+        self.store_script(TABLE_MODULE).await?;
+        self.store_script(&SCRIPT).await
+    }
+
+    async fn store_script(&self, script: &'static str) -> Result<String, PublishError> {
+        let pin = self
+            .content
+            .put(Bytes::from_static(script.as_bytes()))
+            .await?;
+        let (digest, now) = (pin.digest(), self.infra.clock.now());
+        let name = runtime_name(script);
+        let stored = name.clone();
+        self.infra
+            .control
+            .write(move |tx| store::insert_runtime(tx, &stored, &digest, now))
+            .await
+            .map_err(|error: Error| PublishError::from(error))?;
+        Ok(name)
+    }
+
+    /// Returns the bytes of a runtime that a page may name.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn script(&self, name: &str) -> anyhow::Result<Option<(Digest, Bytes)>> {
+        if let Some((_, digest, script)) = OWN_SCRIPTS.iter().find(|own| own.0 == name) {
+            return Ok(Some((*digest, Bytes::from_static(script.as_bytes()))));
+        }
+        let name = name.to_owned();
+        let found = self
+            .infra
+            .control
+            .read(move |c| store::find_runtime(c, &name));
+        let Some(digest) = found.await? else {
+            return Ok(None);
+        };
+        let read = async {
+            let bytes = self.content.get(&digest).await?;
+            bytes.ok_or_else(|| anyhow::anyhow!("runtime {digest} is missing"))
+        };
+        let bytes = self.older.get_or_insert_async(&digest, read).await?;
+        Ok(Some((digest, bytes)))
+    }
+}

@@ -1,0 +1,159 @@
+//! Requests to publish and to claim shares, and their checks: for REST and for tools alike.
+
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::NewShare;
+use crate::config::Limits;
+use crate::deployments::requests::{MAX_TITLE_CHARACTERS, check_content, check_slug};
+use crate::deployments::serving::password::MAX_PASSWORD_BYTES;
+use crate::http::extract::{check_characters, invalid_request};
+use crate::http::problem::Problem;
+use svc_base::numbers::optional_whole_number;
+use svc_sandbox::ContentType;
+use svc_sources::files;
+
+/// The shortest life that a share may be given, in seconds.
+const SHORTEST_LIFE_SECONDS: u64 = 60;
+
+/// Page to publish.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeployRequest {
+    /// The source; never empty.
+    #[schema(example = "# Hello\n\nThis is a page.", min_length = 1)]
+    pub content: String,
+    /// Type of the source; `html` if absent.
+    #[serde(rename = "type")]
+    #[schema(default = "html", value_type = Option<ContentType>)]
+    pub content_type: Option<ContentType>,
+    /// The slug that you would like; with a suffix if it is taken.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
+    pub name: Option<String>,
+    /// The page's title; if absent its content's own, else the wanted name.
+    #[schema(max_length = 200)]
+    pub title: Option<String>,
+    /// How long the page lives, in seconds; as long as a share may if absent.
+    #[serde(default, deserialize_with = "optional_whole_number")]
+    #[schema(minimum = 60)]
+    pub expires_in: Option<u64>,
+    /// Whether the first reader is the last.
+    pub one_time: Option<bool>,
+    /// Password that readers must know; never empty.
+    #[schema(min_length = 1, max_length = 1024)]
+    pub password: Option<String>,
+}
+
+impl DeployRequest {
+    /// The share that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self, limits: &Limits) -> Result<NewShare, Problem> {
+        self.checked_as("name", limits)
+    }
+
+    /// Checks the request, whose caller knows the field `name` as `slug`.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked_as(self, slug: &str, limits: &Limits) -> Result<NewShare, Problem> {
+        check_content(&self.content)?;
+        check_slug(slug, self.name.as_deref())?;
+        check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
+        check_life(self.expires_in, limits)?;
+        match self.password.as_deref().map(str::len) {
+            Some(0) => {
+                return Err(invalid_request(
+                    "`password` is empty: leave it out for a page without one.",
+                ));
+            }
+            Some(bytes) if bytes > MAX_PASSWORD_BYTES => {
+                return Err(invalid_request(format!(
+                    "`password` is {bytes} bytes; {MAX_PASSWORD_BYTES} is the most."
+                )));
+            }
+            _ => {}
+        }
+        Ok(NewShare {
+            content: self.content,
+            content_type: self.content_type.unwrap_or(ContentType::Html),
+            name: self.name,
+            title: self.title.filter(|title| !title.is_empty()),
+            expires_in: self.expires_in,
+            one_time: self.one_time.unwrap_or(false),
+            password: self.password,
+        })
+    }
+}
+
+/// A share to move into a project.
+#[derive(Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimRequest {
+    /// The share's id.
+    #[schema(format = "uuid")]
+    pub id: String,
+    /// The token that publishing it answered.
+    pub delete_token: String,
+}
+
+/// Options of publishing a file.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UploadOptions {
+    /// The slug that you would like; with a suffix if it is taken.
+    #[param(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
+    pub name: Option<String>,
+    /// The page's title; the file's name if absent.
+    #[param(max_length = 200)]
+    pub title: Option<String>,
+    /// Type of the file; as its name says, if absent.
+    #[serde(rename = "type")]
+    #[param(value_type = Option<ContentType>)]
+    pub content_type: Option<ContentType>,
+    /// How long the page lives, in seconds; as long as a share may if absent.
+    #[param(minimum = 60)]
+    pub expires_in: Option<u64>,
+    /// Whether the first reader is the last.
+    pub one_time: Option<bool>,
+}
+
+impl UploadOptions {
+    /// The share that a file of a name and with these bytes is to become.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self, file: &str, bytes: &[u8], limits: &Limits) -> Result<NewShare, Problem> {
+        check_slug("name", self.name.as_deref())?;
+        check_characters("title", self.title.as_deref(), MAX_TITLE_CHARACTERS)?;
+        check_life(self.expires_in, limits)?;
+        let text = files::decode_text(bytes).map_err(|error| invalid_request(error.to_string()))?;
+        check_content(text)?;
+        let (content_type, content) = files::source_from_file(file, self.content_type, text);
+        let named =
+            || (!file.is_empty()).then(|| file.chars().take(MAX_TITLE_CHARACTERS).collect());
+        Ok(NewShare {
+            content,
+            content_type,
+            name: self.name,
+            title: self.title.filter(|title| !title.is_empty()).or_else(named),
+            expires_in: self.expires_in,
+            one_time: self.one_time.unwrap_or(false),
+            password: None,
+        })
+    }
+}
+
+/// Refuses a life that is too short to be passed on, or longer than a share may have.
+fn check_life(seconds: Option<u64>, limits: &Limits) -> Result<(), Problem> {
+    let most = limits.quick_share_seconds;
+    let least = SHORTEST_LIFE_SECONDS.min(most);
+    match seconds {
+        Some(seconds) if !(least..=most).contains(&seconds) => Err(invalid_request(format!(
+            "`expires_in` must be from {least} to {most} seconds: it is {seconds}."
+        ))),
+        _ => Ok(()),
+    }
+}

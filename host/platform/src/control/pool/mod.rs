@@ -1,0 +1,319 @@
+//! The connections to the control database: one writer, several readers.
+
+mod group;
+mod stranger_reads;
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::audit::{self, AuditActor};
+use super::change::{ChangeListeners, ControlChange};
+use super::counters::InstallationCounters;
+use super::residue::WalResidue;
+use super::{Error, migrations};
+use group::{AnswerCallerFn, FinishedWriteJob, WriteJob, write_loop};
+use stranger_reads::StrangerReads;
+use svc_base::flow::CallerFlow;
+
+/// The name of the file in the data directory.
+pub(super) const FILE: &str = "control.db";
+/// Most readers at once.
+const MAX_READERS: usize = 4;
+/// Time for which a statement waits for another process, such as an operator's command.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Size to which a checkpoint truncates the write-ahead log, in bytes.
+const WAL_BYTES: i64 = 16 << 20;
+
+/// A handle to the control database; clones share it.
+#[derive(Clone, Debug)]
+pub struct ControlDatabase(Arc<ControlDatabaseState>);
+
+#[derive(Debug)]
+struct ControlDatabaseState {
+    path: PathBuf,
+    writer: Mutex<Option<Sender<WriteJob>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    readers: Mutex<Vec<Connection>>,
+    reading: Arc<Semaphore>,
+    strangers: Arc<StrangerReads>,
+    listeners: Arc<ChangeListeners>,
+    residue: WalResidue,
+    counters: Arc<InstallationCounters>,
+}
+
+/// A write transaction. Store functions that write take one, so that none can write outside of it.
+pub struct Tx<'c> {
+    connection: &'c Connection,
+    changes: RefCell<Vec<ControlChange>>,
+    counters: &'c InstallationCounters,
+    /// Actor of the job, if there is one.
+    actor: Option<AuditActor>,
+}
+
+impl Tx<'_> {
+    /// Notes a change: its followers learn of it once this transaction is durable.
+    pub fn note(&self, change: ControlChange) {
+        self.changes.borrow_mut().push(change);
+    }
+
+    /// Returns the counters of the installation.
+    pub fn counters(&self) -> &InstallationCounters {
+        self.counters
+    }
+
+    /// Actor of this transaction, if there is one.
+    pub(super) fn actor(&self) -> Option<&AuditActor> {
+        self.actor.as_ref()
+    }
+}
+
+impl std::ops::Deref for Tx<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl ControlDatabase {
+    /// Opens the database below `data`, making and migrating it where needed.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, or is no database of this service.
+    pub fn open(data: &Path) -> Result<Self, Error> {
+        let path = data.join(FILE);
+        let mut connection = Connection::open(&path)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "journal_size_limit", WAL_BYTES)?;
+        // Deleted rows are overwritten, so that a burnt share is not left in free space.
+        connection.pragma_update(None, "secure_delete", true)?;
+        let residue = WalResidue::default();
+        residue.watch(&mut connection)?;
+        let committed = residue.clone();
+        connection.set_prepared_statement_cache_capacity(128);
+        let counters = Arc::new(InstallationCounters::open(data)?);
+        migrations::migrate(&mut connection, &counters)?;
+        let (sender, receiver) = channel();
+        let listeners = Arc::new(ChangeListeners::default());
+        let told = Arc::clone(&listeners);
+        let thread = std::thread::Builder::new()
+            .name("control-writer".into())
+            .spawn(move || write_loop(&connection, &receiver, &told, &committed))
+            .map_err(|error| {
+                Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into()))
+            })?;
+        Ok(Self(Arc::new(ControlDatabaseState {
+            path,
+            writer: Mutex::new(Some(sender)),
+            thread: Mutex::new(Some(thread)),
+            readers: Mutex::new(Vec::new()),
+            reading: Arc::new(Semaphore::new(MAX_READERS)),
+            strangers: Arc::default(),
+            listeners,
+            residue,
+            counters,
+        })))
+    }
+
+    /// Opens a copy in `directory` read-only.
+    ///
+    /// # Errors
+    /// When `directory` has no database.
+    pub fn open_read_only(directory: &Path) -> Result<Self, Error> {
+        let control = Self(Arc::new(ControlDatabaseState {
+            path: directory.join(FILE),
+            writer: Mutex::default(),
+            thread: Mutex::default(),
+            readers: Mutex::default(),
+            reading: Arc::new(Semaphore::new(MAX_READERS)),
+            strangers: Arc::default(),
+            listeners: Arc::default(),
+            residue: WalResidue::default(),
+            counters: Arc::new(InstallationCounters::open_read_only(directory)?),
+        }));
+        control
+            .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
+        Ok(control)
+    }
+
+    /// Registers a listener to the changes that writes note. It is called before the write is answered, on the writer's thread, so it
+    /// may only update state in memory.
+    pub fn on_change(&self, listener: impl Fn(&ControlChange) + Send + Sync + 'static) {
+        self.0.listeners.add(listener);
+    }
+
+    /// Returns the counters of the installation.
+    pub fn counters(&self) -> Arc<InstallationCounters> {
+        Arc::clone(&self.0.counters)
+    }
+
+    /// Returns the state of deleted rows that the log may still hold.
+    pub(super) fn residue(&self) -> &WalResidue {
+        &self.0.residue
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Runs `job` in a write transaction and answers when it is durable. An `Err` undoes what the job did.
+    ///
+    /// # Errors
+    /// The job's own, or a [`Error`] of the commit.
+    pub async fn write<T, E, F>(&self, job: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel::<Result<T, E>>();
+        let (actor, counters) = (audit::current_actor(), self.counters());
+        let job: WriteJob = Box::new(move |connection| {
+            let mut changes = Vec::new();
+            let result = match connection {
+                Ok(connection) => {
+                    let tx = Tx {
+                        connection,
+                        changes: RefCell::default(),
+                        counters: &counters,
+                        actor,
+                    };
+                    let result = catch_unwind(AssertUnwindSafe(|| job(&tx)))
+                        .unwrap_or_else(|_| Err(Error::Panicked.into()));
+                    changes = tx.changes.into_inner();
+                    result
+                }
+                Err(error) => Err(error.into()),
+            };
+            let keep = result.is_ok();
+            let tell: AnswerCallerFn = Box::new(move |committed| {
+                let result = match committed {
+                    Err(error) if keep => Err(error.into()),
+                    _ => result,
+                };
+                // The receiver is gone if the caller was cancelled.
+                let _ = answer.send(result);
+            });
+            FinishedWriteJob {
+                kept: keep.then_some(changes),
+                tell,
+            }
+        });
+        {
+            let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(sender) = writer.as_ref() else {
+                return Err(Error::Closed.into());
+            };
+            if sender.send(job).is_err() {
+                return Err(Error::Closed.into());
+            }
+        }
+        answered.await.unwrap_or_else(|_| Err(Error::Closed.into()))
+    }
+
+    /// Runs `job` on a read-only connection, beside the writer.
+    ///
+    /// # Errors
+    /// The job's own; [`Error::TooManyReads`] for a client without a credential.
+    pub async fn read<T, F>(&self, job: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let counted = self.0.strangers.admit(&CallerFlow::current())?;
+        let reading = Arc::clone(&self.0.reading);
+        let turn = reading.acquire_owned().await.map_err(|_| Error::Closed)?;
+        let inner = Arc::clone(&self.0);
+        let (answer, answered) = oneshot::channel();
+        // Boxed: one kind of task runs all jobs, and the compiler makes none for each of them.
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || {
+            // A caller who hangs up ends no job: the turn is over when the job is.
+            let _held = (turn, counted);
+            // The receiver is gone if the caller was cancelled.
+            let _ = answer.send(inner.with_reader(job));
+        });
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|_| Error::Panicked)?;
+        answered.await.map_err(|_| Error::Panicked)?
+    }
+
+    /// Like [`ControlDatabase::read`], for threads that may block.
+    ///
+    /// # Errors
+    /// The job's own.
+    pub fn read_blocking<T, F>(&self, job: F) -> Result<T, Error>
+    where
+        F: FnOnce(&Connection) -> rusqlite::Result<T>,
+    {
+        self.0.with_reader(job)
+    }
+
+    /// Finishes the queued writes and closes the writer. Later writes answer [`Error::Closed`].
+    pub fn close(&self) {
+        let sender = self
+            .0
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        drop(sender);
+        let thread = self
+            .0
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            // A panic of the writer is in the log already.
+            let _ = thread.join();
+        }
+        self.0.counters.close();
+    }
+}
+
+impl ControlDatabaseState {
+    fn with_reader<T>(
+        &self,
+        job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let idle = self
+            .readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.open_reader()?,
+        };
+        let result = job(&connection);
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Threads that may block take no turn, so there may be more for a while.
+        if readers.len() < MAX_READERS {
+            readers.push(connection);
+        }
+        drop(readers);
+        Ok(result?)
+    }
+
+    fn open_reader(&self) -> Result<Connection, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    }
+}
+
+#[cfg(test)]
+mod tests;
