@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "sql_tokens",
             "timing",
             "values",
+            "wal",
             "watchdog",
         ],
     ),

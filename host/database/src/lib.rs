@@ -54,6 +54,7 @@ mod time_tests;
 mod timing;
 mod transaction;
 pub mod values;
+pub mod wal;
 mod warnings;
 mod watchdog;
 mod writer;

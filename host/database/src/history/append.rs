@@ -6,9 +6,9 @@ use rusqlite::Connection;
 
 use super::DatabaseHistory;
 use super::chain;
-use super::log::{CommittedFrames, PAGE_SIZE, WalPosition};
 use super::page_hashes::PageHashes;
 use super::record::{CommitFingerprint, Moment, NewHistoryRecord, RecordKind};
+use crate::wal::{CommittedFrames, PAGE_SIZE, WalPosition};
 use svc_base::clock::Timestamp;
 
 impl DatabaseHistory {

@@ -6,12 +6,12 @@ use std::os::unix::fs::FileExt;
 
 use cap_std::fs::{Dir, OpenOptions};
 
-use super::log::PAGE_SIZE;
 use super::page_hashes::{MAX_IMAGE_BYTES, PageHashes, WAL_VERSION_BYTES};
 use super::record::{
     CommitFingerprint, Moment, NewHistoryRecord, RecordFormat, RecordHeader, RecordKind,
     damaged_record_error,
 };
+use crate::wal::PAGE_SIZE;
 use svc_base::clock::Timestamp;
 
 const FILE_SUFFIX: &str = ".history";

@@ -12,7 +12,6 @@
 mod append;
 mod background;
 mod chain;
-mod log;
 mod moments;
 mod page_hashes;
 mod record;
@@ -28,11 +27,11 @@ use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
 use self::chain::HistoryChainFile;
-use self::log::{ALL_FRAMES, PAGE_SIZE, WalFile, WalPosition};
 use self::page_hashes::{MAX_IMAGE_BYTES, PageHashes};
 use self::record::{CommitFingerprint, Moment, NewHistoryRecord, RecordKind};
 use super::connection;
 use super::files::LOG_FILE;
+use super::wal::{ALL_FRAMES, PAGE_SIZE, WalFile, WalPosition};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 

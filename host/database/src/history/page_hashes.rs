@@ -8,8 +8,8 @@ use std::io;
 
 use twox_hash::XxHash3_64;
 
-use super::log::PAGE_SIZE;
 use super::record::damaged_record_error;
+use crate::wal::PAGE_SIZE;
 
 /// The largest database that has a history, in bytes.
 pub(super) const MAX_IMAGE_BYTES: usize = 1 << 30;

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io;
 
-use super::log::{WalPosition, read_up_to};
+use crate::wal::{WalPosition, read_up_to};
 use svc_base::clock::Timestamp;
 
 /// Length of a header, in bytes.

@@ -6,11 +6,11 @@ use std::time::UNIX_EPOCH;
 use rusqlite::Connection;
 
 use super::chain::{self, HistoryChainFile};
-use super::log::{CommittedFrames, PAGE_SIZE, WalFile, WalPosition};
 use super::page_hashes::PageHashes;
 use super::record::{NewHistoryRecord, RecordKind, damaged_record_error};
 use super::{CurrentChain, DatabaseHistory};
 use crate::files::{DATABASE_FILE, LOG_FILE};
+use crate::wal::{CommittedFrames, PAGE_SIZE, WalFile, WalPosition};
 
 impl DatabaseHistory {
     /// Finds the newest chain, and whether the log continues it.

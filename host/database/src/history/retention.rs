@@ -5,9 +5,9 @@ use std::io;
 use rusqlite::Connection;
 
 use super::chain::{self, HistoryChainFile};
-use super::log::{ALL_FRAMES, WalFile};
 use super::{DatabaseHistory, HistoryLimitExceeded};
 use crate::files::LOG_FILE;
+use crate::wal::{ALL_FRAMES, WalFile};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 

@@ -2,7 +2,7 @@
 //! file of counters.
 //!
 //! One writer thread and several readers. Writes that queue up during a commit share the next one: a savepoint each, one sync for
-//! all, and callers are answered after it.
+//! all, and callers are answered after it. The writer alone copies and empties the write-ahead log.
 
 pub mod audit;
 mod change;
@@ -17,6 +17,7 @@ mod pool;
 mod residue;
 mod secrets;
 mod tables;
+mod wal;
 
 pub use change::ControlChange;
 pub use columns::NamedColumnReader;

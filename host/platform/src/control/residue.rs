@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use rusqlite::hooks::Action;
-use rusqlite::{Connection, OpenFlags};
 
+use super::pool::BUSY_TIMEOUT;
 use super::{ControlDatabase, Error};
 
 /// The table whose rows hold secrets: password hashes, and slugs that are one.
@@ -45,35 +46,43 @@ impl WalResidue {
             self.0.deleted.store(true, Ordering::Release);
         }
     }
+
+    /// Empties the log if it may hold deleted rows. Called by the writer: another connection could take away commits that are not
+    /// read yet.
+    pub(super) fn empty_log(&self, writer: &Connection) -> Result<(), Error> {
+        if !self.0.deleted.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let emptied = truncate_wal(writer);
+        if !matches!(emptied, Ok(true)) {
+            self.0.deleted.store(true, Ordering::Release);
+        }
+        emptied?;
+        Ok(())
+    }
 }
 
 impl ControlDatabase {
     /// Empties the log if secret rows were deleted since the last call. Pages that a slow reader holds are left for the next call. Blocks.
+    ///
+    /// # Errors
+    /// The database's; [`Error::Closed`] once the writer is closed.
     pub fn empty_log_if_deleted(&self) -> Result<(), Error> {
-        let deleted = &self.residue().0.deleted;
-        if !deleted.swap(false, Ordering::AcqRel) {
+        if !self.residue().0.deleted.load(Ordering::Acquire) {
             return Ok(());
         }
-        let emptied = self.empty_log();
-        if !matches!(emptied, Ok(true)) {
-            deleted.store(true, Ordering::Release);
-        }
-        emptied.map(|_| ())
-    }
-
-    fn empty_log(&self) -> Result<bool, Error> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(self.path(), flags)?;
-        connection.busy_timeout(CHECKPOINT_BUSY_TIMEOUT)?;
-        Ok(truncate_wal(&connection)?)
+        self.empty_log()
     }
 }
 
-/// Checkpoints the log and truncates it; returns whether no reader prevented that.
-pub(super) fn truncate_wal(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+/// Copies the log into the database's file and truncates it; returns whether no reader prevented that.
+fn truncate_wal(writer: &Connection) -> rusqlite::Result<bool> {
+    writer.busy_timeout(CHECKPOINT_BUSY_TIMEOUT)?;
+    let emptied = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, bool>(0).map(|busy| !busy)
-    })
+    });
+    writer.busy_timeout(BUSY_TIMEOUT)?;
+    emptied
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Logs as the history reads them: whole, torn, and begun anew.
 
 use super::*;
+use crate::wal;
 
 #[test]
 fn a_log_holds_what_was_committed() {
@@ -119,15 +120,15 @@ fn a_log_of_the_other_byte_order_is_read_too() {
     let mut bytes = fs::read(fixture.directory.path().join(LOG_FILE)).unwrap();
     bytes[3] ^= 1;
     let big_endian = bytes[3] & 1 == 1;
-    let mut checksums = log::frame_checksum(big_endian, [0, 0], &bytes[..24]);
+    let mut checksums = wal::frame_checksum(big_endian, [0, 0], &bytes[..24]);
     let put = |place: &mut [u8], checksums: [u32; 2]| {
         place[..4].copy_from_slice(&checksums[0].to_be_bytes());
         place[4..8].copy_from_slice(&checksums[1].to_be_bytes());
     };
     put(&mut bytes[24..32], checksums);
     for frame in bytes[32..].chunks_exact_mut(4120) {
-        checksums = log::frame_checksum(big_endian, checksums, &frame[..8]);
-        checksums = log::frame_checksum(big_endian, checksums, &frame[24..]);
+        checksums = wal::frame_checksum(big_endian, checksums, &frame[..8]);
+        checksums = wal::frame_checksum(big_endian, checksums, &frame[24..]);
         put(&mut frame[16..24], checksums);
     }
     let other = TempDir::new().unwrap();

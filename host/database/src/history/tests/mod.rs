@@ -12,11 +12,11 @@ use cap_std::ambient_authority;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::log::CommittedFrames;
 use super::moments::HistoryFindings;
 use super::record::RecordFormat;
 use super::*;
 use crate::files::DATABASE_FILE;
+use crate::wal::CommittedFrames;
 use svc_base::clock::Clock;
 
 /// A database in a temporary directory; only the test checkpoints its log.

@@ -1,17 +1,13 @@
 //! Group commit of the control database: jobs that wait share a transaction, with a savepoint each, and one sync.
 
-use std::sync::mpsc::Receiver;
-
 use rusqlite::Connection;
 
 use crate::control::Error;
-use crate::control::change::{ChangeListeners, ControlChange};
+use crate::control::change::ControlChange;
 use crate::control::residue::WalResidue;
-use svc_base::fault;
-use svc_base::positions::{CommitPosition, DeferredCommitEffects};
 
 /// Most queued writes that share one commit.
-const MAX_GROUP: usize = 64;
+pub(super) const MAX_GROUP: usize = 64;
 
 /// A write, run with the connection of the shared transaction, or with the error that prevented it.
 pub(super) type WriteJob = Box<dyn FnOnce(Result<&Connection, Error>) -> FinishedWriteJob + Send>;
@@ -25,50 +21,16 @@ pub(super) struct FinishedWriteJob {
     pub(super) tell: AnswerCallerFn,
 }
 
-/// Runs jobs in groups until all senders are gone. A group is committed, which is the first step; once that is acknowledged, its
-/// changes are delivered, and then its callers are answered.
-pub(super) fn write_loop(
-    connection: &Connection,
-    jobs: &Receiver<WriteJob>,
-    listeners: &ChangeListeners,
-    residue: &WalResidue,
-) {
-    let (mut position, mut waiting) = (CommitPosition::default(), DeferredCommitEffects::default());
-    while let Ok(first) = jobs.recv() {
-        let mut group = vec![first];
-        while group.len() < MAX_GROUP {
-            match jobs.try_recv() {
-                Ok(job) => group.push(job),
-                Err(_) => break,
-            }
-        }
-        let written = run_group(connection, group, residue);
-        if written.failure.is_none() {
-            position = position.next();
-            fault::point("commit.made");
-        }
-        waiting.push(position, written);
-        // On one machine a synced commit is acknowledged at once. If other machines replicate this database, their acknowledgement
-        // is awaited here, and the next group may run meanwhile.
-        let acknowledged = position;
-        for written in waiting.take_acknowledged(acknowledged) {
-            listeners.deliver(&written.changes);
-            fault::point("commit.delivered");
-            written.answer_callers();
-        }
-    }
-}
-
 /// A group that was committed or has failed, and whose callers are not answered yet.
-struct UnansweredGroup {
-    /// Changes that are durable.
-    changes: Vec<ControlChange>,
+pub(super) struct UnansweredGroup {
+    /// Changes that are committed.
+    pub(super) changes: Vec<ControlChange>,
     tells: Vec<AnswerCallerFn>,
-    failure: Option<rusqlite::Error>,
+    pub(super) failure: Option<rusqlite::Error>,
 }
 
 impl UnansweredGroup {
-    fn answer_callers(self) {
+    pub(super) fn answer_callers(self) {
         let failure = self.failure.as_ref();
         for tell in self.tells {
             tell(failure.map_or(Ok(()), |error| Err(clone_error(error))));
@@ -77,7 +39,7 @@ impl UnansweredGroup {
 }
 
 /// Runs a group of jobs in one transaction and commits it, which syncs it.
-fn run_group(
+pub(super) fn run_group(
     connection: &Connection,
     group: Vec<WriteJob>,
     residue: &WalResidue,

@@ -2,6 +2,7 @@
 
 mod group;
 mod stranger_reads;
+mod writer;
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,17 +19,20 @@ use super::audit::{self, AuditActor};
 use super::change::{ChangeListeners, ControlChange};
 use super::counters::InstallationCounters;
 use super::residue::WalResidue;
+use super::wal::WriterLog;
 use super::{Error, migrations};
-use group::{AnswerCallerFn, FinishedWriteJob, WriteJob, write_loop};
+use group::{AnswerCallerFn, FinishedWriteJob, WriteJob};
 use stranger_reads::StrangerReads;
 use svc_base::flow::CallerFlow;
+use svc_base::positions::Durable;
+use writer::{ControlWriter, PendingGroups, WriterMessage};
 
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";
 /// Most readers at once.
 const MAX_READERS: usize = 4;
 /// Time for which a statement waits for another process, such as an operator's command.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Size to which a checkpoint truncates the write-ahead log, in bytes.
 const WAL_BYTES: i64 = 16 << 20;
 
@@ -39,7 +43,7 @@ pub struct ControlDatabase(Arc<ControlDatabaseState>);
 #[derive(Debug)]
 struct ControlDatabaseState {
     path: PathBuf,
-    writer: Mutex<Option<Sender<WriteJob>>>,
+    writer: Mutex<Option<Sender<WriterMessage>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
     reading: Arc<Semaphore>,
@@ -88,27 +92,36 @@ impl ControlDatabase {
     /// # Errors
     /// When the file cannot be opened, or is no database of this service.
     pub fn open(data: &Path) -> Result<Self, Error> {
+        Self::open_with(data, None)
+    }
+
+    /// Opens the database below `data`. Its commits are acknowledged by `durable`, if there is one.
+    fn open_with(data: &Path, durable: Option<Arc<dyn Durable>>) -> Result<Self, Error> {
         let path = data.join(FILE);
-        let mut connection = Connection::open(&path)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "foreign_keys", true)?;
-        connection.pragma_update(None, "journal_size_limit", WAL_BYTES)?;
-        // Deleted rows are overwritten, so that a burnt share is not left in free space.
-        connection.pragma_update(None, "secure_delete", true)?;
-        let residue = WalResidue::default();
-        residue.watch(&mut connection)?;
-        let committed = residue.clone();
-        connection.set_prepared_statement_cache_capacity(128);
+        let (residue, log) = (WalResidue::default(), WriterLog::default());
+        let mut connection = open_writer(&path, &residue, &log)?;
         let counters = Arc::new(InstallationCounters::open(data)?);
         migrations::migrate(&mut connection, &counters)?;
         let (sender, receiver) = channel();
+        if let Some(durable) = &durable {
+            let sender = sender.clone();
+            durable.on_acknowledged(Box::new(move |position| {
+                // The receiver is gone if the writer is closed.
+                let _ = sender.send(WriterMessage::Acknowledged(position));
+            }));
+        }
         let listeners = Arc::new(ChangeListeners::default());
-        let told = Arc::clone(&listeners);
+        let writer = ControlWriter {
+            connection,
+            log,
+            residue: residue.clone(),
+            listeners: Arc::clone(&listeners),
+            durable,
+            pending: PendingGroups::default(),
+        };
         let thread = std::thread::Builder::new()
             .name("control-writer".into())
-            .spawn(move || write_loop(&connection, &receiver, &told, &committed))
+            .spawn(move || writer.run(&receiver))
             .map_err(|error| {
                 Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into()))
             })?;
@@ -209,15 +222,7 @@ impl ControlDatabase {
                 tell,
             }
         });
-        {
-            let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(sender) = writer.as_ref() else {
-                return Err(Error::Closed.into());
-            };
-            if sender.send(job).is_err() {
-                return Err(Error::Closed.into());
-            }
-        }
+        self.send(WriterMessage::Write(job))?;
         answered.await.unwrap_or_else(|_| Err(Error::Closed.into()))
     }
 
@@ -259,7 +264,21 @@ impl ControlDatabase {
         self.0.with_reader(job)
     }
 
-    /// Finishes the queued writes and closes the writer. Later writes answer [`Error::Closed`].
+    /// Has the writer empty the log of deleted secrets. Blocks.
+    pub(super) fn empty_log(&self) -> Result<(), Error> {
+        let (answer, answered) = channel();
+        self.send(WriterMessage::EmptyLog(answer))?;
+        answered.recv().map_err(|_| Error::Closed)?
+    }
+
+    fn send(&self, message: WriterMessage) -> Result<(), Error> {
+        let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = writer.as_ref().ok_or(Error::Closed)?;
+        sender.send(message).map_err(|_| Error::Closed)
+    }
+
+    /// Finishes the queued writes and closes the writer, once all its commits are acknowledged. Later writes answer
+    /// [`Error::Closed`].
     pub fn close(&self) {
         let sender = self
             .0
@@ -267,7 +286,10 @@ impl ControlDatabase {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        drop(sender);
+        if let Some(sender) = sender {
+            // The receiver is gone if the writer has panicked.
+            let _ = sender.send(WriterMessage::Close);
+        }
         let thread = self
             .0
             .thread
@@ -280,6 +302,22 @@ impl ControlDatabase {
         }
         self.0.counters.close();
     }
+}
+
+/// Opens the connection of the writer, whose commits are counted and whose deletions are watched.
+fn open_writer(path: &Path, residue: &WalResidue, log: &WriterLog) -> Result<Connection, Error> {
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "journal_size_limit", WAL_BYTES)?;
+    // Deleted rows are overwritten, so that a burnt share is not left in free space.
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    residue.watch(&mut connection)?;
+    log.watch(&connection)?;
+    Ok(connection)
 }
 
 impl ControlDatabaseState {

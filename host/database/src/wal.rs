@@ -3,6 +3,9 @@
 //! A log is a header and frames. A frame has a page number, the page, and for the last frame of a commit also the size of the
 //! database. Salts name the generation of the log, which starts anew when it is wholly copied. Checksums cover all bytes before. A
 //! frame whose salts or checksums do not match was never synced, or is of an earlier generation.
+//!
+//! Frames must be read before the log is copied into the database: the next commit may then overwrite them. SQLite holds no locks
+//! on the log's file, so it may be opened and closed beside SQLite's connections.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +17,14 @@ use cap_std::fs::Dir;
 use svc_base::clock::Timestamp;
 
 /// The page size of every database here, in bytes.
-pub(super) const PAGE_SIZE: usize = 4096;
+pub const PAGE_SIZE: usize = 4096;
 const WAL_HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 const FRAME_SIZE: usize = FRAME_HEADER_BYTES + PAGE_SIZE;
 /// Frames per read.
 const FRAMES_PER_READ: usize = 64;
 /// No bound on frames.
-pub(super) const ALL_FRAMES: u32 = u32::MAX;
+pub const ALL_FRAMES: u32 = u32::MAX;
 /// The most frames of one read: several times what a log may have.
 const MAX_FRAMES: usize = 64 << 10;
 /// Magic number of a log. The last bit is the byte order of the checksums.
@@ -30,25 +33,25 @@ const WAL_VERSION: u32 = 3_007_000;
 
 /// A position in a log: its generation, the frames before, and the checksums up to there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct WalPosition {
+pub struct WalPosition {
     /// Salts of the generation.
-    pub(super) salts: [u32; 2],
+    pub salts: [u32; 2],
     /// Number of frames before the position.
-    pub(super) frames: u32,
+    pub frames: u32,
     /// Checksums of everything before the position.
-    pub(super) checksums: [u32; 2],
+    pub checksums: [u32; 2],
 }
 
 impl WalPosition {
     /// Whether a log with these salts is the one that SQLite started after this one was copied.
-    pub(super) fn is_followed_by(&self, salts: [u32; 2]) -> bool {
+    pub fn is_followed_by(&self, salts: [u32; 2]) -> bool {
         *self != Self::default() && salts[0] == self.salts[0].wrapping_add(1)
     }
 }
 
 /// A log on the disk.
 #[derive(Debug)]
-pub(super) struct WalFile {
+pub struct WalFile {
     file: File,
     big_endian: bool,
     start: WalPosition,
@@ -56,29 +59,29 @@ pub(super) struct WalFile {
 
 /// Committed frames.
 #[derive(Debug)]
-pub(super) struct CommittedFrames {
+pub struct CommittedFrames {
     /// Page numbers, from 1.
-    pub(super) pages: Vec<u32>,
+    pub pages: Vec<u32>,
     /// Contents of the pages, one after another.
-    pub(super) data: Vec<u8>,
+    pub data: Vec<u8>,
     /// Ends of the commits, in their order.
-    pub(super) commits: Vec<CommitEndPosition>,
+    pub commits: Vec<CommitEndPosition>,
     /// Position after the last frame.
-    pub(super) end: WalPosition,
+    pub end: WalPosition,
 }
 
 /// The end of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CommitEndPosition {
+pub struct CommitEndPosition {
     /// Number of frames up to the end of the commit.
-    pub(super) frames: u32,
+    pub frames: u32,
     /// Size of the database after the commit, in pages.
-    pub(super) pages: u32,
+    pub pages: u32,
 }
 
 impl WalFile {
     /// Opens the log `name`; `None` if there is none, or no complete header.
-    pub(super) fn open(dir: &Dir, name: &str) -> io::Result<Option<Self>> {
+    pub fn open(dir: &Dir, name: &str) -> io::Result<Option<Self>> {
         match dir.open(name) {
             Ok(file) => Self::read(file.into_std()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -121,12 +124,12 @@ impl WalFile {
     }
 
     /// Returns the position of the first frame.
-    pub(super) fn start(&self) -> WalPosition {
+    pub fn start(&self) -> WalPosition {
         self.start
     }
 
     /// Whether this log has passed `position`, so that its next frames continue from there.
-    pub(super) fn contains(&self, position: &WalPosition) -> io::Result<bool> {
+    pub fn contains(&self, position: &WalPosition) -> io::Result<bool> {
         let Some(last) = position.frames.checked_sub(1) else {
             return Ok(*position == self.start);
         };
@@ -139,7 +142,7 @@ impl WalFile {
     }
 
     /// Time of the last write to the file.
-    pub(super) fn modified_at(&self) -> io::Result<Timestamp> {
+    pub fn modified_at(&self) -> io::Result<Timestamp> {
         let written = self.file.metadata()?.modified()?;
         let since = written.duration_since(UNIX_EPOCH).unwrap_or_default();
         let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
@@ -147,11 +150,7 @@ impl WalFile {
     }
 
     /// Reads the commits after `from`, within the first `most` frames: later frames may not be synced yet.
-    pub(super) fn read_committed(
-        &self,
-        from: &WalPosition,
-        most: u32,
-    ) -> io::Result<CommittedFrames> {
+    pub fn read_committed(&self, from: &WalPosition, most: u32) -> io::Result<CommittedFrames> {
         let mut found = CommittedFrames {
             pages: Vec::new(),
             data: Vec::new(),
@@ -216,7 +215,7 @@ fn frame_offset(frames: u32) -> u64 {
 }
 
 /// Reads until the buffer is full or the file ends; returns the number of bytes.
-pub(super) fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(crate) fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {
         match file.read_at(&mut buffer[read..], offset + read as u64) {
@@ -241,7 +240,7 @@ fn read_u32_pair(bytes: &[u8], at: usize) -> [u32; 2] {
 }
 
 /// Continues the checksums over a multiple of eight bytes.
-pub(super) fn frame_checksum(big_endian: bool, before: [u32; 2], bytes: &[u8]) -> [u32; 2] {
+pub(crate) fn frame_checksum(big_endian: bool, before: [u32; 2], bytes: &[u8]) -> [u32; 2] {
     let [mut first, mut second] = before;
     let read = |word: &[u8]| {
         let word = word.try_into().unwrap_or_default();
