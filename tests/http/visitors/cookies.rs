@@ -73,8 +73,18 @@ async fn over_https_only_the_pages_own_host_sets_them() {
         ]
     );
     let (name, _, attributes) = cookie_by_suffix(&ada, "svc_sign_in");
-    assert_eq!(name, "__Host-svc_sign_in");
-    assert!(attributes.contains(&"Secure".to_owned()), "{attributes:?}");
+    // No script can set a cookie of this name.
+    assert_eq!(name, "__Host-Http-svc_sign_in");
+    assert_eq!(
+        attributes,
+        [
+            "HttpOnly",
+            "Max-Age=600",
+            "Path=/",
+            "SameSite=Lax",
+            "Secure"
+        ]
+    );
     assert_ne!(guest_book.user(&mut ada).await, Value::Null);
 
     let other = "x".repeat(43);
@@ -211,6 +221,34 @@ async fn signing_out_writes_nothing_for_tokens_of_no_session() {
     }
     let session = format!("{name}={token}");
     assert_eq!(user_by_cookies(&guest_book, &session).await, Value::Null);
+}
+
+#[tokio::test]
+async fn only_a_new_profile_takes_sessions_out_of_the_cache() {
+    let guest_book = GuestBook::with_dev_provider().await;
+    let mut first = guest_book.browser();
+    let form = "name=Ada&email=ada%40example.com";
+    guest_book.sign_in(&mut first, form, "").await;
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&dropped);
+    let control = &guest_book.fixture.server.server().app().control;
+    control.on_change(move |change| {
+        if matches!(change, ControlChange::SessionsEnded(_)) {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    for (name, email, expected) in [
+        ("Ada", "ada", 0),
+        ("Bob", "bob", 0),
+        ("Countess", "ada", 1),
+        ("Countess", "ada", 1),
+    ] {
+        let form = format!("name={name}&email={email}%40example.com");
+        let mut browser = guest_book.browser();
+        guest_book.sign_in(&mut browser, &form, "").await;
+        assert_eq!(dropped.load(Ordering::SeqCst), expected, "{form}");
+    }
+    assert_eq!(guest_book.user(&mut first).await["name"], "Countess");
 }
 
 #[tokio::test]

@@ -218,5 +218,6 @@ pub(crate) fn provider_settings(name: &str, stub: &StubIssuer) -> ProviderSettin
         client_id: "me".to_owned(),
         client_secret: "sesame".to_owned(),
         scopes: Vec::new(),
+        prompt: None,
     }
 }

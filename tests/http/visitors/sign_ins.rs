@@ -26,6 +26,20 @@ async fn an_issuer_that_can_is_told_to_ask_which_account_to_use() {
 }
 
 #[tokio::test]
+async fn an_operator_says_what_an_issuer_asks_visitors_for() {
+    let stub = StubIssuer::start().await;
+    stub.change(|inner| {
+        inner.discovery = json!({ "prompt_values_supported": ["login", "select_account"] });
+    });
+    let mut acme = provider_settings("acme", &stub);
+    acme.prompt = Some("login consent".to_owned());
+    let guest_book = GuestBook::with_settings(|settings| settings.providers = vec![acme]).await;
+    let mut browser = guest_book.browser();
+    let asked = guest_book.begin_sign_in(&mut browser, "").await;
+    assert_eq!(asked["prompt"], "login consent");
+}
+
+#[tokio::test]
 async fn a_state_is_good_once_in_time_and_for_its_provider() {
     let stub = StubIssuer::start().await;
     let guest_book = GuestBook::with_issuers(&[("acme", &stub), ("other", &stub)]).await;

@@ -9,8 +9,19 @@ use svc_base::ids::DeploymentId;
 
 /// Lifetime of the browser cookie, in seconds.
 const BROWSER_COOKIE_SECONDS: i64 = 600;
+
 /// Name of the cookie that ties a sign-in to a browser.
-const BROWSER_COOKIE: &str = "svc_sign_in";
+///
+/// Over https its prefix is `__Host-Http-`: browsers that know it take such a cookie from an answer alone, not from a script. Otherwise the
+/// script of a page could plant the token of a sign-in that its owner has begun elsewhere, and lead the visitor to the provider by an address
+/// that does not have the provider ask for the account.
+fn browser_name(secure: bool) -> &'static str {
+    if secure {
+        "Http-svc_sign_in"
+    } else {
+        "svc_sign_in"
+    }
+}
 
 /// Name of a frontend's session cookie.
 fn session_name(deployment: &DeploymentId) -> String {
@@ -37,7 +48,7 @@ pub(super) fn session_tokens<'h>(
 
 /// Returns the browser token from a request's cookies.
 pub(super) fn browser_token(headers: &HeaderMap, secure: bool) -> Option<&str> {
-    host_token(headers, BROWSER_COOKIE, secure)
+    host_token(headers, browser_name(secure), secure)
 }
 
 /// Returns the `Set-Cookie` header of a session; an empty token deletes the cookie.
@@ -53,5 +64,5 @@ pub(super) fn session_cookie(
 
 /// Returns the header that ties a browser to the sign-ins that it begins.
 pub(super) fn browser_cookie(token: &str, secure: bool) -> Result<HeaderValue, InvalidHeaderValue> {
-    HostCookie::for_host(BROWSER_COOKIE, secure).set_header(token, BROWSER_COOKIE_SECONDS)
+    HostCookie::for_host(browser_name(secure), secure).set_header(token, BROWSER_COOKIE_SECONDS)
 }

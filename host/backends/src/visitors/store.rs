@@ -41,6 +41,15 @@ pub(super) fn upsert_visitor(
     fresh: &VisitorId,
     now: Timestamp,
 ) -> Result<VisitorId, Error> {
+    let before = tx
+        .prepare_cached(
+            "SELECT email, name, picture, locale FROM visitors
+             WHERE project_id = ?1 AND issuer = ?2 AND subject = ?3",
+        )?
+        .query_row(params![project, who.issuer, who.subject], |row| {
+            profile_from_row(&NamedColumnReader::new(row))
+        })
+        .optional()?;
     let id: String = tx
         .prepare_cached(
             "INSERT INTO visitors (id, project_id, issuer, subject, provider, email, name, picture, locale, created_at, last_seen_at)
@@ -64,8 +73,10 @@ pub(super) fn upsert_visitor(
             ],
             |row| row.get(0),
         )?;
-    // Other sessions of the visitor in the project must show the new profile.
-    tx.note(ControlChange::SessionsEnded(*project));
+    // Other sessions of the visitor in the project must show a new profile.
+    if before.is_some_and(|before| before != who.profile) {
+        tx.note(ControlChange::SessionsEnded(*project));
+    }
     Ok(VisitorId::from_stored(id))
 }
 

@@ -308,7 +308,7 @@ impl Settings {
             redirect_listen: self.redirect_listen,
             log_format: self.log_format.unwrap_or(LogFormat::Text),
             access_log: self.access_log.unwrap_or(false),
-            limits: self.limits.for_listener(address.ip(), self.dev),
+            limits: self.limits.for_listener(address.ip(), has_stand_ins),
             acme: match &certificates {
                 Some(CertificateSettings::Acme(acme)) => Some(acme.clone()),
                 _ => None,

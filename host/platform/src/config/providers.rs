@@ -80,6 +80,9 @@ pub struct ProviderSettings {
     /// Scopes that a sign-in asks for.
     #[serde(default)]
     pub scopes: Vec<String>,
+    /// Values of OpenID Connect's `prompt`, with spaces between them: questions that the issuer is told to ask visitors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 /// Checks the providers of a file, and fills in the defaults.
@@ -106,6 +109,7 @@ pub(super) fn check_providers(
         if checked.iter().any(|known| known.name == *name) {
             bail!("providers[{index}].name is taken by another provider: {name:?}");
         }
+        provider.check_prompt()?;
         checked.push(provider.with_defaults()?);
     }
     Ok(checked)
@@ -122,7 +126,30 @@ impl ProviderSettings {
             client_id: "svc".to_owned(),
             client_secret: String::new(),
             scopes: to_strings(ProviderKind::Dev.rules().scopes),
+            prompt: None,
         }
+    }
+
+    fn check_prompt(&self) -> anyhow::Result<()> {
+        let name = &self.name;
+        let Some(prompt) = &self.prompt else {
+            return Ok(());
+        };
+        if self.kind == ProviderKind::Github {
+            bail!(
+                "providers.{name}.prompt is for OpenID Connect: leave it out, GitHub is always told to ask for the account"
+            );
+        }
+        let is_value = |value: &str| {
+            let shaped = value.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            shaped && !value.is_empty() && value != "none"
+        };
+        if !prompt.split(' ').all(is_value) {
+            bail!(
+                "providers.{name}.prompt must be a value such as \"login\", or several with a space between two; \"none\" would let nobody sign in: {prompt:?}"
+            );
+        }
+        Ok(())
     }
 
     fn with_defaults(mut self) -> anyhow::Result<Self> {
@@ -230,6 +257,13 @@ mod tests {
             (format!("{GOOD}scopes = ['email']"), "providers.a.scopes"),
             (format!("{GOOD}scopes = ['open id']"), "providers.a.scopes"),
             (format!("{GOOD}scopes = 'openid'"), "scopes"),
+            (format!("{GOOD}prompt = ''"), "providers.a.prompt"),
+            (format!("{GOOD}prompt = 'none'"), "providers.a.prompt"),
+            (format!("{GOOD}prompt = 'login&x'"), "providers.a.prompt"),
+            (
+                format!("{GOOD}kind = 'github'\nprompt = 'login'"),
+                "providers.a.prompt",
+            ),
             (format!("{GOOD}kind = 'saml'"), "kind"),
             (format!("{GOOD}kind = 'dev'"), "kind"),
             (

@@ -104,6 +104,8 @@ fn what_others_reach_is_not_for_trying_out() {
             Ok(config) => {
                 assert!(!refused, "{listen} {base_url:?}");
                 assert_eq!(config.dev, dev, "{listen} {base_url:?}");
+                let is_raised = config.limits.mcp_per_minute > Limits::default().mcp_per_minute;
+                assert!(dev || !is_raised, "{listen} {base_url:?}");
                 assert_eq!(config.providers.len(), usize::from(dev), "{listen}");
             }
             Err(error) => assert!(refused && error.to_string().contains("--dev"), "{error}"),

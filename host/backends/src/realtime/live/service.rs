@@ -77,18 +77,26 @@ impl LiveQueries {
     }
 
     /// Ends the subscriptions of visitors whose session has ended. Runs once a second.
+    ///
+    /// # Errors
+    /// Errors of the database; the other connections are checked nevertheless.
     pub async fn check_sessions(&self) -> anyhow::Result<()> {
+        let mut checked = Ok(());
         for listener in self.realtime.listeners.list() {
             let Some(sign_in) = listener.sign_in().filter(|one| !one.has_ended()) else {
                 continue;
             };
-            if !self.visitors.is_live(&sign_in.session).await? {
-                sign_in.end();
-                listener
-                    .end_visitor_subscriptions(&Arc::new(BackendError::IdentityRequired.into()));
+            match self.visitors.is_live(&sign_in.session).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    sign_in.end();
+                    let error = BackendError::IdentityRequired.into();
+                    listener.end_visitor_subscriptions(&Arc::new(error));
+                }
+                Err(error) => checked = Err(error),
             }
         }
-        Ok(())
+        Ok(checked?)
     }
 
     /// Admits a connection before it is opened.

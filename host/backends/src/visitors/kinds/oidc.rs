@@ -77,9 +77,13 @@ impl OidcProvider {
         address
             .query_pairs_mut()
             .append_pair("nonce", &exchange.nonce);
-        // Issuers that do not know the value refuse the request.
-        if selects_account {
-            OauthClient::ask_for_account(&mut address);
+        // Issuers that do not know a value refuse the request, so the operator's own setting comes first.
+        match &self.client.settings.prompt {
+            Some(prompt) => {
+                address.query_pairs_mut().append_pair("prompt", prompt);
+            }
+            None if selects_account => OauthClient::ask_for_account(&mut address),
+            None => {}
         }
         Ok(address)
     }
