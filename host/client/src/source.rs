@@ -100,11 +100,8 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     // Checked before opening, since opening a device may have effects.
     check_regular(path, &std::fs::symlink_metadata(path).map_err(failed)?)?;
     // A link that has come in between is not followed, and a named pipe does not block.
-    let flags = OFlags::RDONLY
-        | OFlags::NOFOLLOW
-        | OFlags::NONBLOCK
-        | OFlags::NOCTTY
-        | OFlags::CLOEXEC;
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty());
     let file = File::from(opened.map_err(|error| failed(error.into()))?);
     let found = file.metadata().map_err(failed)?;

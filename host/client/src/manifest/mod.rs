@@ -306,6 +306,13 @@ fn is_hidden(path: &Path) -> bool {
 }
 
 impl FolderBudget {
+    fn new() -> Self {
+        Self {
+            files: MAX_FOLDER_FILES,
+            bytes: MAX_FOLDER_BYTES,
+        }
+    }
+
     /// Reads a file within the budget.
     ///
     /// # Errors
@@ -336,10 +343,7 @@ impl ProjectFolder {
     /// When something cannot be read, is no regular file, or lies outside of the folder.
     pub(super) fn read(folder: &DirectoryHandle, owners: AcceptedOwners) -> Result<Self> {
         let manifest = Manifest::read(folder, owners)?;
-        let mut budget = FolderBudget {
-            files: MAX_FOLDER_FILES,
-            bytes: MAX_FOLDER_BYTES,
-        };
+        let mut budget = FolderBudget::new();
         let mut migrations = Vec::new();
         for name in sql_files(folder, manifest.migrations(), manifest.migrations.is_some())? {
             let sql = budget.read_text(folder, &name)?;

@@ -64,6 +64,8 @@ async fn serve_truth_except(
 ) -> std::net::SocketAddr {
     let project = json!({"id": ID, "name": "Shop", "host_label": "shop-acme", "description": null, "home": null, "backend": {"id": ID}});
     let page = json!({"id": ID, "slug": "page", "url": "http://a.localhost/page", "type": "markdown", "title": "Page", "state": "active"});
+    let backend =
+        json!({"id": ID, "migrations": [], "actions": [], "realtime": {"enabled": false}});
     let answer = async move |request: Request| {
         let path = request.uri().path().to_owned();
         let end = path.rsplit('/').next().unwrap_or_default();
@@ -71,6 +73,7 @@ async fn serve_truth_except(
             end if end == last => lie(),
             "projects" => axum::Json(json!({ "projects": [project] })).into_response(),
             "frontends" => axum::Json(json!({ "frontends": [page] })).into_response(),
+            "backend" => axum::Json(backend).into_response(),
             _ => axum::Json(page).into_response(),
         }
     };
@@ -105,6 +108,26 @@ async fn a_source_a_database_and_rows_have_their_bounds() {
         assert!(count.load(Ordering::Relaxed) < READ_BOUND, "{arguments:?}");
         assert!(trap.snapshot() == before, "{arguments:?}");
     }
+}
+
+/// Each page would be a request.
+#[tokio::test]
+async fn a_project_of_very_many_pages_is_not_begun() {
+    let trap = VictimFolder::new();
+    let before = trap.snapshot();
+    let many = || {
+        let page = |number: u32| json!({"id": ID, "slug": format!("p{number}"), "url": "http://a.localhost/p", "type": "markdown", "title": "P", "state": "active"});
+        let pages: Vec<_> = (0..=10_000).map(page).collect();
+        axum::Json(json!({ "frontends": pages })).into_response()
+    };
+    let server = serve_truth_except("frontends", many).await;
+    let output = run(&trap, server, &["pull", "new", "--project", "Shop"]).await;
+    assert_eq!(output.code, Some(6), "{output:?}");
+    assert!(
+        output.stderr.contains("more than 10000 files"),
+        "{output:?}"
+    );
+    assert!(trap.snapshot() == before, "{output:?}");
 }
 
 /// A copy goes to the disk, so its bound is larger; what is announced beyond it is not begun.

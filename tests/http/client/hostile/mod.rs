@@ -260,6 +260,19 @@ async fn a_projects_name_is_data() {
     }
 }
 
+/// A file's name may have been chosen by somebody else, too.
+#[tokio::test]
+async fn a_files_name_is_one_line() {
+    let (trap, _, server) = start_forgery().await;
+    let name = json!("new\n+ forged.md");
+    let manifest = format!("project = 'Shop'\n[pages]\npage = {name}\n");
+    std::fs::write(trap.path_of("work/copy/svc.toml"), manifest).unwrap();
+    let output = run(&trap, server, &["pull", "copy"]).await;
+    assert!(output.success, "{output:?}");
+    let shown = "+ copy/new\\n+ forged.md\n";
+    assert!(output.stdout.contains(shown), "{output:?}");
+}
+
 /// Two things of one name would be one file.
 #[tokio::test]
 async fn a_name_that_comes_twice_is_refused() {
