@@ -1,5 +1,6 @@
 //! Answers without an end: each command reads as much as such an answer may have, says so, and leaves nothing behind.
 
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +13,7 @@ use axum::routing::any;
 use serde_json::json;
 
 use super::names::VictimFolder;
-use super::{ID, run};
+use super::{ID, command, run};
 use crate::client::failures::serve_router;
 
 /// Bound of bytes that a command may read into memory.
@@ -159,6 +160,26 @@ async fn a_copy_of_a_database_has_its_bound_and_leaves_nothing() {
     assert_eq!(output.code, Some(6), "{output:?}");
     assert!(output.stderr.contains("not whole"), "{output:?}");
     assert!(trap.snapshot() == before, "{output:?}");
+}
+
+/// A copy whose reader has ended is not read to its end for nobody.
+#[tokio::test]
+async fn a_copy_ends_with_its_reader() {
+    let trap = VictimFolder::new();
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&count);
+    let endless = move || endless_body(Arc::clone(&counted)).into_response();
+    let server = serve_truth_except("export", endless).await;
+    let mut export = command(&trap, server, &["backend", "export", "-o", "-"]);
+    export.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = export.spawn().unwrap();
+    drop(child.stdout.take());
+    let waiting = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    let output = waiting.await.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("standard output"), "{said}");
+    assert!(count.load(Ordering::Relaxed) < READ_BOUND);
 }
 
 /// A description of the API that has no end, or leads in circles, makes no error unclear that it was to make clearer.

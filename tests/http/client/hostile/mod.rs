@@ -89,8 +89,8 @@ async fn answer(State(lie): State<SharedForgery>, request: Request) -> Response 
     axum::Json(document).into_response()
 }
 
-/// Runs a command in the trap, as an owner without a terminal.
-async fn run(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Output {
+/// A command in the trap, of an owner without a terminal.
+fn command(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Command {
     let mut command: Command = svc().command();
     command
         .args(arguments)
@@ -99,7 +99,12 @@ async fn run(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Out
         .env("SVC_SERVER", format!("http://{server}"))
         .env("SVC_CREDENTIAL", "svc_wrongwro_0")
         .stdin(Stdio::null());
-    let output = run_command(command).await;
+    command
+}
+
+/// Runs such a command to its end.
+async fn run(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Output {
+    let output = run_command(command(trap, server, arguments)).await;
     assert_terminal_safe(&output.stdout, &format!("{arguments:?}"));
     assert_terminal_safe(&output.stderr, &format!("{arguments:?}"));
     output
