@@ -24,6 +24,8 @@ pub(super) const MAX_PROBLEM_BYTES: usize = 1 << 20;
 const MAX_QUOTED_CHARACTERS: usize = 60;
 /// Most entries of a list in an answer.
 const MAX_LIST: usize = 100_000;
+/// Most objects and lists of an answer. Each of them takes up to a hundred times its bytes in memory.
+const MAX_CONTAINERS: usize = 500_000;
 
 /// Least rate of a body: so many bytes in each period, or the end. It counts in ticks in which the server is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -309,6 +311,29 @@ fn first_violation(document: &Value, members: &[MemberConstraint]) -> Option<(St
     })
 }
 
+/// Parses a body as JSON; `None` if it is not JSON, or has far more objects and lists than a server of ours sends.
+pub(super) fn parse_json(body: &[u8]) -> Option<Value> {
+    match count_containers(body) <= MAX_CONTAINERS {
+        true => serde_json::from_slice(body).ok(),
+        false => None,
+    }
+}
+
+/// Counts the objects and lists of a JSON document without parsing it.
+fn count_containers(body: &[u8]) -> usize {
+    let (mut count, mut in_string, mut is_escaped) = (0, false, false);
+    for byte in body {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
 /// Error of reading a body.
 #[derive(Debug)]
 pub(super) enum ResponseBodyError {
@@ -430,6 +455,20 @@ mod tests {
         let entries = |count| json!({ "projects": vec![json!({}); count] });
         assert!(first_violation(&entries(MAX_LIST), members).is_none());
         assert!(first_violation(&entries(MAX_LIST + 1), members).is_some());
+    }
+
+    #[test]
+    fn an_answer_has_a_bound_of_objects() {
+        for (text, count) in [
+            (r#"{"a": [{}, [], 1]}"#, 4),
+            (r#"{"{[": "[\"{\\"}"#, 1),
+            (r#""[\\" [ "]"#, 1),
+        ] {
+            assert_eq!(count_containers(text.as_bytes()), count, "{text}");
+        }
+        let document = |count: usize| format!("[{}0]", "[],".repeat(count - 1));
+        assert!(parse_json(document(MAX_CONTAINERS).as_bytes()).is_some());
+        assert!(parse_json(document(MAX_CONTAINERS + 1).as_bytes()).is_none());
     }
 
     #[test]
