@@ -267,11 +267,12 @@ impl MemberRule {
     }
 }
 
-/// Whether a text is an absolute URL without spaces and control characters.
+/// Whether a text is an absolute URL of visible ASCII characters, without those that no URL has.
 fn is_web_url(text: &str) -> bool {
     /// The longest URL that every browser accepts.
     const MOST: usize = 2048;
-    let link = text.len() <= MOST && text.bytes().all(|b| b.is_ascii_graphic());
+    let is_allowed = |b: u8| b.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&b);
+    let link = text.len() <= MOST && text.bytes().all(is_allowed);
     link && url::Url::parse(text)
         .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
@@ -503,6 +504,7 @@ mod tests {
                     "http://a.example/\nrm",
                     "http://a.example/\u{202e}",
                     "http:// a",
+                    "http://a/`id`",
                 ],
             ),
             (
