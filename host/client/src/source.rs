@@ -120,7 +120,8 @@ fn check_regular(path: &Path, found: &Metadata) -> Result<()> {
     let advice = if found.is_dir() {
         "name the files in it. `svc apply` publishes a whole folder.".to_owned()
     } else if found.is_symlink() {
-        let target = std::fs::read_link(path).unwrap_or_default();
+        // A relative target begins at the link's folder.
+        let target = path.with_file_name(std::fs::read_link(path).unwrap_or_default());
         format!(
             "links are not followed. Name the file that it leads to, {}, if you mean that one. `-` reads standard input.",
             target.display()
