@@ -173,7 +173,7 @@ impl ApiClient {
                 responses::read_body(asked, endpoints::DESCRIPTION.response_rules.max_bytes)
                     .await
                     .ok()?;
-            let description: Value = serde_json::from_slice(&bytes).ok()?;
+            let description = responses::parse_json(&bytes)?;
             description.get("paths")?;
             Some(endpoints::unknown_parts(&description, call, query, body))
         };
@@ -501,7 +501,7 @@ async fn parse_document(
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
-    let document = serde_json::from_slice(&bytes).map_err(|_| not_an_answer(api, call, status))?;
+    let document = responses::parse_json(&bytes).ok_or_else(|| not_an_answer(api, call, status))?;
     match call.response_rules.first_violation(&document) {
         None => Ok(document),
         Some((member, value)) => Err(CliFailure::new(

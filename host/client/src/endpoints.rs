@@ -7,6 +7,8 @@ use super::responses::{self, ResponseConstraints};
 
 /// The most schemas to visit for one member, since references may form a circle.
 const MAX_SCHEMAS: usize = 10_000;
+/// The longest reference that is followed, in bytes: each visit reads it.
+const MAX_REFERENCE: usize = 200;
 
 /// An endpoint of the server, with what the client may send to it.
 #[derive(Debug)]
@@ -150,6 +152,9 @@ fn schema_has(description: &Value, schema: &Value, path: &str) -> bool {
             break;
         }
         if let Some(reference) = schema["$ref"].as_str() {
+            if reference.len() > MAX_REFERENCE {
+                break;
+            }
             let place = reference.trim_start_matches('#');
             open.extend(description.pointer(place).map(|schema| (schema, path)));
         }
@@ -164,7 +169,7 @@ fn schema_has(description: &Value, schema: &Value, path: &str) -> bool {
             rest => open.push((&member["items"], rest)),
         }
     }
-    // If the references form a circle, or the choices are too many, the member counts as known.
+    // If the references form a circle or are too long, or the choices are too many, the member counts as known.
     true
 }
 
@@ -180,6 +185,20 @@ mod tests {
         choices.push(json!({ "$ref": "#/S" }));
         let description = json!({ "S": { "anyOf": choices } });
         assert!(schema_has(&description, &description["S"], "name"));
+    }
+
+    #[test]
+    fn a_description_with_a_very_long_reference_is_left() {
+        for (length, expected) in [(100, false), (1000, true)] {
+            let name = "a".repeat(length);
+            let schema = json!({ "$ref": format!("#/{name}") });
+            let description = json!({ name: {} });
+            assert_eq!(
+                schema_has(&description, &schema, "name"),
+                expected,
+                "{length}"
+            );
+        }
     }
 
     #[test]

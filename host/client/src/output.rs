@@ -49,18 +49,27 @@ impl OutputFormat {
 }
 
 /// Writes bytes to standard output. A reader that closed the pipe is no error.
-pub(super) fn print_bytes(bytes: &[u8], line: bool) -> Result<()> {
+fn print_bytes(bytes: &[u8], line: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out
         .write_all(bytes)
         .and_then(|()| if line { out.write_all(b"\n") } else { Ok(()) })
         .and_then(|()| out.flush());
     match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CliFailure::local(
-            format!("Writing to standard output failed: {error}."),
-        )),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(stdout_failure(&error)),
         _ => Ok(()),
     }
+}
+
+/// Writes a part of a long answer to standard output. A reader that closed the pipe ends it, so that nobody waits for the rest.
+pub(super) fn print_part(bytes: &[u8]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    written.map_err(|error| stdout_failure(&error))
+}
+
+fn stdout_failure(error: &std::io::Error) -> CliFailure {
+    CliFailure::local(format!("Writing to standard output failed: {error}."))
 }
 
 /// Whether standard output is a terminal.

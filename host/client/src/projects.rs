@@ -246,31 +246,33 @@ pub(super) async fn find(api: &ApiClient, wanted: Option<&str>) -> Result<Remote
     let Some(wanted) = wanted else {
         return find_here(api).await;
     };
-    let found = fetch_all(api, None).await?;
+    choose(&fetch_all(api, None).await?, wanted)
+}
+
+/// Chooses a project by its id, else by its label or its name.
+fn choose(found: &[RemoteProject], wanted: &str) -> Result<RemoteProject> {
     let by = |is: &dyn Fn(&RemoteProject) -> bool| {
         found.iter().filter(|one| is(one)).collect::<Vec<_>>()
     };
-    let mut matching = by(&|one| one.id == wanted || one.host_label == wanted);
+    let mut matching = by(&|one| one.id == wanted);
     if matching.is_empty() {
-        matching = by(&|one| one.name == wanted);
+        // Others may add the user to a workspace of theirs, with a project whose label is the name of one of the user's.
+        matching = by(&|one| one.host_label == wanted || one.name == wanted);
     }
     match matching[..] {
         [one] => Ok(one.clone()),
         [] => Err(CliFailure::new(
             FailureExitCode::NotFound,
             "No such project",
-            format!(
-                "You have no project `{wanted}`: {}",
-                labels_sentence(&found)
-            ),
+            format!("You have no project `{wanted}`: {}", labels_sentence(found)),
         )),
         _ => Err(CliFailure::new(
             FailureExitCode::Conflict,
             "Several projects",
             format!(
-                "{} projects are called `{wanted}`: name one by its label. {}",
+                "{} projects are called `{wanted}` or have that label: name one by its id, which `svc project list` has. {}",
                 matching.len(),
-                labels_sentence(&found)
+                labels_sentence(found)
             ),
         )),
     }
@@ -331,23 +333,48 @@ fn labels_sentence(found: &[RemoteProject]) -> String {
 mod tests {
     use super::*;
 
+    fn project(id: &str, name: &str, label: &str, workspace: &str) -> RemoteProject {
+        RemoteProject {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            host_label: label.to_owned(),
+            description: None,
+            home: None,
+            backend: None,
+            workspace: Some(RemoteWorkspace {
+                slug: workspace.to_owned(),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_label_does_not_win_over_a_name() {
+        let found = [
+            project("1", "my-shop", "my-shop-acme", "acme"),
+            project("2", "My", "my-shop", "shop"),
+            project("3", "1", "1-acme", "acme"),
+        ];
+        for (wanted, expected) in [
+            ("my-shop", None),
+            ("my-shop-acme", Some("1")),
+            ("My", Some("2")),
+            ("1", Some("1")),
+            ("other", None),
+        ] {
+            let chosen = choose(&found, wanted).ok().map(|one| one.id);
+            assert_eq!(chosen.as_deref(), expected, "{wanted}");
+        }
+    }
+
     #[test]
     fn projects_of_one_name_are_told_apart_by_their_workspaces() {
         for (workspaces, said) in [
             (&["acme", "acme"][..], "rename all but one"),
             (&["acme", "stranger"], "They are in `acme`, `stranger`."),
         ] {
-            let found = workspaces.iter().map(|slug| RemoteProject {
-                id: "1".to_owned(),
-                name: "Shop".to_owned(),
-                host_label: "shop".to_owned(),
-                description: None,
-                home: None,
-                backend: None,
-                workspace: Some(RemoteWorkspace {
-                    slug: (*slug).to_owned(),
-                }),
-            });
+            let found = workspaces
+                .iter()
+                .map(|slug| project("1", "Shop", "shop", slug));
             let failure = several_projects_failure("Shop", &found.collect::<Vec<_>>());
             let refused = failure.to_text();
             assert!(refused.contains(said), "{workspaces:?}: {refused}");

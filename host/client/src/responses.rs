@@ -24,6 +24,8 @@ pub(super) const MAX_PROBLEM_BYTES: usize = 1 << 20;
 const MAX_QUOTED_CHARACTERS: usize = 60;
 /// Most entries of a list in an answer.
 const MAX_LIST: usize = 100_000;
+/// Most objects and lists of an answer. Each of them takes up to a hundred times its bytes in memory.
+const MAX_CONTAINERS: usize = 500_000;
 
 /// Least rate of a body: so many bytes in each period, or the end. It counts in ticks in which the server is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -265,11 +267,12 @@ impl MemberRule {
     }
 }
 
-/// Whether a text is an absolute URL without spaces and control characters.
+/// Whether a text is an absolute URL of visible ASCII characters, without those that no URL has.
 fn is_web_url(text: &str) -> bool {
     /// The longest URL that every browser accepts.
     const MOST: usize = 2048;
-    let link = text.len() <= MOST && text.bytes().all(|b| b.is_ascii_graphic());
+    let is_allowed = |b: u8| b.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&b);
+    let link = text.len() <= MOST && text.bytes().all(is_allowed);
     link && url::Url::parse(text)
         .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
@@ -307,6 +310,29 @@ fn first_violation(document: &Value, members: &[MemberConstraint]) -> Option<(St
             }
         }
     })
+}
+
+/// Parses a body as JSON; `None` if it is not JSON, or has far more objects and lists than a server of ours sends.
+pub(super) fn parse_json(body: &[u8]) -> Option<Value> {
+    match count_containers(body) <= MAX_CONTAINERS {
+        true => serde_json::from_slice(body).ok(),
+        false => None,
+    }
+}
+
+/// Counts the objects and lists of a JSON document without parsing it.
+fn count_containers(body: &[u8]) -> usize {
+    let (mut count, mut in_string, mut is_escaped) = (0, false, false);
+    for byte in body {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// Error of reading a body.
@@ -433,6 +459,20 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_has_a_bound_of_objects() {
+        for (text, count) in [
+            (r#"{"a": [{}, [], 1]}"#, 4),
+            (r#"{"{[": "[\"{\\"}"#, 1),
+            (r#""[\\" [ "]"#, 1),
+        ] {
+            assert_eq!(count_containers(text.as_bytes()), count, "{text}");
+        }
+        let document = |count: usize| format!("[{}0]", "[],".repeat(count - 1));
+        assert!(parse_json(document(MAX_CONTAINERS).as_bytes()).is_some());
+        assert!(parse_json(document(MAX_CONTAINERS + 1).as_bytes()).is_none());
+    }
+
+    #[test]
     fn a_value_is_what_a_server_of_ours_gives_or_is_refused() {
         let digest = "0".repeat(64);
         for (rule, good, bad) in [
@@ -464,6 +504,7 @@ mod tests {
                     "http://a.example/\nrm",
                     "http://a.example/\u{202e}",
                     "http:// a",
+                    "http://a/`id`",
                 ],
             ),
             (

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::error::{CliFailure, FailureExitCode, Result};
-use super::json_requested;
-use super::output::{escape_line, print_error};
 use svc_base::names::slugify;
 use svc_sources::ContentType;
 use svc_sources::files;
@@ -89,8 +87,8 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Reads the bytes of a file, or of standard input for `-`. A link to a file is followed, since the user has named it, and its target
-/// is said, since somebody else may have made it.
+/// Reads the bytes of a file, or of standard input for `-`. A link is not followed: somebody else may have made it, and a pattern such
+/// as `docs/*.md` names it with the rest.
 ///
 /// # Errors
 /// When it cannot be read, is no regular file, or is far too large.
@@ -99,17 +97,11 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
         return read_bounded(std::io::stdin().lock(), path);
     }
     let failed = |error: std::io::Error| CliFailure::file_system("Reading", path, &error);
-    if let Ok(target) = std::fs::read_link(path)
-        && !json_requested()
-    {
-        let [link, target] =
-            [path, target.as_path()].map(|path| escape_line(&path.to_string_lossy()));
-        print_error(&format!("note: {link} is a link to {target}"));
-    }
     // Checked before opening, since opening a device may have effects.
-    check_regular(path, &std::fs::metadata(path).map_err(failed)?)?;
-    // A named pipe that has come in between does not block.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    check_regular(path, &std::fs::symlink_metadata(path).map_err(failed)?)?;
+    // A link that has come in between is not followed, and a named pipe does not block.
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty());
     let file = File::from(opened.map_err(|error| failed(error.into()))?);
     let found = file.metadata().map_err(failed)?;
@@ -120,14 +112,22 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     read_bounded(file, path)
 }
 
-/// Checks that a path that the user has named leads to a regular file.
+/// Checks that a path that the user has named is a regular file.
 fn check_regular(path: &Path, found: &Metadata) -> Result<()> {
     let Some(kind) = irregular_kind(found.mode()) else {
         return Ok(());
     };
-    let advice = match found.is_dir() {
-        true => "name the files in it. `svc apply` publishes a whole folder.",
-        false => "only regular files are read. `-` reads standard input.",
+    let advice = if found.is_dir() {
+        "name the files in it. `svc apply` publishes a whole folder.".to_owned()
+    } else if found.is_symlink() {
+        // A relative target begins at the link's folder.
+        let target = path.with_file_name(std::fs::read_link(path).unwrap_or_default());
+        format!(
+            "links are not followed. Name the file that it leads to, {}, if you mean that one. `-` reads standard input.",
+            target.display()
+        )
+    } else {
+        "only regular files are read. `-` reads standard input.".to_owned()
     };
     Err(CliFailure::new(
         FailureExitCode::Failed,

@@ -327,6 +327,40 @@ async fn a_folder_becomes_as_the_server_is() {
     );
 }
 
+/// Everybody who may publish in a project would otherwise write what other programs of the folder read.
+#[tokio::test]
+async fn a_page_that_svc_toml_does_not_name_replaces_nothing() {
+    let fixture = ClientFixture::new().await;
+    fixture.run_for_stdout(&["project", "create", "Shop"]).await;
+    let (mine, theirs) = ("{\"name\": \"mine\"}", "{\"name\": \"theirs\"}");
+    fixture.write("theirs.json", theirs);
+    fixture
+        .run_for_stdout(&[
+            "publish",
+            "theirs.json",
+            "--project",
+            "Shop",
+            "--name",
+            "package",
+        ])
+        .await;
+    let manifest = "project = \"Shop\"\n";
+    fixture.write("folder/svc.toml", manifest);
+    fixture.write("folder/package.json", mine);
+    let output = fixture.run(&["pull", "folder", "--yes"]).await;
+    assert!(output.success, "{output:?}");
+    let is_told = output.stderr.contains("folder/package.json is there")
+        && output.stderr.contains("`package`");
+    assert!(is_told, "{output:?}");
+    assert_eq!(fixture.read("folder/package.json"), mine);
+    assert_eq!(fixture.read("folder/svc.toml"), manifest);
+    // The file from which the page was published is the page's.
+    fixture.write("folder/package.json", theirs);
+    fixture.run_for_stdout(&["pull", "folder", "--yes"]).await;
+    let named = "[pages.package]\nfile = \"package.json\"";
+    assert!(fixture.read("folder/svc.toml").contains(named));
+}
+
 #[tokio::test]
 async fn nothing_is_written_outside_of_the_folder() {
     let fixture = start_with_folder().await;

@@ -9,7 +9,7 @@ use super::BackendTargetArgs;
 use crate::endpoints;
 use crate::error::{CliFailure, Result};
 use crate::files::{DirectoryHandle, PRIVATE_MODE, TemporaryFile};
-use crate::output::{is_terminal, pretty_escaped_json, print_bytes};
+use crate::output::{is_terminal, pretty_escaped_json, print_part};
 use crate::progress::TerminalProgressBar;
 use crate::responses::MAX_EXPORT_BYTES;
 use crate::source::STDIN;
@@ -30,7 +30,7 @@ pub(super) async fn export(
             ));
         }
         let begin = |_| Ok(());
-        copy.send_and_stream(MAX_EXPORT_BYTES, begin, |(), part| print_bytes(part, false))
+        copy.send_and_stream(MAX_EXPORT_BYTES, begin, |(), part| print_part(part))
             .await?;
         return Ok(());
     }

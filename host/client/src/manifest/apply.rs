@@ -14,7 +14,7 @@ use crate::api::ApiClient;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::files::DirectoryHandle;
 use crate::frontends::FrontendHandle;
-use crate::output::{member_text, server_note};
+use crate::output::{escape_line, member_text, server_note};
 use crate::progress::TerminalProgressBar;
 use crate::projects::RemoteProject;
 use crate::push::NewFrontendSource;
@@ -326,7 +326,7 @@ impl PlanRunner<'_> {
         for warning in made["warnings"].as_array().into_iter().flatten() {
             self.note(&format!(
                 "warning: {}:{}: {}",
-                file.display(),
+                escape_line(&file.display().to_string()),
                 server_note(&member_text(warning, "line")),
                 server_note(&member_text(warning, "detail"))
             ));

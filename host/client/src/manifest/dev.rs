@@ -15,7 +15,7 @@ use super::scaffold::write_first_manifest;
 use super::{AcceptedOwners, MANIFEST_FILE, ProjectFolder};
 use crate::api::ApiClient;
 use crate::error::{CliFailure, FailureExitCode, Result};
-use crate::file_watcher::FileWatcher;
+use crate::file_watcher::{FileWatcher, MAX_WATCHED};
 use crate::files::DirectoryHandle;
 use crate::output::print_error;
 use crate::profile::{ServerWithCredential, parse_server_url};
@@ -156,6 +156,11 @@ impl FolderDevCommand {
         })?;
         let api = api.with_retries();
         let mut watching = FileWatcher::new(vec![self.folder.clone()]);
+        if !watching.is_whole() {
+            out.print_note(&format!(
+                "warning: the folder has more than {MAX_WATCHED} files and folders: not every save is noticed"
+            ));
+        }
         let mut told = Vec::new();
         loop {
             match self.apply(&api, out).await {

@@ -288,24 +288,38 @@ impl Manifest {
     }
 }
 
-/// Whether a relative path has a hidden part. `GIT~1` is the short name that some file systems give to `.git`.
+/// Whether a relative path has a hidden part. `GIT~1` is the short name that some file systems give to `.git`, and others leave
+/// characters out that are not seen.
 fn is_hidden(path: &Path) -> bool {
-    let is_short_name = |name: &[u8]| {
+    let is_short_name = |name: &str| {
         name.get(..4)
-            .is_some_and(|begin| begin.eq_ignore_ascii_case(b"git~"))
+            .is_some_and(|begin| begin.eq_ignore_ascii_case("git~"))
     };
     let mut parts = path.components();
     path.is_relative()
         && parts.any(|part| match part {
             Component::Normal(part) => {
-                let name = part.as_encoded_bytes();
-                name.starts_with(b".") || is_short_name(name)
+                let name = part.to_string_lossy();
+                let name = name.trim_start_matches(is_left_out);
+                name.starts_with('.') || is_short_name(name)
             }
             _ => false,
         })
 }
 
+/// Whether HFS+ leaves a character out where it compares names.
+fn is_left_out(c: char) -> bool {
+    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
 impl FolderBudget {
+    fn new() -> Self {
+        Self {
+            files: MAX_FOLDER_FILES,
+            bytes: MAX_FOLDER_BYTES,
+        }
+    }
+
     /// Reads a file within the budget.
     ///
     /// # Errors
@@ -336,10 +350,7 @@ impl ProjectFolder {
     /// When something cannot be read, is no regular file, or lies outside of the folder.
     pub(super) fn read(folder: &DirectoryHandle, owners: AcceptedOwners) -> Result<Self> {
         let manifest = Manifest::read(folder, owners)?;
-        let mut budget = FolderBudget {
-            files: MAX_FOLDER_FILES,
-            bytes: MAX_FOLDER_BYTES,
-        };
+        let mut budget = FolderBudget::new();
         let mut migrations = Vec::new();
         for name in sql_files(folder, manifest.migrations(), manifest.migrations.is_some())? {
             let sql = budget.read_text(folder, &name)?;
@@ -461,6 +472,7 @@ mod tests {
             ("project = \"a\"\nactions = \"..\"", "Outside"),
             ("project = \"a\"\nactions = \".git/hooks\"", "is hidden"),
             ("project = \"a\"\nmigrations = \"a/.b\"", "is hidden"),
+            ("project = \"a\"\nactions = \"\u{200c}.git\"", "is hidden"),
             (
                 "project = \"a\"\n[pages]\na = \"GIT~1/config\"",
                 "is hidden",

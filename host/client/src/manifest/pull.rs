@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 
 use super::remote_state::{RemoteFrontend, RemoteProjectState};
 use super::{
-    AcceptedOwners, MANIFEST_FILE, Manifest, ManifestPageEntry, MigrationFile, SQL_EXTENSION,
-    sql_files,
+    AcceptedOwners, FolderBudget, MANIFEST_FILE, Manifest, ManifestPageEntry, MigrationFile,
+    SQL_EXTENSION, sql_files,
 };
 use crate::api::ApiClient;
 use crate::error::{CliFailure, FailureExitCode, Result};
 use crate::files::{DirectoryHandle, FileComparison};
 use crate::frontends::FrontendSource;
+use crate::output::escape_line;
+use crate::progress::TerminalProgressBar;
 use crate::source::SourceToPublish;
 use crate::{CommonArgs, confirm, endpoints, projects};
 use svc_base::digest::Digest;
@@ -89,6 +91,7 @@ impl PullCommand {
                 )));
             }
         };
+        check_count(&state)?;
         let mut files = PullPlan {
             folder: DirectoryHandle::create(&self.folder)?,
             files: Vec::new(),
@@ -105,15 +108,16 @@ impl PullCommand {
     fn write(&self, files: &PullPlan, api: &ApiClient, state: &RemoteProjectState) -> Result<()> {
         let out = self.common.output();
         for note in &files.notes {
-            out.print_note(note);
+            out.print_note(&escape_line(note));
         }
         let shown =
             |file: &PlannedFileWrite| files.folder.display_path(&file.name).display().to_string();
-        let lines = files
-            .files
-            .iter()
-            .map(|file| format!("{} {}", if file.is_new { '+' } else { '~' }, shown(file)));
-        let text = lines.collect::<Vec<_>>().join("\n");
+        let line = |file: &PlannedFileWrite| {
+            let sign = if file.is_new { '+' } else { '~' };
+            format!("{sign} {}", escape_line(&shown(file)))
+        };
+        let text = files.files.iter().map(line).collect::<Vec<_>>();
+        let text = text.join("\n");
         let document = |written: bool| {
             let names = |is_new: bool| {
                 let files = files.files.iter().filter(|file| file.is_new == is_new);
@@ -168,9 +172,7 @@ impl PullPlan {
             ));
         }
         if self.names.len() > MAX_FILES {
-            return Err(project_too_large(format!(
-                "It has more than {MAX_FILES} files, and so many are not pulled at once. Nothing was written."
-            )));
+            return Err(too_many_files());
         }
         self.bytes += text.len();
         if self.bytes > MAX_BYTES {
@@ -200,15 +202,11 @@ impl PullPlan {
     ) -> Result<Manifest> {
         let is_there = there.is_some();
         let manifest = there.unwrap_or_else(|| new_manifest(state));
-        let mut entries = Vec::new();
-        for frontend in &state.frontends {
+        let entries = match is_there {
+            true => self.unnamed_pages(&manifest, state)?,
             // A new manifest has no other pages, so each frontend gets an entry.
-            if !is_there || !has_page_for(&manifest, state, frontend)? {
-                let extension = frontend.content_type.extensions()[0];
-                let file = format!("{}.{extension}", frontend.slug);
-                entries.push((frontend.slug.clone(), ManifestPageEntry::File(file.into())));
-            }
-        }
+            false => state.frontends.iter().map(new_entry).collect(),
+        };
         if !is_there {
             let mut manifest = manifest;
             manifest.pages.extend(entries);
@@ -244,13 +242,44 @@ impl PullPlan {
         Ok(manifest)
     }
 
+    /// Lists the pages that a manifest does not name. One whose file is there with another content is left to the user: the file may be
+    /// another program's, such as `package.json`, and everybody who publishes in the project would write it.
+    fn unnamed_pages(
+        &mut self,
+        manifest: &Manifest,
+        state: &RemoteProjectState,
+    ) -> Result<Vec<(String, ManifestPageEntry)>> {
+        let named = named_slugs(manifest, state)?;
+        let mut entries = Vec::new();
+        for frontend in &state.frontends {
+            if named.contains(frontend.slug.as_str()) {
+                continue;
+            }
+            let (slug, entry) = new_entry(frontend);
+            let there = self.folder.read_if_exists(entry.file())?;
+            let digest = there.map(|bytes| Digest::of(&bytes).to_string());
+            if digest.is_some() && digest != frontend.content_sha256 {
+                let path = self.folder.display_path(entry.file());
+                self.notes.push(format!(
+                    "{} is there, and svc.toml names it for no page: the page `{slug}` is not written over it. Name a file for that page in svc.toml.",
+                    path.display()
+                ));
+                continue;
+            }
+            entries.push((slug, entry));
+        }
+        Ok(entries)
+    }
+
     async fn add_pages(
         &mut self,
         api: &ApiClient,
         manifest: &Manifest,
         state: &RemoteProjectState,
     ) -> Result<()> {
+        let bar = TerminalProgressBar::steps("pull", manifest.pages.len());
         for (slug, entry) in &manifest.pages {
+            bar.add(1);
             let is_other = |slug: &str| manifest.pages.contains_key(slug);
             let Some(frontend) = state.find_frontend_by_slug(slug, is_other)? else {
                 continue;
@@ -285,8 +314,9 @@ impl PullPlan {
             return Ok(());
         };
         let mut known = Vec::new();
+        let mut budget = FolderBudget::new();
         for file in sql_files(&self.folder, manifest.migrations(), false)? {
-            let sql = self.folder.read_text(&file)?;
+            let sql = budget.read_text(&self.folder, &file)?;
             known.push((MigrationFile::new(&self.folder, &file, sql), file));
         }
         for applied in &backend.migrations {
@@ -315,6 +345,24 @@ impl PullPlan {
         }
         Ok(())
     }
+}
+
+/// Checks how many files a project would be, before a request for each of its pages.
+fn check_count(state: &RemoteProjectState) -> Result<()> {
+    let backend = state.backend.as_ref();
+    let scripts = backend.map_or(0, |backend| {
+        backend.migrations.len() + backend.actions.len()
+    });
+    match state.frontends.len() + scripts <= MAX_FILES {
+        true => Ok(()),
+        false => Err(too_many_files()),
+    }
+}
+
+fn too_many_files() -> CliFailure {
+    project_too_large(format!(
+        "It has more than {MAX_FILES} files, and so many are not pulled at once. Nothing was written."
+    ))
 }
 
 fn project_too_large(detail: String) -> CliFailure {
@@ -355,20 +403,25 @@ fn new_manifest(state: &RemoteProjectState) -> Manifest {
     }
 }
 
-/// Whether a manifest has a page for a frontend.
-fn has_page_for(
+/// Entry of a page that no manifest names: its file is called as its slug.
+fn new_entry(frontend: &RemoteFrontend) -> (String, ManifestPageEntry) {
+    let extension = frontend.content_type.extensions()[0];
+    let file = format!("{}.{extension}", frontend.slug);
+    (frontend.slug.clone(), ManifestPageEntry::File(file.into()))
+}
+
+/// Slugs of the frontends that a manifest has pages for.
+fn named_slugs<'a>(
     manifest: &Manifest,
-    state: &RemoteProjectState,
-    frontend: &RemoteFrontend,
-) -> Result<bool> {
+    state: &'a RemoteProjectState,
+) -> Result<BTreeSet<&'a str>> {
+    let mut named = BTreeSet::new();
     for slug in manifest.pages.keys() {
         let is_other = |slug: &str| manifest.pages.contains_key(slug);
         let found = state.find_frontend_by_slug(slug, is_other)?;
-        if found.is_some_and(|found| found.slug == frontend.slug) {
-            return Ok(true);
-        }
+        named.extend(found.map(|frontend| frontend.slug.as_str()));
     }
-    Ok(false)
+    Ok(named)
 }
 
 fn no_such_project(name: &str) -> CliFailure {

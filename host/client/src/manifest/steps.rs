@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::output::escape_excerpt;
+use crate::output::{escape_excerpt, escape_line};
 
 /// Most characters of a name and of a file in a line for people.
 const MAX_SHOWN_CHARACTERS: usize = 200;
@@ -98,8 +98,7 @@ impl PlanStepDescription {
             detail => format!(" ({detail})"),
         };
         let file = self.file.as_ref().map_or_else(String::new, |file| {
-            let file = file.display().to_string();
-            format!(": {}", escape_excerpt(&file, MAX_SHOWN_CHARACTERS))
+            format!(": {}", shorten_path(&file.display().to_string()))
         });
         format!("{sign} {:9} {name}{detail}{file}", self.kind)
     }
@@ -115,6 +114,19 @@ impl PlanStepDescription {
     }
 }
 
+/// Formats a path as one line of bounded length. It is shortened in the middle: the end says most of what is sent.
+fn shorten_path(path: &str) -> String {
+    const HEAD: usize = MAX_SHOWN_CHARACTERS / 4;
+    let length = path.chars().count();
+    if length <= MAX_SHOWN_CHARACTERS {
+        return escape_line(path);
+    }
+    let head = path.chars().take(HEAD);
+    let tail = path.chars().skip(length - (MAX_SHOWN_CHARACTERS - HEAD));
+    let short: String = head.chain(['…']).chain(tail).collect();
+    escape_line(&short)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,7 +140,8 @@ mod tests {
             text.starts_with("+ page      a\\nb: a/\\u{1b}[2Jbbb"),
             "{text}"
         );
-        assert!(text.ends_with("b…") && text.len() < 300, "{text}");
+        assert!(text.ends_with("bb.md") && text.len() < 300, "{text}");
+        assert!(text.contains("b…b"), "{text}");
         assert_eq!(line.to_json()["file"], long);
     }
 }

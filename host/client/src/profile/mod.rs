@@ -185,8 +185,13 @@ fn resolve_server(
             insecure: environment.insecure,
         });
     }
-    let mut kept = read_profiles()?.profiles.into_values();
-    let kept = kept.find(|one| one.server == server);
+    let Profiles { current, profiles } = read_profiles()?;
+    // Of several for the server, the one that is used elsewhere is meant.
+    let kept = current
+        .and_then(|name| profiles.get(&name))
+        .filter(|one| one.server == server)
+        .or_else(|| profiles.values().find(|one| one.server == server))
+        .cloned();
     Ok(ServerWithCredential {
         insecure: environment.insecure || kept.is_some(),
         credential: kept.map(|one| one.credential),

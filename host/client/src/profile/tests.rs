@@ -133,6 +133,21 @@ fn a_credential_goes_to_its_own_server_alone() {
     }
 }
 
+#[test]
+fn the_current_profile_of_a_server_is_preferred() {
+    for current in ["home", "other"] {
+        let mut known = known();
+        let mut other = known.profiles["home"].clone();
+        other.credential = "O".to_owned();
+        known.profiles.insert("other".to_owned(), other);
+        known.current = Some(current.to_owned());
+        let expected = known.profiles[current].credential.clone();
+        let remote = remote(None, Some("https://home.example"));
+        let found = remote.resolve(EnvironmentSettings::default(), || Ok(known));
+        assert_eq!(found.unwrap().credential, Some(expected), "{current}");
+    }
+}
+
 /// The settings of a service's user may be another's.
 #[test]
 fn profiles_that_are_not_needed_are_not_read() {

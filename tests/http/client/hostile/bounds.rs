@@ -1,5 +1,6 @@
 //! Answers without an end: each command reads as much as such an answer may have, says so, and leaves nothing behind.
 
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +13,7 @@ use axum::routing::any;
 use serde_json::json;
 
 use super::names::VictimFolder;
-use super::{ID, run};
+use super::{ID, command, run};
 use crate::client::failures::serve_router;
 
 /// Bound of bytes that a command may read into memory.
@@ -64,6 +65,8 @@ async fn serve_truth_except(
 ) -> std::net::SocketAddr {
     let project = json!({"id": ID, "name": "Shop", "host_label": "shop-acme", "description": null, "home": null, "backend": {"id": ID}});
     let page = json!({"id": ID, "slug": "page", "url": "http://a.localhost/page", "type": "markdown", "title": "Page", "state": "active"});
+    let backend =
+        json!({"id": ID, "migrations": [], "actions": [], "realtime": {"enabled": false}});
     let answer = async move |request: Request| {
         let path = request.uri().path().to_owned();
         let end = path.rsplit('/').next().unwrap_or_default();
@@ -71,6 +74,7 @@ async fn serve_truth_except(
             end if end == last => lie(),
             "projects" => axum::Json(json!({ "projects": [project] })).into_response(),
             "frontends" => axum::Json(json!({ "frontends": [page] })).into_response(),
+            "backend" => axum::Json(backend).into_response(),
             _ => axum::Json(page).into_response(),
         }
     };
@@ -107,6 +111,26 @@ async fn a_source_a_database_and_rows_have_their_bounds() {
     }
 }
 
+/// Each page would be a request.
+#[tokio::test]
+async fn a_project_of_very_many_pages_is_not_begun() {
+    let trap = VictimFolder::new();
+    let before = trap.snapshot();
+    let many = || {
+        let page = |number: u32| json!({"id": ID, "slug": format!("p{number}"), "url": "http://a.localhost/p", "type": "markdown", "title": "P", "state": "active"});
+        let pages: Vec<_> = (0..=10_000).map(page).collect();
+        axum::Json(json!({ "frontends": pages })).into_response()
+    };
+    let server = serve_truth_except("frontends", many).await;
+    let output = run(&trap, server, &["pull", "new", "--project", "Shop"]).await;
+    assert_eq!(output.code, Some(6), "{output:?}");
+    assert!(
+        output.stderr.contains("more than 10000 files"),
+        "{output:?}"
+    );
+    assert!(trap.snapshot() == before, "{output:?}");
+}
+
 /// A copy goes to the disk, so its bound is larger; what is announced beyond it is not begun.
 #[tokio::test]
 async fn a_copy_of_a_database_has_its_bound_and_leaves_nothing() {
@@ -136,6 +160,26 @@ async fn a_copy_of_a_database_has_its_bound_and_leaves_nothing() {
     assert_eq!(output.code, Some(6), "{output:?}");
     assert!(output.stderr.contains("not whole"), "{output:?}");
     assert!(trap.snapshot() == before, "{output:?}");
+}
+
+/// A copy whose reader has ended is not read to its end for nobody.
+#[tokio::test]
+async fn a_copy_ends_with_its_reader() {
+    let trap = VictimFolder::new();
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&count);
+    let endless = move || endless_body(Arc::clone(&counted)).into_response();
+    let server = serve_truth_except("export", endless).await;
+    let mut export = command(&trap, server, &["backend", "export", "-o", "-"]);
+    export.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = export.spawn().unwrap();
+    drop(child.stdout.take());
+    let waiting = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    let output = waiting.await.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("standard output"), "{said}");
+    assert!(count.load(Ordering::Relaxed) < READ_BOUND);
 }
 
 /// A description of the API that has no end, or leads in circles, makes no error unclear that it was to make clearer.

@@ -89,8 +89,8 @@ async fn answer(State(lie): State<SharedForgery>, request: Request) -> Response 
     axum::Json(document).into_response()
 }
 
-/// Runs a command in the trap, as an owner without a terminal.
-async fn run(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Output {
+/// A command in the trap, of an owner without a terminal.
+fn command(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Command {
     let mut command: Command = svc().command();
     command
         .args(arguments)
@@ -99,7 +99,12 @@ async fn run(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Out
         .env("SVC_SERVER", format!("http://{server}"))
         .env("SVC_CREDENTIAL", "svc_wrongwro_0")
         .stdin(Stdio::null());
-    let output = run_command(command).await;
+    command
+}
+
+/// Runs such a command to its end.
+async fn run(trap: &VictimFolder, server: SocketAddr, arguments: &[&str]) -> Output {
+    let output = run_command(command(trap, server, arguments)).await;
     assert_terminal_safe(&output.stdout, &format!("{arguments:?}"));
     assert_terminal_safe(&output.stderr, &format!("{arguments:?}"));
     output
@@ -258,6 +263,19 @@ async fn a_projects_name_is_data() {
         std::fs::remove_dir_all(trap.path_of("work/new")).unwrap();
         assert!(outside(&trap) == before, "{name:?}");
     }
+}
+
+/// A file's name may have been chosen by somebody else, too.
+#[tokio::test]
+async fn a_files_name_is_one_line() {
+    let (trap, _, server) = start_forgery().await;
+    let name = json!("new\n+ forged.md");
+    let manifest = format!("project = 'Shop'\n[pages]\npage = {name}\n");
+    std::fs::write(trap.path_of("work/copy/svc.toml"), manifest).unwrap();
+    let output = run(&trap, server, &["pull", "copy"]).await;
+    assert!(output.success, "{output:?}");
+    let shown = "+ copy/new\\n+ forged.md\n";
+    assert!(output.stdout.contains(shown), "{output:?}");
 }
 
 /// Two things of one name would be one file.

@@ -16,6 +16,9 @@ use svc_base::digest::Digest;
 /// Most lines of a plan for people.
 const MAX_SHOWN_LINES: usize = 1_000;
 
+/// Most actions that a note names.
+const MAX_SHOWN_ACTIONS: usize = 50;
+
 /// Steps of a plan, with their description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ApplyPlan {
@@ -114,9 +117,15 @@ impl ApplyPlan {
         });
         let elsewhere: Vec<_> = elsewhere.map(|there| format!("`{}`", there.name)).collect();
         if !elsewhere.is_empty() {
+            let shown = &elsewhere[..elsewhere.len().min(MAX_SHOWN_ACTIONS)];
+            let more = if shown.len() < elsewhere.len() {
+                ", …"
+            } else {
+                ""
+            };
             self.notes.push(format!(
-                "Actions that only the server has stay: {}.",
-                elsewhere.join(", ")
+                "Actions that only the server has stay: {}{more}.",
+                shown.join(", ")
             ));
         }
         if !changed.is_empty() {
