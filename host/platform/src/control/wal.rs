@@ -26,7 +26,7 @@ struct WriterLogState {
 
 impl WriterLog {
     /// Counts the commits of `writer`, and keeps SQLite from copying its log by itself.
-    pub(super) fn watch(&self, writer: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn watch(&self, writer: &mut Connection) -> rusqlite::Result<()> {
         // Setting this removes the hook, so it comes first.
         writer.pragma_update(None, "wal_autocheckpoint", 0)?;
         let inner = Arc::clone(&self.0);

@@ -316,7 +316,7 @@ fn open_writer(path: &Path, residue: &WalResidue, log: &WriterLog) -> Result<Con
     connection.pragma_update(None, "secure_delete", true)?;
     connection.set_prepared_statement_cache_capacity(128);
     residue.watch(&mut connection)?;
-    log.watch(&connection)?;
+    log.watch(&mut connection)?;
     Ok(connection)
 }
 
