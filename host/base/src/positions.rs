@@ -1,7 +1,7 @@
 //! The two steps of a commit. First it is made, which gives it a position; then it is acknowledged. Callers are answered after
 //! the second step.
 //!
-//! A single machine acknowledges a commit when it is synced.
+//! A single machine acknowledges a commit when it is synced. Where copies elsewhere must have it first, a [`Durable`] acknowledges it.
 
 use std::collections::VecDeque;
 
@@ -15,6 +15,20 @@ impl CommitPosition {
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
+}
+
+/// Receives each position up to which commits are acknowledged.
+pub type AcknowledgeFn = Box<dyn Fn(CommitPosition) + Send + Sync>;
+
+/// Acknowledges a database's commits later than the machine that makes them, such as after copying them to others.
+pub trait Durable: Send + Sync {
+    /// Takes over the commits up to `position`, which the database's log has. Its writer calls this for all commits in their order,
+    /// and copies the log only afterwards. Does not wait for the acknowledgement.
+    fn append(&self, position: CommitPosition);
+
+    /// Sets the function that is called with each acknowledged position; positions never go back. Dropping it means that nothing more
+    /// will be acknowledged. A writer that is being closed waits for one or the other.
+    fn on_acknowledged(&self, acknowledge: AcknowledgeFn);
 }
 
 /// Effects of commits that are made and not acknowledged yet, such as answers to callers.
@@ -41,6 +55,11 @@ impl<T> DeferredCommitEffects<T> {
             next.map(|(_, follows)| follows)
         })
     }
+
+    /// Moves the effects of later commits to the end.
+    pub fn append(&mut self, later: &mut Self) {
+        self.0.append(&mut later.0);
+    }
 }
 
 #[cfg(test)]
@@ -61,5 +80,16 @@ mod tests {
         assert!(waiting.take_acknowledged(one).eq(["a", "b"]));
         assert_eq!(waiting.take_acknowledged(one).count(), 0);
         assert!(waiting.take_acknowledged(CommitPosition(9)).eq(["c"]));
+    }
+
+    #[test]
+    fn what_is_moved_follows_what_waits_already() {
+        let mut waiting = DeferredCommitEffects::default();
+        waiting.push(CommitPosition(1), "a");
+        let mut later = DeferredCommitEffects::default();
+        later.push(CommitPosition(2), "b");
+        waiting.append(&mut later);
+        assert!(waiting.take_acknowledged(CommitPosition(9)).eq(["a", "b"]));
+        assert_eq!(later.take_acknowledged(CommitPosition(9)).count(), 0);
     }
 }
