@@ -79,6 +79,8 @@ pub struct DurableSource(Arc<dyn Fn(BackendId) -> NumberedDurable + Send + Sync>
 impl DurableSource {
     /// Wraps a function that returns the acknowledger of a database, and the position of the last commit that it has acknowledged:
     /// the next commit is numbered after it. It is called when the database is made or opened.
+    ///
+    /// The commit that makes a database is handed over when its file has all of it, and its log is empty.
     pub fn new(open: impl Fn(BackendId) -> NumberedDurable + Send + Sync + 'static) -> Self {
         Self(Arc::new(open))
     }

@@ -288,11 +288,15 @@ async fn a_commit_that_fails_takes_no_position() {
     reader.await;
     assert_eq!(late.last(), 4);
     commits.begin_commit(CommitPosition(5));
-    commits.hand_over(CommitPosition(5), &mut PendingCommits::default(), ());
+    let in_use = Arc::new(());
+    let kept = Arc::clone(&in_use);
+    commits.hand_over(CommitPosition(5), &mut PendingCommits::default(), kept);
     let mut reader = pin!(commits.wait_for_visible());
     assert!(waits(&mut reader).await);
+    assert_eq!(Arc::strong_count(&in_use), 2);
     late.acknowledge(5);
     reader.await;
+    assert_eq!(Arc::strong_count(&in_use), 1);
 }
 
 #[tokio::test]

@@ -87,6 +87,45 @@ fn commits_go_on_being_counted_where_another_chain_begins() {
     assert_eq!(second[0].state, first.last().unwrap().state);
 }
 
+#[test]
+fn commits_may_be_numbered_from_elsewhere() {
+    let fixture = HistoryFixture::new(1 << 30);
+    let numbers = LastCommitTracker::new(fixture.history_settings.clock.now());
+    let mut history = fixture.history();
+    history.set_commit_numbers(Arc::clone(&numbers));
+    numbers.resume_at(50);
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    numbers.add(history.now());
+    add(&fixture, &mut history, "first");
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    assert!(!history.leave_chain_numbered_otherwise());
+    // Where they are counted otherwise another chain begins, here aside, while the next commit is made.
+    numbers.resume_at(70);
+    assert!(history.leave_chain_numbered_otherwise());
+    let path = fixture.directory.path().canonicalize().unwrap();
+    let path = path.join(DATABASE_FILE);
+    let settings = crate::connection::DatabaseOpenSettings::standalone(path, 1 << 30);
+    let packer = BackgroundCheckpointer::start().unwrap();
+    let frames = fixture.frames_in_log();
+    let mut lent = history.lend(&packer, &settings, frames).unwrap();
+    numbers.add(history.now());
+    add(&fixture, &mut history, "second");
+    assert_eq!(lent.reclaim(&mut history, true), Some(true));
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    for (chain, commits) in [(1, [50, 51]), (2, [70, 71])] {
+        let points = points(&fixture, chain);
+        let numbers: Vec<u64> = points.iter().map(|point| point.commit).collect();
+        assert_eq!(numbers, commits);
+    }
+    assert_eq!(verify(&fixture.dir).unwrap(), HistoryFindings::default());
+}
+
 /// Changes what the last record of a chain says of where it leads.
 fn append_wrong_state(fixture: &HistoryFixture, number: u32) -> Timestamp {
     let chain = HistoryChainFile::open(&fixture.dir, number).unwrap();
