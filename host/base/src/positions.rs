@@ -61,6 +61,11 @@ impl<T> DeferredCommitEffects<T> {
             next.map(|(_, follows)| follows)
         })
     }
+
+    /// Moves the effects of later commits to the end.
+    pub fn append(&mut self, later: &mut Self) {
+        self.0.append(&mut later.0);
+    }
 }
 
 #[cfg(test)]
@@ -83,5 +88,16 @@ mod tests {
         assert!(!waiting.is_empty());
         assert!(waiting.take_acknowledged(CommitPosition(9)).eq(["c"]));
         assert!(waiting.is_empty());
+    }
+
+    #[test]
+    fn what_is_moved_follows_what_waits_already() {
+        let mut waiting = DeferredCommitEffects::default();
+        waiting.push(CommitPosition(1), "a");
+        let mut later = DeferredCommitEffects::default();
+        later.push(CommitPosition(2), "b");
+        waiting.append(&mut later);
+        assert!(waiting.take_acknowledged(CommitPosition(9)).eq(["a", "b"]));
+        assert_eq!(later.take_acknowledged(CommitPosition(9)).count(), 0);
     }
 }

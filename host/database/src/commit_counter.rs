@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use svc_base::clock::Timestamp;
 use svc_base::positions::CommitPosition;
 
-/// Number and time of a writer's last commit. The number continues the numbers of the history.
+/// Number and time of a writer's last commit. The number continues the numbers of the history, or of what acknowledges commits.
 #[derive(Debug)]
 pub(super) struct LastCommitTracker {
     count: AtomicU64,
@@ -32,6 +32,13 @@ impl LastCommitTracker {
     /// Continues from commit number `commit`.
     pub(super) fn resume_at(&self, commit: u64) {
         self.count.store(commit, Ordering::Relaxed);
+    }
+
+    /// Returns a tracker that stays at the last commit.
+    pub(super) fn at_last_commit(&self) -> Arc<Self> {
+        let tracker = Self::new(self.last_commit_at());
+        tracker.resume_at(self.position().0);
+        tracker
     }
 
     /// Time of the last commit.

@@ -204,6 +204,18 @@ impl TenantConnection {
         Ok(commits)
     }
 
+    /// Calls `begins` before each commit that a statement makes, while no reader can see it.
+    pub(super) fn on_commit_begin(
+        &mut self,
+        mut begins: impl FnMut() + Send + 'static,
+    ) -> rusqlite::Result<()> {
+        self.connection.commit_hook(Some(move || {
+            begins();
+            // `true` would roll the transaction back.
+            false
+        }))
+    }
+
     /// Pages in the write-ahead log after the last commit.
     pub(super) fn log_pages(&self) -> i32 {
         self.log_pages.load(Ordering::Relaxed)

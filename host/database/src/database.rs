@@ -15,6 +15,7 @@ use super::group::{
 };
 use super::lanes::Lanes;
 use super::limits::{QUEUE_TIMEOUT, ResultLimits};
+use super::pending_commits::SharedCommits;
 use super::pending_write::PendingWrite;
 use super::reader_pool::ReaderPool;
 use super::run::ResultJson;
@@ -38,6 +39,8 @@ pub struct Database {
     /// Owner of its jobs in the lanes.
     pub(super) owner: JobOwner,
     pub(super) writers: WriterRegistry,
+    /// Commits that were handed over; `None` where this machine acknowledges them.
+    pub(super) shared_commits: Option<Arc<SharedCommits>>,
     /// Weak reference to itself, for the jobs that it queues.
     weak_self: Weak<Self>,
     pub(super) readers: ReaderPool,
@@ -93,6 +96,7 @@ impl Database {
             limits,
             lanes,
             owner,
+            shared_commits: writers.share_commits(owner.database),
             writers,
             weak_self: weak_self.clone(),
             readers: ReaderPool::default(),
@@ -226,9 +230,11 @@ impl Database {
         self.finish_jobs(writer, unfinished);
     }
 
-    /// Answers the callers of committed work, returns the writer, and puts unfinished work back at the head of the queue.
+    /// Answers the callers of committed work or hands them over, returns the writer, and puts unfinished work back at the head of the
+    /// queue.
     fn finish_jobs(&self, mut writer: DatabaseWriter, unfinished: UnfinishedWrites) {
-        writer.acknowledge();
+        // A database with commits that are handed over is in use, and not closed.
+        writer.finish_commits(|| self.weak_self.upgrade());
         writer.maintain_log();
         let too_long = writer.needs_truncation();
         self.return_writer(writer);
@@ -280,7 +286,8 @@ impl Database {
         if let Some(writer) = lock(&self.writer).take() {
             return Ok(writer);
         }
-        let writer = self.writers.open(self.id, &self.settings)?;
+        let shared = self.shared_commits.as_ref();
+        let writer = self.writers.open(self.id, &self.settings, shared)?;
         let deferred =
             schema::has_deferred_keys(&writer.handle.connection).map_err(internal_error)?;
         self.deferred_keys.store(deferred, Ordering::Relaxed);
@@ -300,6 +307,13 @@ impl Database {
             let _ = self.enqueue(QueuedWriterWork::Exclusive(Box::new(
                 DatabaseWriter::record_history,
             )));
+        }
+    }
+
+    /// Waits until all that an answer may show is acknowledged, which it is on a single machine.
+    pub(super) async fn await_visible_commits(&self) {
+        if let Some(shared) = &self.shared_commits {
+            shared.wait_for_visible().await;
         }
     }
 

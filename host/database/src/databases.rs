@@ -17,6 +17,7 @@ use super::history::HistorySettings;
 use super::lanes::Lanes;
 use super::limits::{DatabaseLimits, MIGRATION_BUDGET_FACTOR, ResultLimits};
 use super::migrate::{self, MigrationOutcome, MigrationScript, MigrationScriptError};
+use super::pending_commits::{CommitReplies, DurableSource, PendingCommits, SharedCommits};
 use super::process_settings;
 use super::schema::{self, DatabaseInventory, Schema};
 use super::watchdog::Watchdog;
@@ -25,6 +26,7 @@ use svc_base::Stopwatch;
 use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, WorkspaceId};
+use svc_base::positions::CommitPosition;
 use svc_base::sync::lock;
 
 /// The most open databases: as many as an installation has by default, since opening one costs more than most calls.
@@ -67,6 +69,19 @@ impl Databases {
     /// # Errors
     /// When a directory cannot be opened, or the system refuses a thread.
     pub fn open(data: &Path, limits: &DatabaseLimits, clock: Clock) -> anyhow::Result<Self> {
+        Self::open_with_durable(data, limits, clock, None)
+    }
+
+    /// Prepares the databases below `data`. Their commits are acknowledged by what `durable` opens for each, or by this machine.
+    ///
+    /// # Errors
+    /// As for [`Databases::open`].
+    pub fn open_with_durable(
+        data: &Path,
+        limits: &DatabaseLimits,
+        clock: Clock,
+        durable: Option<DurableSource>,
+    ) -> anyhow::Result<Self> {
         let files = DatabasesDirectory::open(&data.join("backends"))?;
         process_settings::configure_sqlite(&data.join("tmp"))?;
         let history_settings = HistorySettings {
@@ -75,7 +90,7 @@ impl Databases {
             min_free_bytes: limits.free_disk_bytes,
         };
         Ok(Self {
-            writers: WriterRegistry::start(files.clone(), history_settings)?,
+            writers: WriterRegistry::start(files.clone(), history_settings, durable)?,
             files,
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {
@@ -153,8 +168,20 @@ impl Databases {
         let (answer, answered) = oneshot::channel();
         let me = Arc::clone(self);
         let job = Box::new(move || {
+            let shared = me.writers.share_commits(id);
+            let made = me.create_blocking(&id, &script, shared.as_ref());
             // If the caller has gone, the directory stays without a row that names it, and the next start removes it.
-            let _ = answer.send(me.create_blocking(&id, &script));
+            match (made, shared) {
+                (Ok((inventory, position)), Some(shared)) => {
+                    let mut pending = PendingCommits::default();
+                    let reply = Box::new(move || drop(answer.send(Ok(inventory))));
+                    let replies = CommitReplies::Exclusive(reply);
+                    pending.push(position, (ChangedTables::default(), replies));
+                    // The file is whole by now, so that it can be copied as the base of what follows.
+                    shared.hand_over(position, &mut pending, Arc::clone(&shared));
+                }
+                (made, _) => drop(answer.send(made.map(|(inventory, _)| inventory))),
+            }
         });
         if !self.lanes.queue_long(self.owner(id), job) {
             return Err(StatementRunError::Busy.into());
@@ -164,17 +191,19 @@ impl Databases {
             .unwrap_or_else(|_| Err(StatementRunError::Closed.into()))
     }
 
+    /// Makes the file of a database; returns its content, and the position of the commit that made it.
     fn create_blocking(
         &self,
         id: &BackendId,
         script: &MigrationScript,
-    ) -> Result<DatabaseInventory, MigrationScriptError> {
+        shared: Option<&Arc<SharedCommits>>,
+    ) -> Result<(DatabaseInventory, CommitPosition), MigrationScriptError> {
         let disk = |error: std::io::Error| disk_error(&error);
         self.files.create_directory(id).map_err(disk)?;
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let made = self
             .writers
-            .create(*id, &self.settings(id))
+            .create(*id, &self.settings(id), shared)
             .map_err(MigrationScriptError::from)
             .and_then(|writer| {
                 migrate::create_database(&writer.handle, script, budget).map_err(|failure| {
@@ -183,13 +212,14 @@ impl Databases {
                 })?;
                 let inventory =
                     schema::read_inventory(&writer.handle.connection).map_err(internal_error)?;
+                let position = writer.position();
                 writer.close();
-                Ok(inventory)
+                Ok((inventory, position))
             })
-            .and_then(|inventory| {
+            .and_then(|made| {
                 fault::point("provision.made");
                 self.files.sync(id).map_err(disk)?;
-                Ok(inventory)
+                Ok(made)
             });
         if made.is_err()
             && let Err(error) = self.files.remove(id)

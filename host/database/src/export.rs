@@ -28,7 +28,7 @@ impl Databases {
     /// [`StatementRunError`].
     pub async fn export(&self, id: BackendId) -> Result<Vec<u8>, StatementRunError> {
         let database = self.get(id)?;
-        let owner = database.owner;
+        let (owner, shared) = (database.owner, database.shared_commits.clone());
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let (answer, answered) = oneshot::channel();
         let work_state = QueuedWorkState::new();
@@ -44,7 +44,11 @@ impl Databases {
         if !self.lanes.queue_long(owner, job) {
             return Err(StatementRunError::Busy);
         }
-        await_answer(answered, &work_state).await
+        let file = await_answer(answered, &work_state).await;
+        if let Some(shared) = shared {
+            shared.wait_for_visible().await;
+        }
+        file
     }
 }
 

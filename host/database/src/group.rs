@@ -77,12 +77,12 @@ pub(super) fn run_group(
                     }
                     unfinished.long.push(offender);
                 } else {
-                    offender.answer(Err(error));
+                    writer.answer_failed_write(offender, error);
                 }
             }
             Err(SharedTransactionFailure::Commit(error)) => {
                 for write in waiting {
-                    write.answer(Err(error.clone().into()));
+                    writer.answer_failed_write(write, error.clone().into());
                 }
                 break;
             }
@@ -122,7 +122,7 @@ pub(super) fn run_single_write(
             let touched = handle.take_changed_tables();
             writer.add_pending_commit(touched, CommitReplies::Writes(vec![write], vec![Ok(json)]));
         }
-        Err(error) => write.answer(Err(error)),
+        Err(error) => writer.answer_failed_write(write, error),
     }
 }
 

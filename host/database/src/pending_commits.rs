@@ -1,4 +1,14 @@
-//! Commits of a writer that wait for their acknowledgement, after which the listener is notified and callers are answered.
+//! Commits that wait for their acknowledgement, after which the listener is notified and callers are answered.
+//!
+//! A single machine acknowledges its commits itself, as soon as they are synced. Where a [`Durable`] does so, they are handed over to
+//! it, and the writer goes on meanwhile. Then answers that may show a commit wait for its acknowledgement, too.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
 
 use super::batch::BatchError;
 use super::changed_tables::{ChangedTables, CommitListener};
@@ -6,15 +16,11 @@ use super::pending_write::PendingWrite;
 use super::run::ResultJson;
 use svc_base::fault;
 use svc_base::ids::BackendId;
-use svc_base::positions::{CommitPosition, DeferredCommitEffects};
+use svc_base::positions::{CommitPosition, DeferredCommitEffects, Durable};
+use svc_base::sync::lock;
 
-/// Commits of a writer that are made and not yet acknowledged.
-#[derive(Debug)]
-pub(super) struct PendingCommits {
-    id: BackendId,
-    listener: CommitListener,
-    waiting: DeferredCommitEffects<(ChangedTables, CommitReplies)>,
-}
+/// Commits that are made and not yet acknowledged.
+pub(super) type PendingCommits = DeferredCommitEffects<(ChangedTables, CommitReplies)>;
 
 /// Callers of a commit, with their answers.
 pub(super) enum CommitReplies {
@@ -24,8 +30,8 @@ pub(super) enum CommitReplies {
     Exclusive(Box<dyn FnOnce() + Send>),
 }
 
-impl std::fmt::Debug for CommitReplies {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for CommitReplies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Writes(..) => "Writes",
             Self::Exclusive(_) => "Exclusive",
@@ -33,29 +39,22 @@ impl std::fmt::Debug for CommitReplies {
     }
 }
 
-impl PendingCommits {
-    /// Starts without commits, for a database whose commits `listener` follows.
+/// Announcer of a database's commits, once they are acknowledged.
+#[derive(Debug)]
+pub(super) struct CommitAnnouncer {
+    id: BackendId,
+    listener: CommitListener,
+}
+
+impl CommitAnnouncer {
+    /// Announces the commits of database `id` to `listener`.
     pub(super) fn new(id: BackendId, listener: CommitListener) -> Self {
-        Self {
-            id,
-            listener,
-            waiting: DeferredCommitEffects::default(),
-        }
+        Self { id, listener }
     }
 
-    /// Adds a commit that is made: the database is synced up to `position`.
-    pub(super) fn add(
-        &mut self,
-        position: CommitPosition,
-        touched: ChangedTables,
-        replies: CommitReplies,
-    ) {
-        self.waiting.push(position, (touched, replies));
-    }
-
-    /// Acknowledges the commits up to `position`: tells the listener of each, and then answers its callers.
-    pub(super) fn acknowledge(&mut self, position: CommitPosition) {
-        for (touched, replies) in self.waiting.take_acknowledged(position) {
+    /// Announces the commits up to `position`: tells the listener of each, and then answers its callers.
+    pub(super) fn announce(&self, pending: &mut PendingCommits, position: CommitPosition) {
+        for (touched, replies) in pending.take_acknowledged(position) {
             self.listener.notify(self.id, touched);
             match replies {
                 CommitReplies::Writes(writes, results) => {
@@ -67,5 +66,154 @@ impl PendingCommits {
                 CommitReplies::Exclusive(answer) => answer(),
             }
         }
+    }
+}
+
+/// A database's acknowledger, and the position after which its next commit is numbered.
+type NumberedDurable = (Arc<dyn Durable>, CommitPosition);
+
+/// Source of the acknowledger of each database, where commits are not acknowledged by this machine.
+#[derive(Clone)]
+pub struct DurableSource(Arc<dyn Fn(BackendId) -> NumberedDurable + Send + Sync>);
+
+impl DurableSource {
+    /// Wraps a function that returns the acknowledger of a database, and the position of the last commit that it has acknowledged:
+    /// the next commit is numbered after it. It is called when the database is made or opened.
+    ///
+    /// The commit that makes a database is handed over when its file has all of it, and its log is empty.
+    pub fn new(open: impl Fn(BackendId) -> NumberedDurable + Send + Sync + 'static) -> Self {
+        Self(Arc::new(open))
+    }
+}
+
+impl fmt::Debug for DurableSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DurableSource").finish_non_exhaustive()
+    }
+}
+
+/// Commits of a database that are not acknowledged by this machine. The writer, the readers and the acknowledger share them.
+pub(super) struct SharedCommits {
+    announcer: CommitAnnouncer,
+    durable: Arc<dyn Durable>,
+    state: Mutex<SharedState>,
+    /// Position up to which readers may see commits: that of the last commit, or of the one that is being made.
+    visible: AtomicU64,
+    /// Position up to which commits are acknowledged.
+    acknowledged: AtomicU64,
+    /// Wakes readers after a change of either position.
+    changed: Notify,
+}
+
+struct SharedState {
+    /// Last commit that was handed over.
+    handed_over: CommitPosition,
+    pending: PendingCommits,
+    /// Values that are kept until commits are acknowledged.
+    in_use: DeferredCommitEffects<Box<dyn Any + Send>>,
+}
+
+impl fmt::Debug for SharedCommits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedCommits")
+            .field("visible", &self.visible)
+            .field("acknowledged", &self.acknowledged)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SharedCommits {
+    /// Starts with the commits that the acknowledger has.
+    pub(super) fn start(announcer: CommitAnnouncer, source: &DurableSource) -> Arc<Self> {
+        let (durable, last) = (source.0)(announcer.id);
+        let shared = Arc::new(Self {
+            announcer,
+            durable,
+            state: Mutex::new(SharedState {
+                handed_over: last,
+                pending: PendingCommits::default(),
+                in_use: DeferredCommitEffects::default(),
+            }),
+            visible: AtomicU64::new(last.0),
+            acknowledged: AtomicU64::new(last.0),
+            changed: Notify::new(),
+        });
+        let weak = Arc::downgrade(&shared);
+        let acknowledge = move |position| {
+            if let Some(shared) = weak.upgrade() {
+                shared.acknowledge(position);
+            }
+        };
+        shared.durable.on_acknowledged(Box::new(acknowledge));
+        shared
+    }
+
+    /// Returns the position after which the next commit is numbered.
+    pub(super) fn last_position(&self) -> CommitPosition {
+        lock(&self.state).handed_over
+    }
+
+    /// Notes that the commit at `position` is being made: from now on readers may see it.
+    pub(super) fn begin_commit(&self, position: CommitPosition) {
+        self.visible.store(position.0, Ordering::SeqCst);
+    }
+
+    /// Hands over what a job of the writer has made: the commits up to `position`, and `pending`, which waits for them or for
+    /// earlier ones. `in_use` is dropped after their acknowledgement.
+    pub(super) fn hand_over(
+        &self,
+        position: CommitPosition,
+        pending: &mut PendingCommits,
+        in_use: impl Any + Send,
+    ) {
+        let mut state = lock(&self.state);
+        state.pending.append(pending);
+        // A commit that was begun and has failed was visible to nobody.
+        self.visible.store(position.0, Ordering::SeqCst);
+        let is_new = position > state.handed_over;
+        if is_new {
+            state.handed_over = position;
+            state.in_use.push(position, Box::new(in_use));
+        }
+        drop(state);
+        if is_new {
+            self.durable.append(position);
+        } else {
+            self.acknowledge(self.acknowledged());
+        }
+    }
+
+    /// Announces the commits up to `position`, and lets readers go on.
+    fn acknowledge(&self, position: CommitPosition) {
+        let mut state = lock(&self.state);
+        self.acknowledged.fetch_max(position.0, Ordering::SeqCst);
+        let position = self.acknowledged();
+        // The lock is held meanwhile, so that commits are announced in their order.
+        self.announcer.announce(&mut state.pending, position);
+        let unused: Vec<_> = state.in_use.take_acknowledged(position).collect();
+        drop(state);
+        self.changed.notify_waiters();
+        // Without the lock, since it may close the database.
+        drop(unused);
+    }
+
+    fn acknowledged(&self) -> CommitPosition {
+        CommitPosition(self.acknowledged.load(Ordering::SeqCst))
+    }
+
+    /// Waits until all that a reader may have seen by now is acknowledged.
+    pub(super) async fn wait_for_visible(&self) {
+        let seen = self.visible.load(Ordering::SeqCst);
+        while !self.is_acknowledged(seen) {
+            let changed = self.changed.notified();
+            if !self.is_acknowledged(seen) {
+                changed.await;
+            }
+        }
+    }
+
+    /// Whether what was visible up to `seen` is acknowledged. A commit that has failed since then was not seen.
+    fn is_acknowledged(&self, seen: u64) -> bool {
+        seen.min(self.visible.load(Ordering::SeqCst)) <= self.acknowledged().0
     }
 }

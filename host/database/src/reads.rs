@@ -28,7 +28,10 @@ impl Database {
             match self.read_inline(&call, timing) {
                 // The time limit of this thread is short, and on a busy machine even a quick statement may exceed it.
                 Err(StatementRunError::NeedsLane | StatementRunError::Timeout) => {}
-                result => return result,
+                result => {
+                    self.await_visible_commits().await;
+                    return result;
+                }
             }
         }
         self.read_in_lanes(call, timing, lane, |json, _| json).await
@@ -183,6 +186,8 @@ impl Database {
         if !queued {
             return Err(StatementRunError::Busy);
         }
-        await_answer(answered, &work_state).await
+        let answer = await_answer(answered, &work_state).await;
+        self.await_visible_commits().await;
+        answer
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rusqlite::wal::CheckpointMode;
 
+use super::batch::BatchError;
 use super::changed_tables::{ChangedTables, CommitListener};
 use super::commit_counter::LastCommitTracker;
 use super::connection::{DatabaseOpenSettings, TenantConnection};
@@ -15,8 +16,12 @@ use super::history::{
     BackgroundCheckpointer, DatabaseHistory, HistorySettings, LentHistory, log_history_gap,
 };
 use super::limits::QUEUE_TIMEOUT;
-use super::pending_commits::{CommitReplies, PendingCommits};
+use super::pending_commits::{
+    CommitAnnouncer, CommitReplies, DurableSource, PendingCommits, SharedCommits,
+};
+use super::pending_write::PendingWrite;
 use svc_base::ids::BackendId;
+use svc_base::positions::CommitPosition;
 use svc_base::sync::lock;
 
 /// The log is checkpointed from this many pages on. If readers keep it from being complete, it is tried again after so many more.
@@ -36,6 +41,8 @@ pub(super) struct WriterRegistry {
     checkpointer: Arc<BackgroundCheckpointer>,
     claimed: Arc<ClaimedWriters>,
     listener: CommitListener,
+    /// Source of what acknowledges commits; `None` on a single machine, which does so itself.
+    durable: Option<DurableSource>,
 }
 
 /// The databases that have a writer. A database must not have two while one is closed and another opened.
@@ -60,13 +67,15 @@ impl Drop for WriterClaim {
 }
 
 impl WriterRegistry {
-    /// Starts the registry for the databases in `files`, with these settings for their histories.
+    /// Starts the registry for the databases in `files`, with these settings for their histories, and with what acknowledges their
+    /// commits, unless this machine does.
     ///
     /// # Errors
     /// When the system refuses a thread.
     pub(super) fn start(
         files: DatabasesDirectory,
         history_settings: HistorySettings,
+        durable: Option<DurableSource>,
     ) -> std::io::Result<Self> {
         Ok(Self {
             files,
@@ -74,7 +83,15 @@ impl WriterRegistry {
             checkpointer: Arc::new(BackgroundCheckpointer::start()?),
             claimed: Arc::default(),
             listener: CommitListener::default(),
+            durable,
         })
+    }
+
+    /// Starts what a database shares with the acknowledger of its commits; `None` where this machine acknowledges them.
+    pub(super) fn share_commits(&self, id: BackendId) -> Option<Arc<SharedCommits>> {
+        let source = self.durable.as_ref()?;
+        let announcer = CommitAnnouncer::new(id, self.listener.clone());
+        Some(SharedCommits::start(announcer, source))
     }
 
     /// Returns the settings of the histories.
@@ -92,13 +109,19 @@ impl WriterRegistry {
         &self,
         id: BackendId,
         settings: &DatabaseOpenSettings,
+        shared: Option<&Arc<SharedCommits>>,
     ) -> Result<DatabaseWriter, StatementRunError> {
-        let mut writer = self.open_with(id, settings, || TenantConnection::writer(settings))?;
+        let open = || TenantConnection::writer(settings);
+        let mut writer = self.open_with(id, settings, shared, open)?;
         // Commits that a crash left in the log are recorded first, as moments of their own.
         writer.record_history();
-        writer
-            .commits
-            .resume_at(writer.history.last_commit_number());
+        if shared.is_none() {
+            writer
+                .commits
+                .resume_at(writer.history.last_commit_number());
+        } else if writer.history.leave_chain_numbered_otherwise() {
+            writer.record_history();
+        }
         Ok(writer)
     }
 
@@ -107,8 +130,9 @@ impl WriterRegistry {
         &self,
         id: BackendId,
         settings: &DatabaseOpenSettings,
+        shared: Option<&Arc<SharedCommits>>,
     ) -> Result<DatabaseWriter, StatementRunError> {
-        self.open_with(id, settings, || TenantConnection::create(settings))
+        self.open_with(id, settings, shared, || TenantConnection::create(settings))
     }
 
     /// Waits until every database that was being closed is closed, up to the queue timeout.
@@ -123,6 +147,7 @@ impl WriterRegistry {
         &self,
         id: BackendId,
         settings: &DatabaseOpenSettings,
+        shared: Option<&Arc<SharedCommits>>,
         open: impl FnOnce() -> Result<TenantConnection, StatementRunError>,
     ) -> Result<DatabaseWriter, StatementRunError> {
         let claim = self.claim(id)?;
@@ -132,11 +157,22 @@ impl WriterRegistry {
             .map_err(|_| StatementRunError::Closed)?;
         let mut handle = open()?;
         let counted = handle.count_commits(self.history_settings.clock.clone());
+        let commits = counted.map_err(internal_error)?;
+        let mut history = DatabaseHistory::open(dir, Arc::clone(&self.history_settings));
+        if let Some(shared) = shared {
+            commits.resume_at(shared.last_position().0);
+            history.set_commit_numbers(Arc::clone(&commits));
+            let (shared, commits) = (Arc::clone(shared), Arc::clone(&commits));
+            let begins = move || shared.begin_commit(commits.position().next());
+            handle.on_commit_begin(begins).map_err(internal_error)?;
+        }
         Ok(DatabaseWriter {
-            commits: counted.map_err(internal_error)?,
-            pending: PendingCommits::new(id, self.listener.clone()),
+            commits,
+            announcer: CommitAnnouncer::new(id, self.listener.clone()),
+            pending: PendingCommits::default(),
+            shared: shared.cloned(),
             handle,
-            history: DatabaseHistory::open(dir, Arc::clone(&self.history_settings)),
+            history,
             lent_history: None,
             checkpointed_pages: 0,
             checkpointer: Arc::clone(&self.checkpointer),
@@ -175,7 +211,11 @@ pub(super) struct DatabaseWriter {
     checkpointer: Arc<BackgroundCheckpointer>,
     settings: DatabaseOpenSettings,
     commits: Arc<LastCommitTracker>,
+    announcer: CommitAnnouncer,
+    /// Commits of the present job.
     pending: PendingCommits,
+    /// Commits that were handed over; `None` where this machine acknowledges them.
+    shared: Option<Arc<SharedCommits>>,
     /// Length of the log from which it is checkpointed, in pages.
     checkpoint_at: i32,
     /// Length of the log from which it is truncated, in pages.
@@ -188,13 +228,40 @@ impl DatabaseWriter {
     /// Adds a commit that is made and synced; its callers are answered with the acknowledgement.
     pub(super) fn add_pending_commit(&mut self, touched: ChangedTables, replies: CommitReplies) {
         let position = self.commits.position();
-        self.pending.add(position, touched, replies);
+        self.pending.push(position, (touched, replies));
     }
 
-    /// Acknowledges all commits. A single machine acknowledges a commit as soon as it is synced.
-    pub(super) fn acknowledge(&mut self) {
-        let acknowledged = self.commits.position();
-        self.pending.acknowledge(acknowledged);
+    /// Answers a write that failed, at once on a single machine. Elsewhere its error may show commits that are not acknowledged, and
+    /// so waits for them.
+    pub(super) fn answer_failed_write(&mut self, write: PendingWrite, error: BatchError) {
+        if self.shared.is_none() {
+            write.answer(Err(error));
+        } else {
+            let replies = CommitReplies::Writes(vec![write], vec![Err(error)]);
+            self.add_pending_commit(ChangedTables::default(), replies);
+        }
+    }
+
+    /// Returns the position of the last commit.
+    pub(super) fn position(&self) -> CommitPosition {
+        self.commits.position()
+    }
+
+    /// Notes that a commit is being made that no statement makes, such as one of SQLite's copies.
+    pub(super) fn begin_commit(&self) {
+        if let Some(shared) = &self.shared {
+            shared.begin_commit(self.position().next());
+        }
+    }
+
+    /// Finishes the commits of a job. A single machine acknowledges them, since they are synced. Elsewhere they are handed over, and
+    /// what `in_use` returns is kept until they are acknowledged.
+    pub(super) fn finish_commits<T: Send + 'static>(&mut self, in_use: impl FnOnce() -> T) {
+        let position = self.commits.position();
+        match &self.shared {
+            None => self.announcer.announce(&mut self.pending, position),
+            Some(shared) => shared.hand_over(position, &mut self.pending, in_use()),
+        }
     }
 
     /// Notes new commits, and checkpoints a long log: in the background, until little is left.
@@ -330,7 +397,6 @@ mod tests {
     use crate::limits::PAGE_BYTES;
     use std::sync::atomic::{AtomicBool, Ordering};
     use svc_base::clock::Clock;
-    use svc_base::positions::CommitPosition;
     use svc_base::random::Random;
 
     /// Prepares the files of a database that is yet to be created, whose history may take `max_bytes`.
@@ -353,21 +419,21 @@ mod tests {
             max_bytes,
             min_free_bytes: 0,
         };
-        let writers = WriterRegistry::start(files, history_settings).unwrap();
+        let writers = WriterRegistry::start(files, history_settings, None).unwrap();
         (root, writers, id, settings)
     }
 
     #[test]
     fn a_commit_has_the_position_that_is_its_number_in_the_history() {
         let (_root, writers, id, settings) = new_registry(1 << 30);
-        let writer = writers.create(id, &settings).unwrap();
+        let writer = writers.create(id, &settings, None).unwrap();
         writer
             .handle
             .execute_as_platform("CREATE TABLE t (a)")
             .unwrap();
         writer.close();
         for commits in 1..5 {
-            let mut writer = writers.open(id, &settings).unwrap();
+            let mut writer = writers.open(id, &settings, None).unwrap();
             for _ in 0..commits {
                 let before = writer.commits.position();
                 let insert = writer
@@ -392,7 +458,7 @@ mod tests {
     #[test]
     fn callers_are_answered_by_the_second_step() {
         let (_root, writers, id, settings) = new_registry(0);
-        let mut writer = writers.create(id, &settings).unwrap();
+        let mut writer = writers.create(id, &settings, None).unwrap();
         let answered = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&answered);
         let answer = Box::new(move || tell.store(true, Ordering::Relaxed));
@@ -402,14 +468,14 @@ mod tests {
             .unwrap();
         writer.add_pending_commit(ChangedTables::All, CommitReplies::Exclusive(answer));
         assert!(!answered.load(Ordering::Relaxed));
-        writer.acknowledge();
+        writer.finish_commits(|| ());
         assert!(answered.load(Ordering::Relaxed));
     }
 
     #[test]
     fn a_log_that_could_not_be_cut_grows_before_it_is_tried_again() {
         let (_root, writers, id, settings) = new_registry(0);
-        let mut writer = writers.create(id, &settings).unwrap();
+        let mut writer = writers.create(id, &settings, None).unwrap();
         let impatient = writer.handle.connection.busy_timeout(Duration::ZERO);
         impatient.unwrap();
         writer

@@ -99,6 +99,8 @@ impl DatabaseHistory {
         let dir = self.dir.try_clone();
         let dir = dir.map_err(|error| StatementRunError::Internal(error.to_string()))?;
         let chain_begins_at = self.chain.is_none().then(|| self.distinct_time());
+        let commit_numbers = self.commit_numbers.as_ref();
+        let commit_numbers = commit_numbers.map(|commits| commits.at_last_commit());
         let lent = Self {
             dir,
             history_settings: self.history_settings.clone(),
@@ -108,6 +110,7 @@ impl DatabaseHistory {
             last: self.last,
             is_too_large: self.is_too_large,
             chain_begins_at,
+            commit_numbers,
         };
         let (sender, receiver) = mpsc::channel();
         let settings = settings.clone();

@@ -193,7 +193,9 @@ impl HistoryChainFile {
         // SQLite never writes a free page at the end.
         resize_image(&mut image, spot.moment.pages)?;
         let state = spot.moment.point.map(|point| point.state);
-        if state.is_some_and(|state| PageHashes::of(&image).checksum() != state) {
+        let format = self.format();
+        let other = |state| PageHashes::in_format(format, &image).checksum() != state;
+        if state.is_some_and(other) {
             return Err(damaged_record_error());
         }
         clear_wal_flag(&mut image);
@@ -209,15 +211,20 @@ impl HistoryChainFile {
         self.image(&last)
     }
 
-    /// Commit point at the end; `None` in the old format.
+    /// Commit point at the end; `None` in format 1.
     pub(super) fn point(&self) -> Option<CommitFingerprint> {
         self.records.last().and_then(|(_, header)| header.point)
     }
 
-    /// Whether the chain has a record of the old format.
+    /// Format of the chain. A chain has one format, since only chains of the present one are continued.
+    fn format(&self) -> RecordFormat {
+        let base = self.records.first();
+        base.map(|(_, header)| header.format).unwrap_or_default()
+    }
+
+    /// Whether the chain is of an earlier format.
     pub(super) fn has_old_format(&self) -> bool {
-        let mut records = self.records.iter();
-        records.any(|(_, header)| header.format == RecordFormat::V1)
+        self.format() != RecordFormat::default()
     }
 
     /// Checks all records and the states that they lead to; returns the faults.
@@ -256,7 +263,7 @@ impl HistoryChainFile {
         let moments = header.moments(&self.file, offset)?;
         let frames = match header.kind {
             RecordKind::Base => {
-                *state = PageHashes::of(&content);
+                *state = PageHashes::in_format(header.format, &content);
                 None
             }
             RecordKind::Frames => Some(PackedFrames::of(&content)?),

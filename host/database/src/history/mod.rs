@@ -29,6 +29,7 @@ use rusqlite::{Connection, MAIN_DB};
 use self::chain::HistoryChainFile;
 use self::page_hashes::{MAX_IMAGE_BYTES, PageHashes};
 use self::record::{CommitFingerprint, Moment, NewHistoryRecord, RecordKind};
+use super::commit_counter::LastCommitTracker;
 use super::connection;
 use super::files::LOG_FILE;
 use super::wal::{ALL_FRAMES, PAGE_SIZE, WalFile, WalPosition};
@@ -88,6 +89,8 @@ pub(super) struct DatabaseHistory {
     is_too_large: bool,
     /// Start of a chain that a background checkpoint begins: before the commits made meanwhile.
     chain_begins_at: Option<Timestamp>,
+    /// Numbers of the commits, where they do not come from the history itself.
+    commit_numbers: Option<Arc<LastCommitTracker>>,
 }
 
 /// The chain to which commits are appended.
@@ -135,6 +138,7 @@ impl DatabaseHistory {
             last: None,
             is_too_large: false,
             chain_begins_at: None,
+            commit_numbers: None,
         };
         let opened = if history.is_on() {
             history.resume()
@@ -146,6 +150,22 @@ impl DatabaseHistory {
             tracing::warn!(%error, "a database's history cannot be gone on with");
         }
         history
+    }
+
+    /// Sets the numbers of the commits, which come from elsewhere: a chain that continues no other begins with the last of them.
+    pub(super) fn set_commit_numbers(&mut self, commits: Arc<LastCommitTracker>) {
+        self.commit_numbers = Some(commits);
+    }
+
+    /// Leaves a chain whose last commit has another number than elsewhere, once the log is recorded: the next record begins another
+    /// chain. Returns whether it did.
+    pub(super) fn leave_chain_numbered_otherwise(&mut self) -> bool {
+        let Some(commits) = &self.commit_numbers else {
+            return false;
+        };
+        let last = commits.position().0;
+        let left = self.chain.take_if(|chain| chain.point.commit != last);
+        left.is_some()
     }
 
     /// Present time, by the clock of the history.
@@ -305,8 +325,7 @@ impl DatabaseHistory {
         let point = CommitFingerprint {
             commit: match &self.chain {
                 Some(chain) => chain.point.commit,
-                // Commits after the last recorded one were not counted.
-                None => self.stored_commit_number()? + 1,
+                None => self.first_commit_number()?,
             },
             state: state.checksum(),
         };
@@ -341,6 +360,15 @@ impl DatabaseHistory {
         });
         fault::point("history.begun");
         self.remove_expired()
+    }
+
+    /// Number of the commit with which a chain begins that continues no other.
+    fn first_commit_number(&self) -> io::Result<u64> {
+        match &self.commit_numbers {
+            Some(commits) => Ok(commits.position().0),
+            // Commits after the last recorded one were not counted.
+            None => Ok(self.stored_commit_number()? + 1),
+        }
     }
 
     /// Number of the last commit in any chain.

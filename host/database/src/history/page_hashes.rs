@@ -5,20 +5,26 @@
 //! This finds damage and our own mistakes; it does not protect against an attacker who can write files.
 
 use std::io;
+use std::ops::Range;
 
 use twox_hash::XxHash3_64;
 
-use super::record::damaged_record_error;
+use super::record::{RecordFormat, damaged_record_error};
 use crate::wal::PAGE_SIZE;
 
 /// The largest database that has a history, in bytes.
 pub(super) const MAX_IMAGE_BYTES: usize = 1 << 30;
 /// Bytes of the header that say whether a database has a write-ahead log.
-pub(super) const WAL_VERSION_BYTES: std::ops::Range<usize> = 18..20;
+pub(super) const WAL_VERSION_BYTES: Range<usize> = 18..20;
+/// Bytes of the header that SQLite writes anew with every change of the first page, so that a copy which is written through SQLite
+/// has others: the number of changes, that number once more, and the version of SQLite.
+const CHANGE_COUNTER_BYTES: [Range<usize>; 2] = [24..28, 92..100];
 
 /// Hashes of a database's pages, with their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageHashes {
+    /// Format whose checksum this is.
+    format: RecordFormat,
     pages: Vec<u64>,
     sum: u64,
 }
@@ -26,15 +32,23 @@ pub(super) struct PageHashes {
 impl PageHashes {
     /// Hashes the pages of a database image.
     pub(super) fn of(image: &[u8]) -> Self {
+        Self::in_format(RecordFormat::default(), image)
+    }
+
+    /// Hashes the pages of a database image as the records of a format do.
+    pub(super) fn in_format(format: RecordFormat, image: &[u8]) -> Self {
         let pages = (1_u32..).zip(image.chunks_exact(PAGE_SIZE));
-        let pages: Vec<u64> = pages.map(|(page, data)| page_hash(page, data)).collect();
+        let pages: Vec<u64> = pages
+            .map(|(page, data)| page_hash(format, page, data))
+            .collect();
         let sum = pages
             .iter()
             .fold(0_u64, |sum, page| sum.wrapping_add(*page));
-        Self { pages, sum }
+        Self { format, pages, sum }
     }
 
-    /// Returns the checksum, which is the same with and without a write-ahead log.
+    /// Returns the checksum. It is the same with and without a write-ahead log, and in a copy that was written page by page through
+    /// SQLite.
     pub(super) fn checksum(&self) -> u64 {
         self.sum
     }
@@ -49,7 +63,7 @@ impl PageHashes {
         if place >= self.pages.len() {
             self.resize(place.saturating_add(1))?;
         }
-        let new = page_hash(page, data);
+        let new = page_hash(self.format, page, data);
         let old = std::mem::replace(&mut self.pages[place], new);
         self.sum = self.sum.wrapping_sub(old).wrapping_add(new);
         Ok(())
@@ -68,7 +82,7 @@ impl PageHashes {
         }
         while self.pages.len() < pages {
             let number = u32::try_from(self.pages.len() + 1).unwrap_or(u32::MAX);
-            let empty = page_hash(number, &[0; PAGE_SIZE]);
+            let empty = page_hash(self.format, number, &[0; PAGE_SIZE]);
             self.pages.push(empty);
             self.sum = self.sum.wrapping_add(empty);
         }
@@ -76,15 +90,21 @@ impl PageHashes {
     }
 }
 
-fn page_hash(page: u32, data: &[u8]) -> u64 {
+fn page_hash(format: RecordFormat, page: u32, data: &[u8]) -> u64 {
     let seed = u64::from(page);
     if page > 1 {
         return XxHash3_64::oneshot_with_seed(seed, data);
     }
-    // A copy has no log, so these bytes do not count.
+    // A copy has no log, and counts its changes by itself, so these bytes do not count.
     let mut first = data.to_vec();
-    if let Some(versions) = first.get_mut(WAL_VERSION_BYTES) {
-        versions.fill(1);
+    let mut leave_out = |bytes: Range<usize>| {
+        if let Some(bytes) = first.get_mut(bytes) {
+            bytes.fill(1);
+        }
+    };
+    leave_out(WAL_VERSION_BYTES);
+    if format.leaves_out_change_counter() {
+        CHANGE_COUNTER_BYTES.into_iter().for_each(leave_out);
     }
     XxHash3_64::oneshot_with_seed(seed, &first)
 }
@@ -131,6 +151,30 @@ mod tests {
             PageHashes::of(&one).checksum(),
             PageHashes::of(&with_log).checksum()
         );
+    }
+
+    #[test]
+    fn what_sqlite_counts_in_each_copy_for_itself_is_left_out_of_the_first_page_alone() {
+        let checksum = |format, image: &[u8]| PageHashes::in_format(format, image).checksum();
+        let one = [page(1), page(2)].concat();
+        let (now, before) = (RecordFormat::V3, RecordFormat::V2);
+        for (place, counts) in [
+            (23, true),
+            (24, false),
+            (27, false),
+            (28, true),
+            (91, true),
+            (92, false),
+            (99, false),
+            (100, true),
+            (PAGE_SIZE + 24, true),
+        ] {
+            let mut other = one.clone();
+            other[place] = 7;
+            let differs = checksum(now, &one) != checksum(now, &other);
+            assert_eq!(differs, counts, "{place}");
+            assert_ne!(checksum(before, &one), checksum(before, &other), "{place}");
+        }
     }
 
     #[test]

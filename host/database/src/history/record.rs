@@ -1,7 +1,8 @@
 //! Format of a history file: records, each with a header, the moments of its commits, and the pages.
 //!
 //! Each moment has the number of its commit and the checksum of the state after it, and each header those of its last moment. So a
-//! reader can start from any record, and check it. Records of format 1 have neither; they are read, and never written.
+//! reader can start from any record, and check it. Records of format 1 have neither. Checksums of format 2 include bytes in which
+//! equal databases may differ. Both are read, and never written.
 
 use std::fs::File;
 use std::io;
@@ -18,12 +19,15 @@ const WINDOW_LOG: u32 = 23;
 const COMPRESSION_LEVEL: i32 = 1;
 
 /// Format of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RecordFormat {
     /// Without numbers and checksums of commits; only read.
     V1,
-    /// The present format.
+    /// With checksums that count what SQLite writes in each copy for itself; only read.
     V2,
+    /// The present format.
+    #[default]
+    V3,
 }
 
 impl RecordFormat {
@@ -31,11 +35,12 @@ impl RecordFormat {
         match self {
             Self::V1 => *b"svchist1",
             Self::V2 => *b"svchist2",
+            Self::V3 => *b"svchist3",
         }
     }
 
     fn of(magic: &[u8]) -> Option<Self> {
-        let known = [Self::V1, Self::V2];
+        let known = [Self::V1, Self::V2, Self::V3];
         known.into_iter().find(|format| format.magic() == *magic)
     }
 
@@ -43,7 +48,7 @@ impl RecordFormat {
     fn header(self) -> usize {
         match self {
             Self::V1 => 72,
-            Self::V2 => HEADER_BYTES,
+            Self::V2 | Self::V3 => HEADER_BYTES,
         }
     }
 
@@ -51,8 +56,18 @@ impl RecordFormat {
     fn moment(self) -> usize {
         match self {
             Self::V1 => 16,
-            Self::V2 => 32,
+            Self::V2 | Self::V3 => 32,
         }
+    }
+
+    /// Whether records have the numbers and checksums of commits.
+    fn has_points(self) -> bool {
+        self != Self::V1
+    }
+
+    /// Whether checksums leave out the bytes of the first page that change with each copy.
+    pub(super) fn leaves_out_change_counter(self) -> bool {
+        self == Self::V3
     }
 }
 
@@ -155,7 +170,7 @@ impl NewHistoryRecord {
         }
         bytes.extend_from_slice(&packed);
         let header = RecordHeader {
-            format: RecordFormat::V2,
+            format: RecordFormat::default(),
             kind,
             moments: to_u32(moments.len())?,
             packed: to_u32(packed.len())?,
@@ -244,7 +259,8 @@ impl RecordHeader {
             },
             checksum: word(44),
             last: Timestamp(i64::from_le_bytes(last)),
-            point: (format == RecordFormat::V2)
+            point: format
+                .has_points()
                 .then(|| CommitFingerprint::from_bytes(&bytes[56..72])),
         })
     }
@@ -269,7 +285,9 @@ impl RecordHeader {
                 at: Timestamp(i64::from_le_bytes(at.try_into().unwrap_or_default())),
                 frames: u32::from_le_bytes(frames.try_into().unwrap_or_default()),
                 pages: u32::from_le_bytes(pages.try_into().unwrap_or_default()),
-                point: (self.format == RecordFormat::V2)
+                point: self
+                    .format
+                    .has_points()
                     .then(|| CommitFingerprint::from_bytes(point)),
             }
         });

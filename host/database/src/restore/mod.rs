@@ -281,6 +281,7 @@ fn apply_snapshot(
     if !writer.history.survives_new_chain(bytes) {
         return Err(StatementRunError::HistoryTooSmall.into());
     }
+    writer.begin_commit();
     overwrite_database(&mut writer.handle, rewound)?;
     writer
         .history

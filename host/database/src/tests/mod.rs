@@ -1,6 +1,7 @@
 //! The second wall alone: no gate has looked at the statements here, and each attack fails all the same. And writes
 //! that share a commit with what breaks one.
 
+mod acknowledgements;
 mod limits;
 
 use std::sync::Arc;

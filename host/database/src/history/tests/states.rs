@@ -87,6 +87,45 @@ fn commits_go_on_being_counted_where_another_chain_begins() {
     assert_eq!(second[0].state, first.last().unwrap().state);
 }
 
+#[test]
+fn commits_may_be_numbered_from_elsewhere() {
+    let fixture = HistoryFixture::new(1 << 30);
+    let numbers = LastCommitTracker::new(fixture.history_settings.clock.now());
+    let mut history = fixture.history();
+    history.set_commit_numbers(Arc::clone(&numbers));
+    numbers.resume_at(50);
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    numbers.add(history.now());
+    add(&fixture, &mut history, "first");
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    assert!(!history.leave_chain_numbered_otherwise());
+    // Where they are counted otherwise another chain begins, here aside, while the next commit is made.
+    numbers.resume_at(70);
+    assert!(history.leave_chain_numbered_otherwise());
+    let path = fixture.directory.path().canonicalize().unwrap();
+    let path = path.join(DATABASE_FILE);
+    let settings = crate::connection::DatabaseOpenSettings::standalone(path, 1 << 30);
+    let packer = BackgroundCheckpointer::start().unwrap();
+    let frames = fixture.frames_in_log();
+    let mut lent = history.lend(&packer, &settings, frames).unwrap();
+    numbers.add(history.now());
+    add(&fixture, &mut history, "second");
+    assert_eq!(lent.reclaim(&mut history, true), Some(true));
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    for (chain, commits) in [(1, [50, 51]), (2, [70, 71])] {
+        let points = points(&fixture, chain);
+        let numbers: Vec<u64> = points.iter().map(|point| point.commit).collect();
+        assert_eq!(numbers, commits);
+    }
+    assert_eq!(verify(&fixture.dir).unwrap(), HistoryFindings::default());
+}
+
 /// Changes what the last record of a chain says of where it leads.
 fn append_wrong_state(fixture: &HistoryFixture, number: u32) -> Timestamp {
     let chain = HistoryChainFile::open(&fixture.dir, number).unwrap();
@@ -144,7 +183,7 @@ fn a_record_that_leads_elsewhere_is_named_and_never_restored() {
 }
 
 #[test]
-fn a_history_of_the_format_before_is_read_and_another_begins() {
+fn a_history_of_the_first_format_is_read_and_another_begins() {
     let before =
         include_bytes!("../../../../../tests/http/earlier_installation/0000000001.history");
     let fixture = HistoryFixture::new(1 << 30);
@@ -204,4 +243,79 @@ fn a_history_of_the_format_before_is_read_and_another_begins() {
         .map(|spot| guests(spot.moment.at))
         .collect();
     assert_eq!(counts, [3, 2, 1]);
+}
+
+/// Writes a chain as format 2 had it: a base, and a commit after it.
+fn write_chain_of_format_2(fixture: &HistoryFixture, states: [(Timestamp, &[u8]); 2]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for ((at, image), commit) in states.into_iter().zip(1..) {
+        let pages = u32::try_from(image.len() / PAGE_SIZE).unwrap();
+        let (kind, frames, content) = match commit {
+            1 => (RecordKind::Base, 0, image.to_vec()),
+            _ => {
+                let numbers: Vec<u32> = (1..=pages).collect();
+                let content = chain::pack_frames(&numbers, image);
+                (RecordKind::Frames, pages, content)
+            }
+        };
+        let point = CommitFingerprint {
+            commit,
+            state: PageHashes::in_format(RecordFormat::V2, image).checksum(),
+        };
+        let moment = Moment {
+            at,
+            frames,
+            pages,
+            point: Some(point),
+        };
+        let (end, last) = (WalPosition::default(), (at, point));
+        let record = NewHistoryRecord::new(kind, &[moment], &content, end, last).unwrap();
+        let mut bytes = record.bytes;
+        bytes[..8].copy_from_slice(b"svchist2");
+        let checksum = crc32fast::hash(&bytes[..72]);
+        bytes[72..76].copy_from_slice(&checksum.to_le_bytes());
+        file.extend(bytes);
+    }
+    let path = fixture.directory.path().join("0000000001.history");
+    fs::write(path, &file).unwrap();
+    file
+}
+
+#[test]
+fn a_history_of_the_second_format_is_read_and_another_begins() {
+    let fixture = HistoryFixture::new(1 << 30);
+    let began = fixture.history_settings.clock.now();
+    let empty = fixture.now();
+    fixture.run("INSERT INTO t (a) VALUES ('before')");
+    fixture.tick();
+    let last = fixture.history_settings.clock.now();
+    let filled = fixture.now();
+    let states = [(began, empty.as_slice()), (last, filled.as_slice())];
+    let before = write_chain_of_format_2(&fixture, states);
+    let found = verify(&fixture.dir).unwrap();
+    assert_eq!(found.faults, Vec::<String>::new());
+    assert_eq!(found.notes.len(), 1, "{found:?}");
+    assert!(found.notes[0].contains("earlier format"), "{found:?}");
+    fixture.tick();
+    let mut history = fixture.history();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    let new = add(&fixture, &mut history, "new");
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1, 2]);
+    let bytes = fs::read(fixture.directory.path().join("0000000001.history")).unwrap();
+    assert_eq!(bytes, before, "nothing was added to it");
+    assert_eq!(fixture.at(&history, began), [""; 0]);
+    assert_eq!(fixture.at(&history, last), ["before"]);
+    assert_eq!(fixture.at(&history, new), ["before", "new"]);
+    let commits: Vec<u64> = points(&fixture, 2)
+        .iter()
+        .map(|point| point.commit)
+        .collect();
+    assert_eq!(commits, [3, 4], "they are counted on");
+    // The next writer goes on with the new one.
+    assert_eq!(fixture.history().chain.unwrap().number, 2);
 }
