@@ -134,7 +134,7 @@ impl SharedFixture {
     /// Waits until the writer has finished what was queued before.
     async fn finish_jobs(&self) {
         let (done, is_done) = oneshot::channel();
-        let job = Box::new(move |_: &mut DatabaseWriter| drop(done.send(())));
+        let job = Box::new(move |_: &mut DatabaseWriter| done.send(()).unwrap());
         let database = self.databases.get(self.id).unwrap();
         database.enqueue(QueuedWriterWork::Exclusive(job)).unwrap();
         is_done.await.unwrap();
