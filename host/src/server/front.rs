@@ -63,7 +63,7 @@ pub(super) async fn handle_request(
     let started = app.clock.elapsed();
     let request_id = app.request_ids.next();
     let line = AccessLogLine::begin(app, peer, &request_id, &request);
-    let mut request = linger::linger_on_drop(request);
+    let mut request = count_body(app, peer, linger::linger_on_drop(request));
     let admitted = admit_request(app, peer, &request_id, &mut request);
     // Computed from the canonical path, which the routes see, too.
     let format = AnswerFormat::for_request(&request);
@@ -112,6 +112,12 @@ pub(super) async fn handle_request(
     };
     app.metrics.count_request(route, &response, took);
     AccessLogLine::attach(line, route, response)
+}
+
+/// Counts the body of a request while it arrives.
+fn count_body(app: &App, peer: IpAddr, request: Request) -> Request {
+    let client = ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies);
+    request.map(|body| app.request_bodies.count(client, body))
 }
 
 /// Kind of a request, for its metrics.

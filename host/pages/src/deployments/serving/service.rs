@@ -12,9 +12,9 @@ use super::visits::VisitCounters;
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
 use crate::control::ControlChange;
-use crate::deployments::byte_budget::{ByteBudget, BytePermit};
 use crate::deployments::model::display_title;
 use crate::deployments::store;
+use crate::http::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
 use crate::http::hosts::HostKind;
 use crate::infra::Infra;
 use crate::telemetry::PolledGauge;
@@ -22,7 +22,7 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_base::names::is_slug;
 use svc_base::random::RandomSourceError;
-use svc_sandbox::{CallerFlow, Lane, LaneBusy, Sandbox};
+use svc_sandbox::{CallerFlow, Lane, Sandbox};
 
 /// Smallest page of one reader that is counted, in bytes: as large as an object that readers share (`content/shared_objects.rs`).
 const LARGE_PAGE_BYTES: usize = 256 << 10;
@@ -50,8 +50,8 @@ impl From<content::Error> for PageLookupError {
     }
 }
 
-impl From<LaneBusy> for PageLookupError {
-    fn from(_: LaneBusy) -> Self {
+impl From<ByteBudgetFull> for PageLookupError {
+    fn from(_: ByteBudgetFull) -> Self {
         Self::Busy
     }
 }
@@ -323,7 +323,7 @@ impl PageService {
     pub(in crate::deployments) fn hold_page(
         &self,
         bytes: usize,
-    ) -> Result<Option<BytePermit>, LaneBusy> {
+    ) -> Result<Option<BytePermit>, ByteBudgetFull> {
         if bytes < LARGE_PAGE_BYTES {
             return Ok(None);
         }
