@@ -24,8 +24,8 @@ use svc_base::names::is_slug;
 use svc_base::random::RandomSourceError;
 use svc_sandbox::{CallerFlow, Lane, Sandbox};
 
-/// Smallest page of one reader that is counted, in bytes: as large as an object that readers share (`content/shared_objects.rs`).
-const LARGE_PAGE_BYTES: usize = 256 << 10;
+/// Smallest page of one reader that is counted, in bytes: as large as an object that is counted (`content/shared_objects.rs`).
+const LARGE_PAGE_BYTES: usize = 64 << 10;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -421,7 +421,8 @@ impl PageService {
     }
 
     /// Encodes a source for one answer, by a worker. Sources are kept as they were published and asked for rarely, so their
-    /// encodings are not kept.
+    /// encodings are not kept. Each reader has a copy of its own, which counts; without room it gets the source as it is, which
+    /// readers share.
     ///
     /// # Errors
     /// [`SourceEncodeError`].
@@ -433,13 +434,20 @@ impl PageService {
         if encoding == Encoding::Identity {
             return Ok(source);
         }
-        let RawSource { digest, bytes, .. } = source;
-        let encoding_job = self.sandbox.page_lane().run(move |_| gzip_quickly(&bytes));
+        let original = source.bytes.clone();
+        let encoding_job = self
+            .sandbox
+            .page_lane()
+            .run(move |_| gzip_quickly(&original));
         let bytes = encoding_job.await.map_err(|_| SourceEncodeError::Busy)??;
-        Ok(RawSource {
-            digest,
-            encoding,
-            bytes,
+        let counted = self.reading.try_take(CallerFlow::current(), bytes.len());
+        Ok(match counted {
+            Ok(permit) => RawSource {
+                digest: source.digest,
+                encoding,
+                bytes: permit.attach(bytes),
+            },
+            Err(ByteBudgetFull) => source,
         })
     }
 }
