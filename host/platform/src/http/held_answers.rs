@@ -7,6 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use http::header;
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
 
 use super::byte_budget::{ByteBudget, ByteBudgetFull};
 use super::deadline::DeadlineBody;
@@ -57,6 +61,21 @@ impl HeldAnswerBudget {
         };
         Body::new(DeadlineBody::new(permit.attach(answer), longest))
     }
+
+    /// Counts a finished JSON answer for a flow until it is read if it is large. Others, such as streams of files, stay as they are.
+    pub async fn hold(&self, flow: CallerFlow, answer: Response) -> Response {
+        let label = answer.headers().get(header::CONTENT_TYPE);
+        let is_json = label.is_some_and(|label| label == "application/json");
+        let bytes = answer.body().size_hint().exact().unwrap_or(0);
+        if !is_json || bytes <= UNCOUNTED_BYTES as u64 {
+            return answer;
+        }
+        let (head, body) = answer.into_parts();
+        match body.collect().await {
+            Ok(whole) => Response::from_parts(head, self.body(flow, whole.to_bytes())),
+            Err(error) => Problem::internal(&error).into_response(),
+        }
+    }
 }
 
 /// Returns the time that a reader has for an answer.
@@ -81,13 +100,17 @@ mod tests {
         CallerFlow::stranger([192, 0, 2, number].into())
     }
 
-    #[test]
-    fn who_holds_its_part_is_refused_and_nobody_else() {
-        // Of 100,000 bytes a client has 10,000.
-        let answers = HeldAnswerBudget::new(&Limits {
+    /// A budget of 100,000 bytes, of which a client has 10,000 and an owner 25,000.
+    fn budget() -> HeldAnswerBudget {
+        HeldAnswerBudget::new(&Limits {
             page_work_bytes: 200_000,
             ..Limits::default()
-        });
+        })
+    }
+
+    #[test]
+    fn who_holds_its_part_is_refused_and_nobody_else() {
+        let answers = budget();
         let large = || Bytes::from(vec![b'x'; UNCOUNTED_BYTES + 1]);
         let small = Bytes::from(vec![b'x'; UNCOUNTED_BYTES]);
         let held: Vec<_> = (0..2).map(|_| answers.body(stranger(1), large())).collect();
@@ -102,6 +125,29 @@ mod tests {
         for number in [1, 2] {
             answers.check(&stranger(number)).unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn json_of_an_owner_counts_and_nothing_else() {
+        let answers = budget();
+        let owner = CallerFlow::Owner("usr_1".into());
+        let labelled = |kind: &'static str, bytes: usize| {
+            ([(header::CONTENT_TYPE, kind)], "x".repeat(bytes)).into_response()
+        };
+        let mut held = Vec::new();
+        for (kind, bytes) in [
+            ("application/vnd.sqlite3", 80_000),
+            ("application/json", UNCOUNTED_BYTES),
+            ("application/json", 60_000),
+        ] {
+            answers.check(&owner).unwrap();
+            let answer = answers.hold(owner.clone(), labelled(kind, bytes)).await;
+            assert_eq!(answer.body().size_hint().exact(), Some(bytes as u64));
+            held.push(answer);
+        }
+        assert!(answers.check(&owner).is_err());
+        drop(held);
+        answers.check(&owner).unwrap();
     }
 
     #[test]
