@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -116,6 +116,9 @@ pub(super) async fn handle_request(
 
 /// Counts the body of a request while it arrives.
 fn count_body(app: &App, peer: IpAddr, request: Request) -> Request {
+    if request.body().is_end_stream() {
+        return request;
+    }
     let client = ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies);
     request.map(|body| app.request_bodies.count(client, body))
 }

@@ -29,9 +29,6 @@ impl RequestBodyBudget {
 
     /// Counts a client's body while the server waits for more of it. For want of room it ends with an error.
     pub fn count(&self, client: ClientIp, body: Body) -> Body {
-        if hyper::body::Body::is_end_stream(&body) {
-            return body;
-        }
         Body::new(CountedBody {
             body,
             arrived: 0,

@@ -138,6 +138,14 @@ impl UnreadBody {
         Ok((parts, read_body(body, self.limit).await?))
     }
 
+    /// Reads the bytes, whatever the query parameters; the head is not kept meanwhile.
+    ///
+    /// # Errors
+    /// The problem of the transfer.
+    pub async fn bytes_alone(self) -> Result<Bytes, Problem> {
+        read_body(self.request.into_body(), self.limit).await
+    }
+
     /// Reads the bytes of a request that may have no query parameters.
     ///
     /// # Errors
