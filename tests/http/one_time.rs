@@ -241,7 +241,8 @@ async fn it_survives_a_restart_and_then_burns() {
 #[tokio::test]
 async fn a_reader_without_the_password_is_answered_before_the_body() {
     let server = TestServer::start().await;
-    let page = json!({ "content": SECRET, "name": "locked", "one_time": true, "password": "open sesame" });
+    let page =
+        json!({ "content": SECRET, "name": "locked", "one_time": true, "password": "open sesame" });
     server.publish_slug(&page).await;
     // Not one byte of the body is ever sent.
     let request = format!(
