@@ -27,6 +27,8 @@ pub struct ByteBudgetFull;
 #[derive(Debug)]
 pub struct ByteBudget {
     cap: DividedCap,
+    /// Bytes in use up to which a flow may have more than its part.
+    idle: u64,
     held: Mutex<HeldBytes>,
     /// Wakes who waits for room when bytes are returned.
     released: Notify,
@@ -55,11 +57,31 @@ pub struct BytePermit {
 impl ByteBudget {
     /// Makes the budget of a cap. An owner has half of what it may have of other caps, so that two leave room for others.
     pub fn new(cap: DividedCap) -> Arc<Self> {
+        let idle = cap.whole / 2;
+        Self::with_idle_bytes(cap, idle)
+    }
+
+    /// Makes the budget of a cap beside a cache of `cached` bytes, which are part of its whole. They count for the flows that were the
+    /// first to read them, so that few flows may fill the cache, and all of it may be strangers'.
+    pub fn beside_cache(cap: DividedCap, cached: u64) -> Arc<Self> {
+        let work = cap.whole.saturating_sub(cached);
+        let kept = cap.whole.saturating_sub(cap.strangers);
+        let kept = u128::from(kept) * u128::from(work) / u128::from(cap.whole.max(1));
+        let kept = u64::try_from(kept).unwrap_or(u64::MAX);
+        let cap = DividedCap {
+            strangers: cap.whole.saturating_sub(kept),
+            ..cap
+        };
+        Self::with_idle_bytes(cap, cached.saturating_add(work / 2))
+    }
+
+    fn with_idle_bytes(cap: DividedCap, idle: u64) -> Arc<Self> {
         Arc::new(Self {
             cap: DividedCap {
                 per_owner: cap.per_owner / 2,
                 ..cap
             },
+            idle,
             held: Mutex::default(),
             released: Notify::new(),
         })
@@ -112,7 +134,7 @@ impl ByteBudget {
             CallerClass::Stranger | CallerClass::Preview => self.cap.per_client,
         };
         let held = self.held();
-        held.all >= self.cap.whole / 2 && held.of(flow) >= part
+        held.all >= self.idle && held.of(flow) >= part
     }
 
     fn empty_permit(self: &Arc<Self>, flow: CallerFlow) -> BytePermit {
@@ -162,10 +184,11 @@ impl HeldBytes {
 
     /// Whether a flow may hold so many bytes more. A flow that holds nothing may have one page of any size, which would
     /// never fit otherwise. While less than half is in use, a flow may have more than its part.
-    fn has_room(&self, cap: &DividedCap, flow: &CallerFlow, bytes: u64) -> bool {
+    fn has_room(&self, budget: &ByteBudget, flow: &CallerFlow, bytes: u64) -> bool {
+        let cap = &budget.cap;
         let fits = |held: u64, most: u64| held == 0 || held.saturating_add(bytes) <= most;
         let own = self.of(flow);
-        let is_idle = self.all.saturating_add(bytes) <= cap.whole / 2;
+        let is_idle = self.all.saturating_add(bytes) <= budget.idle;
         let of_class = match flow.class() {
             CallerClass::Owner | CallerClass::Server => is_idle || fits(own, cap.per_owner),
             CallerClass::Stranger => {
@@ -227,7 +250,7 @@ impl BytePermit {
         let (bytes, before) = (bytes as u64, self.bytes);
         let mut held = self.budget.held();
         held.remove(&self.flow, before);
-        let has_room = held.has_room(&self.budget.cap, &self.flow, bytes);
+        let has_room = held.has_room(&self.budget, &self.flow, bytes);
         if has_room {
             self.bytes = bytes;
         }
@@ -344,6 +367,21 @@ mod tests {
         let preview = stranger(1).preview();
         let _one = budget.try_take(preview.clone(), 50).unwrap();
         assert!(budget.try_take(preview, 1).is_err(), "it may be held long");
+    }
+
+    #[test]
+    fn a_stranger_may_fill_the_cache() {
+        let limits = Limits::default();
+        let (work, cached) = (1_000, 9_000);
+        let budget = ByteBudget::beside_cache(limits.divide_cap("k", work + cached), cached);
+        let _cache: Vec<_> = (0..9)
+            .map(|_| budget.try_take(stranger(1), 1_000).unwrap())
+            .collect();
+        let _half = budget.try_take(stranger(1), 500).unwrap();
+        assert!(budget.try_take(stranger(1), 1).is_err());
+        let _more = budget.try_take(stranger(2), 300).unwrap();
+        assert!(budget.try_take(stranger(3), 1).is_err(), "kept for owners");
+        drop(budget.try_take(owner("a"), 200).unwrap());
     }
 
     #[test]

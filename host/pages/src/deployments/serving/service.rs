@@ -130,6 +130,7 @@ impl PageService {
             .page_work_bytes
             .saturating_add(limits.page_cache_bytes);
         let reading = limits.divide_cap("page_work_bytes", reading);
+        let cached = limits.page_cache_bytes;
         let visits = VisitCounters::new(u64::from_le_bytes(infra.random.bytes()?));
         Ok(Self {
             infra,
@@ -137,7 +138,7 @@ impl PageService {
             sandbox,
             unlock_key,
             pages: Arc::new(pages),
-            reading: ByteBudget::new(reading),
+            reading: ByteBudget::beside_cache(reading, cached),
             visits,
         })
     }
