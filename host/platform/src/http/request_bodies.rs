@@ -134,7 +134,11 @@ mod tests {
     }
 
     fn pieces(bytes: &'static [usize]) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        stream::iter(bytes.iter().map(|bytes| Ok(vec![b'x'; *bytes].into())))
+        stream::iter(
+            bytes
+                .iter()
+                .map(|bytes| Ok(Bytes::from(vec![b'x'; *bytes]))),
+        )
     }
 
     /// A body whose client sends these pieces, and then nothing.
