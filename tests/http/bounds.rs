@@ -406,3 +406,38 @@ async fn a_value_is_so_long_at_most() {
     );
     assert_eq!(fixture.count("numbers").await, 0);
 }
+
+#[tokio::test]
+async fn answers_that_nobody_reads_take_bounded_memory() {
+    let limits = |limits: &mut svc::config::Limits| limits.page_work_bytes = 200_000;
+    let server = TestServer::builder().limits(limits).start().await;
+    let fixture = ProjectFixture::on_server(server, NUMBERS).await;
+    fixture.define(&[("echo", "SELECT :text AS text")]).await;
+    let call = json!({ "action": "echo", "params": { "text": "x".repeat(40_000) } });
+    // Its reader takes a byte of each answer, and no more.
+    let reader = svc_tests::http_client()
+        .http2_prior_knowledge()
+        .http2_initial_stream_window_size(1)
+        .no_proxy()
+        .build()
+        .unwrap();
+    let mut unread = Vec::new();
+    for _ in 0..2 {
+        let request = reader.post(fixture.server.url("/room/api/op")).json(&call);
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        unread.push(answer);
+    }
+    let small = json!({ "action": "echo", "params": { "text": "x" } });
+    let refused = fixture.call("room", &small).await;
+    refused.problem(503, "capacity_reached");
+    assert!(refused.header("retry-after").is_some());
+    // The owner has a part of its own.
+    fixture
+        .query("SELECT 1 AS one", &json!({}))
+        .await
+        .expect(200);
+    drop(unread);
+    let free = async || (fixture.call("room", &small).await.status == 200).then_some(());
+    svc_tests::wait_until("the unread answers to be forgotten", free).await;
+}

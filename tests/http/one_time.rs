@@ -239,6 +239,20 @@ async fn it_survives_a_restart_and_then_burns() {
 }
 
 #[tokio::test]
+async fn a_reader_without_the_password_is_answered_before_the_body() {
+    let server = TestServer::start().await;
+    let page =
+        json!({ "content": SECRET, "name": "locked", "one_time": true, "password": "open sesame" });
+    server.publish_slug(&page).await;
+    // Not one byte of the body is ever sent.
+    let request = format!(
+        "POST /locked HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: 10\r\n\r\n",
+        server.address()
+    );
+    server.raw(request).await.expect(401);
+}
+
+#[tokio::test]
 async fn a_reader_who_hangs_up_leaves_nothing_behind() {
     let server = TestServer::start().await;
     for round in 0..20_u64 {

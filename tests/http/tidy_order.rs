@@ -32,7 +32,6 @@ const LAYERS: &[&[&str]] = &[
 const DEPLOYMENTS: &[&[&str]] = &[
     &[
         "address",
-        "byte_budget",
         "forms",
         "once_files",
         "problems",

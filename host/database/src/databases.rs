@@ -43,7 +43,7 @@ pub struct Databases {
     pub(super) limits: ResultLimits,
     max_bytes: u64,
     open: Mutex<OpenDatabases>,
-    /// Workspaces of the databases. The databases of one workspace share its threads in the lanes.
+    /// Workspaces that the databases count for. The databases of one workspace share its threads in the lanes.
     workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
     watchdog: Watchdog,
     clock: Stopwatch,
@@ -106,7 +106,7 @@ impl Databases {
         })
     }
 
-    /// Notes the workspaces of databases, before their first use.
+    /// Notes the workspaces that databases count for, before their first use. A later change counts once the database is opened again.
     pub fn set_workspaces(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
         self.workspaces().extend(owners);
     }

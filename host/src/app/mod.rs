@@ -33,6 +33,7 @@ use crate::envelope::ProjectLifecycle;
 use crate::gauges::ServerGauges;
 use crate::http::hosts::ServerHostNames;
 use crate::http::rate_limit::RateLimits;
+use crate::http::request_bodies::RequestBodyBudget;
 use crate::http::request_ids::RequestIdGenerator;
 use crate::infra::Infra;
 use crate::landing::LazyLandingDocuments;
@@ -169,6 +170,8 @@ shared! {
     hosts: Arc<ServerHostNames>,
     /// Rate limits of all clients.
     rate_limits: Arc<RateLimits>,
+    /// Bodies of requests that arrive slowly.
+    request_bodies: RequestBodyBudget,
     /// Stored answers of requests with an `Idempotency-Key`.
     idempotency: IdempotencyService,
     /// Generator of request ids.
@@ -205,9 +208,8 @@ impl App {
             dev_issuer: DevIssuer::new(&infra)?.map(Arc::new),
             landing: Arc::new(LazyLandingDocuments::new(Arc::clone(&infra.config))),
             hosts: Arc::new(ServerHostNames::new(&infra.config)),
-            request_ids: Arc::new(RequestIdGenerator::new(u32::from_le_bytes(
-                infra.random.bytes()?,
-            ))),
+            request_ids: request_id_generator(&infra.random)?,
+            request_bodies: RequestBodyBudget::new(&infra.config.limits),
             idempotency: IdempotencyService::new(
                 infra.clone(),
                 foundation.secrets.idempotency.clone(),
@@ -250,4 +252,10 @@ impl App {
             infra,
         })
     }
+}
+
+/// Makes the generator of request ids, which begins anew with each start.
+fn request_id_generator(random: &Random) -> anyhow::Result<Arc<RequestIdGenerator>> {
+    let seed = u32::from_le_bytes(random.bytes()?);
+    Ok(Arc::new(RequestIdGenerator::new(seed)))
 }

@@ -20,6 +20,7 @@ use crate::edge::EdgePurger;
 use crate::envelope::ProjectLifecycle;
 use crate::gauges::ServerGauges;
 use crate::guests;
+use crate::http::held_answers::HeldAnswerBudget;
 use crate::http::rate_limit::RateLimits;
 use crate::infra::Infra;
 use crate::mcp::ToolServices;
@@ -69,6 +70,7 @@ pub(super) struct DomainServices {
     pub(super) teardown: ProjectLifecycle,
     pub(super) accounts: Accounts,
     pub(super) rate_limits: Arc<RateLimits>,
+    pub(super) answers: HeldAnswerBudget,
     pub(super) metrics: Arc<ServerMetrics>,
     pub(super) gauges: Arc<ServerGauges>,
     pub(super) foundation: ServiceDependencies,
@@ -282,6 +284,7 @@ impl DomainServices {
             webhooks: paying.webhooks,
             dev_provider: paying.dev_provider,
             rate_limits: Arc::new(RateLimits::new(&infra.config.limits, &infra.clock)),
+            answers: HeldAnswerBudget::new(&infra.config.limits),
             metrics: Arc::new(metrics),
             gauges: Arc::new(gauges),
             sandbox,
@@ -309,6 +312,7 @@ impl DomainServices {
             visitors: Arc::clone(&self.visitors),
             authenticator: self.authenticator.clone(),
             rate_limits: Arc::clone(&self.rate_limits),
+            answers: self.answers.clone(),
             config: Arc::clone(&self.foundation.infra.config),
         }
     }
@@ -331,6 +335,7 @@ impl DomainServices {
             histories: Arc::clone(&self.histories),
             realtime: Arc::clone(&self.realtime),
             payments: Arc::clone(&self.payments),
+            answers: self.answers.clone(),
             metrics: Arc::clone(&self.metrics),
             clock: self.foundation.infra.clock.clone(),
             config: Arc::clone(&self.foundation.infra.config),

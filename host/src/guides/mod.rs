@@ -10,6 +10,7 @@ pub mod routes;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
@@ -24,6 +25,9 @@ use svc_sandbox::{CallerFlow, ContentType, GuestDigest, RenderFailure, RenderSou
 const REFERENCE: &str = "api-reference";
 /// Name of the list of pages, which is at the folder itself.
 const INDEX_NAME: &str = "";
+
+/// Longest wait for a rendering that another reader began.
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Content-Security-Policy of the pages: no scripts, no requests.
 const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
@@ -147,7 +151,10 @@ impl Guides {
         let Some(guest) = self.sandbox.renderer_digest() else {
             return Ok(Some(text));
         };
-        let mut kept = entry.page.lock().await;
+        // While all threads are busy, each reader would try to render it after the one before.
+        let Ok(mut kept) = tokio::time::timeout(MAX_WAIT, entry.page.lock()).await else {
+            return Ok(Some(text));
+        };
         if let Some(kept) = kept.as_ref().filter(|kept| kept.by == guest) {
             let page = kept.document.as_ref().map(Arc::clone);
             return Ok(Some(page.map_or(text, GuidePageAnswer::Page)));

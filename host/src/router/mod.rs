@@ -255,6 +255,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         let admission = AdmissionLayerState {
             authenticator: app.authenticator.clone(),
             rate_limits: Arc::clone(&app.rate_limits),
+            answers: app.calls.answers.clone(),
         };
         move |routes: MethodRouter<SharedApp>| {
             routes.route_layer(middleware::from_fn_with_state(admission.clone(), admit))

@@ -93,6 +93,7 @@ fn periodic(task: &impl Fn() -> BackgroundTaskInput) -> Vec<JoinHandle<()>> {
         TIDY_INTERVAL "forgetting what is old" async |app| {
             app.rate_limits.tidy();
             app.backends.tidy();
+            app.backends.update_owners().await?;
             app.visitors.sweep().await?;
             app.shares.forget_old_tokens().await?;
             app.payments.delete_old_events().await?;

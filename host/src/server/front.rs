@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -63,7 +63,7 @@ pub(super) async fn handle_request(
     let started = app.clock.elapsed();
     let request_id = app.request_ids.next();
     let line = AccessLogLine::begin(app, peer, &request_id, &request);
-    let mut request = linger::linger_on_drop(request);
+    let mut request = count_body(app, peer, linger::linger_on_drop(request));
     let admitted = admit_request(app, peer, &request_id, &mut request);
     // Computed from the canonical path, which the routes see, too.
     let format = AnswerFormat::for_request(&request);
@@ -112,6 +112,15 @@ pub(super) async fn handle_request(
     };
     app.metrics.count_request(route, &response, took);
     AccessLogLine::attach(line, route, response)
+}
+
+/// Counts the body of a request while it arrives.
+fn count_body(app: &App, peer: IpAddr, request: Request) -> Request {
+    if request.body().is_end_stream() {
+        return request;
+    }
+    let client = ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies);
+    request.map(|body| app.request_bodies.count(client, body))
 }
 
 /// Kind of a request, for its metrics.

@@ -1,5 +1,7 @@
 //! Sizes of bodies and heads.
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
 use super::*;
 
 #[tokio::test]
@@ -77,4 +79,33 @@ async fn a_head_has_64_kibibytes_at_most_in_either_version() {
         let answer = get.header("x-fill", "x".repeat(fill)).answer().await;
         assert_eq!(answer.status, status, "{fill}");
     }
+}
+
+#[tokio::test]
+async fn bodies_that_arrive_slowly_take_bounded_memory() {
+    let server = TestServer::builder()
+        .limits(|limits| limits.page_work_bytes = 100_000)
+        .start()
+        .await;
+    let address = server.address();
+    // Half of a body, and then nothing.
+    let request = format!(
+        "POST /api/v1/deploy HTTP/1.1\r\nHost: {address}\r\nContent-Length: 60000\r\n\r\n{}",
+        "x".repeat(30_000)
+    );
+    let slow = async || {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await.unwrap();
+        status
+    };
+    // One of the two is waited for.
+    let refused = tokio::select! {
+        status = slow() => status,
+        status = slow() => status,
+    };
+    assert_eq!(&refused, b"HTTP/1.1 503");
+    let whole = json!({ "content": "x".repeat(500) });
+    server.deploy(&whole).await;
 }

@@ -331,6 +331,47 @@ async fn large_pages_that_readers_hold_take_bounded_memory() {
     wait_until("the page to be forgotten", free).await;
 }
 
+#[tokio::test]
+async fn compressed_sources_that_readers_hold_take_bounded_memory() {
+    let server = TestServer::builder()
+        .limits(|limits| {
+            limits.page_cache_bytes = 1_000;
+            limits.page_work_bytes = 24_000;
+        })
+        .start()
+        .await;
+    // Compressed, it takes about half of its bytes.
+    let digits: String = (0..10_000_u64)
+        .map(|number| (number * number * 2_654_435_761).to_string())
+        .collect();
+    let page = json!({ "content": &digits[..20_000], "type": "markdown", "name": "page" });
+    server.publish_slug(&page).await;
+    // Its reader takes a byte of each answer, and no more.
+    let reader = svc_tests::http_client()
+        .http2_prior_knowledge()
+        .http2_initial_stream_window_size(1)
+        .no_proxy()
+        .build()
+        .unwrap();
+    let mut unread = Vec::new();
+    for encoding in [Some("gzip"), None] {
+        let request = reader.get(server.url("/page/raw"));
+        let answer = request.header("accept-encoding", "gzip").send().await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.status(), 200);
+        let sent = answer.headers().get("content-encoding");
+        assert_eq!(sent.map(|sent| sent.to_str().unwrap()), encoding);
+        unread.push(answer);
+    }
+    drop(unread);
+    let free = async || {
+        let request = server.get("/page/raw").header("accept-encoding", "gzip");
+        let encoding = request.answer().await.header("content-encoding").is_some();
+        encoding.then_some(())
+    };
+    wait_until("the unread sources to be forgotten", free).await;
+}
+
 /// Over HTTP/2 nobody but us keeps a body from being sent.
 #[tokio::test]
 async fn head_has_no_body_over_http_2_either() {

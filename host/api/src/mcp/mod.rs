@@ -28,6 +28,7 @@ use crate::deployments::frontends::Frontends;
 use crate::deployments::revisions::Revisions;
 use crate::deployments::shares::Shares;
 use crate::envelope::ProjectLifecycle;
+use crate::http::held_answers::HeldAnswerBudget;
 use crate::payments::Payments;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
@@ -62,6 +63,8 @@ pub struct ToolServices {
     /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
     pub payments: Arc<Payments>,
+    /// Large answers that wait for their readers.
+    pub answers: HeldAnswerBudget,
     pub metrics: Arc<ServerMetrics>,
     pub clock: Clock,
     pub config: Arc<Config>,

@@ -10,6 +10,7 @@ use super::{ToolServices, framing, transport};
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::UnreadBody;
 use crate::http::problem::Problem;
+use svc_sandbox::CallerFlow;
 
 /// A message to the tool endpoint; `openapi/rules.rs` describes it.
 #[derive(Debug, utoipa::ToSchema)]
@@ -54,6 +55,8 @@ pub async fn serve(
         (Err(_), SenderIdentity::Refused(problem)) => return Err(problem.clone()),
         (Err(refused), _) => return Ok(refused.into_response()),
     };
+    let (flow, answers) = (CallerFlow::current(), services.answers.clone());
+    answers.check(&flow)?;
     let refusal = auth::refusal(&services, &client, message.tool.as_deref());
     let most = services.config.limits.body_bytes;
     let handler = McpRequestHandler::new(services, client, &context, message.arguments.take());
@@ -64,5 +67,5 @@ pub async fn serve(
     {
         return Err(problem);
     }
-    transport::convert_response(response, &message).await
+    transport::convert_response(response, &message, (&answers, flow)).await
 }

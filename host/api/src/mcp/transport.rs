@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::request::Parts;
@@ -16,7 +15,9 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 
 use super::framing::{self, ParsedRpcMessage, RpcErrorResponse};
 use crate::http::NOSNIFF;
+use crate::http::held_answers::HeldAnswerBudget;
 use crate::http::problem::Problem;
+use svc_sandbox::CallerFlow;
 
 /// Passes a message of at most `most` bytes to the library, with a handler.
 pub(super) async fn handle<H: ServerHandler + Clone>(
@@ -39,25 +40,27 @@ pub(super) async fn handle<H: ServerHandler + Clone>(
     service.handle(request).await
 }
 
-/// Converts the library's answer: plain texts become JSON-RPC errors.
+/// Converts the library's answer: plain texts become JSON-RPC errors. A large one counts for a flow until it is read.
 ///
 /// # Errors
 /// `internal` if the library failed.
 pub(super) async fn convert_response(
     response: http::Response<BoxBody<Bytes, Infallible>>,
     message: &ParsedRpcMessage,
+    (answers, flow): (&HeldAnswerBudget, CallerFlow),
 ) -> Result<Response, Problem> {
-    let status = response.status();
-    let label = response.headers().get(header::CONTENT_TYPE);
-    if status == StatusCode::ACCEPTED || label.is_some_and(|label| label == "application/json") {
-        let mut response = response.map(Body::new);
-        set_no_store(&mut response);
-        return Ok(response);
-    }
-    let text = match response.into_body().collect().await {
+    let (head, body) = response.into_parts();
+    let text = match body.collect().await {
         Ok(text) => text.to_bytes(),
         Err(never) => match never {},
     };
+    let status = head.status;
+    let label = head.headers.get(header::CONTENT_TYPE);
+    if status == StatusCode::ACCEPTED || label.is_some_and(|label| label == "application/json") {
+        let mut response = Response::from_parts(head, answers.body(flow, text));
+        set_no_store(&mut response);
+        return Ok(response);
+    }
     let text = String::from_utf8_lossy(&text);
     if status.is_server_error() {
         return Err(Problem::internal(&text));

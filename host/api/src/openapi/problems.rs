@@ -19,6 +19,7 @@ const OWNER_ROUTE_CODES: &[ProblemCode] = &[
     ProblemCode::PayloadTooLarge,
     ProblemCode::UnsupportedMediaType,
     ProblemCode::RateLimited,
+    ProblemCode::CapacityReached,
 ];
 /// Errors of every route with a JSON body.
 const JSON_BODY_CODES: &[ProblemCode] = &[

@@ -1,5 +1,6 @@
 //! Creates, describes and deletes backends.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
@@ -110,8 +111,8 @@ impl Backends {
             note: None,
             applied_at: backend.created_at,
         };
-        self.databases
-            .set_workspaces([(backend.id, project.workspace.id)]);
+        let holder = self.thread_holder(project.workspace.id).await?;
+        self.databases.set_workspaces([(backend.id, holder)]);
         let made = self.databases.create(backend.id, script.clone()).await;
         let inventory = made.map_err(|error| super::migrations::script_error(&script, error))?;
         let id = backend.id;
@@ -363,21 +364,42 @@ impl Backends {
         Ok(())
     }
 
-    /// Reads which workspace owns each database, and removes databases without a backend, which a crash has left. Runs before serving.
+    /// Reads which workspace each database counts for, and removes databases without a backend, which a crash has left. Runs before serving.
     ///
     /// # Errors
     /// Errors of the database or of the disk.
     pub async fn load_owners(&self) -> anyhow::Result<()> {
-        let owned = self.infra.control.read(store::owners).await?;
+        let owned = self.infra.control.read(store::thread_holders).await?;
         for id in self.databases.files().list()? {
             if !owned.contains_key(&id) {
                 self.databases.files().remove(&id)?;
             }
         }
-        let known = owned.into_iter();
+        self.set_thread_holders(owned);
+        Ok(())
+    }
+
+    /// Returns the workspace that the databases of a workspace count for.
+    async fn thread_holder(&self, workspace: WorkspaceId) -> Result<WorkspaceId, control::Error> {
+        let control = &self.infra.control;
+        control
+            .read(move |c| store::thread_holder(c, &workspace))
+            .await
+    }
+
+    /// Reads again which workspace each database counts for: a plan may have changed.
+    ///
+    /// # Errors
+    /// Errors of the database.
+    pub async fn update_owners(&self) -> anyhow::Result<()> {
+        self.set_thread_holders(self.infra.control.read(store::thread_holders).await?);
+        Ok(())
+    }
+
+    fn set_thread_holders(&self, holders: HashMap<BackendId, Option<WorkspaceId>>) {
+        let known = holders.into_iter();
         self.databases
             .set_workspaces(known.filter_map(|(id, workspace)| Some((id, workspace?))));
-        Ok(())
     }
 
     /// Closes idle databases, and copies new commits of the others into their histories.

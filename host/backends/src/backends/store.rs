@@ -49,13 +49,37 @@ pub(super) fn ids(c: &Connection) -> rusqlite::Result<Vec<BackendId>> {
         .collect()
 }
 
-/// Returns the workspace of each backend, if the project has one.
-pub(super) fn owners(c: &Connection) -> rusqlite::Result<HashMap<BackendId, Option<WorkspaceId>>> {
-    c.prepare_cached(
-        "SELECT b.id, p.workspace_id FROM backends AS b LEFT JOIN projects AS p ON p.id = b.project_id",
-    )?
+/// The workspace that the threads of `w` count for: itself, or the first of all free workspaces that its founder created, which have
+/// the threads of one.
+const THREAD_HOLDER: &str = "CASE WHEN w.plan = 'free' AND w.founder_id IS NOT NULL
+    THEN (SELECT min(f.id) FROM workspaces AS f WHERE f.founder_id = w.founder_id AND f.plan = 'free')
+    ELSE w.id END";
+
+/// Returns the workspace that the threads of each backend count for, if the project has a workspace.
+pub(super) fn thread_holders(
+    c: &Connection,
+) -> rusqlite::Result<HashMap<BackendId, Option<WorkspaceId>>> {
+    c.prepare_cached(&format!(
+        "SELECT b.id, coalesce({THREAD_HOLDER}, p.workspace_id) FROM backends AS b
+         LEFT JOIN projects AS p ON p.id = b.project_id
+         LEFT JOIN workspaces AS w ON w.id = p.workspace_id"
+    ))?
     .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
     .collect()
+}
+
+/// Returns the workspace that the threads of a workspace's backends count for.
+pub(super) fn thread_holder(
+    c: &Connection,
+    workspace: &WorkspaceId,
+) -> rusqlite::Result<WorkspaceId> {
+    let holder = c
+        .prepare_cached(&format!(
+            "SELECT {THREAD_HOLDER} FROM workspaces AS w WHERE w.id = ?1"
+        ))?
+        .query_row([workspace], |row| row.get(0))
+        .optional()?;
+    Ok(holder.unwrap_or(*workspace))
 }
 
 /// Counts backends: all, those of free workspaces that users created, and those of the given workspaces.
@@ -299,4 +323,55 @@ pub(super) fn set_verdict(
         action.gate
     ])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use svc_base::clock::{Clock, Timestamp};
+    use svc_base::random::Random;
+
+    #[test]
+    fn free_workspaces_of_one_founder_have_the_threads_of_one() {
+        let c = Connection::open_in_memory().unwrap();
+        c.execute_batch(
+            "CREATE TABLE workspaces (id TEXT, plan TEXT, founder_id TEXT);
+             CREATE TABLE projects (id TEXT, workspace_id TEXT);
+             CREATE TABLE backends (id TEXT, project_id TEXT);",
+        )
+        .unwrap();
+        let (clock, random) = (Clock::manual(Timestamp(0)), Random::system());
+        let mut ids = [(); 5].map(|()| WorkspaceId::new(&clock, &random).unwrap());
+        ids.sort();
+        let [first, second, paid, operators, other] = ids;
+        let mut expected = HashMap::new();
+        for (id, plan, founder, holder) in [
+            (first, "free", Some("ann"), first),
+            (second, "free", Some("ann"), first),
+            (paid, "pro", Some("ann"), paid),
+            (operators, "free", None, operators),
+            (other, "free", Some("bob"), other),
+        ] {
+            let project = ProjectId::new(&clock, &random).unwrap();
+            let backend = BackendId::new(&clock, &random).unwrap();
+            c.execute("INSERT INTO projects VALUES (?1, ?2)", params![project, id])
+                .unwrap();
+            c.execute(
+                "INSERT INTO backends VALUES (?1, ?2)",
+                params![backend, project],
+            )
+            .unwrap();
+            c.execute(
+                "INSERT INTO workspaces VALUES (?1, ?2, ?3)",
+                params![id, plan, founder],
+            )
+            .unwrap();
+            expected.insert(backend, (id, holder));
+        }
+        let holders = thread_holders(&c).unwrap();
+        for (backend, (id, holder)) in expected {
+            assert_eq!(holders[&backend], Some(holder));
+            assert_eq!(thread_holder(&c, &id).unwrap(), holder);
+        }
+    }
 }

@@ -9,7 +9,6 @@
 //! ```
 
 mod address;
-mod byte_budget;
 pub mod collection;
 pub mod forms;
 pub mod frontends;

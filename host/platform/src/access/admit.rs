@@ -11,6 +11,7 @@ use super::identity::{
 };
 use crate::control::audit::{AuditActor, with_actor};
 use crate::http::context::HttpRequestContext;
+use crate::http::held_answers::HeldAnswerBudget;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::RateLimits;
 
@@ -21,6 +22,8 @@ pub struct AdmissionLayerState {
     pub authenticator: Authenticator,
     /// Has the principals' buckets.
     pub rate_limits: Arc<RateLimits>,
+    /// Large answers that wait for their readers.
+    pub answers: HeldAnswerBudget,
 }
 
 /// Admits a request with a valid credential, and puts its caller into the extensions for the extractors.
@@ -40,8 +43,12 @@ pub async fn admit(
     };
     let actor = AuditActor::new(caller.id(), &context.request_id);
     let (bucket, flow) = (caller.principal_name(), caller.flow());
+    if let Err(full) = admission.answers.check(&flow) {
+        return Problem::from(full).into_response();
+    }
     request.extensions_mut().insert(caller);
     let limits = &admission.rate_limits.owner;
     let answer = limits.run_if_allowed(&bucket, request, next);
-    flow.scope(with_actor(actor, answer)).await
+    let answer = flow.clone().scope(with_actor(actor, answer)).await;
+    admission.answers.hold(flow, answer).await
 }

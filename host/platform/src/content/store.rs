@@ -208,7 +208,7 @@ impl ContentStore {
         self.0.health.is_some()
     }
 
-    /// Reads an object to be served: concurrent readers share one copy of a large object. Before a large one is read, `count` is
+    /// Reads an object to be served: concurrent readers share one copy of it. Before a large one is read, `count` is
     /// asked with its bytes; what it returns is called with the object, to count it for as long as it is in memory.
     ///
     /// # Errors
@@ -233,7 +233,7 @@ impl ContentStore {
             Err(error) => return Err(self.to_content_error(error).into()),
         };
         let bytes = usize::try_from(found.meta.size).unwrap_or(usize::MAX);
-        let counted = match shared_objects::is_large(bytes) {
+        let counted = match shared_objects::is_counted(bytes) {
             true => Some(count(bytes)?),
             false => None,
         };

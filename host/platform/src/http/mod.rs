@@ -1,5 +1,6 @@
 //! HTTP without any domain: errors, bodies, queries, documents, hosts and rate limits.
 
+pub mod byte_budget;
 mod capacity;
 pub mod client_ip;
 pub mod client_timeout;
@@ -8,6 +9,7 @@ pub mod cookies;
 pub mod deadline;
 pub mod document;
 pub mod extract;
+pub mod held_answers;
 pub mod hosts;
 pub mod negotiate;
 pub mod origin;
@@ -15,6 +17,7 @@ pub mod problem;
 pub mod problem_page;
 pub mod query;
 pub mod rate_limit;
+pub mod request_bodies;
 pub mod request_ids;
 pub mod stall;
 pub mod websocket;

@@ -46,7 +46,8 @@ pub async fn receive(
         (_, Some(_)) => return Err(invalid_request("The webhook has `Stripe-Signature` twice.")),
     };
     let signature = receiver.check_header(header)?;
-    let (_, body) = body.read_with_head().await?;
+    // A head may take more memory than the body, and anybody may have many of them wait here.
+    let body = body.bytes_alone().await?;
     receiver.receive(&signature, &body).await?;
     Ok(Json(Received { received: true }))
 }

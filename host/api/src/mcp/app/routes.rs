@@ -89,17 +89,19 @@ async fn answer(
     } else {
         String::new()
     };
+    let (flow, answers) = (CallerFlow::current(), services.calls.answers.clone());
+    answers.check(&flow)?;
     let handler = AppRequestHandler {
         services,
         slug: slug.into(),
         backend,
         instructions: instructions.into(),
         request_id: Arc::clone(&context.request_id),
-        flow: CallerFlow::current(),
+        flow: flow.clone(),
         arguments: message.arguments.take().map(Arc::from),
     };
     let response = transport::handle(handler, parts, &message, most).await;
-    transport::convert_response(response, &message).await
+    transport::convert_response(response, &message, (&answers, flow)).await
 }
 
 /// Returns the instructions for an agent: the service's own text, with the title of the page as a quotation.

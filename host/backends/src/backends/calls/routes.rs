@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -25,6 +24,7 @@ use crate::deployments::serving::pages::{PageKind, ServedPage};
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{NoQueryParams, UnreadBody, check_single_headers, invalid_request};
+use crate::http::held_answers::HeldAnswerBudget;
 use crate::http::hosts::HostKind;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::rate_limit::RateLimits;
@@ -47,6 +47,8 @@ pub struct CallServices {
     pub visitors: Arc<Visitors>,
     pub authenticator: Authenticator,
     pub rate_limits: Arc<RateLimits>,
+    /// Large answers that wait for their readers.
+    pub answers: HeldAnswerBudget,
     pub config: Arc<Config>,
 }
 
@@ -147,17 +149,21 @@ async fn answer_call(
     }
     let Some(owner) = owner else {
         // This is no route that the server's front gives a flow, and the gate may have to judge the action again.
+        let flow = CallerFlow::stranger(context.client.0);
+        calls.answers.check(&flow)?;
         let work = run_call(&calls.actions, backend, wanted, by);
-        let done = CallerFlow::stranger(context.client.0).scope(work);
-        return Ok(json_answer(done.await?));
+        let done = flow.clone().scope(work).await?;
+        return Ok(json_answer(calls, flow, done));
     };
+    let flow = owner.flow();
+    calls.answers.check(&flow)?;
     // An owner's call has an entry in the audit log, so it runs to completion.
     let actions = Arc::clone(&calls.actions);
     let work = Box::pin(async move { run_call(&actions, backend, wanted, by).await });
     let actor = AuditActor::new(owner.id(), &context.request_id.into());
     let done = with_actor(actor, run_to_completion(work));
-    let done = Box::pin(owner.flow().scope(done));
-    Ok(json_answer(done.await?))
+    let done = Box::pin(flow.clone().scope(done));
+    Ok(json_answer(calls, flow, done.await?))
 }
 
 /// Runs a checked call or batch.
@@ -233,6 +239,8 @@ pub async fn query(
             request.sql.len()
         )));
     }
+    let flow = caller.flow();
+    calls.answers.check(&flow)?;
     let actions = Arc::clone(&calls.actions);
     let may_write = at.require::<Editor>().is_ok();
     let work = async move {
@@ -240,8 +248,8 @@ pub async fn query(
         query.await
     };
     let actor = AuditActor::new(caller.id(), &context.request_id);
-    let done = caller.flow().scope(with_actor(actor, work));
-    Ok(json_answer(done.await?))
+    let done = flow.clone().scope(with_actor(actor, work));
+    Ok(json_answer(&calls, flow, done.await?))
 }
 
 /// Get the schema
@@ -364,13 +372,14 @@ fn no_store_headers() -> HeaderMap {
     headers
 }
 
-fn json_answer(json: Vec<u8>) -> Response {
+/// Answers a result, which counts for a flow until it is read.
+fn json_answer(calls: &CallServices, flow: CallerFlow, json: ResultJson) -> Response {
     let mut headers = no_store_headers();
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
-    let mut response = Response::new(Body::from(json));
+    let mut response = Response::new(calls.answers.body(flow, json.into()));
     *response.headers_mut() = headers;
     response
 }

@@ -5,6 +5,7 @@ use crate::config::CapReached;
 use crate::content;
 use crate::control;
 use crate::deployments::problems::WORKERS_BUSY_MESSAGE;
+use crate::http::byte_budget::ByteBudgetFull;
 use svc_base::random::RandomSourceError;
 use svc_sandbox::{BudgetKind, ContentType, LaneBusy, MalformedSource, RenderFailure};
 
@@ -71,6 +72,12 @@ impl From<RenderFailure> for PublishError {
 
 impl From<LaneBusy> for PublishError {
     fn from(_: LaneBusy) -> Self {
+        Self::Capacity(WORKERS_BUSY_MESSAGE)
+    }
+}
+
+impl From<ByteBudgetFull> for PublishError {
+    fn from(_: ByteBudgetFull) -> Self {
         Self::Capacity(WORKERS_BUSY_MESSAGE)
     }
 }

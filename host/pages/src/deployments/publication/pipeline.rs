@@ -14,14 +14,14 @@ use crate::access::run_while_client_waits;
 use crate::content::{ContentStore, Digest, EncodedPage, ObjectPin};
 use crate::control::{self, Tx};
 use crate::deployments::address::{PageAddress, announce_change};
-use crate::deployments::byte_budget::{ByteBudget, BytePermit};
 use crate::deployments::views::Warning;
+use crate::http::byte_budget::{ByteBudget, BytePermit};
 use crate::infra::Infra;
 use svc_base::ThreadCpuStopwatch;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
-    BudgetKind, CallerFlow, GuestDigest, PageFooter, RenderSource, RuntimeScript, Sandbox,
-    StopSignal,
+    BudgetKind, CallerFlow, GuestDigest, LaneBusy, PageFooter, RenderSource, RuntimeScript,
+    Sandbox, StopSignal,
 };
 
 /// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
@@ -238,7 +238,8 @@ impl PublicationPipeline {
         // The page is in memory while its drawings wait for threads.
         let reserve = |page_bytes: usize| {
             let mut permit = permit.lock().unwrap_or_else(PoisonError::into_inner);
-            permit.resize(source_bytes + page_bytes)
+            let resized = permit.resize(source_bytes + page_bytes);
+            resized.map_err(|_| LaneBusy)
         };
         let page_bytes = usize::try_from(self.infra.config.limits.page_bytes).unwrap_or(usize::MAX);
         let source = RenderSource {

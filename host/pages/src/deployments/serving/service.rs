@@ -12,9 +12,9 @@ use super::visits::VisitCounters;
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
 use crate::control::ControlChange;
-use crate::deployments::byte_budget::{ByteBudget, BytePermit};
 use crate::deployments::model::display_title;
 use crate::deployments::store;
+use crate::http::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
 use crate::http::hosts::HostKind;
 use crate::infra::Infra;
 use crate::telemetry::PolledGauge;
@@ -22,10 +22,10 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_base::names::is_slug;
 use svc_base::random::RandomSourceError;
-use svc_sandbox::{CallerFlow, Lane, LaneBusy, Sandbox};
+use svc_sandbox::{CallerFlow, Lane, Sandbox};
 
-/// Smallest page of one reader that is counted, in bytes: as large as an object that readers share (`content/shared_objects.rs`).
-const LARGE_PAGE_BYTES: usize = 256 << 10;
+/// Smallest page of one reader that is counted, in bytes: as large as an object that is counted (`content/shared_objects.rs`).
+const LARGE_PAGE_BYTES: usize = 64 << 10;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -50,8 +50,8 @@ impl From<content::Error> for PageLookupError {
     }
 }
 
-impl From<LaneBusy> for PageLookupError {
-    fn from(_: LaneBusy) -> Self {
+impl From<ByteBudgetFull> for PageLookupError {
+    fn from(_: ByteBudgetFull) -> Self {
         Self::Busy
     }
 }
@@ -130,6 +130,7 @@ impl PageService {
             .page_work_bytes
             .saturating_add(limits.page_cache_bytes);
         let reading = limits.divide_cap("page_work_bytes", reading);
+        let cached = limits.page_cache_bytes;
         let visits = VisitCounters::new(u64::from_le_bytes(infra.random.bytes()?));
         Ok(Self {
             infra,
@@ -137,7 +138,7 @@ impl PageService {
             sandbox,
             unlock_key,
             pages: Arc::new(pages),
-            reading: ByteBudget::new(reading),
+            reading: ByteBudget::beside_cache(reading, cached),
             visits,
         })
     }
@@ -323,7 +324,7 @@ impl PageService {
     pub(in crate::deployments) fn hold_page(
         &self,
         bytes: usize,
-    ) -> Result<Option<BytePermit>, LaneBusy> {
+    ) -> Result<Option<BytePermit>, ByteBudgetFull> {
         if bytes < LARGE_PAGE_BYTES {
             return Ok(None);
         }
@@ -421,7 +422,8 @@ impl PageService {
     }
 
     /// Encodes a source for one answer, by a worker. Sources are kept as they were published and asked for rarely, so their
-    /// encodings are not kept.
+    /// encodings are not kept. Each reader has a copy of its own, which counts; without room it gets the source as it is, which
+    /// readers share.
     ///
     /// # Errors
     /// [`SourceEncodeError`].
@@ -433,13 +435,20 @@ impl PageService {
         if encoding == Encoding::Identity {
             return Ok(source);
         }
-        let RawSource { digest, bytes, .. } = source;
-        let encoding_job = self.sandbox.page_lane().run(move |_| gzip_quickly(&bytes));
+        let original = source.bytes.clone();
+        let encoding_job = self
+            .sandbox
+            .page_lane()
+            .run(move |_| gzip_quickly(&original));
         let bytes = encoding_job.await.map_err(|_| SourceEncodeError::Busy)??;
-        Ok(RawSource {
-            digest,
-            encoding,
-            bytes,
+        let counted = self.reading.try_take(CallerFlow::current(), bytes.len());
+        Ok(match counted {
+            Ok(permit) => RawSource {
+                digest: source.digest,
+                encoding,
+                bytes: permit.attach(bytes),
+            },
+            Err(ByteBudgetFull) => source,
         })
     }
 }

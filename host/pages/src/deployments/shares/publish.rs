@@ -8,7 +8,6 @@ use super::{DeleteToken, Shares};
 use crate::access::run_while_client_waits;
 use crate::control::kept_answers::AnswerRecorder;
 use crate::control::{self, ControlChange};
-use crate::deployments::byte_budget::BytePermit;
 use crate::deployments::model::{Deployment, display_title};
 use crate::deployments::publication::{
     PagePlacement, PageSource, PublishError, RenderedPage, SharePublisher,
@@ -16,9 +15,10 @@ use crate::deployments::publication::{
 use crate::deployments::serving::password;
 use crate::deployments::views::Warning;
 use crate::deployments::{once_files, store as rows};
+use crate::http::byte_budget::{ByteBudgetFull, BytePermit};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
-use svc_sandbox::{ContentType, LaneBusy};
+use svc_sandbox::ContentType;
 
 /// Share to publish; its fields are within their bounds.
 #[derive(Clone, Debug)]
@@ -211,7 +211,7 @@ impl Shares {
         &self,
         slug: &str,
         id: DeploymentId,
-        hold: impl FnOnce(usize) -> Result<Option<BytePermit>, LaneBusy>,
+        hold: impl FnOnce(usize) -> Result<Option<BytePermit>, ByteBudgetFull>,
     ) -> Result<Option<Bytes>, PublishError> {
         // Until the first has claimed the share, each other would read a copy of its page.
         let _reader = self.once.lock(&id).await;

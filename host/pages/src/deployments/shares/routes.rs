@@ -6,7 +6,6 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::requests::{ClaimRequest, DeployRequest, UploadOptions};
@@ -223,17 +222,18 @@ pub async fn reveal(
         )
         .header(header::ALLOW, HeaderValue::from_static("GET, HEAD")));
     }
-    // A form's body says nothing here, and one that is refused must not burn the page.
     let body = body.with_limit(MAX_REVEAL_BYTES)?;
-    let (Parts { headers, .. }, _) = body.read_with_head().await?;
-    check_origin(shares.config(), &context, &headers)?;
-    check_navigation(&headers)?;
-    if !serving.is_unlocked(&page, unlock_tokens(&headers)) {
+    check_origin(shares.config(), &context, body.headers())?;
+    check_navigation(body.headers())?;
+    if !serving.is_unlocked(&page, unlock_tokens(body.headers())) {
         return Ok(platform_page(
             StatusCode::UNAUTHORIZED,
             &forms::password_form(&slug, false),
         ));
     }
+    // A form's body says nothing here, and one that is refused must not burn the page. A head may take more memory than the body, so it
+    // is not kept meanwhile.
+    body.bytes_alone().await?;
     let id = page.id;
     let content = shares
         .burn(&slug, id, |bytes| serving.hold_page(bytes))

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use super::problem::{Problem, ProblemCode};
 use super::query;
 pub use super::query::{ApiQuery, NoQueryParams, UnparsedQuery};
+use super::request_bodies::is_out_of_room;
 use crate::config::Config;
 
 /// Timeout of a body.
@@ -135,6 +136,14 @@ impl UnreadBody {
     pub async fn read_with_head(self) -> Result<(Parts, Bytes), Problem> {
         let (parts, body) = self.request.into_parts();
         Ok((parts, read_body(body, self.limit).await?))
+    }
+
+    /// Reads the bytes, whatever the query parameters; the head is not kept meanwhile.
+    ///
+    /// # Errors
+    /// The problem of the transfer.
+    pub async fn bytes_alone(self) -> Result<Bytes, Problem> {
+        read_body(self.request.into_body(), self.limit).await
     }
 
     /// Reads the bytes of a request that may have no query parameters.
@@ -312,6 +321,10 @@ async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
     match arrived {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(body_too_large(limit)),
+        Ok(Err(error)) if is_out_of_room(&*error) => Err(Problem::new(
+            ProblemCode::CapacityReached,
+            "The server waits for too many bodies that arrive slowly. Try again in a minute, with fewer requests at once.",
+        )),
         Ok(Err(_)) => Err(Problem::new(
             ProblemCode::InvalidRequest,
             "The body broke off.",

@@ -1,7 +1,7 @@
-//! Bound on the bytes of sources and pages that are in memory while they are worked on or sent, shared by callers as other caps are.
+//! Bound on bytes that are in memory while they arrive, are worked on, or are sent, shared by callers as other caps are.
 //!
 //! A lane's queue bounds the number of its jobs, and a job may hold megabytes. Copies and encodings of what is counted are not counted.
-//! Where there is no room, one request of a flow waits for it for a while; what waits is bounded, too.
+//! Where there is no room, one request of a flow may wait for it for a while; what waits is bounded, too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,17 +11,24 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::config::DividedCap;
-use svc_sandbox::{CallerClass, CallerFlow, LaneBusy};
+use svc_base::flow::{CallerClass, CallerFlow};
 
 /// Longest wait for room.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(2);
 /// Clients that fill the part of previews: few should not be able to keep all others from it.
 const FULL_PREVIEW_CLIENTS: u64 = 8;
 
+/// Error of bytes for which there was no room in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many bytes are in memory already")]
+pub struct ByteBudgetFull;
+
 /// Budget of bytes, with its parts.
 #[derive(Debug)]
-pub(super) struct ByteBudget {
+pub struct ByteBudget {
     cap: DividedCap,
+    /// Bytes in use up to which a flow may have more than its part.
+    idle: u64,
     held: Mutex<HeldBytes>,
     /// Wakes who waits for room when bytes are returned.
     released: Notify,
@@ -41,7 +48,7 @@ struct HeldBytes {
 
 /// Bytes that count against a budget until this is dropped.
 #[derive(Debug)]
-pub(in crate::deployments) struct BytePermit {
+pub struct BytePermit {
     budget: Arc<ByteBudget>,
     flow: CallerFlow,
     bytes: u64,
@@ -49,12 +56,32 @@ pub(in crate::deployments) struct BytePermit {
 
 impl ByteBudget {
     /// Makes the budget of a cap. An owner has half of what it may have of other caps, so that two leave room for others.
-    pub(super) fn new(cap: DividedCap) -> Arc<Self> {
+    pub fn new(cap: DividedCap) -> Arc<Self> {
+        let idle = cap.whole / 2;
+        Self::with_idle_bytes(cap, idle)
+    }
+
+    /// Makes the budget of a cap beside a cache of `cached` bytes, which are part of its whole. They count for the flows that were the
+    /// first to read them, so that few flows may fill the cache, and all of it may be strangers'.
+    pub fn beside_cache(cap: DividedCap, cached: u64) -> Arc<Self> {
+        let work = cap.whole.saturating_sub(cached);
+        let kept = cap.whole.saturating_sub(cap.strangers);
+        let kept = u128::from(kept) * u128::from(work) / u128::from(cap.whole.max(1));
+        let kept = u64::try_from(kept).unwrap_or(u64::MAX);
+        let cap = DividedCap {
+            strangers: cap.whole.saturating_sub(kept),
+            ..cap
+        };
+        Self::with_idle_bytes(cap, cached.saturating_add(work / 2))
+    }
+
+    fn with_idle_bytes(cap: DividedCap, idle: u64) -> Arc<Self> {
         Arc::new(Self {
             cap: DividedCap {
                 per_owner: cap.per_owner / 2,
                 ..cap
             },
+            idle,
             held: Mutex::default(),
             released: Notify::new(),
         })
@@ -67,12 +94,12 @@ impl ByteBudget {
     /// Counts bytes of a flow, at once or never.
     ///
     /// # Errors
-    /// [`LaneBusy`]; nothing is counted then.
-    pub(super) fn try_take(
+    /// [`ByteBudgetFull`]; nothing is counted then.
+    pub fn try_take(
         self: &Arc<Self>,
         flow: CallerFlow,
         bytes: usize,
-    ) -> Result<BytePermit, LaneBusy> {
+    ) -> Result<BytePermit, ByteBudgetFull> {
         let mut permit = self.empty_permit(flow);
         permit.resize(bytes)?;
         Ok(permit)
@@ -82,14 +109,32 @@ impl ByteBudget {
     ///
     /// # Errors
     /// Like [`ByteBudget::try_take`].
-    pub(super) async fn take(
+    pub async fn take(
         self: &Arc<Self>,
         flow: CallerFlow,
         bytes: usize,
-    ) -> Result<BytePermit, LaneBusy> {
+    ) -> Result<BytePermit, ByteBudgetFull> {
         let mut permit = self.empty_permit(flow);
         permit.resize_or_wait(bytes).await?;
         Ok(permit)
+    }
+
+    /// Counts bytes of a flow even where there is no room, for what is in memory already and cannot be refused any more.
+    pub fn take_beyond(self: &Arc<Self>, flow: CallerFlow, bytes: usize) -> BytePermit {
+        let mut permit = self.empty_permit(flow);
+        permit.bytes = bytes as u64;
+        self.held().add(&permit.flow, permit.bytes);
+        permit
+    }
+
+    /// Whether a flow holds all that it may: its part, while half or more of the whole is in use.
+    pub fn is_full_for(&self, flow: &CallerFlow) -> bool {
+        let part = match flow.class() {
+            CallerClass::Owner | CallerClass::Server => self.cap.per_owner,
+            CallerClass::Stranger | CallerClass::Preview => self.cap.per_client,
+        };
+        let held = self.held();
+        held.all >= self.idle && held.of(flow) >= part
     }
 
     fn empty_permit(self: &Arc<Self>, flow: CallerFlow) -> BytePermit {
@@ -105,12 +150,12 @@ impl ByteBudget {
         self: &Arc<Self>,
         flow: &CallerFlow,
         bytes: u64,
-    ) -> Result<WaitingRequest, LaneBusy> {
+    ) -> Result<WaitingRequest, ByteBudgetFull> {
         let mut held = self.held();
         let waiting: u64 = held.waiting.values().sum();
         let is_little = waiting == 0 || waiting.saturating_add(bytes) <= self.cap.whole / 4;
         if !is_little || held.waiting.contains_key(flow) {
-            return Err(LaneBusy);
+            return Err(ByteBudgetFull);
         }
         held.waiting.insert(flow.clone(), bytes);
         Ok(WaitingRequest {
@@ -139,10 +184,11 @@ impl HeldBytes {
 
     /// Whether a flow may hold so many bytes more. A flow that holds nothing may have one page of any size, which would
     /// never fit otherwise. While less than half is in use, a flow may have more than its part.
-    fn has_room(&self, cap: &DividedCap, flow: &CallerFlow, bytes: u64) -> bool {
+    fn has_room(&self, budget: &ByteBudget, flow: &CallerFlow, bytes: u64) -> bool {
+        let cap = &budget.cap;
         let fits = |held: u64, most: u64| held == 0 || held.saturating_add(bytes) <= most;
         let own = self.of(flow);
-        let is_idle = self.all.saturating_add(bytes) <= cap.whole / 2;
+        let is_idle = self.all.saturating_add(bytes) <= budget.idle;
         let of_class = match flow.class() {
             CallerClass::Owner | CallerClass::Server => is_idle || fits(own, cap.per_owner),
             CallerClass::Stranger => {
@@ -199,12 +245,12 @@ impl BytePermit {
     /// Counts another number of bytes instead.
     ///
     /// # Errors
-    /// [`LaneBusy`]; as many are counted as before.
-    pub(super) fn resize(&mut self, bytes: usize) -> Result<(), LaneBusy> {
+    /// [`ByteBudgetFull`]; as many are counted as before.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), ByteBudgetFull> {
         let (bytes, before) = (bytes as u64, self.bytes);
         let mut held = self.budget.held();
         held.remove(&self.flow, before);
-        let has_room = held.has_room(&self.budget.cap, &self.flow, bytes);
+        let has_room = held.has_room(&self.budget, &self.flow, bytes);
         if has_room {
             self.bytes = bytes;
         }
@@ -215,7 +261,7 @@ impl BytePermit {
         }
         match has_room {
             true => Ok(()),
-            false => Err(LaneBusy),
+            false => Err(ByteBudgetFull),
         }
     }
 
@@ -223,7 +269,7 @@ impl BytePermit {
     ///
     /// # Errors
     /// Like [`BytePermit::resize`].
-    pub(super) async fn resize_or_wait(&mut self, bytes: usize) -> Result<(), LaneBusy> {
+    pub async fn resize_or_wait(&mut self, bytes: usize) -> Result<(), ByteBudgetFull> {
         if self.resize(bytes).is_ok() {
             return Ok(());
         }
@@ -241,11 +287,11 @@ impl BytePermit {
             }
         };
         let resized = tokio::time::timeout(ROOM_TIMEOUT, resizing).await;
-        resized.map_err(|_| LaneBusy)
+        resized.map_err(|_| ByteBudgetFull)
     }
 
     /// Holds the permit for as long as any part of these bytes is in memory.
-    pub(super) fn attach(self, bytes: Bytes) -> Bytes {
+    pub fn attach(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(CountedBytes {
             bytes,
             _permit: self,
@@ -324,6 +370,21 @@ mod tests {
     }
 
     #[test]
+    fn a_stranger_may_fill_the_cache() {
+        let limits = Limits::default();
+        let (work, cached) = (1_000, 9_000);
+        let budget = ByteBudget::beside_cache(limits.divide_cap("k", work + cached), cached);
+        let _cache: Vec<_> = (0..9)
+            .map(|_| budget.try_take(stranger(1), 1_000).unwrap())
+            .collect();
+        let _half = budget.try_take(stranger(1), 500).unwrap();
+        assert!(budget.try_take(stranger(1), 1).is_err());
+        let _more = budget.try_take(stranger(2), 300).unwrap();
+        assert!(budget.try_take(stranger(3), 1).is_err(), "kept for owners");
+        drop(budget.try_take(owner("a"), 200).unwrap());
+    }
+
+    #[test]
     fn strangers_keep_no_owner_out_and_previews_no_publication() {
         let budget = budget();
         let previews: Vec<_> = (0..8)
@@ -363,7 +424,7 @@ mod tests {
         page.resize(310).unwrap();
         assert!(budget.try_take(stranger(1), 1).is_err());
         let other = budget.try_take(stranger(2), 490).unwrap();
-        assert_eq!(page.resize(311), Err(LaneBusy));
+        assert_eq!(page.resize(311), Err(ByteBudgetFull));
         assert_eq!(budget.held().of(&stranger(1)), 310, "as before");
         drop((in_use, other));
         page.resize(2_000).unwrap();
@@ -398,6 +459,20 @@ mod tests {
         drop(waiting);
         let held = budget.held();
         assert_eq!((held.all, held.waiting.len()), (950, 0));
+    }
+
+    #[test]
+    fn what_is_in_memory_anyway_fills_the_part_of_its_flow() {
+        let budget = budget();
+        let (own, other) = (stranger(1), stranger(2));
+        assert!(!budget.is_full_for(&own));
+        let most = budget.take_beyond(own.clone(), 499);
+        assert!(!budget.is_full_for(&own), "half is free");
+        let more = budget.take_beyond(own.clone(), 1_001);
+        assert!(budget.is_full_for(&own) && !budget.is_full_for(&other));
+        drop((most, more));
+        assert!(!budget.is_full_for(&own));
+        assert_eq!(budget.held().all, 0);
     }
 
     #[test]

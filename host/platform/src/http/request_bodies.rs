@@ -1,0 +1,190 @@
+//! Bound on the bytes of request bodies that are still arriving: each is in memory until its client has sent the rest, however slowly.
+
+use std::error::Error;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Frame, SizeHint};
+
+use super::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
+use super::client_ip::ClientIp;
+use crate::config::Limits;
+use svc_base::flow::CallerFlow;
+
+/// Most bytes of a body that are not counted: so few cost no more than the request itself.
+const UNCOUNTED_BYTES: usize = 1 << 10;
+
+/// Budget of the bodies that arrive slowly. Clones share it.
+#[derive(Clone, Debug)]
+pub struct RequestBodyBudget(Arc<ByteBudget>);
+
+impl RequestBodyBudget {
+    /// Makes the budget: half of what pages in work have.
+    pub fn new(limits: &Limits) -> Self {
+        let cap = limits.divide_cap("page_work_bytes", limits.page_work_bytes / 2);
+        Self(ByteBudget::new(cap))
+    }
+
+    /// Counts a client's body while the server waits for more of it. For want of room it ends with an error.
+    pub fn count(&self, client: ClientIp, body: Body) -> Body {
+        Body::new(CountedBody {
+            body,
+            arrived: 0,
+            client,
+            budget: Arc::clone(&self.0),
+            permit: None,
+        })
+    }
+}
+
+/// Whether a body has ended with an error for want of room.
+pub(super) fn is_out_of_room(error: &(dyn Error + 'static)) -> bool {
+    // Each body around it has wrapped the error once more.
+    std::iter::successors(Some(error), |&error| error.source())
+        .any(|error| error.is::<ByteBudgetFull>())
+}
+
+/// A body whose bytes are counted while more of it is waited for.
+struct CountedBody {
+    body: Body,
+    /// Number of bytes that have arrived.
+    arrived: usize,
+    client: ClientIp,
+    budget: Arc<ByteBudget>,
+    /// Present once the body was waited for with bytes that count.
+    permit: Option<BytePermit>,
+}
+
+impl CountedBody {
+    /// Counts what has arrived.
+    fn count_arrived(&mut self) -> Result<(), ByteBudgetFull> {
+        if self.arrived <= UNCOUNTED_BYTES {
+            return Ok(());
+        }
+        match &mut self.permit {
+            Some(permit) => permit.resize(self.arrived),
+            None => {
+                // A route that requires a credential has changed the flow to the owner's by now.
+                let flow = match CallerFlow::current() {
+                    owner @ CallerFlow::Owner(_) => owner,
+                    _ => CallerFlow::stranger(self.client.0),
+                };
+                self.permit = Some(self.budget.try_take(flow, self.arrived)?);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl hyper::body::Body for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        match polled {
+            // What arrives without a wait is read in one go, and needs no look at the budget.
+            Poll::Pending => match self.count_arrived() {
+                Ok(()) => Poll::Pending,
+                Err(full) => Poll::Ready(Some(Err(axum::Error::new(full)))),
+            },
+            Poll::Ready(frame) => {
+                if let Some(Ok(frame)) = &frame {
+                    self.arrived += frame.data_ref().map_or(0, Bytes::len);
+                }
+                Poll::Ready(frame)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::stream::{self, StreamExt as _};
+    use futures_util::{FutureExt as _, Stream};
+    use http_body_util::{BodyExt as _, Limited};
+
+    use super::*;
+
+    /// A budget of 100,000 bytes, of which strangers have 80,000.
+    fn budget() -> RequestBodyBudget {
+        RequestBodyBudget::new(&Limits {
+            page_work_bytes: 200_000,
+            ..Limits::default()
+        })
+    }
+
+    fn client(number: u8) -> ClientIp {
+        ClientIp([192, 0, 2, number].into())
+    }
+
+    fn pieces(bytes: &'static [usize]) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+        stream::iter(
+            bytes
+                .iter()
+                .map(|bytes| Ok(Bytes::from(vec![b'x'; *bytes]))),
+        )
+    }
+
+    /// A body whose client sends these pieces, and then nothing.
+    fn stalled(bytes: &'static [usize]) -> Body {
+        Body::from_stream(pieces(bytes).chain(stream::pending()))
+    }
+
+    #[test]
+    fn a_body_counts_while_it_is_waited_for() {
+        let budget = budget();
+        let mut first = Box::pin(
+            budget
+                .count(client(1), stalled(&[30_000, 40_000]))
+                .collect(),
+        );
+        assert!(first.as_mut().now_or_never().is_none());
+        let refused = budget.count(client(2), stalled(&[20_000]));
+        let refused = Limited::new(refused, 1 << 20).collect().now_or_never();
+        let refused = refused.unwrap().unwrap_err();
+        assert!(is_out_of_room(&*refused), "{refused}");
+        // Few bytes do not count, nor does what arrives at once.
+        for small in [stalled(&[]), stalled(&[1_000])] {
+            let small = budget.count(client(2), small).collect();
+            assert!(small.now_or_never().is_none(), "it is waited for");
+        }
+        let whole = budget.count(client(2), Body::from_stream(pieces(&[50_000, 50_000])));
+        let whole = whole.collect().now_or_never().unwrap().unwrap();
+        assert_eq!(whole.to_bytes().len(), 100_000);
+        drop(first);
+        let other = budget.count(client(2), stalled(&[20_000])).collect();
+        assert!(other.now_or_never().is_none(), "there is room again");
+    }
+
+    #[test]
+    fn owners_have_a_part_of_their_own() {
+        let budget = budget();
+        let held = [1, 2].map(|number| {
+            let body = budget.count(client(number), stalled(&[40_000]));
+            let mut arriving = Box::pin(body.collect());
+            assert!(arriving.as_mut().now_or_never().is_none());
+            arriving
+        });
+        let another = || budget.count(client(3), stalled(&[10_000])).collect();
+        assert!(another().now_or_never().unwrap().is_err());
+        let owner = CallerFlow::Owner("usr_1".into());
+        assert!(owner.scope(another()).now_or_never().is_none());
+        drop(held);
+    }
+}
