@@ -188,15 +188,16 @@ async fn dev_and_apply_follow_no_manifest_out_of_its_folder() {
     let (trap, _, server) = start_forgery().await;
     let manifest = trap.path_of("work/copy/svc.toml");
     for name in trap.names() {
-        // TOML reads JSON's strings.
-        let text = format!("project = 'Shop'\n[pages]\nmine = {}\n", json!(name));
-        std::fs::write(&manifest, text).unwrap();
-        let before = trap.snapshot();
-        for command in [
-            &["dev", "copy"][..],
-            &["apply", "copy", "--yes"],
-            &["pull", "copy"],
+        for (command, page) in [
+            (&["dev", "copy"][..], "mine"),
+            (&["apply", "copy", "--yes"], "mine"),
+            // The server has this page, so that its file would be written.
+            (&["pull", "copy", "--yes"], "page"),
         ] {
+            // TOML reads JSON's strings.
+            let text = format!("project = 'Shop'\n[pages]\n{page} = {}\n", json!(name));
+            std::fs::write(&manifest, text).unwrap();
+            let before = trap.snapshot();
             let output = run(&trap, server, command).await;
             let case = format!("{command:?} {name:?}: {output:?}");
             assert!(!output.success, "{case}");
