@@ -1,0 +1,14 @@
+//! The ledger of several machines. It orders the commits of all databases, knows which runs live, and says who may write which
+//! database. It holds what was acknowledged, so any machine may die.
+//!
+//! A *run* is a process from its start to its end. A run that was buried never lives again: its process ends.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod types;
+
+pub use types::{
+    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, Ledger, LedgerError,
+    Node, NodeState, Place, RunId,
+};
