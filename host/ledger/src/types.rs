@@ -191,25 +191,23 @@ pub enum LedgerError {
 
 /// Order of commits, fence of runs, and places of databases, in one engine that several nodes share.
 ///
-/// A method that changes something is one transaction. `Ok` means that it was done and that it survives the loss of a machine.
-/// [`LedgerError::Unknown`] is the only error after which it may have been done. No method tries again, gives up by itself after
-/// its request was sent, or guesses.
+/// Each method that takes a run is one transaction, counts as a beat of the run, and fails with [`LedgerError::Fenced`] if the run
+/// does not live. Because of the beat the transaction is a commit, even where it finds all done already. So `Ok` says two things: it
+/// was done, and everything that the answer tells survives the loss of a machine. Without the beat an answer may tell of a commit
+/// that was never replicated.
 ///
-/// A request whose answer is lost may be done late, even after a later request of the same run was looked at. So a method that may
-/// be repeated says so.
+/// [`LedgerError::Unknown`] is the only error after which something may have been done. No method tries again, gives up after its
+/// request was sent, or guesses. A request whose answer is lost may be done late, even after a later request of the run was
+/// answered. So each method says whether it may be repeated.
 pub trait Ledger: Send + Sync + 'static {
-    /// Adds a run. A run that is there stays as it is, so this may be repeated. After a lost answer, an acknowledged beat says that
-    /// the run has joined.
+    /// Adds a run, which lives. A run that is there stays as it is, dead or alive. May be repeated.
     fn join(&self, node: &Node) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// Counts a beat of `run`, which must live, and returns all runs in the order of their ids. May be repeated.
-    ///
-    /// All that the caller found in the ledger before it sent this beat is durable when the beat is acknowledged, and so is all that
-    /// the answer says.
+    /// Counts a beat of `run` and returns all runs, in the order of their ids. May be repeated.
     fn beat(&self, run: RunId) -> impl Future<Output = Result<Vec<NodeState>, LedgerError>> + Send;
 
-    /// Appends commits of `run`, which must live: all or none. It counts as a beat. Each commit must continue the last one of its
-    /// database or the one before it in `entries`, by its number and its checksum; the first of a database continues a base.
+    /// Appends commits: all or none. Each must continue the last one of its database or the one before it in `entries`, by its number
+    /// and its checksum; the first of a database continues a base.
     ///
     /// May be repeated only after [`Ledger::find`] has said that nothing of it is there. Even then the first request may still be on
     /// its way: the one that comes second fails with [`LedgerError::NotNext`].
@@ -219,16 +217,15 @@ pub trait Ledger: Send + Sync + 'static {
         entries: &[DatabaseEntry],
     ) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// Returns the commits that are at these positions, in their order. A commit that is found may be lost again: it counts only
-    /// when a later beat was acknowledged.
+    /// Returns the commits that are at these positions, in the order of `at`. May be repeated.
     fn find(
         &self,
+        run: RunId,
         at: &[(DatabaseName, CommitPosition)],
     ) -> impl Future<Output = Result<Vec<Option<FoundEntry>>, LedgerError>> + Send;
 
-    /// Buries `dead` in the name of `run`, which must live, if it lives and its beat is still `seen`; without `seen`, whatever its
-    /// beat is. Returns whether this call buried it: `false` if its beat has moved, it is dead, or it is not there. May be repeated.
-    /// After a lost answer, the answer to an acknowledged beat says whether it is dead.
+    /// Buries `dead` in the name of `run`, if it lives and its beat is still `seen`; without `seen`, whatever its beat is. Returns
+    /// whether `dead` does not live any more, by this call or already: `false` if its beat has moved. May be repeated.
     ///
     /// A run may bury itself.
     fn bury(
@@ -238,8 +235,7 @@ pub trait Ledger: Send + Sync + 'static {
         seen: Option<BeatCount>,
     ) -> impl Future<Output = Result<bool, LedgerError>> + Send;
 
-    /// Gives the place of a database to `run`, which must live, if nobody has it, a dead run has it, or `run` has it already. It
-    /// counts as a beat. May be repeated, and is repeated after a lost answer.
+    /// Gives the place of a database to `run`, if nobody has it, a dead run has it, or `run` has it already. May be repeated.
     fn claim(
         &self,
         run: RunId,
@@ -253,27 +249,25 @@ pub trait Ledger: Send + Sync + 'static {
         database: DatabaseName,
     ) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// Returns all places, in the order of their databases.
+    /// Returns all places, in the order of their databases. What it tells may be lost again.
     fn places(&self) -> impl Future<Output = Result<Vec<Place>, LedgerError>> + Send;
 
-    /// Returns commits of a database after a position, in their order and without a gap: at least one if there is any, and no more
-    /// than fit into `max_bytes` of bodies otherwise.
+    /// Returns commits of a database after a position, in their order: at least one if there is any, and no more than fit into
+    /// `max_bytes` of bodies otherwise. May be repeated.
     ///
-    /// With a `place`, the ledger must have exactly this place in the moment of the reading, else the error is
-    /// [`LedgerError::NotPlaced`]: so the owner sees everything that its predecessors were acknowledged, whichever server is asked.
-    /// Without one, the commits may be lost again, or not be the newest.
+    /// Without a `reader` nothing is counted and nobody need live: then what it tells may be lost again, or not be the newest.
     fn tail(
         &self,
-        place: Option<Place>,
+        reader: Option<RunId>,
         database: DatabaseName,
         after: CommitPosition,
         max_bytes: usize,
     ) -> impl Future<Output = Result<Vec<Entry>, LedgerError>> + Send;
 
-    /// Returns the bases of a database, the newest first. `place` is as for [`Ledger::tail`].
+    /// Returns the bases of a database, the newest first. `reader` is as for [`Ledger::tail`]. May be repeated.
     fn bases(
         &self,
-        place: Option<Place>,
+        reader: Option<RunId>,
         database: DatabaseName,
     ) -> impl Future<Output = Result<Vec<Base>, LedgerError>> + Send;
 
@@ -287,15 +281,15 @@ pub trait Ledger: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
     /// Deletes commits of a database whose place `run` has: those before the position of its newest base. The commit at that
-    /// position stays. Bases stay. Returns how many commits were deleted. May be repeated.
+    /// position stays, and bases stay. Returns how many commits were deleted. May be repeated.
     fn trim(
         &self,
         run: RunId,
         database: DatabaseName,
     ) -> impl Future<Output = Result<u64, LedgerError>> + Send;
 
-    /// Deletes everything of a database whose place `run` has: commits, bases and the place. May be repeated: without the place,
-    /// nothing is done.
+    /// Deletes everything of a database whose place `run` has: commits, bases and the place. Nothing is done if nobody has the
+    /// place. May be repeated.
     fn forget(
         &self,
         run: RunId,
