@@ -133,8 +133,8 @@ pub struct Place {
     pub database: DatabaseName,
     /// Run that may write it, as long as it lives.
     pub run: RunId,
-    /// Number of the claim. It grows while the place is not given back.
-    pub epoch: u64,
+    /// Beat of the run that the claim was. No two claims of a run have the same.
+    pub epoch: BeatCount,
 }
 
 /// Answer to a claim.
@@ -235,19 +235,17 @@ pub trait Ledger: Send + Sync + 'static {
         seen: Option<BeatCount>,
     ) -> impl Future<Output = Result<bool, LedgerError>> + Send;
 
-    /// Gives the place of a database to `run`, if nobody has it, a dead run has it, or `run` has it already. May be repeated.
+    /// Gives the place of a database to `run`, if nobody has it, a dead run has it, or `run` has it already: this is a new claim,
+    /// too. May be repeated.
     fn claim(
         &self,
         run: RunId,
         database: DatabaseName,
     ) -> impl Future<Output = Result<ClaimOutcome, LedgerError>> + Send;
 
-    /// Gives the place of a database back, if `run` has it. May be repeated.
-    fn release(
-        &self,
-        run: RunId,
-        database: DatabaseName,
-    ) -> impl Future<Output = Result<(), LedgerError>> + Send;
+    /// Gives a place back in the name of its run, if the run has it by this very claim: a request that comes late does not take a
+    /// later claim away. May be repeated.
+    fn release(&self, place: Place) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
     /// Returns all places, in the order of their databases. What it tells may be lost again.
     fn places(&self) -> impl Future<Output = Result<Vec<Place>, LedgerError>> + Send;
