@@ -6,9 +6,15 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod appender;
+mod memory;
 mod types;
+mod watch;
 
+pub use appender::{Answer, Appender, Command, EndReason, Request};
+pub use memory::MemoryLedger;
 pub use types::{
     Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, Ledger, LedgerError,
     Node, NodeState, Place, RunId,
 };
+pub use watch::{BEAT_EVERY, Watch};
