@@ -8,11 +8,13 @@
 
 mod appender;
 mod memory;
+mod postgres;
 mod types;
 mod watch;
 
 pub use appender::{Answer, Appender, Command, EndReason, Request};
 pub use memory::MemoryLedger;
+pub use postgres::{InvalidLedgerUrl, PostgresLedger};
 pub use types::{
     Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, Ledger, LedgerError,
     Node, NodeState, Place, RunId,

@@ -236,10 +236,13 @@ BEGIN
 END $$;
 
 CREATE FUNCTION svc.forget(me uuid, standbys int, name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    owner uuid;
 BEGIN
     PERFORM svc.enter(me, standbys);
-    DELETE FROM svc.places p WHERE p.db = name AND p.run = me;
-    IF FOUND THEN
+    DELETE FROM svc.places p WHERE p.db = name RETURNING p.run INTO owner;
+    IF owner <> me THEN RAISE EXCEPTION 'not placed' USING ERRCODE = 'SV004'; END IF;
+    IF owner = me THEN
         DELETE FROM svc.commits c WHERE c.db = name;
         DELETE FROM svc.bases b WHERE b.db = name;
         DELETE FROM svc.chains h WHERE h.db = name;
