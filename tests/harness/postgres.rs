@@ -5,25 +5,25 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 use tokio_postgres::{Client, Config, NoTls};
 
-use crate::wait::wait_until;
+use crate::wait::{DEADLINE, wait_until};
 
 /// Names of the servers, which the primary knows its standbys by. The first one begins as the primary.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 /// Standbys that a commit waits for.
 pub const SYNCED: &str = "ANY 1 (a, b, c)";
 
-/// Settings of every server. Nothing is synced to the disk: servers are killed here, and not the machine.
+/// Settings of every server. Nothing is synced to the disk: servers are killed here, and not the machine. A standby may not have fewer
+/// connections than its primary began with.
 const SETTINGS: &str = "
 listen_addresses = ''
 fsync = off
 shared_buffers = 16MB
-max_connections = 60
-max_wal_senders = 8
 wal_retrieve_retry_interval = 100ms
 wal_keep_size = 64MB
 autovacuum = off
@@ -130,7 +130,13 @@ impl Postgres {
         command.arg("-D").arg(self.data(at));
         command.stdout(log.try_clone().unwrap()).stderr(log);
         self.running[at] = Some(command.spawn().unwrap());
-        wait_until("PostgreSQL", async || self.connect(at).await).await;
+        let started = Instant::now();
+        while self.connect(at).await.is_none() {
+            let ended = self.running[at].as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none(), "PostgreSQL has ended: {ended:?}");
+            assert!(started.elapsed() < DEADLINE, "PostgreSQL does not answer");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Starts a server as a standby of another.
