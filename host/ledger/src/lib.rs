@@ -8,6 +8,8 @@
 
 mod appender;
 mod memory;
+#[cfg(test)]
+mod tests;
 mod types;
 mod watch;
 
