@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::chance::Chance;
 use super::process::node;
 use crate::memory::requests::{self, Rules};
-use crate::memory::store::{Key, Refusal, Row, Store};
+use crate::memory::store::{Key, Refusal, Row, Store, View};
 use crate::types::{BeatCount, ClaimOutcome, DatabaseName, LedgerError, NodeState, RunId};
 use crate::watch::{BEAT_EVERY, Watch};
 
@@ -138,7 +138,7 @@ impl Schedule {
     /// Runs a request, which the standby has at once.
     fn perform<T>(
         &mut self,
-        request: impl FnOnce(&mut crate::memory::store::View<'_>) -> Result<T, Refusal>,
+        request: impl FnOnce(&mut View<'_>) -> Result<T, Refusal>,
     ) -> Result<T, LedgerError> {
         match self.store.transact(request) {
             Ok((told, number)) => {
@@ -255,11 +255,14 @@ impl Schedule {
             answer.is_some_and(|(back, _)| *back <= now)
         };
         let process = &mut self.processes[index];
+        let run = process.run;
         for flight in [
             process.beat.take_if(is_back),
             process.other.take_if(is_back),
         ] {
-            if let Some(Flight { sent, answer, .. }) = flight
+            // The answer to a process that has ended reaches nobody.
+            if self.processes[index].run == run
+                && let Some(Flight { sent, answer, .. }) = flight
                 && let Some((_, answer)) = answer
             {
                 self.take(index, sent, answer);

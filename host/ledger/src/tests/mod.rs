@@ -49,7 +49,7 @@ fn nothing_that_was_acknowledged_is_lost_in_any_schedule() {
     let schedules = usize::try_from(SCHEDULES).unwrap();
     let sum = |count: fn(&process::Outcome) -> usize| outcomes.iter().map(count).sum::<usize>();
     assert!(sum(|outcome| outcome.acknowledged) > schedules);
-    assert!(sum(|outcome| outcome.loaded) > 2 * schedules);
+    assert!(sum(|outcome| outcome.loaded) > schedules);
     assert!(sum(|outcome| outcome.followed) > schedules / 10);
 }
 
@@ -155,7 +155,7 @@ fn no_healthy_run_is_buried_and_no_two_answer() {
     let schedules = usize::try_from(BEAT_SCHEDULES).unwrap();
     let sum = |count: fn(&beats::Outcome) -> usize| outcomes.iter().map(count).sum::<usize>();
     assert!(sum(|outcome| outcome.buried) > schedules / 10);
-    assert!(sum(|outcome| outcome.claimed) > schedules);
+    assert!(sum(|outcome| outcome.claimed) > schedules / 2);
 }
 
 #[test]
