@@ -172,19 +172,22 @@ impl Appender {
 
     /// Takes the answer to the request that is under way.
     pub fn answered(&mut self, answer: Answer) -> Vec<Command> {
-        let Progress::UnderWay(batch) = mem::replace(&mut self.progress, Progress::Idle) else {
-            self.progress = Progress::Ended;
-            return Vec::new();
+        let batch = match mem::replace(&mut self.progress, Progress::Idle) {
+            Progress::UnderWay(batch) => batch,
+            other => {
+                self.progress = other;
+                return Vec::new();
+            }
         };
         match answer {
             Answer::Appended(Ok(())) => self.acknowledge(batch),
-            Answer::Appended(Err(error)) => vec![self.append_failed(batch, error)],
+            Answer::Appended(Err(error)) => vec![self.append_failed(batch, &error)],
             Answer::Found(Ok(found)) => self.found(batch, &found),
-            Answer::Found(Err(error)) => vec![self.find_failed(batch, error)],
+            Answer::Found(Err(error)) => vec![self.find_failed(batch, &error)],
         }
     }
 
-    fn append_failed(&mut self, mut batch: Batch, error: LedgerError) -> Command {
+    fn append_failed(&mut self, mut batch: Batch, error: &LedgerError) -> Command {
         match error {
             LedgerError::Unknown(_) => {
                 batch.doubtful = true;
@@ -202,7 +205,7 @@ impl Appender {
         }
     }
 
-    fn find_failed(&mut self, batch: Batch, error: LedgerError) -> Command {
+    fn find_failed(&mut self, batch: Batch, error: &LedgerError) -> Command {
         match error {
             LedgerError::Unknown(_) | LedgerError::Unsynced | LedgerError::Unavailable(_) => {
                 self.find(batch, PAUSE)
@@ -412,7 +415,7 @@ mod tests {
         appender.submit(commit(2, 1), NOW);
         appender.answered(Answer::Appended(Err(LedgerError::Fenced)));
         assert_eq!(appender.submit(commit(3, 1), NOW), None);
-        assert_eq!(appender.answered(Answer::Appended(Ok(()))), []);
+        assert!(appender.answered(Answer::Appended(Ok(()))).is_empty());
         assert!(!appender.has_room(NOW));
     }
 

@@ -9,6 +9,8 @@
 mod appender;
 mod memory;
 mod postgres;
+#[cfg(test)]
+mod tests;
 mod types;
 mod watch;
 

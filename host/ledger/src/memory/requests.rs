@@ -19,8 +19,10 @@ pub(crate) struct Rules {
     pub(crate) claim_from_dead: bool,
     /// A run is buried only if its beat is as it was seen.
     pub(crate) compare_beat: bool,
-    /// What is found and read counts as a beat, and so is durable.
-    pub(crate) beat_on_reading: bool,
+    /// A look-up counts as a beat, so that what it finds is durable.
+    pub(crate) find_beats: bool,
+    /// Reading a tail counts as a beat, in the same way.
+    pub(crate) tail_beats: bool,
 }
 
 impl Default for Rules {
@@ -30,7 +32,8 @@ impl Default for Rules {
             chain: true,
             claim_from_dead: true,
             compare_beat: true,
-            beat_on_reading: true,
+            find_beats: true,
+            tail_beats: true,
         }
     }
 }
@@ -143,7 +146,7 @@ pub(crate) fn find(
     run: RunId,
     at: &[(DatabaseName, CommitPosition)],
 ) -> Result<Vec<Option<FoundEntry>>, Refusal> {
-    if rules.beat_on_reading {
+    if rules.find_beats {
         count_beat(view, run)?;
     }
     let found =
@@ -227,7 +230,7 @@ pub(crate) fn tail(
     after: CommitPosition,
     max_bytes: usize,
 ) -> Result<Vec<Entry>, Refusal> {
-    if let Some(run) = reader.filter(|_| rules.beat_on_reading) {
+    if let Some(run) = reader.filter(|_| rules.tail_beats) {
         count_beat(view, run)?;
     }
     let first = Key::Commit(database, after.next());
