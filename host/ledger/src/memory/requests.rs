@@ -118,6 +118,14 @@ fn state_after(
     }
 }
 
+/// Whether the ledger has this position or a later one: commits before a base are gone, and older bases stay.
+fn is_past(view: &View<'_>, database: DatabaseName, position: CommitPosition) -> bool {
+    let last = CommitPosition(u64::MAX);
+    let commits = Key::Commit(database, position)..=Key::Commit(database, last);
+    let bases = Key::Base(database, position)..=Key::Base(database, last);
+    !view.range(commits).is_empty() || !view.range(bases).is_empty()
+}
+
 pub(crate) fn append(
     rules: Rules,
     view: &mut View<'_>,
@@ -132,7 +140,8 @@ pub(crate) fn append(
         let before = before.and_then(|before| state_after(view, *database, before));
         let key = Key::Commit(*database, entry.position);
         let taken = view.lock(&key)?.is_some();
-        if taken || rules.chain && before != Some(entry.before) {
+        let continues = before == Some(entry.before) && !is_past(view, *database, entry.position);
+        if taken || rules.chain && !continues {
             return Err(LedgerError::NotNext.into());
         }
         view.set(key, Some(Row::Commit(run, entry.clone())))?;
