@@ -1,4 +1,4 @@
-//! What every engine of the ledger must do: one suite over memory and over PostgreSQL with two synced standbys, and the faults that only
+//! Tests of the ledger: one suite over every engine, in memory and in PostgreSQL with two synced standbys, and the faults that only
 //! PostgreSQL has.
 
 mod fixture;

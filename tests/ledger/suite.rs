@@ -1,4 +1,4 @@
-//! What a ledger does, whichever engine it has.
+//! Behaviour of a ledger, whichever engine it has.
 
 use std::sync::Arc;
 

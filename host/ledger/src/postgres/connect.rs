@@ -1,6 +1,6 @@
 //! A connection to the server that takes writes: how it is found, and what an answer means, or one that does not come.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
