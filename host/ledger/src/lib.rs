@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod append_queue;
 mod appender;
 mod memory;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 mod types;
 mod watch;
 
+pub use append_queue::{AppendEvent, AppendQueue};
 pub use appender::{Answer, Appender, Command, EndReason, Request};
 pub use memory::MemoryLedger;
 pub use types::{

@@ -136,7 +136,7 @@ pub(super) fn lost() -> LedgerError {
 }
 
 /// Description of a run of which only the id counts.
-pub(super) fn node(run: RunId) -> Node {
+pub(crate) fn node(run: RunId) -> Node {
     Node {
         run,
         name: String::new(),
