@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod append_queue;
 mod appender;
 mod memory;
 mod postgres;
@@ -14,6 +15,7 @@ mod tests;
 mod types;
 mod watch;
 
+pub use append_queue::{AppendEvent, AppendQueue};
 pub use appender::{Answer, Appender, Command, EndReason, Request};
 pub use memory::MemoryLedger;
 pub use postgres::{InvalidLedgerUrl, PostgresLedger};

@@ -10,6 +10,7 @@ use std::thread;
 
 use self::beats::Watching;
 use self::process::Protocol;
+pub(crate) use self::process::node;
 use crate::memory::requests::Rules;
 
 /// Schedules of writes.

@@ -104,6 +104,8 @@ pub(super) struct Process {
     pub(super) appender: Appender,
     pub(super) lanes: [Lane; 2],
     pub(super) holds: Vec<Hold>,
+    /// Step at which it goes on, if it is paused.
+    pub(super) paused_until: u64,
     /// Answer of the last beat.
     pub(super) seen: Vec<NodeState>,
     /// Files that the process before has left.
@@ -121,6 +123,7 @@ impl Process {
             appender: Appender::new(run),
             lanes: [Lane::Free, Lane::Free],
             holds: vec![Hold::Nothing, Hold::Nothing],
+            paused_until: 0,
             seen: Vec::new(),
             files: vec![None, None],
             found: Vec::new(),
@@ -133,7 +136,7 @@ pub(super) fn lost() -> LedgerError {
 }
 
 /// Description of a run of which only the id counts.
-pub(super) fn node(run: RunId) -> Node {
+pub(crate) fn node(run: RunId) -> Node {
     Node {
         run,
         name: String::new(),

@@ -1,5 +1,5 @@
 //! Random schedules of writes: three nodes over a primary with one standby, whose waits are cut, which fails over, and whose nodes are
-//! killed and suspected wrongly. Requests are lost, and some are done late.
+//! killed, paused and suspected wrongly. Requests are lost, and some are done late.
 
 use std::mem;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ struct Schedule {
     orphans: Vec<TransactionNumber>,
     /// Requests whose answers are lost, and that the server will do some time.
     late: Vec<(RunId, Ask)>,
+    steps: u64,
     runs: u128,
     values: u64,
     acknowledged: [Vec<(CommitPosition, Checksum)>; DATABASES],
@@ -82,6 +83,7 @@ impl Schedule {
             processes: (1..).take(NODES).map(Process::new).collect(),
             orphans: Vec::new(),
             late: Vec::new(),
+            steps: 0,
             runs: 9,
             values: 0,
             acknowledged: [Vec::new(), Vec::new()],
@@ -91,27 +93,34 @@ impl Schedule {
     }
 
     fn step(&mut self) {
+        self.steps += 1;
         match self.chance.below(100) {
-            0..=21 => {
+            0..=39 => {
                 let most = self.store.unreplicated() + 1;
                 let transactions = self.chance.index(most);
                 self.store.replicate(transactions);
             }
-            22..=26 => self.cut_a_wait(),
-            27..=28 => self.fail_over(),
-            29 => {
+            40..=44 => self.cut_a_wait(),
+            45..=46 => self.fail_over(),
+            47 => {
                 let at = self.chance.index(NODES);
                 self.end(at);
             }
-            30..=32 => self.lose_a_request(),
-            33..=35 => self.do_late(),
-            36..=39 => self.follow(),
+            48..=50 => self.lose_a_request(),
+            51..=54 => self.do_late(),
+            55..=59 => self.follow(),
+            60..=61 => {
+                let at = self.chance.index(NODES);
+                self.processes[at].paused_until = self.steps + self.chance.below(60);
+            }
             _ => {}
         }
         self.deliver();
-        for _ in 0..2 {
+        for _ in 0..3 {
             let at = self.chance.index(NODES);
-            self.act(at);
+            if self.steps >= self.processes[at].paused_until {
+                self.act(at);
+            }
         }
     }
 
