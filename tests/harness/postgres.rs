@@ -150,8 +150,29 @@ impl Postgres {
         self.run(at).await;
     }
 
+    /// Stops a server where it is: it answers nothing and keeps its connections.
+    pub fn pause(&self, at: usize) {
+        self.signal_all(at, Signal::STOP);
+    }
+
+    /// Sends a signal to all processes of a server.
+    fn signal_all(&self, at: usize, signal: Signal) {
+        let Some(process) = &self.running[at] else {
+            return;
+        };
+        let first = process.id();
+        let children = fs::read_to_string(format!("/proc/{first}/task/{first}/children"));
+        let children = children.unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|id| id.parse().ok());
+        let all = children.filter_map(Pid::from_raw);
+        for id in std::iter::once(Pid::from_child(process)).chain(all) {
+            let _ = kill_process(id, signal);
+        }
+    }
+
     /// Ends a server at once, as a crash does.
     pub fn stop(&mut self, at: usize) {
+        self.signal_all(at, Signal::CONT);
         if let Some(mut process) = self.running[at].take() {
             let _ = kill_process(Pid::from_child(&process), Signal::QUIT);
             process.wait().unwrap();

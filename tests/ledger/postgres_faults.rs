@@ -175,3 +175,27 @@ async fn a_commit_that_was_read_and_never_replicated_does_not_count() {
     shared.append(run, &[lost]).await.unwrap();
     assert!(is_kept(&shared, run, (database, 7)).await);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_is_left_for_the_one_that_goes_on() {
+    let mut servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let run = joined(shared.as_ref()).await;
+    let database = begun(shared.as_ref(), run).await;
+    // The other standby has everything that is acknowledged from here on.
+    servers.stop(2);
+    shared.append(run, &[first(database, 1)]).await.unwrap();
+
+    servers.pause(0);
+    let commit = entry(database, 7, 1, 2);
+    let append = tokio::spawn({
+        let (shared, commit) = (Arc::clone(&shared), commit.clone());
+        async move { shared.append(run, &[commit]).await }
+    });
+    servers.promote(1).await;
+    servers.run_standby(2, 1).await;
+    assert!(is_unknown(&append.await.unwrap()));
+    assert!(is_kept(&shared, run, (database, 6)).await);
+    assert!(!is_kept(&shared, run, (database, 7)).await);
+    shared.append(run, &[commit]).await.unwrap();
+}

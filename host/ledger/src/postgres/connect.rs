@@ -24,7 +24,7 @@ use crate::LedgerError;
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Time limit for finding a server, with everything that comes before the first statement.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Undoes what an operator may have set for the role or the database: no statement is given up, a statement sees what was committed
 /// before it began, and the one warning that counts arrives. It is written so that older servers pass over what they do not know.
@@ -33,6 +33,12 @@ const SESSION: &str = "SELECT set_config(name, value, false) FROM pg_settings JO
     ('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'), \
     ('default_transaction_isolation', 'read committed'), ('client_min_messages', 'warning')\
     ) AS wanted (name, value) USING (name)";
+
+/// Time after which a request that waits has the other servers asked, and once more after each such time.
+const LOOK_AROUND: Duration = Duration::from_secs(2);
+
+/// Tells a server from all others, and from itself before a restart.
+const WHICH: &str = "SELECT pg_postmaster_start_time()::text";
 
 /// Looks once more whether the server waits for its standbys.
 const CHECK: &str = "SELECT svc.check_synced($1)";
@@ -73,13 +79,30 @@ impl Servers {
         let said = |error: tokio_postgres::Error| format!("{name}: {}", text(&error));
         let connected = Box::pin(server.connect(self.tls.clone())).await;
         let (client, connection) = connected.map_err(said)?;
-        let open = Open {
+        let mut open = Open {
             client,
             driver: tokio::spawn(drive(connection)),
             abandoned: AtomicBool::new(false),
+            server: String::new(),
         };
         open.client.batch_execute(SESSION).await.map_err(said)?;
+        let which = open.client.query_typed(WHICH, &[]).await.map_err(said)?;
+        if let Some(row) = which.first() {
+            open.server = row.try_get(0).map_err(said)?;
+        }
         Ok(open)
+    }
+
+    /// Ends when another server than that of a connection takes writes. One that hangs, and whose standby goes on in its place,
+    /// would have its callers wait forever; one that waits for its standbys is waited for.
+    async fn replaced(&self, open: &Open) {
+        loop {
+            tokio::time::sleep(LOOK_AROUND).await;
+            let found = self.open().await;
+            if found.is_ok_and(|found| found.server != open.server) {
+                return;
+            }
+        }
     }
 }
 
@@ -125,6 +148,8 @@ struct Open {
     client: Client,
     driver: JoinHandle<()>,
     abandoned: AtomicBool,
+    /// Server, as [`WHICH`] tells it.
+    server: String,
 }
 
 impl Open {
@@ -198,7 +223,7 @@ impl Link {
     ) -> Result<Vec<Row>, LedgerError> {
         let open = self.open().await?;
         let done = open.client.query_typed(statement, parameters);
-        answer(&open, standbys, done).await
+        self.answer(&open, standbys, done).await
     }
 
     /// Runs several statements as one transaction, and says when it is durable.
@@ -209,7 +234,7 @@ impl Link {
     ) -> Result<(), LedgerError> {
         let open = self.open().await?;
         let done = open.client.batch_execute(statements);
-        answer(&open, standbys, done).await
+        self.answer(&open, standbys, done).await
     }
 
     /// Runs one statement that changes nothing. What it tells may be lost again.
@@ -220,32 +245,55 @@ impl Link {
     ) -> Result<Vec<Row>, LedgerError> {
         let open = self.open().await?;
         let waiting = Waiting(Some(open.as_ref()));
-        let read = open.client.query_typed(statement, parameters).await;
-        waiting.answered();
-        read.map_err(|error| match refusal(&open, &error) {
+        let read = open.client.query_typed(statement, parameters);
+        let read = self.unless_replaced(&open, read).await;
+        if read.is_ok() {
+            waiting.answered();
+        }
+        let read = read.and_then(|read| read.map_err(|error| refusal(&open, &error)));
+        read.map_err(|error| match error {
             LedgerError::Unknown(text) => LedgerError::Unavailable(text),
             refused => refused,
         })
     }
-}
 
-/// Waits for the answer to a request that changes something, and looks once more at what the server waits for: the look is sent
-/// right behind the request, on the same connection. A wait that was under way when `synchronous_standby_names` was emptied ends
-/// without a word.
-async fn answer<T>(
-    open: &Open,
-    standbys: i32,
-    done: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, LedgerError> {
-    let waiting = Waiting(Some(open));
-    let number: [Parameter<'_>; 1] = [(&standbys, Type::INT4)];
-    // The first of the two is sent first.
-    let (done, check) = join(done, open.client.query_typed(CHECK, &number)).await;
-    waiting.answered();
-    match (done, check) {
-        (Ok(done), Ok(_)) => Ok(done),
-        (Ok(_), Err(error)) => Err(LedgerError::Unknown(text(&error))),
-        (Err(error), _) => Err(refusal(open, &error)),
+    /// Waits for an answer as long as no other server takes writes.
+    async fn unless_replaced<T>(
+        &self,
+        open: &Open,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, LedgerError> {
+        tokio::select! {
+            // The first is sent before anything else.
+            biased;
+            answer = answer => Ok(answer),
+            () = self.servers.replaced(open) => {
+                let why = "another server takes writes, and this one does not answer";
+                Err(LedgerError::Unknown(why.to_owned()))
+            }
+        }
+    }
+
+    /// Waits for the answer to a request that changes something, and looks once more at what the server waits for: the look is sent
+    /// right behind the request, on the same connection. A wait that was under way when `synchronous_standby_names` was emptied
+    /// ends without a word.
+    async fn answer<T>(
+        &self,
+        open: &Open,
+        standbys: i32,
+        done: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, LedgerError> {
+        let waiting = Waiting(Some(open));
+        let number: [Parameter<'_>; 1] = [(&standbys, Type::INT4)];
+        // Of the two, the first is sent first.
+        let both = join(done, open.client.query_typed(CHECK, &number));
+        let (done, check) = self.unless_replaced(open, both).await?;
+        waiting.answered();
+        match (done, check) {
+            (Ok(done), Ok(_)) => Ok(done),
+            (Ok(_), Err(error)) => Err(LedgerError::Unknown(text(&error))),
+            (Err(error), _) => Err(refusal(open, &error)),
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 //! The server answers a commit when its standbys have it. There are three ways in which it answers without, and each is refused:
 //! the settings do not say so (`svc.check_synced`, before and after a change), the wait is cut by an operator (a warning, upon
 //! which the connection is ended), or the server's end of the connection goes away (then the answer is unknown anyway).
+//!
+//! A request waits for its answer as long as it takes, but for one case: another server takes writes, so this one hangs or was
+//! replaced. Then the answer is unknown.
 
 mod address;
 mod append;
