@@ -51,8 +51,8 @@ pub(super) fn parse(url: &str) -> Result<Address, String> {
             _ => kept.push(pair),
         }
     }
-    let all: Config = format!("{address}?{}", kept.join("&"))
-        .parse()
+    let all = format!("{address}?{}", kept.join("&"))
+        .parse::<Config>()
         .map_err(|error| super::text(&error))?;
     let count = all.get_hosts().len().max(all.get_hostaddrs().len());
     if count == 0 {

@@ -38,7 +38,7 @@ const SESSION: &str = "SELECT set_config(name, value, false) FROM pg_settings JO
 const LOOK_AROUND: Duration = Duration::from_secs(2);
 
 /// Tells a server from all others, and from itself before a restart.
-const WHICH: &str = "SELECT pg_postmaster_start_time()::text";
+const WHICH: &str = "SELECT extract(epoch FROM pg_postmaster_start_time())::text";
 
 /// Looks once more whether the server waits for its standbys.
 const CHECK: &str = "SELECT svc.check_synced($1)";

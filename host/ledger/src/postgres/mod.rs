@@ -172,7 +172,7 @@ fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, LedgerError>
 /// Reads the name of a database.
 fn database(row: &Row, at: usize) -> Result<DatabaseName, LedgerError> {
     let name: &str = column(row, at)?;
-    name.parse()
+    name.parse::<DatabaseName>()
         .map_err(|_| LedgerError::Unreadable(format!("a database named {name:?}")))
 }
 
