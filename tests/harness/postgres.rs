@@ -1,7 +1,7 @@
 //! PostgreSQL of the machine's packages: a primary, and standbys that it waits for, reached by sockets in a directory of their own.
 
-use std::fs;
-use std::os::unix::fs::chown;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 use tokio_postgres::{Client, Config, NoTls};
 
+use crate::tls::CertificateFiles;
 use crate::wait::{DEADLINE, wait_until};
 
 /// Names of the servers, which the primary knows its standbys by. The first one begins as the primary.
@@ -137,6 +138,23 @@ impl Postgres {
             assert!(started.elapsed() < DEADLINE, "PostgreSQL does not answer");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// Starts the first server anew: at an address of this machine, by TLS alone, for the user `postgres` with a password.
+    pub async fn run_with_tls(&mut self, address: &str, certificate: &CertificateFiles) {
+        self.sql(0, "ALTER ROLE postgres PASSWORD 'secret'").await;
+        self.stop(0);
+        let access =
+            "local all all trust\nlocal replication all trust\nhostssl all all all scram-sha-256\n";
+        self.write(0, "pg_hba.conf", access);
+        self.write(0, "server.crt", certificate.pem());
+        let key = fs::read_to_string(certificate.key()).unwrap();
+        self.write(0, "server.key", &key);
+        let private = Permissions::from_mode(0o600);
+        fs::set_permissions(self.data(0).join("server.key"), private).unwrap();
+        let text = format!("listen_addresses = '{address}'\nssl = on\n");
+        self.write(0, "postgresql.auto.conf", &text);
+        self.run(0).await;
     }
 
     /// Starts a server as a standby of another.

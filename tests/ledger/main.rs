@@ -3,6 +3,7 @@
 
 mod fixture;
 mod postgres_faults;
+mod postgres_tls;
 mod suite;
 
 use std::sync::Arc;
