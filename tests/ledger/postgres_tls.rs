@@ -11,8 +11,8 @@ async fn a_server_is_reached_by_tls_as_the_url_asks_for_it() {
     let [_, _, third, fourth] = std::process::id().to_be_bytes();
     let address = format!("127.83.{third}.{}", fourth.max(1));
     let (its, another) = (
-        CertificateFiles::new(&[&address]),
-        CertificateFiles::new(&[&address]),
+        CertificateFiles::new(&[address.as_str()]),
+        CertificateFiles::new(&[address.as_str()]),
     );
     servers.run_with_tls(&address, &its).await;
     let file = |certificate: &CertificateFiles| {
@@ -24,9 +24,9 @@ async fn a_server_is_reached_by_tls_as_the_url_asks_for_it() {
     let strange = format!("?sslmode=require&sslrootcert={another}");
     for (password, query, reached) in [
         ("secret", "", true),
-        ("secret", &bound, true),
-        ("wrong", &bound, false),
-        ("secret", &strange, false),
+        ("secret", bound.as_str(), true),
+        ("wrong", bound.as_str(), false),
+        ("secret", strange.as_str(), false),
         ("secret", "?sslmode=disable", false),
     ] {
         let url = format!("postgresql://postgres:{password}@{address}/postgres{query}");

@@ -196,9 +196,10 @@ pub enum LedgerError {
 /// was done, and everything that the answer tells survives the loss of a machine. Without the beat an answer may tell of a commit
 /// that was never replicated.
 ///
-/// [`LedgerError::Unknown`] is the only error after which something may have been done. No method tries again, gives up after its
-/// request was sent, or guesses. A request whose answer is lost may be done late, even after a later request of the run was
-/// answered. So each method says whether it may be repeated.
+/// [`LedgerError::Unknown`] is the only error after which something may have been done. No method tries again, takes back what was
+/// sent, or guesses. It waits for the answer as long as the server that was asked is the one that takes writes. A request whose
+/// answer is lost may be done late, even after a later request of the run was answered. So each method says whether it may be
+/// repeated.
 pub trait Ledger: Send + Sync + 'static {
     /// Adds a run, which lives. A run that is there stays as it is, dead or alive. May be repeated.
     fn join(&self, node: &Node) -> impl Future<Output = Result<(), LedgerError>> + Send;
