@@ -9,6 +9,7 @@ pub mod hostile;
 mod http_client;
 mod issuer;
 mod kills;
+pub mod postgres;
 mod process;
 mod random_frames;
 mod raw_websocket;

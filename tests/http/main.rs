@@ -84,6 +84,7 @@ mod statements;
 mod stores;
 mod tidy;
 mod tidy_database;
+mod tidy_ledger;
 mod tidy_order;
 mod tidy_tables;
 mod values;

@@ -4,6 +4,9 @@
 //! A single machine acknowledges a commit when it is synced. Where copies elsewhere must have it first, a [`Durable`] acknowledges it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::clock::Timestamp;
 
 /// Number of a commit in a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +32,25 @@ pub trait Durable: Send + Sync {
     /// Sets the function that is called with each acknowledged position; positions never go back. Dropping it means that nothing more
     /// will be acknowledged. A writer that is being closed waits for one or the other.
     fn on_acknowledged(&self, acknowledge: AcknowledgeFn);
+}
+
+/// Checksum of the state of a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checksum(pub u64);
+
+/// A commit as other machines get it. It continues the state `before`, and no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Number of the commit.
+    pub position: CommitPosition,
+    /// Time of the commit.
+    pub at: Timestamp,
+    /// Checksum of the state before it.
+    pub before: Checksum,
+    /// Checksum of the state after it.
+    pub after: Checksum,
+    /// Pages that it wrote, compressed.
+    pub body: Arc<[u8]>,
 }
 
 /// Effects of commits that are made and not acknowledged yet, such as answers to callers.

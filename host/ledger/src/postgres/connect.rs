@@ -1,0 +1,321 @@
+//! A connection to the server that takes writes: how it is found, and what an answer means, or one that does not come.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join;
+use futures_util::stream::FuturesUnordered;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Row, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::address::{self, Address};
+use super::{text, tls};
+use crate::LedgerError;
+
+/// Parameter of a statement, with its type.
+pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// Time limit for finding a server, with everything that comes before the first statement.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Undoes what an operator may have set for the role or the database: no statement is given up, a statement sees what was committed
+/// before it began, and the one warning that counts arrives. It is written so that older servers pass over what they do not know.
+const SESSION: &str = "SELECT set_config(name, value, false) FROM pg_settings JOIN (VALUES \
+    ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'), \
+    ('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'), \
+    ('default_transaction_isolation', 'read committed'), ('client_min_messages', 'warning')\
+    ) AS wanted (name, value) USING (name)";
+
+/// Time after which a request that waits has the other servers asked, and once more after each such time.
+const LOOK_AROUND: Duration = Duration::from_secs(2);
+
+/// Tells a server from all others, and from itself before a restart.
+const WHICH: &str = "SELECT extract(epoch FROM pg_postmaster_start_time())::text";
+
+/// Looks once more whether the server waits for its standbys.
+const CHECK: &str = "SELECT svc.check_synced($1)";
+
+/// Servers of the ledger.
+pub(super) struct Servers {
+    address: Address,
+    tls: MakeRustlsConnect,
+}
+
+impl Servers {
+    /// Reads the URL. Nothing is connected.
+    ///
+    /// # Errors
+    /// A text that says what is wrong with it.
+    pub(super) fn new(url: &str) -> Result<Self, String> {
+        let address = address::parse(url)?;
+        let tls = tls::connector(&address.trust)?;
+        Ok(Self { address, tls })
+    }
+
+    /// Connects to the first server that answers and takes writes. All are asked at once: one that is away costs no time.
+    async fn open(&self) -> Result<Open, LedgerError> {
+        let attempts = FuturesUnordered::new();
+        for (name, server) in &self.address.servers {
+            attempts.push(self.open_one(name, server));
+        }
+        let found = tokio::time::timeout(OPEN_TIMEOUT, first(attempts)).await;
+        let refusal = match found {
+            Ok(Ok(open)) => return Ok(open),
+            Ok(Err(refusals)) => refusals.join("; "),
+            Err(_) => "no server that takes writes has answered in time".to_owned(),
+        };
+        Err(LedgerError::Unavailable(refusal))
+    }
+
+    async fn open_one(&self, name: &str, server: &Config) -> Result<Open, String> {
+        let said = |error: tokio_postgres::Error| format!("{name}: {}", text(&error));
+        let connected = Box::pin(server.connect(self.tls.clone())).await;
+        let (client, connection) = connected.map_err(said)?;
+        let mut open = Open {
+            client,
+            driver: tokio::spawn(drive(connection)),
+            abandoned: AtomicBool::new(false),
+            server: String::new(),
+        };
+        open.client.batch_execute(SESSION).await.map_err(said)?;
+        let which = open.client.query_typed(WHICH, &[]).await.map_err(said)?;
+        if let Some(row) = which.first() {
+            open.server = row.try_get(0).map_err(said)?;
+        }
+        Ok(open)
+    }
+
+    /// Ends when another server than that of a connection takes writes. One that hangs, and whose standby goes on in its place,
+    /// would have its callers wait forever; one that waits for its standbys is waited for.
+    async fn replaced(&self, open: &Open) {
+        loop {
+            tokio::time::sleep(LOOK_AROUND).await;
+            let found = self.open().await;
+            if found.is_ok_and(|found| found.server != open.server) {
+                return;
+            }
+        }
+    }
+}
+
+/// Returns the first that succeeds, or what all the others say.
+async fn first(
+    mut attempts: FuturesUnordered<impl Future<Output = Result<Open, String>>>,
+) -> Result<Open, Vec<String>> {
+    let mut refusals = Vec::new();
+    while let Some(attempt) = attempts.next().await {
+        match attempt {
+            Ok(open) => return Ok(open),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    Err(refusals)
+}
+
+/// Moves bytes until the connection ends. It ends the connection itself when the server says that a commit was not replicated: the
+/// server goes on to answer as if it were, and a request whose connection ends is unknown.
+async fn drive<S>(mut connection: Connection<Socket, S>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+        match message {
+            AsyncMessage::Notice(notice) if is_unreplicated(&notice) => return,
+            _ => {}
+        }
+    }
+}
+
+/// Whether a warning says that the wait for the standbys was cut. Its text is in the server's language; the name of the server's
+/// function is not, and a pooler that leaves it out is not believed.
+fn is_unreplicated(notice: &DbError) -> bool {
+    notice.parsed_severity() == Some(Severity::Warning)
+        && notice
+            .routine()
+            .is_none_or(|routine| routine == "SyncRepWaitForLSN")
+}
+
+/// A connection, and the task that moves its bytes.
+struct Open {
+    client: Client,
+    driver: JoinHandle<()>,
+    abandoned: AtomicBool,
+    /// Server, as [`WHICH`] tells it.
+    server: String,
+}
+
+impl Open {
+    fn is_usable(&self) -> bool {
+        !self.client.is_closed() && !self.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection at this end. The server goes on with what it was sent: nothing is taken back.
+    fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+        self.driver.abort();
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// A request that waits for its answer. Whoever drops it does not wait any more: the server may hang, so the next request gets a
+/// connection of its own.
+struct Waiting<'a>(Option<&'a Open>);
+
+impl Waiting<'_> {
+    fn answered(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(open) = self.0 {
+            open.abandon();
+        }
+    }
+}
+
+/// A connection that is made when it is needed, and made anew when it has ended.
+pub(super) struct Link {
+    servers: Arc<Servers>,
+    open: Mutex<Option<Arc<Open>>>,
+}
+
+impl Link {
+    /// Creates a link. Nothing is connected.
+    pub(super) fn new(servers: &Arc<Servers>) -> Self {
+        Self {
+            servers: Arc::clone(servers),
+            open: Mutex::new(None),
+        }
+    }
+
+    async fn open(&self) -> Result<Arc<Open>, LedgerError> {
+        let mut slot = self.open.lock().await;
+        if let Some(open) = slot.as_ref().filter(|open| open.is_usable()) {
+            return Ok(Arc::clone(open));
+        }
+        *slot = None;
+        let open = Arc::new(self.servers.open().await?);
+        *slot = Some(Arc::clone(&open));
+        Ok(open)
+    }
+
+    /// Runs one statement that changes something, and says when it is durable.
+    pub(super) async fn write(
+        &self,
+        standbys: i32,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, LedgerError> {
+        let open = self.open().await?;
+        let done = open.client.query_typed(statement, parameters);
+        self.answer(&open, standbys, done).await
+    }
+
+    /// Runs several statements as one transaction, and says when it is durable.
+    pub(super) async fn write_all(
+        &self,
+        standbys: i32,
+        statements: &str,
+    ) -> Result<(), LedgerError> {
+        let open = self.open().await?;
+        let done = open.client.batch_execute(statements);
+        self.answer(&open, standbys, done).await
+    }
+
+    /// Runs one statement that changes nothing. What it tells may be lost again.
+    pub(super) async fn read(
+        &self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, LedgerError> {
+        let open = self.open().await?;
+        let waiting = Waiting(Some(open.as_ref()));
+        let read = open.client.query_typed(statement, parameters);
+        let read = self.unless_replaced(&open, read).await;
+        if read.is_ok() {
+            waiting.answered();
+        }
+        let read = read.and_then(|read| read.map_err(|error| refusal(&open, &error)));
+        read.map_err(|error| match error {
+            LedgerError::Unknown(text) => LedgerError::Unavailable(text),
+            refused => refused,
+        })
+    }
+
+    /// Waits for an answer as long as no other server takes writes.
+    async fn unless_replaced<T>(
+        &self,
+        open: &Open,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, LedgerError> {
+        tokio::select! {
+            // The first is sent before anything else.
+            biased;
+            answer = answer => Ok(answer),
+            () = self.servers.replaced(open) => {
+                let why = "another server takes writes, and this one does not answer";
+                Err(LedgerError::Unknown(why.to_owned()))
+            }
+        }
+    }
+
+    /// Waits for the answer to a request that changes something, and looks once more at what the server waits for: the look is sent
+    /// right behind the request, on the same connection. A wait that was under way when `synchronous_standby_names` was emptied
+    /// ends without a word.
+    async fn answer<T>(
+        &self,
+        open: &Open,
+        standbys: i32,
+        done: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, LedgerError> {
+        let waiting = Waiting(Some(open));
+        let number: [Parameter<'_>; 1] = [(&standbys, Type::INT4)];
+        // Of the two, the first is sent first.
+        let both = join(done, open.client.query_typed(CHECK, &number));
+        let (done, check) = self.unless_replaced(open, both).await?;
+        waiting.answered();
+        match (done, check) {
+            (Ok(done), Ok(_)) => Ok(done),
+            (Ok(_), Err(error)) => Err(LedgerError::Unknown(text(&error))),
+            (Err(error), _) => Err(refusal(open, &error)),
+        }
+    }
+}
+
+/// Reads an error. One that the server says is the end of the transaction, without effect; after any other one, it may have been
+/// done. What ends the connection, too, is such an other one: it may come after the commit.
+fn refusal(open: &Open, error: &tokio_postgres::Error) -> LedgerError {
+    let said = error.as_db_error();
+    let Some(said) = said.filter(|said| said.parsed_severity() == Some(Severity::Error)) else {
+        return LedgerError::Unknown(text(error));
+    };
+    match said.code().code() {
+        "SV001" => LedgerError::Fenced,
+        "SV002" => LedgerError::Unsynced,
+        "SV003" => LedgerError::NotNext,
+        "SV004" => LedgerError::NotPlaced,
+        // The schema, the table or the function is not there.
+        "3F000" | "42P01" | "42883" => LedgerError::Unreadable(text(error)),
+        // The server takes no writes any more: another one does.
+        "25006" => {
+            open.abandon();
+            LedgerError::Unavailable(text(error))
+        }
+        _ => LedgerError::Unavailable(text(error)),
+    }
+}

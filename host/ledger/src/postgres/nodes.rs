@@ -1,0 +1,68 @@
+//! Runs: joined, beating, buried.
+
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::{PostgresLedger, column, number, only, run as run_of};
+use crate::types::{BeatCount, LedgerError, Node, NodeState, RunId};
+
+impl PostgresLedger {
+    pub(super) async fn add_run(&self, node: &Node) -> Result<(), LedgerError> {
+        let schema = i64::from(node.schema);
+        let statement = "SELECT svc.add_run($1, $2, $3, $4, $5, $6, $7)";
+        self.call(
+            statement,
+            node.run,
+            &[
+                (&node.name, Type::TEXT),
+                (&node.peer_url, Type::TEXT),
+                (&node.peer_key, Type::BYTEA),
+                (&node.version, Type::TEXT),
+                (&schema, Type::INT8),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    pub(super) async fn count_beat(&self, run: RunId) -> Result<Vec<NodeState>, LedgerError> {
+        let statement = "SELECT run, name, live, beat, peer_url, peer_key, version, schema, leaving \
+            FROM svc.beat($1, $2)";
+        let rows = self.call(statement, run, &[]).await?;
+        rows.iter().map(node).collect()
+    }
+
+    pub(super) async fn bury_run(
+        &self,
+        run: RunId,
+        dead: RunId,
+        seen: Option<BeatCount>,
+    ) -> Result<bool, LedgerError> {
+        let dead = Uuid::from(dead);
+        let seen = seen.map(|beat| beat.0.cast_signed());
+        let statement = "SELECT svc.bury($1, $2, $3, $4)";
+        let rows = self
+            .call(statement, run, &[(&dead, Type::UUID), (&seen, Type::INT8)])
+            .await?;
+        column(only(&rows)?, 0)
+    }
+}
+
+fn node(row: &Row) -> Result<NodeState, LedgerError> {
+    let schema = u32::try_from(column::<i64>(row, 7)?);
+    let schema = schema.map_err(|error| LedgerError::Unreadable(error.to_string()))?;
+    Ok(NodeState {
+        node: Node {
+            run: run_of(row, 0)?,
+            name: column(row, 1)?,
+            peer_url: column(row, 4)?,
+            peer_key: column(row, 5)?,
+            version: column(row, 6)?,
+            schema,
+        },
+        live: column(row, 2)?,
+        beat: BeatCount(number(row, 3)?),
+        leaving: column(row, 8)?,
+    })
+}

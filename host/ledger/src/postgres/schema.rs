@@ -1,0 +1,54 @@
+//! Tables of the ledger, which whoever founds an installation makes once.
+
+use uuid::Uuid;
+
+use super::{PostgresLedger, column, only};
+use crate::types::LedgerError;
+
+/// Tables and functions.
+const SCHEMA: &str = include_str!("schema.sql");
+/// Number of their format. It grows when a program that knows the earlier one could not use them.
+const FORMAT: i32 = 1;
+
+impl PostgresLedger {
+    /// Makes the tables of a new installation. Returns `false` if the ledger has one already, and does nothing then. May be repeated.
+    ///
+    /// # Errors
+    /// As every request has them. Of two that found at once, one fails with [`LedgerError::Unavailable`].
+    pub async fn found(&self, installation: Uuid) -> Result<bool, LedgerError> {
+        if self.installation().await?.is_some() {
+            return Ok(false);
+        }
+        // What is sent at once is one transaction.
+        let standbys = self.synced_standbys;
+        let statements = format!(
+            "{SCHEMA}
+            INSERT INTO svc.meta VALUES ('format', '{FORMAT}'), ('installation', '{installation}');
+            SELECT svc.check_synced({standbys});"
+        );
+        self.writes.write_all(standbys, &statements).await?;
+        Ok(true)
+    }
+
+    /// Returns the id of the installation, if somebody has founded one.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unreadable`] if a newer program has founded it.
+    pub async fn installation(&self) -> Result<Option<Uuid>, LedgerError> {
+        let is_there = "SELECT to_regclass('svc.meta') IS NOT NULL";
+        let rows = self.reads.read(is_there, &[]).await?;
+        if !column::<bool>(only(&rows)?, 0)? {
+            return Ok(None);
+        }
+        let meta = "SELECT (SELECT value::int FROM svc.meta WHERE key = 'format'), \
+            (SELECT value::uuid FROM svc.meta WHERE key = 'installation')";
+        let rows = self.reads.read(meta, &[]).await?;
+        let row = only(&rows)?;
+        let format: i32 = column(row, 0)?;
+        if format != FORMAT {
+            let said = format!("its tables have format {format}, and this program knows {FORMAT}");
+            return Err(LedgerError::Unreadable(said));
+        }
+        column(row, 1).map(Some)
+    }
+}

@@ -1,0 +1,250 @@
+-- Tables and functions of the ledger. A statement that changes something is one call of one function, so it is one transaction
+-- and one round trip. Errors of our own: SV001 fenced, SV002 unsynced, SV003 not next, SV004 not placed.
+CREATE SCHEMA svc;
+
+-- What the installation is: its id, the format of these tables.
+CREATE TABLE svc.meta (key text PRIMARY KEY, value text NOT NULL);
+
+-- A row a run. A run that is not live any more stays so; its row stays too, so that a late request cannot make it anew.
+CREATE TABLE svc.nodes (
+    run uuid PRIMARY KEY,
+    name text NOT NULL,
+    live bool NOT NULL DEFAULT true,
+    beat bigint NOT NULL DEFAULT 0,
+    peer_url text NOT NULL,
+    peer_key bytea NOT NULL,
+    version text NOT NULL,
+    schema bigint NOT NULL,
+    leaving bool NOT NULL DEFAULT false
+) WITH (fillfactor = 50);
+
+-- Who may write a database. The epoch is the beat of the run that the claim was.
+CREATE TABLE svc.places (db text COLLATE "C" PRIMARY KEY, run uuid NOT NULL, epoch bigint NOT NULL);
+
+-- Pages of a commit, compressed already, with the checksums of the states before and after it.
+CREATE TABLE svc.commits (
+    db text COLLATE "C",
+    commit bigint,
+    run uuid NOT NULL,
+    at bigint NOT NULL,
+    before bigint NOT NULL,
+    after bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (db, commit)
+);
+ALTER TABLE svc.commits ALTER body SET STORAGE EXTERNAL;
+
+-- Copies of a database, and pieces of its history, that are in the bucket.
+CREATE TABLE svc.bases (
+    db text COLLATE "C",
+    commit bigint,
+    state bigint NOT NULL,
+    object text NOT NULL,
+    bytes bigint NOT NULL,
+    at bigint NOT NULL,
+    PRIMARY KEY (db, commit)
+);
+CREATE TABLE svc.chains (
+    db text COLLATE "C",
+    first bigint,
+    last bigint NOT NULL,
+    from_at bigint NOT NULL,
+    to_at bigint NOT NULL,
+    object text NOT NULL,
+    PRIMARY KEY (db, first)
+);
+
+-- Refuses where a commit would be acknowledged before so many standbys have it. With 0 the server is durable by itself.
+-- It is called before a change, and once more after it: a wait that has begun ends as if all were well when the setting is emptied.
+CREATE FUNCTION svc.check_synced(standbys int) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    names text := current_setting('synchronous_standby_names');
+    level text := current_setting('synchronous_commit');
+BEGIN
+    IF level = 'off' OR standbys > 0 AND (
+        level NOT IN ('on', 'remote_apply')
+        OR names ~ '^\s*$'
+        -- A list without a number waits for one.
+        OR coalesce(substring(names FROM '(?i)^\s*(?:any\s|first\s)?\s*(\d+)\s*\(')::numeric, 1) < standbys
+    ) THEN
+        RAISE EXCEPTION 'synchronous_commit is %, synchronous_standby_names is "%"', level, names USING ERRCODE = 'SV002';
+    END IF;
+END $$;
+
+-- Counts a beat of a run that lives. The row is a run's fence: whoever buries it waits for this transaction, or comes first.
+-- What the transaction has read is durable, too, once it is acknowledged, because its own commit comes later.
+CREATE FUNCTION svc.enter(me uuid, standbys int) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    number bigint;
+BEGIN
+    UPDATE svc.nodes SET beat = beat + 1 WHERE run = me AND live RETURNING beat INTO number;
+    IF NOT FOUND THEN RAISE EXCEPTION 'fenced' USING ERRCODE = 'SV001'; END IF;
+    PERFORM svc.check_synced(standbys);
+    RETURN number;
+END $$;
+
+-- The same, for a run that must have the place of a database. The place cannot be taken away before the transaction ends.
+CREATE FUNCTION svc.enter_place(me uuid, standbys int, name text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM svc.enter(me, standbys);
+    PERFORM FROM svc.places p WHERE p.db = name AND p.run = me FOR UPDATE;
+    IF NOT FOUND THEN RAISE EXCEPTION 'not placed' USING ERRCODE = 'SV004'; END IF;
+END $$;
+
+-- A run that is there stays as it is; writing its row again makes this wait for the standbys all the same.
+CREATE FUNCTION svc.add_run(me uuid, standbys int, name text, peer_url text, peer_key bytea, version text, schema bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM svc.check_synced(standbys);
+    INSERT INTO svc.nodes AS n (run, name, peer_url, peer_key, version, schema)
+        VALUES (me, add_run.name, add_run.peer_url, add_run.peer_key, add_run.version, add_run.schema)
+        ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE SET live = n.live;
+END $$;
+
+CREATE FUNCTION svc.beat(me uuid, standbys int) RETURNS SETOF svc.nodes LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM svc.enter(me, standbys);
+    RETURN QUERY SELECT * FROM svc.nodes n ORDER BY n.run;
+END $$;
+
+-- Rows are locked in one order, so that two runs that bury each other do not wait for each other.
+CREATE FUNCTION svc.bury(me uuid, standbys int, dead uuid, seen bigint) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM svc.nodes n WHERE n.run IN (me, dead) ORDER BY n.run FOR UPDATE;
+    PERFORM FROM svc.nodes n WHERE n.run = me AND n.live;
+    IF NOT FOUND THEN RAISE EXCEPTION 'fenced' USING ERRCODE = 'SV001'; END IF;
+    PERFORM svc.check_synced(standbys);
+    UPDATE svc.nodes n SET live = false WHERE n.run = dead AND n.live AND (seen IS NULL OR n.beat = seen);
+    UPDATE svc.nodes n SET beat = n.beat + 1 WHERE n.run = me;
+    RETURN NOT EXISTS (SELECT FROM svc.nodes n WHERE n.run = dead AND n.live);
+END $$;
+
+-- All or none. The first commit of a database must continue the ledger's last one, or its newest base; each other one the commit
+-- before it. A number that is taken leaves a row out, as one that continues nothing does.
+CREATE FUNCTION svc.append(
+    me uuid, standbys int,
+    dbs text[], numbers bigint[], ats bigint[], befores bigint[], afters bigint[], bodies bytea[]
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    done bigint;
+BEGIN
+    PERFORM svc.enter(me, standbys);
+    INSERT INTO svc.commits (db, commit, run, at, before, after, body)
+    SELECT t.db, t.commit, me, t.at, t.before, t.after, t.body
+    FROM (
+        SELECT e.*,
+            lag(e.commit) OVER in_order AS earlier,
+            lag(e.after) OVER in_order AS earlier_after
+        FROM unnest(dbs, numbers, ats, befores, afters, bodies) AS e (db, commit, at, before, after, body)
+        WINDOW in_order AS (PARTITION BY e.db COLLATE "C" ORDER BY e.commit)
+    ) t
+    LEFT JOIN LATERAL (
+        SELECT l.commit, l.after FROM (
+            (SELECT c.commit, c.after FROM svc.commits c WHERE c.db = t.db ORDER BY c.commit DESC LIMIT 1)
+            UNION ALL
+            (SELECT b.commit, b.state FROM svc.bases b WHERE b.db = t.db ORDER BY b.commit DESC LIMIT 1)
+        ) l
+        WHERE t.earlier IS NULL ORDER BY l.commit DESC LIMIT 1
+    ) last ON true
+    WHERE t.commit = coalesce(t.earlier, last.commit) + 1
+        AND t.before = CASE WHEN t.earlier IS NULL THEN last.after ELSE t.earlier_after END
+    ORDER BY t.db COLLATE "C", t.commit
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS done = ROW_COUNT;
+    IF done <> cardinality(dbs) THEN RAISE EXCEPTION 'not next' USING ERRCODE = 'SV003'; END IF;
+END $$;
+
+-- Looks for commits at these positions, in their order.
+CREATE FUNCTION svc.find(me uuid, standbys int, dbs text[], numbers bigint[])
+RETURNS TABLE (writer uuid, state bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM svc.enter(me, standbys);
+    RETURN QUERY SELECT c.run, c.after
+        FROM unnest(dbs, numbers) WITH ORDINALITY AS t (db, commit, place)
+        LEFT JOIN svc.commits c ON c.db = t.db AND c.commit = t.commit
+        ORDER BY t.place;
+END $$;
+
+-- Without a run, nothing is counted. Lengths are added up over so many rows at most, whatever there is.
+CREATE FUNCTION svc.tail(me uuid, standbys int, name text, past bigint, max_bytes bigint)
+RETURNS SETOF svc.commits LANGUAGE plpgsql AS $$
+BEGIN
+    IF me IS NOT NULL THEN PERFORM svc.enter(me, standbys); END IF;
+    RETURN QUERY SELECT t.db, t.commit, t.run, t.at, t.before, t.after, t.body
+        FROM (
+            SELECT c.*,
+                row_number() OVER (ORDER BY c.commit) AS nth,
+                sum(octet_length(c.body)) OVER (ORDER BY c.commit) AS total
+            FROM (SELECT * FROM svc.commits o WHERE o.db = name AND o.commit > past ORDER BY o.commit LIMIT 4096) c
+        ) t
+        WHERE t.nth = 1 OR t.total <= max_bytes
+        ORDER BY t.commit;
+END $$;
+
+CREATE FUNCTION svc.bases_of(me uuid, standbys int, name text) RETURNS SETOF svc.bases LANGUAGE plpgsql AS $$
+BEGIN
+    IF me IS NOT NULL THEN PERFORM svc.enter(me, standbys); END IF;
+    RETURN QUERY SELECT * FROM svc.bases b WHERE b.db = name ORDER BY b.commit DESC;
+END $$;
+
+-- Returns the place as it is afterwards. The row is locked before its run is looked at: a run that has joined and claimed
+-- meanwhile is seen. The number of a claim is the beat that it was.
+CREATE FUNCTION svc.claim(me uuid, standbys int, name text) RETURNS svc.places LANGUAGE plpgsql AS $$
+DECLARE
+    number bigint := svc.enter(me, standbys);
+    place svc.places;
+BEGIN
+    LOOP
+        INSERT INTO svc.places AS p (db, run, epoch) VALUES (name, me, number) ON CONFLICT (db) DO NOTHING RETURNING * INTO place;
+        IF FOUND THEN RETURN place; END IF;
+        SELECT * INTO place FROM svc.places p WHERE p.db = name FOR UPDATE;
+        -- It was released in between.
+        CONTINUE WHEN NOT FOUND;
+        IF place.run <> me AND EXISTS (SELECT FROM svc.nodes n WHERE n.run = place.run AND n.live) THEN RETURN place; END IF;
+        UPDATE svc.places p SET run = me, epoch = number WHERE p.db = name RETURNING * INTO place;
+        RETURN place;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION svc.release(me uuid, standbys int, name text, number bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM svc.enter(me, standbys);
+    DELETE FROM svc.places p WHERE p.db = name AND p.run = me AND p.epoch = number;
+END $$;
+
+CREATE FUNCTION svc.add_base(me uuid, standbys int, name text, number bigint, state bigint, object text, bytes bigint, at bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM svc.enter_place(me, standbys, name);
+    IF EXISTS (SELECT FROM svc.commits c WHERE c.db = name AND c.commit = add_base.number AND c.after <> add_base.state)
+        OR EXISTS (SELECT FROM svc.bases b WHERE b.db = name AND b.commit = add_base.number AND b.state <> add_base.state)
+    THEN
+        RAISE EXCEPTION 'not next' USING ERRCODE = 'SV003';
+    END IF;
+    INSERT INTO svc.bases VALUES (name, add_base.number, add_base.state, add_base.object, add_base.bytes, add_base.at)
+        ON CONFLICT DO NOTHING;
+END $$;
+
+CREATE FUNCTION svc.trim(me uuid, standbys int, name text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    done bigint;
+BEGIN
+    PERFORM svc.enter_place(me, standbys, name);
+    DELETE FROM svc.commits c WHERE c.db = name AND c.commit < (SELECT max(b.commit) FROM svc.bases b WHERE b.db = name);
+    GET DIAGNOSTICS done = ROW_COUNT;
+    RETURN done;
+END $$;
+
+CREATE FUNCTION svc.forget(me uuid, standbys int, name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    owner uuid;
+BEGIN
+    PERFORM svc.enter(me, standbys);
+    DELETE FROM svc.places p WHERE p.db = name RETURNING p.run INTO owner;
+    IF owner <> me THEN RAISE EXCEPTION 'not placed' USING ERRCODE = 'SV004'; END IF;
+    IF owner = me THEN
+        DELETE FROM svc.commits c WHERE c.db = name;
+        DELETE FROM svc.bases b WHERE b.db = name;
+        DELETE FROM svc.chains h WHERE h.db = name;
+    END IF;
+END $$;

@@ -1,0 +1,331 @@
+//! Random schedules of beats: three nodes that are paused, requests that take long, and outages of the ledger.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::chance::Chance;
+use super::process::node;
+use crate::memory::requests::{self, Rules};
+use crate::memory::store::{Key, Refusal, Row, Store, View};
+use crate::types::{BeatCount, ClaimOutcome, DatabaseName, LedgerError, NodeState, RunId};
+use crate::watch::{BEAT_EVERY, Watch};
+
+const NODES: usize = 3;
+const SUSPECT: u64 = 5_000;
+const TICK: u64 = 100;
+const TICKS: u64 = 300;
+
+/// A protocol, right by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Watching {
+    pub(super) rules: Rules,
+    /// A run counts its time from the answer to a beat, not from its sending.
+    pub(super) counts_from_answer: bool,
+}
+
+/// Fault that the checks find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A run was buried that had beaten a moment ago.
+    HealthyBuried,
+    /// A run could answer although another one had its place.
+    TwoAnswer,
+}
+
+/// Sum of schedules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) buried: usize,
+    pub(super) claimed: usize,
+    pub(super) fault: Option<Fault>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ask {
+    Beat,
+    Bury(RunId, BeatCount),
+    Claim,
+}
+
+#[derive(Debug)]
+enum Told {
+    Nodes(Vec<NodeState>),
+    Buried(bool),
+    Claimed(bool),
+}
+
+/// A request under way. Times are in milliseconds.
+#[derive(Debug)]
+struct Flight {
+    ask: Ask,
+    sent: u64,
+    arrives: u64,
+    /// Answer, with the time at which it is back.
+    answer: Option<(u64, Result<Told, LedgerError>)>,
+}
+
+#[derive(Debug)]
+struct Process {
+    run: RunId,
+    watch: Watch,
+    beat: Option<Flight>,
+    other: Option<Flight>,
+    next_beat: u64,
+    paused_until: u64,
+    owns: bool,
+}
+
+struct Schedule {
+    chance: Chance,
+    watching: Watching,
+    now: u64,
+    store: Store,
+    outage_until: u64,
+    processes: Vec<Process>,
+    /// Times at which the ledger has counted the newest beats.
+    counted: BTreeMap<RunId, u64>,
+    runs: u128,
+    outcome: Outcome,
+}
+
+/// Runs the schedule of a seed.
+pub(super) fn run(seed: u64, watching: Watching) -> Outcome {
+    let mut schedule = Schedule {
+        chance: Chance::new(seed),
+        watching,
+        now: 0,
+        store: Store::default(),
+        outage_until: 0,
+        processes: Vec::new(),
+        counted: BTreeMap::new(),
+        runs: 0,
+        outcome: Outcome::default(),
+    };
+    for _ in 0..NODES {
+        let process = schedule.start();
+        schedule.processes.push(process);
+    }
+    for _ in 0..TICKS {
+        schedule.now += TICK;
+        schedule.tick();
+    }
+    schedule.outcome
+}
+
+fn at(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+impl Schedule {
+    /// Starts a process, whose run has joined.
+    fn start(&mut self) -> Process {
+        self.runs += 1;
+        let run: RunId = uuid::Uuid::from_u128(self.runs).into();
+        let joined = self.perform(|view| requests::join(view, &node(run)));
+        assert_eq!(joined, Ok(()));
+        self.counted.insert(run, self.now);
+        Process {
+            run,
+            watch: Watch::new(run, at(SUSPECT)),
+            beat: None,
+            other: None,
+            next_beat: self.now,
+            paused_until: 0,
+            owns: false,
+        }
+    }
+
+    /// Runs a request, which the standby has at once.
+    fn perform<T>(
+        &mut self,
+        request: impl FnOnce(&mut View<'_>) -> Result<T, Refusal>,
+    ) -> Result<T, LedgerError> {
+        match self.store.transact(request) {
+            Ok((told, number)) => {
+                self.store.replicate(1);
+                assert!(number.is_none_or(|number| self.store.acknowledge(number)));
+                Ok(told)
+            }
+            Err(Refusal::Error(error)) => Err(error),
+            Err(Refusal::Locked) => panic!("nothing waits"),
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.chance.below(1000) < 3 {
+            self.outage_until = self.now + self.chance.below(15_000);
+        }
+        for at in 0..NODES {
+            if self.now >= self.outage_until {
+                self.arrive(at);
+            }
+            if self.now >= self.processes[at].paused_until {
+                self.look(at);
+                self.act(at);
+                self.look(at);
+            }
+        }
+    }
+
+    fn delay(&mut self) -> u64 {
+        match self.chance.percent(4) {
+            true => self.chance.below(8_000),
+            false => self.chance.below(TICK),
+        }
+    }
+
+    fn fly(&mut self, ask: Ask) -> Option<Flight> {
+        let arrives = self.now + self.delay();
+        Some(Flight {
+            ask,
+            sent: self.now,
+            arrives,
+            answer: None,
+        })
+    }
+
+    /// Has the server do the requests of a process that have arrived.
+    fn arrive(&mut self, at: usize) {
+        let process = &mut self.processes[at];
+        let run = process.run;
+        for flight in [process.beat.take(), process.other.take()] {
+            let Some(mut flight) = flight else { continue };
+            if flight.answer.is_none() && flight.arrives <= self.now {
+                let answer = self.answer(run, flight.ask);
+                flight.answer = Some((self.now + self.delay(), answer));
+            }
+            let process = &mut self.processes[at];
+            match flight.ask {
+                Ask::Beat => process.beat = Some(flight),
+                Ask::Bury(..) | Ask::Claim => process.other = Some(flight),
+            }
+        }
+    }
+
+    fn answer(&mut self, run: RunId, ask: Ask) -> Result<Told, LedgerError> {
+        let rules = self.watching.rules;
+        let told = match ask {
+            Ask::Beat => Told::Nodes(self.perform(|view| requests::beat(view, run))?),
+            Ask::Bury(dead, seen) => {
+                let lived = self.lives(dead);
+                let seen = Some(seen);
+                let buried = self.perform(|view| requests::bury(rules, view, run, dead, seen))?;
+                if lived && buried {
+                    self.outcome.buried += 1;
+                    if self.now - self.counted[&dead] < SUSPECT {
+                        self.outcome.fault.get_or_insert(Fault::HealthyBuried);
+                    }
+                }
+                Told::Buried(buried)
+            }
+            Ask::Claim => {
+                let claim =
+                    self.perform(|view| requests::claim(rules, view, run, DatabaseName::Control))?;
+                Told::Claimed(matches!(claim, ClaimOutcome::Claimed(_)))
+            }
+        };
+        self.counted.insert(run, self.now);
+        Ok(told)
+    }
+
+    fn lives(&self, run: RunId) -> bool {
+        matches!(self.store.get(&Key::Node(run)), Some(Row::Node(state)) if state.live)
+    }
+
+    fn holder(&self) -> Option<RunId> {
+        match self.store.get(&Key::Place(DatabaseName::Control)) {
+            Some(Row::Place(place)) => Some(place.run),
+            _ => None,
+        }
+    }
+
+    /// Compares what a process may do with what the ledger says.
+    fn look(&mut self, index: usize) {
+        let process = &self.processes[index];
+        let answers = process.owns && process.watch.may_answer(at(self.now));
+        if answers && self.holder() != Some(process.run) {
+            self.outcome.fault.get_or_insert(Fault::TwoAnswer);
+        }
+    }
+
+    fn act(&mut self, index: usize) {
+        let now = self.now;
+        let is_back = |flight: &mut Flight| {
+            let answer = flight.answer.as_ref();
+            answer.is_some_and(|(back, _)| *back <= now)
+        };
+        let process = &mut self.processes[index];
+        let run = process.run;
+        for flight in [
+            process.beat.take_if(is_back),
+            process.other.take_if(is_back),
+        ] {
+            // The answer to a process that has ended reaches nobody.
+            if self.processes[index].run == run
+                && let Some(Flight { sent, answer, .. }) = flight
+                && let Some((_, answer)) = answer
+            {
+                self.take(index, sent, answer);
+            }
+        }
+        let process = &self.processes[index];
+        if process.beat.is_none() && now >= process.next_beat {
+            let flight = self.fly(Ask::Beat);
+            let process = &mut self.processes[index];
+            process.beat = flight;
+            process.next_beat = now + u64::try_from(BEAT_EVERY.as_millis()).unwrap();
+        }
+        if self.chance.below(1000) < 5 {
+            let until = now + 1_000 + self.chance.below(19_000);
+            self.processes[index].paused_until = until;
+        }
+    }
+
+    /// Has a process take an answer.
+    fn take(&mut self, index: usize, sent: u64, answer: Result<Told, LedgerError>) {
+        let now = at(self.now);
+        let counted = match self.watching.counts_from_answer {
+            true => now,
+            false => at(sent),
+        };
+        match answer {
+            // A process that was buried ends, and another takes its place.
+            Err(_) => self.processes[index] = self.start(),
+            Ok(Told::Nodes(nodes)) => {
+                let process = &mut self.processes[index];
+                process.watch.beat_answered(counted, now, &nodes);
+                self.decide(index, &nodes);
+            }
+            Ok(Told::Buried(buried)) => {
+                self.processes[index].watch.acknowledged(counted);
+                if buried {
+                    self.processes[index].other = self.fly(Ask::Claim);
+                }
+            }
+            Ok(Told::Claimed(claimed)) => {
+                let process = &mut self.processes[index];
+                process.watch.acknowledged(counted);
+                process.owns |= claimed;
+                self.outcome.claimed += usize::from(claimed);
+            }
+        }
+    }
+
+    /// Buries who stands still, and claims a place that nobody has.
+    fn decide(&mut self, index: usize, nodes: &[NodeState]) {
+        let process = &self.processes[index];
+        if process.owns || process.other.is_some() {
+            return;
+        }
+        let suspect = process.watch.suspects().next();
+        let holder = self.holder();
+        let mut live = nodes.iter().filter(|state| state.live);
+        let is_held = live.any(|state| Some(state.node.run) == holder);
+        let ask = match suspect {
+            Some((run, beat)) => Ask::Bury(run, beat),
+            None if !is_held => Ask::Claim,
+            None => return,
+        };
+        self.processes[index].other = self.fly(ask);
+    }
+}

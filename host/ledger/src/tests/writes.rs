@@ -1,0 +1,593 @@
+//! Random schedules of writes: three nodes over a primary with one standby, whose waits are cut, which fails over, and whose nodes are
+//! killed, paused and suspected wrongly. Requests are lost, and some are done late.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use svc_base::clock::Timestamp;
+use svc_base::positions::{Checksum, CommitPosition, Entry};
+
+use super::chance::Chance;
+use super::process::{
+    APPENDS, Ask, DUTIES, Hold, LANES, Lane, Outcome, Process, Protocol, Told, Violation, lost,
+    node,
+};
+use crate::appender::{Answer, Command, Request};
+use crate::memory::requests;
+use crate::memory::store::{Key, Refusal, Row, Store, TransactionNumber};
+use crate::types::{Base, ClaimOutcome, DatabaseEntry, DatabaseName, LedgerError, RunId};
+
+const NODES: usize = 3;
+const DATABASES: usize = 2;
+const STEPS: usize = 140;
+/// Commits of a process that may be unanswered.
+const UNANSWERED: usize = 4;
+
+struct Schedule {
+    chance: Chance,
+    protocol: Protocol,
+    databases: [DatabaseName; DATABASES],
+    body: Arc<[u8]>,
+    store: Store,
+    processes: Vec<Process>,
+    /// Transactions that wait, and whose callers are gone.
+    orphans: Vec<TransactionNumber>,
+    /// Requests whose answers are lost, and that the server will do some time.
+    late: Vec<(RunId, Ask)>,
+    steps: u64,
+    runs: u128,
+    values: u64,
+    acknowledged: [Vec<(CommitPosition, Checksum)>; DATABASES],
+    follower: [Vec<Checksum>; DATABASES],
+    outcome: Outcome,
+}
+
+/// Runs the schedule of a seed.
+pub(super) fn run(seed: u64, protocol: Protocol) -> Outcome {
+    let mut schedule = Schedule::new(seed, protocol);
+    for _ in 0..STEPS {
+        schedule.step();
+    }
+    schedule.check();
+    schedule.outcome
+}
+
+impl Schedule {
+    fn new(seed: u64, protocol: Protocol) -> Self {
+        let backend = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+        let databases = [DatabaseName::Control, DatabaseName::Backend(backend)];
+        let mut store = Store::default();
+        for database in databases {
+            let base = Base {
+                database,
+                position: CommitPosition(0),
+                state: Checksum(0),
+                object: String::new(),
+                bytes: 0,
+                at: Timestamp(0),
+            };
+            let key = Key::Base(database, base.position);
+            let (_, number) = store
+                .transact(|view| view.set(key, Some(Row::Base(base))))
+                .unwrap();
+            store.replicate(1);
+            assert!(store.acknowledge(number.unwrap()));
+        }
+        Self {
+            chance: Chance::new(seed),
+            protocol,
+            databases,
+            body: Arc::from([0]),
+            store,
+            processes: (1..).take(NODES).map(Process::new).collect(),
+            orphans: Vec::new(),
+            late: Vec::new(),
+            steps: 0,
+            runs: 9,
+            values: 0,
+            acknowledged: [Vec::new(), Vec::new()],
+            follower: [vec![Checksum(0)], vec![Checksum(0)]],
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn step(&mut self) {
+        self.steps += 1;
+        match self.chance.below(100) {
+            0..=39 => {
+                let most = self.store.unreplicated() + 1;
+                let transactions = self.chance.index(most);
+                self.store.replicate(transactions);
+            }
+            40..=44 => self.cut_a_wait(),
+            45..=46 => self.fail_over(),
+            47 => {
+                let at = self.chance.index(NODES);
+                self.end(at);
+            }
+            48..=50 => self.lose_a_request(),
+            51..=54 => self.do_late(),
+            55..=59 => self.follow(),
+            60..=61 => {
+                let at = self.chance.index(NODES);
+                self.processes[at].paused_until = self.steps + self.chance.below(60);
+            }
+            _ => {}
+        }
+        self.deliver();
+        for _ in 0..3 {
+            let at = self.chance.index(NODES);
+            if self.steps >= self.processes[at].paused_until {
+                self.act(at);
+            }
+        }
+    }
+
+    fn violated(&mut self, violation: Violation) {
+        self.outcome.violation.get_or_insert(violation);
+    }
+
+    // Faults.
+
+    fn cut_a_wait(&mut self) {
+        let mut waiting = Vec::new();
+        for (at, process) in self.processes.iter().enumerate() {
+            for lane in LANES {
+                if let Lane::Waits(_, _, number) = &process.lanes[lane] {
+                    waiting.push((at, lane, *number));
+                }
+            }
+        }
+        if !waiting.is_empty() {
+            let (at, lane, number) = waiting[self.chance.index(waiting.len())];
+            self.store.cut(number);
+            self.answer(at, lane, true);
+        }
+    }
+
+    fn fail_over(&mut self) {
+        self.store.fail_over();
+        self.orphans.clear();
+        self.late.clear();
+        for at in 0..NODES {
+            for lane in LANES {
+                self.answer(at, lane, true);
+            }
+        }
+    }
+
+    /// Ends a process: by `kill -9`, or because it was fenced. Another takes its place.
+    fn end(&mut self, at: usize) {
+        self.runs += 1;
+        let old = mem::replace(&mut self.processes[at], Process::new(self.runs));
+        for lane in old.lanes {
+            match lane {
+                Lane::Sent(ask) if self.chance.percent(50) => self.late.push((old.run, ask)),
+                Lane::Waits(_, _, number) if self.chance.percent(50) => self.orphans.push(number),
+                Lane::Waits(_, _, number) => self.store.cut(number),
+                Lane::Free | Lane::Sent(_) | Lane::Answered(..) => {}
+            }
+        }
+        let files = old.holds.into_iter().zip(old.files);
+        let files = files.map(|(hold, file)| match hold {
+            Hold::Owned(_, past) => Some(past),
+            Hold::Nothing | Hold::Claimed(_) | Hold::Releasing(_) => file,
+        });
+        self.processes[at].files = files.collect();
+    }
+
+    /// Loses a request that is under way: it was not sent, it does not arrive, or it is done late.
+    fn lose_a_request(&mut self) {
+        let (at, lane) = (self.chance.index(NODES), self.chance.index(LANES.len()));
+        let process = &mut self.processes[at];
+        let Lane::Sent(ask) = &process.lanes[lane] else {
+            return;
+        };
+        let ask = ask.clone();
+        let error = match self.chance.below(3) {
+            0 => LedgerError::Unavailable(String::new()),
+            1 => lost(),
+            _ => {
+                self.late.push((process.run, ask.clone()));
+                lost()
+            }
+        };
+        process.lanes[lane] = Lane::Answered(ask, Err(error));
+    }
+
+    fn do_late(&mut self) {
+        if self.late.is_empty() {
+            return;
+        }
+        let at = self.chance.index(self.late.len());
+        let (run, ask) = self.late.swap_remove(at);
+        match self.perform(run, &ask) {
+            Ok((_, Some(number))) => self.orphans.push(number),
+            Err(Refusal::Locked) => self.late.push((run, ask)),
+            Ok((_, None)) | Err(Refusal::Error(_)) => {}
+        }
+    }
+
+    // The server.
+
+    fn perform(
+        &mut self,
+        run: RunId,
+        ask: &Ask,
+    ) -> Result<(Told, Option<TransactionNumber>), Refusal> {
+        let (rules, databases) = (self.protocol.rules, self.databases);
+        self.store.transact(|view| {
+            Ok(match ask {
+                Ask::Join => {
+                    requests::join(view, &node(run))?;
+                    Told::Done
+                }
+                Ask::Beat => Told::Nodes(requests::beat(view, run)?),
+                Ask::Bury(dead, seen) => {
+                    requests::bury(rules, view, run, *dead, *seen)?;
+                    Told::Done
+                }
+                Ask::Claim(database) => {
+                    let database = databases[*database];
+                    Told::Claimed(requests::claim(rules, view, run, database)?)
+                }
+                Ask::Load(database) => {
+                    let (database, first) = (databases[*database], CommitPosition(0));
+                    let reader = Some(run);
+                    let entries = requests::tail(rules, view, reader, database, first, usize::MAX)?;
+                    Told::Entries(entries)
+                }
+                Ask::Release(place) => {
+                    requests::release(view, *place)?;
+                    Told::Done
+                }
+                Ask::Append(Request::Append(entries)) => {
+                    requests::append(rules, view, run, entries)?;
+                    Told::Done
+                }
+                Ask::Append(request) => {
+                    let at = request.positions();
+                    Told::Found(requests::find(rules, view, run, &at)?)
+                }
+            })
+        })
+    }
+
+    /// Answers some of the requests that the standby has.
+    fn deliver(&mut self) {
+        let store = &mut self.store;
+        self.orphans
+            .retain(|number| !store.acknowledge(*number) && store.waits(*number));
+        for at in 0..NODES {
+            for lane in LANES {
+                let Lane::Waits(_, _, number) = &self.processes[at].lanes[lane] else {
+                    continue;
+                };
+                let number = *number;
+                if self.chance.percent(60) && self.store.acknowledge(number) {
+                    let lost = self.chance.percent(3);
+                    self.answer(at, lane, lost);
+                }
+            }
+        }
+    }
+
+    /// Ends the wait of a request, if it waits.
+    fn answer(&mut self, at: usize, lane: usize, loses: bool) {
+        let lane = &mut self.processes[at].lanes[lane];
+        *lane = match mem::replace(lane, Lane::Free) {
+            Lane::Waits(ask, told, _) => {
+                let answer = if loses { Err(lost()) } else { Ok(told) };
+                Lane::Answered(ask, answer)
+            }
+            other => other,
+        };
+    }
+
+    // Processes.
+
+    fn act(&mut self, at: usize) {
+        for lane in LANES {
+            self.go_on(at, lane);
+        }
+        let free = matches!(self.processes[at].lanes[DUTIES], Lane::Free);
+        if free && let Some(ask) = self.duty(at) {
+            self.processes[at].lanes[DUTIES] = Lane::Sent(ask);
+        }
+        let database = self.chance.index(DATABASES);
+        if self.chance.percent(40) {
+            self.write(at, database);
+        }
+        if self.chance.percent(30) {
+            self.read(at, database);
+        }
+    }
+
+    fn go_on(&mut self, at: usize, lane: usize) {
+        let process = &mut self.processes[at];
+        match mem::replace(&mut process.lanes[lane], Lane::Free) {
+            Lane::Free => {}
+            waits @ Lane::Waits(..) => process.lanes[lane] = waits,
+            Lane::Sent(ask) => {
+                let run = process.run;
+                let next = match self.perform(run, &ask) {
+                    Ok((told, Some(number))) => Lane::Waits(ask, told, number),
+                    Ok((told, None)) => Lane::Answered(ask, Ok(told)),
+                    Err(Refusal::Locked) => Lane::Sent(ask),
+                    Err(Refusal::Error(error)) => Lane::Answered(ask, Err(error)),
+                };
+                self.processes[at].lanes[lane] = next;
+            }
+            Lane::Answered(ask, answer) if lane == APPENDS => {
+                self.append_answered(at, ask, answer);
+            }
+            Lane::Answered(ask, answer) => self.duty_answered(at, &ask, answer),
+        }
+    }
+
+    fn append_answered(&mut self, at: usize, ask: Ask, answer: Result<Told, LedgerError>) {
+        let apart = self.protocol.confirms_apart;
+        let process = &mut self.processes[at];
+        let answer = match (ask, answer) {
+            (Ask::Append(Request::Append(_)), answer) => Answer::Appended(answer.map(|_| ())),
+            (Ask::Append(_), Ok(Told::Found(found))) => {
+                if apart && found.iter().all(Option::is_some) {
+                    process.found = found;
+                    process.lanes[APPENDS] = Lane::Sent(Ask::Beat);
+                    return;
+                }
+                Answer::Found(Ok(found))
+            }
+            (Ask::Append(_), Err(error)) => Answer::Found(Err(error)),
+            // The beat that confirms.
+            (_, Ok(_)) => Answer::Found(Ok(mem::take(&mut process.found))),
+            (_, Err(LedgerError::Fenced)) => Answer::Found(Err(LedgerError::Fenced)),
+            (ask, Err(_)) => {
+                process.lanes[APPENDS] = Lane::Sent(ask);
+                return;
+            }
+        };
+        for command in process.appender.answered(answer) {
+            self.obey(at, command);
+        }
+    }
+
+    fn obey(&mut self, at: usize, command: Command) {
+        match command {
+            Command::Send(request, _) => {
+                self.processes[at].lanes[APPENDS] = Lane::Sent(Ask::Append(request));
+            }
+            Command::Acknowledge(commits) => {
+                for commit in commits.iter() {
+                    self.acknowledge(at, commit);
+                }
+            }
+            Command::End(_) => self.end(at),
+        }
+    }
+
+    fn acknowledge(&mut self, at: usize, commit: &DatabaseEntry) {
+        let database = usize::from(commit.database != DatabaseName::Control);
+        let (position, after) = (commit.entry.position, commit.entry.after);
+        if !self.protocol.answers_early {
+            self.acknowledged[database].push((position, after));
+        }
+        self.outcome.acknowledged += 1;
+        let Hold::Owned(_, past) = &self.processes[at].holds[database] else {
+            return;
+        };
+        let states = (0..).zip(past).skip(1);
+        let mut states = states.take_while(|(number, _)| *number <= position.0);
+        let same = states.all(|(number, state)| {
+            let key = Key::Commit(commit.database, CommitPosition(number));
+            matches!(self.store.get(&key), Some(Row::Commit(_, entry)) if entry.after == *state)
+        });
+        if !same {
+            self.violated(Violation::OtherPast);
+        }
+    }
+
+    fn duty_answered(&mut self, at: usize, ask: &Ask, answer: Result<Told, LedgerError>) {
+        let process = &mut self.processes[at];
+        match (ask, answer) {
+            (_, Err(LedgerError::Fenced)) => self.end(at),
+            (Ask::Join, Ok(_)) => process.joined = true,
+            (Ask::Beat, Ok(Told::Nodes(nodes))) => process.seen = nodes,
+            (Ask::Claim(database), Ok(Told::Claimed(ClaimOutcome::Claimed(place)))) => {
+                process.holds[*database] = Hold::Claimed(place);
+            }
+            (Ask::Load(database), Ok(Told::Entries(entries))) => {
+                self.load(at, *database, &entries);
+            }
+            (Ask::Release(place), Ok(_)) => {
+                let database = usize::from(place.database != DatabaseName::Control);
+                process.holds[database] = Hold::Nothing;
+            }
+            // What was refused or lost is decided anew.
+            _ => {}
+        }
+    }
+
+    fn load(&mut self, at: usize, database: usize, entries: &[Entry]) {
+        let Hold::Claimed(place) = self.processes[at].holds[database] else {
+            return;
+        };
+        let mut past = vec![Checksum(0)];
+        for entry in entries {
+            if past.last() != Some(&entry.before) {
+                self.violated(Violation::Hole);
+            }
+            past.push(entry.after);
+        }
+        if self.protocol.trusts_file
+            && let Some(file) = self.processes[at].files[database].take()
+        {
+            past = file;
+        }
+        self.processes[at].holds[database] = Hold::Owned(place, past);
+        self.outcome.loaded += 1;
+    }
+
+    /// Chooses the next request beside appends.
+    fn duty(&mut self, at: usize) -> Option<Ask> {
+        let process = &mut self.processes[at];
+        if !process.joined {
+            return Some(Ask::Join);
+        }
+        let database = self.chance.index(DATABASES);
+        let idle = process.appender.unanswered_bytes() == 0;
+        match process.holds[database] {
+            Hold::Claimed(_) => Some(Ask::Load(database)),
+            Hold::Releasing(place) => Some(Ask::Release(place)),
+            Hold::Owned(place, _) if idle && self.chance.percent(4) => {
+                process.holds[database] = Hold::Releasing(place);
+                Some(Ask::Release(place))
+            }
+            Hold::Owned(..) => self.chance.percent(30).then_some(Ask::Beat),
+            Hold::Nothing => self.wish_for(at, database),
+        }
+    }
+
+    /// Chooses how to come by a database: its holder is suspected now and then, rightly or not.
+    fn wish_for(&mut self, at: usize, database: usize) -> Option<Ask> {
+        let process = &self.processes[at];
+        let key = Key::Place(self.databases[database]);
+        let holder = match self.store.get(&key) {
+            Some(Row::Place(place)) if place.run != process.run => place.run,
+            _ => return Some(Ask::Claim(database)),
+        };
+        if !self.protocol.rules.claim_from_dead && self.chance.percent(10) {
+            return Some(Ask::Claim(database));
+        }
+        let mut seen = process.seen.iter();
+        let Some(seen) = seen.find(|seen| seen.node.run == holder) else {
+            return Some(Ask::Beat);
+        };
+        if !seen.live {
+            return Some(Ask::Claim(database));
+        }
+        match self.chance.below(100) {
+            0..=19 => {
+                let beat = self.chance.percent(50).then_some(seen.beat);
+                Some(Ask::Bury(holder, beat))
+            }
+            20..=49 => Some(Ask::Beat),
+            _ => None,
+        }
+    }
+
+    fn write(&mut self, at: usize, database: usize) {
+        let process = &mut self.processes[at];
+        let full = process.appender.unanswered_bytes() >= UNANSWERED;
+        let Hold::Owned(_, past) = &mut process.holds[database] else {
+            return;
+        };
+        if full {
+            return;
+        }
+        self.values += 1;
+        let position = CommitPosition(u64::try_from(past.len()).unwrap());
+        let (before, after) = (*past.last().unwrap(), Checksum(self.values));
+        past.push(after);
+        let commit = DatabaseEntry {
+            database: self.databases[database],
+            entry: Entry {
+                position,
+                at: Timestamp(0),
+                before,
+                after,
+                body: Arc::clone(&self.body),
+            },
+        };
+        if self.protocol.answers_early {
+            self.acknowledged[database].push((position, after));
+        }
+        if let Some(command) = process.appender.submit(commit, Duration::ZERO) {
+            self.obey(at, command);
+        }
+    }
+
+    /// Looks whether the owner of a database has everything that was acknowledged. A process that has lost its place and does not
+    /// know is kept from answering by the time, of which there is none here.
+    fn read(&mut self, at: usize, database: usize) {
+        let process = &self.processes[at];
+        let Hold::Owned(place, past) = &process.holds[database] else {
+            return;
+        };
+        let key = Key::Place(place.database);
+        let own = matches!(self.store.get(&key), Some(Row::Place(there)) if there == place);
+        let key = Key::Node(process.run);
+        let lives = matches!(self.store.get(&key), Some(Row::Node(state)) if state.live);
+        let mut acknowledged = self.acknowledged[database].iter();
+        let has_all = acknowledged.all(|(position, after)| {
+            let at = usize::try_from(position.0).unwrap();
+            past.get(at) == Some(after)
+        });
+        if own && lives && !has_all {
+            self.violated(Violation::StaleRead);
+        }
+    }
+
+    /// Has the follower take commits: those that the feed has named, which are acknowledged.
+    fn follow(&mut self) {
+        let database = self.chance.index(DATABASES);
+        let named = self.acknowledged[database].iter();
+        let named = named.map(|(position, _)| *position).max();
+        let named = match self.protocol.reads_ahead {
+            true => Some(CommitPosition(u64::MAX)),
+            false => named,
+        };
+        let (name, rules) = (self.databases[database], self.protocol.rules);
+        let last = self.follower[database].len() - 1;
+        let last = CommitPosition(u64::try_from(last).unwrap());
+        let found = self
+            .store
+            .transact(|view| requests::tail(rules, view, None, name, last, usize::MAX));
+        for entry in found.unwrap().0 {
+            if Some(entry.position) > named {
+                break;
+            }
+            if self.follower[database].last() != Some(&entry.before) {
+                self.violated(Violation::TakenBack);
+                break;
+            }
+            self.follower[database].push(entry.after);
+            self.outcome.followed += 1;
+        }
+    }
+
+    /// Compares what was promised with the ledger after the worst failover.
+    fn check(&mut self) {
+        self.store.fail_over();
+        for (database, name) in self.databases.into_iter().enumerate() {
+            let first = Key::Commit(name, CommitPosition(0));
+            let rows = self
+                .store
+                .range(first..=Key::Commit(name, CommitPosition(u64::MAX)));
+            let mut past = vec![Checksum(0)];
+            let mut whole = true;
+            for row in rows {
+                let Row::Commit(_, entry) = row else { continue };
+                let number = u64::try_from(past.len()).unwrap();
+                whole &= entry.position.0 == number && past.last() == Some(&entry.before);
+                past.push(entry.after);
+            }
+            let mut acknowledged = self.acknowledged[database].iter();
+            let lost = acknowledged.any(|(position, after)| {
+                let key = Key::Commit(name, *position);
+                !matches!(self.store.get(&key), Some(Row::Commit(_, entry)) if entry.after == *after)
+            });
+            let shown = past.starts_with(&self.follower[database]);
+            for (right, violation) in [
+                (!lost, Violation::Lost),
+                (whole, Violation::Hole),
+                (shown, Violation::TakenBack),
+            ] {
+                if !right {
+                    self.violated(violation);
+                }
+            }
+        }
+    }
+}

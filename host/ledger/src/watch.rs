@@ -1,0 +1,206 @@
+//! Beats and suspicion: which runs stand still, and whether this run may still answer. No I/O, and the time is handed in.
+//!
+//! No clocks of two machines are compared. A run counts as stuck when its beat has stood still for a while of this machine's time,
+//! during which the ledger has answered. An outage of the ledger, in which nobody can beat, makes nobody suspect.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::types::{BeatCount, NodeState, RunId};
+
+/// Time between two beats.
+pub const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// Longest time between two answered beats in which others are watched.
+const MAX_GAP: Duration = Duration::from_secs(2);
+/// Time by which a run stops to answer before others may suspect it.
+const MARGIN: Duration = Duration::from_millis(1500);
+
+/// Beat of another run, as it was seen.
+#[derive(Clone, Copy, Debug)]
+struct Sighting {
+    beat: BeatCount,
+    /// Time at which the answer with this beat had arrived for the first time.
+    since: Duration,
+}
+
+/// Watch of a run over itself and the others. Times are of one clock that never runs backwards.
+#[derive(Debug)]
+pub struct Watch {
+    run: RunId,
+    suspect_after: Duration,
+    /// Time at which the newest beat that was acknowledged had been sent.
+    sent: Option<Duration>,
+    /// Times at which the newest beat with an answer about the others was sent, and answered.
+    answered: Option<(Duration, Duration)>,
+    /// Live runs but this one.
+    others: BTreeMap<RunId, Sighting>,
+}
+
+impl Watch {
+    /// Creates the watch of a run. Others are suspected after `suspect_after`.
+    #[must_use]
+    pub fn new(run: RunId, suspect_after: Duration) -> Self {
+        Self {
+            run,
+            suspect_after,
+            sent: None,
+            answered: None,
+            others: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the answer to a request of this run that counts as a beat and was sent at `sent`.
+    pub fn acknowledged(&mut self, sent: Duration) {
+        self.sent = self.sent.max(Some(sent));
+    }
+
+    /// Takes the answer to a beat that was sent at `sent` and answered at `now`.
+    pub fn beat_answered(&mut self, sent: Duration, now: Duration, nodes: &[NodeState]) {
+        self.acknowledged(sent);
+        let before = self.answered.replace((sent, now));
+        let gap = before.is_none_or(|(_, before)| now.saturating_sub(before) > MAX_GAP);
+        let mut others = BTreeMap::new();
+        for state in nodes {
+            let run = state.node.run;
+            if !state.live || run == self.run {
+                continue;
+            }
+            let known = self.others.get(&run).copied();
+            let known = known.filter(|known| !gap && known.beat == state.beat);
+            let beat = state.beat;
+            others.insert(run, known.unwrap_or(Sighting { beat, since: now }));
+        }
+        self.others = others;
+    }
+
+    /// Returns the runs that have stood still for too long, each with its beat: they may be buried if that is still their beat.
+    pub fn suspects(&self) -> impl Iterator<Item = (RunId, BeatCount)> {
+        let others = self.others.iter();
+        let stuck = others.filter(|(_, other)| self.stood_still(other) >= self.suspect_after);
+        stuck.map(|(run, other)| (*run, other.beat))
+    }
+
+    /// Whether a run was live and not suspected when the last beat was answered.
+    #[must_use]
+    pub fn is_trusted(&self, run: RunId) -> bool {
+        let other = self.others.get(&run);
+        other.is_some_and(|other| self.stood_still(other) < self.suspect_after)
+    }
+
+    /// Time for which a beat has stood still at least: from the first answer that had it to the sending of the last request whose
+    /// answer had it.
+    fn stood_still(&self, other: &Sighting) -> Duration {
+        let (sent, _) = self.answered.unwrap_or_default();
+        sent.saturating_sub(other.since)
+    }
+
+    /// Whether this run may answer from its databases: nobody can have buried it yet.
+    #[must_use]
+    pub fn may_answer(&self, now: Duration) -> bool {
+        let lasts = self.suspect_after.saturating_sub(MARGIN);
+        self.sent
+            .is_some_and(|sent| now.saturating_sub(sent) < lasts)
+    }
+
+    /// Time until which an answer may be given, if it may be given now.
+    #[must_use]
+    pub fn answers_until(&self) -> Option<Duration> {
+        let lasts = self.suspect_after.saturating_sub(MARGIN);
+        self.sent.map(|sent| sent + lasts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Node;
+
+    const SUSPECT: Duration = Duration::from_secs(5);
+
+    fn run(number: u128) -> RunId {
+        uuid::Uuid::from_u128(number).into()
+    }
+
+    fn at(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn state(number: u128, beat: u64, live: bool) -> NodeState {
+        NodeState {
+            node: Node {
+                run: run(number),
+                name: String::new(),
+                peer_url: String::new(),
+                peer_key: Vec::new(),
+                version: String::new(),
+                schema: 1,
+            },
+            live,
+            beat: BeatCount(beat),
+            leaving: false,
+        }
+    }
+
+    /// Beats of run 1, answered after 10 ms, that show run 2 at `beat`.
+    fn beats(watch: &mut Watch, millis: impl Iterator<Item = u64>, beat: u64) {
+        for sent in millis {
+            let nodes = [state(1, sent, true), state(2, beat, true)];
+            watch.beat_answered(at(sent), at(sent + 10), &nodes);
+        }
+    }
+
+    fn suspects(watch: &Watch) -> Vec<(RunId, BeatCount)> {
+        watch.suspects().collect()
+    }
+
+    #[test]
+    fn a_run_that_stands_still_is_suspected() {
+        let mut watch = Watch::new(run(1), SUSPECT);
+        beats(&mut watch, (0..=5000).step_by(1000), 3);
+        // The first sight arrived at 10 ms, the last request was sent at 5000 ms.
+        assert!(suspects(&watch).is_empty());
+        assert!(watch.is_trusted(run(2)));
+        beats(&mut watch, std::iter::once(5010), 3);
+        assert_eq!(suspects(&watch), [(run(2), BeatCount(3))]);
+        assert!(!watch.is_trusted(run(2)));
+        beats(&mut watch, std::iter::once(6000), 4);
+        assert!(suspects(&watch).is_empty());
+    }
+
+    #[test]
+    fn nobody_is_suspected_over_an_outage_of_the_ledger() {
+        let mut watch = Watch::new(run(1), SUSPECT);
+        beats(&mut watch, (0..=3000).step_by(1000), 3);
+        beats(&mut watch, std::iter::once(60_000), 3);
+        assert!(suspects(&watch).is_empty());
+        beats(&mut watch, (61_000..=65_000).step_by(1000), 3);
+        assert!(suspects(&watch).is_empty());
+        beats(&mut watch, std::iter::once(66_000), 3);
+        assert_eq!(suspects(&watch), [(run(2), BeatCount(3))]);
+    }
+
+    #[test]
+    fn neither_the_dead_nor_itself_is_suspected() {
+        let mut watch = Watch::new(run(1), SUSPECT);
+        for sent in (0..=9000).step_by(1000) {
+            let nodes = [state(1, 7, true), state(2, 3, false)];
+            watch.beat_answered(at(sent), at(sent), &nodes);
+        }
+        assert!(suspects(&watch).is_empty());
+        assert!(!watch.is_trusted(run(2)) && !watch.is_trusted(run(3)));
+    }
+
+    #[test]
+    fn a_run_answers_for_a_while_from_sending_its_last_acknowledged_beat() {
+        let mut watch = Watch::new(run(1), SUSPECT);
+        assert!(!watch.may_answer(at(0)));
+        assert_eq!(watch.answers_until(), None);
+        beats(&mut watch, std::iter::once(1000), 3);
+        assert!(watch.may_answer(at(4499)) && !watch.may_answer(at(4500)));
+        watch.acknowledged(at(2000));
+        // An answer that comes late moves nothing back.
+        watch.acknowledged(at(500));
+        assert_eq!(watch.answers_until(), Some(at(5500)));
+        assert!(watch.may_answer(at(5499)) && !watch.may_answer(at(5500)));
+    }
+}

@@ -1,0 +1,34 @@
+//! Tests of the ledger: one suite over every engine, in memory and in PostgreSQL with two synced standbys, and the faults that only
+//! PostgreSQL has.
+
+mod fixture;
+mod postgres_faults;
+mod postgres_tls;
+mod suite;
+
+use std::sync::Arc;
+
+use svc_ledger::MemoryLedger;
+use svc_tests::postgres::Postgres;
+
+use crate::fixture::ledger;
+
+/// Clients, as so many processes have them.
+const CLIENTS: usize = 4;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_is_a_ledger() {
+    let shared = MemoryLedger::default();
+    let clients = (0..CLIENTS).map(|_| Arc::new(shared.clone()));
+    suite::everything(&clients.collect::<Vec<_>>()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgresql_is_a_ledger() {
+    let servers = Postgres::start().await;
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(ledger(&servers, 1).await);
+    }
+    suite::everything(&clients).await;
+}

@@ -1,0 +1,201 @@
+//! Faults that a server of PostgreSQL has: standbys that are away, waits that are cut, crashes, and a standby that goes on.
+
+use std::sync::Arc;
+
+use svc_base::positions::CommitPosition;
+use svc_ledger::{DatabaseEntry, DatabaseName, Ledger, LedgerError, PostgresLedger, RunId};
+use svc_tests::postgres::{Postgres, SYNCED};
+use svc_tests::wait_until;
+use tokio::task::JoinHandle;
+
+use crate::fixture::{begun, claimed, entry, first, joined, ledger};
+
+type Appending = JoinHandle<Result<(), LedgerError>>;
+
+/// Begins an append, and waits until the server waits for its standbys. Returns the id of the process there, too.
+async fn appending(
+    servers: &Postgres,
+    ledger: &Arc<PostgresLedger>,
+    run: RunId,
+    commit: &DatabaseEntry,
+) -> (Appending, i32) {
+    let (ledger, commit) = (Arc::clone(ledger), commit.clone());
+    let append = tokio::spawn(async move { ledger.append(run, &[commit]).await });
+    (append, servers.waiting(0, "svc.append").await)
+}
+
+fn is_unknown<T>(answer: &Result<T, LedgerError>) -> bool {
+    matches!(answer, Err(LedgerError::Unknown(_)))
+}
+
+/// Whether a commit can be read, by whoever asks.
+async fn is_read(ledger: &PostgresLedger, commit: &DatabaseEntry) -> bool {
+    let before = CommitPosition(commit.entry.position.0 - 1);
+    let tail = wait_until("a server that is read from", async || {
+        let tail = ledger.tail(None, commit.database, before, 0).await;
+        tail.ok()
+    });
+    tail.await.first() == Some(&commit.entry)
+}
+
+/// Whether a commit is there for sure, once the ledger takes writes.
+async fn is_kept(ledger: &PostgresLedger, run: RunId, at: (DatabaseName, u64)) -> bool {
+    let at = [(at.0, CommitPosition(at.1))];
+    let found = wait_until("a server that takes writes", async || {
+        match ledger.find(run, &at).await {
+            Err(LedgerError::Unavailable(_) | LedgerError::Unknown(_)) => None,
+            answer => Some(answer.unwrap()),
+        }
+    });
+    found.await[0].is_some()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_standbys_the_ledger_acknowledges_nothing() {
+    let mut servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let run = joined(shared.as_ref()).await;
+    let database = begun(shared.as_ref(), run).await;
+
+    // Settings are looked at by each statement: what was right at the start may be wrong now.
+    let two = ledger(&servers, 2).await;
+    let commit = first(database, 1);
+    let append = two.append(run, std::slice::from_ref(&commit)).await;
+    assert_eq!(append, Err(LedgerError::Unsynced));
+    for (names, synced) in [("", false), ("a, b", true), ("ANY 2 (a, b, c)", true)] {
+        servers.set_synced(0, names).await;
+        assert_eq!(shared.beat(run).await.is_ok(), synced, "{names}");
+        if !synced {
+            let append = shared.append(run, std::slice::from_ref(&commit)).await;
+            assert_eq!(append, Err(LedgerError::Unsynced));
+            assert_eq!(
+                shared.claim(run, database).await,
+                Err(LedgerError::Unsynced)
+            );
+        }
+    }
+    servers.set_synced(0, SYNCED).await;
+    shared
+        .append(run, std::slice::from_ref(&commit))
+        .await
+        .unwrap();
+
+    // A wait that is cut, in each way there is, is no acknowledgement.
+    servers.stop_standbys().await;
+    let (append, process) = appending(&servers, &shared, run, &entry(database, 7, 1, 2)).await;
+    let cancel = format!("SELECT pg_cancel_backend({process})");
+    servers.sql(0, &cancel).await;
+    assert!(is_unknown(&append.await.unwrap()), "cancelled");
+    let (append, process) = appending(&servers, &shared, run, &entry(database, 8, 2, 3)).await;
+    let end = format!("SELECT pg_terminate_backend({process})");
+    servers.sql(0, &end).await;
+    assert!(is_unknown(&append.await.unwrap()), "ended");
+    let (append, _) = appending(&servers, &shared, run, &entry(database, 9, 3, 4)).await;
+    servers.set_synced(0, "").await;
+    assert!(is_unknown(&append.await.unwrap()), "switched off");
+    assert_eq!(shared.beat(run).await, Err(LedgerError::Unsynced));
+
+    // All three were done, and count once the standbys are back.
+    servers.set_synced(0, SYNCED).await;
+    servers.run_standby(1, 0).await;
+    for position in [7, 8, 9] {
+        assert!(is_kept(&shared, run, (database, position)).await);
+    }
+    let next = entry(database, 10, 4, 5);
+    shared.append(run, &[next]).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_waits_no_more_takes_nothing_back() {
+    let mut servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let run = joined(shared.as_ref()).await;
+    let database = begun(shared.as_ref(), run).await;
+    servers.stop_standbys().await;
+    let commit = first(database, 1);
+    let (append, process) = appending(&servers, &shared, run, &commit).await;
+    append.abort();
+    assert!(append.await.unwrap_err().is_cancelled());
+    // The server goes on to wait, and so does whoever comes next, on a connection of its own.
+    let find = tokio::spawn({
+        let shared = Arc::clone(&shared);
+        async move { shared.find(run, &[(database, CommitPosition(6))]).await }
+    });
+    assert_eq!(servers.waiting(0, "svc.append").await, process);
+    servers.run_standby(1, 0).await;
+    assert!(find.await.unwrap().unwrap()[0].is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_was_read_and_never_replicated_does_not_count() {
+    let mut servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let run = joined(shared.as_ref()).await;
+    let database = begun(shared.as_ref(), run).await;
+    let place = claimed(shared.as_ref(), run, database).await;
+    let kept = first(database, 1);
+    shared
+        .append(run, std::slice::from_ref(&kept))
+        .await
+        .unwrap();
+
+    servers.stop_standbys().await;
+    let lost = entry(database, 7, 1, 2);
+    let (append, process) = appending(&servers, &shared, run, &lost).await;
+    assert!(!is_read(&shared, &lost).await);
+    let end = format!("SELECT pg_terminate_backend({process})");
+    servers.sql(0, &end).await;
+    assert!(is_unknown(&append.await.unwrap()));
+
+    // It can be read, before a crash of the primary and after it, and nobody is told that it counts.
+    for restarts in [true, false] {
+        assert!(is_read(&shared, &lost).await);
+        let find = tokio::spawn({
+            let shared = Arc::clone(&shared);
+            async move { shared.find(run, &[(database, CommitPosition(7))]).await }
+        });
+        servers.waiting(0, "svc.find").await;
+        servers.stop(0);
+        assert!(is_unknown(&find.await.unwrap()));
+        let beat = shared.beat(run).await;
+        assert!(matches!(beat, Err(LedgerError::Unavailable(_))), "{beat:?}");
+        if restarts {
+            servers.run(0).await;
+        }
+    }
+
+    // The standby that goes on has what was acknowledged, and not this.
+    servers.run(1).await;
+    servers.promote(1).await;
+    servers.run_standby(2, 1).await;
+    assert!(is_kept(&shared, run, (database, 6)).await);
+    assert!(!is_kept(&shared, run, (database, 7)).await);
+    assert!(shared.places().await.unwrap().contains(&place));
+    assert!(!is_read(&shared, &lost).await);
+    shared.append(run, &[lost]).await.unwrap();
+    assert!(is_kept(&shared, run, (database, 7)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_is_left_for_the_one_that_goes_on() {
+    let mut servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let run = joined(shared.as_ref()).await;
+    let database = begun(shared.as_ref(), run).await;
+    // The other standby has everything that is acknowledged from here on.
+    servers.stop(2);
+    shared.append(run, &[first(database, 1)]).await.unwrap();
+
+    servers.pause(0);
+    let commit = entry(database, 7, 1, 2);
+    let append = tokio::spawn({
+        let (shared, commit) = (Arc::clone(&shared), commit.clone());
+        async move { shared.append(run, &[commit]).await }
+    });
+    servers.promote(1).await;
+    servers.run_standby(2, 1).await;
+    assert!(is_unknown(&append.await.unwrap()));
+    assert!(is_kept(&shared, run, (database, 6)).await);
+    assert!(!is_kept(&shared, run, (database, 7)).await);
+    shared.append(run, &[commit]).await.unwrap();
+}

@@ -1,0 +1,43 @@
+//! The way to a server of PostgreSQL: TLS, certificates and passwords, as the URL has them.
+
+use svc_ledger::{LedgerError, PostgresLedger};
+use svc_tests::postgres::Postgres;
+use svc_tests::tls::CertificateFiles;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_reached_by_tls_as_the_url_asks_for_it() {
+    let mut servers = Postgres::start().await;
+    // An address of the loopback interface that no other server has.
+    let [_, _, third, fourth] = std::process::id().to_be_bytes();
+    let address = format!("127.83.{third}.{}", fourth.max(1));
+    let (its, another) = (
+        CertificateFiles::new(&[address.as_str()]),
+        CertificateFiles::new(&[address.as_str()]),
+    );
+    servers.run_with_tls(&address, &its).await;
+    let file = |certificate: &CertificateFiles| {
+        let path = certificate.cert().to_str().unwrap().to_owned();
+        path.replace('/', "%2F")
+    };
+    let (its, another) = (file(&its), file(&another));
+    let bound = format!("?sslmode=verify-full&sslrootcert={its}&channel_binding=require");
+    let strange = format!("?sslmode=require&sslrootcert={another}");
+    for (password, query, reached) in [
+        ("secret", "", true),
+        ("secret", bound.as_str(), true),
+        ("wrong", bound.as_str(), false),
+        ("secret", strange.as_str(), false),
+        ("secret", "?sslmode=disable", false),
+    ] {
+        let url = format!("postgresql://postgres:{password}@{address}/postgres{query}");
+        let found = PostgresLedger::new(&url, 1).unwrap().installation().await;
+        if reached {
+            assert_eq!(found, Ok(None), "{query}");
+        } else {
+            assert!(
+                matches!(found, Err(LedgerError::Unavailable(_))),
+                "{query}: {found:?}"
+            );
+        }
+    }
+}
