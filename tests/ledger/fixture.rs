@@ -12,7 +12,7 @@ use svc_tests::postgres::Postgres;
 use uuid::Uuid;
 
 /// Position and state of the base that a database begins with. A state may be any 64 bits.
-pub const BEGIN: (u64, u64) = (5, u64::MAX);
+pub(crate) const BEGIN: (u64, u64) = (5, u64::MAX);
 
 /// A number that no other test has.
 fn fresh() -> u128 {
@@ -21,7 +21,7 @@ fn fresh() -> u128 {
 }
 
 /// A client of a ledger that is founded.
-pub async fn ledger(servers: &Postgres, synced_standbys: u16) -> Arc<PostgresLedger> {
+pub(crate) async fn ledger(servers: &Postgres, synced_standbys: u16) -> Arc<PostgresLedger> {
     let ledger = PostgresLedger::new(&servers.url(), synced_standbys).unwrap();
     if ledger.installation().await.unwrap().is_none() {
         assert!(ledger.found(Uuid::from_u128(1)).await.unwrap());
@@ -32,15 +32,15 @@ pub async fn ledger(servers: &Postgres, synced_standbys: u16) -> Arc<PostgresLed
     Arc::new(ledger)
 }
 
-pub fn run() -> RunId {
+pub(crate) fn run() -> RunId {
     Uuid::from_u128(fresh()).into()
 }
 
-pub fn database() -> DatabaseName {
+pub(crate) fn database() -> DatabaseName {
     Uuid::from_u128(fresh()).to_string().parse().unwrap()
 }
 
-pub fn node(run: RunId) -> Node {
+pub(crate) fn node(run: RunId) -> Node {
     Node {
         run,
         name: format!("node of {run}"),
@@ -51,21 +51,21 @@ pub fn node(run: RunId) -> Node {
     }
 }
 
-pub async fn joined(ledger: &impl Ledger) -> RunId {
+pub(crate) async fn joined(ledger: &impl Ledger) -> RunId {
     let run = run();
     ledger.join(&node(run)).await.unwrap();
     run
 }
 
 /// Claims a place that is free.
-pub async fn claimed(ledger: &impl Ledger, run: RunId, database: DatabaseName) -> Place {
+pub(crate) async fn claimed(ledger: &impl Ledger, run: RunId, database: DatabaseName) -> Place {
     match ledger.claim(run, database).await.unwrap() {
         ClaimOutcome::Claimed(place) => place,
         ClaimOutcome::Held(place) => panic!("{place:?} has it"),
     }
 }
 
-pub fn base(database: DatabaseName, position: u64, state: u64) -> Base {
+pub(crate) fn base(database: DatabaseName, position: u64, state: u64) -> Base {
     Base {
         database,
         position: CommitPosition(position),
@@ -77,7 +77,7 @@ pub fn base(database: DatabaseName, position: u64, state: u64) -> Base {
 }
 
 /// Makes a database with a base, whose place the run has.
-pub async fn begun(ledger: &impl Ledger, run: RunId) -> DatabaseName {
+pub(crate) async fn begun(ledger: &impl Ledger, run: RunId) -> DatabaseName {
     let database = database();
     claimed(ledger, run, database).await;
     let (position, state) = BEGIN;
@@ -87,7 +87,12 @@ pub async fn begun(ledger: &impl Ledger, run: RunId) -> DatabaseName {
 }
 
 /// A commit from one state to another. Its body has ten bytes.
-pub fn entry(database: DatabaseName, position: u64, before: u64, after: u64) -> DatabaseEntry {
+pub(crate) fn entry(
+    database: DatabaseName,
+    position: u64,
+    before: u64,
+    after: u64,
+) -> DatabaseEntry {
     let entry = Entry {
         position: CommitPosition(position),
         at: Timestamp(1_790_000_000_000 + i64::try_from(position).unwrap()),
@@ -99,6 +104,6 @@ pub fn entry(database: DatabaseName, position: u64, before: u64, after: u64) -> 
 }
 
 /// The first commit after [`BEGIN`].
-pub fn first(database: DatabaseName, after: u64) -> DatabaseEntry {
+pub(crate) fn first(database: DatabaseName, after: u64) -> DatabaseEntry {
     entry(database, BEGIN.0 + 1, BEGIN.1, after)
 }

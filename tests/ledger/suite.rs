@@ -16,7 +16,7 @@ const RUNS: usize = 32;
 const KEYS: u64 = 100;
 
 /// Runs all of it. The clients share a ledger, and each has connections of its own.
-pub async fn everything<L: Ledger>(clients: &[Arc<L>]) {
+pub(crate) async fn everything<L: Ledger>(clients: &[Arc<L>]) {
     let ledger = clients[0].as_ref();
     runs_live_until_they_are_buried(ledger).await;
     the_dead_are_refused_everything(ledger).await;
