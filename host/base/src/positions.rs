@@ -32,6 +32,16 @@ pub trait Durable: Send + Sync {
     /// Sets the function that is called with each acknowledged position; positions never go back. Dropping it means that nothing more
     /// will be acknowledged. A writer that is being closed waits for one or the other.
     fn on_acknowledged(&self, acknowledge: AcknowledgeFn);
+
+    /// Whether a new write may begin: not if too much is unacknowledged, or for too long.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// Whether an answer may show the database now. Another machine may write it already if not.
+    fn may_answer(&self) -> bool {
+        true
+    }
 }
 
 /// Checksum of the state of a database.

@@ -142,6 +142,10 @@ impl Database {
     }
 
     pub(super) fn enqueue(&self, work: QueuedWriterWork) -> Result<(), StatementRunError> {
+        let shared = self.shared_commits.as_ref();
+        if shared.is_some_and(|shared| !shared.has_room()) {
+            return Err(StatementRunError::Busy);
+        }
         let mut writes = lock(&self.writes);
         if writes.closed {
             return Err(StatementRunError::Closed);

@@ -47,6 +47,8 @@ pub struct Databases {
     workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
     watchdog: Watchdog,
     clock: Stopwatch,
+    /// Source of what acknowledges commits; `None` on a single machine, which has the files of all databases.
+    durable: Option<DurableSource>,
 }
 
 /// Open databases, and those that are being removed and must not be opened again.
@@ -90,8 +92,9 @@ impl Databases {
             min_free_bytes: limits.free_disk_bytes,
         };
         Ok(Self {
-            writers: WriterRegistry::start(files.clone(), history_settings, durable)?,
+            writers: WriterRegistry::start(files.clone(), history_settings, durable.clone())?,
             files,
+            durable,
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {
                 rows: limits.query_rows,
@@ -127,11 +130,19 @@ impl Databases {
         &self.files
     }
 
-    /// Returns a database; opens it if need be.
+    /// Returns a database; opens it if need be. Where other machines have the database, it is loaded from them first.
     ///
     /// # Errors
-    /// When it cannot be opened.
-    pub fn get(&self, id: BackendId) -> Result<Arc<Database>, StatementRunError> {
+    /// When it cannot be loaded or opened.
+    pub async fn load(&self, id: BackendId) -> Result<Arc<Database>, StatementRunError> {
+        if let Some(source) = &self.durable {
+            source.load(id).await?;
+        }
+        self.get(id)
+    }
+
+    /// Returns a database whose file is here; opens it if need be.
+    pub(super) fn get(&self, id: BackendId) -> Result<Arc<Database>, StatementRunError> {
         let now = self.clock.elapsed();
         let mut open = self.lock();
         if let Some(entry) = open.entries.get_mut(&id) {
@@ -240,7 +251,8 @@ impl Databases {
         script: MigrationScript,
     ) -> Result<MigrationOutcome, MigrationScriptError> {
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
-        self.get(id)?
+        self.load(id)
+            .await?
             .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
             .await?
             .map_err(|failure| MigrationScriptError {
@@ -254,7 +266,10 @@ impl Databases {
     /// # Errors
     /// [`StatementRunError`].
     pub async fn inventory(&self, id: BackendId) -> Result<DatabaseInventory, StatementRunError> {
-        self.get(id)?.inspect(schema::read_inventory).await
+        self.load(id)
+            .await?
+            .inspect(schema::read_inventory)
+            .await
     }
 
     /// Reads the schema of a database.
@@ -262,7 +277,10 @@ impl Databases {
     /// # Errors
     /// [`StatementRunError`].
     pub async fn schema(&self, id: BackendId) -> Result<Schema, StatementRunError> {
-        self.get(id)?.inspect(schema::read_schema).await
+        self.load(id)
+            .await?
+            .inspect(schema::read_schema)
+            .await
     }
 
     /// Reads the SQL of a database's views.
@@ -270,7 +288,10 @@ impl Databases {
     /// # Errors
     /// [`StatementRunError`].
     pub async fn views(&self, id: BackendId) -> Result<Vec<String>, StatementRunError> {
-        self.get(id)?.inspect(schema::read_view_sql).await
+        self.load(id)
+            .await?
+            .inspect(schema::read_view_sql)
+            .await
     }
 
     /// Sets the listener of commits. It is called once a commit is durable, and before its callers are answered.
@@ -297,6 +318,9 @@ impl Databases {
             entry.database.close();
         }
         let removed = self.files.remove(id);
+        if let Some(source) = &self.durable {
+            source.removed(*id);
+        }
         self.workspaces().remove(id);
         self.lock().being_removed.remove(id);
         removed

@@ -62,7 +62,8 @@ impl Databases {
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let attempt =
             move |reader: &TenantConnection| Ok(try_change(reader, &settings, &trial, budget));
-        self.get(id)?
+        self.load(id)
+            .await?
             .with_reader(StatementLane::Long, attempt)
             .await?
     }

@@ -27,7 +27,7 @@ impl Databases {
     /// # Errors
     /// [`StatementRunError`].
     pub async fn export(&self, id: BackendId) -> Result<Vec<u8>, StatementRunError> {
-        let database = self.get(id)?;
+        let database = self.load(id).await?;
         let (owner, shared) = (database.owner, database.shared_commits.clone());
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let (answer, answered) = oneshot::channel();

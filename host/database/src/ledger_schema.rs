@@ -27,7 +27,10 @@ impl Databases {
     ) -> Result<Schema, StatementRunError> {
         let (settings, budget) = (self.settings(&id), self.limits.time);
         let make = move |_: &TenantConnection| schema_of_scripts(&settings, &scripts, budget);
-        self.get(id)?.with_reader(StatementLane::Long, make).await
+        self.load(id)
+            .await?
+            .with_reader(StatementLane::Long, make)
+            .await
     }
 }
 

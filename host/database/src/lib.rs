@@ -73,7 +73,7 @@ pub use integrity::{IntegrityReport, check_integrity};
 pub use limits::{DatabaseLimits, ResultLimits};
 pub use migrate::{MigrationOutcome, MigrationScript, MigrationScriptError};
 pub use payment_mirror::PaymentMirrorRow;
-pub use pending_commits::DurableSource;
+pub use pending_commits::{DurableSource, LoadFuture};
 pub use restore::{
     DatabaseRestoreOutcome, PastSnapshot, RestoreError, RestorePlan, RestoreRecord, SnapshotError,
 };

@@ -47,7 +47,8 @@ impl Databases {
         replace_all: bool,
     ) -> Result<(), StatementRunError> {
         let written = self
-            .get(id)?
+            .load(id)
+            .await?
             .with_writer(move |writer| Ok(write_rows(&writer.handle, &rows, replace_all)))
             .await?;
         written.map_err(|error| self.settings(&id).distinguish_full_disk(error))

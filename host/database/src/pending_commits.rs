@@ -5,19 +5,25 @@
 
 use std::any::Any;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use super::batch::BatchError;
 use super::changed_tables::{ChangedTables, CommitListener};
+use super::error::StatementRunError;
 use super::pending_write::PendingWrite;
 use super::run::ResultJson;
 use svc_base::fault;
 use svc_base::ids::BackendId;
 use svc_base::positions::{CommitPosition, DeferredCommitEffects, Durable};
 use svc_base::sync::lock;
+
+/// Pause of an answer that may not be given now.
+const SILENCE: Duration = Duration::from_millis(50);
 
 /// Commits that are made and not yet acknowledged.
 pub(super) type PendingCommits = DeferredCommitEffects<(ChangedTables, CommitReplies)>;
@@ -72,9 +78,19 @@ impl CommitAnnouncer {
 /// A database's acknowledger, and the position after which its next commit is numbered.
 type NumberedDurable = (Arc<dyn Durable>, CommitPosition);
 
+/// Result of loading a database, which takes a while.
+pub type LoadFuture = Pin<Box<dyn Future<Output = Result<(), StatementRunError>> + Send>>;
+
+/// Function that brings the file of a database here; `None` if it is here.
+type LoadFn = dyn Fn(BackendId) -> Option<LoadFuture> + Send + Sync;
+
 /// Source of the acknowledger of each database, where commits are not acknowledged by this machine.
 #[derive(Clone)]
-pub struct DurableSource(Arc<dyn Fn(BackendId) -> NumberedDurable + Send + Sync>);
+pub struct DurableSource {
+    open: Arc<dyn Fn(BackendId) -> NumberedDurable + Send + Sync>,
+    load: Option<Arc<LoadFn>>,
+    removed: Option<Arc<dyn Fn(BackendId) + Send + Sync>>,
+}
 
 impl DurableSource {
     /// Wraps a function that returns the acknowledger of a database, and the position of the last commit that it has acknowledged:
@@ -82,7 +98,43 @@ impl DurableSource {
     ///
     /// The commit that makes a database is handed over when its file has all of it, and its log is empty.
     pub fn new(open: impl Fn(BackendId) -> NumberedDurable + Send + Sync + 'static) -> Self {
-        Self(Arc::new(open))
+        Self {
+            open: Arc::new(open),
+            load: None,
+            removed: None,
+        }
+    }
+
+    /// Sets the function that brings the file of a database here before it is opened; it returns `None` for a file that is here.
+    #[must_use]
+    pub fn with_loader(
+        mut self,
+        load: impl Fn(BackendId) -> Option<LoadFuture> + Send + Sync + 'static,
+    ) -> Self {
+        self.load = Some(Arc::new(load));
+        self
+    }
+
+    /// Sets the function that is told of each database that was removed.
+    #[must_use]
+    pub fn with_remover(mut self, removed: impl Fn(BackendId) + Send + Sync + 'static) -> Self {
+        self.removed = Some(Arc::new(removed));
+        self
+    }
+
+    /// Brings the file of a database here, if it is not.
+    pub(super) async fn load(&self, id: BackendId) -> Result<(), StatementRunError> {
+        match self.load.as_ref().and_then(|load| load(id)) {
+            Some(loading) => loading.await,
+            None => Ok(()),
+        }
+    }
+
+    /// Tells that a database was removed.
+    pub(super) fn removed(&self, id: BackendId) {
+        if let Some(removed) = &self.removed {
+            removed(id);
+        }
     }
 }
 
@@ -125,7 +177,7 @@ impl fmt::Debug for SharedCommits {
 impl SharedCommits {
     /// Starts with the commits that the acknowledger has.
     pub(super) fn start(announcer: CommitAnnouncer, source: &DurableSource) -> Arc<Self> {
-        let (durable, last) = (source.0)(announcer.id);
+        let (durable, last) = (source.open)(announcer.id);
         let shared = Arc::new(Self {
             announcer,
             durable,
@@ -201,7 +253,12 @@ impl SharedCommits {
         CommitPosition(self.acknowledged.load(Ordering::SeqCst))
     }
 
-    /// Waits until all that a reader may have seen by now is acknowledged.
+    /// Whether a new write may begin.
+    pub(super) fn has_room(&self) -> bool {
+        self.durable.has_room()
+    }
+
+    /// Waits until all that a reader may have seen by now is acknowledged, and may be shown.
     pub(super) async fn wait_for_visible(&self) {
         let seen = self.visible.load(Ordering::SeqCst);
         while !self.is_acknowledged(seen) {
@@ -209,6 +266,9 @@ impl SharedCommits {
             if !self.is_acknowledged(seen) {
                 changed.await;
             }
+        }
+        while !self.durable.may_answer() {
+            tokio::time::sleep(SILENCE).await;
         }
     }
 

@@ -219,7 +219,8 @@ impl ActionDefinitions {
         let prepared = self
             .backends
             .databases
-            .get(id)?
+            .load(id)
+            .await?
             .prepare(statement, writes)
             .await;
         prepared.map_err(|error| statement_error(sql, verdict, error))

@@ -127,7 +127,8 @@ impl Databases {
         before: Option<Timestamp>,
         limit: usize,
     ) -> Result<HistoryMoments, StatementRunError> {
-        self.get(id)?
+        self.load(id)
+            .await?
             .with_writer_silently(move |writer| {
                 writer.record_history();
                 let past = writer.history.list_moments(before, limit);
@@ -146,7 +147,8 @@ impl Databases {
         at: Timestamp,
     ) -> Result<PastSnapshot, SnapshotError> {
         let settings = self.settings(&id);
-        self.get(id)?
+        self.load(id)
+            .await?
             .with_writer_silently(move |writer| Ok(take_snapshot(writer, at, &settings)))
             .await?
     }
@@ -164,7 +166,8 @@ impl Databases {
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
         let settings = self.settings(&id);
         let own = settings.clone();
-        self.get(id)?
+        self.load(id)
+            .await?
             .with_writer(move |writer| {
                 let image = open_image(&rewound.image, &own)?;
                 // The bytes are as large as the database, and no longer needed.
@@ -186,7 +189,7 @@ impl Databases {
         &self,
         id: BackendId,
     ) -> Result<Vec<RestoreRecord>, StatementRunError> {
-        self.get(id)?.inspect(read_records).await
+        self.load(id).await?.inspect(read_records).await
     }
 
     /// Removes expired history of databases, also of those without writes.
@@ -217,7 +220,8 @@ impl Databases {
     }
 
     async fn prune_history(&self, id: BackendId) -> Result<(), StatementRunError> {
-        self.get(id)?
+        self.load(id)
+            .await?
             .with_writer_silently(|writer| {
                 writer.record_history();
                 let forgotten = writer.history.prune(&mut writer.handle.connection);

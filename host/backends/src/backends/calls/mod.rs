@@ -99,7 +99,7 @@ impl ActionCalls {
             actions.push(action);
         }
         let written = steps.iter().any(|step| step.writes);
-        let database = self.backends.databases.get(id)?;
+        let database = self.backends.databases.load(id).await?;
         let run = move || async move {
             let done = database.batch(steps).await;
             done.map_err(|failure| match failure.step {
@@ -177,7 +177,8 @@ impl ActionCalls {
             writes: is_writing_statement(verdict),
             params,
         };
-        let result = self.backends.databases.get(id)?.call(call, timing).await;
+        let database = self.backends.databases.load(id).await;
+        let result = database?.call(call, timing).await;
         result.map_err(|error| statement_error(sql, verdict, error))
     }
 }

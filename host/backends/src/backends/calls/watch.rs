@@ -94,7 +94,8 @@ impl ActionCalls {
         let seen = self
             .backends
             .databases
-            .get(id)?
+            .load(id)
+            .await?
             .read_with_tables(call, &action.timing, seal)
             .await;
         let ((digest, json), tables) =

@@ -1,6 +1,7 @@
 //! The connections to the control database: one writer, several readers.
 
 mod group;
+mod shared_positions;
 mod stranger_reads;
 mod writer;
 
@@ -22,6 +23,7 @@ use super::residue::WalResidue;
 use super::wal::WriterLog;
 use super::{Error, migrations};
 use group::{AnswerCallerFn, FinishedWriteJob, WriteJob};
+use shared_positions::SharedPositions;
 use stranger_reads::StrangerReads;
 use svc_base::flow::CallerFlow;
 use svc_base::positions::Durable;
@@ -51,6 +53,8 @@ struct ControlDatabaseState {
     listeners: Arc<ChangeListeners>,
     residue: WalResidue,
     counters: Arc<InstallationCounters>,
+    /// Positions of commits that are acknowledged elsewhere; `None` where this machine acknowledges them.
+    shared: Option<Arc<SharedPositions>>,
 }
 
 /// A write transaction. Store functions that write take one, so that none can write outside of it.
@@ -96,16 +100,24 @@ impl ControlDatabase {
     }
 
     /// Opens the database below `data`. Its commits are acknowledged by `durable`, if there is one.
-    fn open_with(data: &Path, durable: Option<Arc<dyn Durable>>) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// As for [`ControlDatabase::open`].
+    pub fn open_with(data: &Path, durable: Option<Arc<dyn Durable>>) -> Result<Self, Error> {
         let path = data.join(FILE);
         let (residue, log) = (WalResidue::default(), WriterLog::default());
         let mut connection = open_writer(&path, &residue, &log)?;
+        if durable.is_some() {
+            // What this machine's disk loses, others have.
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
+        }
         let counters = Arc::new(InstallationCounters::open(data)?);
         migrations::migrate(&mut connection, &counters)?;
         let (sender, receiver) = channel();
-        if let Some(durable) = &durable {
+        let shared = durable.map(|durable| Arc::new(SharedPositions::new(durable)));
+        if let Some(shared) = &shared {
             let sender = sender.clone();
-            durable.on_acknowledged(Box::new(move |position| {
+            shared.durable().on_acknowledged(Box::new(move |position| {
                 // The receiver is gone if the writer is closed.
                 let _ = sender.send(WriterMessage::Acknowledged(position));
             }));
@@ -116,7 +128,7 @@ impl ControlDatabase {
             log,
             residue: residue.clone(),
             listeners: Arc::clone(&listeners),
-            durable,
+            shared: shared.clone(),
             pending: PendingGroups::default(),
         };
         let thread = std::thread::Builder::new()
@@ -135,6 +147,7 @@ impl ControlDatabase {
             listeners,
             residue,
             counters,
+            shared,
         })))
     }
 
@@ -153,6 +166,7 @@ impl ControlDatabase {
             listeners: Arc::default(),
             residue: WalResidue::default(),
             counters: Arc::new(InstallationCounters::open_read_only(directory)?),
+            shared: None,
         }));
         control
             .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
@@ -189,6 +203,9 @@ impl ControlDatabase {
         E: From<Error> + Send + 'static,
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
+        if self.0.shared.as_ref().is_some_and(|shared| !shared.has_room()) {
+            return Err(Error::Busy.into());
+        }
         let (answer, answered) = oneshot::channel::<Result<T, E>>();
         let (actor, counters) = (audit::current_actor(), self.counters());
         let job: WriteJob = Box::new(move |connection| {
@@ -250,7 +267,11 @@ impl ControlDatabase {
         tokio::task::spawn_blocking(work)
             .await
             .map_err(|_| Error::Panicked)?;
-        answered.await.map_err(|_| Error::Panicked)?
+        let read = answered.await.map_err(|_| Error::Panicked)?;
+        if let Some(shared) = &self.0.shared {
+            shared.wait_for_visible().await;
+        }
+        read
     }
 
     /// Like [`ControlDatabase::read`], for threads that may block.

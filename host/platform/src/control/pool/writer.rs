@@ -7,12 +7,13 @@ use std::sync::mpsc::{Receiver, Sender};
 use rusqlite::Connection;
 
 use super::group::{MAX_GROUP, UnansweredGroup, WriteJob, run_group};
+use super::shared_positions::SharedPositions;
 use crate::control::Error;
 use crate::control::change::ChangeListeners;
 use crate::control::residue::WalResidue;
 use crate::control::wal::WriterLog;
 use svc_base::fault;
-use svc_base::positions::{CommitPosition, DeferredCommitEffects, Durable};
+use svc_base::positions::{CommitPosition, DeferredCommitEffects};
 
 /// A message to the writer.
 pub(super) enum WriterMessage {
@@ -31,8 +32,8 @@ pub(super) struct ControlWriter {
     pub(super) log: WriterLog,
     pub(super) residue: WalResidue,
     pub(super) listeners: Arc<ChangeListeners>,
-    /// Acknowledges the commits; `None` if they are acknowledged by being synced.
-    pub(super) durable: Option<Arc<dyn Durable>>,
+    /// Positions that another one acknowledges; `None` if commits are acknowledged by being synced.
+    pub(super) shared: Option<Arc<SharedPositions>>,
     pub(super) pending: PendingGroups,
 }
 
@@ -93,6 +94,10 @@ impl ControlWriter {
     /// Commits a group, which is the first step. With the second, the acknowledgement, its changes are delivered and its callers
     /// answered: on a single machine at once, else the next group may run meanwhile.
     fn write(&mut self, group: Vec<WriteJob>) {
+        if let Some(shared) = &self.shared {
+            // A group is one commit.
+            shared.begin_commit(self.log.position().next());
+        }
         let group = run_group(&self.connection, group, &self.residue);
         if group.failure.is_none() {
             fault::point("commit.made");
@@ -107,10 +112,9 @@ impl ControlWriter {
     /// Hands over the new commits, if there are any. A single machine has acknowledged what it has synced.
     fn append_commits(&mut self) {
         let position = self.log.position();
-        match &self.durable {
+        match &self.shared {
             None => self.pending.acknowledged = position,
-            Some(durable) if position > self.pending.appended => durable.append(position),
-            Some(_) => {}
+            Some(shared) => shared.made(position, position > self.pending.appended),
         }
         self.pending.appended = position;
     }
@@ -124,6 +128,10 @@ impl ControlWriter {
             fault::point("commit.delivered");
             group.answer_callers();
         }
+        if let Some(shared) = &self.shared {
+            // After the changes: what a reader has seen by then, memory knows.
+            shared.acknowledge(acknowledged);
+        }
     }
 }
 
@@ -136,7 +144,7 @@ mod tests {
     use cap_std::fs::Dir;
     use futures_util::FutureExt as _;
     use futures_util::future::LocalBoxFuture;
-    use svc_base::positions::AcknowledgeFn;
+    use svc_base::positions::{AcknowledgeFn, Durable};
     use svc_database::wal::{ALL_FRAMES, WalFile, WalPosition};
     use tempfile::TempDir;
 
