@@ -1,6 +1,6 @@
 //! The way to a server of PostgreSQL: TLS, certificates and passwords, as the URL has them.
 
-use svc_ledger::{LedgerError, PostgresLedger};
+use svc_ledger::{Ledger as _, LedgerError, PostgresLedger};
 use svc_tests::postgres::Postgres;
 use svc_tests::tls::CertificateFiles;
 

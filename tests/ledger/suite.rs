@@ -121,7 +121,7 @@ async fn commits_continue_the_last_one(ledger: &impl Ledger) {
     let two = [entry(database, 7, 1, 2), entry(database, 8, 2, 3)];
     ledger.append(run, &two).await.unwrap();
 
-    // What was trimmed is not written again, though an older base ends there.
+    // What was trimmed is not written again.
     ledger.add_base(run, &base(database, 8, 3)).await.unwrap();
     assert_eq!(ledger.trim(run, database).await, Ok(2));
     for (position, before) in [(6, BEGIN.1), (7, 1), (8, 2)] {
@@ -262,6 +262,8 @@ async fn bases_let_commits_go(ledger: &impl Ledger) {
     }
     assert_eq!(ledger.trim(run, database).await, Ok(1));
     assert_eq!(ledger.trim(run, database).await, Ok(0));
+    let [newest, _] = bases;
+    assert_eq!(ledger.bases(None, database).await.unwrap(), [newest]);
     let [_, kept] = commits;
     let tail = ledger.tail(None, database, CommitPosition(0), 99).await;
     assert_eq!(tail.unwrap(), [kept.entry]);

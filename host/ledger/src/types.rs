@@ -201,6 +201,13 @@ pub enum LedgerError {
 /// answer is lost may be done late, even after a later request of the run was answered. So each method says whether it may be
 /// repeated.
 pub trait Ledger: Send + Sync + 'static {
+    /// Makes the tables of a new installation. Returns `false` if the ledger has an installation already, and does nothing then. May
+    /// be repeated. Of two that found at once, one may fail with [`LedgerError::Unavailable`].
+    fn found(&self, installation: Uuid) -> impl Future<Output = Result<bool, LedgerError>> + Send;
+
+    /// Returns the id of the installation, if somebody has founded one. May be repeated.
+    fn installation(&self) -> impl Future<Output = Result<Option<Uuid>, LedgerError>> + Send;
+
     /// Adds a run, which lives. A run that is there stays as it is, dead or alive. May be repeated.
     fn join(&self, node: &Node) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
@@ -279,8 +286,9 @@ pub trait Ledger: Send + Sync + 'static {
         base: &Base,
     ) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// Deletes commits of a database whose place `run` has: those before the position of its newest base. The commit at that
-    /// position stays, and bases stay. Returns how many commits were deleted. May be repeated.
+    /// Deletes what the newest base of a database whose place `run` has makes needless: the commits before its position, and the older
+    /// bases, whose objects may go afterwards. The commit at that position stays. Returns how many commits were deleted. May be
+    /// repeated.
     fn trim(
         &self,
         run: RunId,

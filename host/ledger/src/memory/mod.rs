@@ -10,6 +10,7 @@ use std::task::{Poll, Waker};
 
 use svc_base::positions::{CommitPosition, Entry};
 use svc_base::sync;
+use uuid::Uuid;
 
 use self::requests::Rules;
 use self::store::{Refusal, Store, TransactionNumber, View};
@@ -24,6 +25,8 @@ pub struct MemoryLedger(Arc<Mutex<Shared>>);
 
 #[derive(Debug, Default)]
 struct Shared {
+    /// Id of the installation, which the standby has at once.
+    installation: Option<Uuid>,
     store: Store,
     rules: Rules,
     /// Whether the standby is stopped.
@@ -182,6 +185,17 @@ impl MemoryLedger {
 }
 
 impl Ledger for MemoryLedger {
+    async fn found(&self, installation: Uuid) -> Result<bool, LedgerError> {
+        let mut shared = self.shared();
+        let is_new = shared.installation.is_none();
+        shared.installation.get_or_insert(installation);
+        Ok(is_new)
+    }
+
+    async fn installation(&self) -> Result<Option<Uuid>, LedgerError> {
+        Ok(self.shared().installation)
+    }
+
     async fn join(&self, node: &Node) -> Result<(), LedgerError> {
         self.request(false, |_, view| requests::join(view, node))
             .await

@@ -118,7 +118,7 @@ fn state_after(
     }
 }
 
-/// Whether the ledger has this position or a later one: commits before a base are gone, and older bases stay.
+/// Whether the ledger has this position or a later one. Commits before the newest base are gone.
 fn is_past(view: &View<'_>, database: DatabaseName, position: CommitPosition) -> bool {
     let last = CommitPosition(u64::MAX);
     let commits = Key::Commit(database, position)..=Key::Commit(database, last);
@@ -301,10 +301,15 @@ pub(crate) fn trim(
     database: DatabaseName,
 ) -> Result<u64, Refusal> {
     as_owner(view, run, database)?;
-    let newest = view.range(all(Key::Base, database)).pop();
-    let Some(Row::Base(base)) = newest else {
+    let mut bases = view.range(all(Key::Base, database));
+    let Some(Row::Base(base)) = bases.pop() else {
         return Ok(0);
     };
+    for row in bases {
+        if let Row::Base(older) = row {
+            view.set(Key::Base(database, older.position), None)?;
+        }
+    }
     let mut deleted = 0;
     for row in view.range(all(Key::Commit, database)) {
         if let Row::Commit(_, entry) = row

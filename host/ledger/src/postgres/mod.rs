@@ -91,6 +91,14 @@ impl PostgresLedger {
 }
 
 impl Ledger for PostgresLedger {
+    async fn found(&self, installation: Uuid) -> Result<bool, LedgerError> {
+        self.make_tables(installation).await
+    }
+
+    async fn installation(&self) -> Result<Option<Uuid>, LedgerError> {
+        self.installation_id().await
+    }
+
     async fn join(&self, node: &Node) -> Result<(), LedgerError> {
         self.add_run(node).await
     }

@@ -11,12 +11,8 @@ const SCHEMA: &str = include_str!("schema.sql");
 const FORMAT: i32 = 1;
 
 impl PostgresLedger {
-    /// Makes the tables of a new installation. Returns `false` if the ledger has one already, and does nothing then. May be repeated.
-    ///
-    /// # Errors
-    /// As every request has them. Of two that found at once, one fails with [`LedgerError::Unavailable`].
-    pub async fn found(&self, installation: Uuid) -> Result<bool, LedgerError> {
-        if self.installation().await?.is_some() {
+    pub(super) async fn make_tables(&self, installation: Uuid) -> Result<bool, LedgerError> {
+        if self.installation_id().await?.is_some() {
             return Ok(false);
         }
         // What is sent at once is one transaction.
@@ -30,11 +26,7 @@ impl PostgresLedger {
         Ok(true)
     }
 
-    /// Returns the id of the installation, if somebody has founded one.
-    ///
-    /// # Errors
-    /// [`LedgerError::Unreadable`] if a newer program has founded it.
-    pub async fn installation(&self) -> Result<Option<Uuid>, LedgerError> {
+    pub(super) async fn installation_id(&self) -> Result<Option<Uuid>, LedgerError> {
         let is_there = "SELECT to_regclass('svc.meta') IS NOT NULL";
         let rows = self.reads.read(is_there, &[]).await?;
         if !column::<bool>(only(&rows)?, 0)? {

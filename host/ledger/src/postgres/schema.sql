@@ -232,6 +232,8 @@ BEGIN
     PERFORM svc.enter_place(me, standbys, name);
     DELETE FROM svc.commits c WHERE c.db = name AND c.commit < (SELECT max(b.commit) FROM svc.bases b WHERE b.db = name);
     GET DIAGNOSTICS done = ROW_COUNT;
+    -- A base without the commits after it leads nowhere.
+    DELETE FROM svc.bases b WHERE b.db = name AND b.commit < (SELECT max(n.commit) FROM svc.bases n WHERE n.db = name);
     RETURN done;
 END $$;
 

@@ -1,4 +1,4 @@
-//! The store of content, by its URL.
+//! Stores of content and of a cluster's bytes, by their URLs.
 
 use anyhow::bail;
 use object_store::ObjectStoreScheme;
@@ -8,12 +8,34 @@ use url::Url;
 ///
 /// # Errors
 /// A text for the operator, without the URL, which may hold a credential.
-pub(super) fn check_content_url(mut url: Url) -> anyhow::Result<Url> {
+pub(super) fn check_content_url(url: Url) -> anyhow::Result<Url> {
+    check_store("content_url", url)
+}
+
+/// Checks that a URL names a store of bytes that several machines share.
+///
+/// # Errors
+/// A text for the operator, without the URL, which may hold a credential.
+pub(super) fn check_bucket_url(url: Url) -> anyhow::Result<Url> {
+    let is_shared = match url.scheme() {
+        "s3" => true,
+        "file" => url.to_file_path().is_ok(),
+        _ => false,
+    };
+    if !is_shared {
+        bail!(
+            "cluster.bucket must be a store that all nodes reach: name a bucket as s3://bucket/prefix, or a shared directory as file:///srv/shared"
+        );
+    }
+    check_store("cluster.bucket", url)
+}
+
+fn check_store(setting: &str, mut url: Url) -> anyhow::Result<Url> {
     let plain = url.query().is_none() && url.fragment().is_none();
     if url.scheme() == "s3" {
         if !(plain && is_bucket(&url)) {
             bail!(
-                "content_url: a bucket is named as s3://bucket, or s3://bucket/prefix, and nothing else is in that URL: keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the endpoint is AWS_ENDPOINT_URL, or they stand in [s3]"
+                "{setting}: a bucket is named as s3://bucket, or s3://bucket/prefix, and nothing else is in that URL: keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the endpoint is AWS_ENDPOINT_URL, or they stand in [s3]"
             );
         }
         // Normalized, so that a later start compares equal URLs.
@@ -28,7 +50,7 @@ pub(super) fn check_content_url(mut url: Url) -> anyhow::Result<Url> {
     };
     if !taken || !plain {
         bail!(
-            "content_url: this program has no store for such a `{}:` URL: name a directory as file:///srv/content, a bucket as s3://bucket/prefix, or memory:/// to try things out",
+            "{setting}: this program has no store for such a `{}:` URL: name a directory as file:///srv/content, a bucket as s3://bucket/prefix, or memory:/// to try things out",
             url.scheme()
         );
     }

@@ -11,6 +11,7 @@ use url::Url;
 use address::is_loopback;
 pub use address::{IssuerAddress, IssuerAddressError};
 pub use caps::{CapHolderKind, CapReached, CapUsage, DividedCap, DividedCapPart};
+pub use cluster::{ClusterSettings, ClusterTable, LedgerUrl};
 pub use display::LogFormat;
 use display::masked;
 pub use edge::EdgeCacheSettings;
@@ -27,6 +28,7 @@ pub use stripe::{StripeSettings, WebhookSecrets};
 mod address;
 mod cache;
 mod caps;
+mod cluster;
 mod contact;
 mod content;
 mod display;
@@ -153,6 +155,13 @@ pub struct Settings {
     /// A payment provider; the file only, but for its secrets.
     #[arg(skip)]
     pub stripe: Option<StripeSettings>,
+    /// The cluster that this server is a node of; the file only, but for the ledger's URL.
+    #[arg(skip)]
+    pub cluster: Option<ClusterTable>,
+    /// Whether the node claims nothing while another one lives: `serve --standby` says so, and no file can.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub standby: bool,
     /// Whether this is for trying things out: `serve --dev` says so, and no file can.
     #[arg(skip)]
     #[serde(skip)]
@@ -204,6 +213,8 @@ impl Settings {
             s3: file.s3,
             stripe: file.stripe,
             providers: file.providers,
+            cluster: file.cluster,
+            standby: self.standby,
             dev: self.dev,
         }
     }
@@ -261,6 +272,7 @@ impl Settings {
         let (base, sites) = (Url::parse(&base_url)?, Url::parse(&sites_url)?);
         let certificates = self.certificates(&base, &sites)?;
         check_schemes(&base, &sites)?;
+        let cluster = self.node(certificates.as_ref())?;
         // Stand-ins sign anybody in: they are for those on this machine.
         let has_stand_ins = self.dev && is_loopback(&base) && is_loopback(&sites);
         let sites_domain = match self.sites_domain {
@@ -272,7 +284,8 @@ impl Settings {
             .content_url
             .map(content::check_content_url)
             .transpose()?;
-        let s3 = S3Settings::from_settings(content_url.as_ref(), self.s3)?;
+        let bucket = cluster.as_ref().map(|node| &node.bucket);
+        let s3 = S3Settings::from_settings(content_url.as_ref().or(bucket), self.s3)?;
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
         let mut providers = providers::check_providers(self.providers)?;
         if has_stand_ins && providers.is_empty() {
@@ -321,6 +334,7 @@ impl Settings {
                 .stripe
                 .map(StripeSettings::with_environment)
                 .transpose()?,
+            cluster,
             dev: has_stand_ins,
             providers,
             data,
@@ -378,10 +392,12 @@ pub struct Config {
     pub edge: Option<EdgeCacheSettings>,
     /// Issuer whose access tokens identify users.
     pub oauth: Option<OauthSettings>,
-    /// Access to the bucket of the content, if it is in one.
+    /// Access to the bucket of the content or of the cluster, if there is one.
     pub s3: Option<S3Settings>,
     /// The payment provider.
     pub stripe: Option<StripeSettings>,
+    /// The cluster that this server is a node of.
+    pub cluster: Option<ClusterSettings>,
     /// Whether the server runs for development, with stand-ins for providers that are not configured.
     #[serde(skip)]
     pub dev: bool,

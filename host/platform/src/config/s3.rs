@@ -1,4 +1,4 @@
-//! Settings of a bucket for content: `s3://` in `content_url`, at Amazon or another provider of the S3 protocol.
+//! Settings of a bucket: `s3://` in `content_url` or in `bucket` of a cluster, at Amazon or another provider of the S3 protocol.
 
 use std::net::Ipv6Addr;
 
@@ -67,7 +67,7 @@ const CREDENTIAL_ENDPOINTS: &[&str] = &[
 ];
 
 impl S3Settings {
-    /// Returns the access to the bucket of the content, if it is in one: the file's settings, overridden by the environment.
+    /// Returns the access to the bucket that `store` names, if it is one: the file's settings, overridden by the environment.
     ///
     /// # Errors
     /// When one of them cannot be used.
@@ -76,11 +76,11 @@ impl S3Settings {
         reason = "secrets of tables come from the environment"
     )]
     pub(super) fn from_settings(
-        content: Option<&Url>,
+        store: Option<&Url>,
         file: Option<Self>,
     ) -> anyhow::Result<Option<Self>> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let bucket = content.filter(|url| url.scheme() == "s3");
+        let bucket = store.filter(|url| url.scheme() == "s3");
         let access = bucket.map(|_| file.unwrap_or_default().with_environment(variable));
         access.transpose()
     }

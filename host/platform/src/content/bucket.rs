@@ -1,9 +1,10 @@
-//! Content in an S3 bucket: how it is opened, and an installation's claim on it.
+//! Buckets: how content's and a cluster's are opened, and an installation's claim on that of its content.
 //!
 //! The claim is an object with the installation's name, written where there is none. Two installations that shared a prefix would
 //! delete each other's objects, and an emptied prefix or another installation's must not be taken for a new one.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -22,9 +23,13 @@ use super::store::digest_of_path;
 use crate::config::S3Settings;
 use svc_base::random::Random;
 
-/// Retries of transient failures, and the time within which the last one may begin.
+/// Retries of transient failures, the time within which the last one may be decided on, and the longest pause before it.
 const RETRIES: usize = 3;
 const RETRY_TIME: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// Time and pause for a cluster, where clients wait: with the connector's time for a request, all retries end within eight seconds.
+const SHARED_RETRY_TIME: Duration = Duration::from_secs(3);
+const SHARED_MAX_PAUSE: Duration = Duration::from_millis(500);
 
 const REFUSED_MESSAGE: &str = "the store refuses these keys: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or those of [s3], and that they may get, put, delete and list there";
 const NO_BUCKET: &str = "there is no such bucket: make it, or check its name, the endpoint (AWS_ENDPOINT_URL) and the region (AWS_REGION)";
@@ -42,9 +47,48 @@ pub(super) fn open(
     access: &S3Settings,
     connector: &StoreConnector,
 ) -> anyhow::Result<[ContentBucket; 2]> {
+    let retries = retry_config(RETRY_TIME, MAX_PAUSE);
+    open_twice(url, access, connector, &retries)
+}
+
+/// Opens the bucket of a cluster in the same way. `connector` is one of [`StoreConnector::for_cluster`].
+///
+/// # Errors
+/// Settings that name no store.
+pub fn open_shared_bucket(
+    url: &Url,
+    access: &S3Settings,
+    connector: &StoreConnector,
+) -> anyhow::Result<[Arc<dyn ObjectStore>; 2]> {
+    let retries = retry_config(SHARED_RETRY_TIME, SHARED_MAX_PAUSE);
+    let [store, deleting] = open_twice(url, access, connector, &retries)?;
+    Ok([Arc::new(store), Arc::new(deleting)])
+}
+
+fn retry_config(retry_timeout: Duration, max_backoff: Duration) -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            max_backoff,
+            ..BackoffConfig::default()
+        },
+        max_retries: RETRIES,
+        retry_timeout,
+    }
+}
+
+fn open_twice(
+    url: &Url,
+    access: &S3Settings,
+    connector: &StoreConnector,
+    retries: &RetryConfig,
+) -> anyhow::Result<[ContentBucket; 2]> {
+    let never = RetryConfig {
+        max_retries: 0,
+        ..retries.clone()
+    };
     Ok([
-        open_with_retries(url, access, connector, RETRIES)?,
-        open_with_retries(url, access, connector, 0)?,
+        open_with_retries(url, access, connector, retries.clone())?,
+        open_with_retries(url, access, connector, never)?,
     ])
 }
 
@@ -52,21 +96,13 @@ fn open_with_retries(
     url: &Url,
     access: &S3Settings,
     connector: &StoreConnector,
-    max_retries: usize,
+    retries: RetryConfig,
 ) -> anyhow::Result<ContentBucket> {
     let (_, below) = ObjectStoreScheme::parse(url)?;
-    let retry = RetryConfig {
-        backoff: BackoffConfig {
-            max_backoff: Duration::from_secs(1),
-            ..BackoffConfig::default()
-        },
-        max_retries,
-        retry_timeout: RETRY_TIME,
-    };
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(url.host_str().context("the URL names no bucket")?)
         .with_http_connector(connector.clone())
-        .with_retry(retry)
+        .with_retry(retries)
         // Not every store supports bulk deletion, and objects are deleted one by one.
         .with_disable_bulk_delete(true);
     for (name, value) in access.client_options() {

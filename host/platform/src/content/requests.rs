@@ -21,6 +21,9 @@ use crate::outbound::{OutboundClient, OutboundError, OutboundResponse};
 /// Timeout of a request with its answer; a write has a second more for each `BYTES_PER_SECOND`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 const BYTES_PER_SECOND: usize = 256 << 10;
+/// Both for the store of a cluster.
+const SHARED_REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
+const SHARED_BYTES_PER_SECOND: usize = 8 << 20;
 /// Lower bound of the limit on an answer's bytes, however small pages may be; and the limit on an error's bytes.
 const MIN_ANSWER_LIMIT: usize = 64 << 20;
 const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -44,6 +47,17 @@ impl StoreConnector {
             outbound,
             bytes: page_bytes.saturating_mul(4).max(MIN_ANSWER_LIMIT),
             turns: Arc::new(Semaphore::new(MAX_CONCURRENT)),
+            timeout: REQUEST_TIMEOUT,
+            bytes_per_second: BYTES_PER_SECOND,
+        })
+    }
+
+    /// Makes a connector for the store of a cluster, which answers soon or not at all: a node that waits for it keeps others waiting.
+    pub fn for_cluster(outbound: OutboundClient, page_bytes: u64) -> Self {
+        Self(BoundedStoreClient {
+            timeout: SHARED_REQUEST_TIMEOUT,
+            bytes_per_second: SHARED_BYTES_PER_SECOND,
+            ..Self::new(outbound, page_bytes).0
         })
     }
 }
@@ -65,6 +79,10 @@ struct BoundedStoreClient {
     /// Most bytes of an answer.
     bytes: usize,
     turns: Arc<Semaphore>,
+    /// Timeout of a request with its answer,
+    timeout: Duration,
+    /// and bytes for which a write has a second more.
+    bytes_per_second: usize,
 }
 
 impl HttpService for BoundedStoreClient {
@@ -88,8 +106,8 @@ impl BoundedStoreClient {
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
-        let seconds = Duration::from_secs((body.len() / BYTES_PER_SECOND) as u64);
-        *request.timeout_mut() = Some(REQUEST_TIMEOUT + seconds);
+        let seconds = Duration::from_secs((body.len() / self.bytes_per_second) as u64);
+        *request.timeout_mut() = Some(self.timeout + seconds);
         if !body.is_empty() || *request.method() == Method::PUT {
             *request.body_mut() = Some(body.into());
         }

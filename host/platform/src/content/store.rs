@@ -91,7 +91,7 @@ impl ContentStore {
     }
 
     /// Wraps a remote store, which may be unavailable for a while; `deleting` sends each deletion once.
-    pub(super) fn remote(store: Arc<dyn ObjectStore>, deleting: Arc<dyn ObjectStore>) -> Self {
+    pub fn remote(store: Arc<dyn ObjectStore>, deleting: Arc<dyn ObjectStore>) -> Self {
         Self(Arc::new(ContentStoreState {
             deleting,
             ..ContentStoreState::new(store, None, None, Some(StoreHealth::default()))
