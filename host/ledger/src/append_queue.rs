@@ -73,6 +73,12 @@ impl AppendQueue {
         self.state().appender.has_room(self.clock.elapsed())
     }
 
+    /// Age of the oldest commit that is not acknowledged.
+    #[must_use]
+    pub fn unanswered_age(&self) -> Duration {
+        self.state().appender.unanswered_age(self.clock.elapsed())
+    }
+
     /// Bytes of commits that are not acknowledged.
     #[must_use]
     pub fn unanswered_bytes(&self) -> usize {

@@ -1,0 +1,189 @@
+//! Whether this run may answer: only while nobody can have buried it.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use svc_base::clock::Clock;
+use svc_base::sync::lock;
+use svc_ledger::{AppendQueue, BeatCount, NodeState, RunId, Watch};
+
+/// Time after which a caller whose commit is made is not kept waiting for the ledger.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// Pause between two looks at requests that wait.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Time between two ticks.
+pub(super) const TICK_EVERY: Duration = Duration::from_millis(250);
+/// Longest time between two ticks of a process that was not paused.
+const MAX_TICK_GAP: Duration = Duration::from_secs(2);
+
+/// Gate of a run's answers.
+#[derive(Debug)]
+pub struct AnswerGate {
+    clock: Clock,
+    queue: Arc<AppendQueue>,
+    /// Time for which open pages are served without an acknowledged beat.
+    stale_pages: Duration,
+    state: Mutex<GateState>,
+}
+
+#[derive(Debug)]
+struct GateState {
+    watch: Watch,
+    /// Time at which the newest beat that was acknowledged had been sent.
+    sent: Option<Duration>,
+    /// Time of the last tick, by which a pause of the process is noticed.
+    ticked: Duration,
+    /// Time at which a pause ended, until a later beat is acknowledged.
+    paused_until: Option<Duration>,
+}
+
+impl GateState {
+    /// Notes that a request which counts as a beat was sent at `sent` and acknowledged.
+    fn acknowledged(&mut self, sent: Duration) {
+        self.sent = self.sent.max(Some(sent));
+        self.paused_until = self.paused_until.filter(|end| *end > sent);
+    }
+}
+
+impl AnswerGate {
+    /// Creates the gate of a run, which is closed until its first beat is acknowledged.
+    pub(super) fn new(
+        run: RunId,
+        queue: Arc<AppendQueue>,
+        clock: Clock,
+        suspect_after: Duration,
+        stale_pages: Duration,
+    ) -> Self {
+        let ticked = clock.elapsed();
+        Self {
+            clock,
+            queue,
+            stale_pages,
+            state: Mutex::new(GateState {
+                watch: Watch::new(run, suspect_after),
+                sent: None,
+                ticked,
+                paused_until: None,
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        lock(&self.state)
+    }
+
+    /// Takes the acknowledgement of a request that counts as a beat and was sent at `sent`.
+    pub(super) fn acknowledged(&self, sent: Duration) {
+        let mut state = self.state();
+        state.watch.acknowledged(sent);
+        state.acknowledged(sent);
+    }
+
+    /// Takes the answer to a beat that was sent at `sent`. Returns the runs that may be buried.
+    pub(super) fn beat_answered(
+        &self,
+        sent: Duration,
+        nodes: &[NodeState],
+    ) -> Vec<(RunId, BeatCount)> {
+        let now = self.clock.elapsed();
+        let mut state = self.state();
+        state.watch.beat_answered(sent, now, nodes);
+        state.acknowledged(sent);
+        state.watch.suspects().collect()
+    }
+
+    /// Notes that the process runs. One that was paused may have been buried meanwhile.
+    pub(super) fn tick(&self) {
+        let now = self.clock.elapsed();
+        let mut state = self.state();
+        if now.saturating_sub(state.ticked) > MAX_TICK_GAP {
+            state.paused_until = Some(now);
+        }
+        state.ticked = now;
+    }
+
+    /// Whether this run may answer from its databases.
+    pub fn may_answer(&self) -> bool {
+        let now = self.clock.elapsed();
+        self.state().watch.may_answer(now)
+    }
+
+    /// Whether pages that are in memory may be shown: also for a while in which the ledger does not answer, but not after a pause.
+    pub fn may_show_pages(&self) -> bool {
+        let now = self.clock.elapsed();
+        let state = self.state();
+        let is_running =
+            state.paused_until.is_none() && now.saturating_sub(state.ticked) <= MAX_TICK_GAP;
+        let is_known = state
+            .sent
+            .is_some_and(|sent| now.saturating_sub(sent) < self.stale_pages);
+        state.watch.may_answer(now) || is_running && is_known
+    }
+
+    /// Whether a new write may begin.
+    pub fn has_room(&self) -> bool {
+        self.queue.has_room() && self.may_answer()
+    }
+
+    /// Bytes of commits that the ledger has not acknowledged.
+    pub fn waiting_bytes(&self) -> usize {
+        self.queue.unanswered_bytes()
+    }
+
+    /// Waits until requests under way must be given up: the run may not answer any more, or the ledger keeps commits waiting.
+    pub async fn wait_for_cut(&self) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if !self.may_answer() || self.queue.unanswered_age() >= MAX_WAIT {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use svc_base::clock::Timestamp;
+
+    fn gate(clock: &Clock) -> AnswerGate {
+        let run = uuid::Uuid::from_u128(1).into();
+        let queue = Arc::new(AppendQueue::new(run, clock.clone()));
+        let (suspect, stale) = (Duration::from_secs(5), Duration::from_secs(600));
+        AnswerGate::new(run, queue, clock.clone(), suspect, stale)
+    }
+
+    #[test]
+    fn a_run_answers_while_its_beat_is_valid() {
+        let clock = Clock::manual(Timestamp(0));
+        let gate = gate(&clock);
+        assert!(!gate.may_answer() && !gate.may_show_pages() && !gate.has_room());
+        gate.acknowledged(clock.elapsed());
+        clock.advance(Duration::from_millis(3499));
+        assert!(gate.may_answer() && gate.has_room());
+        clock.advance(Duration::from_millis(1));
+        assert!(!gate.may_answer() && !gate.has_room());
+    }
+
+    #[test]
+    fn pages_are_shown_over_an_outage_of_the_ledger_and_not_after_a_pause() {
+        let clock = Clock::manual(Timestamp(0));
+        let gate = gate(&clock);
+        gate.acknowledged(clock.elapsed());
+        for _ in 0..10 {
+            clock.advance(Duration::from_secs(1));
+            gate.tick();
+        }
+        assert!(!gate.may_answer() && gate.may_show_pages());
+        clock.advance(Duration::from_secs(9));
+        assert!(!gate.may_show_pages());
+        let before = clock.elapsed();
+        gate.tick();
+        assert!(!gate.may_show_pages());
+        // A beat of before the pause says nothing.
+        gate.acknowledged(before.saturating_sub(Duration::from_secs(1)));
+        assert!(gate.state().paused_until.is_some());
+        gate.acknowledged(clock.elapsed());
+        assert!(gate.may_show_pages());
+    }
+}

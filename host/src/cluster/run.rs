@@ -1,0 +1,312 @@
+//! A run: this process in the ledger. It beats, watches the others, and buries those that stand still.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::sync::watch;
+
+use super::gate::{AnswerGate, TICK_EVERY};
+use super::metrics::ClusterMetrics;
+use crate::config::ClusterSettings;
+use crate::control::SCHEMA_VERSION;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
+use svc_ledger::{
+    AppendQueue, BEAT_EVERY, BeatCount, ClaimOutcome, DatabaseName, Ledger, LedgerError, Node,
+    NodeState, RunId,
+};
+
+/// Exit code of a process whose run was buried.
+const FENCED: i32 = 3;
+/// Time for which a process that starts waits for a ledger that cannot be reached.
+const JOIN_WAIT: Duration = Duration::from_secs(10);
+/// Pause between two attempts.
+const RETRY_EVERY: Duration = Duration::from_millis(500);
+/// Longest time that a process which ends waits for the ledger.
+const LEAVE_WAIT: Duration = Duration::from_secs(3);
+
+/// Ends the process: it may not write any more, and says nothing to anybody. A supervisor starts another.
+pub(super) fn end_process(why: &dyn fmt::Display) -> ! {
+    tracing::error!(%why, "this process ends, since it may not write any more: start it again");
+    process::exit(FENCED);
+}
+
+/// A run of this process.
+pub struct Run<L> {
+    ledger: Arc<L>,
+    node: Node,
+    clock: Clock,
+    gate: Arc<AnswerGate>,
+    queue: Arc<AppendQueue>,
+    metrics: Arc<ClusterMetrics>,
+    /// Whether the process ends by itself.
+    is_leaving: AtomicBool,
+    /// All runs, as the last beat found them, with the time at which each beat was seen first.
+    nodes: watch::Sender<Vec<SeenNode>>,
+}
+
+/// A run as this one sees it.
+#[derive(Clone, Debug)]
+pub struct SeenNode {
+    /// State in the ledger.
+    pub state: NodeState,
+    /// Time, by this machine's clock, since which its beat stands.
+    pub since: Duration,
+}
+
+impl<L> fmt::Debug for Run<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("node", &self.node)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<L: Ledger> Run<L> {
+    /// Joins the ledger as a new run, and begins to beat. Waits while a run of the same name may still live.
+    ///
+    /// # Errors
+    /// When the ledger cannot be reached, does not wait for its standbys, or has another node of this name that lives.
+    pub async fn join(
+        ledger: Arc<L>,
+        settings: &ClusterSettings,
+        clock: &Clock,
+        random: &Random,
+    ) -> anyhow::Result<Arc<Self>> {
+        let run = RunId::new(clock, random)?;
+        let queue = Arc::new(AppendQueue::new(run, clock.clone()));
+        let gate = Arc::new(AnswerGate::new(
+            run,
+            Arc::clone(&queue),
+            clock.clone(),
+            settings.suspect_after(),
+            Duration::from_secs(settings.stale_pages_seconds.into()),
+        ));
+        let node = Node {
+            run,
+            name: settings.name.clone(),
+            peer_url: settings.peer_url(settings.peer_listen),
+            // No node asks another yet.
+            peer_key: Vec::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            schema: SCHEMA_VERSION,
+        };
+        let joined = Arc::new(Self {
+            ledger,
+            node,
+            clock: clock.clone(),
+            gate,
+            queue,
+            metrics: Arc::default(),
+            is_leaving: AtomicBool::new(false),
+            nodes: watch::Sender::new(Vec::new()),
+        });
+        let join = async || joined.ledger.join(&joined.node).await;
+        joined.retry(join).await.context("joining the ledger")?;
+        joined.wait_for_name().await?;
+        tokio::spawn(keep_beating(Arc::clone(&joined)));
+        let gate = Arc::clone(&joined.gate);
+        tokio::spawn(async move {
+            loop {
+                gate.tick();
+                tokio::time::sleep(TICK_EVERY).await;
+            }
+        });
+        Ok(joined)
+    }
+
+    /// Returns the id of the run.
+    pub fn id(&self) -> RunId {
+        self.node.run
+    }
+
+    /// Returns the name of the node.
+    pub fn name(&self) -> &str {
+        &self.node.name
+    }
+
+    /// Returns the ledger.
+    pub fn ledger(&self) -> &Arc<L> {
+        &self.ledger
+    }
+
+    /// Returns the gate of answers.
+    pub fn gate(&self) -> &Arc<AnswerGate> {
+        &self.gate
+    }
+
+    /// Returns the queue of commits on their way to the ledger.
+    pub(super) fn queue(&self) -> &Arc<AppendQueue> {
+        &self.queue
+    }
+
+    /// Returns the metrics of the node.
+    pub fn metrics(&self) -> &Arc<ClusterMetrics> {
+        &self.metrics
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Returns what each beat finds.
+    pub fn nodes(&self) -> watch::Receiver<Vec<SeenNode>> {
+        self.nodes.subscribe()
+    }
+
+    /// Repeats a request of a process that starts, while the ledger cannot be reached.
+    async fn retry<T>(
+        &self,
+        request: impl AsyncFn() -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let begun = self.clock.elapsed();
+        loop {
+            match request().await {
+                Err(error @ (LedgerError::Unavailable(_) | LedgerError::Unknown(_)))
+                    if self.clock.elapsed().saturating_sub(begun) < JOIN_WAIT =>
+                {
+                    tracing::warn!(%error, "waiting for the ledger");
+                    tokio::time::sleep(RETRY_EVERY).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Waits until no other run of this node's name lives. One that was killed is buried in time.
+    async fn wait_for_name(&self) -> anyhow::Result<()> {
+        let mut beats: BTreeMap<RunId, BeatCount> = BTreeMap::new();
+        loop {
+            self.retry(async || self.beat().await)
+                .await
+                .context("beating in the ledger")?;
+            let namesakes: Vec<(RunId, BeatCount)> = {
+                let nodes = self.nodes.borrow();
+                let live = nodes.iter().map(|seen| &seen.state).filter(|one| one.live);
+                live.filter(|one| one.node.run != self.node.run && one.node.name == self.node.name)
+                    .map(|one| (one.node.run, one.beat))
+                    .collect()
+            };
+            if namesakes.is_empty() {
+                return Ok(());
+            }
+            for (run, beat) in namesakes {
+                if *beats.entry(run).or_insert(beat) != beat {
+                    self.leave().await;
+                    bail!(
+                        "another node named {:?} runs: give each node a name of its own by cluster.name",
+                        self.node.name
+                    );
+                }
+            }
+            tracing::info!("waiting until an earlier run of this node is dead");
+            tokio::time::sleep(BEAT_EVERY).await;
+        }
+    }
+
+    /// Sends one beat, and buries who stands still.
+    pub(super) async fn beat(&self) -> Result<(), LedgerError> {
+        let sent = self.clock.elapsed();
+        let states = self.ledger.beat(self.node.run).await?;
+        let suspects = self.gate.beat_answered(sent, &states);
+        self.note(states, &[]);
+        let mut buried = Vec::new();
+        for (dead, beat) in suspects {
+            if self.bury(dead, Some(beat)).await? {
+                buried.push(dead);
+            }
+        }
+        if !buried.is_empty() {
+            let nodes = self.nodes.borrow().clone();
+            let states = nodes.into_iter().map(|seen| seen.state).collect();
+            self.note(states, &buried);
+        }
+        Ok(())
+    }
+
+    /// Buries another run: with `seen`, only if that is still its beat. Returns whether it is dead.
+    pub(super) async fn bury(
+        &self,
+        dead: RunId,
+        seen: Option<BeatCount>,
+    ) -> Result<bool, LedgerError> {
+        match self.ledger.bury(self.node.run, dead, seen).await {
+            Ok(is_dead) => {
+                if is_dead {
+                    tracing::warn!(run = %dead, "a node that stands still is taken for dead");
+                }
+                Ok(is_dead)
+            }
+            Err(LedgerError::Fenced) => Err(LedgerError::Fenced),
+            // Whether it was done is asked by the next beat.
+            Err(error) => {
+                tracing::warn!(%error, run = %dead, "a node could not be taken for dead");
+                Ok(false)
+            }
+        }
+    }
+
+    /// Tells who waits for news of the runs. Those in `buried` are dead by now.
+    fn note(&self, states: Vec<NodeState>, buried: &[RunId]) {
+        let now = self.clock.elapsed();
+        self.nodes.send_modify(|nodes| {
+            let known: BTreeMap<RunId, (BeatCount, Duration)> = nodes
+                .iter()
+                .map(|seen| (seen.state.node.run, (seen.state.beat, seen.since)))
+                .collect();
+            *nodes = states
+                .into_iter()
+                .map(|mut state| {
+                    let run = state.node.run;
+                    state.live &= !buried.contains(&run);
+                    let before = known.get(&run).filter(|(beat, _)| *beat == state.beat);
+                    let since = before.map_or(now, |(_, since)| *since);
+                    SeenNode { state, since }
+                })
+                .collect();
+        });
+    }
+
+    /// Asks for the place of the control database.
+    pub(super) async fn claim_control(&self) -> Result<ClaimOutcome, LedgerError> {
+        self.ledger
+            .claim(self.node.run, DatabaseName::Control)
+            .await
+    }
+
+    /// Ends the process, since its run may not write any more; but not one that ends anyway.
+    pub(super) fn end(&self, why: &dyn fmt::Display) {
+        if !self.is_leaving.load(Ordering::SeqCst) {
+            end_process(why);
+        }
+    }
+
+    /// Leaves the ledger: whoever waits takes over at once, and nothing of this run is acknowledged any more.
+    pub async fn leave(&self) {
+        self.is_leaving.store(true, Ordering::SeqCst);
+        let run = self.node.run;
+        let left = tokio::time::timeout(LEAVE_WAIT, self.ledger.bury(run, run, None)).await;
+        if !matches!(left, Ok(Ok(_))) {
+            tracing::warn!("the ledger does not know that this node has ended: others will see that it stands still");
+        }
+    }
+}
+
+/// Beats until the process ends.
+async fn keep_beating<L: Ledger>(run: Arc<Run<L>>) {
+    let mut ticks = tokio::time::interval(BEAT_EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        match run.beat().await {
+            Ok(()) => {}
+            Err(LedgerError::Fenced) => return run.end(&LedgerError::Fenced),
+            Err(error) => tracing::warn!(%error, "a beat was not acknowledged"),
+        }
+    }
+}

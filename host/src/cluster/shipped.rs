@@ -1,0 +1,163 @@
+//! A database whose commits the ledger acknowledges: its writer hands them over, and they are read from its log at once.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::gate::AnswerGate;
+use super::run::end_process;
+use svc_base::clock::Timestamp;
+use svc_base::positions::{AcknowledgeFn, CommitPosition, Durable};
+use svc_base::sync::lock;
+use svc_database::{BaseSnapshot, LogShipper};
+use svc_ledger::{AppendQueue, DatabaseEntry, DatabaseName};
+
+/// Ways from a writer to the ledger, which all databases of a node share.
+#[derive(Clone, Debug)]
+pub(super) struct ShippingRoutes {
+    pub(super) queue: Arc<AppendQueue>,
+    pub(super) gate: Arc<AnswerGate>,
+    /// Takes each database that was made, with its position: its file has all of it, and it needs its first base.
+    pub(super) made: mpsc::UnboundedSender<(DatabaseName, CommitPosition)>,
+}
+
+/// A database of this node.
+pub(super) struct ShippedDatabase {
+    name: DatabaseName,
+    /// File of the database.
+    file: PathBuf,
+    routes: ShippingRoutes,
+    /// Position in the ledger at which the database's own positions begin.
+    offset: CommitPosition,
+    /// Reader of its log; `None` until a new database has its first base.
+    shipper: Mutex<Option<LogShipper>>,
+    /// Position of the ledger up to which commits are acknowledged.
+    acknowledged: AtomicU64,
+    /// Called with each position that is acknowledged.
+    acknowledge: Mutex<Option<Arc<AcknowledgeFn>>>,
+    /// Where a snapshot of the next commit goes, if one is wanted.
+    wants_snapshot: Mutex<Option<oneshot::Sender<io::Result<BaseSnapshot>>>>,
+}
+
+impl fmt::Debug for ShippedDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShippedDatabase")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ShippedDatabase {
+    /// Wraps a database whose positions begin at `offset` of the ledger's. `shipper` is missing for a database that is being made.
+    pub(super) fn new(
+        name: DatabaseName,
+        file: PathBuf,
+        routes: ShippingRoutes,
+        offset: CommitPosition,
+        shipper: Option<LogShipper>,
+    ) -> Self {
+        let loaded = shipper.as_ref().map(|shipper| shipper.state().position());
+        Self {
+            acknowledged: AtomicU64::new(loaded.unwrap_or_default().0),
+            name,
+            file,
+            routes,
+            offset,
+            shipper: Mutex::new(shipper),
+            acknowledge: Mutex::default(),
+            wants_snapshot: Mutex::default(),
+        }
+    }
+
+    /// Returns the last position that was shipped, as the database numbers it.
+    pub(super) fn position(&self) -> CommitPosition {
+        let shipper = lock(&self.shipper);
+        let shipped = shipper.as_ref().map(|shipper| shipper.state().position());
+        CommitPosition(shipped.unwrap_or_default().0.saturating_sub(self.offset.0))
+    }
+
+    /// Asks for a snapshot of the next commit. Only its writer can begin one that no commit overtakes.
+    pub(super) fn snapshot_of_next(&self) -> oneshot::Receiver<io::Result<BaseSnapshot>> {
+        let (sender, snapshot) = oneshot::channel();
+        *lock(&self.wants_snapshot) = Some(sender);
+        snapshot
+    }
+
+    /// Whether the ledger has acknowledged the commit at a position of the ledger.
+    pub(super) fn is_acknowledged(&self, position: CommitPosition) -> bool {
+        self.acknowledged.load(Ordering::SeqCst) >= position.0
+    }
+
+    /// Returns the file of the database.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Begins to ship: a new database has its first base.
+    pub(super) fn start_shipping(&self, shipper: LogShipper) {
+        *lock(&self.shipper) = Some(shipper);
+    }
+
+    /// Answers the callers of all commits up to a position of the ledger.
+    pub(super) fn acknowledge(&self, position: CommitPosition) {
+        self.acknowledged.fetch_max(position.0, Ordering::SeqCst);
+        let acknowledge = lock(&self.acknowledge).clone();
+        if let Some(acknowledge) = acknowledge {
+            acknowledge(CommitPosition(position.0.saturating_sub(self.offset.0)));
+        }
+    }
+
+    /// Begins the snapshot that somebody waits for, of the last commit that was shipped.
+    fn begin_snapshot(&self, shipper: &LogShipper) {
+        // Who has stopped to wait wants none.
+        let wanted = lock(&self.wants_snapshot).take();
+        let Some(wanted) = wanted.filter(|wanted| !wanted.is_closed()) else {
+            return;
+        };
+        let state = shipper.state();
+        let snapshot = BaseSnapshot::begin(&self.file, state.position(), Some(state.checksum()));
+        // Without a receiver it ends at once.
+        let _ = wanted.send(snapshot);
+    }
+}
+
+impl Durable for ShippedDatabase {
+    fn append(&self, position: CommitPosition, at: Timestamp) {
+        let position = CommitPosition(self.offset.0 + position.0);
+        let mut shipper = lock(&self.shipper);
+        let Some(shipper) = shipper.as_mut() else {
+            // The receiver lives as long as the process.
+            let _ = self.routes.made.send((self.name, position));
+            return;
+        };
+        // A failure leaves the shipper as it was, so one that passes is tried again.
+        let shipped = shipper.ship(position, at);
+        let entries = match shipped.or_else(|_| shipper.ship(position, at)) {
+            Ok(entries) => entries,
+            // The commit is made and can go nowhere: another run goes on without it, from what was acknowledged.
+            Err(error) => end_process(&error),
+        };
+        // The lock is held, so that commits are submitted in their order.
+        for entry in entries {
+            let database = self.name;
+            self.routes.queue.submit(DatabaseEntry { database, entry });
+        }
+        self.begin_snapshot(shipper);
+    }
+
+    fn on_acknowledged(&self, acknowledge: AcknowledgeFn) {
+        *lock(&self.acknowledge) = Some(Arc::new(acknowledge));
+    }
+
+    fn has_room(&self) -> bool {
+        self.routes.gate.has_room()
+    }
+
+    fn may_answer(&self) -> bool {
+        self.routes.gate.may_answer()
+    }
+}

@@ -1,0 +1,132 @@
+//! A standby: it waits until control belongs to nobody that lives, or until an operator says so, and takes it.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::run::{Run, SeenNode};
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, Place, RunId};
+
+/// A standby that waits.
+#[derive(Debug)]
+pub struct Standby<L> {
+    run: Arc<Run<L>>,
+    /// Whether it claims nothing while another run lives, unless control's own has died.
+    is_patient: bool,
+    /// Run that has control, as far as it is known.
+    holder: Option<RunId>,
+}
+
+/// Control, with whether another run had it before.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlClaim {
+    /// The place.
+    pub place: Place,
+    /// Whether this run waited for it.
+    pub took_over: bool,
+}
+
+impl<L: Ledger> Standby<L> {
+    /// Looks whether control is to be had at once. If so, the claim is returned; else the standby that waits.
+    ///
+    /// # Errors
+    /// When the ledger does not answer, or this run was buried already.
+    pub async fn begin(
+        run: Arc<Run<L>>,
+        is_patient: bool,
+    ) -> Result<Result<ControlClaim, Self>, LedgerError> {
+        let mut standby = Self {
+            run,
+            is_patient,
+            holder: None,
+        };
+        if is_patient {
+            let places = standby.run.ledger().places().await?;
+            let control = places.iter().find(|place| place.database == DatabaseName::Control);
+            standby.holder = control.map(|place| place.run);
+        }
+        let nodes = standby.run.nodes().borrow().clone();
+        if standby.may_claim(&nodes)
+            && let Some(place) = standby.claim().await?
+        {
+            let took_over = false;
+            return Ok(Ok(ControlClaim { place, took_over }));
+        }
+        Ok(Err(standby))
+    }
+
+    /// Waits until control belongs to this run. An operator's wish is a message.
+    ///
+    /// # Errors
+    /// [`LedgerError::Fenced`]: this run was buried.
+    pub async fn wait(
+        mut self,
+        wishes: &mut mpsc::Receiver<()>,
+    ) -> Result<ControlClaim, LedgerError> {
+        let took_over = true;
+        let mut nodes = self.run.nodes();
+        let mut is_wished = false;
+        loop {
+            tokio::select! {
+                Some(()) = wishes.recv() => is_wished = true,
+                _ = nodes.changed() => {}
+            }
+            let tried = self.try_once(&mut nodes, is_wished).await;
+            match tried {
+                Ok(Some(place)) => return Ok(ControlClaim { place, took_over }),
+                Ok(None) => {}
+                Err(LedgerError::Fenced) => return Err(LedgerError::Fenced),
+                // The next beat brings another try.
+                Err(error) => tracing::warn!(%error, "control could not be claimed"),
+            }
+        }
+    }
+
+    async fn try_once(
+        &mut self,
+        nodes: &mut watch::Receiver<Vec<SeenNode>>,
+        is_wished: bool,
+    ) -> Result<Option<Place>, LedgerError> {
+        if is_wished {
+            // Whoever has it is told by its next beat or append.
+            if let Some(place) = self.claim().await? {
+                return Ok(Some(place));
+            }
+            let Some(holder) = self.holder else {
+                return Ok(None);
+            };
+            self.run.bury(holder, None).await?;
+            return self.claim().await;
+        }
+        let nodes = nodes.borrow_and_update().clone();
+        match self.may_claim(&nodes) {
+            true => self.claim().await,
+            false => Ok(None),
+        }
+    }
+
+    /// Whether nobody is known to have control that lives.
+    fn may_claim(&self, nodes: &[SeenNode]) -> bool {
+        let me = self.run.id();
+        let mut others = nodes
+            .iter()
+            .map(|seen| &seen.state)
+            .filter(|state| state.live && state.node.run != me);
+        match self.holder {
+            Some(holder) => !others.any(|state| state.node.run == holder),
+            // Of runs that are patient alone, the first one claims it.
+            None if self.is_patient => others.all(|state| state.node.run > me),
+            None => true,
+        }
+    }
+
+    async fn claim(&mut self) -> Result<Option<Place>, LedgerError> {
+        match self.run.claim_control().await? {
+            ClaimOutcome::Claimed(place) => Ok(Some(place)),
+            ClaimOutcome::Held(place) => {
+                self.holder = Some(place.run);
+                Ok(None)
+            }
+        }
+    }
+}

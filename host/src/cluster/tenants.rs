@@ -1,0 +1,207 @@
+//! Tenants' databases of the owner: each is loaded from the bucket and the ledger at its first use.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use tokio::runtime::Handle;
+
+use super::bases::Bases;
+use super::run::Run;
+use super::shipped::{ShippedDatabase, ShippingRoutes};
+use svc_base::ids::BackendId;
+use svc_base::positions::{CommitPosition, Durable};
+use svc_base::sync::lock;
+use svc_database::{
+    DatabasesDirectory, DurableSource, LoadFuture, LogShipper, StatementRunError,
+};
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger};
+
+/// Databases of tenants.
+pub(super) struct Tenants<L> {
+    run: Arc<Run<L>>,
+    bases: Arc<Bases<L>>,
+    files: DatabasesDirectory,
+    routes: ShippingRoutes,
+    runtime: Handle,
+    known: Mutex<HashMap<BackendId, Arc<Tenant>>>,
+}
+
+impl<L> std::fmt::Debug for Tenants<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tenants").finish_non_exhaustive()
+    }
+}
+
+/// A tenant's database.
+#[derive(Debug, Default)]
+struct Tenant {
+    /// Held while its file is loaded.
+    loading: tokio::sync::Mutex<()>,
+    /// The database, once its file is here.
+    database: OnceLock<Arc<ShippedDatabase>>,
+}
+
+impl<L: Ledger> Tenants<L> {
+    /// Creates the directory of databases; it has none yet. Call it in a runtime.
+    pub(super) fn new(
+        run: Arc<Run<L>>,
+        bases: Arc<Bases<L>>,
+        files: DatabasesDirectory,
+        routes: ShippingRoutes,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            run,
+            bases,
+            files,
+            routes,
+            runtime: Handle::current(),
+            known: Mutex::default(),
+        })
+    }
+
+    /// Returns the source of what acknowledges the commits of each database.
+    pub(super) fn source(self: &Arc<Self>) -> DurableSource {
+        let (opens, loads, forgets) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
+        DurableSource::new(move |id| opens.open(id))
+            .with_loader(move |id| loads.load(id))
+            .with_remover(move |id| forgets.forget(id))
+    }
+
+    /// Returns a database whose file is here, if it is.
+    pub(super) fn find(&self, id: BackendId) -> Option<Arc<ShippedDatabase>> {
+        let known = lock(&self.known);
+        known.get(&id)?.database.get().cloned()
+    }
+
+    /// Number of databases whose files are here.
+    pub(super) fn count(&self) -> usize {
+        let known = lock(&self.known);
+        let here = known.values().filter(|one| one.database.get().is_some());
+        here.count()
+    }
+
+    fn tenant(&self, id: BackendId) -> Arc<Tenant> {
+        Arc::clone(lock(&self.known).entry(id).or_default())
+    }
+
+    /// Returns what acknowledges the commits of a database, and its last position. One that was not loaded is being made.
+    fn open(&self, id: BackendId) -> (Arc<dyn Durable>, CommitPosition) {
+        let tenant = self.tenant(id);
+        let database = tenant.database.get_or_init(|| Arc::new(self.shipped(id, None)));
+        (Arc::clone(database) as _, database.position())
+    }
+
+    fn shipped(&self, id: BackendId, shipper: Option<LogShipper>) -> ShippedDatabase {
+        ShippedDatabase::new(
+            DatabaseName::Backend(id),
+            self.files.path(&id),
+            self.routes.clone(),
+            CommitPosition::default(),
+            shipper,
+        )
+    }
+
+    /// Brings the file of a database here; `None` if it is here. A caller who hangs up does not end it.
+    fn load(self: &Arc<Self>, id: BackendId) -> Option<LoadFuture> {
+        let tenant = self.tenant(id);
+        if tenant.database.get().is_some() {
+            return None;
+        }
+        let me = Arc::clone(self);
+        Some(Box::pin(async move {
+            let runtime = me.runtime.clone();
+            let loading = runtime.spawn(async move {
+                let _turn = tenant.loading.lock().await;
+                if tenant.database.get().is_some() {
+                    return Ok(());
+                }
+                let shipper = me.load_file(id).await?;
+                // Nobody makes a database that the ledger has.
+                let _ = tenant.database.set(Arc::new(me.shipped(id, Some(shipper))));
+                Ok(())
+            });
+            match loading.await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(LoadFailure::Missing)) => Err(StatementRunError::Closed),
+                Ok(Err(LoadFailure::Unavailable(error))) => {
+                    let error = format!("{error:#}");
+                    tracing::error!(error, backend = %id, "a database could not be loaded");
+                    Err(StatementRunError::Busy)
+                }
+                // The panic is in the log.
+                Err(_) => Err(StatementRunError::Busy),
+            }
+        }))
+    }
+
+    /// Claims a database, and then makes its file from its newest base and the commits after it.
+    async fn load_file(&self, id: BackendId) -> Result<LogShipper, LoadFailure> {
+        let name = DatabaseName::Backend(id);
+        let claimed = self.run.ledger().claim(self.run.id(), name).await;
+        match claimed.map_err(anyhow::Error::from)? {
+            ClaimOutcome::Claimed(_) => {}
+            ClaimOutcome::Held(place) => {
+                let error = anyhow::anyhow!("the run {} has its place", place.run);
+                return Err(LoadFailure::Unavailable(error));
+            }
+        }
+        let files = self.files.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            // Whatever was here is believed by nobody.
+            files.remove(&id)?;
+            files.create_directory(&id)?;
+            files.directory(&id)
+        });
+        let dir = made.await.map_err(anyhow::Error::from)?;
+        let dir = dir?;
+        let log = dir.try_clone()?;
+        match self.bases.load(name, dir, DatabasesDirectory::NAME).await {
+            Ok(loaded) => Ok(LogShipper::new(log, DatabasesDirectory::LOG_NAME, loaded.state)),
+            Err(error) => {
+                let bases = self.run.ledger().bases(Some(self.run.id()), name).await;
+                if bases.is_ok_and(|bases| bases.is_empty()) {
+                    self.forget_now(id).await;
+                    return Err(LoadFailure::Missing);
+                }
+                Err(LoadFailure::Unavailable(anyhow::Error::from(error)))
+            }
+        }
+    }
+
+    /// Forgets a database that was removed.
+    fn forget(self: &Arc<Self>, id: BackendId) {
+        let me = Arc::clone(self);
+        lock(&me.known).remove(&id);
+        let runtime = me.runtime.clone();
+        runtime.spawn(async move { me.forget_now(id).await });
+    }
+
+    async fn forget_now(&self, id: BackendId) {
+        if let Err(error) = self.bases.forget(DatabaseName::Backend(id)).await {
+            let error = format!("{error:#}");
+            tracing::warn!(error, backend = %id, "a deleted database is left in the ledger");
+        }
+    }
+}
+
+/// A database could not be loaded.
+#[derive(Debug)]
+enum LoadFailure {
+    /// The ledger does not have it.
+    Missing,
+    /// The ledger, the bucket or the disk failed.
+    Unavailable(anyhow::Error),
+}
+
+impl From<anyhow::Error> for LoadFailure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Unavailable(error)
+    }
+}
+
+impl From<io::Error> for LoadFailure {
+    fn from(error: io::Error) -> Self {
+        Self::Unavailable(error.into())
+    }
+}
