@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use svc_base::clock::Clock;
 use svc_base::positions::{CommitPosition, Durable};
 
 /// Pause of an answer that may not be given now.
@@ -64,7 +65,7 @@ impl SharedPositions {
     pub(super) fn made(&self, position: CommitPosition, is_new: bool) {
         self.visible.store(position.0, Ordering::SeqCst);
         if is_new {
-            self.durable.append(position);
+            self.durable.append(position, Clock::system().now());
         } else {
             self.changed.notify_waiters();
         }
@@ -102,6 +103,7 @@ mod tests {
     use super::*;
     use futures_util::FutureExt as _;
     use std::sync::atomic::AtomicBool;
+    use svc_base::clock::Timestamp;
     use svc_base::positions::AcknowledgeFn;
 
     /// Acknowledges nothing by itself.
@@ -111,7 +113,7 @@ mod tests {
     }
 
     impl Durable for Mute {
-        fn append(&self, _: CommitPosition) {}
+        fn append(&self, _: CommitPosition, _: Timestamp) {}
 
         fn on_acknowledged(&self, _: AcknowledgeFn) {}
 

@@ -144,6 +144,7 @@ mod tests {
     use cap_std::fs::Dir;
     use futures_util::FutureExt as _;
     use futures_util::future::LocalBoxFuture;
+    use svc_base::clock::Timestamp;
     use svc_base::positions::{AcknowledgeFn, Durable};
     use svc_database::wal::{ALL_FRAMES, WalFile, WalPosition};
     use tempfile::TempDir;
@@ -168,7 +169,7 @@ mod tests {
     }
 
     impl Durable for LateDurable {
-        fn append(&self, position: CommitPosition) {
+        fn append(&self, position: CommitPosition, _at: Timestamp) {
             let log = WalFile::open(&self.dir, LOG_FILE).unwrap().unwrap();
             let mut read = self.read.lock().unwrap();
             let (at, commits) = *read;
