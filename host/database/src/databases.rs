@@ -31,6 +31,8 @@ use svc_base::sync::lock;
 
 /// The most open databases: as many as an installation has by default, since opening one costs more than most calls.
 pub(super) const MAX_OPEN_DATABASES: usize = 256;
+/// Longest time that a new database waits for other machines to have it.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time without a call after which a database is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -197,9 +199,14 @@ impl Databases {
         if !self.lanes.queue_long(self.owner(id), job) {
             return Err(StatementRunError::Busy.into());
         }
-        answered
-            .await
-            .unwrap_or_else(|_| Err(StatementRunError::Closed.into()))
+        let answered = async { answered.await.unwrap_or(Err(StatementRunError::Closed.into())) };
+        match &self.durable {
+            None => answered.await,
+            // Nobody names a database whose caller was not answered.
+            Some(_) => tokio::time::timeout(CREATE_TIMEOUT, answered)
+                .await
+                .unwrap_or(Err(StatementRunError::Busy.into())),
+        }
     }
 
     /// Makes the file of a database; returns its content, and the position and the time of the commit that made it.

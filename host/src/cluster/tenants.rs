@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::runtime::Handle;
 
-use super::bases::Bases;
+use super::bases::{BaseError, Bases, LoadTarget};
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
 use svc_base::ids::BackendId;
@@ -155,17 +155,20 @@ impl<L: Ledger> Tenants<L> {
         });
         let dir = made.await.map_err(anyhow::Error::from)?;
         let dir = dir?;
-        let log = dir.try_clone()?;
-        match self.bases.load(name, dir, DatabasesDirectory::NAME).await {
-            Ok(loaded) => Ok(LogShipper::new(log, DatabasesDirectory::LOG_NAME, loaded.state)),
-            Err(error) => {
-                let bases = self.run.ledger().bases(Some(self.run.id()), name).await;
-                if bases.is_ok_and(|bases| bases.is_empty()) {
-                    self.forget_now(id).await;
-                    return Err(LoadFailure::Missing);
-                }
-                Err(LoadFailure::Unavailable(anyhow::Error::from(error)))
+        let to = LoadTarget {
+            dir,
+            name: DatabasesDirectory::NAME.to_owned(),
+        };
+        match self.bases.load(name, &to).await {
+            Ok(loaded) => {
+                let log = DatabasesDirectory::LOG_NAME;
+                Ok(LogShipper::new(to.dir, log, loaded.state))
             }
+            Err(BaseError::Missing(_)) => {
+                self.forget_now(id).await;
+                Err(LoadFailure::Missing)
+            }
+            Err(error) => Err(LoadFailure::Unavailable(error.into())),
         }
     }
 
@@ -179,8 +182,7 @@ impl<L: Ledger> Tenants<L> {
 
     async fn forget_now(&self, id: BackendId) {
         if let Err(error) = self.bases.forget(DatabaseName::Backend(id)).await {
-            let error = format!("{error:#}");
-            tracing::warn!(error, backend = %id, "a deleted database is left in the ledger");
+            tracing::warn!(%error, backend = %id, "a deleted database is left in the ledger");
         }
     }
 }

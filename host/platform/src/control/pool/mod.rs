@@ -116,6 +116,8 @@ impl ControlDatabase {
         let (sender, receiver) = channel();
         let shared = durable.map(|durable| Arc::new(SharedPositions::new(durable)));
         if let Some(shared) = &shared {
+            // A migration has made commits.
+            shared.begin_commit(log.position());
             let sender = sender.clone();
             shared.durable().on_acknowledged(Box::new(move |position| {
                 // The receiver is gone if the writer is closed.

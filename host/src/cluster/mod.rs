@@ -1,0 +1,21 @@
+//! A node of several: `[cluster]`. One node has control, and answers; the others stand by. PostgreSQL orders commits and says who
+//! lives, a bucket holds bytes, and SQLite runs every statement.
+
+pub mod bases;
+pub mod bucket;
+mod gate;
+mod metrics;
+mod node;
+mod owner;
+mod run;
+mod schedule;
+mod shipped;
+mod standby;
+mod tenants;
+
+pub use gate::AnswerGate;
+pub use metrics::ClusterMetrics;
+pub use node::{ClusterNode, NodeView};
+pub use owner::{ClusterOwner, Owner};
+pub use run::{Run, SeenNode};
+pub use standby::{ControlClaim, Standby};

@@ -1,0 +1,295 @@
+//! This node: its run in the ledger, the bucket, and what operators ask of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::bucket::Bucket;
+use super::found;
+use super::owner::{ClusterOwner, Owner};
+use super::run::{Run, end_process};
+use super::standby::{ControlClaim, Standby};
+use crate::config::{ClusterSettings, Config};
+use crate::content::StoreConnector;
+use crate::data_lock::create_private_dir;
+use crate::outbound::OutboundClient;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
+use svc_ledger::{DatabaseName, Ledger as _, LedgerError, PostgresLedger};
+
+/// Files and directories of an earlier run's databases.
+const DATABASES: [&str; 8] = [
+    "control.db",
+    "control.db-wal",
+    "control.db-shm",
+    "counters.db",
+    "counters.db-wal",
+    "counters.db-shm",
+    "backends",
+    "tmp",
+];
+
+/// A node that has joined the ledger.
+#[derive(Clone, Debug)]
+pub struct ClusterNode {
+    run: Arc<Run<PostgresLedger>>,
+    bucket: Bucket,
+    is_patient: bool,
+    /// Takes an operator's wish that this node has control.
+    wishes: mpsc::Sender<()>,
+}
+
+/// A node that looks for control, with the receiver of operators' wishes.
+#[derive(Debug)]
+pub struct JoinedNode {
+    /// The node.
+    pub node: ClusterNode,
+    /// Control, if it was to be had at once; else the standby that waits for it.
+    pub turn: Result<ControlClaim, Standby<PostgresLedger>>,
+    wishes: mpsc::Receiver<()>,
+}
+
+/// A node, as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NodeView {
+    /// Name of the node.
+    pub name: String,
+    /// Id of its run.
+    pub run: String,
+    /// Whether it lives.
+    pub live: bool,
+    /// Whether it takes no more databases.
+    pub leaving: bool,
+    /// Whether it has control.
+    pub control: bool,
+    /// Number of databases that it has.
+    pub databases: usize,
+    /// Address for the other nodes.
+    pub peer_url: String,
+    /// Version of its program.
+    pub version: String,
+    /// Newest schema that its program knows.
+    pub schema: u32,
+    /// Time since this node has seen its beat move.
+    pub beat_age_ms: u64,
+    /// Commits of control that it lacks; `None` for a node that follows none.
+    pub feed_lag: Option<u64>,
+}
+
+impl ClusterNode {
+    /// Joins the ledger that the settings name, and looks for control. The databases that are in the data directory are removed: what
+    /// they have is in the ledger, or was never acknowledged.
+    ///
+    /// # Errors
+    /// When the ledger or the bucket cannot be used or is of another installation, or the data directory is of one machine.
+    pub async fn join(
+        config: &Config,
+        settings: &ClusterSettings,
+        clock: &Clock,
+        random: &Random,
+    ) -> anyhow::Result<JoinedNode> {
+        let url = settings.ledger.as_str();
+        let ledger = PostgresLedger::new(url, settings.synced_standbys).context("cluster.ledger")?;
+        let ledger = Arc::new(ledger);
+        let connector =
+            StoreConnector::for_cluster(OutboundClient::new()?, config.limits.page_bytes);
+        let bucket = Bucket::open(&settings.bucket, config.s3.as_ref(), &connector)
+            .context("cluster.bucket")?;
+        check_installation(&ledger, &bucket, &config.data).await?;
+        let run = Run::join(ledger, settings, clock, random).await?;
+        let data = config.data.clone();
+        tokio::task::spawn_blocking(move || remove_databases(&data))
+            .await?
+            .context("removing the databases of an earlier run")?;
+        let is_patient = settings.standby;
+        let turn = Standby::begin(Arc::clone(&run), is_patient).await?;
+        let (wishes, wished) = mpsc::channel(1);
+        Ok(JoinedNode {
+            node: Self {
+                run,
+                bucket,
+                is_patient,
+                wishes,
+            },
+            turn,
+            wishes: wished,
+        })
+    }
+
+    /// Returns the name of the node.
+    pub fn name(&self) -> &str {
+        self.run.name()
+    }
+
+    /// Has this node take control, wherever that is.
+    pub fn wish_control(&self) {
+        // One wish is as good as two.
+        let _ = self.wishes.try_send(());
+    }
+
+    /// Whether this node waits even if nobody has claimed control yet.
+    pub fn is_patient(&self) -> bool {
+        self.is_patient
+    }
+
+    /// Leaves the ledger: others need not wait until they take this node for dead.
+    pub async fn leave(&self) {
+        self.run.leave().await;
+    }
+
+    /// Lists all nodes: of each name its newest run, and every other one that lives.
+    ///
+    /// # Errors
+    /// When the ledger does not answer.
+    pub async fn list(&self) -> anyhow::Result<Vec<NodeView>> {
+        list_nodes(&self.run).await
+    }
+}
+
+impl JoinedNode {
+    /// Waits until this node has control, and loads what the ledger has.
+    ///
+    /// # Errors
+    /// When the control database cannot be loaded.
+    pub async fn own(self, data: &Path) -> anyhow::Result<Arc<ClusterOwner>> {
+        let Self {
+            node,
+            turn,
+            mut wishes,
+        } = self;
+        let claim = match turn {
+            Ok(claim) => claim,
+            Err(standby) => match standby.wait(&mut wishes).await {
+                Ok(claim) => claim,
+                Err(error) => end_process(&error),
+            },
+        };
+        Owner::begin(node.run, claim, node.bucket, data).await
+    }
+}
+
+/// Lists the nodes that a run sees.
+pub(super) async fn list_nodes(run: &Run<PostgresLedger>) -> anyhow::Result<Vec<NodeView>> {
+    let places = run.ledger().places().await?;
+    let (seen, now) = (run.nodes().borrow().clone(), run.clock().elapsed());
+    // Ids of runs are in the order of their starts, so the last of a name is its newest.
+    let newest: BTreeMap<_, _> = seen
+        .iter()
+        .map(|one| (one.state.node.name.clone(), one.state.node.run))
+        .collect();
+    let shown = seen.iter().filter(|one| {
+        let node = &one.state.node;
+        one.state.live || newest.get(&node.name) == Some(&node.run)
+    });
+    let views = shown.map(|one| {
+        let (state, node) = (&one.state, &one.state.node);
+        let owned = places.iter().filter(|place| place.run == node.run);
+        let age = now.saturating_sub(one.since);
+        NodeView {
+            name: node.name.clone(),
+            run: node.run.to_string(),
+            live: state.live,
+            leaving: state.leaving,
+            control: state.live
+                && owned
+                    .clone()
+                    .any(|place| place.database == DatabaseName::Control),
+            databases: if state.live { owned.count() } else { 0 },
+            peer_url: node.peer_url.clone(),
+            version: node.version.clone(),
+            schema: node.schema,
+            beat_age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+            feed_lag: None,
+        }
+    });
+    let mut views: Vec<NodeView> = views.collect();
+    views.sort_by(|a, b| (&a.name, &a.run).cmp(&(&b.name, &b.run)));
+    Ok(views)
+}
+
+/// Refuses a ledger without an installation, and a bucket or a data directory of another one.
+async fn check_installation(
+    ledger: &PostgresLedger,
+    bucket: &Bucket,
+    data: &Path,
+) -> anyhow::Result<()> {
+    let mut tries = 0;
+    let installation = loop {
+        match ledger.installation().await {
+            Err(error @ (LedgerError::Unavailable(_) | LedgerError::Unknown(_))) if tries < TRIES => {
+                tracing::warn!(%error, "waiting for the ledger");
+                tries += 1;
+                tokio::time::sleep(RETRY_EVERY).await;
+            }
+            found => break found.context("reading from the ledger")?,
+        }
+    };
+    let Some(installation) = installation else {
+        bail!("the ledger has no installation yet: make one by `svc cluster found`");
+    };
+    if ledger.bases(None, DatabaseName::Control).await?.is_empty() {
+        bail!("the ledger has only a part of an installation: run `svc cluster found` again");
+    }
+    match found::installation_id(data)? {
+        Some(id) if id != installation => bail!(
+            "the data directory {} belongs to another installation than the ledger: use an empty one",
+            data.display()
+        ),
+        Some(_) => {}
+        None if data.join(DATABASES[0]).exists() => bail!(
+            "the data directory {} is that of one machine: bring it into the cluster by `svc cluster found`, or use an empty one",
+            data.display()
+        ),
+        None => found::record_installation_id(data, installation)?,
+    }
+    bucket.check_installation(installation).await?;
+    bucket.check_unversioned().await
+}
+
+/// Times that a start asks a ledger that cannot be reached, and the pause in between.
+const TRIES: u32 = 20;
+const RETRY_EVERY: Duration = Duration::from_millis(500);
+
+/// Removes the databases of an earlier run, which nobody believes.
+fn remove_databases(data: &Path) -> io::Result<()> {
+    for name in DATABASES {
+        let path = data.join(name);
+        let removed = match path.is_dir() {
+            true => fs::remove_dir_all(&path),
+            false => fs::remove_file(&path),
+        };
+        match removed {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
+    }
+    create_private_dir(&data.join("tmp"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_an_earlier_run_is_left_but_what_is_no_database() {
+        let data = tempfile::tempdir().unwrap();
+        for name in ["control.db", "control.db-wal", "counters.db", "cluster.id"] {
+            fs::write(data.path().join(name), "old").unwrap();
+        }
+        fs::create_dir_all(data.path().join("backends/one")).unwrap();
+        remove_databases(data.path()).unwrap();
+        let mut left: Vec<_> = fs::read_dir(data.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["cluster.id", "tmp"]);
+    }
+}

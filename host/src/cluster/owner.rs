@@ -1,0 +1,324 @@
+//! The owner: it has the place of the control database, and with it that of every other one. It loads what the ledger has, and
+//! answers after the ledger.
+//!
+//! The place of control is the fence of all databases: whoever claims it has buried the owner before, and a run that is buried
+//! appends nothing. A tenant's place is claimed when its database is loaded, so that its bases may be stored.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use tokio::sync::mpsc;
+
+use super::bases::{Bases, LiveDatabases, LoadTarget, write_base};
+use super::bucket::Bucket;
+use super::gate::AnswerGate;
+use super::run::Run;
+use super::shipped::{ShippedDatabase, ShippingRoutes};
+use super::standby::ControlClaim;
+use super::tenants::Tenants;
+use crate::content::ContentStore;
+use svc_base::positions::{CommitPosition, Durable};
+use svc_database::{BaseSnapshot, DatabasesDirectory, DurableSource, LogShipper};
+use svc_ledger::{
+    AppendEvent, ClaimOutcome, DatabaseEntry, DatabaseName, Ledger, Place, PostgresLedger,
+};
+
+/// Name of the control database's file, and of its log.
+const CONTROL_FILE: &str = "control.db";
+const CONTROL_LOG: &str = "control.db-wal";
+/// Pause between two measurements of the node's figures.
+const MEASURE_EVERY: Duration = Duration::from_secs(1);
+/// Time that a snapshot waits for the next commit of its database.
+const SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
+/// Pause between two looks whether a commit is acknowledged.
+const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
+/// Pause before the first base of a new database is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The owner of an installation whose ledger is PostgreSQL.
+pub type ClusterOwner = Owner<PostgresLedger>;
+
+/// This run, while it has control.
+pub struct Owner<L> {
+    run: Arc<Run<L>>,
+    place: Place,
+    bucket: Bucket,
+    databases: Arc<OwnedDatabases<L>>,
+}
+
+impl<L> fmt::Debug for Owner<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All databases of the owner.
+struct OwnedDatabases<L> {
+    control: Arc<ShippedDatabase>,
+    tenants: Arc<Tenants<L>>,
+}
+
+impl<L: Ledger> OwnedDatabases<L> {
+    fn find(&self, name: DatabaseName) -> Option<Arc<ShippedDatabase>> {
+        match name {
+            DatabaseName::Control => Some(Arc::clone(&self.control)),
+            DatabaseName::Backend(id) => self.tenants.find(id),
+        }
+    }
+}
+
+impl<L: Ledger> Owner<L> {
+    /// Begins to own what a claim of control gives: loads the control database into `data`, whose databases were removed, and starts
+    /// the tasks that acknowledge commits and store bases.
+    ///
+    /// # Errors
+    /// When the ledger, the bucket or the disk fails.
+    pub async fn begin(
+        run: Arc<Run<L>>,
+        claim: ControlClaim,
+        bucket: Bucket,
+        data: &Path,
+    ) -> anyhow::Result<Arc<Self>> {
+        let bases = Bases::new(
+            Arc::clone(run.ledger()),
+            run.id(),
+            bucket.clone(),
+            data.join("tmp"),
+            run.clock().clone(),
+        );
+        let bases = Arc::new(bases);
+        let to = LoadTarget {
+            dir: Dir::open_ambient_dir(data, ambient_authority())?,
+            name: CONTROL_FILE.to_owned(),
+        };
+        let loaded = bases.load(DatabaseName::Control, &to).await;
+        let loaded = loaded.context("loading the control database")?;
+        let offset = loaded.state.position();
+        let (made, making) = mpsc::unbounded_channel();
+        let routes = ShippingRoutes {
+            queue: Arc::clone(run.queue()),
+            gate: Arc::clone(run.gate()),
+            made,
+        };
+        let control = ShippedDatabase::new(
+            DatabaseName::Control,
+            data.join(CONTROL_FILE),
+            routes.clone(),
+            offset,
+            Some(LogShipper::new(to.dir, CONTROL_LOG, loaded.state)),
+        );
+        let files = DatabasesDirectory::open(&data.join("backends"))?;
+        let tenants = Tenants::new(Arc::clone(&run), Arc::clone(&bases), files, routes);
+        let databases = Arc::new(OwnedDatabases {
+            control: Arc::new(control),
+            tenants,
+        });
+        run.metrics().note_control(claim.took_over);
+        let owner = Arc::new(Self {
+            run,
+            place: claim.place,
+            bucket,
+            databases,
+        });
+        owner.start_tasks(&bases, making);
+        Ok(owner)
+    }
+
+    fn start_tasks(
+        &self,
+        bases: &Arc<Bases<L>>,
+        making: mpsc::UnboundedReceiver<(DatabaseName, CommitPosition)>,
+    ) {
+        let (run, databases) = (&self.run, &self.databases);
+        let appending = append(Arc::clone(run), Arc::clone(databases), Arc::clone(bases));
+        tokio::spawn(appending);
+        let (live, making_bases) = (Arc::clone(databases), Arc::clone(bases));
+        tokio::spawn(async move { making_bases.run(&*live).await });
+        let first = FirstBases {
+            run: Arc::clone(run),
+            databases: Arc::clone(databases),
+            bases: Arc::clone(bases),
+        };
+        tokio::spawn(store_first_bases(Arc::new(first), making));
+        let (run, databases, bases) = (Arc::clone(run), Arc::clone(databases), Arc::clone(bases));
+        tokio::spawn(async move {
+            loop {
+                let (waiting, tenants) = (run.gate().waiting_bytes(), databases.tenants.count());
+                run.metrics()
+                    .set_amounts(waiting, tenants + 1, bases.tail_bytes());
+                tokio::time::sleep(MEASURE_EVERY).await;
+            }
+        });
+    }
+
+    /// Returns this run.
+    pub fn run(&self) -> &Arc<Run<L>> {
+        &self.run
+    }
+
+    /// Returns the gate of answers.
+    pub fn gate(&self) -> &Arc<AnswerGate> {
+        self.run.gate()
+    }
+
+    /// Returns the store of content, which all nodes share.
+    pub fn content(&self) -> ContentStore {
+        self.bucket.content()
+    }
+
+    /// Returns the bucket.
+    pub fn bucket(&self) -> &Bucket {
+        &self.bucket
+    }
+
+    /// Returns what acknowledges the commits of the control database.
+    pub fn control(&self) -> Arc<dyn Durable> {
+        Arc::clone(&self.databases.control) as _
+    }
+
+    /// Returns the source of what acknowledges the commits of tenants' databases, and loads them.
+    pub fn tenants(&self) -> DurableSource {
+        self.databases.tenants.source()
+    }
+
+    /// Leaves the ledger, once everything is answered: a standby takes over at once.
+    pub async fn leave(&self) {
+        self.run.leave().await;
+    }
+}
+
+/// Sends commits to the ledger until the process ends.
+async fn append<L: Ledger>(
+    run: Arc<Run<L>>,
+    databases: Arc<OwnedDatabases<L>>,
+    bases: Arc<Bases<L>>,
+) {
+    let (queue, ledger) = (Arc::clone(run.queue()), Arc::clone(run.ledger()));
+    let mut sent = None;
+    let reason = queue.send_all(&*ledger, |event| match event {
+        AppendEvent::Beaten(at) => {
+            run.gate().acknowledged(at);
+            sent = Some(at);
+        }
+        AppendEvent::AnswerLost => run.metrics().count_lost_answer(),
+        AppendEvent::Acknowledged(commits) => {
+            let sent = sent.take().unwrap_or_default();
+            let took = run.clock().elapsed().saturating_sub(sent);
+            run.metrics().count_append(took);
+            acknowledge(&databases, &bases, commits);
+        }
+    });
+    let reason = reason.await;
+    run.end(&reason);
+}
+
+/// Answers the callers of commits that the ledger has acknowledged.
+fn acknowledge<L: Ledger>(
+    databases: &OwnedDatabases<L>,
+    bases: &Bases<L>,
+    commits: &[DatabaseEntry],
+) {
+    let mut last = BTreeMap::new();
+    for commit in commits {
+        last.insert(commit.database, commit.entry.position);
+        let bytes = u64::try_from(commit.entry.body.len()).unwrap_or(u64::MAX);
+        bases.note_commit(commit.database, bytes);
+    }
+    for (name, position) in last {
+        // One that was removed meanwhile has no callers.
+        if let Some(database) = databases.find(name) {
+            database.acknowledge(position);
+        }
+    }
+}
+
+/// Stores the first bases of databases that are made.
+struct FirstBases<L> {
+    run: Arc<Run<L>>,
+    databases: Arc<OwnedDatabases<L>>,
+    bases: Arc<Bases<L>>,
+}
+
+async fn store_first_bases<L: Ledger>(
+    first: Arc<FirstBases<L>>,
+    mut making: mpsc::UnboundedReceiver<(DatabaseName, CommitPosition)>,
+) {
+    while let Some((name, position)) = making.recv().await {
+        let first = Arc::clone(&first);
+        tokio::spawn(async move {
+            // One that was removed meanwhile is waited for by nobody.
+            while let Some(database) = first.databases.find(name) {
+                match first.store(name, position, &database).await {
+                    Ok(()) => return database.acknowledge(position),
+                    Err(error) => {
+                        let error = format!("{error:#}");
+                        tracing::warn!(error, database = %name, "a new database could not be stored: that is tried again");
+                    }
+                }
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+        });
+    }
+}
+
+impl<L: Ledger> FirstBases<L> {
+    /// Stores the first base of a database, which nobody writes meanwhile.
+    async fn store(
+        &self,
+        name: DatabaseName,
+        position: CommitPosition,
+        database: &ShippedDatabase,
+    ) -> anyhow::Result<()> {
+        match self.run.ledger().claim(self.run.id(), name).await? {
+            ClaimOutcome::Claimed(_) => {}
+            ClaimOutcome::Held(place) => {
+                return Err(anyhow!("the run {} has its place", place.run));
+            }
+        }
+        let file = database.file().to_owned();
+        let base = file.with_extension("base");
+        let begun = tokio::task::spawn_blocking(move || BaseSnapshot::begin(&file, position, None));
+        let state = write_base(begun.await??, &base).await?;
+        let stored = self.bases.store_first(name, &state, &base).await;
+        stored.context("storing its first base")?;
+        let directory = database.file().parent().context("a file without a directory")?;
+        let dir = Dir::open_ambient_dir(directory, ambient_authority())?;
+        let log = DatabasesDirectory::LOG_NAME;
+        database.start_shipping(LogShipper::new(dir, log, state));
+        Ok(())
+    }
+}
+
+impl<L: Ledger> LiveDatabases for OwnedDatabases<L> {
+    async fn snapshot(&self, name: DatabaseName) -> io::Result<Option<BaseSnapshot>> {
+        let Some(database) = self.find(name) else {
+            return Ok(None);
+        };
+        // A database that rests stays due, and is asked again.
+        let snapshot = tokio::time::timeout(SNAPSHOT_WAIT, database.snapshot_of_next()).await;
+        match snapshot {
+            Ok(Ok(snapshot)) => snapshot.map(Some),
+            Ok(Err(_)) | Err(_) => Ok(None),
+        }
+    }
+
+    async fn acknowledged(&self, name: DatabaseName, position: CommitPosition) -> bool {
+        // One that was removed meanwhile needs no base.
+        while let Some(database) = self.find(name) {
+            if database.is_acknowledged(position) {
+                return true;
+            }
+            tokio::time::sleep(ACKNOWLEDGED_EVERY).await;
+        }
+        false
+    }
+}
