@@ -199,7 +199,11 @@ impl Databases {
         if !self.lanes.queue_long(self.owner(id), job) {
             return Err(StatementRunError::Busy.into());
         }
-        let answered = async { answered.await.unwrap_or(Err(StatementRunError::Closed.into())) };
+        let answered = async {
+            answered
+                .await
+                .unwrap_or(Err(StatementRunError::Closed.into()))
+        };
         match &self.durable {
             None => answered.await,
             // Nobody names a database whose caller was not answered.
@@ -273,10 +277,7 @@ impl Databases {
     /// # Errors
     /// [`StatementRunError`].
     pub async fn inventory(&self, id: BackendId) -> Result<DatabaseInventory, StatementRunError> {
-        self.load(id)
-            .await?
-            .inspect(schema::read_inventory)
-            .await
+        self.load(id).await?.inspect(schema::read_inventory).await
     }
 
     /// Reads the schema of a database.
@@ -284,10 +285,7 @@ impl Databases {
     /// # Errors
     /// [`StatementRunError`].
     pub async fn schema(&self, id: BackendId) -> Result<Schema, StatementRunError> {
-        self.load(id)
-            .await?
-            .inspect(schema::read_schema)
-            .await
+        self.load(id).await?.inspect(schema::read_schema).await
     }
 
     /// Reads the SQL of a database's views.
@@ -295,10 +293,7 @@ impl Databases {
     /// # Errors
     /// [`StatementRunError`].
     pub async fn views(&self, id: BackendId) -> Result<Vec<String>, StatementRunError> {
-        self.load(id)
-            .await?
-            .inspect(schema::read_view_sql)
-            .await
+        self.load(id).await?.inspect(schema::read_view_sql).await
     }
 
     /// Sets the listener of commits. It is called once a commit is durable, and before its callers are answered.

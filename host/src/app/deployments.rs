@@ -155,8 +155,12 @@ impl PublishingDependencies {
     }
 }
 
-/// Opens the configured content store, after checking that it has all content that rows name.
+/// Opens the store of content. A node's is the bucket of all, which its start has checked; another one is the configured store, which
+/// must have all content that rows name.
 async fn open_content(foundation: &ServiceDependencies) -> anyhow::Result<ContentStore> {
+    if let Some(owner) = &foundation.cluster {
+        return Ok(owner.content());
+    }
     let infra = &foundation.infra;
     let (data, limits) = (&infra.config.data, &infra.config.limits);
     let place = ContentLocation::new(data, infra.config.content_url.as_ref());

@@ -16,6 +16,7 @@ use crate::backends::calls::routes::CallServices;
 use crate::backends::export::BackendExporter;
 use crate::backends::history::BackendHistoryService;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
+use crate::cluster::ClusterOwner;
 use crate::config::Config;
 use crate::content::ContentStore;
 use crate::control::ControlDatabase;
@@ -180,15 +181,23 @@ shared! {
     metrics: Arc<ServerMetrics>,
     /// Metrics that are measured when they are read.
     gauges: Arc<ServerGauges>,
+    /// This node, which has control, if the server is one of several.
+    cluster: Option<Arc<ClusterOwner>>,
 }
 
 impl App {
-    /// Opens everything below the data directory. Guests go on loading in the background.
+    /// Opens everything below the data directory. Guests go on loading in the background. A node of several opens what `cluster`, which
+    /// has control, has loaded.
     ///
     /// # Errors
     /// When something below the data or cache directory cannot be opened.
-    pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
-        let foundation = ServiceDependencies::open(config, clock, random).await?;
+    pub async fn open(
+        config: Config,
+        clock: Clock,
+        random: Random,
+        cluster: Option<Arc<ClusterOwner>>,
+    ) -> anyhow::Result<SharedApp> {
+        let foundation = ServiceDependencies::open(config, clock, random, cluster).await?;
         let app = Self::assemble(DomainServices::open(foundation).await?)?;
         Ok(SharedApp(Arc::new(app)))
     }
@@ -249,6 +258,7 @@ impl App {
             config: Arc::clone(&infra.config),
             clock: infra.clock.clone(),
             control: infra.control.clone(),
+            cluster: foundation.cluster.clone(),
             infra,
         })
     }

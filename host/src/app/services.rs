@@ -12,6 +12,7 @@ use crate::backends::calls::routes::CallServices;
 use crate::backends::export::BackendExporter;
 use crate::backends::history::BackendHistoryService;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
+use crate::cluster::ClusterOwner;
 use crate::config::Config;
 use crate::control::{ControlDatabase, InstallationSecrets};
 use crate::deployments::publication::CapacityChecker;
@@ -46,6 +47,8 @@ pub(super) struct ServiceDependencies {
     pub(super) infra: Infra,
     pub(super) secrets: InstallationSecrets,
     pub(super) outbound: OutboundClient,
+    /// This node, which has control, if the server is one of several.
+    pub(super) cluster: Option<Arc<ClusterOwner>>,
 }
 
 /// Services of the domains.
@@ -86,13 +89,19 @@ struct PaymentServices {
 
 impl ServiceDependencies {
     /// Opens the control database.
-    pub(super) async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
+    pub(super) async fn open(
+        config: Config,
+        clock: Clock,
+        random: Random,
+        cluster: Option<Arc<ClusterOwner>>,
+    ) -> anyhow::Result<Self> {
         let outbound = OutboundClient::new()?;
         if !outbound.has_root_certificates() {
             tracing::warn!("sign-in, payments and certificates will fail: {NO_ROOT_CERTIFICATES}");
         }
-        let control =
-            ControlDatabase::open(&config.data).context("opening the control database")?;
+        let durable = cluster.as_ref().map(|owner| owner.control());
+        let control = ControlDatabase::open_with(&config.data, durable)
+            .context("opening the control database")?;
         Ok(Self {
             secrets: InstallationSecrets::load(&control, &random).await?,
             infra: Infra {
@@ -102,6 +111,7 @@ impl ServiceDependencies {
                 config: Arc::new(config),
             },
             outbound,
+            cluster,
         })
     }
 
@@ -134,6 +144,7 @@ impl ServiceDependencies {
             capacity.clone(),
             sandbox.clone(),
             Arc::clone(realtime) as _,
+            self.cluster.as_ref().map(|owner| owner.tenants()),
         )?);
         let settled = backends.load_owners().await;
         settled.context("removing databases that no backend owns")?;
@@ -224,6 +235,7 @@ impl ServiceDependencies {
 
 /// Makes the metrics of these services, and the gauges that are read when they are asked for.
 fn metrics_and_gauges(
+    cluster: Option<&ClusterOwner>,
     deployments: &DeploymentServices,
     sandbox: &Sandbox,
     realtime: &Realtime,
@@ -234,6 +246,9 @@ fn metrics_and_gauges(
         deployments.register(registry);
         sandbox.metrics().register(registry);
         realtime.register(registry);
+        if let Some(owner) = cluster {
+            owner.run().metrics().register(registry);
+        }
     });
     (metrics, gauges)
 }
@@ -272,7 +287,12 @@ impl DomainServices {
             paying.billing,
             Arc::clone(&infra.config),
         );
-        let (metrics, gauges) = metrics_and_gauges(&deployments, &sandbox, &realtime);
+        let (metrics, gauges) = metrics_and_gauges(
+            foundation.cluster.as_deref(),
+            &deployments,
+            &sandbox,
+            &realtime,
+        );
         Ok(Self {
             action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
             definitions,

@@ -15,7 +15,7 @@ mod tenants;
 
 pub use gate::AnswerGate;
 pub use metrics::ClusterMetrics;
-pub use node::{ClusterNode, NodeView};
+pub use node::{ClusterNode, JoinedNode, NodeView};
 pub use owner::{ClusterOwner, Owner};
 pub use run::{Run, SeenNode};
 pub use standby::{ControlClaim, Standby};

@@ -41,7 +41,6 @@ const DATABASES: [&str; 8] = [
 pub struct ClusterNode {
     run: Arc<Run<PostgresLedger>>,
     bucket: Bucket,
-    is_patient: bool,
     /// Takes an operator's wish that this node has control.
     wishes: mpsc::Sender<()>,
 }
@@ -52,7 +51,7 @@ pub struct JoinedNode {
     /// The node.
     pub node: ClusterNode,
     /// Control, if it was to be had at once; else the standby that waits for it.
-    pub turn: Result<ControlClaim, Standby<PostgresLedger>>,
+    turn: Result<ControlClaim, Standby<PostgresLedger>>,
     wishes: mpsc::Receiver<()>,
 }
 
@@ -96,7 +95,8 @@ impl ClusterNode {
         random: &Random,
     ) -> anyhow::Result<JoinedNode> {
         let url = settings.ledger.as_str();
-        let ledger = PostgresLedger::new(url, settings.synced_standbys).context("cluster.ledger")?;
+        let ledger =
+            PostgresLedger::new(url, settings.synced_standbys).context("cluster.ledger")?;
         let ledger = Arc::new(ledger);
         let connector =
             StoreConnector::for_cluster(OutboundClient::new()?, config.limits.page_bytes);
@@ -108,14 +108,12 @@ impl ClusterNode {
         tokio::task::spawn_blocking(move || remove_databases(&data))
             .await?
             .context("removing the databases of an earlier run")?;
-        let is_patient = settings.standby;
-        let turn = Standby::begin(Arc::clone(&run), is_patient).await?;
+        let turn = Standby::begin(Arc::clone(&run), settings.standby).await?;
         let (wishes, wished) = mpsc::channel(1);
         Ok(JoinedNode {
             node: Self {
                 run,
                 bucket,
-                is_patient,
                 wishes,
             },
             turn,
@@ -134,11 +132,6 @@ impl ClusterNode {
         let _ = self.wishes.try_send(());
     }
 
-    /// Whether this node waits even if nobody has claimed control yet.
-    pub fn is_patient(&self) -> bool {
-        self.is_patient
-    }
-
     /// Leaves the ledger: others need not wait until they take this node for dead.
     pub async fn leave(&self) {
         self.run.leave().await;
@@ -153,7 +146,22 @@ impl ClusterNode {
     }
 }
 
+impl ClusterOwner {
+    /// Lists all nodes, as [`ClusterNode::list`] does.
+    ///
+    /// # Errors
+    /// When the ledger does not answer.
+    pub async fn nodes(&self) -> anyhow::Result<Vec<NodeView>> {
+        list_nodes(self.run()).await
+    }
+}
+
 impl JoinedNode {
+    /// Whether this node waits for control.
+    pub fn is_standby(&self) -> bool {
+        self.turn.is_err()
+    }
+
     /// Waits until this node has control, and loads what the ledger has.
     ///
     /// # Errors
@@ -223,7 +231,9 @@ async fn check_installation(
     let mut tries = 0;
     let installation = loop {
         match ledger.installation().await {
-            Err(error @ (LedgerError::Unavailable(_) | LedgerError::Unknown(_))) if tries < TRIES => {
+            Err(error @ (LedgerError::Unavailable(_) | LedgerError::Unknown(_)))
+                if tries < TRIES =>
+            {
                 tracing::warn!(%error, "waiting for the ledger");
                 tries += 1;
                 tokio::time::sleep(RETRY_EVERY).await;

@@ -290,7 +290,10 @@ impl<L: Ledger> FirstBases<L> {
         let state = write_base(begun.await??, &base).await?;
         let stored = self.bases.store_first(name, &state, &base).await;
         stored.context("storing its first base")?;
-        let directory = database.file().parent().context("a file without a directory")?;
+        let directory = database
+            .file()
+            .parent()
+            .context("a file without a directory")?;
         let dir = Dir::open_ambient_dir(directory, ambient_authority())?;
         let log = DatabasesDirectory::LOG_NAME;
         database.start_shipping(LogShipper::new(dir, log, state));

@@ -292,7 +292,9 @@ impl<L: Ledger> Run<L> {
         let run = self.node.run;
         let left = tokio::time::timeout(LEAVE_WAIT, self.ledger.bury(run, run, None)).await;
         if !matches!(left, Ok(Ok(_))) {
-            tracing::warn!("the ledger does not know that this node has ended: others will see that it stands still");
+            tracing::warn!(
+                "the ledger does not know that this node has ended: others will see that it stands still"
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A standby: it waits until control belongs to nobody that lives, or until an operator says so, and takes it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -8,13 +9,21 @@ use super::run::{Run, SeenNode};
 use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, Place, RunId};
 
 /// A standby that waits.
-#[derive(Debug)]
 pub struct Standby<L> {
     run: Arc<Run<L>>,
     /// Whether it claims nothing while another run lives, unless control's own has died.
     is_patient: bool,
     /// Run that has control, as far as it is known.
     holder: Option<RunId>,
+}
+
+impl<L> fmt::Debug for Standby<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Standby")
+            .field("run", &self.run)
+            .field("holder", &self.holder)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Control, with whether another run had it before.
@@ -42,7 +51,9 @@ impl<L: Ledger> Standby<L> {
         };
         if is_patient {
             let places = standby.run.ledger().places().await?;
-            let control = places.iter().find(|place| place.database == DatabaseName::Control);
+            let control = places
+                .iter()
+                .find(|place| place.database == DatabaseName::Control);
             standby.holder = control.map(|place| place.run);
         }
         let nodes = standby.run.nodes().borrow().clone();

@@ -12,9 +12,7 @@ use super::shipped::{ShippedDatabase, ShippingRoutes};
 use svc_base::ids::BackendId;
 use svc_base::positions::{CommitPosition, Durable};
 use svc_base::sync::lock;
-use svc_database::{
-    DatabasesDirectory, DurableSource, LoadFuture, LogShipper, StatementRunError,
-};
+use svc_database::{DatabasesDirectory, DurableSource, LoadFuture, LogShipper, StatementRunError};
 use svc_ledger::{ClaimOutcome, DatabaseName, Ledger};
 
 /// Databases of tenants.
@@ -88,7 +86,9 @@ impl<L: Ledger> Tenants<L> {
     /// Returns what acknowledges the commits of a database, and its last position. One that was not loaded is being made.
     fn open(&self, id: BackendId) -> (Arc<dyn Durable>, CommitPosition) {
         let tenant = self.tenant(id);
-        let database = tenant.database.get_or_init(|| Arc::new(self.shipped(id, None)));
+        let database = tenant
+            .database
+            .get_or_init(|| Arc::new(self.shipped(id, None)));
         (Arc::clone(database) as _, database.position())
     }
 

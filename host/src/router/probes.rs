@@ -29,6 +29,11 @@ pub(super) async fn healthz() -> &'static str {
     )
 )]
 pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
+    let gate = app.cluster.as_ref().map(|owner| owner.gate());
+    if gate.is_some_and(|gate| !gate.may_answer()) {
+        let wait = [(header::RETRY_AFTER, HeaderValue::from_static("1"))];
+        return (StatusCode::SERVICE_UNAVAILABLE, wait, "stale\n").into_response();
+    }
     let database = app
         .control
         .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))

@@ -19,6 +19,7 @@ use tower::Service;
 use tracing::Instrument;
 
 use super::access_log::AccessLogLine;
+use super::guard::{AnswerGuard, run_guarded};
 use super::linger;
 use crate::app::{App, SharedApp};
 use crate::backends::calls::routes::CallContext;
@@ -64,19 +65,20 @@ pub(super) async fn handle_request(
     let request_id = app.request_ids.next();
     let line = AccessLogLine::begin(app, peer, &request_id, &request);
     let mut request = count_body(app, peer, linger::linger_on_drop(request));
-    let admitted = admit_request(app, peer, &request_id, &mut request);
+    let mut admitted = admit_request(app, peer, &request_id, &mut request);
+    let guard = guard_request(app, &request, &mut admitted);
     // Computed from the canonical path, which the routes see, too.
     let format = AnswerFormat::for_request(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
     let (kind, mut response) = match admitted {
         Ok(AdmittedRequest::Preflight(host, client)) => {
             let answer = answer_preflight(app, &host);
-            (RequestKind::Routed, run_for_client(client, answer).await)
+            (RequestKind::Routed, run_for(client, guard, answer).await)
         }
         Ok(AdmittedRequest::View(host, client)) => {
             let (parts, _) = request.into_parts();
             let answer = async move { router::view(app, &host, &parts).await }.instrument(span);
-            (RequestKind::View, run_for_client(client, answer).await)
+            (RequestKind::View, run_for(client, guard, answer).await)
         }
         Ok(AdmittedRequest::Call(host, client)) => {
             let context = CallContext {
@@ -84,14 +86,14 @@ pub(super) async fn handle_request(
                 client: &client,
                 request_id: &request_id,
             };
-            let answer = router::call(app, context, request).instrument(span);
-            (RequestKind::Call, catch_panic(answer).await)
+            let answer = catch_panic(router::call(app, context, request).instrument(span));
+            (RequestKind::Call, run_guarded(guard, answer).await)
         }
         Ok(AdmittedRequest::Route(host, client)) => {
             let answer = routers.get(&host).clone().call(request).instrument(span);
             let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
             // A route that requires a credential changes the flow to the owner's.
-            (RequestKind::Routed, run_for_client(client, answer).await)
+            (RequestKind::Routed, run_for(client, guard, answer).await)
         }
         Err(problem) => (RequestKind::Routed, problem.into_response()),
     };
@@ -112,6 +114,21 @@ pub(super) async fn handle_request(
     };
     app.metrics.count_request(route, &response, took);
     AccessLogLine::attach(line, route, response)
+}
+
+/// Returns the guard of a request to a node of several, and refuses what the node must not begin; `None` on a single machine.
+fn guard_request<'a>(
+    app: &'a App,
+    request: &Request,
+    admitted: &mut Result<AdmittedRequest, Problem>,
+) -> Option<AnswerGuard<'a>> {
+    let gate = app.cluster.as_ref()?.gate();
+    let is_view = matches!(admitted, Ok(AdmittedRequest::View(..)));
+    let guard = AnswerGuard::new(gate, request.method(), request.uri().path(), is_view);
+    if let Some(refusal) = guard.refusal() {
+        *admitted = Err(refusal);
+    }
+    Some(guard)
 }
 
 /// Counts the body of a request while it arrives.
@@ -139,11 +156,13 @@ async fn answer_preflight(app: &App, host: &HostKind) -> Response {
 }
 
 /// Runs an answer as work of a client without a credential.
-fn run_for_client(
+fn run_for(
     client: ClientIp,
+    guard: Option<AnswerGuard<'_>>,
     answer: impl Future<Output = Response>,
 ) -> impl Future<Output = Response> {
-    CallerFlow::stranger(client.0).scope(catch_panic(answer))
+    let answer = CallerFlow::stranger(client.0).scope(catch_panic(answer));
+    run_guarded(guard, answer)
 }
 
 /// Answers 500 if the handler panics.

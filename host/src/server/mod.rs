@@ -6,15 +6,17 @@ mod advice;
 mod background;
 mod connections;
 mod front;
+mod guard;
 mod handshakes;
 mod linger;
 mod redirect;
 #[cfg(test)]
 mod regate_tests;
+mod standby;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
@@ -24,7 +26,8 @@ use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
 use crate::backup;
-use crate::config::Settings;
+use crate::cluster::{ClusterNode, ClusterOwner, JoinedNode};
+use crate::config::{Config, Settings};
 use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
 use crate::guests::watch::{GuestWatcher, GuestWatcherHandle};
@@ -47,12 +50,25 @@ pub struct Server {
     lock: DataLock,
 }
 
-impl Server {
-    /// Binds the listeners, opens the data directory, and starts serving.
+/// A server that has its data directory and its listeners, and does not serve yet.
+#[derive(Debug)]
+pub struct PreparedServer {
+    config: Config,
+    clock: Clock,
+    random: Random,
+    data: PathBuf,
+    resources: StartResources,
+    operators: OperatorSocketListener,
+    /// This server as a node of several.
+    node: Option<JoinedNode>,
+}
+
+impl PreparedServer {
+    /// Binds the listeners and takes the data directory. A node of several joins the ledger.
     ///
     /// # Errors
-    /// When a setting is wrong, an address is taken, or the data directory is held by another server.
-    pub async fn start(settings: Settings, clock: Clock, random: Random) -> anyhow::Result<Self> {
+    /// As for [`Server::start`].
+    pub async fn prepare(settings: Settings, clock: Clock, random: Random) -> anyhow::Result<Self> {
         let data = settings.data();
         if backup::is_backup(&data) {
             bail!(
@@ -60,19 +76,102 @@ impl Server {
                 data.display()
             );
         }
+        let resources = StartResources::acquire(&data, &settings).await?;
+        backup::finish_interrupted(&data)?;
+        let address = resources.listener.local_addr()?;
+        resources.lock.announce(address)?;
+        // Commands that connect from now on wait until the server is ready.
+        let operators = OperatorSocketListener::bind(&data)?;
+        let config = settings.resolve(address)?;
+        let node = match &config.cluster {
+            None => None,
+            Some(cluster) => Some(ClusterNode::join(&config, cluster, &clock, &random).await?),
+        };
+        Ok(Self {
+            config,
+            clock,
+            random,
+            data,
+            resources,
+            operators,
+            node,
+        })
+    }
+
+    /// Returns the name of a node that waits for control.
+    pub fn standby(&self) -> Option<&str> {
+        let node = self.node.as_ref().filter(|joined| joined.is_standby())?;
+        Some(node.node.name())
+    }
+
+    /// Returns this server as a node of several, if it is one.
+    pub fn node(&self) -> Option<ClusterNode> {
+        self.node.as_ref().map(|joined| joined.node.clone())
+    }
+
+    /// Scheme of the server's URLs: `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        scheme(&self.config)
+    }
+
+    /// Returns the address of the listener.
+    pub fn address(&self) -> SocketAddr {
+        self.config.listen
+    }
+
+    /// Serves. A node waits for control before, and answers as a standby meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Server::start`].
+    pub async fn serve(mut self) -> anyhow::Result<Server> {
+        let cluster = match self.node.take() {
+            None => None,
+            Some(joined) => Some(self.own(joined).await?),
+        };
+        Server::run(self, cluster).await
+    }
+
+    /// Waits until this node has control.
+    async fn own(&self, joined: JoinedNode) -> anyhow::Result<Arc<ClusterOwner>> {
+        let waiting = standby::WaitingServer::start(self, &joined)?;
+        let owner = joined.own(&self.data).await?;
+        waiting.stop().await;
+        Ok(owner)
+    }
+}
+
+impl Server {
+    /// Binds the listeners, opens the data directory, and starts serving.
+    ///
+    /// # Errors
+    /// When a setting is wrong, an address is taken, or the data directory is held by another server.
+    pub async fn start(settings: Settings, clock: Clock, random: Random) -> anyhow::Result<Self> {
+        let prepared = PreparedServer::prepare(settings, clock, random).await?;
+        prepared.serve().await
+    }
+
+    /// Opens what is in the data directory, and serves it.
+    async fn run(
+        prepared: PreparedServer,
+        cluster: Option<Arc<ClusterOwner>>,
+    ) -> anyhow::Result<Self> {
+        let PreparedServer {
+            config,
+            clock,
+            random,
+            data,
+            resources,
+            operators,
+            node: _,
+        } = prepared;
         let StartResources {
             guard,
             lock,
             listener,
             ops,
             redirect,
-        } = StartResources::acquire(&data, &settings).await?;
-        backup::finish_interrupted(&data)?;
-        let address = listener.local_addr()?;
-        lock.announce(address)?;
-        // Commands that connect from now on wait until the server is ready.
-        let operators = OperatorSocketListener::bind(&data)?;
-        let app = App::open(settings.resolve(address)?, clock, random).await?;
+        } = resources;
+        let app = App::open(config, clock, random, cluster).await?;
         let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let mut serving = vec![tokio::spawn(connections::serve(
@@ -130,11 +229,7 @@ impl Server {
 
     /// Scheme of its URLs: `http` or `https`.
     pub fn scheme(&self) -> &'static str {
-        if self.app.config.https {
-            "https"
-        } else {
-            "http"
-        }
+        scheme(&self.app.config)
     }
 
     /// The application, for commands and tests that work beside it.
@@ -161,16 +256,24 @@ impl Server {
             .flush_all_visits()
             .await
             .context("writing the last views")?;
-        let app = self.app;
+        let (app, node) = (self.app.clone(), self.app.cluster.clone());
+        drop(self.app);
         tokio::task::spawn_blocking(move || {
             app.backends.close();
             app.control.close();
             drop(app);
         })
         .await?;
+        if let Some(owner) = node {
+            owner.leave().await;
+        }
         drop(self.lock);
         Ok(())
     }
+}
+
+fn scheme(config: &Config) -> &'static str {
+    if config.https { "https" } else { "http" }
 }
 
 /// Resources that a start takes: the data directory and the listeners.

@@ -23,7 +23,7 @@ use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
-use svc_database::{Databases, Schema};
+use svc_database::{Databases, DurableSource, Schema};
 use svc_sandbox::Sandbox;
 
 /// Service of backends.
@@ -53,7 +53,7 @@ pub struct NewBackend {
 }
 
 impl Backends {
-    /// Creates the service in a data directory; no database is opened yet.
+    /// Creates the service in a data directory; no database is opened yet. `durable` acknowledges commits, unless this machine does.
     ///
     /// # Errors
     /// When a directory cannot be opened.
@@ -62,13 +62,15 @@ impl Backends {
         capacity: CapacityChecker,
         sandbox: Sandbox,
         rooms: Arc<dyn RoomOccupancySource>,
+        durable: Option<DurableSource>,
     ) -> anyhow::Result<Self> {
         let config = &infra.config;
         Ok(Self {
-            databases: Arc::new(Databases::open(
+            databases: Arc::new(Databases::open_with_durable(
                 &config.data,
                 &config.limits.database_limits(),
                 infra.clock.clone(),
+                durable,
             )?),
             verdicts: Arc::new(SqlJudge::new(sandbox)),
             actions: Arc::new(actions::action_cache()),

@@ -205,7 +205,12 @@ impl ControlDatabase {
         E: From<Error> + Send + 'static,
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        if self.0.shared.as_ref().is_some_and(|shared| !shared.has_room()) {
+        if self
+            .0
+            .shared
+            .as_ref()
+            .is_some_and(|shared| !shared.has_room())
+        {
             return Err(Error::Busy.into());
         }
         let (answer, answered) = oneshot::channel::<Result<T, E>>();

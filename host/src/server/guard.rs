@@ -1,0 +1,126 @@
+//! Guard of a node's answers: none is given once another node may have taken over, and none waits for the ledger without end.
+
+use std::pin::Pin;
+
+use axum::response::{IntoResponse, Response};
+use futures_util::future::Either;
+use http::{HeaderValue, Method, header};
+
+use crate::cluster::AnswerGate;
+use crate::http::problem::{Problem, ProblemCode};
+
+/// Kind of a request, by what may have been done when its answer is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GuardedRequest {
+    /// A probe, which says itself how the node is.
+    Probe,
+    /// A page view: pages in memory are shown for a while without the ledger.
+    View,
+    /// A request that only reads.
+    Read,
+    /// A request that may change something.
+    Write,
+}
+
+impl GuardedRequest {
+    fn of(method: &Method, path: &str, is_view: bool) -> Self {
+        if matches!(path, "/healthz" | "/readyz") {
+            Self::Probe
+        } else if is_view {
+            Self::View
+        } else if [Method::GET, Method::HEAD, Method::OPTIONS].contains(method) {
+            Self::Read
+        } else {
+            Self::Write
+        }
+    }
+}
+
+/// Guard of one answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerGuard<'g> {
+    gate: &'g AnswerGate,
+    kind: GuardedRequest,
+}
+
+impl<'g> AnswerGuard<'g> {
+    /// Makes the guard of a request. A view is of a page that may be in memory.
+    pub(super) fn new(gate: &'g AnswerGate, method: &Method, path: &str, is_view: bool) -> Self {
+        let kind = GuardedRequest::of(method, path, is_view);
+        Self { gate, kind }
+    }
+
+    /// Returns the refusal of a request that must not begin.
+    pub(super) fn refusal(self) -> Option<Problem> {
+        (!self.may_answer()).then(refusal)
+    }
+
+    fn may_answer(self) -> bool {
+        match self.kind {
+            GuardedRequest::Probe => true,
+            GuardedRequest::View => self.gate.may_show_pages(),
+            GuardedRequest::Read | GuardedRequest::Write => self.gate.may_answer(),
+        }
+    }
+
+    /// Problem in place of an answer that is given up.
+    fn given_up(self) -> Problem {
+        match self.kind {
+            GuardedRequest::Write => Problem::interrupted(),
+            GuardedRequest::Probe | GuardedRequest::View | GuardedRequest::Read => refusal(),
+        }
+    }
+
+    /// Gives an answer while this node may.
+    async fn run(self, answer: Pin<Box<impl Future<Output = Response>>>) -> Response {
+        let response = tokio::select! {
+            biased;
+            response = answer => response,
+            () = self.gate.wait_for_cut() => return self.given_up().into_response(),
+        };
+        match self.may_answer() {
+            true => response,
+            false => self.given_up().into_response(),
+        }
+    }
+}
+
+/// Gives an answer: on a single machine as it is, on a node under its guard. What changes something runs to its end all the same.
+pub(super) fn run_guarded(
+    guard: Option<AnswerGuard<'_>>,
+    answer: impl Future<Output = Response>,
+) -> impl Future<Output = Response> {
+    match guard {
+        None => Either::Left(answer),
+        Some(guard) => Either::Right(guard.run(Box::pin(answer))),
+    }
+}
+
+/// Refusal of a node that may have been replaced: nothing was done.
+fn refusal() -> Problem {
+    Problem::new(
+        ProblemCode::CapacityReached,
+        "This server does not reach what it shares with others, and nothing was done. Try again after Retry-After.",
+    )
+    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_told_apart_by_what_may_have_been_done() {
+        for (method, path, is_view, kind) in [
+            (Method::POST, "/page/api/op", false, GuardedRequest::Write),
+            (Method::DELETE, "/api/v1/x", false, GuardedRequest::Write),
+            (Method::GET, "/api/v1/x", false, GuardedRequest::Read),
+            (Method::GET, "/page", true, GuardedRequest::View),
+            (Method::GET, "/readyz", false, GuardedRequest::Probe),
+        ] {
+            assert_eq!(GuardedRequest::of(&method, path, is_view), kind, "{path}");
+        }
+        let refused = refusal().into_response();
+        assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
+    }
+}

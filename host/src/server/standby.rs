@@ -1,0 +1,154 @@
+//! The listeners of a standby: they answer probes, and everything else by a 503, until this node has control.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::admission::ConnectionCounts;
+use super::connections::{self, HEAD_TIMEOUT, MAX_HEAD_BYTES, STALL_TIMEOUT};
+use super::handshakes::HandshakeCounts;
+use crate::config::Config;
+use crate::http::NOSNIFF;
+use crate::http::problem::{Problem, ProblemCode};
+use crate::http::stall::StallTimeoutStream;
+use crate::tls::Tls;
+
+/// Time that the connections of a standby have to end before this node serves.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Builder of the standby's connections, and its answers.
+#[derive(Debug)]
+struct StandbyService {
+    builder: Builder<TokioExecutor>,
+    base_url: String,
+}
+
+/// Serves as a standby until `stop` becomes true; connections that are open then end with their next answer.
+pub(super) async fn serve(
+    listener: TcpListener,
+    config: Arc<Config>,
+    tls: Option<Arc<Tls>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES as usize);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Some(HEAD_TIMEOUT))
+        .max_header_list_size(MAX_HEAD_BYTES);
+    let service = Arc::new(StandbyService {
+        builder,
+        base_url: config.base_url.clone(),
+    });
+    let handshakes = tls.map(|tls| HandshakeCounts::new(tls, &config.trusted_proxies));
+    let counts = ConnectionCounts::new(&config.limits, &config.trusted_proxies);
+    let admission = Arc::new(counts);
+    let graceful = GracefulShutdown::new();
+    while let Some((stream, peer)) = connections::accept(&listener, &mut stop).await {
+        let Some(permit) = admission.admit(peer.ip()) else {
+            continue;
+        };
+        let stream = StallTimeoutStream::new(stream, STALL_TIMEOUT);
+        let (service, watcher) = (Arc::clone(&service), graceful.watcher());
+        let slot = match &handshakes {
+            None => None,
+            Some(handshakes) => match handshakes.reserve_slot(peer.ip()) {
+                Some(slot) => Some(slot),
+                None => continue,
+            },
+        };
+        tokio::spawn(async move {
+            let _permit = permit;
+            match slot {
+                None => service.serve_connection(stream, watcher).await,
+                Some(slot) => {
+                    if let Some(stream) = slot.perform(stream).await {
+                        service.serve_connection(stream, watcher).await;
+                    }
+                }
+            }
+        });
+    }
+    drop(listener);
+    // Whoever takes longer is answered as by a standby, once.
+    let _ = timeout(END_TIMEOUT, graceful.shutdown()).await;
+}
+
+impl StandbyService {
+    async fn serve_connection<S>(self: Arc<Self>, stream: S, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let me = Arc::clone(&self);
+        let answering = service_fn(move |request: Request<Incoming>| {
+            let answer = answer(&request, &me.base_url);
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        let connection = self
+            .builder
+            .serve_connection(TokioIo::new(stream), answering);
+        if let Err(error) = watcher.watch(connection.into_owned()).await {
+            tracing::debug!(%error, "a connection to the standby ended");
+        }
+    }
+}
+
+/// Answers a request to a standby.
+fn answer(request: &Request<Incoming>, base_url: &str) -> Response<Body> {
+    let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
+    let (status, kind, text) = match request.uri().path() {
+        "/healthz" if is_look => (StatusCode::OK, "text/plain; charset=utf-8", "ok\n".to_owned()),
+        "/readyz" if is_look => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "text/plain; charset=utf-8",
+            "standby\n".to_owned(),
+        ),
+        _ => {
+            let problem = standby_problem();
+            let document = problem.document(base_url, "standby").to_string();
+            let status = problem.code.status();
+            (status, "application/problem+json", document)
+        }
+    };
+    let body = match *request.method() {
+        Method::HEAD => Body::empty(),
+        _ => Body::from(text),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-store"),
+    );
+    headers.insert(NOSNIFF.0, NOSNIFF.1);
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+fn standby_problem() -> Problem {
+    Problem::new(
+        ProblemCode::CapacityReached,
+        "This server stands by for another one, and nothing was done. Try again after Retry-After.",
+    )
+}
