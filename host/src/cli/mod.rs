@@ -3,11 +3,13 @@
 mod actor;
 mod backup;
 mod check;
+mod cluster;
 mod config;
 mod dev;
 mod guest;
 mod healthcheck;
 mod manual;
+mod node;
 mod progress;
 mod project;
 mod provider;
@@ -69,8 +71,16 @@ enum TerminalCommand {
     Check(check::CheckCommand),
     /// Copy everything that is stored, while the server runs
     Backup(backup::BackupCommand),
-    /// Put a backup back, while no server runs
+    /// Put a backup back, or bring a cluster's installation onto one machine, while no server runs
     Restore(restore::RestoreCommand),
+    /// Begin a cluster of several nodes
+    #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
+    /// Look at the nodes of a cluster
+    #[command(subcommand)]
+    Node(node::NodeCommand),
+    /// Have this node of a cluster take over now, and answer when it serves
+    Promote(node::PromoteCommand),
     #[command(flatten)]
     Client(client::ClientCommand),
     /// Print what a shell completes commands with
@@ -123,6 +133,9 @@ pub fn main() -> ExitCode {
                 TerminalCommand::Check(check) => check.run().await,
                 TerminalCommand::Backup(backup) => backup.run().await,
                 TerminalCommand::Restore(restore) => restore.run().await,
+                TerminalCommand::Cluster(cluster) => cluster.run().await,
+                TerminalCommand::Node(node) => node.run().await,
+                TerminalCommand::Promote(promote) => promote.run().await,
                 TerminalCommand::Client(command) => Ok(command.run().await),
                 TerminalCommand::Completions(completions) => completions.run(),
                 TerminalCommand::Man(man) => man.run(),

@@ -4,16 +4,32 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::bail;
+use url::Url;
+
 use super::OperatorArgs;
 use super::backup::write_copy_counts;
 use super::progress::TerminalProgressBar;
-use crate::backup::{self, BackupRestoreOutcome};
+use crate::backup::{self, BackupRestoreOutcome, BucketSource};
+use crate::config::LedgerUrl;
 use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RestoreCommand {
     /// The directory of a backup
-    dir: PathBuf,
+    #[arg(required_unless_present = "from")]
+    dir: Option<PathBuf>,
+    /// The bucket of a cluster, in place of a backup: s3://bucket/prefix, or file:///srv/shared
+    #[arg(long, value_name = "URL", conflicts_with = "dir")]
+    from: Option<Url>,
+    /// The cluster's ledger, for everything that was acknowledged; without it the newest copies in the bucket
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "SVC_CLUSTER_LEDGER",
+        hide_env_values = true
+    )]
+    ledger: Option<LedgerUrl>,
     #[command(flatten)]
     args: OperatorArgs,
 }
@@ -27,7 +43,18 @@ impl RestoreCommand {
         if data.exists() {
             self.args.restrict_permissions(&data)?;
         }
-        let restored = backup::restore(&self.dir, &data, &clock, &watch).await?;
+        let Some(dir) = &self.dir else {
+            let ledger = self.ledger.as_ref();
+            let ledger = ledger.filter(|url| !url.as_str().is_empty());
+            let Some(url) = self.from else {
+                bail!("name the directory of a backup, or a bucket with --from");
+            };
+            let source = BucketSource { url, ledger };
+            let restored = Box::pin(backup::restore_from(source, &data, &clock, &watch)).await?;
+            drop(progress);
+            return self.args.print_answer(&restored, &restored.text());
+        };
+        let restored = backup::restore(dir, &data, &clock, &watch).await?;
         drop(progress);
         self.args.print_answer(&restored, &summary(&restored)?)?;
         Ok(if restored.restored {

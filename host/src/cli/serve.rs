@@ -26,12 +26,16 @@ pub(super) struct ServeCommand {
     /// For trying it out: also make a namespace `dev` and print its credential
     #[arg(long)]
     dev: bool,
+    /// Take nothing while another node of the cluster lives
+    #[arg(long)]
+    standby: bool,
 }
 
 impl ServeCommand {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let mut settings = merge_settings_file(self.settings, self.config)?;
         settings.dev = self.dev;
+        settings.standby = self.standby;
         log::init(settings.log_format.unwrap_or(LogFormat::Text));
         let (mut terminate, mut interrupt) = (
             signal(SignalKind::terminate())?,

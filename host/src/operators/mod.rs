@@ -14,6 +14,7 @@ mod installation;
 mod key;
 mod maintenance;
 mod namespace;
+mod node;
 mod payments;
 mod project;
 mod report;
@@ -37,6 +38,7 @@ pub use installation::{
 };
 pub use maintenance::{CheckInstallation, MakeBackup};
 pub use namespace::warn_if_origin_is_shared;
+pub use node::NodeOperation;
 pub use project::ProjectOperation;
 pub use rerender::RerenderOperation;
 pub use socket::{OperatorSocketListener, SOCKET_FILE};
@@ -139,6 +141,8 @@ operations! {
         Backup(maintenance::MakeBackup);
         /// Verifies everything that is stored: `svc check`, where a server runs.
         Check(maintenance::CheckInstallation);
+        /// Asks a node of several for the nodes, or to take control: `svc node` and `svc promote`.
+        Node(node::NodeOperation);
         /// Has another guest serve: a part of `svc guest install` and `svc guest rollback`.
         Guest(guest::SwitchGuest);
     }

@@ -1,0 +1,55 @@
+//! `svc node` and `svc promote`, which a running node answers.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+use super::OperatorArgs;
+use super::actor::current_actor_name;
+use crate::cluster::found;
+use crate::data_dir;
+use crate::operators::{self, NodeOperation, Operation, OperationProgressSink};
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum NodeCommand {
+    /// List the nodes of the cluster, and say which one answers
+    List {
+        #[command(flatten)]
+        args: OperatorArgs,
+    },
+}
+
+impl NodeCommand {
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let Self::List { args } = self;
+        ask_node(&args, NodeOperation::List {}).await
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct PromoteCommand {
+    #[command(flatten)]
+    args: OperatorArgs,
+}
+
+impl PromoteCommand {
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        ask_node(&self.args, NodeOperation::Promote {}).await
+    }
+}
+
+/// Has the node that runs on the data directory run an operation. A standby has a directory without a control database.
+async fn ask_node(args: &OperatorArgs, operation: NodeOperation) -> anyhow::Result<ExitCode> {
+    let is_node = |data: &Path| {
+        data_dir::is_installation(data) || matches!(found::installation_id(data), Ok(Some(_)))
+    };
+    let data = args.find_installation(is_node)?;
+    let operation = Operation::Node(operation);
+    let silent = OperationProgressSink::default();
+    let asked = operators::run_on_server(&data, &operation, &current_actor_name(), &silent);
+    let Some(answer) = asked.await? else {
+        bail!("no node runs on {}: start one", data.display());
+    };
+    args.print_document_or_text(&answer.document, &answer.text)
+}
