@@ -42,6 +42,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("history", &["history"]),
     (
+        "shipping",
+        &["base", "database_state", "entry_body", "load", "ship"],
+    ),
+    (
         "writer",
         &["group", "pending_commits", "pending_write", "writer"],
     ),

@@ -25,9 +25,9 @@ pub type AcknowledgeFn = Box<dyn Fn(CommitPosition) + Send + Sync>;
 
 /// Acknowledges a database's commits later than the machine that makes them, such as after copying them to others.
 pub trait Durable: Send + Sync {
-    /// Takes over the commits up to `position`, which the database's log has. Its writer calls this for all commits in their order,
-    /// and copies the log only afterwards. Does not wait for the acknowledgement.
-    fn append(&self, position: CommitPosition);
+    /// Takes over the commits up to `position`, which the database's log has. `at` is the time of the last of them. The database's
+    /// writer calls this for all commits in their order, and copies the log only afterwards. Does not wait for the acknowledgement.
+    fn append(&self, position: CommitPosition, at: Timestamp);
 
     /// Sets the function that is called with each acknowledged position; positions never go back. Dropping it means that nothing more
     /// will be acknowledged. A writer that is being closed waits for one or the other.

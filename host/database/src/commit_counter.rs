@@ -46,6 +46,11 @@ impl LastCommitTracker {
         Timestamp(self.last_at.load(Ordering::Relaxed))
     }
 
+    /// Returns the number and the time of the last commit.
+    pub(super) fn last_commit(&self) -> (CommitPosition, Timestamp) {
+        (self.position(), self.last_commit_at())
+    }
+
     /// Returns the number of the last commit. It equals the number in the history, while the history has no gap.
     pub(super) fn position(&self) -> CommitPosition {
         CommitPosition(self.count.load(Ordering::Relaxed))

@@ -23,7 +23,7 @@ use super::schema::{self, DatabaseInventory, Schema};
 use super::watchdog::Watchdog;
 use super::writer::WriterRegistry;
 use svc_base::Stopwatch;
-use svc_base::clock::Clock;
+use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 use svc_base::ids::{BackendId, WorkspaceId};
 use svc_base::positions::CommitPosition;
@@ -172,13 +172,13 @@ impl Databases {
             let made = me.create_blocking(&id, &script, shared.as_ref());
             // If the caller has gone, the directory stays without a row that names it, and the next start removes it.
             match (made, shared) {
-                (Ok((inventory, position)), Some(shared)) => {
+                (Ok((inventory, last)), Some(shared)) => {
                     let mut pending = PendingCommits::default();
                     let reply = Box::new(move || drop(answer.send(Ok(inventory))));
                     let replies = CommitReplies::Exclusive(reply);
-                    pending.push(position, (ChangedTables::default(), replies));
+                    pending.push(last.0, (ChangedTables::default(), replies));
                     // The file is whole by now, so that it can be copied as the base of what follows.
-                    shared.hand_over(position, &mut pending, Arc::clone(&shared));
+                    shared.hand_over(last, &mut pending, Arc::clone(&shared));
                 }
                 (made, _) => drop(answer.send(made.map(|(inventory, _)| inventory))),
             }
@@ -191,13 +191,13 @@ impl Databases {
             .unwrap_or_else(|_| Err(StatementRunError::Closed.into()))
     }
 
-    /// Makes the file of a database; returns its content, and the position of the commit that made it.
+    /// Makes the file of a database; returns its content, and the position and the time of the commit that made it.
     fn create_blocking(
         &self,
         id: &BackendId,
         script: &MigrationScript,
         shared: Option<&Arc<SharedCommits>>,
-    ) -> Result<(DatabaseInventory, CommitPosition), MigrationScriptError> {
+    ) -> Result<(DatabaseInventory, (CommitPosition, Timestamp)), MigrationScriptError> {
         let disk = |error: std::io::Error| disk_error(&error);
         self.files.create_directory(id).map_err(disk)?;
         let budget = self.limits.time * MIGRATION_BUDGET_FACTOR;
@@ -212,9 +212,9 @@ impl Databases {
                 })?;
                 let inventory =
                     schema::read_inventory(&writer.handle.connection).map_err(internal_error)?;
-                let position = writer.position();
+                let last = writer.last_commit();
                 writer.close();
-                Ok((inventory, position))
+                Ok((inventory, last))
             })
             .and_then(|made| {
                 fault::point("provision.made");

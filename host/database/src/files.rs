@@ -25,6 +25,8 @@ pub struct DatabasesDirectory {
 impl DatabasesDirectory {
     /// The name of the database file in its directory.
     pub const NAME: &'static str = DATABASE_FILE;
+    /// The name of its write-ahead log.
+    pub const LOG_NAME: &'static str = LOG_FILE;
 
     /// Opens `directory`, and creates it if need be.
     ///

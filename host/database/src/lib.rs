@@ -5,6 +5,7 @@
 
 mod advice;
 mod authorizer;
+mod base;
 mod batch;
 mod calls;
 mod catalog;
@@ -17,8 +18,10 @@ mod copy;
 mod corpus_tests;
 mod cost;
 mod database;
+mod database_state;
 mod databases;
 mod dry_run;
+mod entry_body;
 mod error;
 mod exclusive;
 mod export;
@@ -31,6 +34,7 @@ mod integrity;
 mod lanes;
 mod ledger_schema;
 mod limits;
+mod load;
 mod meter;
 mod migrate;
 mod payment_mirror;
@@ -43,6 +47,7 @@ mod restore;
 mod run;
 mod schema;
 mod schema_faults;
+mod ship;
 #[cfg(test)]
 mod slow_values;
 mod sql_tokens;
@@ -60,10 +65,12 @@ mod watchdog;
 mod writer;
 
 pub use authorizer::FUNCTIONS;
+pub use base::BaseSnapshot;
 pub use batch::{BatchError, BatchStep};
 pub use changed_tables::{ChangedTables, StatementTables};
 pub use copy::{BackupSourceDatabase, prepare_for_server};
 pub use database::Database;
+pub use database_state::DatabaseState;
 pub use databases::Databases;
 pub use dry_run::{DryRunInput, DryRunOutcome, DryRunStatement};
 pub use error::StatementRunError;
@@ -71,6 +78,7 @@ pub use files::DatabasesDirectory;
 pub use history::{EndedChain, HistoryMoments, first_commit_kept, oldest_moment_kept};
 pub use integrity::{IntegrityReport, check_integrity};
 pub use limits::{DatabaseLimits, ResultLimits};
+pub use load::{DatabaseLoader, LoadError};
 pub use migrate::{MigrationOutcome, MigrationScript, MigrationScriptError};
 pub use payment_mirror::PaymentMirrorRow;
 pub use pending_commits::DurableSource;
@@ -81,6 +89,7 @@ pub use run::{ResultJson, StatementCall};
 pub use schema::{
     Column, DatabaseInventory, Index, MigrationMarker, Schema, Table, TableRows, View,
 };
+pub use ship::{LogShipper, ShipError};
 pub use timing::StatementTiming;
 pub use values::BatchStepParam;
 pub use warnings::SchemaWarning;

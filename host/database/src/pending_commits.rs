@@ -14,6 +14,7 @@ use super::batch::BatchError;
 use super::changed_tables::{ChangedTables, CommitListener};
 use super::pending_write::PendingWrite;
 use super::run::ResultJson;
+use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::BackendId;
 use svc_base::positions::{CommitPosition, DeferredCommitEffects, Durable};
@@ -158,11 +159,11 @@ impl SharedCommits {
         self.visible.store(position.0, Ordering::SeqCst);
     }
 
-    /// Hands over what a job of the writer has made: the commits up to `position`, and `pending`, which waits for them or for
-    /// earlier ones. `in_use` is dropped after their acknowledgement.
+    /// Hands over what a job of the writer has made: the commits up to `position`, the last of them made at `at`, and `pending`, which
+    /// waits for them or for earlier ones. `in_use` is dropped after their acknowledgement.
     pub(super) fn hand_over(
         &self,
-        position: CommitPosition,
+        (position, at): (CommitPosition, Timestamp),
         pending: &mut PendingCommits,
         in_use: impl Any + Send,
     ) {
@@ -177,7 +178,7 @@ impl SharedCommits {
         }
         drop(state);
         if is_new {
-            self.durable.append(position);
+            self.durable.append(position, at);
         } else {
             self.acknowledge(self.acknowledged());
         }

@@ -20,6 +20,7 @@ use super::pending_commits::{
     CommitAnnouncer, CommitReplies, DurableSource, PendingCommits, SharedCommits,
 };
 use super::pending_write::PendingWrite;
+use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 use svc_base::positions::CommitPosition;
 use svc_base::sync::lock;
@@ -247,6 +248,11 @@ impl DatabaseWriter {
         self.commits.position()
     }
 
+    /// Returns the position and the time of the last commit.
+    pub(super) fn last_commit(&self) -> (CommitPosition, Timestamp) {
+        self.commits.last_commit()
+    }
+
     /// Notes that a commit is being made that no statement makes, such as one of SQLite's copies.
     pub(super) fn begin_commit(&self) {
         if let Some(shared) = &self.shared {
@@ -257,10 +263,10 @@ impl DatabaseWriter {
     /// Finishes the commits of a job. A single machine acknowledges them, since they are synced. Elsewhere they are handed over, and
     /// what `in_use` returns is kept until they are acknowledged.
     pub(super) fn finish_commits<T: Send + 'static>(&mut self, in_use: impl FnOnce() -> T) {
-        let position = self.commits.position();
+        let last = self.commits.last_commit();
         match &self.shared {
-            None => self.announcer.announce(&mut self.pending, position),
-            Some(shared) => shared.hand_over(position, &mut self.pending, in_use()),
+            None => self.announcer.announce(&mut self.pending, last.0),
+            Some(shared) => shared.hand_over(last, &mut self.pending, in_use()),
         }
     }
 

@@ -307,7 +307,7 @@ pub(super) fn clear_wal_flag(image: &mut [u8]) {
 }
 
 /// Packs frames for a record: their number, the page numbers, the pages.
-pub(super) fn pack_frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
+pub(crate) fn pack_frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
     let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
     let mut content = Vec::with_capacity(4 + pages.len() * 4 + data.len());
     content.extend_from_slice(&count.to_le_bytes());
@@ -319,34 +319,39 @@ pub(super) fn pack_frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
 }
 
 /// The frames of a record, as [`pack_frames`] packs them.
-struct PackedFrames<'c> {
+pub(crate) struct PackedFrames<'c> {
     pages: &'c [u8],
     data: &'c [u8],
 }
 
 impl<'c> PackedFrames<'c> {
-    fn of(content: &'c [u8]) -> io::Result<Self> {
+    /// Reads the content of a record.
+    ///
+    /// # Errors
+    /// Damage.
+    pub(crate) fn of(content: &'c [u8]) -> io::Result<Self> {
         let (count, rest) = content
             .split_at_checked(4)
             .ok_or_else(damaged_record_error)?;
         let count = usize::try_from(read_u32(count)).unwrap_or(usize::MAX);
         let split = rest.split_at_checked(count.saturating_mul(4));
         let (pages, data) = split.ok_or_else(damaged_record_error)?;
-        if data.len() != count * PAGE_SIZE {
+        if data.len() != count.saturating_mul(PAGE_SIZE) {
             return Err(damaged_record_error());
         }
         Ok(Self { pages, data })
     }
 
-    /// Returns the frames from index `from` to index `to`: page number and content.
+    /// Returns all frames: page number and content.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &'c [u8])> {
+        let pages = self.pages.chunks_exact(4).map(read_u32);
+        pages.zip(self.data.chunks_exact(PAGE_SIZE))
+    }
+
+    /// Returns the frames from index `from` to index `to`.
     fn between(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, &'c [u8])> {
         let place = |frame| usize::try_from(frame).unwrap_or(usize::MAX);
-        let frames = self
-            .pages
-            .chunks_exact(4)
-            .zip(self.data.chunks_exact(PAGE_SIZE));
-        frames
-            .map(|(page, data)| (read_u32(page), data))
+        self.all()
             .skip(place(from))
             .take(place(to.saturating_sub(from)))
     }

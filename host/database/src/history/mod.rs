@@ -28,7 +28,7 @@ use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
 use self::chain::HistoryChainFile;
-use self::page_hashes::{MAX_IMAGE_BYTES, PageHashes};
+use self::page_hashes::MAX_IMAGE_BYTES;
 use self::record::{CommitFingerprint, Moment, NewHistoryRecord, RecordKind};
 use super::commit_counter::LastCommitTracker;
 use super::connection;
@@ -38,9 +38,12 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
 pub(super) use background::{BackgroundCheckpointer, LentHistory, log_history_gap};
+pub(super) use chain::{PackedFrames, pack_frames};
 pub use ended::{EndedChain, first_commit_kept, oldest_moment_kept};
 pub use moments::HistoryMoments;
 pub(super) use moments::{has_expired_moments, verify};
+pub(super) use page_hashes::{MAX_PAGES, PageHashes};
+pub(super) use record::{damaged_record_error, pack, unpack};
 
 /// If the clock is set back by no more than this, in milliseconds, the time of commits stands still.
 const MAX_CLOCK_SETBACK_MILLIS: i64 = 60_000;

@@ -14,6 +14,8 @@ use crate::wal::PAGE_SIZE;
 
 /// The largest database that has a history, in bytes.
 pub(super) const MAX_IMAGE_BYTES: usize = 1 << 30;
+/// The most pages that are hashed: those of 64 GiB. A number beyond is damage.
+pub(crate) const MAX_PAGES: usize = 1 << 24;
 /// Bytes of the header that say whether a database has a write-ahead log.
 pub(super) const WAL_VERSION_BYTES: Range<usize> = 18..20;
 /// Bytes of the header that SQLite writes anew with every change of the first page, so that a copy which is written through SQLite
@@ -22,7 +24,7 @@ const CHANGE_COUNTER_BYTES: [Range<usize>; 2] = [24..28, 92..100];
 
 /// Hashes of a database's pages, with their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct PageHashes {
+pub(crate) struct PageHashes {
     /// Format whose checksum this is.
     format: RecordFormat,
     pages: Vec<u64>,
@@ -37,19 +39,38 @@ impl PageHashes {
 
     /// Hashes the pages of a database image as the records of a format do.
     pub(super) fn in_format(format: RecordFormat, image: &[u8]) -> Self {
-        let pages = (1_u32..).zip(image.chunks_exact(PAGE_SIZE));
-        let pages: Vec<u64> = pages
-            .map(|(page, data)| page_hash(format, page, data))
-            .collect();
-        let sum = pages
-            .iter()
-            .fold(0_u64, |sum, page| sum.wrapping_add(*page));
-        Self { format, pages, sum }
+        let mut hashes = Self {
+            format,
+            ..Self::default()
+        };
+        for data in image.chunks_exact(PAGE_SIZE) {
+            hashes.push(data);
+        }
+        hashes
+    }
+
+    fn push(&mut self, data: &[u8]) {
+        let number = u32::try_from(self.pages.len() + 1).unwrap_or(u32::MAX);
+        let hash = page_hash(self.format, number, data);
+        self.pages.push(hash);
+        self.sum = self.sum.wrapping_add(hash);
+    }
+
+    /// Adds a page at the end.
+    ///
+    /// # Errors
+    /// Damage, if there are more pages than a database can have.
+    pub(crate) fn add_page(&mut self, data: &[u8]) -> io::Result<()> {
+        if self.pages.len() >= MAX_PAGES {
+            return Err(damaged_record_error());
+        }
+        self.push(data);
+        Ok(())
     }
 
     /// Returns the checksum. It is the same with and without a write-ahead log, and in a copy that was written page by page through
     /// SQLite.
-    pub(super) fn checksum(&self) -> u64 {
+    pub(crate) fn checksum(&self) -> u64 {
         self.sum
     }
 
@@ -57,7 +78,7 @@ impl PageHashes {
     ///
     /// # Errors
     /// Damage, if no database has this page.
-    pub(super) fn set_page(&mut self, page: u32, data: &[u8]) -> io::Result<()> {
+    pub(crate) fn set_page(&mut self, page: u32, data: &[u8]) -> io::Result<()> {
         let place = usize::try_from(page.checked_sub(1).ok_or_else(damaged_record_error)?)
             .unwrap_or(usize::MAX);
         if place >= self.pages.len() {
@@ -72,19 +93,16 @@ impl PageHashes {
     /// Sets the number of pages: removes pages at the end, or adds empty ones.
     ///
     /// # Errors
-    /// Damage, if there are more pages than a database with a history can have.
-    pub(super) fn resize(&mut self, pages: usize) -> io::Result<()> {
-        if pages > MAX_IMAGE_BYTES / PAGE_SIZE {
+    /// Damage, if there are more pages than a database can have.
+    pub(crate) fn resize(&mut self, pages: usize) -> io::Result<()> {
+        if pages > MAX_PAGES {
             return Err(damaged_record_error());
         }
         while self.pages.len() > pages {
             self.sum = self.sum.wrapping_sub(self.pages.pop().unwrap_or_default());
         }
         while self.pages.len() < pages {
-            let number = u32::try_from(self.pages.len() + 1).unwrap_or(u32::MAX);
-            let empty = page_hash(self.format, number, &[0; PAGE_SIZE]);
-            self.pages.push(empty);
-            self.sum = self.sum.wrapping_add(empty);
+            self.push(&[0; PAGE_SIZE]);
         }
         Ok(())
     }

@@ -335,11 +335,12 @@ fn to_u32(bytes: usize) -> io::Result<u32> {
     u32::try_from(bytes).map_err(io::Error::other)
 }
 
-pub(super) fn damaged_record_error() -> io::Error {
+pub(crate) fn damaged_record_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "a history file is damaged")
 }
 
-fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
+/// Compresses the content of a record.
+pub(crate) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
     use zstd::zstd_safe::CParameter::{EnableLongDistanceMatching, WindowLog};
     let mut compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?;
     compressor.set_parameter(WindowLog(WINDOW_LOG))?;
@@ -347,7 +348,11 @@ fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
     compressor.compress(bytes)
 }
 
-fn unpack(packed: &[u8], length: usize) -> io::Result<Vec<u8>> {
+/// Unpacks the content of a record, which has this length.
+///
+/// # Errors
+/// Damage.
+pub(crate) fn unpack(packed: &[u8], length: usize) -> io::Result<Vec<u8>> {
     let bytes = zstd::bulk::decompress(packed, length).map_err(|_| damaged_record_error())?;
     if bytes.len() == length {
         Ok(bytes)

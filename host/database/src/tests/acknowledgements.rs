@@ -27,7 +27,7 @@ struct LateAcknowledger {
 }
 
 impl Durable for LateAcknowledger {
-    fn append(&self, position: CommitPosition) {
+    fn append(&self, position: CommitPosition, _at: Timestamp) {
         assert!(*self.last.borrow() < position, "each is handed over once");
         self.last.send_replace(position);
     }
@@ -284,13 +284,15 @@ async fn a_commit_that_fails_takes_no_position() {
     commits.begin_commit(CommitPosition(5));
     let mut reader = pin!(commits.wait_for_visible());
     assert!(waits(&mut reader).await);
-    commits.hand_over(CommitPosition(4), &mut PendingCommits::default(), ());
+    let failed = (CommitPosition(4), Timestamp(0));
+    commits.hand_over(failed, &mut PendingCommits::default(), ());
     reader.await;
     assert_eq!(late.last(), 4);
     commits.begin_commit(CommitPosition(5));
     let in_use = Arc::new(());
     let kept = Arc::clone(&in_use);
-    commits.hand_over(CommitPosition(5), &mut PendingCommits::default(), kept);
+    let made = (CommitPosition(5), Timestamp(0));
+    commits.hand_over(made, &mut PendingCommits::default(), kept);
     let mut reader = pin!(commits.wait_for_visible());
     assert!(waits(&mut reader).await);
     assert_eq!(Arc::strong_count(&in_use), 2);

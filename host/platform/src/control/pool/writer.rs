@@ -11,6 +11,7 @@ use crate::control::Error;
 use crate::control::change::ChangeListeners;
 use crate::control::residue::WalResidue;
 use crate::control::wal::WriterLog;
+use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::positions::{CommitPosition, DeferredCommitEffects, Durable};
 
@@ -109,7 +110,9 @@ impl ControlWriter {
         let position = self.log.position();
         match &self.durable {
             None => self.pending.acknowledged = position,
-            Some(durable) if position > self.pending.appended => durable.append(position),
+            Some(durable) if position > self.pending.appended => {
+                durable.append(position, Clock::system().now());
+            }
             Some(_) => {}
         }
         self.pending.appended = position;
@@ -136,6 +139,7 @@ mod tests {
     use cap_std::fs::Dir;
     use futures_util::FutureExt as _;
     use futures_util::future::LocalBoxFuture;
+    use svc_base::clock::Timestamp;
     use svc_base::positions::AcknowledgeFn;
     use svc_database::wal::{ALL_FRAMES, WalFile, WalPosition};
     use tempfile::TempDir;
@@ -160,7 +164,7 @@ mod tests {
     }
 
     impl Durable for LateDurable {
-        fn append(&self, position: CommitPosition) {
+        fn append(&self, position: CommitPosition, _at: Timestamp) {
             let log = WalFile::open(&self.dir, LOG_FILE).unwrap().unwrap();
             let mut read = self.read.lock().unwrap();
             let (at, commits) = *read;
