@@ -16,6 +16,7 @@ use futures_util::{StreamExt as _, stream};
 use tokio::task::spawn_blocking;
 
 use super::bucket::{Bucket, BucketError, StoredObject};
+use super::histories;
 use super::schedule::{BaseSchedule, DueBase};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
@@ -215,7 +216,7 @@ impl<L: Ledger> Bases<L> {
         Ok(())
     }
 
-    /// Deletes a database that is gone: its place, its commits and bases, then its objects.
+    /// Deletes a database that is gone: its place, its commits and bases, then its objects, those of its history included.
     ///
     /// # Errors
     /// [`BaseError`]; it may be repeated.
@@ -223,6 +224,9 @@ impl<L: Ledger> Bases<L> {
         self.note_closed(database);
         self.ledger.forget(self.run, database).await?;
         delete_objects(&self.bucket, database, |_| true).await?;
+        if let DatabaseName::Backend(id) = database {
+            histories::delete_all(&self.bucket, &id).await?;
+        }
         Ok(())
     }
 }
