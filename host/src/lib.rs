@@ -6,6 +6,7 @@ pub mod app;
 pub mod backup;
 pub mod check;
 pub mod cli;
+pub mod cluster;
 pub mod gauges;
 pub mod guests;
 pub mod guides;

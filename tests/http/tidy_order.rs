@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["deployments"],
     &["gauges", "landing", "visitors"],
     &["backends"],
-    &["check", "guests", "payments", "realtime"],
+    &["check", "cluster", "guests", "payments", "realtime"],
     &["backup", "envelope"],
     &["accounts"],
     &["operations"],

@@ -75,7 +75,7 @@ pub use databases::Databases;
 pub use dry_run::{DryRunInput, DryRunOutcome, DryRunStatement};
 pub use error::StatementRunError;
 pub use files::DatabasesDirectory;
-pub use history::HistoryMoments;
+pub use history::{EndedChain, HistoryMoments, first_commit_kept, oldest_moment_kept};
 pub use integrity::{IntegrityReport, check_integrity};
 pub use limits::{DatabaseLimits, ResultLimits};
 pub use load::{DatabaseLoader, LoadError};

@@ -33,6 +33,7 @@ pub const DATA_DIRECTORY_LAYOUT: DirectoryLayout = DirectoryLayout {
         "content.lock",
         "content.url",
         "content.id",
+        "cluster.id",
         "serving.lock",
         "operators.sock",
         "guests.status",

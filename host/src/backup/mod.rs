@@ -6,6 +6,7 @@
 //! copied afterwards, while a hold keeps the collector from it.
 
 mod directory;
+mod from;
 pub mod last;
 mod make;
 mod manifest;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use directory::is_backup;
+pub use from::{ClusterRestoreOutcome, ClusterSource, RestoredDatabase, restore_from};
 pub use make::make;
 pub use outcome::{BackupOutcome, CopyStats};
 pub use restore::{BackupRestoreOutcome, restore};

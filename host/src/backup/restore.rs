@@ -99,7 +99,7 @@ pub async fn restore(
 }
 
 /// Removes the new state, or finishes the switch to it if that was committed.
-fn clean_up(data: &Path) {
+pub(super) fn clean_up(data: &Path) {
     if let Err(error) = switch::finish_interrupted(data) {
         tracing::warn!(error = format!("{error:#}"), "whatever runs next goes on");
     }

@@ -18,7 +18,7 @@ use svc_base::{disk, fault};
 /// Subdirectory of the data directory in which the new state is made.
 pub(super) const NEW_STATE_DIRECTORY: &str = "restoring";
 /// Entries of a data directory that a restore replaces.
-const STATE_ENTRIES: [&str; 12] = [
+const STATE_ENTRIES: [&str; 13] = [
     "control.db",
     "control.db-wal",
     "control.db-shm",
@@ -28,6 +28,7 @@ const STATE_ENTRIES: [&str; 12] = [
     "content",
     "content.url",
     "content.id",
+    "cluster.id",
     "once",
     "backends",
     "guests",

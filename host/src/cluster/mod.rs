@@ -3,7 +3,9 @@
 
 pub mod bases;
 pub mod bucket;
+pub mod found;
 mod gate;
+pub mod histories;
 mod metrics;
 mod node;
 mod owner;
@@ -12,6 +14,8 @@ mod schedule;
 mod shipped;
 mod standby;
 mod tenants;
+#[cfg(test)]
+mod tests;
 
 pub use gate::AnswerGate;
 pub use metrics::ClusterMetrics;

@@ -5,9 +5,17 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 
 use super::store;
-use crate::control::{ControlDatabase, ControlSnapshot};
+use crate::control::{self, ControlDatabase, ControlSnapshot};
 use svc_base::ids::BackendId;
 use svc_database::{BackupSourceDatabase, DatabasesDirectory};
+
+/// Lists the databases of all backends.
+///
+/// # Errors
+/// The control database's.
+pub async fn all_ids(control: &ControlDatabase) -> Result<Vec<BackendId>, control::Error> {
+    control.read(store::ids).await
+}
 
 /// Databases to copy. The functions block.
 #[derive(Debug)]

@@ -15,6 +15,8 @@ use crate::wal::PAGE_SIZE;
 use svc_base::clock::Timestamp;
 
 const FILE_SUFFIX: &str = ".history";
+/// Numbers that are left for chains from elsewhere, where a database was loaded: its own chains begin after them.
+pub(super) const NUMBERS_BEFORE_LOADED: u32 = 1 << 20;
 
 /// A chain on the disk.
 #[derive(Debug)]
@@ -37,7 +39,8 @@ pub(super) struct MomentLocation {
     pub(super) moment: Moment,
 }
 
-fn chain_file_name(number: u32) -> String {
+/// Returns the name of a chain's file.
+pub(super) fn chain_file_name(number: u32) -> String {
     format!("{number:010}{FILE_SUFFIX}")
 }
 
@@ -53,6 +56,11 @@ pub(super) fn list_numbers(dir: &Dir) -> io::Result<Vec<u32>> {
     }
     numbers.sort_unstable();
     Ok(numbers)
+}
+
+/// Reads the file of a chain.
+pub(super) fn read_file(dir: &Dir, number: u32) -> io::Result<Vec<u8>> {
+    dir.read(chain_file_name(number))
 }
 
 /// Size of a chain, in bytes.

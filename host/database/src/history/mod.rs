@@ -12,6 +12,7 @@
 mod append;
 mod background;
 mod chain;
+mod ended;
 mod moments;
 mod page_hashes;
 mod record;
@@ -38,6 +39,7 @@ use svc_base::fault;
 
 pub(super) use background::{BackgroundCheckpointer, LentHistory, log_history_gap};
 pub(super) use chain::{PackedFrames, pack_frames};
+pub use ended::{EndedChain, first_commit_kept, oldest_moment_kept};
 pub use moments::HistoryMoments;
 pub(super) use moments::{has_expired_moments, verify};
 pub(super) use page_hashes::{MAX_PAGES, PageHashes};
@@ -345,7 +347,7 @@ impl DatabaseHistory {
         // From here on, the earlier chain is an old one.
         self.chain = None;
         self.make_room(length)?;
-        let number = chain::list_numbers(&self.dir)?.pop().unwrap_or(0) + 1;
+        let number = self.next_chain_number()?;
         chain::create_file(&self.dir, number, &base)?;
         self.last = Some(at);
         self.chain = Some(CurrentChain {
@@ -363,6 +365,15 @@ impl DatabaseHistory {
         });
         fault::point("history.begun");
         self.remove_expired()
+    }
+
+    /// Number of the file of the next chain. A database that was loaded leaves room for chains from elsewhere.
+    fn next_chain_number(&self) -> io::Result<u32> {
+        let before = match &self.commit_numbers {
+            Some(_) => chain::NUMBERS_BEFORE_LOADED,
+            None => 0,
+        };
+        Ok(chain::list_numbers(&self.dir)?.pop().unwrap_or(before) + 1)
     }
 
     /// Number of the commit with which a chain begins that continues no other.

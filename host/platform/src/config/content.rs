@@ -4,6 +4,8 @@ use anyhow::bail;
 use object_store::ObjectStoreScheme;
 use url::Url;
 
+use super::S3Settings;
+
 /// Checks that this program has the store that a URL names.
 ///
 /// # Errors
@@ -28,6 +30,16 @@ pub(super) fn check_bucket_url(url: Url) -> anyhow::Result<Url> {
         );
     }
     check_store("cluster.bucket", url)
+}
+
+/// Checks a URL that a command names for the bucket of a cluster. Returns it with the access to it that the environment gives.
+///
+/// # Errors
+/// When either cannot be used.
+pub fn resolve_bucket(url: Url) -> anyhow::Result<(Url, Option<S3Settings>)> {
+    let url = check_bucket_url(url)?;
+    let access = S3Settings::from_settings(Some(&url), None)?;
+    Ok((url, access))
 }
 
 fn check_store(setting: &str, mut url: Url) -> anyhow::Result<Url> {

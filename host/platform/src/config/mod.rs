@@ -12,6 +12,7 @@ use address::is_loopback;
 pub use address::{IssuerAddress, IssuerAddressError};
 pub use caps::{CapHolderKind, CapReached, CapUsage, DividedCap, DividedCapPart};
 pub use cluster::{ClusterSettings, ClusterTable, LedgerUrl};
+pub use content::resolve_bucket;
 pub use display::LogFormat;
 use display::masked;
 pub use edge::EdgeCacheSettings;

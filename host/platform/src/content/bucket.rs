@@ -143,6 +143,44 @@ pub(super) async fn claim_bucket(
     Ok(())
 }
 
+/// Claims the bucket of a cluster for the installation named `own`, unless that has claimed it already. A bucket without a claim must
+/// be empty.
+///
+/// # Errors
+/// A bucket of another installation, one with foreign objects, or one that does not answer.
+pub async fn claim_shared_bucket(store: &dyn ObjectStore, own: &str) -> anyhow::Result<()> {
+    let owner = match read_owner(store).await? {
+        Some(owner) => owner,
+        None => {
+            let first = store.list(None).try_next().await.map_err(with_advice)?;
+            if let Some(object) = first {
+                bail!(
+                    "it has objects already, such as {}: name a bucket or a prefix of the cluster's own",
+                    object.location
+                );
+            }
+            write_owner(store, own).await?;
+            let written = read_owner(store).await?;
+            written.context("it does not have what was just written to it")?
+        }
+    };
+    if owner != own.as_bytes() {
+        bail!(
+            "it belongs to another installation: name a bucket or a prefix of this cluster's own"
+        );
+    }
+    Ok(())
+}
+
+/// Reads the name of the installation that has claimed the bucket of a cluster, if one has.
+///
+/// # Errors
+/// A bucket that does not answer.
+pub async fn shared_bucket_owner(store: &dyn ObjectStore) -> anyhow::Result<Option<String>> {
+    let owner = read_owner(store).await?;
+    Ok(owner.map(|owner| String::from_utf8_lossy(&owner).into_owned()))
+}
+
 /// Reads the name of the installation that a bucket belongs to, if there is one.
 async fn read_owner(store: &dyn ObjectStore) -> anyhow::Result<Option<bytes::Bytes>> {
     let found = async { store.get(&OWNER_FILE.into()).await?.bytes().await };

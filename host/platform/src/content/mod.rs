@@ -17,7 +17,7 @@ mod store;
 mod store_health;
 
 pub use artifact::{EncodedPage, EncodedVariant, Encoding, gzip_quickly};
-pub use bucket::open_shared_bucket;
+pub use bucket::{claim_shared_bucket, open_shared_bucket, shared_bucket_owner};
 pub use error::Error;
 pub use location::ContentLocation;
 pub use lock::ContentLock;

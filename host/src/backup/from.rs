@@ -1,0 +1,378 @@
+//! Restore of a cluster's installation onto one machine: from its bucket and its ledger, or from the bucket alone.
+//!
+//! With the ledger everything that was acknowledged is there. Without it each database is as its newest base has it, so some are older
+//! than others. One-time shares are in neither.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use cap_std::fs::Dir;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use serde::Serialize;
+use tokio::task::spawn_blocking;
+use url::Url;
+
+use super::make::{BACKENDS, CONTENT, CONTROL};
+use super::outcome::CopyStats;
+use super::restore::clean_up;
+use super::{BackupProgressFn, BackupStage, millis, switch};
+use crate::backends::copies;
+use crate::cluster::bases::{self, BaseError, LoadTarget};
+use crate::cluster::bucket::Bucket;
+use crate::config::{LedgerUrl, resolve_bucket};
+use crate::content::{self, ContentLock, Digest, ObjectDirectory, ObjectPutError, StoreConnector};
+use crate::control::{self, ControlDatabase};
+use crate::data_dir::{self, NewDirectoryGuard};
+use crate::data_lock::DataLock;
+use crate::deployments::operators;
+use crate::outbound::OutboundClient;
+use svc_base::Stopwatch;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::ids::BackendId;
+use svc_base::{disk, fault};
+use svc_database::{DatabasesDirectory, prepare_for_server};
+use svc_ledger::{Base, DatabaseName, Ledger, PostgresLedger};
+
+/// Largest page that is read from the bucket: whatever the installation has allowed.
+const PAGE_BYTES: u64 = u64::MAX;
+/// Most databases, and most objects of content, that are read at once.
+const DATABASES_AT_ONCE: usize = 8;
+const OBJECTS_AT_ONCE: usize = 16;
+
+/// Stores of a cluster, as a command names them.
+#[derive(Clone, Debug)]
+pub struct ClusterSource {
+    /// URL of the bucket.
+    pub bucket: Url,
+    /// URL of the ledger, if it is still there.
+    pub ledger: Option<LedgerUrl>,
+}
+
+/// Outcome of a restore from a cluster.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClusterRestoreOutcome {
+    /// Whether the ledger was read, so that everything that was acknowledged is there.
+    pub complete: bool,
+    /// Databases that were restored, in the order of their names.
+    pub databases: Vec<RestoredDatabase>,
+    /// Sources and pages.
+    pub content: CopyStats,
+    /// Number of one-time shares, which are left out.
+    pub one_time_left_out: usize,
+    /// Parts that are missing. The rest was restored.
+    pub errors: Vec<String>,
+    /// Duration in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// A database that was restored from a cluster.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestoredDatabase {
+    /// Id of the backend, or `control`.
+    pub database: String,
+    /// Number of the last commit in it.
+    pub commit: u64,
+    /// Time at which its base was stored, if it was restored without the commits after that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_at: Option<Timestamp>,
+    /// Age of that base in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<i64>,
+}
+
+impl ClusterRestoreOutcome {
+    /// Says for a terminal what was restored.
+    ///
+    /// # Errors
+    /// Never in practice: the text is in memory.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        if self.complete {
+            writeln!(text, "everything that was acknowledged is here")?;
+        } else {
+            writeln!(
+                text,
+                "without the ledger, each database is as its newest base has it"
+            )?;
+            for database in &self.databases {
+                let (name, age) = (&database.database, database.age_seconds.unwrap_or(0));
+                let at = database.stored_at.unwrap_or(Timestamp(0));
+                writeln!(text, "{name}: of {at}, {age} seconds old")?;
+            }
+        }
+        let (databases, content) = (self.databases.len(), self.content);
+        writeln!(text, "{databases} databases")?;
+        writeln!(text, "{} objects, {} bytes", content.files, content.bytes)?;
+        if self.one_time_left_out > 0 {
+            writeln!(
+                text,
+                "{} one-time shares are left out",
+                self.one_time_left_out
+            )?;
+        }
+        for error in &self.errors {
+            writeln!(text, "error: {error}")?;
+        }
+        Ok(text)
+    }
+}
+
+/// Restores the installation of a cluster into a data directory without one, as that of one machine. Nothing is there until everything
+/// is copied. Blocks.
+///
+/// # Errors
+/// What is in the way, as a text for the operator. It may be repeated.
+pub async fn restore_from(
+    source: ClusterSource,
+    data: &Path,
+    clock: &Clock,
+    watch: BackupProgressFn<'_>,
+) -> anyhow::Result<ClusterRestoreOutcome> {
+    let (url, access) = resolve_bucket(source.bucket).context("--from")?;
+    let connector = StoreConnector::for_cluster(OutboundClient::new()?, PAGE_BYTES);
+    let bucket = Bucket::open(&url, access.as_ref(), &connector);
+    let bucket = bucket.context("--from: opening the bucket")?;
+    let ledger = match source.ledger {
+        // Nothing is written there, so it does not matter who would have it.
+        Some(url) => Some(PostgresLedger::new(url.checked("--ledger")?.as_str(), 0)?),
+        None => None,
+    };
+    let stores = ClusterStores::open(&bucket, ledger.as_ref()).await?;
+    stores.restore(data, clock, watch).await
+}
+
+/// Stores of a cluster that are read.
+struct ClusterStores<'s, L> {
+    bucket: &'s Bucket,
+    ledger: Option<&'s L>,
+    /// Newest base of each database, if there is no ledger.
+    bases: BTreeMap<DatabaseName, Base>,
+}
+
+impl<'s, L: Ledger> ClusterStores<'s, L> {
+    /// Checks that the stores belong to one installation.
+    async fn open(bucket: &'s Bucket, ledger: Option<&'s L>) -> anyhow::Result<Self> {
+        let owner = bucket.owner().await?;
+        let owner = owner.context("no installation has this bucket: are the bucket, the prefix and the endpoint right, and is a directory mounted?")?;
+        let bases = match ledger {
+            None => bases::newest_bases(bucket).await?,
+            Some(ledger) => {
+                let there = ledger.installation().await.context("asking the ledger")?;
+                if there.map(|id| id.to_string()) != Some(owner) {
+                    bail!("the ledger and the bucket do not belong to one installation");
+                }
+                BTreeMap::new()
+            }
+        };
+        Ok(Self {
+            bucket,
+            ledger,
+            bases,
+        })
+    }
+
+    async fn restore(
+        &self,
+        data: &Path,
+        clock: &Clock,
+        watch: BackupProgressFn<'_>,
+    ) -> anyhow::Result<ClusterRestoreOutcome> {
+        let started = Stopwatch::start();
+        let mut guard = NewDirectoryGuard::begin(data)?;
+        let lock = DataLock::take(data)?;
+        guard.check_if_new(&lock)?;
+        lock.announce_restore()?;
+        let Some(_hold) = ContentLock::exclusive(data)? else {
+            bail!("a backup of {} is being made", data.display());
+        };
+        switch::finish_interrupted(data)?;
+        if data_dir::is_installation(data) {
+            bail!(
+                "{} has an installation already: name an empty directory",
+                data.display()
+            );
+        }
+        let dir = disk::open_directory(data)?;
+        let new = switch::create_new_state(&dir)?;
+        fault::point("restore.begun");
+        let directory = data.join(switch::NEW_STATE_DIRECTORY);
+        let mut done = self.prepare(&directory, &new, clock, watch).await;
+        match &mut done {
+            Ok(restored) => {
+                let switched = switch::switch_to_new_state(&dir, clock.now());
+                switched.inspect_err(|_| clean_up(data))?;
+                guard.disarm();
+                restored.duration_ms = millis(started.elapsed());
+            }
+            Err(_) => clean_up(data),
+        }
+        done
+    }
+
+    /// Writes the new state.
+    async fn prepare(
+        &self,
+        directory: &Path,
+        new: &Dir,
+        clock: &Clock,
+        watch: BackupProgressFn<'_>,
+    ) -> anyhow::Result<ClusterRestoreOutcome> {
+        let mut restored = ClusterRestoreOutcome {
+            complete: self.ledger.is_some(),
+            databases: Vec::new(),
+            content: CopyStats::default(),
+            one_time_left_out: 0,
+            errors: Vec::new(),
+            duration_ms: 0,
+        };
+        let to = LoadTarget {
+            dir: new.try_clone()?,
+            name: CONTROL.to_owned(),
+        };
+        let loaded = self.load(DatabaseName::Control, &to, clock).await?;
+        let loaded = loaded.context(
+            "there is no database of the installation itself: `svc cluster found` was not finished",
+        )?;
+        restored.databases.push(loaded);
+        let control = ControlDatabase::open(directory)?;
+        let files = DatabasesDirectory::open(&directory.join(BACKENDS))?;
+        let backends = copies::all_ids(&control).await?;
+        self.load_backends(&files, backends, &mut restored, clock, watch)
+            .await?;
+        fault::point("restore.databases");
+        restored.one_time_left_out =
+            operators::remove_one_time_shares(&control, clock.now()).await?;
+        let wanted = operators::referenced_content(&control).await?;
+        let mut content = ObjectDirectory::new(disk::ensure_subdirectory(new, CONTENT)?);
+        self.copy_content(wanted, &mut content, &mut restored, watch)
+            .await?;
+        fault::point("restore.content");
+        control.close();
+        drop(control);
+        control::finish_copy(directory)?;
+        Ok(restored)
+    }
+
+    /// Loads a database; `None` if the cluster does not have it.
+    async fn load(
+        &self,
+        database: DatabaseName,
+        to: &LoadTarget,
+        clock: &Clock,
+    ) -> Result<Option<RestoredDatabase>, BaseError> {
+        if let Some(ledger) = self.ledger {
+            let loaded = bases::load_database(ledger, None, self.bucket, database, to).await;
+            return match loaded {
+                Ok(loaded) => Ok(Some(RestoredDatabase {
+                    database: database.to_string(),
+                    commit: loaded.state.position().0,
+                    stored_at: None,
+                    age_seconds: None,
+                })),
+                Err(BaseError::Missing(_)) => Ok(None),
+                Err(error) => Err(error),
+            };
+        }
+        let Some(base) = self.bases.get(&database) else {
+            return Ok(None);
+        };
+        bases::load_base(self.bucket, base, to).await?;
+        Ok(Some(RestoredDatabase {
+            database: database.to_string(),
+            commit: base.position.0,
+            stored_at: Some(base.at),
+            age_seconds: Some((clock.now().0 - base.at.0) / 1000),
+        }))
+    }
+
+    /// Loads the databases of backends, several at once.
+    async fn load_backends(
+        &self,
+        files: &DatabasesDirectory,
+        backends: Vec<BackendId>,
+        restored: &mut ClusterRestoreOutcome,
+        clock: &Clock,
+        watch: BackupProgressFn<'_>,
+    ) -> anyhow::Result<()> {
+        let (all, mut done) = (backends.len() as u64 + 1, 1);
+        watch(BackupStage::Databases, done, all);
+        let loads = stream::iter(backends).map(|id| async move {
+            let loaded = self.load_backend(files, id, clock).await;
+            let loaded = loaded.with_context(|| format!("restoring backend {id}"))?;
+            anyhow::Ok((id, loaded))
+        });
+        let mut loads = loads.buffer_unordered(DATABASES_AT_ONCE);
+        while let Some((id, loaded)) = loads.try_next().await? {
+            match loaded {
+                Some(loaded) => restored.databases.push(loaded),
+                None => {
+                    let error = format!("backend {id}: the cluster does not have its database");
+                    restored.errors.push(error);
+                }
+            }
+            done += 1;
+            watch(BackupStage::Databases, done, all);
+        }
+        restored
+            .databases
+            .sort_by(|a, b| a.database.cmp(&b.database));
+        Ok(())
+    }
+
+    async fn load_backend(
+        &self,
+        files: &DatabasesDirectory,
+        id: BackendId,
+        clock: &Clock,
+    ) -> anyhow::Result<Option<RestoredDatabase>> {
+        files.create_directory(&id)?;
+        let to = LoadTarget {
+            dir: files.directory(&id)?,
+            name: DatabasesDirectory::NAME.to_owned(),
+        };
+        let loaded = self.load(DatabaseName::Backend(id), &to, clock).await?;
+        let files = files.clone();
+        if loaded.is_none() {
+            files.remove(&id)?;
+            return Ok(None);
+        }
+        spawn_blocking(move || prepare_for_server(&files, &id)).await??;
+        Ok(loaded)
+    }
+
+    /// Copies content, several objects at once.
+    async fn copy_content(
+        &self,
+        wanted: BTreeSet<Digest>,
+        to: &mut ObjectDirectory,
+        restored: &mut ClusterRestoreOutcome,
+        watch: BackupProgressFn<'_>,
+    ) -> anyhow::Result<()> {
+        let store = self.bucket.content();
+        let sizes = store.sizes().await?;
+        let all: u64 = wanted.iter().filter_map(|digest| sizes.get(digest)).sum();
+        watch(BackupStage::Content, 0, all);
+        let store = &store;
+        let objects = stream::iter(wanted);
+        let objects = objects.map(|digest| async move { (digest, store.get(&digest).await) });
+        let mut objects = objects.buffer_unordered(OBJECTS_AT_ONCE);
+        while let Some((digest, object)) = objects.next().await {
+            let object = match object {
+                Err(content::Error::Damaged(_)) => None,
+                object => object?,
+            };
+            match object.map(|object| to.put(&digest, &*object)) {
+                Some(Ok(bytes)) => restored.content.count(bytes, true),
+                Some(Err(ObjectPutError::Io(error))) => return Err(error.into()),
+                None | Some(Err(ObjectPutError::Damaged)) => {
+                    let error = format!("object {digest} is missing or damaged in the bucket");
+                    restored.errors.push(error);
+                }
+            }
+            watch(BackupStage::Content, restored.content.bytes.min(all), all);
+        }
+        Ok(to.sync()?)
+    }
+}

@@ -1,0 +1,435 @@
+//! Bases: copies of databases in the bucket. From one of them and the ledger's commits after it, a database is loaded on any machine.
+//!
+//! A base is stored in three steps, and a process that dies between two of them loses nothing: the object, then the row that names it,
+//! then what the row makes needless is deleted. An object without a row is of a state that was acknowledged, and goes with the next
+//! base.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cap_std::fs::Dir;
+use futures_util::{StreamExt as _, stream};
+use tokio::task::spawn_blocking;
+
+use super::bucket::{Bucket, BucketError, StoredObject};
+use super::histories;
+use super::schedule::{BaseSchedule, DueBase};
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::fault;
+use svc_base::positions::{Checksum, CommitPosition};
+use svc_database::{BaseSnapshot, DatabaseLoader, DatabaseState, LoadError};
+use svc_ledger::{Base, DatabaseName, Ledger, LedgerError, RunId};
+
+/// Prefix of bases.
+const PREFIX: &str = "bases";
+/// Bytes of commits that are read at once.
+const TAIL_PIECE_BYTES: usize = 8 << 20;
+/// How often a load begins anew because the owner has made another base meanwhile.
+const LOADS: u32 = 3;
+/// Pause between two looks at what is due, and after a failure.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
+/// Most bases that are made at once.
+const AT_ONCE: usize = 4;
+
+/// A base cannot be made, or a database not be loaded from one.
+#[derive(Debug, thiserror::Error)]
+pub enum BaseError {
+    /// The ledger has no base of the database.
+    #[error("the ledger has no base of database {0}")]
+    Missing(DatabaseName),
+    /// The ledger refuses.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The bucket cannot be used.
+    #[error(transparent)]
+    Bucket(#[from] BucketError),
+    /// What is there does not lead to the state that it should.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The disk's.
+    #[error("a base cannot be written: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Databases that are open on this node.
+pub trait LiveDatabases: Send + Sync + 'static {
+    /// Begins to read a database at its last commit; `None` if it is not open here any more.
+    fn snapshot(
+        &self,
+        database: DatabaseName,
+    ) -> impl Future<Output = io::Result<Option<BaseSnapshot>>> + Send;
+
+    /// Waits until a commit is acknowledged; `false` if it never will be.
+    fn acknowledged(
+        &self,
+        database: DatabaseName,
+        position: CommitPosition,
+    ) -> impl Future<Output = bool> + Send;
+}
+
+/// A database that was loaded.
+#[derive(Clone, Debug)]
+pub struct LoadedDatabase {
+    /// State of the database.
+    pub state: DatabaseState,
+    /// Base from which it was loaded.
+    pub base: Base,
+    /// Bytes of the commits after the base.
+    pub tail_bytes: u64,
+}
+
+/// File that a database is loaded into.
+#[derive(Debug)]
+pub struct LoadTarget {
+    /// Directory of the file.
+    pub dir: Dir,
+    /// Name of the file.
+    pub name: String,
+}
+
+/// Bases of the databases that a run owns.
+#[derive(Debug)]
+pub struct Bases<L> {
+    ledger: Arc<L>,
+    run: RunId,
+    bucket: Bucket,
+    schedule: BaseSchedule,
+    clock: Clock,
+    /// Directory for files on their way to the bucket.
+    tmp: PathBuf,
+}
+
+impl<L: Ledger> Bases<L> {
+    /// Makes the keeper of a run's bases. `tmp` is a directory of the run's own.
+    pub fn new(ledger: Arc<L>, run: RunId, bucket: Bucket, tmp: PathBuf, clock: Clock) -> Self {
+        Self {
+            ledger,
+            run,
+            bucket,
+            schedule: BaseSchedule::new(clock.clone()),
+            clock,
+            tmp,
+        }
+    }
+
+    /// Loads a database whose place the run has.
+    ///
+    /// # Errors
+    /// [`BaseError`].
+    pub async fn load(
+        &self,
+        database: DatabaseName,
+        to: &LoadTarget,
+    ) -> Result<LoadedDatabase, BaseError> {
+        let run = Some(self.run);
+        let loaded = load_database(&*self.ledger, run, &self.bucket, database, to).await?;
+        self.schedule
+            .note_base(database, loaded.base.bytes, loaded.tail_bytes);
+        Ok(loaded)
+    }
+
+    /// Notes an acknowledged commit by the bytes of its body.
+    pub fn note_commit(&self, database: DatabaseName, bytes: u64) {
+        self.schedule.note_commit(database, bytes);
+    }
+
+    /// Notes that a database is not the run's any more.
+    pub fn note_closed(&self, database: DatabaseName) {
+        self.schedule.note_closed(database);
+    }
+
+    /// Makes bases as they become due, for as long as it is polled.
+    pub async fn run(&self, databases: &impl LiveDatabases) {
+        loop {
+            let due = stream::iter(self.schedule.due());
+            let made = due.map(|due| async move {
+                let stored = self.store_due(due, databases).await;
+                stored.inspect_err(|error| {
+                    let database = due.database;
+                    tracing::warn!(%database, %error, "a base is not made: it is tried again");
+                })
+            });
+            let made: Vec<_> = made.buffer_unordered(AT_ONCE).collect().await;
+            let pause = match made.iter().any(Result::is_err) {
+                true => PAUSE_AFTER_FAILURE,
+                false => LOOK_EVERY,
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Makes a base of a database that is about to be released, if enough has changed.
+    ///
+    /// # Errors
+    /// [`BaseError`]; the place may be released all the same.
+    pub async fn store_on_release(
+        &self,
+        database: DatabaseName,
+        databases: &impl LiveDatabases,
+    ) -> Result<(), BaseError> {
+        match self.schedule.due_on_release(database) {
+            Some(due) => self.store_due(due, databases).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn store_due(
+        &self,
+        due: DueBase,
+        databases: &impl LiveDatabases,
+    ) -> Result<(), BaseError> {
+        let database = due.database;
+        let Some(snapshot) = databases.snapshot(database).await? else {
+            return Ok(());
+        };
+        let at = self.clock.now();
+        let file = self.tmp.join(format!("base-{database}"));
+        let state = write_base(snapshot, &file).await?;
+        if !databases.acknowledged(database, state.position()).await {
+            return remove_file(&file).await.map_err(Into::into);
+        }
+        let base = upload(&self.bucket, database, &state, &file, at).await?;
+        name_base(&*self.ledger, self.run, &self.bucket, &base).await?;
+        self.schedule.note_made(due, base.bytes);
+        Ok(())
+    }
+
+    /// Stores the first base of a database that was made just now: `file` is what [`BaseSnapshot::write_to`] has written. The file is
+    /// removed.
+    ///
+    /// # Errors
+    /// [`BaseError`].
+    pub async fn store_first(
+        &self,
+        database: DatabaseName,
+        state: &DatabaseState,
+        file: &Path,
+    ) -> Result<(), BaseError> {
+        let base = upload(&self.bucket, database, state, file, self.clock.now()).await?;
+        name_base(&*self.ledger, self.run, &self.bucket, &base).await?;
+        self.schedule.note_base(database, base.bytes, 0);
+        Ok(())
+    }
+
+    /// Deletes a database that is gone: its place, its commits and bases, then its objects, those of its history included.
+    ///
+    /// # Errors
+    /// [`BaseError`]; it may be repeated.
+    pub async fn forget(&self, database: DatabaseName) -> Result<(), BaseError> {
+        self.note_closed(database);
+        self.ledger.forget(self.run, database).await?;
+        delete_objects(&self.bucket, database, |_| true).await?;
+        if let DatabaseName::Backend(id) = database {
+            histories::delete_all(&self.bucket, &id).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the prefix of the bases of a database.
+fn prefix(database: DatabaseName) -> String {
+    format!("{PREFIX}/{database}")
+}
+
+/// Returns the name of the base of a database in a state. Names are in the order of the commits.
+fn object_name(database: DatabaseName, position: CommitPosition, state: Checksum) -> String {
+    format!("{}/{:020}-{:016x}", prefix(database), position.0, state.0)
+}
+
+/// Reads a base off an object; `None` if the object is none.
+fn parse(object: &StoredObject) -> Option<Base> {
+    let name = object.name.strip_prefix(PREFIX)?.strip_prefix('/')?;
+    let (database, name) = name.split_once('/')?;
+    let (position, state) = name.split_once('-')?;
+    Some(Base {
+        database: database.parse().ok()?,
+        position: CommitPosition(position.parse().ok()?),
+        state: Checksum(u64::from_str_radix(state, 16).ok()?),
+        object: object.name.clone(),
+        bytes: object.bytes,
+        at: object.at,
+    })
+}
+
+/// Returns the newest base of each database, by the objects of the bucket alone. Their times are those of the store's clock.
+///
+/// # Errors
+/// The bucket's.
+pub async fn newest_bases(bucket: &Bucket) -> Result<BTreeMap<DatabaseName, Base>, BucketError> {
+    let objects = bucket.list(PREFIX).await?;
+    // Objects are listed in the order of their names, so the newest comes last.
+    let bases = objects.iter().filter_map(parse);
+    Ok(bases.map(|base| (base.database, base)).collect())
+}
+
+/// Writes a base to a file.
+///
+/// # Errors
+/// Errors of the database or of the disk.
+pub async fn write_base(snapshot: BaseSnapshot, file: &Path) -> io::Result<DatabaseState> {
+    let file = file.to_owned();
+    spawn_blocking(move || snapshot.write_to(&file)).await?
+}
+
+async fn remove_file(file: &Path) -> io::Result<()> {
+    let file = file.to_owned();
+    spawn_blocking(move || std::fs::remove_file(file)).await?
+}
+
+/// Stores the object of a base from a file, which is removed, and returns the base. No row names it yet.
+///
+/// # Errors
+/// The bucket's or the disk's.
+pub async fn upload(
+    bucket: &Bucket,
+    database: DatabaseName,
+    state: &DatabaseState,
+    file: &Path,
+    at: Timestamp,
+) -> Result<Base, BaseError> {
+    let (position, state) = (state.position(), state.checksum());
+    let path = file.to_owned();
+    let bytes = spawn_blocking(move || {
+        let bytes = std::fs::read(&path);
+        std::fs::remove_file(&path).and(bytes)
+    });
+    let bytes = Bytes::from(bytes.await.map_err(io::Error::from)??);
+    let base = Base {
+        database,
+        position,
+        state,
+        object: object_name(database, position, state),
+        bytes: bytes.len() as u64,
+        at,
+    };
+    bucket.put(&base.object, bytes).await?;
+    fault::point("cluster.base_stored");
+    Ok(base)
+}
+
+/// Names a stored base in the ledger, and deletes what it makes needless. May be repeated.
+///
+/// # Errors
+/// The ledger's, or the bucket's once the row is there.
+pub async fn name_base<L: Ledger>(
+    ledger: &L,
+    run: RunId,
+    bucket: &Bucket,
+    base: &Base,
+) -> Result<(), BaseError> {
+    ledger.add_base(run, base).await?;
+    fault::point("cluster.base_named");
+    ledger.trim(run, base.database).await?;
+    fault::point("cluster.trimmed");
+    // A base with a row that is newer makes these needless, whoever looks: a row of theirs is gone, or was never there.
+    let is_older = |other: &Base| other.position < base.position;
+    delete_objects(bucket, base.database, is_older).await?;
+    Ok(())
+}
+
+/// Deletes the bases of a database that `is_needless` chooses.
+///
+/// # Errors
+/// The bucket's.
+pub async fn delete_objects(
+    bucket: &Bucket,
+    database: DatabaseName,
+    is_needless: impl Fn(&Base) -> bool,
+) -> Result<(), BucketError> {
+    let objects = bucket.list(&prefix(database)).await?;
+    let needless = objects.iter().filter_map(parse).filter(is_needless);
+    for base in needless.collect::<Vec<_>>() {
+        bucket.delete(&base.object).await?;
+    }
+    Ok(())
+}
+
+/// Loads a database as the ledger has it: from its newest base and all commits after that, or from an older base if the newest does not
+/// lead to where it should. Nothing is skipped. `reader` is as for [`Ledger::tail`].
+///
+/// # Errors
+/// [`BaseError`]; no file is made then.
+pub async fn load_database<L: Ledger>(
+    ledger: &L,
+    reader: Option<RunId>,
+    bucket: &Bucket,
+    database: DatabaseName,
+    to: &LoadTarget,
+) -> Result<LoadedDatabase, BaseError> {
+    let mut failure = BaseError::Missing(database);
+    for _ in 0..LOADS {
+        for base in ledger.bases(reader, database).await? {
+            match load_from(ledger, reader, bucket, base, to).await {
+                Err(error @ (BaseError::Load(_) | BaseError::Bucket(BucketError::Missing(_)))) => {
+                    tracing::warn!(%database, %error, "a database does not load from this base");
+                    failure = error;
+                }
+                loaded => return loaded,
+            }
+        }
+        if matches!(failure, BaseError::Missing(_)) {
+            break;
+        }
+    }
+    Err(failure)
+}
+
+/// Loads a database from a base and the commits after it.
+async fn load_from<L: Ledger>(
+    ledger: &L,
+    reader: Option<RunId>,
+    bucket: &Bucket,
+    base: Base,
+    to: &LoadTarget,
+) -> Result<LoadedDatabase, BaseError> {
+    let mut loader = start(bucket, &base, to).await?;
+    let (mut last, mut tail_bytes) = (base.position, 0);
+    loop {
+        let tail = ledger.tail(reader, base.database, last, TAIL_PIECE_BYTES);
+        let tail = tail.await?;
+        let Some(newest) = tail.last() else { break };
+        last = newest.position;
+        tail_bytes += tail
+            .iter()
+            .map(|entry| entry.body.len() as u64)
+            .sum::<u64>();
+        loader = blocking(move || loader.apply(&tail)).await?;
+    }
+    Ok(LoadedDatabase {
+        state: blocking(move || loader.finish()).await?,
+        base,
+        tail_bytes,
+    })
+}
+
+/// Loads a database as it is in a base, without the commits after it.
+///
+/// # Errors
+/// [`BaseError`]; no file is made then.
+pub async fn load_base(
+    bucket: &Bucket,
+    base: &Base,
+    to: &LoadTarget,
+) -> Result<DatabaseState, BaseError> {
+    let loader = start(bucket, base, to).await?;
+    blocking(move || loader.finish()).await
+}
+
+async fn start(bucket: &Bucket, base: &Base, to: &LoadTarget) -> Result<DatabaseLoader, BaseError> {
+    let bytes = bucket.get(&base.object, base.bytes).await?;
+    let (dir, name) = (to.dir.try_clone()?, to.name.clone());
+    let (position, state) = (base.position, base.state);
+    blocking(move || DatabaseLoader::start(dir, &name, &*bytes, position, state)).await
+}
+
+/// Runs a step of a load on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    step: impl FnOnce() -> Result<T, LoadError> + Send + 'static,
+) -> Result<T, BaseError> {
+    Ok(spawn_blocking(step).await.map_err(io::Error::from)??)
+}

@@ -1,0 +1,304 @@
+//! The bucket of a cluster: bytes that all nodes share.
+//!
+//! ```text
+//! installation                            id of the installation that the bucket belongs to
+//! content/<2 digits>/<62 digits>          sources and pages, as the content store has them
+//! bases/<database>/<commit>-<state>       copies of databases, from which the ledger's commits go on
+//! histories/<database>/<first>-<last>-…   chains of histories that have ended
+//! ```
+//!
+//! An object is there before a row of the ledger names it, and its bytes never change.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow, bail};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::prefix::PrefixStore;
+use object_store::{Error, ObjectStore, ObjectStoreExt as _};
+use url::Url;
+use uuid::Uuid;
+
+use crate::config::S3Settings;
+use crate::content::{
+    ContentStore, StoreConnector, claim_shared_bucket, open_shared_bucket, shared_bucket_owner,
+};
+use svc_base::clock::Timestamp;
+
+/// Prefix of content.
+const CONTENT: &str = "content";
+/// Object that is written at a start, to learn whether the bucket keeps versions.
+const PROBE: &str = "probe";
+/// Version of an object in a bucket that has stopped to keep versions.
+const NO_VERSION: &str = "null";
+/// A large object is read in pieces of so many bytes, a few at a time.
+const PIECE_BYTES: usize = 8 << 20;
+const PIECES_AT_ONCE: usize = 4;
+
+/// Failure of a request to the bucket.
+#[derive(Debug, thiserror::Error)]
+pub enum BucketError {
+    /// The object is not there.
+    #[error("the bucket has no {0}")]
+    Missing(String),
+    /// The store does not answer as it should.
+    #[error("the bucket cannot be used: {0}")]
+    Unavailable(Error),
+}
+
+/// An object of the bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredObject {
+    /// Name of the object.
+    pub name: String,
+    /// Size of the object.
+    pub bytes: u64,
+    /// Time at which the object was stored, by the store's clock.
+    pub at: Timestamp,
+}
+
+/// The bucket of a cluster. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    store: Arc<dyn ObjectStore>,
+    /// Handle for deletions of content, without retries, where the store is behind a network.
+    deleting: Option<Arc<dyn ObjectStore>>,
+}
+
+impl Bucket {
+    /// Opens the bucket that a URL names: `s3://bucket/prefix`, or an existing directory. No request is sent yet.
+    ///
+    /// # Errors
+    /// A directory that is not there, or settings that name no store.
+    pub fn open(
+        url: &Url,
+        access: Option<&S3Settings>,
+        connector: &StoreConnector,
+    ) -> anyhow::Result<Self> {
+        if let Some(directory) = directory(url)? {
+            let store = LocalFileSystem::new_with_prefix(&directory);
+            let store = store.with_context(|| {
+                let shown = directory.display();
+                format!("the directory {shown} cannot be opened: is it mounted?")
+            })?;
+            return Ok(Self::from_store(Arc::new(store.with_fsync(true))));
+        }
+        let access = access.context("there is no access to the bucket")?;
+        let [store, deleting] = open_shared_bucket(url, access, connector)?;
+        Ok(Self {
+            store,
+            deleting: Some(deleting),
+        })
+    }
+
+    /// Wraps a store that is not behind a network.
+    pub fn from_store(store: Arc<dyn ObjectStore>) -> Self {
+        Self {
+            store,
+            deleting: None,
+        }
+    }
+
+    /// Refuses a bucket that keeps versions: what is deleted must be gone.
+    ///
+    /// # Errors
+    /// A bucket with versions, or one that does not answer.
+    pub async fn check_unversioned(&self) -> anyhow::Result<()> {
+        let path = Path::from(PROBE);
+        let put = self.store.put(&path, PROBE.into()).await;
+        let version = put.map_err(BucketError::Unavailable)?.version;
+        self.delete(PROBE).await?;
+        if version.is_some_and(|version| version != NO_VERSION) {
+            bail!(
+                "the bucket keeps versions of objects, so what is deleted would stay: name one that does not"
+            );
+        }
+        Ok(())
+    }
+
+    /// Claims the bucket for an installation, unless that has claimed it already. A bucket without a claim must be empty.
+    ///
+    /// # Errors
+    /// A bucket of another installation, one with foreign objects, or one that does not answer.
+    pub async fn claim(&self, installation: Uuid) -> anyhow::Result<()> {
+        let claimed = claim_shared_bucket(&self.store, &installation.to_string()).await;
+        claimed.context("claiming the bucket")
+    }
+
+    /// Refuses a bucket that does not belong to an installation.
+    ///
+    /// # Errors
+    /// A bucket of another installation or of none, or one that does not answer.
+    pub async fn check_installation(&self, installation: Uuid) -> anyhow::Result<()> {
+        match self.owner().await? {
+            Some(owner) if owner == installation.to_string() => Ok(()),
+            Some(_) => bail!("the bucket belongs to another installation than the ledger"),
+            None => bail!(
+                "the bucket is not as `svc cluster found` has left it: are the bucket, the prefix and the endpoint those of then, and is a directory mounted?"
+            ),
+        }
+    }
+
+    /// Returns the name of the installation that the bucket belongs to, if one has claimed it.
+    ///
+    /// # Errors
+    /// A bucket that does not answer.
+    pub async fn owner(&self) -> anyhow::Result<Option<String>> {
+        let owner = shared_bucket_owner(&self.store).await;
+        owner.context("reading from the bucket")
+    }
+
+    /// Returns the store of content.
+    pub fn content(&self) -> ContentStore {
+        let below = |store: &Arc<dyn ObjectStore>| -> Arc<dyn ObjectStore> {
+            Arc::new(PrefixStore::new(Arc::clone(store), CONTENT))
+        };
+        match &self.deleting {
+            Some(deleting) => ContentStore::remote(below(&self.store), below(deleting)),
+            None => ContentStore::from_store(below(&self.store)),
+        }
+    }
+
+    /// Stores an object durably. One of the name must have the same bytes.
+    pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BucketError> {
+        let put = self.store.put(&Path::from(name), bytes.into()).await;
+        put.map(drop).map_err(BucketError::Unavailable)
+    }
+
+    /// Reads an object of so many bytes.
+    pub async fn get(&self, name: &str, bytes: u64) -> Result<Bytes, BucketError> {
+        let path = Path::from(name);
+        let pieces = (0..bytes).step_by(PIECE_BYTES).map(|start| {
+            let end = bytes.min(start + PIECE_BYTES as u64);
+            self.store.get_range(&path, start..end)
+        });
+        let pieces = stream::iter(pieces).buffered(PIECES_AT_ONCE);
+        let pieces: Vec<Bytes> = pieces.try_collect().await.map_err(|error| match error {
+            Error::NotFound { .. } => BucketError::Missing(name.to_owned()),
+            error => BucketError::Unavailable(error),
+        })?;
+        Ok(match <[Bytes; 1]>::try_from(pieces) {
+            Ok([whole]) => whole,
+            Err(pieces) => pieces.concat().into(),
+        })
+    }
+
+    /// Deletes an object; a missing one is no error.
+    pub async fn delete(&self, name: &str) -> Result<(), BucketError> {
+        match self.store.delete(&Path::from(name)).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(BucketError::Unavailable(error)),
+        }
+    }
+
+    /// Lists the objects below a prefix, which ends without a slash, in the order of their names.
+    pub async fn list(&self, prefix: &str) -> Result<Vec<StoredObject>, BucketError> {
+        let found = self.store.list(Some(&Path::from(prefix)));
+        let found = found.map_ok(|object| StoredObject {
+            name: object.location.to_string(),
+            bytes: object.size,
+            at: Timestamp(object.last_modified.timestamp_millis()),
+        });
+        let found: Result<Vec<_>, _> = found.try_collect().await;
+        let mut objects = found.map_err(BucketError::Unavailable)?;
+        objects.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(objects)
+    }
+}
+
+/// Returns the directory that a bucket's URL names, if it is one.
+///
+/// # Errors
+/// A URL of a file that is no path of this machine.
+pub fn directory(url: &Url) -> anyhow::Result<Option<PathBuf>> {
+    if url.scheme() != "file" {
+        return Ok(None);
+    }
+    let path = url.to_file_path();
+    let path = path.map_err(|()| anyhow!("the bucket's URL names no directory of this machine"))?;
+    Ok(Some(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    fn ids() -> [Uuid; 2] {
+        [1, 2].map(Uuid::from_u128)
+    }
+
+    #[tokio::test]
+    async fn a_bucket_is_one_installations() {
+        let [own, other] = ids();
+        let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+        assert_eq!(bucket.owner().await.unwrap(), None);
+        assert!(bucket.check_installation(own).await.is_err());
+        for _ in 0..2 {
+            bucket.claim(own).await.unwrap();
+            bucket.check_installation(own).await.unwrap();
+        }
+        for refused in [
+            bucket.claim(other).await,
+            bucket.check_installation(other).await,
+        ] {
+            let said = format!("{:#}", refused.unwrap_err());
+            assert!(said.contains("another installation"), "{said}");
+        }
+        let full = Bucket::from_store(Arc::new(InMemory::new()));
+        full.put("letters", "x".into()).await.unwrap();
+        let said = format!("{:#}", full.claim(own).await.unwrap_err());
+        assert!(said.contains("such as letters"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn objects_are_read_in_pieces_and_listed_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let local = Url::from_file_path(directory.path()).unwrap();
+        let local = LocalFileSystem::new_with_prefix(super::directory(&local).unwrap().unwrap());
+        for bucket in [
+            Bucket::from_store(Arc::new(InMemory::new())),
+            Bucket::from_store(Arc::new(local.unwrap())),
+        ] {
+            bucket.check_unversioned().await.unwrap();
+            let large = Bytes::from(vec![7; PIECE_BYTES + 1]);
+            let objects = [("a/2", large), ("a/1", "one".into()), ("a/0", Bytes::new())];
+            for (name, bytes) in &objects {
+                bucket.put(name, bytes.clone()).await.unwrap();
+            }
+            for (name, bytes) in &objects {
+                let read = bucket.get(name, bytes.len() as u64).await.unwrap();
+                assert!(read == *bytes, "{name}");
+            }
+            let names = async |prefix| -> Vec<String> {
+                let listed = bucket.list(prefix).await.unwrap();
+                listed.into_iter().map(|object| object.name).collect()
+            };
+            assert_eq!(names("a").await, ["a/0", "a/1", "a/2"]);
+            assert!(names("none").await.is_empty());
+            for _ in 0..2 {
+                bucket.delete("a/1").await.unwrap();
+            }
+            assert_eq!(names("a").await, ["a/0", "a/2"]);
+            let gone = bucket.get("a/1", 3).await;
+            assert!(matches!(gone, Err(BucketError::Missing(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn content_lies_below_a_prefix_of_its_own() {
+        let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+        bucket.claim(ids()[0]).await.unwrap();
+        let content = bucket.content();
+        let pin = content.put(Bytes::from_static(b"page")).await.unwrap();
+        let (shard, rest) = pin.digest().storage_path();
+        let listed = bucket.list("content").await.unwrap();
+        assert_eq!(listed[0].name, format!("content/{shard}/{rest}"));
+        let (digests, foreign) = content.list().await.unwrap();
+        assert_eq!((digests, foreign.len()), (vec![pin.digest()], 0));
+    }
+}

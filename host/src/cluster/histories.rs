@@ -1,0 +1,157 @@
+//! Histories in the bucket: each chain of a database's history is copied there when it has ended, so that time travel survives the loss
+//! of a machine. Their names say all that is known of them, so no row does.
+
+use std::io;
+
+use anyhow::Context as _;
+use tokio::task::spawn_blocking;
+
+use super::bucket::{Bucket, BucketError, StoredObject};
+use svc_base::clock::Timestamp;
+use svc_base::ids::BackendId;
+use svc_base::positions::CommitPosition;
+use svc_database::{DatabasesDirectory, EndedChain, first_commit_kept, oldest_moment_kept};
+
+/// Prefix of histories.
+const PREFIX: &str = "histories";
+
+/// A chain in the bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct StoredChain {
+    /// Number of the last commit.
+    last: CommitPosition,
+    /// Time of the last moment.
+    to: Timestamp,
+    object: String,
+    bytes: u64,
+}
+
+/// Returns the prefix of the history of a database.
+fn prefix(id: &BackendId) -> String {
+    format!("{PREFIX}/{id}")
+}
+
+/// Returns the name of a chain. Names are in the order of the commits.
+fn object_name(id: &BackendId, chain: &EndedChain) -> String {
+    let EndedChain { first, last, .. } = chain;
+    let (from, to) = (chain.from.0, chain.to.0);
+    let prefix = prefix(id);
+    format!("{prefix}/{:020}-{:020}-{from}-{to}", first.0, last.0)
+}
+
+/// Reads a chain off an object; `None` if the object is none.
+fn parse(object: &StoredObject) -> Option<StoredChain> {
+    let (_, name) = object.name.rsplit_once('/')?;
+    let mut parts = name.splitn(4, '-');
+    let (_first, last) = (parts.next()?, parts.next()?);
+    let (_from, to) = (parts.next()?, parts.next()?);
+    Some(StoredChain {
+        last: CommitPosition(last.parse().ok()?),
+        to: Timestamp(to.parse().ok()?),
+        object: object.name.clone(),
+        bytes: object.bytes,
+    })
+}
+
+/// Copies the chains of a database that have ended to the bucket, unless they are there: all of a database that is `at_rest`, else all
+/// but the newest. A chain is left out as long as it has commits that are not acknowledged. Returns how many were copied.
+///
+/// # Errors
+/// The bucket's or the disk's; it may be repeated.
+pub async fn upload_ended(
+    bucket: &Bucket,
+    files: &DatabasesDirectory,
+    id: &BackendId,
+    acknowledged: CommitPosition,
+    at_rest: bool,
+) -> anyhow::Result<u64> {
+    let (directory, database) = (files.clone(), *id);
+    let ended = blocking(move || EndedChain::list(&directory, &database, at_rest)).await?;
+    let ended: Vec<_> = ended
+        .into_iter()
+        .filter(|chain| chain.last <= acknowledged)
+        .collect();
+    if ended.is_empty() {
+        return Ok(0);
+    }
+    let there = bucket.list(&prefix(id)).await?;
+    let mut copied = 0;
+    for chain in ended {
+        let name = object_name(id, &chain);
+        if there.iter().any(|object| object.name == name) {
+            continue;
+        }
+        let (directory, database) = (files.clone(), *id);
+        if let Some(bytes) = blocking(move || chain.read(&directory, &database)).await? {
+            bucket.put(&name, bytes.into()).await?;
+            copied += 1;
+        }
+    }
+    Ok(copied)
+}
+
+/// Brings the chains of a database that ended elsewhere and have moments to restore, and puts them before those that are here. Returns
+/// how many were brought.
+///
+/// # Errors
+/// The bucket's or the disk's; it may be repeated.
+pub async fn fetch_earlier(
+    bucket: &Bucket,
+    files: &DatabasesDirectory,
+    id: &BackendId,
+    now: Timestamp,
+) -> anyhow::Result<u64> {
+    let (directory, database) = (files.clone(), *id);
+    let first = blocking(move || first_commit_kept(&directory, &database)).await?;
+    let oldest = oldest_moment_kept(now);
+    let there = bucket.list(&prefix(id)).await?;
+    // A chain that begins here has the state that the one before ends with, so both may name the same commit.
+    let is_earlier = |chain: &StoredChain| first.is_none_or(|first| chain.last <= first);
+    let chains = there.iter().filter_map(parse);
+    let chains: Vec<_> = chains
+        .filter(|chain| is_earlier(chain) && chain.to >= oldest)
+        .collect();
+    let mut brought = 0;
+    for chain in chains.into_iter().rev() {
+        let bytes = bucket.get(&chain.object, chain.bytes).await?;
+        let (directory, database) = (files.clone(), *id);
+        let put =
+            blocking(move || EndedChain::put_before_others(&directory, &database, &bytes)).await;
+        put.with_context(|| format!("putting {} in its place", chain.object))?;
+        brought += 1;
+    }
+    Ok(brought)
+}
+
+/// Deletes the chains of a database whose moments have all expired.
+///
+/// # Errors
+/// The bucket's; it may be repeated.
+pub async fn delete_expired(bucket: &Bucket, id: &BackendId, now: Timestamp) -> anyhow::Result<()> {
+    let oldest = oldest_moment_kept(now);
+    let there = bucket.list(&prefix(id)).await?;
+    for chain in there.iter().filter_map(parse) {
+        if chain.to < oldest {
+            bucket.delete(&chain.object).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the history of a database that is gone.
+///
+/// # Errors
+/// The bucket's; it may be repeated.
+pub async fn delete_all(bucket: &Bucket, id: &BackendId) -> Result<(), BucketError> {
+    for object in bucket.list(&prefix(id)).await? {
+        bucket.delete(&object.name).await?;
+    }
+    Ok(())
+}
+
+/// Runs work on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(work).await?
+}

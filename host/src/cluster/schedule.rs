@@ -1,0 +1,169 @@
+//! When a database gets another base: by the bytes of its commits since the last one, and by the time.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use svc_base::clock::Clock;
+use svc_base::sync;
+use svc_ledger::DatabaseName;
+
+/// A tail that is no larger than this needs no other base, however small the base is.
+const MIN_TAIL_BYTES: u64 = 1 << 20;
+/// Control gets a base after so many bytes, or so much time: every node loads it before it does anything.
+const CONTROL_TAIL_BYTES: u64 = 16 << 20;
+const CONTROL_AGE: Duration = Duration::from_secs(15 * 60);
+/// Any other database that has changed gets one after so much time.
+const AGE: Duration = Duration::from_secs(24 * 3600);
+/// A database that is released gets one if its tail is larger.
+const RELEASE_TAIL_BYTES: u64 = 64 << 10;
+
+/// A database that is to get a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DueBase {
+    /// The database.
+    pub(super) database: DatabaseName,
+    /// Bytes of its commits that the base will have.
+    tail_bytes: u64,
+}
+
+/// Tails of the databases that a run owns.
+#[derive(Debug)]
+pub(super) struct BaseSchedule {
+    clock: Clock,
+    tails: Mutex<HashMap<DatabaseName, Tail>>,
+}
+
+/// Commits of a database after its base.
+#[derive(Debug, Default)]
+struct Tail {
+    bytes: u64,
+    base_bytes: u64,
+    /// Time at which the base was made or read here.
+    since: Duration,
+}
+
+impl Tail {
+    fn is_due(&self, database: DatabaseName, now: Duration) -> bool {
+        let (most, age) = match database {
+            DatabaseName::Control => (CONTROL_TAIL_BYTES, CONTROL_AGE),
+            DatabaseName::Backend(_) => (self.base_bytes.max(MIN_TAIL_BYTES), AGE),
+        };
+        self.bytes > most || self.bytes > 0 && now.saturating_sub(self.since) >= age
+    }
+}
+
+impl BaseSchedule {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            tails: Mutex::default(),
+        }
+    }
+
+    /// Notes the base of a database, and the bytes of the commits after it.
+    pub(super) fn note_base(&self, database: DatabaseName, base_bytes: u64, tail_bytes: u64) {
+        let tail = Tail {
+            bytes: tail_bytes,
+            base_bytes,
+            since: self.clock.elapsed(),
+        };
+        sync::lock(&self.tails).insert(database, tail);
+    }
+
+    /// Notes a commit by the bytes of its body.
+    pub(super) fn note_commit(&self, database: DatabaseName, bytes: u64) {
+        // A commit without pages is one, too.
+        let bytes = bytes.max(1);
+        let mut tails = sync::lock(&self.tails);
+        tails.entry(database).or_default().bytes += bytes;
+    }
+
+    /// Notes that a base was made: its commits are not part of the tail any more.
+    pub(super) fn note_made(&self, made: DueBase, base_bytes: u64) {
+        let since = self.clock.elapsed();
+        if let Some(tail) = sync::lock(&self.tails).get_mut(&made.database) {
+            tail.bytes = tail.bytes.saturating_sub(made.tail_bytes);
+            tail.base_bytes = base_bytes;
+            tail.since = since;
+        }
+    }
+
+    /// Forgets a database.
+    pub(super) fn note_closed(&self, database: DatabaseName) {
+        sync::lock(&self.tails).remove(&database);
+    }
+
+    /// Lists the databases that are to get a base.
+    pub(super) fn due(&self) -> Vec<DueBase> {
+        let now = self.clock.elapsed();
+        let tails = sync::lock(&self.tails);
+        let due = tails.iter().filter(|(name, tail)| tail.is_due(**name, now));
+        let due = due.map(|(database, tail)| DueBase {
+            database: *database,
+            tail_bytes: tail.bytes,
+        });
+        due.collect()
+    }
+
+    /// Returns a database that is about to be released, if it is to get a base.
+    pub(super) fn due_on_release(&self, database: DatabaseName) -> Option<DueBase> {
+        let tails = sync::lock(&self.tails);
+        let tail_bytes = tails.get(&database)?.bytes;
+        (tail_bytes > RELEASE_TAIL_BYTES).then_some(DueBase {
+            database,
+            tail_bytes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use svc_base::clock::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_base_is_due_by_bytes_and_by_time() {
+        let clock = Clock::manual(Timestamp(0));
+        let schedule = BaseSchedule::new(clock.clone());
+        let control = DatabaseName::Control;
+        let tenant: DatabaseName = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+        let due = || -> Vec<DatabaseName> {
+            let mut due: Vec<_> = schedule.due().iter().map(|due| due.database).collect();
+            due.sort_unstable();
+            due
+        };
+        // By bytes: more than the base has, and more than the least.
+        schedule.note_base(tenant, 2 * MIN_TAIL_BYTES, MIN_TAIL_BYTES + 1);
+        schedule.note_base(control, 1, CONTROL_TAIL_BYTES);
+        assert!(due().is_empty());
+        schedule.note_commit(control, 1);
+        schedule.note_commit(tenant, MIN_TAIL_BYTES);
+        assert_eq!(due(), [control, tenant]);
+
+        // A commit that comes while a base is made stays in the tail.
+        for made in schedule.due() {
+            schedule.note_commit(made.database, 5);
+            schedule.note_made(made, 7);
+        }
+        assert!(due().is_empty());
+        // By time: only what has changed.
+        clock.advance(CONTROL_AGE);
+        assert_eq!(due(), [control]);
+        clock.advance(AGE);
+        assert_eq!(due(), [control, tenant]);
+        for made in schedule.due() {
+            schedule.note_made(made, 7);
+        }
+        clock.advance(AGE);
+        assert!(due().is_empty());
+
+        schedule.note_commit(tenant, RELEASE_TAIL_BYTES);
+        assert_eq!(schedule.due_on_release(tenant), None);
+        schedule.note_commit(tenant, 1);
+        assert!(schedule.due_on_release(tenant).is_some());
+        schedule.note_closed(tenant);
+        assert_eq!(schedule.due_on_release(tenant), None);
+    }
+}
