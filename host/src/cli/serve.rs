@@ -1,6 +1,7 @@
 //! `svc serve`.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -8,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{LogFormat, Settings};
 use crate::log;
-use crate::server::Server;
+use crate::server::{PreparedServer, Server};
 use crate::workspaces::{Plan, WorkspaceError};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -41,21 +42,51 @@ impl ServeCommand {
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
         );
+        let mut stopped = pin!(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
         super::raise_file_limit();
-        let server = Server::start(settings, Clock::system(), Random::system()).await?;
+        let prepared = PreparedServer::prepare(settings, Clock::system(), Random::system()).await?;
+        let Some(server) = serve(prepared, stopped.as_mut()).await? else {
+            return Ok(ExitCode::SUCCESS);
+        };
         if self.dev {
             print_dev_credential(&server).await?;
         }
         let (scheme, address) = (server.scheme(), server.address());
         super::print(&format!("ready {scheme}://{address}"))?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        stopped.await;
         tracing::info!("stopping");
         server.stop().await?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Serves; `None` if a node that stands by is stopped before it has control.
+async fn serve(
+    prepared: PreparedServer,
+    stopped: impl Future<Output = ()>,
+) -> anyhow::Result<Option<Server>> {
+    let Some(node) = prepared.node() else {
+        return Box::pin(prepared.serve()).await.map(Some);
+    };
+    let is_standby = prepared.is_standby();
+    if is_standby {
+        let (scheme, address) = (prepared.scheme(), prepared.address());
+        super::print(&format!("standby {scheme}://{address}"))?;
+    }
+    let served = tokio::select! {
+        served = Box::pin(prepared.serve()) => served.map(Some),
+        () = stopped, if is_standby => Ok(None),
+    };
+    if !matches!(served, Ok(Some(_))) {
+        // Whoever waits need not wait until this node is taken for dead.
+        node.leave().await;
+    }
+    served
 }
 
 /// Merges the settings of flags and environment with those of the file, which come second.

@@ -24,8 +24,8 @@ use svc_base::clock::Clock;
 use svc_base::random::Random;
 use svc_ledger::{DatabaseName, Ledger as _, LedgerError, PostgresLedger};
 
-/// Files and directories of an earlier run's databases.
-const DATABASES: [&str; 8] = [
+/// Files and directories of an earlier run's databases, and of one-time pages, which another node may have deleted since.
+const DATABASES: [&str; 9] = [
     "control.db",
     "control.db-wal",
     "control.db-shm",
@@ -33,6 +33,7 @@ const DATABASES: [&str; 8] = [
     "counters.db-wal",
     "counters.db-shm",
     "backends",
+    "once",
     "tmp",
 ];
 

@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 
 use super::installation::{Installation, OperationAnswer, OperationProgressSink};
 use super::{Operation, socket};
+use crate::cluster::found;
 use crate::control::ControlDatabase;
 use crate::control::audit::{AuditActor, with_actor};
 use crate::control::events::OperatorCommandRecord;
@@ -51,6 +52,12 @@ pub async fn run_command(
         }
         waited += POLL_INTERVAL;
     };
+    if found::installation_id(data)?.is_some() {
+        bail!(
+            "{} is that of a node of several, whose databases are in the ledger: start the node, and run the command then",
+            data.display()
+        );
+    }
     let control =
         ControlDatabase::open(data).with_context(|| format!("opening {}", data.display()))?;
     let installation = Installation {

@@ -1,6 +1,12 @@
 //! `svc node` and `svc promote`.
 
+use std::fmt::Write as _;
+
+use anyhow::bail;
 use serde::{Deserialize, Serialize};
+
+use super::installation::{Installation, OperationAnswer};
+use crate::cluster::NodeView;
 
 /// Operation of `svc node` and `svc promote`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -10,4 +16,69 @@ pub enum NodeOperation {
     List {},
     /// Has this node take control.
     Promote {},
+}
+
+/// Answer of `svc node list`.
+#[derive(Debug, Serialize)]
+struct NodeList<'a> {
+    nodes: &'a [NodeView],
+}
+
+/// Answer of `svc promote`.
+#[derive(Debug, Serialize)]
+struct Promotion {
+    /// Whether the node had control before.
+    had_control: bool,
+}
+
+impl NodeOperation {
+    /// Runs at the node that has control.
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
+        let cluster = at.server.as_ref().and_then(|app| app.cluster.as_ref());
+        let Some(owner) = cluster else {
+            bail!("this server is no node of several: its settings have no [cluster]");
+        };
+        match self {
+            Self::List {} => list_nodes(&owner.nodes().await?),
+            Self::Promote {} => promoted(true),
+        }
+    }
+}
+
+/// Answers with the nodes.
+pub(super) fn list_nodes(nodes: &[NodeView]) -> anyhow::Result<OperationAnswer> {
+    let mut text = String::new();
+    for node in nodes {
+        let state = match node {
+            NodeView { live: false, .. } => "dead",
+            NodeView { control: true, .. } => "control",
+            NodeView { leaving: true, .. } => "leaving",
+            _ => "standby",
+        };
+        let NodeView {
+            name,
+            version,
+            databases,
+            beat_age_ms,
+            ..
+        } = node;
+        writeln!(
+            text,
+            "{name:<20} {state:<8} {databases:>5} databases  last beat {beat_age_ms} ms ago  svc {version}"
+        )?;
+    }
+    OperationAnswer::new(&NodeList { nodes }, text)
+}
+
+/// Answers that the node has control.
+pub(super) fn promoted(had_control: bool) -> anyhow::Result<OperationAnswer> {
+    let text = match had_control {
+        true => "this node had control already",
+        false => "this node has control, and serves",
+    };
+    let answer = OperationAnswer::new(&Promotion { had_control }, text)?;
+    Ok(match had_control {
+        true => answer,
+        false => answer.logged_as("promote".to_owned()),
+    })
 }

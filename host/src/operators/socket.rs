@@ -1,6 +1,7 @@
 //! The Unix socket in the data directory, over which a running server takes operations: one a connection, as JSON. The server reports
 //! the progress of long ones.
 
+use std::convert::Infallible;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -19,8 +20,10 @@ use tokio::task::JoinSet;
 use super::installation::{
     Installation, OperationAnswer, OperationProgressSink, OperationProgressStep,
 };
+use super::node::{self, NodeOperation};
 use super::{Operation, dispatch};
 use crate::app::SharedApp;
+use crate::cluster::ClusterNode;
 use crate::guests::watch::GuestWatcherHandle;
 
 /// The name of the socket in the data directory.
@@ -86,6 +89,26 @@ impl OperatorSocketListener {
         fs::set_permissions(&path, Permissions::from_mode(SOCKET_MODE))
             .with_context(|| format!("closing {} to others", path.display()))?;
         Ok(Self { listener, path })
+    }
+
+    /// Answers the operations of a node that stands by, until the future is dropped; those under way go on. `ready` says when the node
+    /// serves.
+    pub async fn serve_standby(
+        &self,
+        node: &ClusterNode,
+        ready: &watch::Receiver<bool>,
+    ) -> Infallible {
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    tokio::spawn(answer_as_standby(stream, node.clone(), ready.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a command could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
     }
 
     /// Answers operations until `stop` becomes true, then finishes the running ones.
@@ -156,6 +179,34 @@ async fn answer(
                 Err(_) => OperatorReply::Error("the server failed: its log says why".to_owned()),
             }
         }
+        Err(error) => OperatorReply::Error(format!("{error:#}")),
+    };
+    write(&mut stream, &reply).await;
+}
+
+/// Answers the one request of a connection to a node that stands by.
+async fn answer_as_standby(
+    mut stream: UnixStream,
+    standby: ClusterNode,
+    mut ready: watch::Receiver<bool>,
+) {
+    let answer = async {
+        match read(&mut stream).await?.0 {
+            Operation::Node(NodeOperation::List {}) => node::list_nodes(&standby.list().await?),
+            Operation::Node(NodeOperation::Promote {}) => {
+                standby.wish_control();
+                if ready.wait_for(|ready| *ready).await.is_err() {
+                    bail!("this node has ended before it served: its log says why");
+                }
+                node::promoted(false)
+            }
+            _ => bail!(
+                "this node stands by: run the command at the node that has control, which `svc node list` names, or take control by `svc promote`"
+            ),
+        }
+    };
+    let reply = match answer.await {
+        Ok(answer) => OperatorReply::Answer(answer),
         Err(error) => OperatorReply::Error(format!("{error:#}")),
     };
     write(&mut stream, &reply).await;

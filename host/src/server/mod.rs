@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use self::standby::StandbyListeners;
 use crate::app::{App, SharedApp};
 use crate::backup;
 use crate::cluster::{ClusterNode, ClusterOwner, JoinedNode};
@@ -85,7 +86,9 @@ impl PreparedServer {
         let config = settings.resolve(address)?;
         let node = match &config.cluster {
             None => None,
-            Some(cluster) => Some(ClusterNode::join(&config, cluster, &clock, &random).await?),
+            Some(cluster) => {
+                Some(Box::pin(ClusterNode::join(&config, cluster, &clock, &random)).await?)
+            }
         };
         Ok(Self {
             config,
@@ -98,10 +101,9 @@ impl PreparedServer {
         })
     }
 
-    /// Returns the name of a node that waits for control.
-    pub fn standby(&self) -> Option<&str> {
-        let node = self.node.as_ref().filter(|joined| joined.is_standby())?;
-        Some(node.node.name())
+    /// Whether this is a node that waits for control.
+    pub fn is_standby(&self) -> bool {
+        self.node.as_ref().is_some_and(JoinedNode::is_standby)
     }
 
     /// Returns this server as a node of several, if it is one.
@@ -124,19 +126,44 @@ impl PreparedServer {
     /// # Errors
     /// As for [`Server::start`].
     pub async fn serve(mut self) -> anyhow::Result<Server> {
-        let cluster = match self.node.take() {
-            None => None,
-            Some(joined) => Some(self.own(joined).await?),
+        let joined = self.node.take();
+        let ready = watch::Sender::new(false);
+        let (cluster, waiting) = match joined {
+            None => (None, None),
+            Some(joined) => {
+                let (owner, waiting) = Box::pin(self.own(joined, &ready)).await?;
+                (Some(owner), waiting)
+            }
         };
-        Server::run(self, cluster).await
+        let app = App::open(self.config, self.clock, self.random, cluster).await?;
+        if let Some(waiting) = waiting {
+            waiting.stop().await;
+        }
+        let server = Server::run(app, &self.data, self.resources, self.operators).await?;
+        ready.send_replace(true);
+        Ok(server)
     }
 
-    /// Waits until this node has control.
-    async fn own(&self, joined: JoinedNode) -> anyhow::Result<Arc<ClusterOwner>> {
-        let waiting = standby::WaitingServer::start(self, &joined)?;
-        let owner = joined.own(&self.data).await?;
-        waiting.stop().await;
-        Ok(owner)
+    /// Waits until this node has control. Returns the listeners that have answered as a standby, which do so until they are stopped.
+    async fn own(
+        &self,
+        joined: JoinedNode,
+        ready: &watch::Sender<bool>,
+    ) -> anyhow::Result<(Arc<ClusterOwner>, Option<StandbyListeners>)> {
+        let waiting = match joined.is_standby() {
+            true => Some(StandbyListeners::start(
+                &self.config,
+                &self.clock,
+                &self.resources,
+            )?),
+            false => None,
+        };
+        let (node, ready) = (joined.node.clone(), ready.subscribe());
+        let owner = tokio::select! {
+            owner = joined.own(&self.data) => owner?,
+            never = self.operators.serve_standby(&node, &ready) => match never {},
+        };
+        Ok((owner, waiting))
     }
 }
 
@@ -150,20 +177,13 @@ impl Server {
         prepared.serve().await
     }
 
-    /// Opens what is in the data directory, and serves it.
+    /// Serves what is in the data directory.
     async fn run(
-        prepared: PreparedServer,
-        cluster: Option<Arc<ClusterOwner>>,
+        app: SharedApp,
+        data: &Path,
+        resources: StartResources,
+        operators: OperatorSocketListener,
     ) -> anyhow::Result<Self> {
-        let PreparedServer {
-            config,
-            clock,
-            random,
-            data,
-            resources,
-            operators,
-            node: _,
-        } = prepared;
         let StartResources {
             guard,
             lock,
@@ -171,7 +191,6 @@ impl Server {
             ops,
             redirect,
         } = resources;
-        let app = App::open(config, clock, random, cluster).await?;
         let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let mut serving = vec![tokio::spawn(connections::serve(
@@ -191,8 +210,8 @@ impl Server {
         let commands = operators.serve(app.clone(), watcher, stopped.clone());
         serving.push(tokio::spawn(commands));
         let said = StatusFile::new(&app.config, ops_address, app.clock.now());
-        said.write(&data)?;
-        let watch = GuestWatcher::open(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
+        said.write(data)?;
+        let watch = GuestWatcher::open(data, &app.config, app.sandbox.clone(), app.clock.clone())?;
         let mut background = background::start(&app, (watch, asked), said, &stopped);
         let follow = |tls| background::run_certificate_refresh(Arc::clone(tls), &app, &stopped);
         background.extend(tls.as_ref().map(follow));

@@ -1,6 +1,7 @@
 //! The listeners of a standby: they answer probes, and everything else by a 503, until this node has control.
 
 use std::convert::Infallible;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +15,10 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::StartResources;
 use super::admission::ConnectionCounts;
 use super::connections::{self, HEAD_TIMEOUT, MAX_HEAD_BYTES, STALL_TIMEOUT};
 use super::handshakes::HandshakeCounts;
@@ -23,10 +26,11 @@ use crate::config::Config;
 use crate::http::NOSNIFF;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::stall::StallTimeoutStream;
-use crate::tls::Tls;
+use crate::tls::{FindLabelOwnerFn, Tls};
+use svc_base::clock::Clock;
 
 /// Time that the connections of a standby have to end before this node serves.
-const END_TIMEOUT: Duration = Duration::from_secs(1);
+const END_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Builder of the standby's connections, and its answers.
 #[derive(Debug)]
@@ -35,10 +39,64 @@ struct StandbyService {
     base_url: String,
 }
 
+/// Listeners of a node that stands by.
+#[derive(Debug)]
+pub(super) struct StandbyListeners {
+    stop: watch::Sender<bool>,
+    serving: Vec<JoinHandle<()>>,
+}
+
+impl StandbyListeners {
+    /// Starts to answer on the sockets of the server's listeners, which the server takes over later.
+    ///
+    /// # Errors
+    /// The system's, or certificates that cannot be read.
+    pub(super) fn start(
+        config: &Config,
+        clock: &Clock,
+        resources: &StartResources,
+    ) -> anyhow::Result<Self> {
+        // Certificates are files, so nobody is counted for them.
+        let nobody: FindLabelOwnerFn = Arc::new(|_| Box::pin(async { Ok(None) }));
+        let tls = Tls::open(config, clock, nobody)?.map(Arc::new);
+        let (stop, stopped) = watch::channel(false);
+        let mut serving = Vec::new();
+        let listeners = [
+            (Some(&resources.listener), tls),
+            (resources.ops.as_ref(), None),
+            (resources.redirect.as_ref(), None),
+        ];
+        for (listener, tls) in listeners {
+            if let Some(listener) = listener {
+                let listener = share(listener)?;
+                let listening = serve(listener, config.clone(), tls, stopped.clone());
+                serving.push(tokio::spawn(listening));
+            }
+        }
+        Ok(Self { stop, serving })
+    }
+
+    /// Stops to answer. Connections that wait in a socket are the server's.
+    pub(super) async fn stop(self) {
+        // No receiver is left.
+        let _ = self.stop.send(true);
+        for task in self.serving {
+            // A panic of the task is in the log.
+            let _ = task.await;
+        }
+    }
+}
+
+/// Opens another handle to the socket of a listener.
+fn share(listener: &TcpListener) -> std::io::Result<TcpListener> {
+    let socket = listener.as_fd().try_clone_to_owned()?;
+    TcpListener::from_std(socket.into())
+}
+
 /// Serves as a standby until `stop` becomes true; connections that are open then end with their next answer.
-pub(super) async fn serve(
+async fn serve(
     listener: TcpListener,
-    config: Arc<Config>,
+    config: Config,
     tls: Option<Arc<Tls>>,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -53,13 +111,13 @@ pub(super) async fn serve(
         .timer(TokioTimer::new())
         .keep_alive_interval(Some(HEAD_TIMEOUT))
         .max_header_list_size(MAX_HEAD_BYTES);
-    let service = Arc::new(StandbyService {
-        builder,
-        base_url: config.base_url.clone(),
-    });
     let handshakes = tls.map(|tls| HandshakeCounts::new(tls, &config.trusted_proxies));
     let counts = ConnectionCounts::new(&config.limits, &config.trusted_proxies);
     let admission = Arc::new(counts);
+    let service = Arc::new(StandbyService {
+        builder,
+        base_url: config.base_url,
+    });
     let graceful = GracefulShutdown::new();
     while let Some((stream, peer)) = connections::accept(&listener, &mut stop).await {
         let Some(permit) = admission.admit(peer.ip()) else {
@@ -114,7 +172,11 @@ impl StandbyService {
 fn answer(request: &Request<Incoming>, base_url: &str) -> Response<Body> {
     let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
     let (status, kind, text) = match request.uri().path() {
-        "/healthz" if is_look => (StatusCode::OK, "text/plain; charset=utf-8", "ok\n".to_owned()),
+        "/healthz" if is_look => (
+            StatusCode::OK,
+            "text/plain; charset=utf-8",
+            "ok\n".to_owned(),
+        ),
         "/readyz" if is_look => (
             StatusCode::SERVICE_UNAVAILABLE,
             "text/plain; charset=utf-8",
@@ -135,10 +197,7 @@ fn answer(request: &Request<Incoming>, base_url: &str) -> Response<Body> {
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("no-store"),
-    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(NOSNIFF.0, NOSNIFF.1);
     if status == StatusCode::SERVICE_UNAVAILABLE {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
