@@ -3,6 +3,7 @@
 mod answer;
 pub mod browser;
 pub mod bucket;
+pub mod cluster;
 pub mod disk;
 pub mod guests;
 pub mod hostile;

@@ -161,9 +161,11 @@ impl Process {
             (line, stdout)
         };
         let (line, mut rest) = tokio::task::spawn_blocking(first).await.unwrap();
-        let address = line
-            .strip_prefix("ready http://")
-            .or(line.strip_prefix("ready https://"))
+        // A node of several may stand by first.
+        let said = line.strip_prefix("ready ");
+        let address = said
+            .or(line.strip_prefix("standby "))
+            .and_then(|url| url.strip_prefix("http://").or(url.strip_prefix("https://")))
             .and_then(|line| line.trim_end().parse().ok());
         let Some(address) = address else {
             // The process may be ending already.

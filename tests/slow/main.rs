@@ -3,6 +3,7 @@
 mod attack;
 mod attacker;
 mod backends;
+mod cluster;
 mod guests;
 mod random_frames;
 mod rooms;

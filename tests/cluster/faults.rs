@@ -1,0 +1,95 @@
+//! Faults of nodes and of the ledger: what is not acknowledged is not answered.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use svc_tests::cluster::Cluster;
+use svc_tests::postgres::SYNCED;
+
+use crate::svc;
+
+/// Longest time of a request to a node that runs.
+const LONGEST: Duration = Duration::from_secs(12);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_owner_that_wakes_answers_nothing_and_ends() {
+    let (cluster, owner) = Cluster::with_room(svc()).await;
+    owner.add((1, 1)).await.expect(200);
+    let standby = cluster.start("n2", true).await;
+    owner.process.signal(Signal::STOP);
+    standby.wait_until_ready().await;
+    standby.add((1, 2)).await.expect(200);
+    // These are in its socket when it wakes.
+    let (client, url) = (owner.process.client().clone(), owner.process.url(""));
+    let waiting: Vec<_> = ["/room", "/room/api/op"]
+        .map(|path| {
+            let post = client.post(format!("{url}/room/api/op"));
+            let add = r#"{"action":"add","params":{"writer":9,"number":9}}"#;
+            let add = post.header("content-type", "application/json").body(add);
+            let request = match path {
+                "/room" => client.get(format!("{url}/room")),
+                _ => add,
+            };
+            tokio::spawn(request.send())
+        })
+        .into_iter()
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    owner.process.signal(Signal::CONT);
+    for request in waiting {
+        if let Ok(answer) = request.await.unwrap() {
+            assert_eq!(answer.status(), 503);
+        }
+    }
+    let (ended, _) = owner.process.wait_for_exit().await;
+    assert_eq!(ended.code(), Some(3));
+    let entries = cluster.entries(&standby).await;
+    assert!(entries.keys().eq(&[(1, 1), (1, 2)]), "{entries:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_acknowledged_while_the_ledger_is_not_synced() {
+    let (cluster, owner) = Cluster::with_room(svc()).await;
+    owner.add((1, 1)).await.expect(200);
+    owner.process.get("/room").await.expect(200);
+    cluster.postgres.set_synced(0, "").await;
+    let refused = tokio::time::timeout(LONGEST, owner.add((1, 2)))
+        .await
+        .unwrap();
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    // Pages that are open are shown, and nobody is buried.
+    owner.process.get("/room").await.expect(200);
+    assert_eq!(owner.process.get("/readyz").await.status, 503);
+    let refused = cluster.try_start("n2", true).await.unwrap_err();
+    assert!(refused.contains("standbys"), "{refused}");
+    cluster.postgres.set_synced(0, SYNCED).await;
+    owner.wait_until_ready().await;
+    owner.add((1, 3)).await.expect(200);
+    let entries = cluster.entries(&owner).await;
+    assert!(
+        entries.contains_key(&(1, 1)) && entries.contains_key(&(1, 3)),
+        "{entries:?}"
+    );
+    assert!(entries.values().all(|times| *times == 1), "{entries:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_is_told_that_a_write_may_be_done() {
+    let (mut cluster, owner) = Cluster::with_room(svc()).await;
+    owner.add((1, 1)).await.expect(200);
+    cluster.postgres.stop_standbys().await;
+    let refused = tokio::time::timeout(LONGEST, owner.add((1, 2)))
+        .await
+        .unwrap();
+    refused.problem(503, "interrupted");
+    // The next one is not begun.
+    let refused = tokio::time::timeout(LONGEST, owner.add((1, 3)))
+        .await
+        .unwrap();
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    cluster.postgres.run_standby(1, 0).await;
+    owner.wait_until_ready().await;
+    let entries = cluster.entries(&owner).await;
+    assert!(entries.keys().eq(&[(1, 1), (1, 2)]), "{entries:?}");
+}

@@ -1,0 +1,323 @@
+//! A cluster on this machine: PostgreSQL with two synced standbys, a directory as the bucket, and nodes as processes of their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::Method;
+use reqwest::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use crate::answer::{Answer, ReadAnswer};
+use crate::http_client;
+use crate::postgres::Postgres;
+use crate::process::{Binary, Output, Process};
+use crate::wait::wait_until;
+
+/// Writers at once.
+const WRITERS: u64 = 16;
+/// Longest time that a writer waits for an answer.
+const CALL_TIMEOUT: Duration = Duration::from_secs(15);
+/// Pause of a writer that was not answered by 200.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Settings of every node, but for those of the cluster.
+const LIMITS: &str = "[limits]
+op_burst = 100000000
+op_deployment_burst = 100000000
+owner_burst = 1000000
+free_disk_bytes = 0
+";
+
+/// The table has no rule against the same entry twice: that is looked for.
+const ENTRIES: &str =
+    "CREATE TABLE entries (id INTEGER PRIMARY KEY, writer INTEGER, number INTEGER)";
+const ADD: &str = "INSERT INTO entries (writer, number) VALUES (:writer, :number)";
+const PAGE: &str = "SELECT id, writer, number FROM entries WHERE id > :after ORDER BY id LIMIT 500";
+
+/// Writer of an entry, and its number among those of the writer.
+pub type Entry = (u64, u64);
+
+/// An installation of several nodes. The page `room` has the actions `add` and `page`.
+#[derive(Debug)]
+pub struct Cluster {
+    binary: Binary,
+    pub postgres: Postgres,
+    directory: TempDir,
+    /// Number of data directories that were made.
+    directories: AtomicU64,
+    credential: String,
+    project: String,
+}
+
+/// A node. Dropping it kills it.
+#[derive(Debug)]
+pub struct ClusterNode {
+    pub process: Process,
+    pub data: PathBuf,
+}
+
+impl ClusterNode {
+    /// Kills the node and throws its disk away.
+    pub async fn lose(self) {
+        self.process.kill().await;
+        fs::remove_dir_all(self.data).unwrap();
+    }
+
+    /// Waits until the node serves.
+    pub async fn wait_until_ready(&self) {
+        wait_until("a node that serves", async || {
+            let answer = self.process.get("/readyz").await;
+            (answer.status == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// Adds an entry.
+    pub async fn add(&self, entry: Entry) -> Answer {
+        self.process.json("/room/api/op", &call(entry)).await
+    }
+}
+
+/// The call that adds an entry.
+fn call((writer, number): Entry) -> Value {
+    json!({ "action": "add", "params": { "writer": writer, "number": number } })
+}
+
+impl Cluster {
+    /// Starts the ledger, which nobody has founded yet.
+    pub async fn unfounded(binary: Binary) -> Self {
+        let directory = TempDir::with_prefix("svc-cluster-").unwrap();
+        fs::create_dir(directory.path().join("bucket")).unwrap();
+        Self {
+            binary,
+            postgres: Postgres::start().await,
+            directory,
+            directories: AtomicU64::new(0),
+            credential: String::new(),
+            project: String::new(),
+        }
+    }
+
+    /// Starts the ledger, and founds an empty installation in it.
+    pub async fn found(binary: Binary) -> Self {
+        let cluster = Self::unfounded(binary).await;
+        let config = cluster.config("n1");
+        let config = config.to_str().unwrap();
+        let data = cluster.new_data("founding");
+        let arguments = ["cluster", "found", "--config", config];
+        for _ in 0..2 {
+            let founded = cluster.binary.run(&data, &arguments).await;
+            assert!(founded.success, "{founded:?}");
+        }
+        cluster
+    }
+
+    /// Founds an installation, and starts a node that serves the page `room`.
+    pub async fn with_room(binary: Binary) -> (Self, ClusterNode) {
+        let mut cluster = Self::found(binary).await;
+        let node = cluster.start("n1", false).await;
+        node.wait_until_ready().await;
+        cluster.make_room(&node).await;
+        (cluster, node)
+    }
+
+    fn new_data(&self, name: &str) -> PathBuf {
+        let number = self.directories.fetch_add(1, Ordering::Relaxed);
+        self.directory.path().join(format!("{name}-{number}"))
+    }
+
+    /// Writes the settings of a node.
+    fn config(&self, name: &str) -> PathBuf {
+        let path = self.directory.path().join(format!("{name}.toml"));
+        let bucket = self.directory.path().join("bucket");
+        let (url, bucket) = (self.postgres.url(), bucket.display());
+        let text = format!(
+            "{LIMITS}[cluster]\nname = '{name}'\nledger = '{url}'\nbucket = 'file://{bucket}'\n\
+             peer_listen = '127.0.0.1:0'\nsuspect_seconds = 4\n"
+        );
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Starts a node with an empty disk: it serves or stands by.
+    pub async fn start(&self, name: &str, standby: bool) -> ClusterNode {
+        let started = self.try_start(name, standby).await;
+        started.unwrap_or_else(|said| panic!("not ready: {said}"))
+    }
+
+    /// Starts a node with an empty disk; returns its output if it ends at once.
+    pub async fn try_start(&self, name: &str, standby: bool) -> Result<ClusterNode, String> {
+        let data = self.new_data(name);
+        let config = self.config(name);
+        let config = config.to_str().unwrap();
+        let mut arguments = vec!["--config", config];
+        arguments.extend(standby.then_some("--standby"));
+        let process = self.binary.try_serve_to_fault(None, &data, &arguments);
+        let process = process.await?;
+        Ok(ClusterNode { process, data })
+    }
+
+    /// Runs a command at the data directory of a node.
+    pub async fn run(&self, data: &Path, arguments: &[&str]) -> Output {
+        self.binary.run(data, arguments).await
+    }
+
+    async fn make_room(&mut self, node: &ClusterNode) {
+        let create = ["namespace", "create", "acme", "--json"];
+        let made = self.run(&node.data, &create).await.json();
+        made["credential"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut self.credential);
+        let house = json!({ "name": "House" });
+        let made = self.owner(node, Method::POST, "", &house).await;
+        let made = made.expect(201).json();
+        self.project = format!("/{}", made["id"].as_str().unwrap());
+        let room = json!({ "type": "markdown", "content": "# Room", "requested_slug": "room" });
+        let actions = json!([{ "name": "add", "sql": ADD }, { "name": "page", "sql": PAGE }]);
+        for (method, below, body, status) in [
+            (Method::POST, "backend", json!({ "ddl": ENTRIES }), 201),
+            (
+                Method::PUT,
+                "backend/actions",
+                json!({ "actions": actions }),
+                200,
+            ),
+            (Method::POST, "frontends", room, 201),
+        ] {
+            let path = format!("{}/{below}", self.project);
+            self.owner(node, method, &path, &body).await.expect(status);
+        }
+    }
+
+    /// A request of the owner's.
+    async fn owner(&self, node: &ClusterNode, method: Method, path: &str, body: &Value) -> Answer {
+        let url = node.process.url(&format!("/api/v1/projects{path}"));
+        let request = node.process.client().request(method, url);
+        let request = request.bearer_auth(&self.credential);
+        request.json(body).answer().await
+    }
+
+    /// All entries that a node has, with how often each is there.
+    pub async fn entries(&self, node: &ClusterNode) -> BTreeMap<Entry, usize> {
+        let mut found = BTreeMap::new();
+        let mut after = 0;
+        loop {
+            let page = json!({ "action": "page", "params": { "after": after } });
+            let answer = node.process.json("/room/api/op", &page).await.expect(200);
+            let answer = answer.json();
+            let rows = answer["rows"].as_array().unwrap();
+            for row in rows {
+                let number = |name: &str| row[name].as_u64().unwrap();
+                after = number("id");
+                *found
+                    .entry((number("writer"), number("number")))
+                    .or_insert(0) += 1;
+            }
+            if rows.is_empty() {
+                return found;
+            }
+        }
+    }
+}
+
+/// Writers that go on whatever happens, each entry sent once. What they know outlives the nodes.
+#[derive(Debug)]
+pub struct Writers {
+    /// Where the owner is.
+    url: Arc<Mutex<String>>,
+    acknowledged: Arc<Mutex<BTreeSet<Entry>>>,
+    sent: Arc<Mutex<BTreeSet<Entry>>>,
+    stop: Arc<AtomicBool>,
+    tasks: JoinSet<()>,
+}
+
+impl Writers {
+    /// Starts to write at a node.
+    pub fn start(node: &ClusterNode) -> Self {
+        let mut writers = Self {
+            url: Arc::new(Mutex::new(node.process.url("/room/api/op"))),
+            acknowledged: Arc::default(),
+            sent: Arc::default(),
+            stop: Arc::default(),
+            tasks: JoinSet::new(),
+        };
+        let client = http_client()
+            .no_proxy()
+            .timeout(CALL_TIMEOUT)
+            .build()
+            .unwrap();
+        for writer in 0..WRITERS {
+            let task = writers.write(client.clone(), writer);
+            writers.tasks.spawn(task);
+        }
+        writers
+    }
+
+    fn write(&self, client: Client, writer: u64) -> impl Future<Output = ()> + Send + use<> {
+        let (url, stop) = (Arc::clone(&self.url), Arc::clone(&self.stop));
+        let (acknowledged, sent) = (Arc::clone(&self.acknowledged), Arc::clone(&self.sent));
+        async move {
+            let mut number = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let entry = (writer, number);
+                number += 1;
+                sent.lock().unwrap().insert(entry);
+                let at = url.lock().unwrap().clone();
+                let answer = client.post(at).json(&call(entry)).send().await;
+                let status = answer.map(|answer| answer.status().as_u16());
+                match status {
+                    Ok(200) => {
+                        acknowledged.lock().unwrap().insert(entry);
+                    }
+                    // Nothing was done, or nobody knows.
+                    Ok(503) | Err(_) => tokio::time::sleep(PAUSE).await,
+                    Ok(other) => panic!("an entry was answered by {other}"),
+                }
+            }
+        }
+    }
+
+    /// Has the writers go on at another node.
+    pub fn turn_to(&self, node: &ClusterNode) {
+        *self.url.lock().unwrap() = node.process.url("/room/api/op");
+    }
+
+    /// Number of entries that were acknowledged so far.
+    pub fn acknowledged(&self) -> usize {
+        self.acknowledged.lock().unwrap().len()
+    }
+
+    /// Waits until so many more entries are acknowledged.
+    pub async fn wait_for(&self, more: usize) {
+        let enough = self.acknowledged() + more;
+        wait_until("acknowledged entries", async || {
+            (self.acknowledged() >= enough).then_some(())
+        })
+        .await;
+    }
+
+    /// Ends the writers, and compares what they know with what a node has.
+    pub async fn check(self, cluster: &Cluster, node: &ClusterNode) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.tasks.join_all().await;
+        let found = cluster.entries(node).await;
+        let acknowledged = self.acknowledged.lock().unwrap();
+        let lost: Vec<_> = acknowledged
+            .iter()
+            .filter(|entry| !found.contains_key(entry))
+            .collect();
+        assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+        let sent = self.sent.lock().unwrap();
+        for (entry, times) in found {
+            assert_eq!(times, 1, "{entry:?}");
+            assert!(sent.contains(&entry), "nobody has sent {entry:?}");
+        }
+    }
+}
