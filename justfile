@@ -122,6 +122,11 @@ try-upgrade older: guests
 try-source port="8080":
     packaging/try-source {{port}}
 
+# Start PostgreSQL with two standbys, a bucket and two nodes on this machine, until Ctrl-C (needs Debian's `postgresql`)
+try-cluster *arguments:
+    cargo build --locked --bin svc
+    packaging/try-cluster target/debug/svc {{arguments}}
+
 # Make the container image of the static program, and try it (needs buildah; without root, `buildah unshare just image`)
 image name="svc": static
     packaging/image target/x86_64-unknown-linux-musl/dist/svc {{name}}

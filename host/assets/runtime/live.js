@@ -74,7 +74,8 @@ export const listen = (slug, SvcError) => {
     } else if (type === 'error') {
       const { code, live_per_socket: most } = frame.problem;
       // A refusal for now is tried again; one of more queries than a socket may have is not.
-      if (most === undefined && ['rate_limited', 'database_busy', 'capacity_reached'].includes(code)) {
+      const passing = ['rate_limited', 'database_busy', 'capacity_reached', 'interrupted'];
+      if (most === undefined && passing.includes(code)) {
         query.timer = setTimeout(say, 1000 + wait(query.step++), id);
         return;
       }

@@ -366,7 +366,8 @@ impl ApiRequestBuilder<'_> {
             }
             let seconds = retry_after(&response);
             let failure = self.read_failure(response).await;
-            let is_busy = self.api.retries_when_busy && failure.exit == FailureExitCode::Busy;
+            let is_busy =
+                self.api.retries_when_busy && failure.is_worth_waiting(self.call.repeatable);
             // An earlier request with this key is still running.
             let is_under_way = self.key.is_some() && failure.code() == "idempotency_conflict";
             if busy == MAX_RETRIES || !(is_busy || is_under_way) {

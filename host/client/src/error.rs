@@ -113,6 +113,12 @@ impl CliFailure {
         self.problem_text("code")
     }
 
+    /// Whether to wait and send the request again: the server has no room. If it went away, it may have done what was asked for, so
+    /// only a `repeatable` request is sent again.
+    pub(super) fn is_worth_waiting(&self, repeatable: bool) -> bool {
+        self.exit == FailureExitCode::Busy && (repeatable || self.code() != "interrupted")
+    }
+
     /// Whether something was not found.
     pub(super) fn is_not_found(&self) -> bool {
         self.exit == FailureExitCode::NotFound
@@ -345,6 +351,19 @@ mod tests {
             (503, 7),
         ] {
             assert_eq!(problem(status, json!({})).exit as u8, exit, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_may_have_been_done_is_not_sent_twice() {
+        for (status, code, once, repeatable) in [
+            (503, "database_busy", true, true),
+            (503, "interrupted", false, true),
+            (409, "slug_conflict", false, false),
+        ] {
+            let failure = problem(status, json!({ "code": code }));
+            assert_eq!(failure.is_worth_waiting(false), once, "{code}");
+            assert_eq!(failure.is_worth_waiting(true), repeatable, "{code}");
         }
     }
 

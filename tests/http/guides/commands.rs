@@ -12,7 +12,27 @@ use super::{Document, documents};
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const UNTESTED_COMMANDS: [(&str, &str); 14] = [
+const UNTESTED_COMMANDS: [(&str, &str); 19] = [
+    (
+        "svc cluster found --data /var/lib/svc --config /etc/svc.toml\nsvc serve --config /etc/svc.toml\n",
+        "needs PostgreSQL with its standbys; `tests/cluster` founds and serves over one",
+    ),
+    (
+        "svc serve --standby --config /etc/svc.toml\n",
+        "needs the ledger of the commands before it; `tests/cluster` has a standby take over",
+    ),
+    (
+        "svc node list --data /var/lib/svc\nsvc promote --data /var/lib/svc\n",
+        "needs a running node; `tests/cluster` runs both",
+    ),
+    (
+        "svc restore --from s3://my-pages/cluster --ledger postgresql://svc@pg1,pg2,pg3/svc --data /var/lib/svc-restored\n",
+        "needs a bucket and a ledger; `tests/cluster` restores from both",
+    ),
+    (
+        "packaging/try-cluster target/dist/svc\n",
+        "runs until it is told to end, and needs a build",
+    ),
     (
         "SSL_CERT_FILE=cert.pem svc login https://localhost:8443\n",
         "needs the server of the command before it; tests/http/https/own_certificate.rs runs both",

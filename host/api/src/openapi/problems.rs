@@ -31,6 +31,9 @@ const JSON_BODY_CODES: &[ProblemCode] = &[
     ProblemCode::CapacityReached,
 ];
 
+/// Errors of work for which there may be no room. A server of several that does it may also end in the middle.
+const WORK_CODES: [ProblemCode; 2] = [ProblemCode::CapacityReached, ProblemCode::DatabaseBusy];
+
 /// Takes the error codes out of an operation. An unknown word stays there, where a test finds it.
 pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<ProblemCode> {
     let mut codes = EVERY_ROUTE_CODES.to_vec();
@@ -53,6 +56,9 @@ pub(super) fn take_codes(operation: &mut Map<String, Value>, path: &str) -> Vec<
                 None => unknown.push(other),
             },
         }
+    }
+    if WORK_CODES.iter().any(|code| codes.contains(code)) {
+        codes.push(ProblemCode::Interrupted);
     }
     if !unknown.is_empty() {
         operation.insert(PROBLEMS_ANNOTATION.to_owned(), unknown.join(" ").into());

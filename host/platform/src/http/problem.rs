@@ -88,6 +88,7 @@ codes! {
     IdentityUnconfigured "identity_unconfigured" 503 "Sign-in is not set up" "The operator of this server has set up no sign-in provider that the page may offer, so its visitors stay anonymous.";
     PaymentsUnconfigured "payments_unconfigured" 503 "Payments are not configured" "The operator of this server has not configured a payment provider, so nothing can be bought here.";
     CapacityReached "capacity_reached" 503 "Capacity reached" "The server has no room or no free worker for this just now, or does not reach its storage. Try again after Retry-After.";
+    Interrupted "interrupted" 503 "Interrupted" "The server that had the request went away. It may have been done: look, or send it again with the same Idempotency-Key.";
 }
 
 /// An error answer.
@@ -131,6 +132,11 @@ impl Problem {
             ProblemCode::MethodNotAllowed,
             "This address does not answer that method. The Allow header lists those that it does.",
         )
+    }
+
+    /// Makes the 503 of a request whose server ended, or lost its ledger, before it could say what became of it.
+    pub fn interrupted() -> Self {
+        Self::new(ProblemCode::Interrupted, ProblemCode::Interrupted.about())
     }
 
     /// Makes the 500 of an error of ours: `error` goes to the log, never to the client.
@@ -194,12 +200,15 @@ impl IntoResponse for Problem {
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());
         }
-        let wait = match self.code.status() {
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some("60"),
+        let wait = match (self.code, self.code.status()) {
+            // Another server takes over within seconds.
+            (ProblemCode::Interrupted, _) => Some("1"),
+            (_, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => Some("60"),
             _ => None,
         };
         if let Some(wait) = wait {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(wait));
+            let wait = HeaderValue::from_static(wait);
+            headers.entry(header::RETRY_AFTER).or_insert(wait);
         }
         response.extensions_mut().insert(Box::new(self));
         response
@@ -221,6 +230,22 @@ mod tests {
                 .iter()
                 .all(|code| code.status().as_u16() >= 400)
         );
+    }
+
+    #[test]
+    fn what_waits_says_for_how_long() {
+        let soon = HeaderValue::from_static("1");
+        let full = || Problem::new(ProblemCode::CapacityReached, "full");
+        for (problem, wait) in [
+            (full(), Some("60")),
+            (full().header(header::RETRY_AFTER, soon), Some("1")),
+            (Problem::interrupted(), Some("1")),
+            (Problem::not_found(), None),
+        ] {
+            let response = problem.into_response();
+            let said = response.headers().get(header::RETRY_AFTER);
+            assert_eq!(said.map(|said| said.to_str().unwrap()), wait);
+        }
     }
 
     #[test]

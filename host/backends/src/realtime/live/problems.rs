@@ -58,13 +58,14 @@ pub(super) fn problem_document(error: &LiveError, base_url: &str, request: &str)
     Problem::from(error).document(base_url, request).to_string()
 }
 
-/// Returns the outcome of an evaluation that failed: a busy database does not end a subscription that has a result.
+/// Returns the outcome of an evaluation that failed: a busy database does not end a subscription that has a result, and neither does
+/// a ledger that is away.
 pub(super) fn evaluation_outcome(error: BackendError) -> EvaluationOutcome {
     let problem = Problem::from(&error);
     problem.log(EVALUATION_LOG_NAME);
     let is_busy = matches!(
         problem.code,
-        ProblemCode::DatabaseBusy | ProblemCode::CapacityReached
+        ProblemCode::DatabaseBusy | ProblemCode::CapacityReached | ProblemCode::Interrupted
     );
     let error = Arc::new(LiveError::from(error));
     if is_busy {
