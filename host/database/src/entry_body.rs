@@ -36,7 +36,7 @@ impl<'d> CommitPages<'d> {
     ) -> io::Result<Self> {
         let found = frames.pages.iter().copied();
         let found = found.zip(frames.data.chunks_exact(PAGE_SIZE));
-        Self::new(found.take(to).skip(from), pages)
+        Self::new(found.skip(from).take(to.saturating_sub(from)), pages)
     }
 
     fn new(found: impl Iterator<Item = (u32, &'d [u8])>, pages: u32) -> io::Result<Self> {

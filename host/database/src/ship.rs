@@ -81,7 +81,7 @@ impl LogShipper {
         }
         let frames = self.read_new_frames()?;
         let commits = frames.as_ref().map_or(0, |frames| frames.commits.len());
-        let (Some(frames), Some(surplus)) = (frames, surplus(commits, made)) else {
+        let (Some(frames), Some(additional)) = (frames, surplus(commits, made)) else {
             return Err(ShipError::MissingCommits {
                 position,
                 made,
@@ -90,7 +90,7 @@ impl LogShipper {
         };
         let mut new = Vec::new();
         let mut from = 0;
-        for commit in &frames.commits[surplus..] {
+        for commit in &frames.commits[additional..] {
             let to = usize::try_from(commit.frames).unwrap_or(usize::MAX);
             let pages = CommitPages::of_frames(&frames, (from, to), commit.pages)?;
             new.push((pages.to_body()?, pages));

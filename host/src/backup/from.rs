@@ -4,7 +4,6 @@
 //! than others. One-time shares are in neither.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -43,11 +42,11 @@ const OBJECTS_AT_ONCE: usize = 16;
 
 /// Stores of a cluster, as a command names them.
 #[derive(Clone, Debug)]
-pub struct ClusterSource {
+pub struct BucketSource<'s> {
     /// URL of the bucket.
-    pub bucket: Url,
+    pub url: Url,
     /// URL of the ledger, if it is still there.
-    pub ledger: Option<LedgerUrl>,
+    pub ledger: Option<&'s LedgerUrl>,
 }
 
 /// Outcome of a restore from a cluster.
@@ -84,38 +83,36 @@ pub struct RestoredDatabase {
 
 impl ClusterRestoreOutcome {
     /// Says for a terminal what was restored.
-    ///
-    /// # Errors
-    /// Never in practice: the text is in memory.
-    pub fn text(&self) -> Result<String, std::fmt::Error> {
-        let mut text = String::new();
+    pub fn text(&self) -> String {
+        let mut lines = Vec::new();
         if self.complete {
-            writeln!(text, "everything that was acknowledged is here")?;
+            lines.push("everything that was acknowledged is here".to_owned());
         } else {
-            writeln!(
-                text,
-                "without the ledger, each database is as its newest base has it"
-            )?;
-            for database in &self.databases {
-                let (name, age) = (&database.database, database.age_seconds.unwrap_or(0));
-                let at = database.stored_at.unwrap_or(Timestamp(0));
-                writeln!(text, "{name}: of {at}, {age} seconds old")?;
-            }
+            lines.push("without the ledger, each database is as its newest base has it".to_owned());
+            lines.extend(self.databases.iter().map(RestoredDatabase::age_text));
         }
         let (databases, content) = (self.databases.len(), self.content);
-        writeln!(text, "{databases} databases")?;
-        writeln!(text, "{} objects, {} bytes", content.files, content.bytes)?;
+        lines.push(format!("{databases} databases"));
+        let (objects, bytes) = (content.files, content.bytes);
+        lines.push(format!("{objects} objects, {bytes} bytes"));
         if self.one_time_left_out > 0 {
-            writeln!(
-                text,
-                "{} one-time shares are left out",
-                self.one_time_left_out
-            )?;
+            let left_out = self.one_time_left_out;
+            lines.push(format!("{left_out} one-time shares are left out"));
         }
-        for error in &self.errors {
-            writeln!(text, "error: {error}")?;
+        let errors = self.errors.iter();
+        lines.extend(errors.map(|error| format!("error: {error}")));
+        lines.join("\n")
+    }
+}
+
+impl RestoredDatabase {
+    /// Says how old a database is that was restored from its base alone.
+    fn age_text(&self) -> String {
+        let (name, age) = (&self.database, self.age_seconds.unwrap_or(0));
+        match self.stored_at {
+            Some(at) => format!("{name}: of {at}, {age} seconds old"),
+            None => name.clone(),
         }
-        Ok(text)
     }
 }
 
@@ -125,18 +122,21 @@ impl ClusterRestoreOutcome {
 /// # Errors
 /// What is in the way, as a text for the operator. It may be repeated.
 pub async fn restore_from(
-    source: ClusterSource,
+    source: BucketSource<'_>,
     data: &Path,
     clock: &Clock,
     watch: BackupProgressFn<'_>,
 ) -> anyhow::Result<ClusterRestoreOutcome> {
-    let (url, access) = resolve_bucket(source.bucket).context("--from")?;
+    let (url, access) = resolve_bucket(source.url).context("--from")?;
     let connector = StoreConnector::for_cluster(OutboundClient::new()?, PAGE_BYTES);
     let bucket = Bucket::open(&url, access.as_ref(), &connector);
     let bucket = bucket.context("--from: opening the bucket")?;
     let ledger = match source.ledger {
         // Nothing is written there, so it does not matter who would have it.
-        Some(url) => Some(PostgresLedger::new(url.checked("--ledger")?.as_str(), 0)?),
+        Some(url) => {
+            let url = url.clone().checked("--ledger")?;
+            Some(PostgresLedger::new(url.as_str(), 0)?)
+        }
         None => None,
     };
     let stores = ClusterStores::open(&bucket, ledger.as_ref()).await?;
@@ -374,5 +374,130 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
             watch(BackupStage::Content, restored.content.bytes.min(all), all);
         }
         Ok(to.sync()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::sync::Arc;
+
+    use object_store::memory::InMemory;
+    use svc_base::ids::ProjectId;
+    use svc_base::positions::{Checksum, CommitPosition};
+    use svc_base::random::Random;
+    use svc_database::{BaseSnapshot, DatabaseLoader};
+    use svc_ledger::MemoryLedger;
+
+    use super::*;
+    use crate::cluster::found::Founding;
+    use crate::content::ContentStore;
+
+    /// Number of backends.
+    const BACKENDS: usize = 20;
+
+    fn checksum_of(database: &Path, file: &Path) -> Checksum {
+        let snapshot = BaseSnapshot::begin(database, CommitPosition::default(), None).unwrap();
+        snapshot.write_to(file).unwrap().checksum()
+    }
+
+    /// Adds a project with a backend to an installation.
+    async fn add_backend(control: &ControlDatabase, project: ProjectId, id: BackendId) {
+        let added: Result<(), control::Error> = control
+            .write(move |tx| {
+                let sql = "INSERT INTO projects (id, name, created_at, updated_at) VALUES (?1, 'p', 0, 0)";
+                tx.execute(sql, [project]).map_err(control::Error::from)?;
+                let sql = "INSERT INTO backends (id, project_id, created_at) VALUES (?1, ?2, 0)";
+                tx.execute(sql, (id, project))
+                    .map_err(control::Error::from)?;
+                Ok(())
+            })
+            .await;
+        added.unwrap();
+    }
+
+    /// Makes an installation whose backends all differ; returns the checksum of each.
+    async fn make_installation(data: &Path, clock: &Clock) -> BTreeMap<BackendId, Checksum> {
+        let (random, files) = (Random::system(), data.join("backends"));
+        let files = DatabasesDirectory::open(&files).unwrap();
+        let control = ControlDatabase::open(data).unwrap();
+        let mut made = BTreeMap::new();
+        for _ in 0..BACKENDS {
+            let id = BackendId::new(clock, &random).unwrap();
+            add_backend(&control, ProjectId::new(clock, &random).unwrap(), id).await;
+            // Any database will do: the one of the installation as it is at this moment.
+            let base = data.join("base");
+            let checksum = checksum_of(&data.join(CONTROL), &base);
+            files.create_directory(&id).unwrap();
+            let loader = DatabaseLoader::start(
+                files.directory(&id).unwrap(),
+                DatabasesDirectory::NAME,
+                File::open(&base).unwrap(),
+                CommitPosition::default(),
+                checksum,
+            );
+            loader.unwrap().finish().unwrap();
+            made.insert(id, checksum);
+        }
+        control.close();
+        made
+    }
+
+    async fn assert_restored(data: &Path, originals: &BTreeMap<BackendId, Checksum>) {
+        let files = DatabasesDirectory::open(&data.join("backends")).unwrap();
+        for (id, checksum) in originals {
+            let restored = checksum_of(&files.path(id), &data.join("base"));
+            assert_eq!(restored, *checksum, "{id}");
+        }
+        let control = ControlDatabase::open(data).unwrap();
+        let mut ids = copies::all_ids(&control).await.unwrap();
+        ids.sort_unstable();
+        assert!(ids.iter().eq(originals.keys()));
+        control.close();
+    }
+
+    #[tokio::test]
+    async fn an_installation_is_restored_with_the_ledger_and_without() {
+        let root = tempfile::tempdir().unwrap();
+        let (clock, random) = (Clock::manual(Timestamp(0)), Random::system());
+        let data = root.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        let originals = make_installation(&data, &clock).await;
+        let (ledger, bucket) = (
+            MemoryLedger::default(),
+            Bucket::from_store(Arc::new(InMemory::new())),
+        );
+        let unknown = ClusterStores::open(&bucket, Some(&ledger)).await;
+        assert!(unknown.is_err(), "nobody has founded it");
+        let founding = Founding {
+            data: &data,
+            content: ContentStore::open(&data.join("content")).unwrap(),
+            ledger: &ledger,
+            bucket: &bucket,
+            node: "n1",
+            clock: &clock,
+            random: &random,
+        };
+        let founded = founding.found().await.unwrap();
+        assert_eq!(founded.databases, BACKENDS + 1);
+        let other = MemoryLedger::default();
+        assert!(ClusterStores::open(&bucket, Some(&other)).await.is_err());
+
+        for (name, ledger) in [("with", Some(&ledger)), ("without", None)] {
+            let data = root.path().join(name);
+            let stores = ClusterStores::open(&bucket, ledger).await.unwrap();
+            let watch = |_, _, _| {};
+            let restored = stores.restore(&data, &clock, &watch).await.unwrap();
+            assert_eq!(restored.complete, ledger.is_some());
+            assert!(restored.errors.is_empty(), "{:?}", restored.errors);
+            assert_eq!(restored.databases.len(), BACKENDS + 1);
+            let databases = restored.databases.iter();
+            for database in databases {
+                assert_eq!(database.age_seconds.is_none(), ledger.is_some());
+            }
+            assert_restored(&data, &originals).await;
+            let again = stores.restore(&data, &clock, &watch).await.unwrap_err();
+            assert!(again.to_string().contains("an installation already"));
+        }
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use directory::is_backup;
-pub use from::{ClusterRestoreOutcome, ClusterSource, RestoredDatabase, restore_from};
+pub use from::{BucketSource, ClusterRestoreOutcome, RestoredDatabase, restore_from};
 pub use make::make;
 pub use outcome::{BackupOutcome, CopyStats};
 pub use restore::{BackupRestoreOutcome, restore};

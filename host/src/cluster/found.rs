@@ -349,7 +349,7 @@ impl<L: Ledger> Founding<'_, L> {
         let place = self.claim(run, database).await?;
         let snapshot = spawn_blocking(move || BaseSnapshot::begin(&path, position, None)).await??;
         let file = self.data.join(TMP_DIRECTORY);
-        let file = file.join(format!("base-{database}"));
+        let file = file.join(format!("base-{run}-{database}"));
         let state = bases::write_base(snapshot, &file).await?;
         let is_same = |base: &Base| base.position == position && base.state == state.checksum();
         let there = self.ledger.bases(Some(run), database).await?;

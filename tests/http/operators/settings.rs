@@ -152,6 +152,32 @@ async fn mistakes_in_settings_are_named() {
 }
 
 #[tokio::test]
+async fn the_url_of_a_ledger_is_never_shown() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("svc.toml");
+    let text = "[cluster]\nname = 'n1'\nledger = 'postgresql://svc:hush@pg1/svc'\n\
+                bucket = 'file:///srv/shared'\npeer_listen = '127.0.0.1:0'\n";
+    std::fs::write(&file, text).unwrap();
+    let another = "postgresql://svc:quiet@pg2/svc?password=silent";
+    let wrong = "mysql://svc:quiet@pg2/svc?password=silent";
+    for (form, environment, says) in [
+        (None, None, "ledger = \"********\""),
+        (Some("--json"), Some(another), "\"ledger\":\"********\""),
+        (None, Some(wrong), "cluster.ledger must begin with"),
+    ] {
+        let mut command = svc().command();
+        command.args(["config", "--config"]).arg(&file).args(form);
+        command.envs(environment.map(|url| ("SVC_CLUSTER_LEDGER", url)));
+        let output = svc_tests::run_command(command).await;
+        let shown = format!("{}{}", output.stdout, output.stderr);
+        assert!(shown.contains(says), "{shown}");
+        for secret in ["hush", "quiet", "silent"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_cache_that_others_can_write_is_refused() {
     let directory = TempDir::new().unwrap();
     let cache = directory.path().join("cache");

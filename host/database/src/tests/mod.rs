@@ -3,6 +3,7 @@
 
 mod acknowledgements;
 mod limits;
+mod shipping;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -382,4 +382,6 @@ impl ControlDatabaseState {
 }
 
 #[cfg(test)]
+mod shipping_tests;
+#[cfg(test)]
 mod tests;

@@ -1,0 +1,97 @@
+//! The control database, shipped commit by commit and loaded elsewhere.
+
+use std::fs::File;
+
+use svc_base::clock::Timestamp;
+use svc_base::disk;
+use svc_base::positions::{AcknowledgeFn, CommitPosition, Entry};
+use svc_database::{BaseSnapshot, DatabaseLoader, LogShipper};
+
+use super::*;
+
+/// Number of the last commit in the base.
+const FIRST: u64 = 40;
+const COUNT: &str =
+    "SELECT (SELECT count(*) FROM operator_events), (SELECT count(*) FROM deployments)";
+const INSERT_SECRET: &str =
+    "INSERT INTO deployments (id, slug, content_type, title, password_hash, created_at)
+    VALUES ('id', 'slug', 'html', '', 'secret', 0)";
+const INSERT_LONG: &str =
+    "INSERT INTO operator_events (kind, subject, at) VALUES ('', hex(zeroblob(500000)), 0)";
+
+/// Acknowledger that ships each commit.
+struct ShippingDurable {
+    shipper: Mutex<LogShipper>,
+    entries: Mutex<Vec<Entry>>,
+    acknowledge: Mutex<Option<AcknowledgeFn>>,
+}
+
+impl Durable for ShippingDurable {
+    fn append(&self, position: CommitPosition, at: Timestamp) {
+        // The writer counts from its start.
+        let number = CommitPosition(FIRST + position.0);
+        let entries = self.shipper.lock().unwrap().ship(number, at).unwrap();
+        self.entries.lock().unwrap().extend(entries);
+        self.acknowledge.lock().unwrap().as_ref().unwrap()(position);
+    }
+
+    fn on_acknowledged(&self, acknowledge: AcknowledgeFn) {
+        *self.acknowledge.lock().unwrap() = Some(acknowledge);
+    }
+}
+
+fn count(control: &ControlDatabase) -> (i64, i64) {
+    let counts =
+        control.read_blocking(|c| c.query_row(COUNT, [], |row| Ok((row.get(0)?, row.get(1)?))));
+    counts.unwrap()
+}
+
+async fn execute(control: &ControlDatabase, sql: &'static str) {
+    let run = move |tx: &Tx<'_>| {
+        tx.execute(sql, [])?;
+        Ok::<_, Error>(())
+    };
+    control.write(run).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_shipped_is_loaded_as_the_same_database() {
+    let data = tempfile::tempdir().unwrap();
+    ControlDatabase::open(data.path()).unwrap().close();
+    let base = data.path().join("base");
+    let snapshot = BaseSnapshot::begin(&data.path().join(FILE), CommitPosition(FIRST), None);
+    let first = snapshot.unwrap().write_to(&base).unwrap();
+    let dir = disk::open_directory(data.path()).unwrap();
+    let shipping = Arc::new(ShippingDurable {
+        shipper: Mutex::new(LogShipper::new(dir, "control.db-wal", first.clone())),
+        entries: Mutex::default(),
+        acknowledge: Mutex::default(),
+    });
+    let durable: Arc<dyn Durable> = shipping.clone();
+    let control = ControlDatabase::open_with(data.path(), Some(durable)).unwrap();
+    for _ in 0..5 {
+        execute(&control, INSERT_SECRET).await;
+        // Some 250 pages: the log is long at last, and is copied.
+        execute(&control, INSERT_LONG).await;
+        execute(&control, "DELETE FROM deployments WHERE id = 'id'").await;
+    }
+    execute(&control, "UPDATE operator_events SET at = at + 1").await;
+    // The log begins anew.
+    control.empty_log_if_deleted().unwrap();
+    execute(&control, "DELETE FROM operator_events WHERE rowid = 2").await;
+    let counts = count(&control);
+    control.close();
+    assert_eq!(counts, (4, 0));
+    let entries = shipping.entries.lock().unwrap().clone();
+    assert_eq!(entries.len(), 17);
+
+    let copy = tempfile::tempdir().unwrap();
+    let dir = disk::open_directory(copy.path()).unwrap();
+    let file = File::open(&base).unwrap();
+    let loader = DatabaseLoader::start(dir, FILE, file, first.position(), first.checksum());
+    let loaded = loader.unwrap().apply(&entries).unwrap().finish().unwrap();
+    assert_eq!(loaded, *shipping.shipper.lock().unwrap().state());
+    assert_eq!(loaded.position(), CommitPosition(FIRST + 17));
+    let taken_over = ControlDatabase::open(copy.path()).unwrap();
+    assert_eq!(count(&taken_over), counts);
+}

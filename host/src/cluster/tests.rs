@@ -1,0 +1,360 @@
+//! Bases through crashes, and foundings that are interrupted.
+
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::disk;
+use svc_base::positions::CommitPosition;
+use svc_base::random::Random;
+use svc_database::{BaseSnapshot, DatabaseState, LogShipper};
+use svc_ledger::{ClaimOutcome, DatabaseEntry, DatabaseName, Ledger, MemoryLedger, Node, RunId};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::bases::{self, BaseError, Bases, LiveDatabases, LoadTarget};
+use super::bucket::Bucket;
+use super::found::{self, Founding};
+use crate::content::ContentStore;
+use crate::control::{self, ControlDatabase};
+
+/// Bytes of a commit after which a released database gets a base.
+const ENOUGH: u64 = 1 << 20;
+
+fn clock() -> Clock {
+    Clock::manual(Timestamp(1_790_000_000_000))
+}
+
+/// A database of this machine, and its commits as others get them.
+struct Source {
+    directory: TempDir,
+    control: ControlDatabase,
+    shipper: LogShipper,
+}
+
+impl Source {
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("control.db")
+    }
+
+    /// Makes a database, and the state of a base of it at commit 0 with its file.
+    async fn new() -> (Self, DatabaseState, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let control = ControlDatabase::open(directory.path()).unwrap();
+        let file = directory.path().join("base");
+        let position = CommitPosition::default();
+        let snapshot = BaseSnapshot::begin(&directory.path().join("control.db"), position, None);
+        let state = bases::write_base(snapshot.unwrap(), &file).await.unwrap();
+        let dir = disk::open_directory(directory.path()).unwrap();
+        let shipper = LogShipper::new(dir, "control.db-wal", state.clone());
+        let source = Self {
+            directory,
+            control,
+            shipper,
+        };
+        (source, state, file)
+    }
+
+    /// Makes a commit and appends it to the ledger.
+    async fn commit(&mut self, at: &Place<'_>) {
+        let insert = "INSERT INTO operator_events (kind, subject, at) VALUES ('', 'x', 0)";
+        let done: Result<(), control::Error> = self
+            .control
+            .write(move |tx| {
+                tx.execute(insert, []).map_err(control::Error::from)?;
+                Ok(())
+            })
+            .await;
+        done.unwrap();
+        let position = self.shipper.state().position().next();
+        let entries = self.shipper.ship(position, Timestamp(1)).unwrap();
+        let database = at.database;
+        let entries: Vec<_> = entries
+            .into_iter()
+            .map(|entry| DatabaseEntry { database, entry })
+            .collect();
+        at.ledger.append(at.run, &entries).await.unwrap();
+    }
+
+    fn snapshot_now(&self) -> BaseSnapshot {
+        let state = self.shipper.state();
+        let checksum = Some(state.checksum());
+        BaseSnapshot::begin(&self.path(), state.position(), checksum).unwrap()
+    }
+}
+
+impl LiveDatabases for Source {
+    async fn snapshot(&self, _: DatabaseName) -> std::io::Result<Option<BaseSnapshot>> {
+        Ok(Some(self.snapshot_now()))
+    }
+
+    async fn acknowledged(&self, _: DatabaseName, position: CommitPosition) -> bool {
+        position != CommitPosition(1)
+    }
+}
+
+/// A database's place in a cluster.
+struct Place<'p> {
+    ledger: &'p MemoryLedger,
+    bucket: &'p Bucket,
+    run: RunId,
+    database: DatabaseName,
+}
+
+impl Place<'_> {
+    /// Loads the database into an empty directory.
+    async fn load(&self) -> Result<DatabaseState, BaseError> {
+        let directory = tempfile::tempdir().unwrap();
+        let to = LoadTarget {
+            dir: disk::open_directory(directory.path()).unwrap(),
+            name: "loaded.db".to_owned(),
+        };
+        let run = Some(self.run);
+        let loaded = bases::load_database(self.ledger, run, self.bucket, self.database, &to);
+        loaded.await.map(|loaded| loaded.state)
+    }
+
+    async fn objects(&self) -> usize {
+        self.bucket.list("bases").await.unwrap().len()
+    }
+
+    async fn commits(&self) -> usize {
+        let tail = self.ledger.tail(
+            None,
+            self.database,
+            CommitPosition::default(),
+            usize::MAX / 2,
+        );
+        tail.await.unwrap().len()
+    }
+}
+
+/// Joins a run that lives.
+async fn joined_run(ledger: &MemoryLedger) -> RunId {
+    let run = RunId::from(Uuid::from_u128(7));
+    let node = Node {
+        run,
+        name: "n1".to_owned(),
+        peer_url: String::new(),
+        peer_key: Vec::new(),
+        version: String::new(),
+        schema: 1,
+    };
+    ledger.join(&node).await.unwrap();
+    run
+}
+
+/// Joins a run that has the place of control.
+async fn joined(ledger: &MemoryLedger) -> RunId {
+    let run = joined_run(ledger).await;
+    let claimed = ledger.claim(run, DatabaseName::Control).await.unwrap();
+    assert!(matches!(claimed, ClaimOutcome::Claimed(_)));
+    run
+}
+
+#[tokio::test]
+async fn a_base_that_is_made_halfway_loses_nothing() {
+    // Steps that are done before the process dies: object, row, trimming, deletion.
+    for steps in 0..=4 {
+        let ledger = MemoryLedger::default();
+        let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+        let at = Place {
+            run: joined(&ledger).await,
+            ledger: &ledger,
+            bucket: &bucket,
+            database: DatabaseName::Control,
+        };
+        let (mut source, state, file) = Source::new().await;
+        let first = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
+        let first = first.unwrap();
+        bases::name_base(&ledger, at.run, &bucket, &first)
+            .await
+            .unwrap();
+        for _ in 0..3 {
+            source.commit(&at).await;
+        }
+        let state = bases::write_base(source.snapshot_now(), &file)
+            .await
+            .unwrap();
+        assert_eq!(state, *source.shipper.state());
+        if steps > 0 {
+            let base = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
+            let base = base.unwrap();
+            if steps > 1 {
+                ledger.add_base(at.run, &base).await.unwrap();
+            }
+            if steps > 2 {
+                assert_eq!(ledger.trim(at.run, at.database).await, Ok(2), "{steps}");
+            }
+            if steps > 3 {
+                bases::name_base(&ledger, at.run, &bucket, &base)
+                    .await
+                    .unwrap();
+            }
+        }
+        assert_eq!(at.load().await.unwrap(), *source.shipper.state(), "{steps}");
+        let commits = if steps > 2 { 1 } else { 3 };
+        assert_eq!(at.commits().await, commits, "{steps}");
+        source.commit(&at).await;
+        assert_eq!(at.load().await.unwrap(), *source.shipper.state(), "{steps}");
+
+        // The next base makes everything before it needless, whatever was left.
+        let state = bases::write_base(source.snapshot_now(), &file)
+            .await
+            .unwrap();
+        let base = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
+        let base = base.unwrap();
+        bases::name_base(&ledger, at.run, &bucket, &base)
+            .await
+            .unwrap();
+        assert_eq!((at.objects().await, at.commits().await), (1, 1), "{steps}");
+        assert_eq!(at.load().await.unwrap(), *source.shipper.state(), "{steps}");
+        let newest = bases::newest_bases(&bucket).await.unwrap();
+        assert_eq!(newest[&at.database].object, base.object);
+    }
+}
+
+#[tokio::test]
+async fn a_base_that_does_not_load_is_left_for_an_older_one() {
+    let ledger = MemoryLedger::default();
+    let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+    let at = Place {
+        run: joined(&ledger).await,
+        ledger: &ledger,
+        bucket: &bucket,
+        database: DatabaseName::Control,
+    };
+    assert!(matches!(at.load().await, Err(BaseError::Missing(_))));
+    let (mut source, state, file) = Source::new().await;
+    let first = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
+    ledger.add_base(at.run, &first.unwrap()).await.unwrap();
+    source.commit(&at).await;
+    let state = bases::write_base(source.snapshot_now(), &file)
+        .await
+        .unwrap();
+    let base = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
+    let base = base.unwrap();
+    ledger.add_base(at.run, &base).await.unwrap();
+    let damaged = vec![0; usize::try_from(base.bytes).unwrap()];
+    bucket.put(&base.object, damaged.into()).await.unwrap();
+    assert_eq!(at.load().await.unwrap(), state);
+    bucket.delete(&base.object).await.unwrap();
+    assert_eq!(at.load().await.unwrap(), state);
+    // Without the commits between, nothing is loaded, rather than less.
+    ledger.trim(at.run, at.database).await.unwrap();
+    assert!(matches!(at.load().await, Err(BaseError::Bucket(_))));
+}
+
+#[tokio::test]
+async fn only_a_state_that_was_acknowledged_becomes_a_base() {
+    let ledger = Arc::new(MemoryLedger::default());
+    let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+    let run = joined(&ledger).await;
+    let at = Place {
+        run,
+        ledger: &ledger,
+        bucket: &bucket,
+        database: DatabaseName::Control,
+    };
+    let (mut source, state, file) = Source::new().await;
+    let tmp = source.directory.path().to_owned();
+    let kept = Bases::new(Arc::clone(&ledger), run, bucket.clone(), tmp, clock());
+    kept.store_first(at.database, &state, &file).await.unwrap();
+    for (commit, newest) in [(1, "00-"), (2, "02-")] {
+        source.commit(&at).await;
+        kept.note_commit(at.database, ENOUGH);
+        kept.store_on_release(at.database, &source).await.unwrap();
+        let there = bucket.list("bases").await.unwrap();
+        assert_eq!(there.len(), 1);
+        assert!(there[0].name.contains(newest), "{commit}: {there:?}");
+    }
+    assert_eq!(at.load().await.unwrap(), *source.shipper.state());
+    kept.forget(at.database).await.unwrap();
+    assert_eq!((at.objects().await, at.commits().await), (0, 0));
+}
+
+/// Polls a future so many times at most, as a process does that dies in between.
+async fn cut<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        future.as_mut().poll(context).map(Some)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_founding_that_was_interrupted_is_finished_by_another() {
+    let root = tempfile::tempdir().unwrap();
+    let [data, other, shared] = ["data", "other", "shared"].map(|name| root.path().join(name));
+    for directory in [&data, &other, &shared] {
+        std::fs::create_dir(directory).unwrap();
+    }
+    let ledger = MemoryLedger::default();
+    // Each of its requests is a point at which the process may die.
+    let bucket = LocalFileSystem::new_with_prefix(&shared).unwrap();
+    let bucket = Bucket::from_store(Arc::new(bucket));
+    let (clock, random) = (clock(), Random::system());
+    let content = ContentStore::open(&data.join("content")).unwrap();
+    let founding = |data| Founding {
+        data,
+        content: content.clone(),
+        ledger: &ledger,
+        bucket: &bucket,
+        node: "n1",
+        clock: &clock,
+        random: &random,
+    };
+    let mut polls = 1;
+    let founded = loop {
+        if let Some(founded) = cut(founding(data.as_path()).found(), polls).await {
+            break founded.unwrap();
+        }
+        polls += 1;
+    };
+    assert!(polls > 3, "{polls}");
+    assert_eq!((founded.was_founded, founded.databases), (false, 1));
+    let own = found::installation_id(&data).unwrap().unwrap();
+    assert_eq!(founded.installation, own.to_string());
+    assert_eq!(ledger.installation().await.unwrap(), Some(own));
+    assert!(found::is_founded(&ledger).await.unwrap());
+    assert!(ledger.places().await.unwrap().is_empty());
+    let run = joined_run(&ledger).await;
+    let runs = ledger.beat(run).await.unwrap();
+    assert!(runs.iter().all(|it| it.live == (it.node.run == run)));
+
+    // From then on nothing is done: by its own directory, and by an empty one.
+    for directory in [&data, &other] {
+        let again = founding(directory.as_path()).found().await.unwrap();
+        assert!(again.was_founded);
+        assert_eq!(again.installation, own.to_string());
+    }
+    // Another installation is told apart.
+    ControlDatabase::open(&other).unwrap().close();
+    let refused = founding(other.as_path()).found().await.unwrap_err();
+    assert!(
+        format!("{refused:#}").contains("belongs to another"),
+        "{refused:#}"
+    );
+    // A ledger that was lost is not founded anew from what a machine has.
+    let empty = MemoryLedger::default();
+    let anew = Founding {
+        ledger: &empty,
+        ..founding(data.as_path())
+    };
+    let refused = anew.found().await.unwrap_err();
+    assert!(
+        format!("{refused:#}").contains("svc restore --from"),
+        "{refused:#}"
+    );
+    assert_eq!(empty.installation().await.unwrap(), None);
+}
