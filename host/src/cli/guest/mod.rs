@@ -131,8 +131,9 @@ impl GuestArgs {
             ..Settings::default()
         };
         let mut settings = super::serve::merge_settings_file(settings, self.config.clone())?;
-        // No guest command calls the edge, so none needs the edge's token.
+        // No guest command calls the edge or the ledger, so none needs the secrets of either.
         settings.edge = None;
+        settings.cluster = None;
         Ok(settings)
     }
 }
