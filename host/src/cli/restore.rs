@@ -10,7 +10,7 @@ use url::Url;
 use super::OperatorArgs;
 use super::backup::write_copy_counts;
 use super::progress::TerminalProgressBar;
-use crate::backup::{self, BackupRestoreOutcome, BucketSource};
+use crate::backup::{self, BackupRestoreOutcome, ClusterSource};
 use crate::config::LedgerUrl;
 use svc_base::clock::Clock;
 
@@ -35,7 +35,8 @@ pub(super) struct RestoreCommand {
 }
 
 impl RestoreCommand {
-    /// Runs the command. It fails if the backup is incomplete; nothing has changed then.
+    /// Runs the command. It fails if the backup is incomplete, and nothing has changed then; or if a part of a cluster is missing, and
+    /// the rest is restored.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (clock, progress) = (Clock::system(), TerminalProgressBar::new());
         let watch = |stage, done, all| progress.show_stage(stage, done, all);
@@ -44,24 +45,27 @@ impl RestoreCommand {
             self.args.restrict_permissions(&data)?;
         }
         let Some(dir) = &self.dir else {
-            let ledger = self.ledger.as_ref();
-            let ledger = ledger.filter(|url| !url.as_str().is_empty());
-            let Some(url) = self.from else {
+            let Some(bucket) = self.from else {
                 bail!("name the directory of a backup, or a bucket with --from");
             };
-            let source = BucketSource { url, ledger };
+            let ledger = self.ledger.filter(|url| !url.as_str().is_empty());
+            let source = ClusterSource { bucket, ledger };
             let restored = Box::pin(backup::restore_from(source, &data, &clock, &watch)).await?;
             drop(progress);
-            return self.args.print_answer(&restored, &restored.text());
+            self.args.print_answer(&restored, &restored.text()?)?;
+            return Ok(exit_code(restored.errors.is_empty()));
         };
         let restored = backup::restore(dir, &data, &clock, &watch).await?;
         drop(progress);
         self.args.print_answer(&restored, &summary(&restored)?)?;
-        Ok(if restored.restored {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+        Ok(exit_code(restored.restored))
+    }
+}
+
+fn exit_code(is_whole: bool) -> ExitCode {
+    match is_whole {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }
 
