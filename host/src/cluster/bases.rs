@@ -138,6 +138,11 @@ impl<L: Ledger> Bases<L> {
         self.schedule.note_commit(database, bytes);
     }
 
+    /// Bytes of the commits after the bases of all databases.
+    pub fn tail_bytes(&self) -> u64 {
+        self.schedule.tail_bytes()
+    }
+
     /// Notes that a database is not the run's any more.
     pub fn note_closed(&self, database: DatabaseName) {
         self.schedule.note_closed(database);

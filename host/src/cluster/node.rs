@@ -105,11 +105,13 @@ impl ClusterNode {
             .context("cluster.bucket")?;
         check_installation(&ledger, &bucket, &config.data).await?;
         let run = Run::join(ledger, settings, clock, random).await?;
-        let data = config.data.clone();
-        tokio::task::spawn_blocking(move || remove_databases(&data))
-            .await?
-            .context("removing the databases of an earlier run")?;
-        let turn = Standby::begin(Arc::clone(&run), settings.standby).await?;
+        let turn = match look_for_control(&run, &config.data, settings.standby).await {
+            Ok(turn) => turn,
+            Err(error) => {
+                run.leave().await;
+                return Err(error);
+            }
+        };
         let (wishes, wished) = mpsc::channel(1);
         Ok(JoinedNode {
             node: Self {
@@ -182,6 +184,19 @@ impl JoinedNode {
         };
         Owner::begin(node.run, claim, node.bucket, data).await
     }
+}
+
+/// Removes the databases of an earlier run, and looks whether control is to be had.
+async fn look_for_control(
+    run: &Arc<Run<PostgresLedger>>,
+    data: &Path,
+    is_patient: bool,
+) -> anyhow::Result<Result<ControlClaim, Standby<PostgresLedger>>> {
+    let data = data.to_owned();
+    tokio::task::spawn_blocking(move || remove_databases(&data))
+        .await?
+        .context("removing the databases of an earlier run")?;
+    Ok(Standby::begin(Arc::clone(run), is_patient).await?)
 }
 
 /// Lists the nodes that a run sees.

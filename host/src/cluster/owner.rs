@@ -117,7 +117,12 @@ impl<L: Ledger> Owner<L> {
             Some(LogShipper::new(to.dir, CONTROL_LOG, loaded.state)),
         );
         let files = DatabasesDirectory::open(&data.join("backends"))?;
-        let tenants = Tenants::new(Arc::clone(&run), Arc::clone(&bases), files, routes);
+        let tenants = Tenants::new(
+            Arc::clone(&run),
+            (Arc::clone(&bases), bucket.clone()),
+            files,
+            routes,
+        );
         let databases = Arc::new(OwnedDatabases {
             control: Arc::new(control),
             tenants,

@@ -89,6 +89,12 @@ impl BaseSchedule {
         }
     }
 
+    /// Bytes of all tails.
+    pub(super) fn tail_bytes(&self) -> u64 {
+        let tails = sync::lock(&self.tails);
+        tails.values().map(|tail| tail.bytes).sum()
+    }
+
     /// Forgets a database.
     pub(super) fn note_closed(&self, database: DatabaseName) {
         sync::lock(&self.tails).remove(&database);

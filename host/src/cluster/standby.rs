@@ -141,3 +141,86 @@ impl<L: Ledger> Standby<L> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{ClusterSettings, LedgerUrl};
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
+    use svc_ledger::{MemoryLedger, Node};
+
+    fn settings() -> ClusterSettings {
+        ClusterSettings {
+            name: "n2".to_owned(),
+            ledger: LedgerUrl::from("postgresql://pg/svc".to_owned()),
+            bucket: "file:///srv/shared".parse().unwrap(),
+            peer_listen: ([127, 0, 0, 1], 9443).into(),
+            peer_url: None,
+            synced_standbys: 1,
+            suspect_seconds: 5,
+            stale_pages_seconds: 600,
+            standby: false,
+        }
+    }
+
+    /// Joins a run that does not beat by itself.
+    async fn other(ledger: &MemoryLedger) -> RunId {
+        let run = RunId::new(&Clock::system(), &Random::system()).unwrap();
+        let node = Node {
+            run,
+            name: "n1".to_owned(),
+            peer_url: String::new(),
+            peer_key: Vec::new(),
+            version: String::new(),
+            schema: 1,
+        };
+        ledger.join(&node).await.unwrap();
+        run
+    }
+
+    async fn joined(ledger: &Arc<MemoryLedger>) -> Arc<Run<MemoryLedger>> {
+        let (clock, random) = (Clock::system(), Random::system());
+        let joined = Run::join(Arc::clone(ledger), &settings(), &clock, &random);
+        joined.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn control_that_nobody_has_is_claimed_at_once_but_by_a_patient_node() {
+        let ledger = Arc::new(MemoryLedger::default());
+        other(&ledger).await;
+        let run = joined(&ledger).await;
+        let waits = Standby::begin(Arc::clone(&run), true).await.unwrap();
+        assert!(waits.is_err());
+        let claim = Standby::begin(Arc::clone(&run), false).await.unwrap();
+        let claim = claim.unwrap();
+        assert_eq!((claim.place.run, claim.took_over), (run.id(), false));
+    }
+
+    #[tokio::test]
+    async fn a_standby_goes_on_when_the_owner_is_dead() {
+        let ledger = Arc::new(MemoryLedger::default());
+        let owner = other(&ledger).await;
+        ledger.claim(owner, DatabaseName::Control).await.unwrap();
+        let run = joined(&ledger).await;
+        let standby = Standby::begin(Arc::clone(&run), true).await.unwrap();
+        let (_wishes, mut wished) = mpsc::channel(1);
+        ledger.bury(owner, owner, None).await.unwrap();
+        let claim = standby.unwrap_err().wait(&mut wished).await.unwrap();
+        assert_eq!((claim.place.run, claim.took_over), (run.id(), true));
+    }
+
+    #[tokio::test]
+    async fn an_operator_has_a_standby_bury_the_owner() {
+        let ledger = Arc::new(MemoryLedger::default());
+        let owner = other(&ledger).await;
+        ledger.claim(owner, DatabaseName::Control).await.unwrap();
+        let run = joined(&ledger).await;
+        let standby = Standby::begin(Arc::clone(&run), false).await.unwrap();
+        let (wishes, mut wished) = mpsc::channel(1);
+        wishes.send(()).await.unwrap();
+        let claim = standby.unwrap_err().wait(&mut wished).await.unwrap();
+        assert_eq!(claim.place.run, run.id());
+        assert_eq!(ledger.beat(owner).await, Err(LedgerError::Fenced));
+    }
+}

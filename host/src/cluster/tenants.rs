@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio::runtime::Handle;
 
 use super::bases::{BaseError, Bases, LoadTarget};
+use super::bucket::Bucket;
+use super::histories;
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
 use svc_base::ids::BackendId;
@@ -19,6 +21,7 @@ use svc_ledger::{ClaimOutcome, DatabaseName, Ledger};
 pub(super) struct Tenants<L> {
     run: Arc<Run<L>>,
     bases: Arc<Bases<L>>,
+    bucket: Bucket,
     files: DatabasesDirectory,
     routes: ShippingRoutes,
     runtime: Handle,
@@ -44,13 +47,14 @@ impl<L: Ledger> Tenants<L> {
     /// Creates the directory of databases; it has none yet. Call it in a runtime.
     pub(super) fn new(
         run: Arc<Run<L>>,
-        bases: Arc<Bases<L>>,
+        (bases, bucket): (Arc<Bases<L>>, Bucket),
         files: DatabasesDirectory,
         routes: ShippingRoutes,
     ) -> Arc<Self> {
         Arc::new(Self {
             run,
             bases,
+            bucket,
             files,
             routes,
             runtime: Handle::current(),
@@ -89,7 +93,9 @@ impl<L: Ledger> Tenants<L> {
         let database = tenant
             .database
             .get_or_init(|| Arc::new(self.shipped(id, None)));
-        (Arc::clone(database) as _, database.position())
+        let position = database.position();
+        let durable: Arc<dyn Durable> = database.clone();
+        (durable, position)
     }
 
     fn shipped(&self, id: BackendId, shipper: Option<LogShipper>) -> ShippedDatabase {
@@ -119,7 +125,7 @@ impl<L: Ledger> Tenants<L> {
                 let shipper = me.load_file(id).await?;
                 // Nobody makes a database that the ledger has.
                 let _ = tenant.database.set(Arc::new(me.shipped(id, Some(shipper))));
-                Ok(())
+                Ok::<(), LoadFailure>(())
             });
             match loading.await {
                 Ok(Ok(())) => Ok(()),
@@ -183,6 +189,9 @@ impl<L: Ledger> Tenants<L> {
     async fn forget_now(&self, id: BackendId) {
         if let Err(error) = self.bases.forget(DatabaseName::Backend(id)).await {
             tracing::warn!(%error, backend = %id, "a deleted database is left in the ledger");
+        }
+        if let Err(error) = histories::delete_all(&self.bucket, &id).await {
+            tracing::warn!(%error, backend = %id, "a deleted history is left in the bucket");
         }
     }
 }
