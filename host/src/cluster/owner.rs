@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use anyhow::{Context as _, anyhow};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::bases::{Bases, LiveDatabases, LoadTarget, write_base};
 use super::bucket::Bucket;
@@ -33,6 +35,8 @@ use svc_ledger::{
 /// Name of the control database's file, and of its log.
 const CONTROL_FILE: &str = "control.db";
 const CONTROL_LOG: &str = "control.db-wal";
+/// Longest time that a process which ends waits for the ledger to acknowledge its commits.
+const CLOSE_WAIT: Duration = Duration::from_secs(10);
 /// Pause between two measurements of the node's figures.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
 /// Time that a snapshot waits for the next commit of its database.
@@ -195,9 +199,18 @@ impl<L: Ledger> Owner<L> {
         self.databases.tenants.source()
     }
 
-    /// Leaves the ledger, once everything is answered: a standby takes over at once.
-    pub async fn leave(&self) {
+    /// Leaves the ledger, once the databases are closed and everything is answered: a standby takes over at once. A ledger that does not
+    /// answer is not waited for; then the process ends here.
+    ///
+    /// # Errors
+    /// A panic of the closing.
+    pub async fn leave_after(&self, closing: JoinHandle<()>) -> anyhow::Result<()> {
+        let Ok(closed) = tokio::time::timeout(CLOSE_WAIT, closing).await else {
+            tracing::error!("some writes are not acknowledged by the ledger: they may be done");
+            process::exit(1);
+        };
         self.run.leave().await;
+        Ok(closed?)
     }
 }
 

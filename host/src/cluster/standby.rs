@@ -146,7 +146,7 @@ impl<L: Ledger> Standby<L> {
 mod tests {
     use super::*;
     use crate::config::{ClusterSettings, LedgerUrl};
-    use svc_base::clock::Clock;
+    use svc_base::clock::{Clock, Timestamp};
     use svc_base::random::Random;
     use svc_ledger::{MemoryLedger, Node};
 
@@ -166,7 +166,9 @@ mod tests {
 
     /// Joins a run that does not beat by itself.
     async fn other(ledger: &MemoryLedger) -> RunId {
-        let run = RunId::new(&Clock::system(), &Random::system()).unwrap();
+        // It is older than any other.
+        let clock = Clock::manual(Timestamp(1));
+        let run = RunId::new(&clock, &Random::system()).unwrap();
         let node = Node {
             run,
             name: "n1".to_owned(),

@@ -277,14 +277,14 @@ impl Server {
             .context("writing the last views")?;
         let (app, node) = (self.app.clone(), self.app.cluster.clone());
         drop(self.app);
-        tokio::task::spawn_blocking(move || {
+        let closing = tokio::task::spawn_blocking(move || {
             app.backends.close();
             app.control.close();
             drop(app);
-        })
-        .await?;
-        if let Some(owner) = node {
-            owner.leave().await;
+        });
+        match node {
+            None => closing.await?,
+            Some(owner) => owner.leave_after(closing).await?,
         }
         drop(self.lock);
         Ok(())
