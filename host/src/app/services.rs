@@ -235,7 +235,7 @@ impl ServiceDependencies {
 
 /// Makes the metrics of these services, and the gauges that are read when they are asked for.
 fn metrics_and_gauges(
-    cluster: Option<&ClusterOwner>,
+    foundation: &ServiceDependencies,
     deployments: &DeploymentServices,
     sandbox: &Sandbox,
     realtime: &Realtime,
@@ -246,7 +246,7 @@ fn metrics_and_gauges(
         deployments.register(registry);
         sandbox.metrics().register(registry);
         realtime.register(registry);
-        if let Some(owner) = cluster {
+        if let Some(owner) = &foundation.cluster {
             owner.run().metrics().register(registry);
         }
     });
@@ -287,12 +287,7 @@ impl DomainServices {
             paying.billing,
             Arc::clone(&infra.config),
         );
-        let (metrics, gauges) = metrics_and_gauges(
-            foundation.cluster.as_deref(),
-            &deployments,
-            &sandbox,
-            &realtime,
-        );
+        let (metrics, gauges) = metrics_and_gauges(&foundation, &deployments, &sandbox, &realtime);
         Ok(Self {
             action_calls: Arc::new(ActionCalls::new(&backends, Arc::clone(&definitions))),
             definitions,
