@@ -245,14 +245,14 @@ impl<L: Ledger> Founding<'_, L> {
         let backends = copies::all_ids(&control).await?;
         control.close();
         drop(control);
-        let data = disk::open_directory(self.data)?;
-        disk::ensure_subdirectory(&data, TMP_DIRECTORY)?;
+        disk::ensure_subdirectory(&disk::open_directory(self.data)?, TMP_DIRECTORY)?;
         let files = DatabasesDirectory::open(&self.data.join(BACKENDS_DIRECTORY))?;
         let brought = stream::iter(backends).map(|id| self.bring_backend(run, &files, id));
         let brought = brought.buffer_unordered(DATABASES_AT_ONCE);
         let brought: Vec<()> = brought.try_collect().await?;
         fault::point("cluster.backends_brought");
-        let control = self.data.join(CONTROL_FILE);
+        // SQLite is asked to follow no link.
+        let control = self.data.canonicalize()?.join(CONTROL_FILE);
         self.bring_database(
             run,
             DatabaseName::Control,
@@ -328,8 +328,8 @@ impl<L: Ledger> Founding<'_, L> {
         let newest = CommitPosition(u64::MAX);
         let copied = histories::upload_ended(self.bucket, files, &id, newest, true).await;
         copied.with_context(|| format!("copying the history of backend {id}"))?;
-        let directory = files.clone();
-        let chains = spawn_blocking(move || EndedChain::list(&directory, &id, true)).await??;
+        let dir = files.directory(&id)?;
+        let chains = spawn_blocking(move || EndedChain::list(&dir, true)).await??;
         // Commits after the last recorded one were not counted.
         let position = chains.last().map(|chain| chain.last).unwrap_or_default();
         let database = DatabaseName::Backend(id);

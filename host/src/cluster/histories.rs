@@ -65,8 +65,8 @@ pub async fn upload_ended(
     acknowledged: CommitPosition,
     at_rest: bool,
 ) -> anyhow::Result<u64> {
-    let (directory, database) = (files.clone(), *id);
-    let ended = blocking(move || EndedChain::list(&directory, &database, at_rest)).await?;
+    let dir = files.directory(id)?;
+    let ended = blocking(move || EndedChain::list(&dir, at_rest)).await?;
     let ended: Vec<_> = ended
         .into_iter()
         .filter(|chain| chain.last <= acknowledged)
@@ -81,8 +81,8 @@ pub async fn upload_ended(
         if there.iter().any(|object| object.name == name) {
             continue;
         }
-        let (directory, database) = (files.clone(), *id);
-        if let Some(bytes) = blocking(move || chain.read(&directory, &database)).await? {
+        let dir = files.directory(id)?;
+        if let Some(bytes) = blocking(move || chain.read(&dir)).await? {
             bucket.put(&name, bytes.into()).await?;
             copied += 1;
         }
@@ -101,8 +101,8 @@ pub async fn fetch_earlier(
     id: &BackendId,
     now: Timestamp,
 ) -> anyhow::Result<u64> {
-    let (directory, database) = (files.clone(), *id);
-    let first = blocking(move || first_commit_kept(&directory, &database)).await?;
+    let dir = files.directory(id)?;
+    let first = blocking(move || first_commit_kept(&dir)).await?;
     let oldest = oldest_moment_kept(now);
     let there = bucket.list(&prefix(id)).await?;
     // A chain that begins here has the state that the one before ends with, so both may name the same commit.
@@ -114,9 +114,8 @@ pub async fn fetch_earlier(
     let mut brought = 0;
     for chain in chains.into_iter().rev() {
         let bytes = bucket.get(&chain.object, chain.bytes).await?;
-        let (directory, database) = (files.clone(), *id);
-        let put =
-            blocking(move || EndedChain::put_before_others(&directory, &database, &bytes)).await;
+        let dir = files.directory(id)?;
+        let put = blocking(move || EndedChain::put_before_others(&dir, &bytes)).await;
         put.with_context(|| format!("putting {} in its place", chain.object))?;
         brought += 1;
     }
@@ -154,4 +153,50 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     spawn_blocking(work).await?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use object_store::memory::InMemory;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn chains_are_brought_in_their_order_until_they_expire() {
+        let data = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(Timestamp(1_790_000_000_000));
+        let id = BackendId::new(&clock, &Random::system()).unwrap();
+        let files = DatabasesDirectory::open(data.path()).unwrap();
+        files.create_directory(&id).unwrap();
+        let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+        let (now, day) = (clock.now(), 24 * 3600);
+        for (first, days) in [(1, 9), (20, 2), (100, 1)] {
+            let at = now.plus_seconds(-days * day).0;
+            let last = first + 5;
+            let name = format!("histories/{id}/{first:020}-{last:020}-{at}-{at}");
+            bucket
+                .put(&name, format!("chain {first}").into())
+                .await
+                .unwrap();
+        }
+        assert_eq!(fetch_earlier(&bucket, &files, &id, now).await.unwrap(), 2);
+        let dir = files.directory(&id).unwrap();
+        let names = dir.entries().unwrap().map(|it| it.unwrap().file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        let read = names.iter().map(|name| dir.read_to_string(name).unwrap());
+        assert!(read.eq(["chain 20", "chain 100"]), "{names:?}");
+
+        delete_expired(&bucket, &id, now).await.unwrap();
+        let left = bucket.list(&prefix(&id)).await.unwrap();
+        let left: Vec<_> = left.iter().filter_map(parse).collect();
+        let commits: Vec<_> = left.iter().map(|chain| chain.last.0).collect();
+        assert_eq!(commits, [25, 105]);
+        delete_all(&bucket, &id).await.unwrap();
+        assert!(bucket.list("histories").await.unwrap().is_empty());
+    }
 }
