@@ -138,6 +138,11 @@ impl<L: Ledger> Bases<L> {
         self.schedule.note_commit(database, bytes);
     }
 
+    /// Returns the bytes of the commits that no base has yet.
+    pub fn tail_bytes(&self) -> u64 {
+        self.schedule.tail_bytes()
+    }
+
     /// Notes that a database is not the run's any more.
     pub fn note_closed(&self, database: DatabaseName) {
         self.schedule.note_closed(database);
@@ -349,8 +354,8 @@ pub async fn delete_objects(
     Ok(())
 }
 
-/// Loads a database as the ledger has it: from its newest base and all commits after that, or from an older base if the newest does not
-/// lead to where it should. Nothing is skipped. `reader` is as for [`Ledger::tail`].
+/// Loads a database as the ledger has it: from its newest base and all commits after that, or from an older base if the newest does
+/// not lead to where it should. Nothing is skipped. `reader` is as for [`Ledger::tail`].
 ///
 /// # Errors
 /// [`BaseError`]; no file is made then.

@@ -1,7 +1,7 @@
 //! Founding a cluster: brings an installation of one machine, or an empty one, into an empty ledger and an empty bucket.
 //!
-//! The base of control comes last. Without one a ledger counts as not founded, so nobody serves from it. A founding that was interrupted
-//! is finished by another, which goes on where nothing has changed and begins anew where something has.
+//! The base of control comes last. Without one a ledger counts as not founded, so nobody serves from it. A founding that was
+//! interrupted is finished by another, which goes on where nothing has changed and begins anew where something has.
 
 use std::fs;
 use std::io;
@@ -268,8 +268,8 @@ impl<L: Ledger> Founding<'_, L> {
         Ok(())
     }
 
-    /// Joins the ledger. Runs that are there belong to foundings that were interrupted, and are buried: nobody else joins a ledger that is
-    /// not founded.
+    /// Joins the ledger. Runs that are there belong to foundings that were interrupted, and are buried: nobody else joins a ledger
+    /// that is not founded.
     async fn join(&self) -> anyhow::Result<RunId> {
         let run = RunId::new(self.clock, self.random)?;
         let node = Node {
@@ -365,7 +365,8 @@ impl<L: Ledger> Founding<'_, L> {
                 self.claim(run, database).await?
             }
         };
-        bases::delete_objects(self.bucket, database, |_| true).await?;
+        // One that is the same may be in use, if somebody founds with a copy of this directory.
+        bases::delete_objects(self.bucket, database, |base| !is_same(base)).await?;
         let base = bases::upload(self.bucket, database, &state, &file, self.clock.now()).await?;
         bases::name_base(self.ledger, run, self.bucket, &base).await?;
         Ok(self.ledger.release(place).await?)

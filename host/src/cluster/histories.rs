@@ -1,19 +1,25 @@
-//! Histories in the bucket: each chain of a database's history is copied there when it has ended, so that time travel survives the loss
-//! of a machine. Their names say all that is known of them, so no row does.
+//! Histories in the bucket: each chain of a database's history is copied there when it has ended, so that time travel survives the
+//! loss of a machine. Their names say all that is known of them, so no row does.
 
+use std::collections::HashMap;
 use std::io;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::task::spawn_blocking;
 
+use super::bases::LiveDatabases;
 use super::bucket::{Bucket, BucketError, StoredObject};
-use svc_base::clock::Timestamp;
+use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::positions::CommitPosition;
 use svc_database::{DatabasesDirectory, EndedChain, first_commit_kept, oldest_moment_kept};
+use svc_ledger::DatabaseName;
 
 /// Prefix of histories.
 const PREFIX: &str = "histories";
+/// How often the histories of this node are looked at: a chain ends once a day, or after many commits.
+const LOOK_EVERY: Duration = Duration::from_secs(600);
 
 /// A chain in the bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +57,60 @@ fn parse(object: &StoredObject) -> Option<StoredChain> {
         object: object.name.clone(),
         bytes: object.bytes,
     })
+}
+
+/// Keeper of the histories of the databases that a run has on its machine.
+#[derive(Debug)]
+pub struct HistoryKeeper {
+    bucket: Bucket,
+    files: DatabasesDirectory,
+    clock: Clock,
+    /// Last commit of each database whose chain was copied.
+    copied: HashMap<BackendId, CommitPosition>,
+}
+
+impl HistoryKeeper {
+    /// Makes the keeper of the histories beside the databases in `files`.
+    pub fn new(bucket: Bucket, files: DatabasesDirectory, clock: Clock) -> Self {
+        Self {
+            bucket,
+            files,
+            clock,
+            copied: HashMap::new(),
+        }
+    }
+
+    /// Copies chains as they end and deletes those that have expired, for as long as it is polled.
+    pub async fn run(mut self, databases: &impl LiveDatabases) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let files = self.files.clone();
+            let here = blocking(move || files.list()).await;
+            for id in here.unwrap_or_default() {
+                if let Err(error) = self.keep(id, databases).await {
+                    let error = format!("{error:#}");
+                    tracing::warn!(error, backend = %id, "a history is not copied: it is tried again");
+                }
+            }
+        }
+    }
+
+    /// Copies the chains of a database that have ended since the last look, if there are any.
+    async fn keep(&mut self, id: BackendId, databases: &impl LiveDatabases) -> anyhow::Result<()> {
+        let dir = self.files.directory(&id)?;
+        let ended = blocking(move || EndedChain::list(&dir, false)).await?;
+        let Some(last) = ended.last().map(|chain| chain.last) else {
+            return Ok(());
+        };
+        let name = DatabaseName::Backend(id);
+        if self.copied.get(&id) >= Some(&last) || !databases.acknowledged(name, last).await {
+            return Ok(());
+        }
+        upload_ended(&self.bucket, &self.files, &id, last, false).await?;
+        delete_expired(&self.bucket, &id, self.clock.now()).await?;
+        self.copied.insert(id, last);
+        Ok(())
+    }
 }
 
 /// Copies the chains of a database that have ended to the bucket, unless they are there: all of a database that is `at_rest`, else all

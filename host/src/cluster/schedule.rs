@@ -94,6 +94,12 @@ impl BaseSchedule {
         sync::lock(&self.tails).remove(&database);
     }
 
+    /// Returns the bytes of all commits after their bases.
+    pub(super) fn tail_bytes(&self) -> u64 {
+        let tails = sync::lock(&self.tails);
+        tails.values().map(|tail| tail.bytes).sum()
+    }
+
     /// Lists the databases that are to get a base.
     pub(super) fn due(&self) -> Vec<DueBase> {
         let now = self.clock.elapsed();
@@ -141,6 +147,8 @@ mod tests {
         schedule.note_commit(control, 1);
         schedule.note_commit(tenant, MIN_TAIL_BYTES);
         assert_eq!(due(), [control, tenant]);
+        let tails = CONTROL_TAIL_BYTES + 1 + 2 * MIN_TAIL_BYTES + 1;
+        assert_eq!(schedule.tail_bytes(), tails);
 
         // A commit that comes while a base is made stays in the tail.
         for made in schedule.due() {
