@@ -486,7 +486,7 @@ mod tests {
         for (name, ledger) in [("with", Some(&ledger)), ("without", None)] {
             let data = root.path().join(name);
             let stores = ClusterStores::open(&bucket, ledger).await.unwrap();
-            let watch = |_, _, _| {};
+            let watch = |_: BackupStage, _: u64, _: u64| {};
             let restored = stores.restore(&data, &clock, &watch).await.unwrap();
             assert_eq!(restored.complete, ledger.is_some());
             assert!(restored.errors.is_empty(), "{:?}", restored.errors);

@@ -138,7 +138,7 @@ impl<L: Ledger> Bases<L> {
         self.schedule.note_commit(database, bytes);
     }
 
-    /// Bytes of the commits after the bases of all databases.
+    /// Returns the bytes of the commits that no base has yet.
     pub fn tail_bytes(&self) -> u64 {
         self.schedule.tail_bytes()
     }
@@ -354,8 +354,8 @@ pub async fn delete_objects(
     Ok(())
 }
 
-/// Loads a database as the ledger has it: from its newest base and all commits after that, or from an older base if the newest does not
-/// lead to where it should. Nothing is skipped. `reader` is as for [`Ledger::tail`].
+/// Loads a database as the ledger has it: from its newest base and all commits after that, or from an older base if the newest does
+/// not lead to where it should. Nothing is skipped. `reader` is as for [`Ledger::tail`].
 ///
 /// # Errors
 /// [`BaseError`]; no file is made then.

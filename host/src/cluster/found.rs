@@ -1,7 +1,7 @@
 //! Founding a cluster: brings an installation of one machine, or an empty one, into an empty ledger and an empty bucket.
 //!
-//! The base of control comes last. Without one a ledger counts as not founded, so nobody serves from it. A founding that was interrupted
-//! is finished by another, which goes on where nothing has changed and begins anew where something has.
+//! The base of control comes last. Without one a ledger counts as not founded, so nobody serves from it. A founding that was
+//! interrupted is finished by another, which goes on where nothing has changed and begins anew where something has.
 
 use std::fs;
 use std::io;
@@ -245,14 +245,14 @@ impl<L: Ledger> Founding<'_, L> {
         let backends = copies::all_ids(&control).await?;
         control.close();
         drop(control);
-        let data = disk::open_directory(self.data)?;
-        disk::ensure_subdirectory(&data, TMP_DIRECTORY)?;
+        disk::ensure_subdirectory(&disk::open_directory(self.data)?, TMP_DIRECTORY)?;
         let files = DatabasesDirectory::open(&self.data.join(BACKENDS_DIRECTORY))?;
         let brought = stream::iter(backends).map(|id| self.bring_backend(run, &files, id));
         let brought = brought.buffer_unordered(DATABASES_AT_ONCE);
         let brought: Vec<()> = brought.try_collect().await?;
         fault::point("cluster.backends_brought");
-        let control = self.data.join(CONTROL_FILE);
+        // SQLite is asked to follow no link.
+        let control = self.data.canonicalize()?.join(CONTROL_FILE);
         self.bring_database(
             run,
             DatabaseName::Control,
@@ -268,8 +268,8 @@ impl<L: Ledger> Founding<'_, L> {
         Ok(())
     }
 
-    /// Joins the ledger. Runs that are there belong to foundings that were interrupted, and are buried: nobody else joins a ledger that is
-    /// not founded.
+    /// Joins the ledger. Runs that are there belong to foundings that were interrupted, and are buried: nobody else joins a ledger
+    /// that is not founded.
     async fn join(&self) -> anyhow::Result<RunId> {
         let run = RunId::new(self.clock, self.random)?;
         let node = Node {
@@ -328,8 +328,8 @@ impl<L: Ledger> Founding<'_, L> {
         let newest = CommitPosition(u64::MAX);
         let copied = histories::upload_ended(self.bucket, files, &id, newest, true).await;
         copied.with_context(|| format!("copying the history of backend {id}"))?;
-        let directory = files.clone();
-        let chains = spawn_blocking(move || EndedChain::list(&directory, &id, true)).await??;
+        let dir = files.directory(&id)?;
+        let chains = spawn_blocking(move || EndedChain::list(&dir, true)).await??;
         // Commits after the last recorded one were not counted.
         let position = chains.last().map(|chain| chain.last).unwrap_or_default();
         let database = DatabaseName::Backend(id);
@@ -365,7 +365,8 @@ impl<L: Ledger> Founding<'_, L> {
                 self.claim(run, database).await?
             }
         };
-        bases::delete_objects(self.bucket, database, |_| true).await?;
+        // One that is the same may be in use, if somebody founds with a copy of this directory.
+        bases::delete_objects(self.bucket, database, |base| !is_same(base)).await?;
         let base = bases::upload(self.bucket, database, &state, &file, self.clock.now()).await?;
         bases::name_base(self.ledger, run, self.bucket, &base).await?;
         Ok(self.ledger.release(place).await?)

@@ -1,19 +1,25 @@
-//! Histories in the bucket: each chain of a database's history is copied there when it has ended, so that time travel survives the loss
-//! of a machine. Their names say all that is known of them, so no row does.
+//! Histories in the bucket: each chain of a database's history is copied there when it has ended, so that time travel survives the
+//! loss of a machine. Their names say all that is known of them, so no row does.
 
+use std::collections::HashMap;
 use std::io;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::task::spawn_blocking;
 
+use super::bases::LiveDatabases;
 use super::bucket::{Bucket, BucketError, StoredObject};
-use svc_base::clock::Timestamp;
+use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::positions::CommitPosition;
 use svc_database::{DatabasesDirectory, EndedChain, first_commit_kept, oldest_moment_kept};
+use svc_ledger::DatabaseName;
 
 /// Prefix of histories.
 const PREFIX: &str = "histories";
+/// How often the histories of this node are looked at: a chain ends once a day, or after many commits.
+const LOOK_EVERY: Duration = Duration::from_secs(600);
 
 /// A chain in the bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +59,60 @@ fn parse(object: &StoredObject) -> Option<StoredChain> {
     })
 }
 
+/// Keeper of the histories of the databases that a run has on its machine.
+#[derive(Debug)]
+pub struct HistoryKeeper {
+    bucket: Bucket,
+    files: DatabasesDirectory,
+    clock: Clock,
+    /// Last commit of each database whose chain was copied.
+    copied: HashMap<BackendId, CommitPosition>,
+}
+
+impl HistoryKeeper {
+    /// Makes the keeper of the histories beside the databases in `files`.
+    pub fn new(bucket: Bucket, files: DatabasesDirectory, clock: Clock) -> Self {
+        Self {
+            bucket,
+            files,
+            clock,
+            copied: HashMap::new(),
+        }
+    }
+
+    /// Copies chains as they end and deletes those that have expired, for as long as it is polled.
+    pub async fn run(mut self, databases: &impl LiveDatabases) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let files = self.files.clone();
+            let here = blocking(move || files.list()).await;
+            for id in here.unwrap_or_default() {
+                if let Err(error) = self.keep(id, databases).await {
+                    let error = format!("{error:#}");
+                    tracing::warn!(error, backend = %id, "a history is not copied: it is tried again");
+                }
+            }
+        }
+    }
+
+    /// Copies the chains of a database that have ended since the last look, if there are any.
+    async fn keep(&mut self, id: BackendId, databases: &impl LiveDatabases) -> anyhow::Result<()> {
+        let dir = self.files.directory(&id)?;
+        let ended = blocking(move || EndedChain::list(&dir, false)).await?;
+        let Some(last) = ended.last().map(|chain| chain.last) else {
+            return Ok(());
+        };
+        let name = DatabaseName::Backend(id);
+        if self.copied.get(&id) >= Some(&last) || !databases.acknowledged(name, last).await {
+            return Ok(());
+        }
+        upload_ended(&self.bucket, &self.files, &id, last, false).await?;
+        delete_expired(&self.bucket, &id, self.clock.now()).await?;
+        self.copied.insert(id, last);
+        Ok(())
+    }
+}
+
 /// Copies the chains of a database that have ended to the bucket, unless they are there: all of a database that is `at_rest`, else all
 /// but the newest. A chain is left out as long as it has commits that are not acknowledged. Returns how many were copied.
 ///
@@ -65,8 +125,8 @@ pub async fn upload_ended(
     acknowledged: CommitPosition,
     at_rest: bool,
 ) -> anyhow::Result<u64> {
-    let (directory, database) = (files.clone(), *id);
-    let ended = blocking(move || EndedChain::list(&directory, &database, at_rest)).await?;
+    let dir = files.directory(id)?;
+    let ended = blocking(move || EndedChain::list(&dir, at_rest)).await?;
     let ended: Vec<_> = ended
         .into_iter()
         .filter(|chain| chain.last <= acknowledged)
@@ -81,8 +141,8 @@ pub async fn upload_ended(
         if there.iter().any(|object| object.name == name) {
             continue;
         }
-        let (directory, database) = (files.clone(), *id);
-        if let Some(bytes) = blocking(move || chain.read(&directory, &database)).await? {
+        let dir = files.directory(id)?;
+        if let Some(bytes) = blocking(move || chain.read(&dir)).await? {
             bucket.put(&name, bytes.into()).await?;
             copied += 1;
         }
@@ -101,8 +161,8 @@ pub async fn fetch_earlier(
     id: &BackendId,
     now: Timestamp,
 ) -> anyhow::Result<u64> {
-    let (directory, database) = (files.clone(), *id);
-    let first = blocking(move || first_commit_kept(&directory, &database)).await?;
+    let dir = files.directory(id)?;
+    let first = blocking(move || first_commit_kept(&dir)).await?;
     let oldest = oldest_moment_kept(now);
     let there = bucket.list(&prefix(id)).await?;
     // A chain that begins here has the state that the one before ends with, so both may name the same commit.
@@ -114,9 +174,8 @@ pub async fn fetch_earlier(
     let mut brought = 0;
     for chain in chains.into_iter().rev() {
         let bytes = bucket.get(&chain.object, chain.bytes).await?;
-        let (directory, database) = (files.clone(), *id);
-        let put =
-            blocking(move || EndedChain::put_before_others(&directory, &database, &bytes)).await;
+        let dir = files.directory(id)?;
+        let put = blocking(move || EndedChain::put_before_others(&dir, &bytes)).await;
         put.with_context(|| format!("putting {} in its place", chain.object))?;
         brought += 1;
     }
@@ -154,4 +213,50 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     spawn_blocking(work).await?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use object_store::memory::InMemory;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn chains_are_brought_in_their_order_until_they_expire() {
+        let data = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(Timestamp(1_790_000_000_000));
+        let id = BackendId::new(&clock, &Random::system()).unwrap();
+        let files = DatabasesDirectory::open(data.path()).unwrap();
+        files.create_directory(&id).unwrap();
+        let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+        let (now, day) = (clock.now(), 24 * 3600);
+        for (first, days) in [(1, 9), (20, 2), (100, 1)] {
+            let at = now.plus_seconds(-days * day).0;
+            let last = first + 5;
+            let name = format!("histories/{id}/{first:020}-{last:020}-{at}-{at}");
+            bucket
+                .put(&name, format!("chain {first}").into())
+                .await
+                .unwrap();
+        }
+        assert_eq!(fetch_earlier(&bucket, &files, &id, now).await.unwrap(), 2);
+        let dir = files.directory(&id).unwrap();
+        let names = dir.entries().unwrap().map(|it| it.unwrap().file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        let read = names.iter().map(|name| dir.read_to_string(name).unwrap());
+        assert!(read.eq(["chain 20", "chain 100"]), "{names:?}");
+
+        delete_expired(&bucket, &id, now).await.unwrap();
+        let left = bucket.list(&prefix(&id)).await.unwrap();
+        let left: Vec<_> = left.iter().filter_map(parse).collect();
+        let commits: Vec<_> = left.iter().map(|chain| chain.last.0).collect();
+        assert_eq!(commits, [25, 105]);
+        delete_all(&bucket, &id).await.unwrap();
+        assert!(bucket.list("histories").await.unwrap().is_empty());
+    }
 }

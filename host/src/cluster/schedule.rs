@@ -89,15 +89,15 @@ impl BaseSchedule {
         }
     }
 
-    /// Bytes of all tails.
-    pub(super) fn tail_bytes(&self) -> u64 {
-        let tails = sync::lock(&self.tails);
-        tails.values().map(|tail| tail.bytes).sum()
-    }
-
     /// Forgets a database.
     pub(super) fn note_closed(&self, database: DatabaseName) {
         sync::lock(&self.tails).remove(&database);
+    }
+
+    /// Returns the bytes of all commits after their bases.
+    pub(super) fn tail_bytes(&self) -> u64 {
+        let tails = sync::lock(&self.tails);
+        tails.values().map(|tail| tail.bytes).sum()
     }
 
     /// Lists the databases that are to get a base.
@@ -147,6 +147,8 @@ mod tests {
         schedule.note_commit(control, 1);
         schedule.note_commit(tenant, MIN_TAIL_BYTES);
         assert_eq!(due(), [control, tenant]);
+        let tails = CONTROL_TAIL_BYTES + 1 + 2 * MIN_TAIL_BYTES + 1;
+        assert_eq!(schedule.tail_bytes(), tails);
 
         // A commit that comes while a base is made stays in the tail.
         for made in schedule.due() {

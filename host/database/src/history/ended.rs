@@ -2,12 +2,12 @@
 
 use std::io;
 
+use cap_std::fs::Dir;
+
 use super::chain::{self, HistoryChainFile};
 use super::retention;
-use crate::files::DatabasesDirectory;
 use svc_base::clock::Timestamp;
 use svc_base::disk;
-use svc_base::ids::BackendId;
 use svc_base::positions::CommitPosition;
 
 /// A chain of a database's history to which nothing is added any more.
@@ -26,24 +26,19 @@ pub struct EndedChain {
 }
 
 impl EndedChain {
-    /// Lists the ended chains of a database, the oldest first. All have ended where the database is `at_rest`, else all but the newest.
-    /// Chains of an earlier format, which number no commits, are left out.
+    /// Lists the ended chains in the directory of a database, the oldest first. All have ended where the database is `at_rest`, else
+    /// all but the newest. Chains of an earlier format, which number no commits, are left out.
     ///
     /// # Errors
     /// The disk's.
-    pub fn list(
-        files: &DatabasesDirectory,
-        id: &BackendId,
-        at_rest: bool,
-    ) -> io::Result<Vec<Self>> {
-        let dir = files.directory(id)?;
-        let mut numbers = chain::list_numbers(&dir)?;
+    pub fn list(dir: &Dir, at_rest: bool) -> io::Result<Vec<Self>> {
+        let mut numbers = chain::list_numbers(dir)?;
         if !at_rest {
             numbers.pop();
         }
         let mut ended = Vec::with_capacity(numbers.len());
         for number in numbers {
-            let file = match HistoryChainFile::open(&dir, number) {
+            let file = match HistoryChainFile::open(dir, number) {
                 // The chain was removed meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 file => file?.without_torn_end()?,
@@ -70,8 +65,8 @@ impl EndedChain {
     ///
     /// # Errors
     /// The disk's.
-    pub fn read(&self, files: &DatabasesDirectory, id: &BackendId) -> io::Result<Option<Vec<u8>>> {
-        match chain::read_file(&files.directory(id)?, self.number) {
+    pub fn read(&self, dir: &Dir) -> io::Result<Option<Vec<u8>>> {
+        match chain::read_file(dir, self.number) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             bytes => bytes.map(Some),
         }
@@ -81,18 +76,13 @@ impl EndedChain {
     ///
     /// # Errors
     /// The disk's, or there is no number before the others.
-    pub fn put_before_others(
-        files: &DatabasesDirectory,
-        id: &BackendId,
-        bytes: &[u8],
-    ) -> io::Result<()> {
-        let dir = files.directory(id)?;
-        let first = chain::list_numbers(&dir)?.first().copied();
+    pub fn put_before_others(dir: &Dir, bytes: &[u8]) -> io::Result<()> {
+        let first = chain::list_numbers(dir)?.first().copied();
         let number = first.unwrap_or(chain::NUMBERS_BEFORE_LOADED + 1) - 1;
         if number == 0 {
             return Err(io::Error::other("a history has no number before its first"));
         }
-        disk::replace_file(&dir, &chain::chain_file_name(number), bytes)
+        disk::replace_file(dir, &chain::chain_file_name(number), bytes)
     }
 }
 
@@ -105,13 +95,9 @@ pub fn oldest_moment_kept(now: Timestamp) -> Timestamp {
 ///
 /// # Errors
 /// The disk's.
-pub fn first_commit_kept(
-    files: &DatabasesDirectory,
-    id: &BackendId,
-) -> io::Result<Option<CommitPosition>> {
-    let dir = files.directory(id)?;
-    for number in chain::list_numbers(&dir)? {
-        let file = HistoryChainFile::open(&dir, number)?;
+pub fn first_commit_kept(dir: &Dir) -> io::Result<Option<CommitPosition>> {
+    for number in chain::list_numbers(dir)? {
+        let file = HistoryChainFile::open(dir, number)?;
         let first = file.records.first().and_then(|(_, base)| base.point);
         if let Some(first) = first {
             return Ok(Some(CommitPosition(first.commit)));

@@ -127,6 +127,45 @@ fn commits_may_be_numbered_from_elsewhere() {
     assert_eq!(verify(&fixture.dir).unwrap(), HistoryFindings::default());
 }
 
+#[test]
+fn chains_that_have_ended_go_elsewhere_and_come_back() {
+    let fixture = HistoryFixture::new(1 << 30);
+    let numbers = LastCommitTracker::new(fixture.history_settings.clock.now());
+    let mut history = fixture.history();
+    history.set_commit_numbers(Arc::clone(&numbers));
+    let mut record = |position| {
+        numbers.resume_at(position);
+        history.leave_chain_numbered_otherwise();
+        history
+            .record_log(&mut fixture.connection.borrow_mut())
+            .unwrap();
+    };
+    record(50);
+    assert!(EndedChain::list(&fixture.dir, false).unwrap().is_empty());
+    record(70);
+    let listed = EndedChain::list(&fixture.dir, true).unwrap();
+    let commits: Vec<_> = listed.iter().map(|it| (it.first.0, it.last.0)).collect();
+    assert_eq!(commits, [(50, 50), (70, 70)]);
+    let ended = EndedChain::list(&fixture.dir, false).unwrap();
+    assert_eq!(ended, listed[..1]);
+    let ended = ended[0];
+    let first = || first_commit_kept(&fixture.dir).unwrap().unwrap().0;
+    assert_eq!(first(), 50);
+
+    let bytes = ended.read(&fixture.dir).unwrap().unwrap();
+    chain::remove_chain_file(&fixture.dir, chain::NUMBERS_BEFORE_LOADED + 1).unwrap();
+    assert_eq!(ended.read(&fixture.dir).unwrap(), None);
+    EndedChain::put_before_others(&fixture.dir, &bytes).unwrap();
+    assert_eq!(EndedChain::list(&fixture.dir, true).unwrap(), listed);
+    // Others go before it.
+    EndedChain::put_before_others(&fixture.dir, &bytes).unwrap();
+    assert_eq!(
+        chain::list_numbers(&fixture.dir).unwrap()[0],
+        chain::NUMBERS_BEFORE_LOADED
+    );
+    assert_eq!(first(), 50);
+}
+
 /// Changes what the last record of a chain says of where it leads.
 fn append_wrong_state(fixture: &HistoryFixture, number: u32) -> Timestamp {
     let chain = HistoryChainFile::open(&fixture.dir, number).unwrap();
