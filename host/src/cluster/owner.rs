@@ -152,6 +152,8 @@ impl<L: Ledger> Owner<L> {
         tokio::spawn(appending);
         let (live, making_bases) = (Arc::clone(databases), Arc::clone(bases));
         tokio::spawn(async move { making_bases.run(&*live).await });
+        let (live, histories) = (Arc::clone(databases), databases.tenants.histories());
+        tokio::spawn(async move { histories.run(&*live).await });
         let first = FirstBases {
             run: Arc::clone(run),
             databases: Arc::clone(databases),

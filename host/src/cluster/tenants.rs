@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use super::bases::{BaseError, Bases, LoadTarget};
 use super::bucket::Bucket;
-use super::histories;
+use super::histories::{self, HistoryKeeper};
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
 use svc_base::ids::BackendId;
@@ -70,6 +70,12 @@ impl<L: Ledger> Tenants<L> {
             .with_remover(move |id| forgets.forget(id))
     }
 
+    /// Returns the keeper of the databases' histories.
+    pub(super) fn histories(&self) -> HistoryKeeper {
+        let clock = self.run.clock().clone();
+        HistoryKeeper::new(self.bucket.clone(), self.files.clone(), clock)
+    }
+
     /// Returns a database whose file is here, if it is.
     pub(super) fn find(&self, id: BackendId) -> Option<Arc<ShippedDatabase>> {
         let known = lock(&self.known);
@@ -125,6 +131,7 @@ impl<L: Ledger> Tenants<L> {
                 let shipper = me.load_file(id).await?;
                 // Nobody makes a database that the ledger has.
                 let _ = tenant.database.set(Arc::new(me.shipped(id, Some(shipper))));
+                me.fetch_history(id);
                 Ok::<(), LoadFailure>(())
             });
             match loading.await {
@@ -176,6 +183,19 @@ impl<L: Ledger> Tenants<L> {
             }
             Err(error) => Err(LoadFailure::Unavailable(error.into())),
         }
+    }
+
+    /// Brings the earlier history of a database here, which nobody waits for.
+    fn fetch_history(self: &Arc<Self>, id: BackendId) {
+        let me = Arc::clone(self);
+        self.runtime.spawn(async move {
+            let now = me.run.clock().now();
+            let fetched = histories::fetch_earlier(&me.bucket, &me.files, &id, now).await;
+            if let Err(error) = fetched {
+                let error = format!("{error:#}");
+                tracing::warn!(error, backend = %id, "a database's earlier history is not here");
+            }
+        });
     }
 
     /// Forgets a database that was removed.
