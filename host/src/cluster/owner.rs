@@ -276,7 +276,9 @@ async fn store_first_bases<L: Ledger>(
         let first = Arc::clone(&first);
         tokio::spawn(async move {
             // One that was removed meanwhile is waited for by nobody.
-            while let Some(database) = first.databases.find(name) {
+            while let Some(database) = first.databases.find(name)
+                && !database.is_removed()
+            {
                 match first.store(name, position, &database).await {
                     Ok(()) => return database.acknowledge(position),
                     Err(error) => {

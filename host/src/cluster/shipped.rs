@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{mpsc, oneshot};
@@ -39,6 +39,8 @@ pub(super) struct ShippedDatabase {
     acknowledged: AtomicU64,
     /// Called with each position that is acknowledged.
     acknowledge: Mutex<Option<Arc<AcknowledgeFn>>>,
+    /// Whether the database was removed. It is set while nothing is being shipped.
+    is_removed: AtomicBool,
     /// Where a snapshot of the next commit goes, if one is wanted.
     wants_snapshot: Mutex<Option<oneshot::Sender<io::Result<BaseSnapshot>>>>,
 }
@@ -69,6 +71,7 @@ impl ShippedDatabase {
             offset,
             shipper: Mutex::new(shipper),
             acknowledge: Mutex::default(),
+            is_removed: AtomicBool::new(false),
             wants_snapshot: Mutex::default(),
         }
     }
@@ -102,6 +105,19 @@ impl ShippedDatabase {
         *lock(&self.shipper) = Some(shipper);
     }
 
+    /// Ships nothing more, since the database is removed, and returns the last position of the ledger that was shipped.
+    pub(super) fn remove(&self) -> CommitPosition {
+        let shipper = lock(&self.shipper);
+        self.is_removed.store(true, Ordering::SeqCst);
+        let shipped = shipper.as_ref().map(|shipper| shipper.state().position());
+        shipped.unwrap_or_default()
+    }
+
+    /// Whether the database is removed.
+    pub(super) fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::SeqCst)
+    }
+
     /// Answers the callers of all commits up to a position of the ledger.
     pub(super) fn acknowledge(&self, position: CommitPosition) {
         self.acknowledged.fetch_max(position.0, Ordering::SeqCst);
@@ -129,6 +145,11 @@ impl Durable for ShippedDatabase {
     fn append(&self, position: CommitPosition, at: Timestamp) {
         let position = CommitPosition(self.offset.0 + position.0);
         let mut shipper = lock(&self.shipper);
+        if self.is_removed() {
+            drop(shipper);
+            // A commit that the removal has overtaken is durable in that nobody will look for it.
+            return self.acknowledge(position);
+        }
         let Some(shipper) = shipper.as_mut() else {
             // The receiver lives as long as the process.
             let _ = self.routes.made.send((self.name, position));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 
@@ -16,6 +17,9 @@ use svc_base::positions::{CommitPosition, Durable};
 use svc_base::sync::lock;
 use svc_database::{DatabasesDirectory, DurableSource, LoadFuture, LogShipper, StatementRunError};
 use svc_ledger::{ClaimOutcome, DatabaseName, Ledger};
+
+/// Pause between two looks whether a commit is acknowledged.
+const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
 
 /// Databases of tenants.
 pub(super) struct Tenants<L> {
@@ -177,10 +181,7 @@ impl<L: Ledger> Tenants<L> {
                 let log = DatabasesDirectory::LOG_NAME;
                 Ok(LogShipper::new(to.dir, log, loaded.state))
             }
-            Err(BaseError::Missing(_)) => {
-                self.forget_now(id).await;
-                Err(LoadFailure::Missing)
-            }
+            Err(BaseError::Missing(_)) => Err(LoadFailure::Missing),
             Err(error) => Err(LoadFailure::Unavailable(error.into())),
         }
     }
@@ -198,16 +199,31 @@ impl<L: Ledger> Tenants<L> {
         });
     }
 
-    /// Forgets a database that was removed.
+    /// Forgets a database that was removed, once the ledger has what is on its way there: a commit of a database that is forgotten would
+    /// continue nothing.
     fn forget(self: &Arc<Self>, id: BackendId) {
         let me = Arc::clone(self);
-        lock(&me.known).remove(&id);
-        let runtime = me.runtime.clone();
-        runtime.spawn(async move { me.forget_now(id).await });
+        let shipped = self.find(id).map(|database| (database.remove(), database));
+        self.runtime.spawn(async move {
+            if let Some((last, database)) = shipped {
+                while !database.is_acknowledged(last) {
+                    tokio::time::sleep(ACKNOWLEDGED_EVERY).await;
+                }
+            }
+            lock(&me.known).remove(&id);
+            me.forget_now(id).await;
+        });
     }
 
     async fn forget_now(&self, id: BackendId) {
-        if let Err(error) = self.bases.forget(DatabaseName::Backend(id)).await {
+        let name = DatabaseName::Backend(id);
+        // One that was not loaded here may have the place of a dead run.
+        let claimed = self.run.ledger().claim(self.run.id(), name).await;
+        let forgotten = match claimed {
+            Ok(_) => self.bases.forget(name).await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = forgotten {
             tracing::warn!(%error, backend = %id, "a deleted database is left in the ledger");
         }
         if let Err(error) = histories::delete_all(&self.bucket, &id).await {

@@ -52,7 +52,11 @@ impl<'g> AnswerGuard<'g> {
 
     /// Returns the refusal of a request that must not begin.
     pub(super) fn refusal(self) -> Option<Problem> {
-        (!self.may_answer()).then(refusal)
+        if !self.may_answer() {
+            return Some(refusal());
+        }
+        let is_too_much = self.kind == GuardedRequest::Write && !self.gate.has_room();
+        is_too_much.then(busy)
     }
 
     fn may_answer(self) -> bool {
@@ -101,6 +105,15 @@ fn refusal() -> Problem {
     Problem::new(
         ProblemCode::CapacityReached,
         "This server does not reach what it shares with others, and nothing was done. Try again after Retry-After.",
+    )
+    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+/// Refusal of a write while too much waits for the ledger: nothing was done.
+fn busy() -> Problem {
+    Problem::new(
+        ProblemCode::DatabaseBusy,
+        "Too many writes wait for what this server shares with others, and nothing was done. Try again after Retry-After.",
     )
     .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }

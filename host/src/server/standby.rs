@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -25,10 +25,12 @@ use super::handshakes::HandshakeCounts;
 use crate::config::Config;
 use crate::http::NOSNIFF;
 use crate::http::problem::{Problem, ProblemCode};
+use crate::http::request_ids::RequestIdGenerator;
 use crate::http::stall::StallTimeoutStream;
 use crate::tls::{FindLabelOwnerFn, Tls};
 use svc_base::clock::Clock;
 
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Time that the connections of a standby have to end before this node serves.
 const END_TIMEOUT: Duration = Duration::from_millis(250);
 
@@ -37,6 +39,7 @@ const END_TIMEOUT: Duration = Duration::from_millis(250);
 struct StandbyService {
     builder: Builder<TokioExecutor>,
     base_url: String,
+    request_ids: RequestIdGenerator,
 }
 
 /// Listeners of a node that stands by.
@@ -117,6 +120,7 @@ async fn serve(
     let service = Arc::new(StandbyService {
         builder,
         base_url: config.base_url,
+        request_ids: RequestIdGenerator::new(std::process::id()),
     });
     let graceful = GracefulShutdown::new();
     while let Some((stream, peer)) = connections::accept(&listener, &mut stop).await {
@@ -156,7 +160,7 @@ impl StandbyService {
     {
         let me = Arc::clone(&self);
         let answering = service_fn(move |request: Request<Incoming>| {
-            let answer = answer(&request, &me.base_url);
+            let answer = answer(&request, &me.base_url, &me.request_ids.next());
             async move { Ok::<_, Infallible>(answer) }
         });
         let connection = self
@@ -169,7 +173,7 @@ impl StandbyService {
 }
 
 /// Answers a request to a standby.
-fn answer(request: &Request<Incoming>, base_url: &str) -> Response<Body> {
+fn answer(request: &Request<Incoming>, base_url: &str, request_id: &str) -> Response<Body> {
     let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
     let (status, kind, text) = match request.uri().path() {
         "/healthz" if is_look => (
@@ -184,7 +188,7 @@ fn answer(request: &Request<Incoming>, base_url: &str) -> Response<Body> {
         ),
         _ => {
             let problem = standby_problem();
-            let document = problem.document(base_url, "standby").to_string();
+            let document = problem.document(base_url, request_id).to_string();
             let status = problem.code.status();
             (status, "application/problem+json", document)
         }
@@ -199,6 +203,9 @@ fn answer(request: &Request<Incoming>, base_url: &str) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(NOSNIFF.0, NOSNIFF.1);
+    if let Ok(id) = HeaderValue::try_from(request_id) {
+        headers.insert(REQUEST_ID, id);
+    }
     if status == StatusCode::SERVICE_UNAVAILABLE {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
