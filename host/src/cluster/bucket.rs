@@ -3,6 +3,7 @@
 //! ```text
 //! installation                            id of the installation that the bucket belongs to
 //! content/<2 digits>/<62 digits>          sources and pages, as the content store has them
+//! once/<share>                            pages of one-time shares
 //! bases/<database>/<commit>-<state>       copies of databases, from which the ledger's commits go on
 //! histories/<database>/<first>-<last>-…   chains of histories that have ended
 //! ```
@@ -24,12 +25,14 @@ use uuid::Uuid;
 
 use crate::config::S3Settings;
 use crate::content::{
-    ContentStore, StoreConnector, claim_shared_bucket, open_shared_bucket, shared_bucket_owner,
+    ContentStore, OneTimeObjects, StoreConnector, claim_shared_bucket, open_shared_bucket,
+    shared_bucket_owner,
 };
 use svc_base::clock::Timestamp;
 
-/// Prefix of content.
+/// Prefixes of content and of one-time pages.
 const CONTENT: &str = "content";
+const ONCE: &str = "once";
 /// Object that is written at a start, to learn whether the bucket keeps versions.
 const PROBE: &str = "probe";
 /// Version of an object in a bucket that has stopped to keep versions.
@@ -160,6 +163,11 @@ impl Bucket {
             Some(deleting) => ContentStore::remote(below(&self.store), below(deleting)),
             None => ContentStore::from_store(below(&self.store)),
         }
+    }
+
+    /// Returns the pages of one-time shares.
+    pub fn one_time_pages(&self) -> OneTimeObjects {
+        OneTimeObjects::new(Arc::new(PrefixStore::new(Arc::clone(&self.store), ONCE)))
     }
 
     /// Stores an object durably. One of the name must have the same bytes.
