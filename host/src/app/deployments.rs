@@ -6,7 +6,9 @@ use anyhow::Context as _;
 use prometheus_client::registry::Registry;
 
 use super::services::ServiceDependencies;
-use crate::content::{ContentLocation, ContentStore, OneTimeFileDirectory, StoreConnector};
+use crate::content::{
+    ContentLocation, ContentStore, OneTimeFileDirectory, OneTimePages, StoreConnector,
+};
 use crate::deployments::collection::ContentGarbageCollector;
 use crate::deployments::frontends::Frontends;
 use crate::deployments::operators::settle_content_location;
@@ -71,6 +73,7 @@ impl DeploymentServices {
     ) -> anyhow::Result<Self> {
         let (infra, secrets) = (&foundation.infra, &foundation.secrets);
         let once = OneTimeFileDirectory::open(&infra.config.data.join("once"))?;
+        let once = OneTimePages::Files(once);
         let serving = Arc::new(PageService::new(
             infra.clone(),
             content.clone(),

@@ -426,7 +426,7 @@ pub async fn load_base(
 }
 
 async fn start(bucket: &Bucket, base: &Base, to: &LoadTarget) -> Result<DatabaseLoader, BaseError> {
-    let bytes = bucket.get(&base.object, base.bytes).await?;
+    let bytes = bucket.get(&base.object).await?;
     let (dir, name) = (to.dir.try_clone()?, to.name.clone());
     let (position, state) = (base.position, base.state);
     blocking(move || DatabaseLoader::start(dir, &name, &*bytes, position, state)).await

@@ -3,11 +3,12 @@
 //! ```text
 //! installation                            id of the installation that the bucket belongs to
 //! content/<2 digits>/<62 digits>          sources and pages, as the content store has them
+//! once/<share>                            pages of one-time shares
 //! bases/<database>/<commit>-<state>       copies of databases, from which the ledger's commits go on
 //! histories/<database>/<first>-<last>-…   chains of histories that have ended
 //! ```
 //!
-//! An object is there before a row of the ledger names it, and its bytes never change.
+//! An object is there before a row of the ledger names it. One that is stored again says the same, maybe in other bytes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,12 +25,14 @@ use uuid::Uuid;
 
 use crate::config::S3Settings;
 use crate::content::{
-    ContentStore, StoreConnector, claim_shared_bucket, open_shared_bucket, shared_bucket_owner,
+    ContentStore, OneTimeObjects, StoreConnector, claim_shared_bucket, open_shared_bucket,
+    shared_bucket_owner,
 };
 use svc_base::clock::Timestamp;
 
-/// Prefix of content.
+/// Prefixes of content and of one-time pages.
 const CONTENT: &str = "content";
+const ONCE: &str = "once";
 /// Object that is written at a start, to learn whether the bucket keeps versions.
 const PROBE: &str = "probe";
 /// Version of an object in a bucket that has stopped to keep versions.
@@ -162,24 +165,31 @@ impl Bucket {
         }
     }
 
-    /// Stores an object durably. One of the name must have the same bytes.
+    /// Returns the pages of one-time shares.
+    pub fn one_time_pages(&self) -> OneTimeObjects {
+        OneTimeObjects::new(Arc::new(PrefixStore::new(Arc::clone(&self.store), ONCE)))
+    }
+
+    /// Stores an object durably. One of the name is replaced, and must say the same.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BucketError> {
         let put = self.store.put(&Path::from(name), bytes.into()).await;
         put.map(drop).map_err(BucketError::Unavailable)
     }
 
-    /// Reads an object of so many bytes.
-    pub async fn get(&self, name: &str, bytes: u64) -> Result<Bytes, BucketError> {
+    /// Reads an object. Its size is asked for, since it may have been stored again after a row was written.
+    pub async fn get(&self, name: &str) -> Result<Bytes, BucketError> {
         let path = Path::from(name);
+        let failed = |error| match error {
+            Error::NotFound { .. } => BucketError::Missing(name.to_owned()),
+            error => BucketError::Unavailable(error),
+        };
+        let bytes = self.store.head(&path).await.map_err(failed)?.size;
         let pieces = (0..bytes).step_by(PIECE_BYTES).map(|start| {
             let end = bytes.min(start + PIECE_BYTES as u64);
             self.store.get_range(&path, start..end)
         });
         let pieces = stream::iter(pieces).buffered(PIECES_AT_ONCE);
-        let pieces: Vec<Bytes> = pieces.try_collect().await.map_err(|error| match error {
-            Error::NotFound { .. } => BucketError::Missing(name.to_owned()),
-            error => BucketError::Unavailable(error),
-        })?;
+        let pieces: Vec<Bytes> = pieces.try_collect().await.map_err(failed)?;
         Ok(match <[Bytes; 1]>::try_from(pieces) {
             Ok([whole]) => whole,
             Err(pieces) => pieces.concat().into(),
@@ -271,7 +281,7 @@ mod tests {
                 bucket.put(name, bytes.clone()).await.unwrap();
             }
             for (name, bytes) in &objects {
-                let read = bucket.get(name, bytes.len() as u64).await.unwrap();
+                let read = bucket.get(name).await.unwrap();
                 assert!(read == *bytes, "{name}");
             }
             let names = async |prefix| -> Vec<String> {
@@ -284,7 +294,7 @@ mod tests {
                 bucket.delete("a/1").await.unwrap();
             }
             assert_eq!(names("a").await, ["a/0", "a/2"]);
-            let gone = bucket.get("a/1", 3).await;
+            let gone = bucket.get("a/1").await;
             assert!(matches!(gone, Err(BucketError::Missing(_))));
         }
     }

@@ -18,7 +18,7 @@ use super::bucket::{self, Bucket};
 use super::histories;
 use crate::backends::copies;
 use crate::config::Config;
-use crate::content::{ContentLocation, ContentStore, Digest, StoreConnector};
+use crate::content::{ContentLocation, ContentStore, Digest, OneTimeFileDirectory, StoreConnector};
 use crate::control::{self, ControlDatabase};
 use crate::data_dir;
 use crate::data_lock::{DataLock, create_private_dir};
@@ -37,6 +37,7 @@ const ID_FILE: &str = "cluster.id";
 /// Files of a data directory that are brought.
 const CONTROL_FILE: &str = "control.db";
 const BACKENDS_DIRECTORY: &str = "backends";
+const ONCE_DIRECTORY: &str = "once";
 /// Directory for files on their way to the bucket.
 const TMP_DIRECTORY: &str = "tmp";
 /// Most databases, and most objects of content, that are brought at once.
@@ -177,12 +178,12 @@ impl<L: Ledger> Founding<'_, L> {
             objects: 0,
             bytes: 0,
         };
-        if was_founded {
-            return Ok(outcome);
+        if !was_founded {
+            let brought = self.bring(&mut outcome).await;
+            brought.context("the founding is not finished: repeat the command")?;
         }
-        let brought = self.bring(&mut outcome).await;
-        brought
-            .context("the founding is not finished, and the command goes on if it is repeated")?;
+        // The bucket has them now, and what is read there must not stay here.
+        self.remove_one_time_files()?;
         Ok(outcome)
     }
 
@@ -241,6 +242,7 @@ impl<L: Ledger> Founding<'_, L> {
         let run = self.join().await?;
         let control = ControlDatabase::open(self.data).context("opening the control database")?;
         self.bring_content(&control, outcome).await?;
+        self.bring_one_time_pages().await?;
         fault::point("cluster.content_brought");
         let backends = copies::all_ids(&control).await?;
         control.close();
@@ -305,6 +307,39 @@ impl<L: Ledger> Founding<'_, L> {
         outcome.objects = copied.len();
         outcome.bytes = copied.iter().sum();
         Ok(())
+    }
+
+    /// Copies the pages of one-time shares.
+    async fn bring_one_time_pages(&self) -> anyhow::Result<()> {
+        let Some(files) = self.one_time_files()? else {
+            return Ok(());
+        };
+        let pages = self.bucket.one_time_pages();
+        for id in files.list()? {
+            if let Some(page) = files.read(&id)? {
+                pages.write(&id, page.into()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_one_time_files(&self) -> anyhow::Result<()> {
+        let Some(files) = self.one_time_files()? else {
+            return Ok(());
+        };
+        for id in files.list()? {
+            files.burn(&id)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the private files of one-time shares, if there are any.
+    fn one_time_files(&self) -> io::Result<Option<OneTimeFileDirectory>> {
+        let path = self.data.join(ONCE_DIRECTORY);
+        match path.is_dir() {
+            true => OneTimeFileDirectory::open(&path).map(Some),
+            false => Ok(None),
+        }
     }
 
     /// Copies an object; returns its size.

@@ -29,7 +29,6 @@ struct StoredChain {
     /// Time of the last moment.
     to: Timestamp,
     object: String,
-    bytes: u64,
 }
 
 /// Returns the prefix of the history of a database.
@@ -55,7 +54,6 @@ fn parse(object: &StoredObject) -> Option<StoredChain> {
         last: CommitPosition(last.parse().ok()?),
         to: Timestamp(to.parse().ok()?),
         object: object.name.clone(),
-        bytes: object.bytes,
     })
 }
 
@@ -173,7 +171,7 @@ pub async fn fetch_earlier(
         .collect();
     let mut brought = 0;
     for chain in chains.into_iter().rev() {
-        let bytes = bucket.get(&chain.object, chain.bytes).await?;
+        let bytes = bucket.get(&chain.object).await?;
         let dir = files.directory(id)?;
         let put = blocking(move || EndedChain::put_before_others(&dir, &bytes)).await;
         put.with_context(|| format!("putting {} in its place", chain.object))?;

@@ -10,6 +10,7 @@ use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::disk;
+use svc_base::ids::DeploymentId;
 use svc_base::positions::CommitPosition;
 use svc_base::random::Random;
 use svc_database::{BaseSnapshot, DatabaseState, LogShipper};
@@ -20,7 +21,7 @@ use uuid::Uuid;
 use super::bases::{self, BaseError, Bases, LiveDatabases, LoadTarget};
 use super::bucket::Bucket;
 use super::found::{self, Founding};
-use crate::content::ContentStore;
+use crate::content::{ContentStore, OneTimeFileDirectory};
 use crate::control::{self, ControlDatabase};
 
 /// Bytes of a commit after which a released database gets a base.
@@ -305,6 +306,9 @@ async fn a_founding_that_was_interrupted_is_finished_by_another() {
     let bucket = Bucket::from_store(Arc::new(bucket));
     let (clock, random) = (clock(), Random::system());
     let content = ContentStore::open(&data.join("content")).unwrap();
+    let once = OneTimeFileDirectory::open(&data.join("once")).unwrap();
+    let share = DeploymentId::new(&clock, &random).unwrap();
+    once.write(&share, b"secret").unwrap();
     let founding = |data| Founding {
         data,
         content: content.clone(),
@@ -327,6 +331,11 @@ async fn a_founding_that_was_interrupted_is_finished_by_another() {
     assert_eq!(founded.installation, own.to_string());
     assert_eq!(ledger.installation().await.unwrap(), Some(own));
     assert!(found::is_founded(&ledger).await.unwrap());
+    // A one-time share is where it is read, and nowhere else.
+    let pages = bucket.one_time_pages();
+    let page = pages.read(&share).await.unwrap();
+    assert_eq!(page.as_deref(), Some(&b"secret"[..]));
+    assert!(once.list().unwrap().is_empty());
     assert!(ledger.places().await.unwrap().is_empty());
     let run = joined_run(&ledger).await;
     let runs = ledger.beat(run).await.unwrap();

@@ -112,7 +112,11 @@ impl From<std::io::Error> for PublishError {
         if error.kind() == std::io::ErrorKind::StorageFull {
             return Self::Capacity(DISK_FULL_MESSAGE);
         }
-        Self::Internal(error.into())
+        // A store that is out of reach for a while says so itself.
+        match error.downcast::<content::Error>() {
+            Ok(error) => error.into(),
+            Err(error) => Self::Internal(error.into()),
+        }
     }
 }
 

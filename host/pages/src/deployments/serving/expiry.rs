@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::content::OneTimeFileDirectory;
+use crate::content::OneTimePages;
 use crate::control;
 use crate::deployments::address::announce_change;
 use crate::deployments::{once_files, store};
@@ -15,12 +15,12 @@ const SHARES_PER_STEP: u32 = 500;
 #[derive(Clone, Debug)]
 pub struct ExpiredShareRemover {
     infra: Infra,
-    once: OneTimeFileDirectory,
+    once: OneTimePages,
 }
 
 impl ExpiredShareRemover {
     /// Makes the sweep of a server.
-    pub fn new(infra: Infra, once: OneTimeFileDirectory) -> Self {
+    pub fn new(infra: Infra, once: OneTimePages) -> Self {
         Self { infra, once }
     }
 

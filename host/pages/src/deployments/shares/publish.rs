@@ -233,7 +233,9 @@ impl Shares {
         if !claimed {
             return Ok(None);
         }
-        once_files::burn(&self.once, id).await?;
+        let burnt = once_files::burn(&self.once, id).await;
+        // The share is gone by now, whatever failed.
+        burnt.map_err(|error| PublishError::Internal(error.into()))?;
         let page = Bytes::from(page);
         Ok(Some(match permit {
             Some(permit) => permit.attach(page),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::store;
 use crate::config::Config;
-use crate::content::OneTimeFileDirectory;
+use crate::content::OneTimePages;
 use crate::control::audit::AuditAction;
 use crate::control::{self, ControlChange};
 use crate::deployments::address::{PageAddress, announce_change};
@@ -30,7 +30,7 @@ use svc_sandbox::Sandbox;
 #[derive(Debug)]
 pub struct Shares {
     pub(super) infra: Infra,
-    pub(super) once: OneTimeFileDirectory,
+    pub(super) once: OneTimePages,
     pub(super) sandbox: Sandbox,
     pub(super) pipeline: Arc<PublicationPipeline>,
     pub(super) capacity: CapacityChecker,
@@ -73,10 +73,10 @@ impl From<PublishError> for ShareError {
 }
 
 impl Shares {
-    /// Makes the service of a server; `once` has the files of one-time shares.
+    /// Makes the service of a server; `once` has the pages of one-time shares.
     pub fn new(
         infra: Infra,
-        once: OneTimeFileDirectory,
+        once: OneTimePages,
         sandbox: Sandbox,
         pipeline: Arc<PublicationPipeline>,
         capacity: CapacityChecker,
@@ -97,14 +97,13 @@ impl Shares {
         &self.infra.config
     }
 
-    /// Unlinks the files of one-time shares that have no row: burnt, or never answered for. Runs before serving,
+    /// Deletes the pages of one-time shares that have no row: burnt, or never answered for. Runs before serving,
     /// when no publish is between its file and its row.
     ///
     /// # Errors
     /// The database's or the disk's.
     pub async fn finish_burning(&self) -> anyhow::Result<()> {
-        let files = self.once.clone();
-        let files = tokio::task::spawn_blocking(move || files.list()).await??;
+        let files = once_files::list(&self.once).await?;
         let rows = self.infra.control.read(rows::one_time_ids).await?;
         let rows: HashSet<_> = rows.into_iter().collect();
         for id in files.into_iter().filter(|id| !rows.contains(id)) {
@@ -149,9 +148,9 @@ impl Shares {
             .await?;
         fault::point("share.deleted");
         // The file goes even if there was no row: an earlier deletion may have failed between the two.
-        Ok(once_files::burn(&self.once, id)
-            .await
-            .map_err(PublishError::from)?)
+        let burnt = once_files::burn(&self.once, id).await;
+        // The row is gone by now, whatever failed.
+        Ok(burnt.map_err(|error| PublishError::Internal(error.into()))?)
     }
 
     /// Makes a share a frontend of a project, for the holder of its token: its slug, its source and its visits move.
