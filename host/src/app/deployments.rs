@@ -72,8 +72,7 @@ impl DeploymentServices {
         content: ContentStore,
     ) -> anyhow::Result<Self> {
         let (infra, secrets) = (&foundation.infra, &foundation.secrets);
-        let once = OneTimeFileDirectory::open(&infra.config.data.join("once"))?;
-        let once = OneTimePages::Files(once);
+        let once = open_one_time_pages(foundation)?;
         let serving = Arc::new(PageService::new(
             infra.clone(),
             content.clone(),
@@ -156,6 +155,15 @@ impl PublishingDependencies {
             slugs: SlugReservations::new(infra.clone(), expiry.clone()),
         }
     }
+}
+
+/// Opens the pages of one-time shares, which nodes have in their bucket.
+fn open_one_time_pages(foundation: &ServiceDependencies) -> anyhow::Result<OneTimePages> {
+    if let Some(owner) = &foundation.cluster {
+        return Ok(OneTimePages::Objects(owner.bucket().one_time_pages()));
+    }
+    let directory = foundation.infra.config.data.join("once");
+    Ok(OneTimePages::Files(OneTimeFileDirectory::open(&directory)?))
 }
 
 /// Opens the store of content. A node's is the bucket of all, which its start has checked; another one is the configured store, which
