@@ -47,6 +47,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that clients have to read the end of an event stream when the server stops.
 const STREAM_STOP_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time that the figures of a node may take.
+const MEASURE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after a connection could not be accepted, as when file descriptors have run out.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
@@ -300,11 +302,16 @@ pub(super) async fn serve_operators(
                 CONTENT_TYPE,
                 "application/openmetrics-text; version=1.0.0; charset=utf-8",
             )];
-            if let Err(error) = app
+            let now = app.clock.now();
+            let measuring = app
                 .gauges
-                .measure(&app.config, &app.control, &app.serving, app.clock.now())
-                .await
-            {
+                .measure(&app.config, &app.control, &app.serving, now);
+            let measured = match &app.cluster {
+                None => measuring.await,
+                // Without the ledger nothing is read: the rest is shown with the figures of before.
+                Some(_) => timeout(MEASURE_TIMEOUT, measuring).await.unwrap_or(Ok(())),
+            };
+            if let Err(error) = measured {
                 return Problem::internal(&error).into_response();
             }
             match app.metrics.encode() {
