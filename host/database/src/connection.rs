@@ -57,6 +57,8 @@ pub(super) struct DatabaseOpenSettings {
     pub(super) path: PathBuf,
     /// The largest size of the database, in bytes.
     pub(super) max_bytes: u64,
+    /// Whether commits are synced here, so that this machine may acknowledge them.
+    is_synced: bool,
     /// Number of schema changes so far.
     schema: Arc<AtomicU64>,
     /// Clock of the SQL functions for date and time.
@@ -70,9 +72,18 @@ impl DatabaseOpenSettings {
         Self {
             path,
             max_bytes,
+            is_synced: true,
             schema: Arc::default(),
             clock,
             watchdog: watchdog.clone(),
+        }
+    }
+
+    /// Has commits be synced elsewhere: other machines have what this one's disk loses.
+    pub(super) fn synced_elsewhere(self) -> Self {
+        Self {
+            is_synced: false,
+            ..self
         }
     }
 
@@ -154,7 +165,8 @@ impl TenantConnection {
         } else {
             pragma("page_size", PAGE_BYTES.cast_signed())?;
             connection.pragma_update(None, "journal_mode", "WAL")?;
-            connection.pragma_update(None, "synchronous", "FULL")?;
+            let synchronous = if settings.is_synced { "FULL" } else { "NORMAL" };
+            connection.pragma_update(None, "synchronous", synchronous)?;
             pragma("journal_size_limit", WAL_SIZE_LIMIT_BYTES)?;
             // The writer checkpoints by itself, after callers are answered.
             pragma("wal_autocheckpoint", 0)?;

@@ -375,7 +375,12 @@ impl Databases {
 
     pub(super) fn settings(&self, id: &BackendId) -> DatabaseOpenSettings {
         let clock = self.writers.history_settings().clock.clone();
-        DatabaseOpenSettings::new(self.files.path(id), self.max_bytes, clock, &self.watchdog)
+        let path = self.files.path(id);
+        let settings = DatabaseOpenSettings::new(path, self.max_bytes, clock, &self.watchdog);
+        match &self.durable {
+            None => settings,
+            Some(_) => settings.synced_elsewhere(),
+        }
     }
 
     /// Number of open databases.
