@@ -185,6 +185,14 @@ shared! {
     cluster: Option<Arc<ClusterOwner>>,
 }
 
+/// Starts a sandbox that serves nobody, so that the guests are compiled when the application opens.
+///
+/// # Errors
+/// When the sandbox cannot start.
+pub fn compile_guests(config: &Config, clock: &Clock) -> anyhow::Result<Sandbox> {
+    services::start_sandbox(config, clock)
+}
+
 impl App {
     /// Opens everything below the data directory. Guests go on loading in the background. A node of several opens what `cluster`, which
     /// has control, has loaded.

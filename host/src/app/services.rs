@@ -116,14 +116,7 @@ impl ServiceDependencies {
     }
 
     fn sandbox(&self) -> anyhow::Result<Sandbox> {
-        let config = &self.infra.config;
-        let sandbox = Sandbox::start(SandboxConfig {
-            guests: guests::read_choices(&config.guests, self.infra.clock.now()),
-            limits: guests::guest_limits(&config.limits),
-            startup_code: StartupCodeTier::Baseline,
-            ..SandboxConfig::new(config.cache.clone())
-        });
-        sandbox.context("starting the sandbox")
+        start_sandbox(&self.infra.config, &self.infra.clock)
     }
 
     /// Makes the rooms. They come after the pages, because they look up the pages that a change affects.
@@ -231,6 +224,17 @@ impl ServiceDependencies {
             dev_provider,
         })
     }
+}
+
+/// Starts the sandbox. Guests go on loading in the background; what is compiled stays in the cache.
+pub(super) fn start_sandbox(config: &Config, clock: &Clock) -> anyhow::Result<Sandbox> {
+    let sandbox = Sandbox::start(SandboxConfig {
+        guests: guests::read_choices(&config.guests, clock.now()),
+        limits: guests::guest_limits(&config.limits),
+        startup_code: StartupCodeTier::Baseline,
+        ..SandboxConfig::new(config.cache.clone())
+    });
+    sandbox.context("starting the sandbox")
 }
 
 /// Makes the metrics of these services, and the gauges that are read when they are asked for.

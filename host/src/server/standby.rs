@@ -22,6 +22,7 @@ use super::StartResources;
 use super::admission::ConnectionCounts;
 use super::connections::{self, HEAD_TIMEOUT, MAX_HEAD_BYTES, STALL_TIMEOUT};
 use super::handshakes::HandshakeCounts;
+use crate::app;
 use crate::config::Config;
 use crate::http::NOSNIFF;
 use crate::http::problem::{Problem, ProblemCode};
@@ -29,6 +30,7 @@ use crate::http::request_ids::RequestIdGenerator;
 use crate::http::stall::StallTimeoutStream;
 use crate::tls::{FindLabelOwnerFn, Tls};
 use svc_base::clock::Clock;
+use svc_sandbox::Sandbox;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Time that the connections of a standby have to end before this node serves.
@@ -47,6 +49,8 @@ struct StandbyService {
 pub(super) struct StandbyListeners {
     stop: watch::Sender<bool>,
     serving: Vec<JoinHandle<()>>,
+    /// Compiles the guests while there is time.
+    _guests: Sandbox,
 }
 
 impl StandbyListeners {
@@ -76,7 +80,11 @@ impl StandbyListeners {
                 serving.push(tokio::spawn(listening));
             }
         }
-        Ok(Self { stop, serving })
+        Ok(Self {
+            stop,
+            serving,
+            _guests: app::compile_guests(config, clock)?,
+        })
     }
 
     /// Stops to answer. Connections that wait in a socket are the server's.
