@@ -50,7 +50,7 @@ pub(super) struct StandbyListeners {
     stop: watch::Sender<bool>,
     serving: Vec<JoinHandle<()>>,
     /// Compiles the guests while there is time.
-    _guests: Sandbox,
+    guests: Sandbox,
 }
 
 impl StandbyListeners {
@@ -83,7 +83,7 @@ impl StandbyListeners {
         Ok(Self {
             stop,
             serving,
-            _guests: app::compile_guests(config, clock)?,
+            guests: app::compileguests(config, clock)?,
         })
     }
 
@@ -95,6 +95,8 @@ impl StandbyListeners {
             // A panic of the task is in the log.
             let _ = task.await;
         }
+        // Its threads may still compile, which nobody waits for.
+        drop(tokio::task::spawn_blocking(move || drop(self.guests)));
     }
 }
 
