@@ -83,7 +83,7 @@ impl StandbyListeners {
         Ok(Self {
             stop,
             serving,
-            guests: app::compileguests(config, clock)?,
+            guests: app::compile_guests(config, clock)?,
         })
     }
 
