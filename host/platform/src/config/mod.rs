@@ -259,7 +259,7 @@ impl Settings {
             None => base_url.clone(),
         };
         let (base, sites) = (Url::parse(&base_url)?, Url::parse(&sites_url)?);
-        let certificates = self.certificates(&base, &sites)?;
+        let certificates = self.certificate_source(&base, &sites)?;
         check_schemes(&base, &sites)?;
         // Stand-ins sign anybody in: they are for those on this machine.
         let has_stand_ins = self.dev && is_loopback(&base) && is_loopback(&sites);

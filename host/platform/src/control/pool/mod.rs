@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::audit::{self, AuditActor};
-use super::change::{ChangeListeners, ControlChange};
+use super::change::{ControlChange, NotedChangeListeners};
 use super::counters::InstallationCounters;
 use super::residue::WalResidue;
 use super::wal::WriterLog;
@@ -48,7 +48,7 @@ struct ControlDatabaseState {
     readers: Mutex<Vec<Connection>>,
     reading: Arc<Semaphore>,
     strangers: Arc<StrangerReads>,
-    listeners: Arc<ChangeListeners>,
+    listeners: Arc<NotedChangeListeners>,
     residue: WalResidue,
     counters: Arc<InstallationCounters>,
 }
@@ -110,7 +110,7 @@ impl ControlDatabase {
                 let _ = sender.send(WriterMessage::Acknowledged(position));
             }));
         }
-        let listeners = Arc::new(ChangeListeners::default());
+        let listeners = Arc::new(NotedChangeListeners::default());
         let writer = ControlWriter {
             connection,
             log,

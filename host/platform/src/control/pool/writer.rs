@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use super::group::{MAX_GROUP, UnansweredGroup, WriteJob, run_group};
 use crate::control::Error;
-use crate::control::change::ChangeListeners;
+use crate::control::change::NotedChangeListeners;
 use crate::control::residue::WalResidue;
 use crate::control::wal::WriterLog;
 use svc_base::fault;
@@ -30,7 +30,7 @@ pub(super) struct ControlWriter {
     pub(super) connection: Connection,
     pub(super) log: WriterLog,
     pub(super) residue: WalResidue,
-    pub(super) listeners: Arc<ChangeListeners>,
+    pub(super) listeners: Arc<NotedChangeListeners>,
     /// Acknowledges the commits; `None` if they are acknowledged by being synced.
     pub(super) durable: Option<Arc<dyn Durable>>,
     pub(super) pending: PendingGroups,
