@@ -273,9 +273,9 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        for at in 0..NAMES.len() {
+        for (at, name) in NAMES.iter().enumerate() {
             if std::thread::panicking() {
-                let log = self.directory.path().join(format!("{}.log", NAMES[at]));
+                let log = self.directory.path().join(format!("{name}.log"));
                 eprintln!("{}", fs::read_to_string(log).unwrap_or_default());
             }
             self.stop(at);

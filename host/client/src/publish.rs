@@ -102,7 +102,7 @@ impl PublishCommand {
         for source in &sources {
             let spinner = TerminalProgressBar::spinner("publishing");
             let published = match &project {
-                Some(project) => self.publish_frontend(&api, &project.id, source).await,
+                Some(project) => self.create_frontend(&api, &project.id, source).await,
                 None => self.publish_share(&api, source, password.as_deref()).await,
             };
             drop(spinner);
@@ -135,7 +135,7 @@ impl PublishCommand {
         api.call(&endpoints::DEPLOY, &[]).body(body).send().await
     }
 
-    async fn publish_frontend(
+    async fn create_frontend(
         &self,
         api: &ApiClient,
         project: &str,

@@ -111,7 +111,7 @@ impl LaneQueue {
     }
 
     /// Adds a job at the end of another job of this queue. No thread needs waking, because this one looks for more work at once.
-    fn push_without_wakeup(&self, owner: JobOwner, job: LaneJob) {
+    fn push_urgent_at_job_end(&self, owner: JobOwner, job: LaneJob) {
         self.lock().work.push(owner, job, true);
     }
 
@@ -163,7 +163,7 @@ impl Lanes {
 
     /// Queues urgent work at the end of a short job.
     pub(super) fn queue_urgent_after_short(&self, owner: JobOwner, job: LaneJob) {
-        self.short.push_without_wakeup(owner, job);
+        self.short.push_urgent_at_job_end(owner, job);
     }
 
     /// Queues long work of a database; returns false if too much of it waits already.

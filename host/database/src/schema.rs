@@ -125,14 +125,14 @@ pub(super) fn read_inventory(c: &Connection) -> rusqlite::Result<DatabaseInvento
         let sql = format!("SELECT count(*) FROM {}", quote_identifier(&table.name));
         tables.push(TableRows {
             name: table.name.clone(),
-            rows: c.query_row(&sql, [], read_unsigned)?,
+            rows: c.query_row(&sql, [], read_count)?,
         });
     }
     let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
     Ok(DatabaseInventory {
         schema,
         tables,
-        bytes: c.query_row(sql, [], read_unsigned)?,
+        bytes: c.query_row(sql, [], read_count)?,
         markers: read_markers(c)?,
         warnings: find_warnings(c)?,
     })
@@ -156,7 +156,7 @@ pub(super) fn read_markers(c: &Connection) -> rusqlite::Result<Vec<MigrationMark
     })
 }
 
-fn read_unsigned(row: &Row<'_>) -> rusqlite::Result<u64> {
+fn read_count(row: &Row<'_>) -> rusqlite::Result<u64> {
     row.get::<_, i64>(0).map(i64::unsigned_abs)
 }
 

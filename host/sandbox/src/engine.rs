@@ -12,7 +12,7 @@ use wasmtime::{
 };
 
 use super::cache::{CompilerEngines, OptimizationTier};
-use super::lane::StopSignal;
+use super::lane::JobCancellation;
 use super::limits::{CallBudgets, EpochTicker, GuestLimits, SharedLimits, TABLE_ELEMENTS};
 use super::metrics::{CallUsage, Metrics};
 use super::tally::CallTally;
@@ -222,7 +222,7 @@ impl GuestEngine {
     fn store(
         &self,
         allowance: CallLimits,
-        stop: StopSignal,
+        stop: JobCancellation,
     ) -> wasmtime::Result<Store<CallStoreState>> {
         let CallLimits { limits, processor } = allowance;
         let mut store = Store::new(&self.engine, CallStoreState::new(limits.memory_bytes));
@@ -230,7 +230,7 @@ impl GuestEngine {
         let (wall, spent) = (Stopwatch::start(), ThreadCpuStopwatch::start());
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |_| {
-            if stop.is_set() {
+            if stop.is_cancelled() {
                 return Err(CallerGone.into());
             }
             if wall.elapsed() >= limits.wall || spent.elapsed() >= processor {
@@ -255,7 +255,7 @@ impl GuestEngine {
     ) -> wasmtime::Result<T> {
         let _running = self.ticker.start_call();
         let allowance = CallLimits::from(*self.limits(world));
-        body(&mut self.store(allowance, StopSignal::default())?)
+        body(&mut self.store(allowance, JobCancellation::default())?)
     }
 
     /// Runs `body`, which instantiates and calls a guest, in a new store. The usage is counted in `tally`, which belongs to the
@@ -264,7 +264,7 @@ impl GuestEngine {
         &self,
         (function, tally): (GuestFunction, &CallTally),
         allowance: CallLimits,
-        stop: &StopSignal,
+        stop: &JobCancellation,
         body: impl FnOnce(&mut Store<CallStoreState>) -> wasmtime::Result<T>,
     ) -> CallResult<T> {
         let _running = self.ticker.start_call();

@@ -7,7 +7,7 @@ use super::bindings::gate::GatePre;
 use super::bindings::gate::exports::svc::gate::judge as wit;
 use super::bindings::gate::svc::gate::types;
 use super::engine::{self, CallFailure, GuestFunction};
-use super::lane::{LaneBusy, StopSignal};
+use super::lane::{JobCancellation, LaneBusy};
 use super::limits::SharedBudget;
 use super::metrics::CallUsage;
 use super::renderer::truncate_message;
@@ -86,7 +86,7 @@ async fn judge_with_guest(
     let allowance = budget.allowance(*inner.engine.limits(function.world()));
     let span = engine::call_span(function, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
-    let job = move |stop: &StopSignal| {
+    let job = move |stop: &JobCancellation| {
         let (purpose, code) = (purpose_to_wit(purpose), judge.code());
         span.in_scope(|| {
             let engine = &code.engine;

@@ -78,16 +78,16 @@ pub struct LaneBusy;
 
 /// Tells a running job that its caller no longer waits.
 #[derive(Clone, Debug, Default)]
-pub struct StopSignal(Arc<AtomicBool>);
+pub struct JobCancellation(Arc<AtomicBool>);
 
-impl StopSignal {
+impl JobCancellation {
     /// Whether the job may stop.
     #[must_use]
-    pub fn is_set(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn set(&self) {
+    fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
@@ -165,11 +165,11 @@ impl Lane {
     /// [`LaneBusy`] if too many jobs wait, no thread was free in time, or the lane is being dropped. The job was not run then.
     pub async fn run<T, F>(&self, job: F) -> Result<T, LaneBusy>
     where
-        F: FnOnce(&StopSignal) -> T + Send + 'static,
+        F: FnOnce(&JobCancellation) -> T + Send + 'static,
         T: Send + 'static,
     {
         let (sender, receiver) = oneshot::channel::<Result<T, Box<dyn Any + Send>>>();
-        let stop = StopSignal::default();
+        let stop = JobCancellation::default();
         let seen = stop.clone();
         let run = Box::new(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| job(&seen)));
@@ -238,7 +238,7 @@ impl LaneShared {
     fn enqueue(
         &self,
         flow: CallerFlow,
-        stop: StopSignal,
+        stop: JobCancellation,
         run: Box<dyn FnOnce() + Send>,
     ) -> Result<JobHandle<'_>, LaneBusy> {
         let labels = self.labels(&flow);
@@ -328,12 +328,12 @@ struct JobHandle<'a> {
     flow: CallerFlow,
     number: u64,
     work_state: Arc<QueuedWorkState>,
-    stop: StopSignal,
+    stop: JobCancellation,
 }
 
 impl Drop for JobHandle<'_> {
     fn drop(&mut self) {
-        self.stop.set();
+        self.stop.cancel();
         self.work_state.cancel();
         if self.work_state.is_cancelled() {
             let mut state = self.shared.lock();
@@ -376,7 +376,7 @@ mod tests {
         let (started, start) = oneshot::channel();
         let lane = lane.clone();
         tokio::spawn(async move {
-            let job = move |_: &StopSignal| {
+            let job = move |_: &JobCancellation| {
                 let _ = started.send(());
                 let _ = released.recv();
             };
@@ -457,7 +457,7 @@ mod tests {
         let (started, start) = oneshot::channel();
         let endless = lane.run(|stop| {
             let _ = started.send(());
-            while !stop.is_set() {
+            while !stop.is_cancelled() {
                 thread::yield_now();
             }
         });
@@ -501,7 +501,7 @@ mod tests {
         });
         let job = lane
             .shared
-            .enqueue(CallerFlow::Server, StopSignal::default(), run);
+            .enqueue(CallerFlow::Server, JobCancellation::default(), run);
         start.await.unwrap();
         drop(job);
         drop(lane);

@@ -54,7 +54,7 @@ pub use choice::{GuestCandidates, GuestCandidatesByWorld, GuestOrigin, component
 pub use compilation::GuestCompilation;
 pub use gate::{MAX_SCRIPT_BYTES, MAX_STATEMENT_BYTES};
 pub use interface::InterfaceVersion;
-pub use lane::{Lane, LaneBusy, StopSignal};
+pub use lane::{JobCancellation, Lane, LaneBusy};
 pub use limits::{
     CallBudgets, GuestLimits, MIN_GATE_MEMORY, MIN_RENDER_MEMORY, SharedBudget, SharedLimits,
 };

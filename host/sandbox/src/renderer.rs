@@ -10,7 +10,7 @@ use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
 use super::drawings::{diagram_spans, replace_ranges, undrawn_note};
 use super::engine::{self, CallFailure, GuestFunction};
-use super::lane::{LaneBusy, StopSignal};
+use super::lane::{JobCancellation, LaneBusy};
 use super::limits::{SharedBudget, SharedLimits};
 use super::metrics::CallUsage;
 use super::slot::{GuestNotReady, LoadedGuest};
@@ -312,7 +312,7 @@ impl PageCallSession<'_> {
         let allowance = self
             .left
             .allowance(*self.inner.engine.limits(function.world()));
-        let job = move |stop: &StopSignal| {
+        let job = move |stop: &JobCancellation| {
             let code = guest.code();
             span.in_scope(|| {
                 let engine = &code.engine;

@@ -78,7 +78,7 @@ fn periodic(task: &impl Fn() -> BackgroundTaskInput) -> Vec<JoinHandle<()>> {
         };
         SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
         PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
-            Some(purger) => purger.run().await,
+            Some(purger) => purger.send_due().await,
             None => Ok(()),
         };
         POLL_INTERVAL "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;

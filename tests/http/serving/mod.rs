@@ -344,7 +344,7 @@ async fn compressed_sources_that_readers_hold_take_bounded_memory() {
     let digits: String = (0..10_000_u64)
         .map(|number| (number * number * 2_654_435_761).to_string())
         .collect();
-    let page = json!({ "content": &digits[..20_000], "type": "markdown", "name": "page" });
+    let page = json!({ "content": &digits[..20_000], "type": "html", "name": "page" });
     server.publish_slug(&page).await;
     // Its reader takes a byte of each answer, and no more.
     let reader = svc_tests::http_client()

@@ -9,16 +9,32 @@ use svc_base::pluralize;
 pub(super) const RESULT_BYTES: usize = 40_000;
 /// Bytes of a result around the document.
 const ENVELOPE_BYTES: usize = 400;
-/// Maximum lengths of texts and lists in a truncated result; tried in this order until the result fits.
-const TRUNCATION_STEPS: [(usize, usize); 8] = [
-    (4_000, 200),
-    (1_000, 200),
-    (1_000, 50),
-    (400, 50),
-    (400, 20),
-    (200, 20),
-    (200, 5),
-    (100, 1),
+/// Limits of a truncated result.
+#[derive(Clone, Copy)]
+struct TruncationLimits {
+    /// Longest text, in characters.
+    text_chars: usize,
+    /// Most entries of a list.
+    list_entries: usize,
+}
+
+const fn truncation_limits(text_chars: usize, list_entries: usize) -> TruncationLimits {
+    TruncationLimits {
+        text_chars,
+        list_entries,
+    }
+}
+
+/// Limits that are tried in this order, until the result fits.
+const TRUNCATION_STEPS: [TruncationLimits; 8] = [
+    truncation_limits(4_000, 200),
+    truncation_limits(1_000, 200),
+    truncation_limits(1_000, 50),
+    truncation_limits(400, 50),
+    truncation_limits(400, 20),
+    truncation_limits(200, 20),
+    truncation_limits(200, 5),
+    truncation_limits(100, 1),
 ];
 /// Note in a truncated document.
 const TRUNCATION_NOTE: &str = "Long texts and lists in this result were cut to keep it small: beside each list that was cut stands, as <its name>_left_out, how many entries it has more. Ask for less at once, or for a part of it, to see the rest.";
@@ -78,8 +94,8 @@ fn truncate_document(document: Value) -> Value {
         return document;
     }
     let mut shorter = Value::Null;
-    for (texts, lists) in TRUNCATION_STEPS {
-        shorter = prune(&document, texts, lists);
+    for limits in TRUNCATION_STEPS {
+        shorter = prune(&document, limits);
         if let Value::Object(members) = &mut shorter {
             members.insert("truncated".to_owned(), true.into());
             append_note(members, TRUNCATION_NOTE);
@@ -115,11 +131,11 @@ fn reduce_to_scalars(document: &Value) -> Value {
 }
 
 /// Truncates the texts and lists of a document.
-fn prune(document: &Value, texts: usize, lists: usize) -> Value {
+fn prune(document: &Value, limits: TruncationLimits) -> Value {
     match document {
-        Value::String(text) => match text.char_indices().nth(texts) {
+        Value::String(text) => match text.char_indices().nth(limits.text_chars) {
             Some((end, _)) => {
-                let left = text.chars().count() - texts;
+                let left = text.chars().count() - limits.text_chars;
                 let kept = text.get(..end).unwrap_or_default();
                 format!("{kept}… [{} more]", pluralize(left, "character")).into()
             }
@@ -127,23 +143,23 @@ fn prune(document: &Value, texts: usize, lists: usize) -> Value {
         },
         Value::Array(items) => items
             .iter()
-            .take(lists)
-            .map(|item| prune(item, texts, lists))
+            .take(limits.list_entries)
+            .map(|item| prune(item, limits))
             .collect(),
-        Value::Object(members) => Value::Object(prune_members(members, texts, lists)),
+        Value::Object(members) => Value::Object(prune_members(members, limits)),
         other => other.clone(),
     }
 }
 
 /// Truncates the members of an object. Each truncated list gets a count of its left-out entries, so that it is not mistaken for the whole.
-fn prune_members(members: &Map<String, Value>, texts: usize, lists: usize) -> Map<String, Value> {
+fn prune_members(members: &Map<String, Value>, limits: TruncationLimits) -> Map<String, Value> {
     let mut shorter = Map::new();
     let mut cut = false;
     for (name, value) in members {
-        shorter.insert(name.clone(), prune(value, texts, lists));
+        shorter.insert(name.clone(), prune(value, limits));
         let left_out = value
             .as_array()
-            .map_or(0, |all| all.len().saturating_sub(lists));
+            .map_or(0, |all| all.len().saturating_sub(limits.list_entries));
         if left_out > 0 {
             cut = true;
             shorter.insert(format!("{name}{LEFT_OUT_SUFFIX}"), left_out.into());

@@ -43,7 +43,7 @@ pub(super) struct FrameSchema<const N: usize> {
 }
 
 #[derive(Debug)]
-pub(super) struct FrameMembers<'a, const N: usize> {
+pub(super) struct ParsedFrameFields<'a, const N: usize> {
     v: Option<&'a RawValue>,
     kind: Option<&'a RawValue>,
     /// Members in the order of the form's names.
@@ -57,7 +57,10 @@ impl<const N: usize> FrameSchema<N> {
     ///
     /// # Errors
     /// When the frame is not a JSON object.
-    pub(super) fn read<'a>(&self, frame: &'a str) -> Result<FrameMembers<'a, N>, ClientFrameError> {
+    pub(super) fn read<'a>(
+        &self,
+        frame: &'a str,
+    ) -> Result<ParsedFrameFields<'a, N>, ClientFrameError> {
         let mut json = serde_json::Deserializer::from_str(frame);
         let members = self.deserialize(&mut json);
         let members = members.and_then(|members| json.end().map(|()| members));
@@ -66,7 +69,7 @@ impl<const N: usize> FrameSchema<N> {
 }
 
 impl<'de, const N: usize> DeserializeSeed<'de> for &FrameSchema<N> {
-    type Value = FrameMembers<'de, N>;
+    type Value = ParsedFrameFields<'de, N>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -74,14 +77,14 @@ impl<'de, const N: usize> DeserializeSeed<'de> for &FrameSchema<N> {
 }
 
 impl<'de, const N: usize> Visitor<'de> for &FrameSchema<N> {
-    type Value = FrameMembers<'de, N>;
+    type Value = ParsedFrameFields<'de, N>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-        let mut members = FrameMembers {
+        let mut members = ParsedFrameFields {
             v: None,
             kind: None,
             others: [None; N],
@@ -119,7 +122,7 @@ impl<const N: usize> FrameSchema<N> {
     }
 }
 
-impl<'a, const N: usize> FrameMembers<'a, N> {
+impl<'a, const N: usize> ParsedFrameFields<'a, N> {
     /// Checks that every member is known and appears once, and the version.
     ///
     /// # Errors

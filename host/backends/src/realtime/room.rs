@@ -28,13 +28,14 @@ const UPDATE_DELAY_PER_MEMBER: Duration = Duration::from_millis(1);
 const MAX_UPDATE_DELAY: Duration = Duration::from_secs(1);
 /// Approximate size of an event, in bytes.
 const EVENT_BYTES: usize = 128;
-/// Number of messages that ends the pause between two rounds.
-const URGENT_MESSAGES: usize = 64;
+/// Number of messages that ends the pause between two rounds. With more, messages wait longer and a delivery costs less: 64 take 0.4 of a
+/// plain relay's processor time at 8,000 messages a second, and 1.2 to 1.5 of its p99; 10 take 0.6 and 0.9.
+const URGENT_MESSAGES: usize = 10;
 /// Number of bytes that ends the pause.
 const URGENT_BYTES: usize = 32 << 10;
 /// Maximum number of messages in a buffer, and of bytes without the last message. Beyond it the next sender queues the buffer, if no round
 /// has done so.
-const MAX_GATHERED: (usize, usize) = (4 * URGENT_MESSAGES, 4 * URGENT_BYTES);
+const MAX_GATHERED: (usize, usize) = (256, 4 * URGENT_BYTES);
 
 /// Current time, on the monotonic clock and on the wall clock.
 #[derive(Clone, Copy, Debug)]

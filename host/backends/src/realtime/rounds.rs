@@ -32,9 +32,9 @@ async fn run_rounds(hub: Arc<RoomHub>, room: Arc<Room>) {
         for chunk in outboxes.chunks(MEMBERS_PER_YIELD) {
             let mut tally = DeliveryCounts::default();
             for outbox in chunk {
-                let flushed = outbox.flush();
-                tally.longest = tally.longest.max(flushed.waiting);
-                tally.dropped += flushed.dropped as u64;
+                let written = outbox.write_or_close_slow();
+                tally.longest = tally.longest.max(written.waiting);
+                tally.dropped += written.dropped as u64;
             }
             hub.metrics.add(tally);
             if chunk.len() == MEMBERS_PER_YIELD {

@@ -39,7 +39,7 @@ pub fn validated_path(origin: &str, slug: &str, wanted: &str) -> Option<String> 
             url.query_pairs_mut().extend_pairs(kept);
         }
     }
-    Some(path_and_query(&url))
+    Some(without_origin(&url))
 }
 
 /// Adds an error code to a return path.
@@ -49,10 +49,10 @@ pub(super) fn url_with_error(origin: &str, path: &str, code: &str) -> String {
         return format!("{origin}{path}");
     };
     url.query_pairs_mut().append_pair(ERROR_PARAMETER, code);
-    format!("{origin}{}", path_and_query(&url))
+    format!("{origin}{}", without_origin(&url))
 }
 
-fn path_and_query(url: &Url) -> String {
+fn without_origin(url: &Url) -> String {
     url[url::Position::BeforePath..].to_owned()
 }
 

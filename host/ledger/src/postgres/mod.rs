@@ -36,9 +36,9 @@ pub struct InvalidLedgerUrl(String);
 
 /// A ledger in PostgreSQL. It connects when it is asked the first time, and anew whenever the connection has ended.
 pub struct PostgresLedger {
-    /// What is done in the name of a run goes one after the other: the run's row would have it wait anyway.
+    /// Connection for what is done in the name of a run: one request after the other, as the row of the run would have them wait anyway.
     writes: Link,
-    /// What only looks does not wait for what is done.
+    /// Connection for what only looks, which does not wait for what is done.
     reads: Link,
     /// Number of standbys that must have a commit before it is acknowledged.
     synced_standbys: i32,

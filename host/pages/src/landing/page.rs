@@ -17,7 +17,8 @@ use svc_sandbox::ContentType;
 
 const OWN_STYLE: &str = include_str!("../../../assets/landing.css");
 /// The script as it is served.
-static SCRIPT: LazyLock<String> = LazyLock::new(|| strip_comments(SCRIPT_PARTS));
+static SCRIPT: LazyLock<String> =
+    LazyLock::new(|| strip_comment_lines_and_indentation(SCRIPT_PARTS));
 /// Parts of the script, which share one scope.
 const SCRIPT_PARTS: &str = concat!(
     include_str!("../../../assets/landing/form.js"),
@@ -100,7 +101,7 @@ pub(super) fn landing_page(config: &Config, api: ApiHostKind) -> LandingPage {
 
 /// Returns a script without its comments and indentation, which are a fifteenth of its size. A comment must have its own lines,
 /// and no string may span lines.
-fn strip_comments(script: &str) -> String {
+fn strip_comment_lines_and_indentation(script: &str) -> String {
     let is_comment = |line: &str| line.starts_with("//") || line.starts_with("/** ");
     let lines = script.lines().map(str::trim_start);
     let mut lean: String = lines
@@ -274,7 +275,9 @@ mod tests {
             assert_eq!(line.contains("/*"), line.ends_with("*/"), "{line}");
         }
         assert_eq!(
-            strip_comments("// a\n/** b */\n  let c = '// d'; // e\n\n  /x/.test(c);\n"),
+            strip_comment_lines_and_indentation(
+                "// a\n/** b */\n  let c = '// d'; // e\n\n  /x/.test(c);\n"
+            ),
             "let c = '// d'; // e\n/x/.test(c);"
         );
         assert!(SCRIPT.len() < SCRIPT_PARTS.len() * 9 / 10);

@@ -157,7 +157,7 @@ impl Settings {
     ///
     /// # Errors
     /// When settings contradict each other.
-    pub(super) fn certificates(
+    pub(super) fn certificate_source(
         &self,
         base: &Url,
         sites: &Url,

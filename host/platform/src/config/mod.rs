@@ -271,7 +271,7 @@ impl Settings {
             None => base_url.clone(),
         };
         let (base, sites) = (Url::parse(&base_url)?, Url::parse(&sites_url)?);
-        let certificates = self.certificates(&base, &sites)?;
+        let certificates = self.certificate_source(&base, &sites)?;
         check_schemes(&base, &sites)?;
         let cluster = self.node(certificates.as_ref())?;
         // Stand-ins sign anybody in: they are for those on this machine.

@@ -23,9 +23,9 @@ type ChangeListener = Box<dyn Fn(&ControlChange) + Send + Sync>;
 
 /// Listeners to changes, in the order of their registration.
 #[derive(Default)]
-pub(super) struct ChangeListeners(RwLock<Vec<ChangeListener>>);
+pub(super) struct NotedChangeListeners(RwLock<Vec<ChangeListener>>);
 
-impl ChangeListeners {
+impl NotedChangeListeners {
     pub(super) fn add(&self, listener: impl Fn(&ControlChange) + Send + Sync + 'static) {
         self.0
             .write()
@@ -41,8 +41,9 @@ impl ChangeListeners {
     }
 }
 
-impl std::fmt::Debug for ChangeListeners {
+impl std::fmt::Debug for NotedChangeListeners {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChangeListeners").finish_non_exhaustive()
+        f.debug_struct("NotedChangeListeners")
+            .finish_non_exhaustive()
     }
 }

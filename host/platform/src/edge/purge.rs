@@ -55,7 +55,7 @@ impl EdgePurger {
     }
 
     /// Sends the due purges in batches; failed ones are retried later.
-    pub async fn run(&self) -> anyhow::Result<()> {
+    pub async fn send_due(&self) -> anyhow::Result<()> {
         loop {
             let now = self.clock.now();
             let due = self

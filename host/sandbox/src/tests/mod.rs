@@ -330,7 +330,7 @@ async fn without_a_thread_in_time_a_call_is_busy() {
     let (started, start) = tokio::sync::oneshot::channel();
     let lane = sandbox.check_lane().clone();
     let occupied = tokio::spawn(async move {
-        let job = move |_: &StopSignal| {
+        let job = move |_: &JobCancellation| {
             let _ = started.send(());
             let _ = released.recv();
         };

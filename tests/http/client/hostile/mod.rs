@@ -188,22 +188,39 @@ async fn dev_and_apply_follow_no_manifest_out_of_its_folder() {
     let (trap, _, server) = start_forgery().await;
     let manifest = trap.path_of("work/copy/svc.toml");
     for name in trap.names() {
-        for (command, page) in [
-            (&["dev", "copy"][..], "mine"),
-            (&["apply", "copy", "--yes"], "mine"),
-            // The server has this page, so that its file would be written.
-            (&["pull", "copy", "--yes"], "page"),
-        ] {
-            // TOML reads JSON's strings.
-            let text = format!("project = 'Shop'\n[pages]\n{page} = {}\n", json!(name));
-            std::fs::write(&manifest, text).unwrap();
-            let before = trap.snapshot();
+        // TOML reads JSON's strings.
+        let text = format!("project = 'Shop'\n[pages]\nmine = {}\n", json!(name));
+        std::fs::write(&manifest, text).unwrap();
+        let before = trap.snapshot();
+        for command in [&["dev", "copy"][..], &["apply", "copy", "--yes"]] {
             let output = run(&trap, server, command).await;
             let case = format!("{command:?} {name:?}: {output:?}");
             assert!(!output.success, "{case}");
             assert!(!output.stdout.contains("mine"), "{case}");
             assert!(trap.snapshot() == before, "{case}");
         }
+    }
+}
+
+/// Such names for a page that the server has: new files are made in the folder, and no file that is there changes.
+#[tokio::test]
+async fn pull_follows_no_manifest_out_of_its_folder() {
+    let (trap, _, server) = start_forgery().await;
+    let manifest = trap.path_of("work/copy/svc.toml");
+    for name in trap.names() {
+        let text = format!("project = 'Shop'\n[pages]\npage = {}\n", json!(name));
+        std::fs::write(&manifest, text).unwrap();
+        let before = trap.snapshot();
+        let output = run(&trap, server, &["pull", "copy"]).await;
+        let after = trap.snapshot();
+        let kept = |(path, found)| after.get(path) == Some(found);
+        assert!(before.iter().all(kept), "{name:?}: {output:?}");
+        let folder = trap.path_of("work/copy");
+        let mut made = after.keys().filter(|path| !before.contains_key(*path));
+        assert!(
+            made.all(|path| path.starts_with(&folder)),
+            "{name:?}: {output:?}"
+        );
     }
 }
 

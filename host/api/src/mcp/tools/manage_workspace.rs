@@ -70,36 +70,36 @@ pub(super) async fn call(
             to_json(operations::create(accounts, by, input, AnswerRecorder::none()).await?)
         }
         Action::Get => {
-            let at = session.workspace(given).await?;
+            let at = session.require_named_workspace(given).await?;
             arguments.expect_none_left()?;
             to_json(operations::get(accounts, at).await?)
         }
         Action::Update => {
-            let at = session.workspace(given).await?;
+            let at = session.require_named_workspace(given).await?;
             to_json(operations::update(accounts, at, arguments.parse_rest()?).await?)
         }
         Action::Delete => {
-            let at = session.workspace(given).await?;
+            let at = session.require_named_workspace(given).await?;
             arguments.expect_none_left()?;
             deletion_result(operations::delete(accounts, at).await)
         }
         Action::Members => {
-            let at = session.workspace(given).await?;
+            let at = session.require_named_workspace(given).await?;
             arguments.expect_none_left()?;
             to_json(operations::members(accounts, at).await?)
         }
         Action::AddMember => {
-            let at = session.workspace(given).await?;
+            let at = session.require_named_workspace(given).await?;
             let (input, keep) = (arguments.parse_rest()?, AnswerRecorder::none());
             to_json(operations::add_member(accounts, at, input, keep).await?)
         }
         Action::SetRole => {
-            let at = session.workspace(given).await?;
+            let at = session.require_named_workspace(given).await?;
             let input = (arguments.required_text("user_id")?, arguments.parse_rest()?);
             to_json(operations::set_role(accounts, at, input).await?)
         }
         Action::RemoveMember => {
-            let at = session.workspace(given).await?;
+            let at = session.require_named_workspace(given).await?;
             let member = arguments.required_text("user_id")?;
             arguments.expect_none_left()?;
             deletion_result(operations::remove_member(accounts, at, member).await)
@@ -109,7 +109,7 @@ pub(super) async fn call(
 
 impl ToolSession {
     /// Finds the workspace that the arguments name, and checks the caller's role.
-    async fn workspace<F: MinimumRole>(
+    async fn require_named_workspace<F: MinimumRole>(
         &self,
         arguments: &mut ToolArguments,
     ) -> Result<AuthorizedWorkspace<F>, Problem> {

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::backends::calls::requests::read_params;
 use crate::http::websocket::frame;
-use crate::realtime::frames::{self, ClientFrameError, FrameMembers, FrameSchema, non_null};
+use crate::realtime::frames::{self, ClientFrameError, FrameSchema, ParsedFrameFields, non_null};
 use crate::realtime::{MAX_NAME_CHARS, is_message_type};
 use svc_database::values::Params;
 
@@ -63,7 +63,7 @@ fn invalid_frame(detail: impl Into<String>) -> ClientFrameError {
 }
 
 fn parse_members(
-    members: &FrameMembers<'_, 3>,
+    members: &ParsedFrameFields<'_, 3>,
     id: Option<Arc<str>>,
 ) -> Result<LiveFrame, ClientFrameError> {
     members.check().map_err(invalid_frame)?;

@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::client::RoomClient;
-use super::frames::{self, ClientFrameError, FrameMembers, FrameSchema, non_null};
+use super::frames::{self, ClientFrameError, FrameSchema, ParsedFrameFields, non_null};
 use super::{MAX_NAME_CHARS, is_message_type, problems};
 use svc_base::clock::Timestamp;
 
@@ -72,7 +72,7 @@ pub fn parse_frame(frame: &str) -> Result<ClientMessage<'_>, MessageRefusal> {
 }
 
 /// Returns the type of a frame after checking the whole frame.
-fn read_kind<'a>(members: &FrameMembers<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, String> {
+fn read_kind<'a>(members: &ParsedFrameFields<'a, 2>, is_odd: bool) -> Result<Cow<'a, str>, String> {
     members.check()?;
     if is_odd {
         return Err("`client_message_id` must be a string.".to_owned());

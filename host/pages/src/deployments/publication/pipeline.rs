@@ -20,8 +20,8 @@ use crate::infra::Infra;
 use svc_base::ThreadCpuStopwatch;
 use svc_base::clock::Timestamp;
 use svc_sandbox::{
-    BudgetKind, CallerFlow, GuestDigest, LaneBusy, PageFooter, RenderSource, RuntimeScript,
-    Sandbox, StopSignal,
+    BudgetKind, CallerFlow, GuestDigest, JobCancellation, LaneBusy, PageFooter, RenderSource,
+    RuntimeScript, Sandbox,
 };
 
 /// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
@@ -299,9 +299,9 @@ impl PublicationPipeline {
     ) -> Result<StoredSourceAndPage, PublishError> {
         // The bytes of the page count until it is stored, too: its encodings are in memory until then.
         let counted = page.clone();
-        let work = move |stop: &StopSignal| {
+        let work = move |stop: &JobCancellation| {
             let spent = ThreadCpuStopwatch::start();
-            let goes_on = || !stop.is_set() && spent.elapsed() < COMPRESSION_BUDGET;
+            let goes_on = || !stop.is_cancelled() && spent.elapsed() < COMPRESSION_BUDGET;
             let object = EncodedPage::compress(page, goes_on)?.to_object()?;
             let digests = (Digest::of(&source), Digest::of(&object));
             Ok::<_, std::io::Error>((digests, source, object))

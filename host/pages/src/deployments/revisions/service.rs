@@ -324,7 +324,7 @@ impl Revisions {
         let editing = self.sandbox.page_lane().run(move |stop| {
             let spent = ThreadCpuStopwatch::start();
             apply_in_order(text, &edits, most, || {
-                if stop.is_set() {
+                if stop.is_cancelled() {
                     return Err(PublishError::from(ClientDisconnected).into());
                 }
                 if spent.elapsed() >= Duration::from_millis(millis) {

@@ -17,7 +17,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::audit::{self, AuditActor};
-use super::change::{ChangeListeners, ControlChange};
+use super::change::{ControlChange, NotedChangeListeners};
 use super::counters::InstallationCounters;
 use super::residue::WalResidue;
 use super::wal::WriterLog;
@@ -50,7 +50,7 @@ struct ControlDatabaseState {
     readers: Mutex<Vec<Connection>>,
     reading: Arc<Semaphore>,
     strangers: Arc<StrangerReads>,
-    listeners: Arc<ChangeListeners>,
+    listeners: Arc<NotedChangeListeners>,
     residue: WalResidue,
     counters: Arc<InstallationCounters>,
     /// Positions of commits that are acknowledged elsewhere; `None` where this machine acknowledges them.
@@ -124,7 +124,7 @@ impl ControlDatabase {
                 let _ = sender.send(WriterMessage::Acknowledged(position));
             }));
         }
-        let listeners = Arc::new(ChangeListeners::default());
+        let listeners = Arc::new(NotedChangeListeners::default());
         let writer = ControlWriter {
             connection,
             log,

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::group::{MAX_GROUP, UnansweredGroup, WriteJob, run_group};
 use super::shared_positions::SharedPositions;
 use crate::control::Error;
-use crate::control::change::ChangeListeners;
+use crate::control::change::NotedChangeListeners;
 use crate::control::residue::WalResidue;
 use crate::control::wal::WriterLog;
 use svc_base::fault;
@@ -31,7 +31,7 @@ pub(super) struct ControlWriter {
     pub(super) connection: Connection,
     pub(super) log: WriterLog,
     pub(super) residue: WalResidue,
-    pub(super) listeners: Arc<ChangeListeners>,
+    pub(super) listeners: Arc<NotedChangeListeners>,
     /// Positions that another one acknowledges; `None` if commits are acknowledged by being synced.
     pub(super) shared: Option<Arc<SharedPositions>>,
     pub(super) pending: PendingGroups,

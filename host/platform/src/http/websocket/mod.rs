@@ -13,6 +13,6 @@ mod wire;
 
 pub use close::CloseReason;
 pub use handshake::{AcceptedUpgrade, UpgradeRequest};
-pub use outbox::{Outbox, OutboxClosed, OutboxFlushOutcome};
+pub use outbox::{Outbox, OutboxClosed, OutboxWriteCounts};
 pub use reader::{EventResult, FrameReader, ReaderEvent};
 pub use socket::{SocketEvent, UpgradedSocket};

@@ -72,9 +72,9 @@ struct QueuedBytes {
     continues: bool,
 }
 
-/// Outcome of a [`Outbox::flush`].
+/// Counts of a [`Outbox::write_or_close_slow`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OutboxFlushOutcome {
+pub struct OutboxWriteCounts {
     /// Number of queued messages.
     pub waiting: usize,
     /// Number of messages dropped because the queue was too long: the socket is closed then.
@@ -98,9 +98,9 @@ impl Outbox {
         }
     }
 
-    /// Returns the outbox of a connection without TLS, in which at most so many messages wait.
-    pub fn over_tcp(stream: TcpStream, most: usize) -> Self {
-        Self::new(SocketTransport::Plain(stream), most)
+    /// Returns the outbox of a connection without TLS, in which at most `max_messages` wait.
+    pub fn over_tcp(stream: TcpStream, max_messages: usize) -> Self {
+        Self::new(SocketTransport::Plain(stream), max_messages)
     }
 
     pub(super) fn wire(&self) -> &SocketTransport {
@@ -137,7 +137,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues messages in one piece for the next [`Outbox::flush`], which checks the limit; wakes no task. Each of several messages has
+    /// Queues messages in one piece for the next [`Outbox::write_or_close_slow`], which checks the limit; wakes no task. Each of several messages has
     /// one frame.
     ///
     /// # Errors
@@ -151,10 +151,10 @@ impl Outbox {
 
     /// Writes as much as the kernel accepts, and leaves the rest to the socket's task. If more messages remain than allowed, the socket
     /// is closed with 1013.
-    pub fn flush(&self) -> OutboxFlushOutcome {
+    pub fn write_or_close_slow(&self) -> OutboxWriteCounts {
         let mut waiting = self.lock();
         if waiting.frames.is_empty() {
-            return OutboxFlushOutcome::default();
+            return OutboxWriteCounts::default();
         }
         waiting.write(&self.wire);
         let dropped = if waiting.messages > self.most && !waiting.closed {
@@ -165,7 +165,7 @@ impl Outbox {
         if waiting.broken || !waiting.blocked && waiting.has_unwritten(&self.wire) {
             waiting.wake();
         }
-        OutboxFlushOutcome {
+        OutboxWriteCounts {
             waiting: waiting.messages,
             dropped,
         }

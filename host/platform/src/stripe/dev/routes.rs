@@ -41,7 +41,10 @@ pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevPaymentProvider
             post(expire),
         )
         .route("/_svc/dev/pay/{id}", get(page).post(pay))
-        .route("/_svc/dev/payments/{session}/{action}", post(act))
+        .route(
+            "/_svc/dev/payments/{session}/{action}",
+            post(simulate_payment_event),
+        )
         .with_state(provider)
 }
 
@@ -204,7 +207,7 @@ async fn pay(
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, next)]).into_response())
 }
 
-async fn act(
+async fn simulate_payment_event(
     State(provider): State<Arc<DevPaymentProvider>>,
     Path((session, action)): Path<(String, String)>,
     headers: HeaderMap,

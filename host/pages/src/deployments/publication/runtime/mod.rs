@@ -130,7 +130,7 @@ impl RuntimeScripts {
         let found = self
             .infra
             .control
-            .read(move |c| store::find_runtime(c, &name));
+            .read(move |c| store::find_runtime_digest(c, &name));
         let Some(digest) = found.await? else {
             return Ok(None);
         };

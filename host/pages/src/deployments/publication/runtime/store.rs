@@ -21,7 +21,7 @@ pub(super) fn insert_runtime(
 }
 
 /// Returns the digest of the runtime of a name.
-pub(super) fn find_runtime(c: &Connection, name: &str) -> rusqlite::Result<Option<Digest>> {
+pub(super) fn find_runtime_digest(c: &Connection, name: &str) -> rusqlite::Result<Option<Digest>> {
     c.prepare_cached("SELECT digest FROM runtimes WHERE name = ?1")?
         .query_row([name], |row| row.get(0))
         .optional()
