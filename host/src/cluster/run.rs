@@ -238,7 +238,7 @@ impl<L: Ledger> Run<L> {
         match self.ledger.bury(self.node.run, dead, seen).await {
             Ok(is_dead) => {
                 if is_dead {
-                    tracing::warn!(run = %dead, "a node that stands still is taken for dead");
+                    tracing::warn!(run = %dead, "another node may not write any more: it is taken for dead");
                 }
                 Ok(is_dead)
             }
