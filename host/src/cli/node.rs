@@ -47,7 +47,8 @@ async fn ask_node(args: &OperatorArgs, operation: NodeOperation) -> anyhow::Resu
     let data = args.find_installation(is_node)?;
     let operation = Operation::Node(operation);
     let silent = OperationProgressSink::default();
-    let asked = operators::run_on_server(&data, &operation, &current_actor_name(), &silent);
+    let actor = current_actor_name();
+    let asked = operators::run_on_server(&data, &operation, &actor, &silent);
     let Some(answer) = asked.await? else {
         bail!("no node runs on {}: start one", data.display());
     };

@@ -10,7 +10,7 @@ use url::Url;
 use super::OperatorArgs;
 use super::backup::write_copy_counts;
 use super::progress::TerminalProgressBar;
-use crate::backup::{self, BackupRestoreOutcome, ClusterSource};
+use crate::backup::{self, BackupRestoreOutcome, BucketSource};
 use crate::config::LedgerUrl;
 use svc_base::clock::Clock;
 
@@ -49,10 +49,13 @@ impl RestoreCommand {
                 bail!("name the directory of a backup, or a bucket with --from");
             };
             let ledger = self.ledger.filter(|url| !url.as_str().is_empty());
-            let source = ClusterSource { bucket, ledger };
+            let source = BucketSource {
+                url: bucket,
+                ledger: ledger.as_ref(),
+            };
             let restored = Box::pin(backup::restore_from(source, &data, &clock, &watch)).await?;
             drop(progress);
-            self.args.print_answer(&restored, &restored.text()?)?;
+            self.args.print_answer(&restored, &restored.text())?;
             return Ok(exit_code(restored.errors.is_empty()));
         };
         let restored = backup::restore(dir, &data, &clock, &watch).await?;

@@ -183,7 +183,8 @@ mod tests {
 
     async fn joined(ledger: &Arc<MemoryLedger>) -> Arc<Run<MemoryLedger>> {
         let (clock, random) = (Clock::system(), Random::system());
-        let joined = Run::join(Arc::clone(ledger), &settings(), &clock, &random);
+        let settings = settings();
+        let joined = Run::join(Arc::clone(ledger), &settings, &clock, &random);
         joined.await.unwrap()
     }
 
