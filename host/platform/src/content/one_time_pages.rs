@@ -53,7 +53,7 @@ impl OneTimeObjects {
     /// Writes a share's page durably. A failed write may leave an object, which no row names.
     pub async fn write(&self, id: &DeploymentId, page: Bytes) -> io::Result<()> {
         let put = self.store.put(&path(id), page.into()).await;
-        put.map(drop).map_err(unreachable)
+        put.map(drop).map_err(|error| unreachable(&error))
     }
 
     /// Reads a share's page; `None` once it is burnt.
@@ -63,7 +63,7 @@ impl OneTimeObjects {
         match page.await {
             Ok(page) => Ok(Some(page.into())),
             Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(unreachable(error)),
+            Err(error) => Err(unreachable(&error)),
         }
     }
 
@@ -71,7 +71,7 @@ impl OneTimeObjects {
     pub async fn burn(&self, id: &DeploymentId) -> io::Result<()> {
         match self.store.delete(&path(id)).await {
             Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
-            Err(error) => Err(unreachable(error)),
+            Err(error) => Err(unreachable(&error)),
         }
     }
 
@@ -80,7 +80,11 @@ impl OneTimeObjects {
         let found = self.store.list(None);
         let found = found.map_ok(|object| object.location.to_string().parse().ok());
         let found: Result<Vec<Option<DeploymentId>>, _> = found.try_collect().await;
-        Ok(found.map_err(unreachable)?.into_iter().flatten().collect())
+        Ok(found
+            .map_err(|error| unreachable(&error))?
+            .into_iter()
+            .flatten()
+            .collect())
     }
 }
 
@@ -88,7 +92,7 @@ fn path(id: &DeploymentId) -> Path {
     Path::from(id.to_string())
 }
 
-fn unreachable(error: StoreError) -> io::Error {
+fn unreachable(error: &StoreError) -> io::Error {
     io::Error::other(Error::Unreachable(error.to_string()))
 }
 
