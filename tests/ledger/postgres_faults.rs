@@ -116,14 +116,39 @@ async fn a_caller_that_waits_no_more_takes_nothing_back() {
     let (append, process) = appending(&servers, &shared, run, &commit).await;
     append.abort();
     assert!(append.await.unwrap_err().is_cancelled());
-    // The server goes on to wait, and so does whoever comes next, on a connection of its own.
-    let find = tokio::spawn({
-        let shared = Arc::clone(&shared);
-        async move { shared.find(run, &[(database, CommitPosition(6))]).await }
-    });
+    // The server goes on to wait, and whoever comes next, on a connection of its own, comes again.
+    let found = shared.find(run, &[(database, CommitPosition(6))]).await;
+    assert!(
+        matches!(found, Err(LedgerError::Unavailable(_))),
+        "{found:?}"
+    );
     assert_eq!(servers.waiting(0, "svc.append").await, process);
     servers.run_standby(1, 0).await;
-    assert!(find.await.unwrap().unwrap()[0].is_some());
+    assert!(is_kept(&shared, run, (database, 6)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_stops_in_the_middle_of_a_request_stops_nobody_else() {
+    let servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let (run, stopped) = (joined(shared.as_ref()).await, joined(shared.as_ref()).await);
+    let database = begun(shared.as_ref(), stopped).await;
+    let states = shared.beat(run).await.unwrap();
+    let seen = states.iter().find(|state| state.node.run == stopped);
+    let seen = seen.unwrap().beat;
+
+    // It has locked its row and its place, and the server waits for it.
+    let request = format!("SELECT svc.trim('{stopped}', 1, '{database}')");
+    let client = servers.stop_in(0, &request).await;
+    let claim = shared.claim(run, database).await;
+    assert!(
+        matches!(claim, Err(LedgerError::Unavailable(_))),
+        "{claim:?}"
+    );
+    assert!(shared.beat(run).await.is_ok());
+    assert_eq!(shared.bury(run, stopped, Some(seen)).await, Ok(true));
+    claimed(shared.as_ref(), run, database).await;
+    drop(client);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -28,10 +28,15 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Undoes what an operator may have set for the role or the database: no statement is given up, a statement sees what was committed
 /// before it began, and the one warning that counts arrives. It is written so that older servers pass over what they do not know.
+///
+/// Only a wait for a lock of somebody else ends, with nothing done: who has it may be paused. It ends soon enough that the beats behind
+/// it come in time. For the same reason the server gives up a client that takes nothing and says nothing, as clients do a server.
 const SESSION: &str = "SELECT set_config(name, value, false) FROM pg_settings JOIN (VALUES \
-    ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'), \
+    ('statement_timeout', '0'), ('lock_timeout', '800ms'), ('transaction_timeout', '0'), \
     ('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'), \
-    ('default_transaction_isolation', 'read committed'), ('client_min_messages', 'warning')\
+    ('default_transaction_isolation', 'read committed'), ('client_min_messages', 'warning'), \
+    ('tcp_keepalives_idle', '2'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '2'), \
+    ('tcp_user_timeout', '5000')\
     ) AS wanted (name, value) USING (name)";
 
 /// Time after which a request that waits has the other servers asked, and once more after each such time.
@@ -191,7 +196,16 @@ impl Drop for Waiting<'_> {
 /// A connection that is made when it is needed, and made anew when it has ended.
 pub(super) struct Link {
     servers: Arc<Servers>,
-    open: Mutex<Option<Arc<Open>>>,
+    slot: Mutex<Slot>,
+    /// Number of attempts to connect that have failed.
+    failures: AtomicU64,
+}
+
+#[derive(Default)]
+struct Slot {
+    open: Option<Arc<Open>>,
+    /// What the last attempt to connect has failed with.
+    failure: Option<LedgerError>,
 }
 
 impl Link {
@@ -199,19 +213,35 @@ impl Link {
     pub(super) fn new(servers: &Arc<Servers>) -> Self {
         Self {
             servers: Arc::clone(servers),
-            open: Mutex::new(None),
+            slot: Mutex::default(),
+            failures: AtomicU64::new(0),
         }
     }
 
+    /// Connects, if it must. Callers share an attempt that fails: each waits for one at most, and not for those of all before it.
     async fn open(&self) -> Result<Arc<Open>, LedgerError> {
-        let mut slot = self.open.lock().await;
-        if let Some(open) = slot.as_ref().filter(|open| open.is_usable()) {
+        let failures = self.failures.load(Ordering::Relaxed);
+        let mut slot = self.slot.lock().await;
+        if let Some(open) = slot.open.as_ref().filter(|open| open.is_usable()) {
             return Ok(Arc::clone(open));
         }
-        *slot = None;
-        let open = Arc::new(self.servers.open().await?);
-        *slot = Some(Arc::clone(&open));
-        Ok(open)
+        slot.open = None;
+        let has_failed = self.failures.load(Ordering::Relaxed) != failures;
+        if let Some(failure) = slot.failure.as_ref().filter(|_| has_failed) {
+            return Err(failure.clone());
+        }
+        match self.servers.open().await {
+            Ok(open) => {
+                let open = Arc::new(open);
+                slot.open = Some(Arc::clone(&open));
+                Ok(open)
+            }
+            Err(failure) => {
+                slot.failure = Some(failure.clone());
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                Err(failure)
+            }
+        }
     }
 
     /// Runs one statement that changes something, and says when it is durable.
@@ -317,5 +347,35 @@ fn refusal(open: &Open, error: &tokio_postgres::Error) -> LedgerError {
             LedgerError::Unavailable(text(error))
         }
         _ => LedgerError::Unavailable(text(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn callers_share_an_attempt_to_connect_that_fails() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let accepted = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&accepted);
+        let server = tokio::spawn(async move {
+            // Each connection ends at once.
+            while listener.accept().await.is_ok() {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let url = format!("postgresql://svc@127.0.0.1:{port}/svc");
+        let link = Link::new(&Arc::new(Servers::new(&url).unwrap()));
+        for attempts in 1..=2 {
+            let (one, (two, three)) = join(link.open(), join(link.open(), link.open())).await;
+            for opened in [one, two, three] {
+                assert!(matches!(opened, Err(LedgerError::Unavailable(_))));
+            }
+            assert_eq!(accepted.load(Ordering::Relaxed), attempts);
+        }
+        server.abort();
     }
 }
