@@ -152,6 +152,25 @@ async fn a_run_that_stops_in_the_middle_of_a_request_stops_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_beat_tells_of_the_living_and_of_the_newest_dead() {
+    let servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let (run, other) = (joined(shared.as_ref()).await, joined(shared.as_ref()).await);
+    let restarts = "INSERT INTO svc.nodes (run, name, live, peer_url, peer_key, version, schema)
+        SELECT gen_random_uuid(), '', false, '', '', '', 1 FROM generate_series(1, 1000)";
+    servers.sql(0, restarts).await;
+    let told = shared.beat(run).await.unwrap();
+    assert!(told.is_sorted_by_key(|state| state.node.run));
+    let (live, dead): (Vec<_>, Vec<_>) = told.iter().partition(|state| state.live);
+    assert!(
+        live.into_iter()
+            .map(|state| state.node.run)
+            .eq([run, other])
+    );
+    assert_eq!(dead.len(), 64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_was_read_and_never_replicated_does_not_count() {
     let mut servers = Postgres::start().await;
     let shared = ledger(&servers, 1).await;

@@ -101,10 +101,15 @@ BEGIN
         ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE SET live = n.live;
 END $$;
 
+-- Each start of a node leaves a row for ever: of the dead, only the newest are told.
 CREATE FUNCTION svc.beat(me uuid, standbys int) RETURNS SETOF svc.nodes LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM svc.enter(me, standbys);
-    RETURN QUERY SELECT * FROM svc.nodes n ORDER BY n.run;
+    RETURN QUERY SELECT * FROM (
+        (SELECT * FROM svc.nodes n WHERE n.live)
+        UNION ALL
+        (SELECT * FROM svc.nodes n WHERE NOT n.live ORDER BY n.run DESC LIMIT 64)
+    ) told ORDER BY told.run;
 END $$;
 
 -- Ends the connections of a run whose client has stopped in the middle of a request: the server waits for the client, which may be
