@@ -221,6 +221,26 @@ async fn a_commit_that_was_read_and_never_replicated_does_not_count() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_two_servers_that_take_writes_the_one_that_acknowledges_is_found() {
+    let mut servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let run = joined(shared.as_ref()).await;
+    let database = begun(shared.as_ref(), run).await;
+    servers.stop(2);
+    shared.append(run, &[first(database, 1)]).await.unwrap();
+
+    // Nobody has told the first server that it is replaced: it answers, and waits for ever.
+    servers.set_synced(0, "nobody").await;
+    servers.promote(1).await;
+    servers.run_standby(2, 1).await;
+    let commit = entry(database, 7, 1, 2);
+    let append = shared.append(run, std::slice::from_ref(&commit)).await;
+    assert!(is_unknown(&append), "{append:?}");
+    assert!(!is_kept(&shared, run, (database, 7)).await);
+    shared.append(run, &[commit]).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_is_left_for_the_one_that_goes_on() {
     let mut servers = Postgres::start().await;
     let shared = ledger(&servers, 1).await;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::future::join;
 use futures_util::stream::FuturesUnordered;
+use svc_base::sync;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -52,6 +53,8 @@ const CHECK: &str = "SELECT svc.check_synced($1)";
 pub(super) struct Servers {
     address: Address,
     tls: MakeRustlsConnect,
+    /// Server that was left because another one took writes, as [`WHICH`] tells it.
+    left: std::sync::Mutex<Option<String>>,
 }
 
 impl Servers {
@@ -62,16 +65,30 @@ impl Servers {
     pub(super) fn new(url: &str) -> Result<Self, String> {
         let address = address::parse(url)?;
         let tls = tls::connector(&address.trust)?;
-        Ok(Self { address, tls })
+        let left = std::sync::Mutex::default();
+        Ok(Self { address, tls, left })
     }
 
-    /// Connects to the first server that answers and takes writes. All are asked at once: one that is away costs no time.
+    /// Connects to a server that takes writes, but not to the one that was left for another: it may be the nearest one, take writes
+    /// still, and never acknowledge any.
     async fn open(&self) -> Result<Open, LedgerError> {
+        let left = sync::lock(&self.left).clone();
+        let found = self.find(|found| left.as_ref() != Some(&found.server));
+        let found = found.await;
+        if found.is_err() {
+            // It may be the only one by now.
+            *sync::lock(&self.left) = None;
+        }
+        found
+    }
+
+    /// Connects to the first server that answers, takes writes and is wanted. All are asked at once: one that is away costs no time.
+    async fn find(&self, is_wanted: impl Fn(&Open) -> bool) -> Result<Open, LedgerError> {
         let attempts = FuturesUnordered::new();
         for (name, server) in &self.address.servers {
             attempts.push(self.open_one(name, server));
         }
-        let found = tokio::time::timeout(OPEN_TIMEOUT, first(attempts)).await;
+        let found = tokio::time::timeout(OPEN_TIMEOUT, first(attempts, is_wanted)).await;
         let refusal = match found {
             Ok(Ok(open)) => return Ok(open),
             Ok(Err(refusals)) => refusals.join("; "),
@@ -103,22 +120,25 @@ impl Servers {
     async fn replaced(&self, open: &Open) {
         loop {
             tokio::time::sleep(LOOK_AROUND).await;
-            let found = self.open().await;
-            if found.is_ok_and(|found| found.server != open.server) {
+            let other = self.find(|found| found.server != open.server).await;
+            if other.is_ok() {
+                *sync::lock(&self.left) = Some(open.server.clone());
                 return;
             }
         }
     }
 }
 
-/// Returns the first that succeeds, or what all the others say.
+/// Returns the first that succeeds and is wanted, or what all the others say.
 async fn first(
     mut attempts: FuturesUnordered<impl Future<Output = Result<Open, String>>>,
+    is_wanted: impl Fn(&Open) -> bool,
 ) -> Result<Open, Vec<String>> {
     let mut refusals = Vec::new();
     while let Some(attempt) = attempts.next().await {
         match attempt {
-            Ok(open) => return Ok(open),
+            Ok(open) if is_wanted(&open) => return Ok(open),
+            Ok(_) => refusals.push("a server that another one has replaced".to_owned()),
             Err(refusal) => refusals.push(refusal),
         }
     }
