@@ -255,6 +255,14 @@ impl Postgres {
         client.batch_execute(statement).await.unwrap();
     }
 
+    /// Runs a statement in a transaction, and stops in the middle of it: as a client that is paused, until the value is dropped.
+    pub async fn stop_in(&self, at: usize, statement: &str) -> Client {
+        let client = self.connect(at).await.unwrap();
+        let statements = format!("BEGIN; {statement}");
+        client.batch_execute(&statements).await.unwrap();
+        client
+    }
+
     /// Number of rows that a statement returns.
     async fn rows(&self, at: usize, statement: &str) -> usize {
         let client = self.connect(at).await.unwrap();

@@ -116,14 +116,58 @@ async fn a_caller_that_waits_no_more_takes_nothing_back() {
     let (append, process) = appending(&servers, &shared, run, &commit).await;
     append.abort();
     assert!(append.await.unwrap_err().is_cancelled());
-    // The server goes on to wait, and so does whoever comes next, on a connection of its own.
-    let find = tokio::spawn({
-        let shared = Arc::clone(&shared);
-        async move { shared.find(run, &[(database, CommitPosition(6))]).await }
-    });
+    // The server goes on to wait, and whoever comes next, on a connection of its own, comes again.
+    let found = shared.find(run, &[(database, CommitPosition(6))]).await;
+    assert!(
+        matches!(found, Err(LedgerError::Unavailable(_))),
+        "{found:?}"
+    );
     assert_eq!(servers.waiting(0, "svc.append").await, process);
     servers.run_standby(1, 0).await;
-    assert!(find.await.unwrap().unwrap()[0].is_some());
+    assert!(is_kept(&shared, run, (database, 6)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_stops_in_the_middle_of_a_request_stops_nobody_else() {
+    let servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let (run, stopped) = (joined(shared.as_ref()).await, joined(shared.as_ref()).await);
+    let database = begun(shared.as_ref(), stopped).await;
+    let states = shared.beat(run).await.unwrap();
+    let seen = states.iter().find(|state| state.node.run == stopped);
+    let seen = seen.unwrap().beat;
+
+    // It has locked its row and its place, and the server waits for it.
+    let request = format!("SELECT svc.trim('{stopped}', 1, '{database}')");
+    let client = servers.stop_in(0, &request).await;
+    let claim = shared.claim(run, database).await;
+    assert!(
+        matches!(claim, Err(LedgerError::Unavailable(_))),
+        "{claim:?}"
+    );
+    assert!(shared.beat(run).await.is_ok());
+    assert_eq!(shared.bury(run, stopped, Some(seen)).await, Ok(true));
+    claimed(shared.as_ref(), run, database).await;
+    drop(client);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_beat_tells_of_the_living_and_of_the_newest_dead() {
+    let servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let (run, other) = (joined(shared.as_ref()).await, joined(shared.as_ref()).await);
+    let restarts = "INSERT INTO svc.nodes (run, name, live, peer_url, peer_key, version, schema)
+        SELECT gen_random_uuid(), '', false, '', '', '', 1 FROM generate_series(1, 1000)";
+    servers.sql(0, restarts).await;
+    let told = shared.beat(run).await.unwrap();
+    assert!(told.is_sorted_by_key(|state| state.node.run));
+    let (live, dead): (Vec<_>, Vec<_>) = told.iter().partition(|state| state.live);
+    assert!(
+        live.into_iter()
+            .map(|state| state.node.run)
+            .eq([run, other])
+    );
+    assert_eq!(dead.len(), 64);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,6 +218,26 @@ async fn a_commit_that_was_read_and_never_replicated_does_not_count() {
     assert!(!is_read(&shared, &lost).await);
     shared.append(run, &[lost]).await.unwrap();
     assert!(is_kept(&shared, run, (database, 7)).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_servers_that_take_writes_the_one_that_acknowledges_is_found() {
+    let mut servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let run = joined(shared.as_ref()).await;
+    let database = begun(shared.as_ref(), run).await;
+    servers.stop(2);
+    shared.append(run, &[first(database, 1)]).await.unwrap();
+
+    // Nobody has told the first server that it is replaced: it answers, and waits for ever.
+    servers.set_synced(0, "nobody").await;
+    servers.promote(1).await;
+    servers.run_standby(2, 1).await;
+    let commit = entry(database, 7, 1, 2);
+    let append = shared.append(run, std::slice::from_ref(&commit)).await;
+    assert!(is_unknown(&append), "{append:?}");
+    assert!(!is_kept(&shared, run, (database, 7)).await);
+    shared.append(run, &[commit]).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -301,7 +301,15 @@ async fn race<L: Ledger>(
     let mut claims = JoinSet::new();
     for (nth, run) in runs.iter().copied().enumerate() {
         let ledger = Arc::clone(&clients[nth % clients.len()]);
-        claims.spawn(async move { (run, ledger.claim(run, database).await) });
+        claims.spawn(async move {
+            loop {
+                match ledger.claim(run, database).await {
+                    // The others have had the place for too long, and nothing was done.
+                    Err(LedgerError::Unavailable(_)) => {}
+                    outcome => return (run, outcome),
+                }
+            }
+        });
     }
     let mut winner = None;
     let mut holders = Vec::new();
@@ -347,7 +355,14 @@ async fn one_of_many_writes_a_commit<L: Ledger>(clients: &[Arc<L>]) {
             let (ledger, run) = (Arc::clone(ledger), *run);
             let after = key * 10 + u64::try_from(nth).unwrap();
             let commit = entry(database, begin + key, before, after);
-            appends.spawn(async move { (after, ledger.append(run, &[commit]).await) });
+            appends.spawn(async move {
+                loop {
+                    match ledger.append(run, std::slice::from_ref(&commit)).await {
+                        Err(LedgerError::Unavailable(_)) => {}
+                        answer => return (after, answer),
+                    }
+                }
+            });
         }
         let mut written = Vec::new();
         for (after, answer) in appends.join_all().await {

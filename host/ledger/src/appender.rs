@@ -4,6 +4,7 @@
 //! as durable as itself. If they are there and ours they count, if they are absent they are sent again, and if others are there the
 //! process ends.
 
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use crate::types::{DatabaseEntry, DatabaseName, FoundEntry, LedgerError, RunId};
 
 /// Bytes of unanswered commits from which on no new write is begun.
 const MAX_UNANSWERED_BYTES: usize = 32 << 20;
+/// Bytes of commits that share an append, if there are several: beats wait behind it, and a run that does not beat is buried.
+const MAX_APPEND_BYTES: usize = 4 << 20;
 /// Age of the oldest unanswered commit from which on no new write is begun.
 const MAX_UNANSWERED_AGE: Duration = Duration::from_secs(2);
 /// Pause before a request is sent again to a ledger that did not take it.
@@ -105,10 +108,9 @@ enum Progress {
 pub struct Appender {
     run: RunId,
     progress: Progress,
-    /// Commits that share the next append, in the order of their arrival.
-    waiting: Vec<DatabaseEntry>,
+    /// Commits that share the next appends, in the order of their arrival, each with its time.
+    waiting: VecDeque<(Duration, DatabaseEntry)>,
     waiting_bytes: usize,
-    waiting_since: Duration,
 }
 
 impl Appender {
@@ -118,9 +120,8 @@ impl Appender {
         Self {
             run,
             progress: Progress::Idle,
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
             waiting_bytes: 0,
-            waiting_since: Duration::ZERO,
         }
     }
 
@@ -138,8 +139,10 @@ impl Appender {
     pub fn unanswered_age(&self, now: Duration) -> Duration {
         let since = match &self.progress {
             Progress::UnderWay(batch) => batch.since,
-            Progress::Idle | Progress::Ended if self.waiting.is_empty() => now,
-            Progress::Idle | Progress::Ended => self.waiting_since,
+            Progress::Idle | Progress::Ended => {
+                let oldest = self.waiting.front();
+                oldest.map_or(now, |(since, _)| *since)
+            }
         };
         now.saturating_sub(since)
     }
@@ -159,11 +162,8 @@ impl Appender {
         if matches!(self.progress, Progress::Ended) {
             return None;
         }
-        if self.waiting.is_empty() {
-            self.waiting_since = now;
-        }
         self.waiting_bytes += commit.entry.body.len();
-        self.waiting.push(commit);
+        self.waiting.push_back((now, commit));
         match self.progress {
             Progress::Idle => self.send_waiting(),
             Progress::UnderWay(_) | Progress::Ended => None,
@@ -190,8 +190,14 @@ impl Appender {
     fn append_failed(&mut self, mut batch: Batch, error: &LedgerError) -> Command {
         match error {
             LedgerError::Unknown(_) => {
+                // A ledger that loses each answer is not asked without end.
+                let pause = if batch.doubtful {
+                    PAUSE
+                } else {
+                    Duration::ZERO
+                };
                 batch.doubtful = true;
-                self.find(batch, Duration::ZERO)
+                self.find(batch, pause)
             }
             // The number may be taken by the first request, whose answer was lost.
             LedgerError::NotNext if batch.doubtful => {
@@ -244,15 +250,23 @@ impl Appender {
         commands
     }
 
-    /// Sends what waits, if anything does.
+    /// Sends what waits, if anything does: as much as one append may have.
     fn send_waiting(&mut self) -> Option<Command> {
-        if self.waiting.is_empty() {
-            return None;
+        let (since, first) = self.waiting.pop_front()?;
+        let mut bytes = first.entry.body.len();
+        let mut entries = vec![first];
+        while let Some((_, next)) = self
+            .waiting
+            .pop_front_if(|(_, next)| bytes + next.entry.body.len() <= MAX_APPEND_BYTES)
+        {
+            bytes += next.entry.body.len();
+            entries.push(next);
         }
+        self.waiting_bytes -= bytes;
         let batch = Batch {
-            entries: mem::take(&mut self.waiting).into(),
-            bytes: mem::take(&mut self.waiting_bytes),
-            since: self.waiting_since,
+            entries: entries.into(),
+            bytes,
+            since,
             doubtful: false,
             refusals: 0,
         };
@@ -359,6 +373,44 @@ mod tests {
     }
 
     #[test]
+    fn answers_that_are_lost_again_and_again_are_asked_for_with_pauses() {
+        let mut appender = with_one_sent();
+        appender.answered(Answer::Appended(Err(lost())));
+        appender.answered(Answer::Found(Ok(vec![None])));
+        let looked = appender.answered(Answer::Appended(Err(lost())));
+        let find = Request::Find(commits(&[1]));
+        assert_eq!(looked, [Command::Send(find, PAUSE)]);
+    }
+
+    #[test]
+    fn an_append_has_so_many_bytes_that_beats_come_in_time() {
+        let mut appender = with_one_sent();
+        let half = MAX_APPEND_BYTES / 2;
+        for number in 2..=5 {
+            appender.submit(commit(number, half), NOW + Duration::from_secs(number));
+        }
+        appender.submit(commit(6, 3 * half), NOW + Duration::from_secs(6));
+        let mut sent = Vec::new();
+        let mut ages = Vec::new();
+        loop {
+            ages.push(
+                appender
+                    .unanswered_age(NOW + Duration::from_secs(6))
+                    .as_secs(),
+            );
+            let commands = appender.answered(Answer::Appended(Ok(())));
+            let Some(Command::Send(request, _)) = commands.last() else {
+                break;
+            };
+            let numbers = request.positions().into_iter();
+            sent.push(numbers.map(|(_, at)| at.0).collect::<Vec<_>>());
+        }
+        assert_eq!(sent, [vec![2, 3], vec![4, 5], vec![6]]);
+        assert_eq!(ages, [6, 4, 2, 0]);
+        assert_eq!(appender.unanswered_bytes(), 0);
+    }
+
+    #[test]
     fn an_append_is_there_wholly_or_not() {
         let mut appender = with_one_sent();
         appender.submit(commit(2, 1), NOW);
@@ -431,6 +483,9 @@ mod tests {
         assert!(!appender.has_room(NOW));
         appender.answered(Answer::Appended(Ok(())));
         assert_eq!(appender.unanswered_bytes(), MAX_UNANSWERED_BYTES - 1);
+        // The large commit is an append of its own.
+        appender.answered(Answer::Appended(Ok(())));
+        assert_eq!(appender.unanswered_bytes(), 1);
         appender.answered(Answer::Appended(Ok(())));
         let much_later = NOW + 9 * MAX_UNANSWERED_AGE;
         assert!(appender.has_room(much_later));

@@ -211,7 +211,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// Adds a run, which lives. A run that is there stays as it is, dead or alive. May be repeated.
     fn join(&self, node: &Node) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// Counts a beat of `run` and returns all runs, in the order of their ids. May be repeated.
+    /// Counts a beat of `run` and returns all runs that live, with the newest of the dead, in the order of their ids. May be repeated.
     fn beat(&self, run: RunId) -> impl Future<Output = Result<Vec<NodeState>, LedgerError>> + Send;
 
     /// Appends commits: all or none. Each must continue the last one of its database or the one before it in `entries`, by its number

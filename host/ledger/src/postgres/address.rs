@@ -53,7 +53,13 @@ pub(super) fn parse(url: &str) -> Result<Address, String> {
     }
     let all = format!("{address}?{}", kept.join("&"))
         .parse::<Config>()
-        .map_err(|error| super::text(&error))?;
+        .map_err(|error| match query.contains('@') {
+            // What is taken for the name of an option would be said.
+            true => {
+                "it cannot be read: in a password, @ is written %40 and ? is written %3F".to_owned()
+            }
+            false => super::text(&error),
+        })?;
     let count = all.get_hosts().len().max(all.get_hostaddrs().len());
     if count == 0 {
         return Err("it names no host".to_owned());
@@ -176,6 +182,7 @@ mod tests {
             "postgresql:///svc?password=secret",
             "postgresql://svc:secret@pg/svc?sslmode=maybe",
             "postgresql://svc:secret@pg/svc?nonsense=1",
+            "postgresql://svc:a@b?secret=c@pg/svc",
             "postgresql://svc:secret@pg1,pg2,pg3/svc?port=1,2",
         ] {
             let error = parse(url).err().unwrap();

@@ -2,12 +2,13 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::join;
 use futures_util::stream::FuturesUnordered;
+use svc_base::sync;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -28,10 +29,15 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Undoes what an operator may have set for the role or the database: no statement is given up, a statement sees what was committed
 /// before it began, and the one warning that counts arrives. It is written so that older servers pass over what they do not know.
+///
+/// Only a wait for a lock of somebody else ends, with nothing done: who has it may be paused. It ends soon enough that the beats behind
+/// it come in time. For the same reason the server gives up a client that takes nothing and says nothing, as clients do a server.
 const SESSION: &str = "SELECT set_config(name, value, false) FROM pg_settings JOIN (VALUES \
-    ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'), \
+    ('statement_timeout', '0'), ('lock_timeout', '800ms'), ('transaction_timeout', '0'), \
     ('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'), \
-    ('default_transaction_isolation', 'read committed'), ('client_min_messages', 'warning')\
+    ('default_transaction_isolation', 'read committed'), ('client_min_messages', 'warning'), \
+    ('tcp_keepalives_idle', '2'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '2'), \
+    ('tcp_user_timeout', '5000')\
     ) AS wanted (name, value) USING (name)";
 
 /// Time after which a request that waits has the other servers asked, and once more after each such time.
@@ -47,6 +53,8 @@ const CHECK: &str = "SELECT svc.check_synced($1)";
 pub(super) struct Servers {
     address: Address,
     tls: MakeRustlsConnect,
+    /// Server that was left because another one took writes, as [`WHICH`] tells it.
+    left: std::sync::Mutex<Option<String>>,
 }
 
 impl Servers {
@@ -57,16 +65,30 @@ impl Servers {
     pub(super) fn new(url: &str) -> Result<Self, String> {
         let address = address::parse(url)?;
         let tls = tls::connector(&address.trust)?;
-        Ok(Self { address, tls })
+        let left = std::sync::Mutex::default();
+        Ok(Self { address, tls, left })
     }
 
-    /// Connects to the first server that answers and takes writes. All are asked at once: one that is away costs no time.
+    /// Connects to a server that takes writes, but not to the one that was left for another: it may be the nearest one, take writes
+    /// still, and never acknowledge any.
     async fn open(&self) -> Result<Open, LedgerError> {
+        let left = sync::lock(&self.left).clone();
+        let found = self.find(|found| left.as_ref() != Some(&found.server));
+        let found = found.await;
+        if found.is_err() {
+            // It may be the only one by now.
+            *sync::lock(&self.left) = None;
+        }
+        found
+    }
+
+    /// Connects to the first server that answers, takes writes and is wanted. All are asked at once: one that is away costs no time.
+    async fn find(&self, is_wanted: impl Fn(&Open) -> bool) -> Result<Open, LedgerError> {
         let attempts = FuturesUnordered::new();
         for (name, server) in &self.address.servers {
             attempts.push(self.open_one(name, server));
         }
-        let found = tokio::time::timeout(OPEN_TIMEOUT, first(attempts)).await;
+        let found = tokio::time::timeout(OPEN_TIMEOUT, first(attempts, is_wanted)).await;
         let refusal = match found {
             Ok(Ok(open)) => return Ok(open),
             Ok(Err(refusals)) => refusals.join("; "),
@@ -98,22 +120,25 @@ impl Servers {
     async fn replaced(&self, open: &Open) {
         loop {
             tokio::time::sleep(LOOK_AROUND).await;
-            let found = self.open().await;
-            if found.is_ok_and(|found| found.server != open.server) {
+            let other = self.find(|found| found.server != open.server).await;
+            if other.is_ok() {
+                *sync::lock(&self.left) = Some(open.server.clone());
                 return;
             }
         }
     }
 }
 
-/// Returns the first that succeeds, or what all the others say.
+/// Returns the first that succeeds and is wanted, or what all the others say.
 async fn first(
     mut attempts: FuturesUnordered<impl Future<Output = Result<Open, String>>>,
+    is_wanted: impl Fn(&Open) -> bool,
 ) -> Result<Open, Vec<String>> {
     let mut refusals = Vec::new();
     while let Some(attempt) = attempts.next().await {
         match attempt {
-            Ok(open) => return Ok(open),
+            Ok(open) if is_wanted(&open) => return Ok(open),
+            Ok(_) => refusals.push("a server that another one has replaced".to_owned()),
             Err(refusal) => refusals.push(refusal),
         }
     }
@@ -191,7 +216,16 @@ impl Drop for Waiting<'_> {
 /// A connection that is made when it is needed, and made anew when it has ended.
 pub(super) struct Link {
     servers: Arc<Servers>,
-    open: Mutex<Option<Arc<Open>>>,
+    slot: Mutex<Slot>,
+    /// Number of attempts to connect that have failed.
+    failures: AtomicU64,
+}
+
+#[derive(Default)]
+struct Slot {
+    open: Option<Arc<Open>>,
+    /// What the last attempt to connect has failed with.
+    failure: Option<LedgerError>,
 }
 
 impl Link {
@@ -199,19 +233,35 @@ impl Link {
     pub(super) fn new(servers: &Arc<Servers>) -> Self {
         Self {
             servers: Arc::clone(servers),
-            open: Mutex::new(None),
+            slot: Mutex::default(),
+            failures: AtomicU64::new(0),
         }
     }
 
+    /// Connects, if it must. Callers share an attempt that fails: each waits for one at most, and not for those of all before it.
     async fn open(&self) -> Result<Arc<Open>, LedgerError> {
-        let mut slot = self.open.lock().await;
-        if let Some(open) = slot.as_ref().filter(|open| open.is_usable()) {
+        let failures = self.failures.load(Ordering::Relaxed);
+        let mut slot = self.slot.lock().await;
+        if let Some(open) = slot.open.as_ref().filter(|open| open.is_usable()) {
             return Ok(Arc::clone(open));
         }
-        *slot = None;
-        let open = Arc::new(self.servers.open().await?);
-        *slot = Some(Arc::clone(&open));
-        Ok(open)
+        slot.open = None;
+        let has_failed = self.failures.load(Ordering::Relaxed) != failures;
+        if let Some(failure) = slot.failure.as_ref().filter(|_| has_failed) {
+            return Err(failure.clone());
+        }
+        match self.servers.open().await {
+            Ok(open) => {
+                let open = Arc::new(open);
+                slot.open = Some(Arc::clone(&open));
+                Ok(open)
+            }
+            Err(failure) => {
+                slot.failure = Some(failure.clone());
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                Err(failure)
+            }
+        }
     }
 
     /// Runs one statement that changes something, and says when it is durable.
@@ -317,5 +367,35 @@ fn refusal(open: &Open, error: &tokio_postgres::Error) -> LedgerError {
             LedgerError::Unavailable(text(error))
         }
         _ => LedgerError::Unavailable(text(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn callers_share_an_attempt_to_connect_that_fails() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let accepted = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&accepted);
+        let server = tokio::spawn(async move {
+            // Each connection ends at once.
+            while listener.accept().await.is_ok() {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let url = format!("postgresql://svc@127.0.0.1:{port}/svc");
+        let link = Link::new(&Arc::new(Servers::new(&url).unwrap()));
+        for attempts in 1..=2 {
+            let (one, (two, three)) = join(link.open(), join(link.open(), link.open())).await;
+            for opened in [one, two, three] {
+                assert!(matches!(opened, Err(LedgerError::Unavailable(_))));
+            }
+            assert_eq!(accepted.load(Ordering::Relaxed), attempts);
+        }
+        server.abort();
     }
 }

@@ -4,8 +4,9 @@
 //! the settings do not say so (`svc.check_synced`, before and after a change), the wait is cut by an operator (a warning, upon
 //! which the connection is ended), or the server's end of the connection goes away (then the answer is unknown anyway).
 //!
-//! A request waits for its answer as long as it takes, but for one case: another server takes writes, so this one hangs or was
-//! replaced. Then the answer is unknown.
+//! A request waits for its answer as long as it takes, but for two cases. Another server takes writes, so this one hangs or was
+//! replaced: then the answer is unknown. Or another request keeps what this one needs to itself, as that of a paused process does:
+//! then it is refused before it has done anything, and the requests behind it go on.
 
 mod address;
 mod append;

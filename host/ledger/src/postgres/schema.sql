@@ -101,15 +101,33 @@ BEGIN
         ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE SET live = n.live;
 END $$;
 
+-- Each start of a node leaves a row for ever: of the dead, only the newest are told.
 CREATE FUNCTION svc.beat(me uuid, standbys int) RETURNS SETOF svc.nodes LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM svc.enter(me, standbys);
-    RETURN QUERY SELECT * FROM svc.nodes n ORDER BY n.run;
+    RETURN QUERY SELECT * FROM (
+        (SELECT * FROM svc.nodes n WHERE n.live)
+        UNION ALL
+        (SELECT * FROM svc.nodes n WHERE NOT n.live ORDER BY n.run DESC LIMIT 64)
+    ) told ORDER BY told.run;
+END $$;
+
+-- Ends the connections of a run whose client has stopped in the middle of a request: the server waits for the client, which may be
+-- paused for ever, and keeps all that the request has locked, above all the row of the run.
+CREATE FUNCTION svc.end_stopped(stopped uuid) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_terminate_backend(a.pid)
+        FROM svc.nodes n
+        JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = n.xmax
+        JOIN pg_stat_activity a ON a.pid = l.pid
+        WHERE n.run = stopped AND a.usename = current_user AND a.wait_event_type = 'Client';
 END $$;
 
 -- Rows are locked in one order, so that two runs that bury each other do not wait for each other.
 CREATE FUNCTION svc.bury(me uuid, standbys int, dead uuid, seen bigint) RETURNS bool LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM svc.end_stopped(dead) FROM svc.nodes m, svc.nodes n
+        WHERE m.run = me AND m.live AND n.run = dead AND n.live AND (seen IS NULL OR n.beat = seen);
     PERFORM FROM svc.nodes n WHERE n.run IN (me, dead) ORDER BY n.run FOR UPDATE;
     PERFORM FROM svc.nodes n WHERE n.run = me AND n.live;
     IF NOT FOUND THEN RAISE EXCEPTION 'fenced' USING ERRCODE = 'SV001'; END IF;
