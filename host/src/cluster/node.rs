@@ -199,8 +199,9 @@ async fn look_for_control(
     Ok(Standby::begin(Arc::clone(run), is_patient).await?)
 }
 
-/// Lists the nodes that a run sees.
+/// Lists the nodes that are in the ledger now.
 pub(super) async fn list_nodes(run: &Run<PostgresLedger>) -> anyhow::Result<Vec<NodeView>> {
+    run.beat().await?;
     let places = run.ledger().places().await?;
     let (seen, now) = (run.nodes().borrow().clone(), run.clock().elapsed());
     // Ids of runs are in the order of their starts, so the last of a name is its newest.

@@ -326,7 +326,8 @@ async fn a_founding_that_was_interrupted_is_finished_by_another() {
         polls += 1;
     };
     assert!(polls > 3, "{polls}");
-    assert_eq!((founded.was_founded, founded.databases), (false, 1));
+    // One that died before its answer, with all done, is not repeated.
+    assert_eq!(founded.databases, usize::from(!founded.was_founded));
     let own = found::installation_id(&data).unwrap().unwrap();
     assert_eq!(founded.installation, own.to_string());
     assert_eq!(ledger.installation().await.unwrap(), Some(own));
