@@ -195,7 +195,7 @@ impl GuestCommand {
         match self {
             Self::Status { guest_args } => status::run(&guest_args).await,
             Self::Check(check) => check.run().await,
-            Self::Install(install) => install.run().await,
+            Self::Install(install) => Box::pin(install.run()).await,
             Self::Rollback {
                 name,
                 from,
