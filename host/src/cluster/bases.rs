@@ -48,7 +48,7 @@ pub enum BaseError {
     /// The bucket cannot be used.
     #[error(transparent)]
     Bucket(#[from] BucketError),
-    /// What is there does not lead to the state that it should.
+    /// The objects that are there do not lead to the state that they should.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The disk's.

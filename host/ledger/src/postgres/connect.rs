@@ -224,7 +224,7 @@ pub(super) struct Link {
 #[derive(Default)]
 struct Slot {
     open: Option<Arc<Open>>,
-    /// What the last attempt to connect has failed with.
+    /// Error of the last attempt to connect.
     failure: Option<LedgerError>,
 }
 
