@@ -57,7 +57,7 @@ impl FileWatcher {
 /// Takes the fingerprints of files, and of those in folders. Visits `most` files and folders; returns also whether these are all.
 fn fingerprint_files(roots: &[PathBuf], most: usize) -> (BTreeMap<PathBuf, FileFingerprint>, bool) {
     let mut stamps = BTreeMap::new();
-    // What is nearest to the roots comes first: of a very large folder it is what is worked on.
+    // Folders nearest to the roots come first: people work there, even where a folder is very large.
     let mut open: VecDeque<_> = roots.to_vec().into();
     for _ in 0..most {
         let Some(path) = open.pop_front() else {

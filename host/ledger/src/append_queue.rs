@@ -135,25 +135,12 @@ impl AppendQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::appender::tests::commit;
     use crate::memory::MemoryLedger;
     use crate::tests::node;
     use crate::types::{Base, DatabaseName};
-    use std::sync::Arc;
     use svc_base::clock::Timestamp;
-    use svc_base::positions::{Checksum, CommitPosition, Entry};
-
-    fn commit(number: u64) -> DatabaseEntry {
-        DatabaseEntry {
-            database: DatabaseName::Control,
-            entry: Entry {
-                position: CommitPosition(number),
-                at: Timestamp(0),
-                before: Checksum(number - 1),
-                after: Checksum(number),
-                body: Arc::from([7]),
-            },
-        }
-    }
+    use svc_base::positions::{Checksum, CommitPosition};
 
     /// A ledger in which a run has the control database, that has no commit yet.
     async fn ledger(run: RunId) -> MemoryLedger {
@@ -177,7 +164,7 @@ mod tests {
         let queue = AppendQueue::new(run, Clock::system());
         let done = Notify::new();
         let (mut acknowledged, mut lost) = (Vec::new(), false);
-        (1..=3).for_each(|number| queue.submit(commit(number)));
+        (1..=3).for_each(|number| queue.submit(commit(number, 1)));
         let all = queue.send_all(ledger, |event| match event {
             AppendEvent::Acknowledged(commits) => {
                 acknowledged.extend(commits.iter().map(|commit| commit.entry.position.0));

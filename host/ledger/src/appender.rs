@@ -292,7 +292,7 @@ impl Appender {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use svc_base::clock::Timestamp;
     use svc_base::positions::{Checksum, Entry};
@@ -303,7 +303,7 @@ mod tests {
         uuid::Uuid::from_u128(1).into()
     }
 
-    fn commit(number: u64, bytes: usize) -> DatabaseEntry {
+    pub(crate) fn commit(number: u64, bytes: usize) -> DatabaseEntry {
         DatabaseEntry {
             database: DatabaseName::Control,
             entry: Entry {

@@ -1,4 +1,4 @@
-//! Commits that are acknowledged late, and not by this machine: whoever may see one waits for it.
+//! Tests of commits that another machine acknowledges later: everybody who may see one waits for that.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};

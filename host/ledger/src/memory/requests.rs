@@ -93,7 +93,7 @@ pub(crate) fn beat(view: &mut View<'_>, run: RunId) -> Result<Vec<NodeState>, Re
         _ => None,
     });
     let mut states: Vec<NodeState> = states.collect();
-    // Its own row as the transaction leaves it.
+    // Row of the run as the transaction leaves it.
     let own = node(view, run)?;
     for state in &mut states {
         if let Some(own) = own.as_ref().filter(|own| own.node.run == state.node.run) {

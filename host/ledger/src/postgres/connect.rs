@@ -195,7 +195,7 @@ impl Drop for Open {
     }
 }
 
-/// A request that waits for its answer. Whoever drops it does not wait any more: the server may hang, so the next request gets a
+/// A request that waits for its answer. Dropping it ends the wait: the server may hang, so the next request gets a
 /// connection of its own.
 struct Waiting<'a>(Option<&'a Open>);
 

@@ -1,4 +1,4 @@
-//! Tables of the ledger, which whoever founds an installation makes once.
+//! Tables of the ledger, which are made once, when an installation is founded.
 
 use uuid::Uuid;
 

@@ -32,6 +32,14 @@ fn on_all_processors<T: Send>(seeds: u64, run: impl Fn(u64) -> T + Sync) -> Vec<
     })
 }
 
+/// Holds the right protocol over an engine with broken rules to the checker.
+fn assert_rules_caught(rules: Rules) {
+    assert_caught(Protocol {
+        rules,
+        ..Protocol::default()
+    });
+}
+
 /// Asserts that some schedule shows what is wrong with a protocol.
 #[track_caller]
 fn assert_caught(protocol: Protocol) {
@@ -66,10 +74,7 @@ fn a_look_up_that_is_no_commit_is_caught() {
         find_beats: false,
         ..Rules::default()
     };
-    assert_caught(Protocol {
-        rules,
-        ..Protocol::default()
-    });
+    assert_rules_caught(rules);
 }
 
 #[test]
@@ -107,10 +112,7 @@ fn appends_without_fence_and_chain_are_caught() {
             tail_beats,
             ..Rules::default()
         };
-        assert_caught(Protocol {
-            rules,
-            ..Protocol::default()
-        });
+        assert_rules_caught(rules);
     }
 }
 
@@ -123,10 +125,7 @@ fn a_claim_from_the_living_without_the_chain_is_caught() {
             tail_beats,
             ..Rules::default()
         };
-        assert_caught(Protocol {
-            rules,
-            ..Protocol::default()
-        });
+        assert_rules_caught(rules);
     }
 }
 

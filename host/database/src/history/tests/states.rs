@@ -14,6 +14,30 @@ fn points(fixture: &HistoryFixture, chain: u32) -> Vec<CommitFingerprint> {
         .collect()
 }
 
+/// Commits where the one chain is `before`, which is of an earlier format: it is sound and noted, and stays as it is beside another.
+/// Returns the history, and the time of the commit.
+fn begin_chain_after_earlier_format(
+    fixture: &HistoryFixture,
+    before: &[u8],
+) -> (DatabaseHistory, Timestamp) {
+    let found = verify(&fixture.dir).unwrap();
+    assert_eq!(found.faults, Vec::<String>::new());
+    assert_eq!(found.notes.len(), 1, "{found:?}");
+    assert!(found.notes[0].contains("earlier format"), "{found:?}");
+    let mut history = fixture.history();
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    let new = add(fixture, &mut history, "new");
+    history
+        .record_log(&mut fixture.connection.borrow_mut())
+        .unwrap();
+    assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1, 2]);
+    let bytes = fs::read(fixture.directory.path().join("0000000001.history")).unwrap();
+    assert_eq!(bytes, before, "nothing was added to it");
+    (history, new)
+}
+
 #[test]
 fn every_commit_has_a_number_and_names_the_state_that_it_led_to() {
     let fixture = HistoryFixture::new(1 << 30);
@@ -242,21 +266,7 @@ fn a_history_of_the_first_format_is_read_and_another_begins() {
     let ahead = u64::try_from(last.0 - fixture.history_settings.clock.now().0).unwrap();
     let clock = &fixture.history_settings.clock;
     clock.advance(std::time::Duration::from_millis(ahead + 1000));
-    let found = verify(&fixture.dir).unwrap();
-    assert_eq!(found.faults, Vec::<String>::new());
-    assert_eq!(found.notes.len(), 1, "{found:?}");
-    assert!(found.notes[0].contains("earlier format"), "{found:?}");
-    let mut history = fixture.history();
-    history
-        .record_log(&mut fixture.connection.borrow_mut())
-        .unwrap();
-    let new = add(&fixture, &mut history, "new");
-    history
-        .record_log(&mut fixture.connection.borrow_mut())
-        .unwrap();
-    assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1, 2]);
-    let bytes = fs::read(fixture.directory.path().join("0000000001.history")).unwrap();
-    assert_eq!(bytes, before, "nothing was added to it");
+    let (history, new) = begin_chain_after_earlier_format(&fixture, before);
     assert_eq!(fixture.at(&history, new), ["new"]);
     let commits: Vec<u64> = points(&fixture, 2)
         .iter()
@@ -332,22 +342,8 @@ fn a_history_of_the_second_format_is_read_and_another_begins() {
     let filled = fixture.now();
     let states = [(began, empty.as_slice()), (last, filled.as_slice())];
     let before = write_chain_of_format_2(&fixture, states);
-    let found = verify(&fixture.dir).unwrap();
-    assert_eq!(found.faults, Vec::<String>::new());
-    assert_eq!(found.notes.len(), 1, "{found:?}");
-    assert!(found.notes[0].contains("earlier format"), "{found:?}");
     fixture.tick();
-    let mut history = fixture.history();
-    history
-        .record_log(&mut fixture.connection.borrow_mut())
-        .unwrap();
-    let new = add(&fixture, &mut history, "new");
-    history
-        .record_log(&mut fixture.connection.borrow_mut())
-        .unwrap();
-    assert_eq!(chain::list_numbers(&fixture.dir).unwrap(), [1, 2]);
-    let bytes = fs::read(fixture.directory.path().join("0000000001.history")).unwrap();
-    assert_eq!(bytes, before, "nothing was added to it");
+    let (history, new) = begin_chain_after_earlier_format(&fixture, &before);
     assert_eq!(fixture.at(&history, began), [""; 0]);
     assert_eq!(fixture.at(&history, last), ["before"]);
     assert_eq!(fixture.at(&history, new), ["before", "new"]);
