@@ -1,7 +1,9 @@
 //! Tests of several nodes, each a process of its own, with a real PostgreSQL: a standby takes over with everything that was
 //! acknowledged.
 
+mod crashes;
 mod faults;
+mod founding_crashes;
 mod standby;
 
 use svc_tests::Binary;

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::Method;
-use reqwest::Client;
+use reqwest::{Client, RequestBuilder};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -31,19 +32,25 @@ const LIMITS: &str = "[limits]
 op_burst = 100000000
 op_deployment_burst = 100000000
 owner_burst = 1000000
+deploy_burst = 1000000
+projects_free = 1000000
+projects_pro = 1000000
 free_disk_bytes = 0
 ";
 
-/// The table has no rule against the same entry twice: that is looked for.
-const ENTRIES: &str =
-    "CREATE TABLE entries (id INTEGER PRIMARY KEY, writer INTEGER, number INTEGER)";
+/// The table of entries has no rule against the same entry twice: that is looked for.
+const TABLES: &str =
+    "CREATE TABLE entries (id INTEGER PRIMARY KEY, writer INTEGER, number INTEGER);
+    CREATE TABLE filler (id INTEGER PRIMARY KEY, body BLOB)";
 const ADD: &str = "INSERT INTO entries (writer, number) VALUES (:writer, :number)";
+/// Changes as many pages that the ledger gets a long tail, and the database stays small.
+const FILL: &str = "INSERT OR REPLACE INTO filler (id, body) VALUES (1, randomblob(100000))";
 const PAGE: &str = "SELECT id, writer, number FROM entries WHERE id > :after ORDER BY id LIMIT 500";
 
 /// Writer of an entry, and its number among those of the writer.
 pub type Entry = (u64, u64);
 
-/// An installation of several nodes. The page `room` has the actions `add` and `page`.
+/// An installation of several nodes. The page `room` has the actions `add`, `fill` and `page`.
 #[derive(Debug)]
 pub struct Cluster {
     binary: Binary,
@@ -107,15 +114,55 @@ impl Cluster {
     /// Starts the ledger, and founds an empty installation in it.
     pub async fn found(binary: Binary) -> Self {
         let cluster = Self::unfounded(binary).await;
-        let config = cluster.config("n1");
-        let config = config.to_str().unwrap();
         let data = cluster.new_data("founding");
-        let arguments = ["cluster", "found", "--config", config];
         for _ in 0..2 {
-            let founded = cluster.binary.run(&data, &arguments).await;
+            let founded = cluster.found_with(&data, None).await;
             assert!(founded.success, "{founded:?}");
         }
         cluster
+    }
+
+    /// Founds with the installation in a data directory; the command dies at a fault point if one is named.
+    pub async fn found_with(&self, data: &Path, fault: Option<&str>) -> Output {
+        let config = self.config("n1");
+        let arguments = ["cluster", "found", "--config", config.to_str().unwrap()];
+        match fault {
+            Some(fault) => self.binary.run_to_fault(fault, data, &arguments).await,
+            None => self.binary.run(data, &arguments).await,
+        }
+    }
+
+    /// Makes an installation of one machine that has the page `room`, and the entries that are given. Nobody serves it then.
+    pub async fn installation(&mut self, entries: &[Entry]) -> PathBuf {
+        let data = self.new_data("one");
+        let config = self.directory.path().join("one.toml");
+        fs::write(&config, LIMITS).unwrap();
+        let arguments = ["--config", config.to_str().unwrap()];
+        let process = self.binary.serve(&data, &arguments).await;
+        let node = ClusterNode { process, data };
+        self.make_room(&node).await;
+        for entry in entries {
+            node.add(*entry).await.expect(200);
+        }
+        let share = json!({ "content": "# Once", "one_time": true });
+        let published = node.process.json("/api/v1/deploy", &share).await;
+        published.expect(201);
+        node.process.signal(Signal::TERM);
+        node.process.wait_for_exit().await;
+        node.data
+    }
+
+    /// Empties the ledger and the bucket, which no process uses.
+    pub async fn empty(&self) {
+        let forget = "DROP SCHEMA IF EXISTS svc CASCADE";
+        self.postgres.sql(0, forget).await;
+        fs::remove_dir_all(self.bucket()).unwrap();
+        fs::create_dir(self.bucket()).unwrap();
+    }
+
+    /// Returns the directory that is the bucket.
+    pub fn bucket(&self) -> PathBuf {
+        self.directory.path().join("bucket")
     }
 
     /// Founds an installation, and starts a node that serves the page `room`.
@@ -127,7 +174,8 @@ impl Cluster {
         (cluster, node)
     }
 
-    fn new_data(&self, name: &str) -> PathBuf {
+    /// Returns the path of a data directory that is not there yet.
+    pub fn new_data(&self, name: &str) -> PathBuf {
         let number = self.directories.fetch_add(1, Ordering::Relaxed);
         self.directory.path().join(format!("{name}-{number}"))
     }
@@ -135,7 +183,7 @@ impl Cluster {
     /// Writes the settings of a node.
     fn config(&self, name: &str) -> PathBuf {
         let path = self.directory.path().join(format!("{name}.toml"));
-        let bucket = self.directory.path().join("bucket");
+        let bucket = self.bucket();
         let (url, bucket) = (self.postgres.url(), bucket.display());
         let text = format!(
             "{LIMITS}[cluster]\nname = '{name}'\nledger = '{url}'\nbucket = 'file://{bucket}'\n\
@@ -153,14 +201,33 @@ impl Cluster {
 
     /// Starts a node with an empty disk; returns its output if it ends at once.
     pub async fn try_start(&self, name: &str, standby: bool) -> Result<ClusterNode, String> {
+        self.launch(name, standby, None).await
+    }
+
+    /// Starts a standby with an empty disk that dies at a fault point; returns its output if it ends at once.
+    pub async fn start_to_fault(&self, name: &str, fault: &str) -> Result<ClusterNode, String> {
+        self.launch(name, true, Some(fault)).await
+    }
+
+    async fn launch(
+        &self,
+        name: &str,
+        standby: bool,
+        fault: Option<&str>,
+    ) -> Result<ClusterNode, String> {
         let data = self.new_data(name);
         let config = self.config(name);
         let config = config.to_str().unwrap();
         let mut arguments = vec!["--config", config];
         arguments.extend(standby.then_some("--standby"));
-        let process = self.binary.try_serve_to_fault(None, &data, &arguments);
+        let process = self.binary.try_serve_to_fault(fault, &data, &arguments);
         let process = process.await?;
         Ok(ClusterNode { process, data })
+    }
+
+    /// Has a node take control, as an operator does; the node may die of it.
+    pub async fn promote(&self, node: &ClusterNode) -> Output {
+        self.run(&node.data, &["promote", "--json"]).await
     }
 
     /// Runs a command at the data directory of a node.
@@ -180,9 +247,10 @@ impl Cluster {
         let made = made.expect(201).json();
         self.project = format!("/{}", made["id"].as_str().unwrap());
         let room = json!({ "type": "markdown", "content": "# Room", "requested_slug": "room" });
-        let actions = json!([{ "name": "add", "sql": ADD }, { "name": "page", "sql": PAGE }]);
+        let actions = [("add", ADD), ("fill", FILL), ("page", PAGE)];
+        let actions = actions.map(|(name, sql)| json!({ "name": name, "sql": sql }));
         for (method, below, body, status) in [
-            (Method::POST, "backend", json!({ "ddl": ENTRIES }), 201),
+            (Method::POST, "backend", json!({ "ddl": TABLES }), 201),
             (
                 Method::PUT,
                 "backend/actions",
@@ -196,12 +264,22 @@ impl Cluster {
         }
     }
 
-    /// A request of the owner's.
+    /// Sends a request of the owner's.
     async fn owner(&self, node: &ClusterNode, method: Method, path: &str, body: &Value) -> Answer {
+        let request = self.owner_request(node, method, path);
+        request.json(body).answer().await
+    }
+
+    /// Returns a request of the owner's that has no body yet.
+    pub fn owner_request(&self, node: &ClusterNode, method: Method, path: &str) -> RequestBuilder {
         let url = node.process.url(&format!("/api/v1/projects{path}"));
         let request = node.process.client().request(method, url);
-        let request = request.bearer_auth(&self.credential);
-        request.json(body).answer().await
+        request.bearer_auth(&self.credential)
+    }
+
+    /// Returns the path of the backend of `room`, as the owner's requests have it.
+    pub fn backend(&self) -> String {
+        format!("{}/backend", self.project)
     }
 
     /// All entries that a node has, with how often each is there.
@@ -230,19 +308,35 @@ impl Cluster {
 /// Writers that go on whatever happens, each entry sent once. What they know outlives the nodes.
 #[derive(Debug)]
 pub struct Writers {
-    /// Where the owner is.
-    url: Arc<Mutex<String>>,
+    target: Arc<Mutex<Target>>,
     acknowledged: Arc<Mutex<BTreeSet<Entry>>>,
     sent: Arc<Mutex<BTreeSet<Entry>>>,
     stop: Arc<AtomicBool>,
     tasks: JoinSet<()>,
 }
 
+/// Where writers write.
+#[derive(Debug)]
+struct Target {
+    url: String,
+    /// Time at which it has acknowledged an entry for the first time.
+    answered: Option<Instant>,
+}
+
+impl Target {
+    fn new(node: &ClusterNode) -> Self {
+        Self {
+            url: node.process.url("/room/api/op"),
+            answered: None,
+        }
+    }
+}
+
 impl Writers {
     /// Starts to write at a node.
     pub fn start(node: &ClusterNode) -> Self {
         let mut writers = Self {
-            url: Arc::new(Mutex::new(node.process.url("/room/api/op"))),
+            target: Arc::new(Mutex::new(Target::new(node))),
             acknowledged: Arc::default(),
             sent: Arc::default(),
             stop: Arc::default(),
@@ -261,7 +355,7 @@ impl Writers {
     }
 
     fn write(&self, client: Client, writer: u64) -> impl Future<Output = ()> + Send + use<> {
-        let (url, stop) = (Arc::clone(&self.url), Arc::clone(&self.stop));
+        let (target, stop) = (Arc::clone(&self.target), Arc::clone(&self.stop));
         let (acknowledged, sent) = (Arc::clone(&self.acknowledged), Arc::clone(&self.sent));
         async move {
             let mut number = 0;
@@ -269,12 +363,16 @@ impl Writers {
                 let entry = (writer, number);
                 number += 1;
                 sent.lock().unwrap().insert(entry);
-                let at = url.lock().unwrap().clone();
-                let answer = client.post(at).json(&call(entry)).send().await;
+                let at = target.lock().unwrap().url.clone();
+                let answer = client.post(&at).json(&call(entry)).send().await;
                 let status = answer.map(|answer| answer.status().as_u16());
                 match status {
                     Ok(200) => {
                         acknowledged.lock().unwrap().insert(entry);
+                        let mut target = target.lock().unwrap();
+                        if target.url == at {
+                            target.answered.get_or_insert_with(Instant::now);
+                        }
                     }
                     // Nothing was done, or nobody knows.
                     Ok(503) | Err(_) => tokio::time::sleep(PAUSE).await,
@@ -286,7 +384,13 @@ impl Writers {
 
     /// Has the writers go on at another node.
     pub fn turn_to(&self, node: &ClusterNode) {
-        *self.url.lock().unwrap() = node.process.url("/room/api/op");
+        *self.target.lock().unwrap() = Target::new(node);
+    }
+
+    /// Waits until the node that they were turned to has acknowledged an entry; returns when that was.
+    pub async fn wait_for_answer(&self) -> Instant {
+        let answered = async || self.target.lock().unwrap().answered;
+        wait_until("an entry to be acknowledged by another node", answered).await
     }
 
     /// Number of entries that were acknowledged so far.

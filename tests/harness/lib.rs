@@ -5,6 +5,7 @@ pub mod browser;
 pub mod bucket;
 pub mod cluster;
 pub mod disk;
+mod fault_points;
 pub mod guests;
 pub mod hostile;
 mod http_client;
@@ -24,6 +25,7 @@ pub mod tls;
 mod wait;
 
 pub use answer::{Answer, ReadAnswer, exchange};
+pub use fault_points::{fault_group, fault_points};
 pub use http_client::http_client;
 pub use issuer::{AUDIENCE, TokenIssuer};
 pub use kills::Installation;

@@ -208,6 +208,47 @@ impl Postgres {
         self.stop(1);
     }
 
+    /// Kills a primary, and makes the standby a primary that has more: it has all that was acknowledged. The two others follow it then, the
+    /// killed one with a new copy, since it may have more than was acknowledged. Returns the new primary.
+    pub async fn fail_over(&mut self, primary: usize) -> usize {
+        self.stop(primary);
+        let standbys: Vec<_> = (0..NAMES.len()).filter(|at| *at != primary).collect();
+        let (first, second) = (standbys[0], standbys[1]);
+        let (new, other) = match self.received(first).await >= self.received(second).await {
+            true => (first, second),
+            false => (second, first),
+        };
+        self.promote(new).await;
+        self.stop(other);
+        self.run_standby(other, new).await;
+        self.copy(primary, new);
+        self.run_standby(primary, new).await;
+        self.wait_for_standbys(new, 2).await;
+        new
+    }
+
+    /// Returns how much a standby has received, in bytes of the log.
+    async fn received(&self, standby: usize) -> i64 {
+        let last = "GREATEST(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())";
+        let look = format!("SELECT pg_wal_lsn_diff({last}, '0/0')::int8");
+        let client = self.connect(standby).await.unwrap();
+        let row = client.query_one(look.as_str(), &[]).await.unwrap();
+        row.get(0)
+    }
+
+    /// Replaces the data of a server that has ended by a copy of another's.
+    fn copy(&self, at: usize, from: usize) {
+        let settings = fs::read_to_string(self.data(at).join("postgresql.conf")).unwrap();
+        fs::remove_dir_all(self.data(at)).unwrap();
+        let mut command = self.command("pg_basebackup");
+        command.arg("--pgdata").arg(self.data(at));
+        command.arg("--host").arg(self.sockets(from));
+        command.args(["--port=5432", "--username=postgres"]);
+        command.args(["--checkpoint=fast", "--no-sync", "--no-manifest"]);
+        run(command);
+        self.write(at, "postgresql.conf", &settings);
+    }
+
     /// Makes a standby a primary.
     pub async fn promote(&self, at: usize) {
         self.sql(at, "SELECT pg_promote()").await;

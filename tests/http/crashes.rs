@@ -1,11 +1,11 @@
 //! Death at every fault point of publishing, releasing, deleting and ending: what follows is whole.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Process, wait_until};
+pub(crate) use svc_tests::{fault_group, fault_points};
 use tempfile::TempDir;
 
 use crate::owner::text;
@@ -92,11 +92,6 @@ async fn populate(data: &Path, credential: &str) -> CreatedIds {
     }
 }
 
-/// Returns the group of a fault point: the first part of its name.
-pub(crate) fn fault_group(point: &str) -> &str {
-    point.split('.').next().unwrap()
-}
-
 /// Returns the request during which the server dies at a point.
 fn request_at_point(point: &str, before: &CreatedIds) -> (Method, String, Option<Value>) {
     let room = format!("/{}/frontends/room", before.project);
@@ -135,32 +130,6 @@ fn page_after(point: &str) -> Option<&'static str> {
         ended if ended.starts_with("teardown.") => None,
         _ => Some("One"),
     }
-}
-
-/// Lists every fault point in the sources.
-pub(crate) fn fault_points() -> BTreeSet<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host");
-    let mut points = BTreeSet::new();
-    let mut open = vec![root];
-    while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(directory)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-        {
-            if entry.is_dir() {
-                open.push(entry);
-                continue;
-            }
-            if entry.extension().is_none_or(|extension| extension != "rs") {
-                continue;
-            }
-            let source = std::fs::read_to_string(&entry).unwrap();
-            let named = source.split("fault::point(\"").skip(1);
-            points.extend(named.map(|rest| rest.split('"').next().unwrap().to_owned()));
-        }
-    }
-    assert!(points.len() > 10, "{points:?}");
-    points
 }
 
 #[tokio::test]

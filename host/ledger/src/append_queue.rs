@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use svc_base::clock::Clock;
-use svc_base::sync;
+use svc_base::{fault, sync};
 use tokio::sync::Notify;
 
 use crate::appender::{Answer, Appender, Command, EndReason, Request};
@@ -123,7 +123,12 @@ impl AppendQueue {
 
     async fn ask(&self, ledger: &impl Ledger, request: &Request) -> Answer {
         match request {
-            Request::Append(commits) => Answer::Appended(ledger.append(self.run, commits).await),
+            Request::Append(commits) => {
+                fault::point("cluster.appending");
+                let appended = ledger.append(self.run, commits).await;
+                fault::point("cluster.appended");
+                Answer::Appended(appended)
+            }
             Request::Find(_) => {
                 let at = request.positions();
                 Answer::Found(ledger.find(self.run, &at).await)

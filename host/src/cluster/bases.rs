@@ -312,6 +312,7 @@ pub async fn upload(
         bytes: bytes.len() as u64,
         at,
     };
+    fault::point("cluster.base_written");
     bucket.put(&base.object, bytes).await?;
     fault::point("cluster.base_stored");
     Ok(base)

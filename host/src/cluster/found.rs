@@ -181,6 +181,7 @@ impl<L: Ledger> Founding<'_, L> {
         if !was_founded {
             let brought = self.bring(&mut outcome).await;
             brought.context("the founding is not finished: repeat the command")?;
+            fault::point("cluster.founded");
         }
         // The bucket has them now, and what is read there must not stay here.
         self.remove_one_time_files()?;
@@ -220,6 +221,7 @@ impl<L: Ledger> Founding<'_, L> {
         fault::point("cluster.bucket_claimed");
         let is_new = self.ledger.found(installation).await;
         let is_new = is_new.context("making the ledger's tables")?;
+        fault::point("cluster.ledger_made");
         if !is_new && self.ledger.installation().await? != Some(installation) {
             bail!("another installation was founded in the ledger meanwhile");
         }
@@ -262,6 +264,7 @@ impl<L: Ledger> Founding<'_, L> {
             CommitPosition::default(),
         )
         .await?;
+        fault::point("cluster.control_brought");
         outcome.databases = brought.len() + 1;
         // What is done is done: if this fails, the run is buried as any other that is silent.
         if let Err(error) = self.ledger.bury(run, run, None).await {

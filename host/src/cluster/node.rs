@@ -21,6 +21,7 @@ use crate::content::StoreConnector;
 use crate::data_lock::create_private_dir;
 use crate::outbound::OutboundClient;
 use svc_base::clock::Clock;
+use svc_base::fault;
 use svc_base::random::Random;
 use svc_ledger::{DatabaseName, Ledger as _, LedgerError, PostgresLedger};
 
@@ -182,6 +183,7 @@ impl JoinedNode {
                 Err(error) => end_process(&error),
             },
         };
+        fault::point("cluster.control_claimed");
         Owner::begin(node.run, claim, node.bucket, data).await
     }
 }

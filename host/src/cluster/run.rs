@@ -15,6 +15,7 @@ use super::metrics::ClusterMetrics;
 use crate::config::ClusterSettings;
 use crate::control::SCHEMA_VERSION;
 use svc_base::clock::Clock;
+use svc_base::fault;
 use svc_base::random::Random;
 use svc_ledger::{
     AppendQueue, BEAT_EVERY, BeatCount, ClaimOutcome, DatabaseName, Ledger, LedgerError, Node,
@@ -235,9 +236,11 @@ impl<L: Ledger> Run<L> {
         dead: RunId,
         seen: Option<BeatCount>,
     ) -> Result<bool, LedgerError> {
+        fault::point("cluster.burying");
         match self.ledger.bury(self.node.run, dead, seen).await {
             Ok(is_dead) => {
                 if is_dead {
+                    fault::point("cluster.buried");
                     tracing::warn!(run = %dead, "another node may not write any more: it is taken for dead");
                 }
                 Ok(is_dead)

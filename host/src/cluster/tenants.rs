@@ -12,6 +12,7 @@ use super::bucket::Bucket;
 use super::histories::{self, HistoryKeeper};
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
+use svc_base::fault;
 use svc_base::ids::BackendId;
 use svc_base::positions::{CommitPosition, Durable};
 use svc_base::sync::lock;
@@ -163,6 +164,7 @@ impl<L: Ledger> Tenants<L> {
                 return Err(LoadFailure::Unavailable(error));
             }
         }
+        fault::point("cluster.backend_claimed");
         let files = self.files.clone();
         let made = tokio::task::spawn_blocking(move || {
             // Whatever was here is believed by nobody.
