@@ -204,22 +204,26 @@ impl Chain {
         *is_done = matches!(answer, Some((200, _)));
     }
 
+    /// Returns the death of the node that was sent an entry.
+    fn fault(&self, (writer, _): &Entry) -> &str {
+        &self.faults[usize::try_from(*writer).unwrap() - 1]
+    }
+
     /// Starts a node that stays, and asserts that it has everything that was acknowledged, nothing twice, and goes on.
     async fn check(mut self) {
         let node = self.cluster.start("last", true).await;
         // Nobody tells it that the one before is dead.
         node.wait_until_ready().await;
         let found = self.cluster.entries(&node).await;
-        let fault = |entry: &Entry| &self.faults[usize::try_from(entry.0).unwrap() - 1];
         let lost = self
             .acknowledged
             .iter()
             .filter(|entry| !found.contains_key(*entry));
-        let lost: Vec<_> = lost.map(|entry| (fault(entry), entry)).collect();
+        let lost: Vec<_> = lost.map(|entry| (self.fault(entry), entry)).collect();
         assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
         for (entry, times) in &found {
             assert!(self.sent.contains(entry), "nobody has sent {entry:?}");
-            assert_eq!(*times, 1, "{}: {entry:?}", fault(entry));
+            assert_eq!(*times, 1, "{}: {entry:?}", self.fault(entry));
         }
         for (slug, content) in &self.shares {
             let answer = node.process.get(&format!("/{slug}/raw")).await;

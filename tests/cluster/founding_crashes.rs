@@ -39,7 +39,9 @@ fn files(below: &Path) -> BTreeSet<PathBuf> {
             let path = entry.unwrap().path();
             match path.is_dir() {
                 true => open.push(path),
-                false => drop(found.insert(path.strip_prefix(below).unwrap().to_owned())),
+                false => {
+                    found.insert(path.strip_prefix(below).unwrap().to_owned());
+                }
             }
         }
     }
