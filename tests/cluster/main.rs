@@ -2,6 +2,7 @@
 //! acknowledged.
 
 mod faults;
+mod restores;
 mod standby;
 
 use svc_tests::Binary;
