@@ -73,7 +73,7 @@ pub(crate) struct Running {
     pub(crate) ready_after: Duration,
     /// When it was started.
     pub(crate) began: Instant,
-    /// Kept open: a node that stands by writes another line once it serves.
+    /// Output, which stays open: a node that stands by writes another line once it serves.
     _out: Option<ChildStdout>,
 }
 

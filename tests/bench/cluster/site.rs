@@ -23,7 +23,7 @@ const BACKENDS: usize = 2_000;
 /// A cluster.
 pub(super) struct Site<'b> {
     bench: &'b Bench,
-    /// Where the ledger is asked by the bench itself; nodes have processes of their own.
+    /// Runtime of the bench's own requests to the ledger; nodes are processes of their own.
     runtime: Runtime,
     client: Client,
     ledger: String,
