@@ -14,6 +14,8 @@ pub(crate) struct Arguments {
     pub(crate) before: Option<PathBuf>,
     /// Only this page size, for profiling.
     pub(crate) page: Option<String>,
+    /// Number of nodes that are killed to see another one take over.
+    pub(crate) takeovers: Option<usize>,
     pub(crate) nginx: Option<PathBuf>,
     pub(crate) nats: Option<PathBuf>,
     pub(crate) pocketbase: Option<PathBuf>,
@@ -43,9 +45,13 @@ impl Arguments {
                 "--page" => {
                     read.page = Some(words.next().context("--page needs a size, as in 10")?);
                 }
+                "--takeovers" => {
+                    let number = words.next().and_then(|number| number.parse::<usize>().ok());
+                    read.takeovers = Some(number.context("--takeovers needs a number, as in 100")?);
+                }
                 part if parts.contains(&part) => read.parts.push(word),
                 other => bail!(
-                    "unknown argument {other}: give any of {parts:?}, --page KB, --svc PATH, --before PATH, --nginx PATH, --nats PATH or --pocketbase PATH"
+                    "unknown argument {other}: give any of {parts:?}, --page KB, --takeovers N, --svc PATH, --before PATH, --nginx PATH, --nats PATH or --pocketbase PATH"
                 ),
             }
         }

@@ -10,6 +10,7 @@ mod beside_live;
 mod beside_rooms;
 mod calls;
 mod client;
+mod cluster;
 mod earlier_build;
 mod guests;
 mod history;
@@ -112,6 +113,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("payments", |run, goals| {
         payments::measure(&run.bench, goals)
     }),
+    ("cluster", cluster::measure),
 ];
 
 /// One run of the bench.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -73,6 +73,8 @@ pub(crate) struct Running {
     pub(crate) ready_after: Duration,
     /// When it was started.
     pub(crate) began: Instant,
+    /// Output, which stays open: a node that stands by writes another line once it serves.
+    _out: Option<ChildStdout>,
 }
 
 impl Bench {
@@ -209,6 +211,31 @@ impl Bench {
         self.with_settings(data, &lines)?.start_owned(data)
     }
 
+    /// Makes servers with more lines of settings.
+    pub(crate) fn with_more_settings(&self, name: &str, lines: &str) -> anyhow::Result<Self> {
+        self.with_settings(name, &format!("{SETTINGS}{lines}"))
+    }
+
+    /// Founds the cluster that the settings name, with an empty installation.
+    pub(crate) fn found_cluster(&self, data: &str) -> anyhow::Result<()> {
+        let mut command = Command::new(&self.svc);
+        command.args(["cluster", "found", "--config"]);
+        command.arg(&self.settings);
+        self.run_for_output(data, command).map(drop)
+    }
+
+    /// Restores the installation of a cluster into a data directory; returns the answer of the command.
+    pub(crate) fn restore_cluster(
+        &self,
+        data: &str,
+        bucket: &str,
+        ledger: &str,
+    ) -> anyhow::Result<Value> {
+        let mut command = Command::new(&self.svc);
+        command.args(["restore", "--json", "--from", bucket, "--ledger", ledger]);
+        Ok(serde_json::from_str(&self.run_for_output(data, command)?)?)
+    }
+
     /// Makes servers with other settings.
     fn with_settings(&self, name: &str, lines: &str) -> anyhow::Result<Self> {
         let settings = self.work.join(format!("{name}.toml"));
@@ -245,6 +272,7 @@ impl Running {
             address,
             ready_after: Duration::ZERO,
             began,
+            _out: None,
         };
         while running.client().is_err() {
             if running.child.try_wait()?.is_some() || began.elapsed() > LISTEN_TIMEOUT {
@@ -265,13 +293,14 @@ impl Running {
         let mut child = command
             .spawn()
             .with_context(|| format!("starting {command:?}"))?;
-        let out = child.stdout.take().context("a server without an output")?;
+        let mut out = child.stdout.take().context("a server without an output")?;
         let mut line = String::new();
-        BufReader::new(out).read_line(&mut line)?;
+        BufReader::new(&mut out).read_line(&mut line)?;
         let ready_after = began.elapsed();
-        let address = line
-            .trim()
+        let said = line.trim();
+        let address = said
             .strip_prefix("ready http://")
+            .or(said.strip_prefix("standby http://"))
             .and_then(|a| a.parse().ok());
         let Some(address) = address else {
             // Only the exit status is known: the output of a server is discarded.
@@ -282,6 +311,7 @@ impl Running {
             address,
             ready_after,
             began,
+            _out: Some(out),
         })
     }
 

@@ -4,6 +4,7 @@
 mod crashes;
 mod faults;
 mod founding_crashes;
+mod restores;
 mod standby;
 
 use svc_tests::Binary;

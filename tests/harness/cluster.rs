@@ -235,6 +235,31 @@ impl Cluster {
         self.binary.run(data, arguments).await
     }
 
+    /// Restores the installation onto one machine, with the ledger or from the bucket alone. Returns the new data directory, and the answer
+    /// of the command.
+    pub async fn restore(&self, with_ledger: bool) -> (PathBuf, Value) {
+        let data = self.new_data("restored");
+        let bucket = self.directory.path().join("bucket");
+        let (bucket, ledger) = (format!("file://{}", bucket.display()), self.postgres.url());
+        let mut arguments = vec!["restore", "--json", "--from", &bucket];
+        if with_ledger {
+            arguments.extend(["--ledger", &ledger]);
+        }
+        let restored = self.run(&data, &arguments).await.json();
+        (data, restored)
+    }
+
+    /// Starts a server of one machine on a data directory.
+    pub async fn serve_alone(&self, data: PathBuf) -> ClusterNode {
+        let config = self.directory.path().join("alone.toml");
+        fs::write(&config, LIMITS).unwrap();
+        let arguments = ["--config", config.to_str().unwrap()];
+        let process = self.binary.serve(&data, &arguments).await;
+        let node = ClusterNode { process, data };
+        node.wait_until_ready().await;
+        node
+    }
+
     async fn make_room(&mut self, node: &ClusterNode) {
         let create = ["namespace", "create", "acme", "--json"];
         let made = self.run(&node.data, &create).await.json();

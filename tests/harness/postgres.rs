@@ -29,6 +29,13 @@ wal_retrieve_retry_interval = 100ms
 wal_keep_size = 64MB
 autovacuum = off
 ";
+/// Settings of servers whose commits are on the disk when they are answered, for measurements.
+const DURABLE_SETTINGS: &str = "
+listen_addresses = ''
+shared_buffers = 128MB
+wal_retrieve_retry_interval = 100ms
+wal_keep_size = 256MB
+";
 
 /// Three servers. They end with this value.
 #[derive(Debug)]
@@ -43,8 +50,19 @@ pub struct Postgres {
 impl Postgres {
     /// Starts a primary and two standbys, and waits until the primary waits for them.
     pub async fn start() -> Self {
+        let directory = TempDir::with_prefix("svc-pg-").unwrap();
+        Self::start_with(directory, SETTINGS).await
+    }
+
+    /// Starts the servers below a directory that every user may enter, with commits that are on its disk when they are answered.
+    pub async fn start_durable(below: &Path) -> Self {
+        let directory = TempDir::with_prefix_in("svc-pg-", below).unwrap();
+        Self::start_with(directory, DURABLE_SETTINGS).await
+    }
+
+    async fn start_with(directory: TempDir, settings: &str) -> Self {
         let mut servers = Self {
-            directory: TempDir::with_prefix("svc-pg-").unwrap(),
+            directory,
             programs: programs(),
             user: geteuid().is_root().then(user),
             running: [None, None, None],
@@ -67,7 +85,7 @@ impl Postgres {
             servers.own(&sockets);
             let mut text = fs::read_to_string(servers.data(at).join("postgresql.conf")).unwrap();
             let shown = sockets.display();
-            text.push_str(SETTINGS);
+            text.push_str(settings);
             text.push_str(&format!(
                 "unix_socket_directories = '{shown}'\nsynchronous_standby_names = '{SYNCED}'\n"
             ));
@@ -304,6 +322,11 @@ impl Postgres {
         client
     }
 
+    /// Connects to the first server, as an operator does.
+    pub async fn client(&self) -> Client {
+        self.connect(0).await.unwrap()
+    }
+
     /// Number of rows that a statement returns.
     async fn rows(&self, at: usize, statement: &str) -> usize {
         let client = self.connect(at).await.unwrap();
@@ -332,8 +355,17 @@ impl Drop for Postgres {
     }
 }
 
-/// Directory of the newest PostgreSQL there is: Debian's packages keep it off the path.
+/// Whether PostgreSQL is installed.
+pub fn is_installed() -> bool {
+    find_programs().is_some()
+}
+
 fn programs() -> PathBuf {
+    find_programs().expect("PostgreSQL is not installed: install the package `postgresql`")
+}
+
+/// Directory of the newest PostgreSQL there is: Debian's packages keep it off the path.
+fn find_programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let debian = versions.filter_map(|version| {
         let version = version.ok()?;
@@ -346,10 +378,7 @@ fn programs() -> PathBuf {
         .chain(on_path)
         .filter(|(_, directory)| directory.join("postgres").exists())
         .max_by_key(|(number, _)| *number);
-    let Some((_, directory)) = found else {
-        panic!("PostgreSQL is not installed: install the package `postgresql`");
-    };
-    directory
+    found.map(|(_, directory)| directory)
 }
 
 /// The user `postgres`, with its group.

@@ -16,7 +16,11 @@ use crate::server::guest_cache_dir;
 use crate::wait::{DEADLINE, wait_until};
 
 #[derive(Clone, Debug)]
-pub struct Binary(PathBuf);
+pub struct Binary {
+    path: PathBuf,
+    /// Program that starts it with its arguments, if it is not started directly.
+    starter: Vec<String>,
+}
 
 /// Output of a command that has ended.
 #[derive(Debug)]
@@ -42,12 +46,29 @@ impl Output {
 impl Binary {
     /// The program that cargo built, unless `SVC_BIN` names another, such as a release build.
     pub fn new(built: &str) -> Self {
-        Self(std::env::var_os("SVC_BIN").map_or_else(|| built.into(), PathBuf::from))
+        Self {
+            path: std::env::var_os("SVC_BIN").map_or_else(|| built.into(), PathBuf::from),
+            starter: Vec::new(),
+        }
+    }
+
+    /// Returns the program as another one starts it: its path and arguments follow the words of that one.
+    #[must_use]
+    pub fn started_by<'w>(self, words: impl IntoIterator<Item = &'w str>) -> Self {
+        let starter = words.into_iter().map(str::to_owned).collect();
+        Self { starter, ..self }
     }
 
     /// The program with nothing in its environment that could change what it does.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.0);
+        let mut command = match self.starter.split_first() {
+            None => Command::new(&self.path),
+            Some((starter, words)) => {
+                let mut command = Command::new(starter);
+                command.args(words).arg(&self.path);
+                command
+            }
+        };
         command.env_clear().env("SVC_CACHE", guest_cache_dir());
         command
     }

@@ -46,6 +46,7 @@ mod mcp;
 mod members;
 mod migrations;
 mod missing_certificates;
+mod one_machine;
 mod one_time;
 mod openapi;
 mod openapi_answers;

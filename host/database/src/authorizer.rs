@@ -378,3 +378,59 @@ pub const FUNCTIONS: &[&str] = &[
     "uuid",
     "zeroblob",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A build may have the table of a file's pages: its name decides, whatever asks for it.
+    #[test]
+    fn the_pages_of_the_file_are_refused_by_their_name() {
+        let column_name = "data";
+        for table_name in ["sqlite_dbpage", "SQLITE_DBPAGE"] {
+            let actions = [
+                AuthAction::Read {
+                    table_name,
+                    column_name,
+                },
+                AuthAction::Insert { table_name },
+                AuthAction::Update {
+                    table_name,
+                    column_name,
+                },
+                AuthAction::Delete { table_name },
+                AuthAction::CreateView {
+                    view_name: table_name,
+                },
+                AuthAction::CreateVtable {
+                    table_name: "pages",
+                    module_name: table_name,
+                },
+                AuthAction::Attach { filename: "x.db" },
+            ];
+            for action in actions {
+                assert_refused(action);
+            }
+        }
+    }
+
+    #[track_caller]
+    fn assert_refused(action: AuthAction<'_>) {
+        for role in [
+            AuthorizerRole::Read,
+            AuthorizerRole::Write,
+            AuthorizerRole::Migrate,
+        ] {
+            for accessor in [None, Some("view"), Some("trigger")] {
+                for database_name in [None, Some("main"), Some("attached")] {
+                    let context = AuthContext {
+                        action,
+                        database_name,
+                        accessor,
+                    };
+                    assert!(!allows(role, &context, &[]), "{role:?}: {context:?}");
+                }
+            }
+        }
+    }
+}

@@ -167,3 +167,22 @@ ALTER TABLE sqlite_master ADD COLUMN x
 -- ----
 -- purpose: migration
 ALTER TABLE temp.users ADD COLUMN x
+-- ----
+SELECT data FROM users JOIN SQLITE_DBPAGE
+-- ----
+SELECT 1 IN (SELECT pgno FROM "sqlite_dbpage")
+-- ----
+UPDATE sqlite_dbpage SET data = zeroblob(4096)
+-- ----
+INSERT INTO main.sqlite_dbpage (pgno, data) VALUES (1, NULL)
+-- ----
+DELETE FROM sqlite_dbpage
+-- ----
+-- purpose: schema
+CREATE TABLE t (a); CREATE VIEW v AS SELECT * FROM sqlite_dbpage
+-- ----
+-- purpose: schema
+CREATE TABLE t (a); CREATE VIEW v AS SELECT * FROM t, sqlite_dbpage('main')
+-- ----
+-- purpose: schema
+CREATE VIRTUAL TABLE t USING sqlite_dbpage
