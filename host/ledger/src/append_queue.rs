@@ -103,7 +103,7 @@ impl AppendQueue {
                         tokio::time::sleep(pause).await;
                     }
                     let sent = self.clock.elapsed();
-                    let answer = self.ask(ledger, &request).await;
+                    let answer = self.send(ledger, &request).await;
                     match &answer {
                         Answer::Appended(Ok(())) | Answer::Found(Ok(_)) => {
                             tell(AppendEvent::Beaten(sent));
@@ -121,7 +121,7 @@ impl AppendQueue {
         }
     }
 
-    async fn ask(&self, ledger: &impl Ledger, request: &Request) -> Answer {
+    async fn send(&self, ledger: &impl Ledger, request: &Request) -> Answer {
         match request {
             Request::Append(commits) => Answer::Appended(ledger.append(self.run, commits).await),
             Request::Find(_) => {

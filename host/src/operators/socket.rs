@@ -194,7 +194,7 @@ async fn answer_as_standby(
         match read(&mut stream).await?.0 {
             Operation::Node(NodeOperation::List {}) => node::list_nodes(&standby.list().await?),
             Operation::Node(NodeOperation::Promote {}) => {
-                standby.wish_control();
+                standby.promote();
                 if ready.wait_for(|ready| *ready).await.is_err() {
                     bail!("this node has ended before it served: its log says why");
                 }

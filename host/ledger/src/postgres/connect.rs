@@ -44,16 +44,16 @@ const SESSION: &str = "SELECT set_config(name, value, false) FROM pg_settings JO
 const LOOK_AROUND: Duration = Duration::from_secs(2);
 
 /// Tells a server from all others, and from itself before a restart.
-const WHICH: &str = "SELECT extract(epoch FROM pg_postmaster_start_time())::text";
+const SERVER_ID: &str = "SELECT extract(epoch FROM pg_postmaster_start_time())::text";
 
 /// Looks once more whether the server waits for its standbys.
-const CHECK: &str = "SELECT svc.check_synced($1)";
+const CHECK_SYNCED: &str = "SELECT svc.check_synced($1)";
 
 /// Servers of the ledger.
 pub(super) struct Servers {
     address: Address,
     tls: MakeRustlsConnect,
-    /// Server that was left because another one took writes, as [`WHICH`] tells it.
+    /// Server that was left because another one took writes, as [`SERVER_ID`] tells it.
     left: std::sync::Mutex<Option<String>>,
 }
 
@@ -71,7 +71,7 @@ impl Servers {
 
     /// Connects to a server that takes writes, but not to the one that was left for another: it may be the nearest one, take writes
     /// still, and never acknowledge any.
-    async fn open(&self) -> Result<Open, LedgerError> {
+    async fn open(&self) -> Result<ServerConnection, LedgerError> {
         let left = sync::lock(&self.left).clone();
         let found = self.find(|found| left.as_ref() != Some(&found.server));
         let found = found.await;
@@ -83,12 +83,15 @@ impl Servers {
     }
 
     /// Connects to the first server that answers, takes writes and is wanted. All are asked at once: one that is away costs no time.
-    async fn find(&self, is_wanted: impl Fn(&Open) -> bool) -> Result<Open, LedgerError> {
+    async fn find(
+        &self,
+        is_wanted: impl Fn(&ServerConnection) -> bool,
+    ) -> Result<ServerConnection, LedgerError> {
         let attempts = FuturesUnordered::new();
         for (name, server) in &self.address.servers {
             attempts.push(self.open_one(name, server));
         }
-        let found = tokio::time::timeout(OPEN_TIMEOUT, first(attempts, is_wanted)).await;
+        let found = tokio::time::timeout(OPEN_TIMEOUT, first_wanted(attempts, is_wanted)).await;
         let refusal = match found {
             Ok(Ok(open)) => return Ok(open),
             Ok(Err(refusals)) => refusals.join("; "),
@@ -97,18 +100,22 @@ impl Servers {
         Err(LedgerError::Unavailable(refusal))
     }
 
-    async fn open_one(&self, name: &str, server: &Config) -> Result<Open, String> {
+    async fn open_one(&self, name: &str, server: &Config) -> Result<ServerConnection, String> {
         let said = |error: tokio_postgres::Error| format!("{name}: {}", text(&error));
         let connected = Box::pin(server.connect(self.tls.clone())).await;
         let (client, connection) = connected.map_err(said)?;
-        let mut open = Open {
+        let mut open = ServerConnection {
             client,
-            driver: tokio::spawn(drive(connection)),
+            driver: tokio::spawn(move_bytes(connection)),
             abandoned: AtomicBool::new(false),
             server: String::new(),
         };
         open.client.batch_execute(SESSION).await.map_err(said)?;
-        let which = open.client.query_typed(WHICH, &[]).await.map_err(said)?;
+        let which = open
+            .client
+            .query_typed(SERVER_ID, &[])
+            .await
+            .map_err(said)?;
         if let Some(row) = which.first() {
             open.server = row.try_get(0).map_err(said)?;
         }
@@ -117,7 +124,7 @@ impl Servers {
 
     /// Ends when another server than that of a connection takes writes. One that hangs, and whose standby goes on in its place,
     /// would have its callers wait forever; one that waits for its standbys is waited for.
-    async fn replaced(&self, open: &Open) {
+    async fn replaced(&self, open: &ServerConnection) {
         loop {
             tokio::time::sleep(LOOK_AROUND).await;
             let other = self.find(|found| found.server != open.server).await;
@@ -130,10 +137,10 @@ impl Servers {
 }
 
 /// Returns the first that succeeds and is wanted, or what all the others say.
-async fn first(
-    mut attempts: FuturesUnordered<impl Future<Output = Result<Open, String>>>,
-    is_wanted: impl Fn(&Open) -> bool,
-) -> Result<Open, Vec<String>> {
+async fn first_wanted(
+    mut attempts: FuturesUnordered<impl Future<Output = Result<ServerConnection, String>>>,
+    is_wanted: impl Fn(&ServerConnection) -> bool,
+) -> Result<ServerConnection, Vec<String>> {
     let mut refusals = Vec::new();
     while let Some(attempt) = attempts.next().await {
         match attempt {
@@ -147,7 +154,7 @@ async fn first(
 
 /// Moves bytes until the connection ends. It ends the connection itself when the server says that a commit was not replicated: the
 /// server goes on to answer as if it were, and a request whose connection ends is unknown.
-async fn drive<S>(mut connection: Connection<Socket, S>)
+async fn move_bytes<S>(mut connection: Connection<Socket, S>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -169,15 +176,15 @@ fn is_unreplicated(notice: &DbError) -> bool {
 }
 
 /// A connection, and the task that moves its bytes.
-struct Open {
+struct ServerConnection {
     client: Client,
     driver: JoinHandle<()>,
     abandoned: AtomicBool,
-    /// Server, as [`WHICH`] tells it.
+    /// Server, as [`SERVER_ID`] tells it.
     server: String,
 }
 
-impl Open {
+impl ServerConnection {
     fn is_usable(&self) -> bool {
         !self.client.is_closed() && !self.abandoned.load(Ordering::Relaxed)
     }
@@ -189,7 +196,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for ServerConnection {
     fn drop(&mut self) {
         self.driver.abort();
     }
@@ -197,15 +204,15 @@ impl Drop for Open {
 
 /// A request that waits for its answer. Dropping it ends the wait: the server may hang, so the next request gets a
 /// connection of its own.
-struct Waiting<'a>(Option<&'a Open>);
+struct PendingRequest<'a>(Option<&'a ServerConnection>);
 
-impl Waiting<'_> {
+impl PendingRequest<'_> {
     fn answered(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         if let Some(open) = self.0 {
             open.abandon();
@@ -214,50 +221,50 @@ impl Drop for Waiting<'_> {
 }
 
 /// A connection that is made when it is needed, and made anew when it has ended.
-pub(super) struct Link {
+pub(super) struct LedgerClient {
     servers: Arc<Servers>,
-    slot: Mutex<Slot>,
+    state: Mutex<ClientState>,
     /// Number of attempts to connect that have failed.
     failures: AtomicU64,
 }
 
 #[derive(Default)]
-struct Slot {
-    open: Option<Arc<Open>>,
+struct ClientState {
+    open: Option<Arc<ServerConnection>>,
     /// Error of the last attempt to connect.
     failure: Option<LedgerError>,
 }
 
-impl Link {
-    /// Creates a link. Nothing is connected.
+impl LedgerClient {
+    /// Creates a client. Nothing is connected.
     pub(super) fn new(servers: &Arc<Servers>) -> Self {
         Self {
             servers: Arc::clone(servers),
-            slot: Mutex::default(),
+            state: Mutex::default(),
             failures: AtomicU64::new(0),
         }
     }
 
     /// Connects, if it must. Callers share an attempt that fails: each waits for one at most, and not for those of all before it.
-    async fn open(&self) -> Result<Arc<Open>, LedgerError> {
+    async fn open(&self) -> Result<Arc<ServerConnection>, LedgerError> {
         let failures = self.failures.load(Ordering::Relaxed);
-        let mut slot = self.slot.lock().await;
-        if let Some(open) = slot.open.as_ref().filter(|open| open.is_usable()) {
+        let mut state = self.state.lock().await;
+        if let Some(open) = state.open.as_ref().filter(|open| open.is_usable()) {
             return Ok(Arc::clone(open));
         }
-        slot.open = None;
+        state.open = None;
         let has_failed = self.failures.load(Ordering::Relaxed) != failures;
-        if let Some(failure) = slot.failure.as_ref().filter(|_| has_failed) {
+        if let Some(failure) = state.failure.as_ref().filter(|_| has_failed) {
             return Err(failure.clone());
         }
         match self.servers.open().await {
             Ok(open) => {
                 let open = Arc::new(open);
-                slot.open = Some(Arc::clone(&open));
+                state.open = Some(Arc::clone(&open));
                 Ok(open)
             }
             Err(failure) => {
-                slot.failure = Some(failure.clone());
+                state.failure = Some(failure.clone());
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 Err(failure)
             }
@@ -294,13 +301,13 @@ impl Link {
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, LedgerError> {
         let open = self.open().await?;
-        let waiting = Waiting(Some(open.as_ref()));
+        let waiting = PendingRequest(Some(open.as_ref()));
         let read = open.client.query_typed(statement, parameters);
         let read = self.unless_replaced(&open, read).await;
         if read.is_ok() {
             waiting.answered();
         }
-        let read = read.and_then(|read| read.map_err(|error| refusal(&open, &error)));
+        let read = read.and_then(|read| read.map_err(|error| ledger_error(&open, &error)));
         read.map_err(|error| match error {
             LedgerError::Unknown(text) => LedgerError::Unavailable(text),
             refused => refused,
@@ -310,7 +317,7 @@ impl Link {
     /// Waits for an answer as long as no other server takes writes.
     async fn unless_replaced<T>(
         &self,
-        open: &Open,
+        open: &ServerConnection,
         answer: impl Future<Output = T>,
     ) -> Result<T, LedgerError> {
         tokio::select! {
@@ -329,27 +336,27 @@ impl Link {
     /// ends without a word.
     async fn answer<T>(
         &self,
-        open: &Open,
+        open: &ServerConnection,
         standbys: i32,
         done: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, LedgerError> {
-        let waiting = Waiting(Some(open));
+        let waiting = PendingRequest(Some(open));
         let number: [Parameter<'_>; 1] = [(&standbys, Type::INT4)];
         // Of the two, the first is sent first.
-        let both = join(done, open.client.query_typed(CHECK, &number));
+        let both = join(done, open.client.query_typed(CHECK_SYNCED, &number));
         let (done, check) = self.unless_replaced(open, both).await?;
         waiting.answered();
         match (done, check) {
             (Ok(done), Ok(_)) => Ok(done),
             (Ok(_), Err(error)) => Err(LedgerError::Unknown(text(&error))),
-            (Err(error), _) => Err(refusal(open, &error)),
+            (Err(error), _) => Err(ledger_error(open, &error)),
         }
     }
 }
 
 /// Reads an error. One that the server says is the end of the transaction, without effect; after any other one, it may have been
 /// done. What ends the connection, too, is such an other one: it may come after the commit.
-fn refusal(open: &Open, error: &tokio_postgres::Error) -> LedgerError {
+fn ledger_error(open: &ServerConnection, error: &tokio_postgres::Error) -> LedgerError {
     let said = error.as_db_error();
     let Some(said) = said.filter(|said| said.parsed_severity() == Some(Severity::Error)) else {
         return LedgerError::Unknown(text(error));
@@ -388,9 +395,9 @@ mod tests {
             }
         });
         let url = format!("postgresql://svc@127.0.0.1:{port}/svc");
-        let link = Link::new(&Arc::new(Servers::new(&url).unwrap()));
+        let client = LedgerClient::new(&Arc::new(Servers::new(&url).unwrap()));
         for attempts in 1..=2 {
-            let (one, (two, three)) = join(link.open(), join(link.open(), link.open())).await;
+            let (one, (two, three)) = join(client.open(), join(client.open(), client.open())).await;
             for opened in [one, two, three] {
                 assert!(matches!(opened, Err(LedgerError::Unavailable(_))));
             }

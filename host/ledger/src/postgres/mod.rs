@@ -24,7 +24,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 use uuid::Uuid;
 
-use self::connect::{Link, Parameter, Servers};
+use self::connect::{LedgerClient, Parameter, Servers};
 use crate::types::{
     Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, Ledger, LedgerError,
     Node, NodeState, Place, RunId,
@@ -38,9 +38,9 @@ pub struct InvalidLedgerUrl(String);
 /// A ledger in PostgreSQL. It connects when it is asked the first time, and anew whenever the connection has ended.
 pub struct PostgresLedger {
     /// Connection for what is done in the name of a run: one request after the other, as the row of the run would have them wait anyway.
-    writes: Link,
+    writes: LedgerClient,
     /// Connection for what only looks, which does not wait for what is done.
-    reads: Link,
+    reads: LedgerClient,
     /// Number of standbys that must have a commit before it is acknowledged.
     synced_standbys: i32,
 }
@@ -53,8 +53,8 @@ impl PostgresLedger {
     pub fn new(url: &str, synced_standbys: u16) -> Result<Self, InvalidLedgerUrl> {
         let servers = Arc::new(Servers::new(url).map_err(InvalidLedgerUrl)?);
         Ok(Self {
-            writes: Link::new(&servers),
-            reads: Link::new(&servers),
+            writes: LedgerClient::new(&servers),
+            reads: LedgerClient::new(&servers),
             synced_standbys: i32::from(synced_standbys),
         })
     }

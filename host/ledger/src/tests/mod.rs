@@ -1,14 +1,14 @@
 //! Random schedules, and broken protocols that they must catch.
 
 mod beats;
-mod chance;
 mod process;
+mod seeded_random;
 mod writes;
 
 use std::num::NonZero;
 use std::thread;
 
-use self::beats::Watching;
+use self::beats::BeatProtocol;
 use self::process::Protocol;
 pub(crate) use self::process::node;
 use crate::memory::requests::Rules;
@@ -148,7 +148,7 @@ fn a_follower_that_reads_ahead_of_the_feed_is_caught() {
 #[test]
 fn no_healthy_run_is_buried_and_no_two_answer() {
     let outcomes = on_all_processors(BEAT_SCHEDULES, |seed| {
-        let outcome = beats::run(seed, Watching::default());
+        let outcome = beats::run(seed, BeatProtocol::default());
         assert_eq!(outcome.fault, None, "seed {seed}");
         outcome
     });
@@ -164,20 +164,20 @@ fn burying_without_comparing_the_beat_is_caught() {
         compare_beat: false,
         ..Rules::default()
     };
-    let watching = Watching {
+    let protocol = BeatProtocol {
         rules,
-        ..Watching::default()
+        ..BeatProtocol::default()
     };
-    let mut faults = (0..BEAT_SCHEDULES).map(|seed| beats::run(seed, watching).fault);
+    let mut faults = (0..BEAT_SCHEDULES).map(|seed| beats::run(seed, protocol).fault);
     assert!(faults.any(|fault| fault == Some(beats::Fault::HealthyBuried)));
 }
 
 #[test]
 fn a_run_that_counts_its_time_from_the_answer_is_caught() {
-    let watching = Watching {
+    let protocol = BeatProtocol {
         counts_from_answer: true,
-        ..Watching::default()
+        ..BeatProtocol::default()
     };
-    let mut faults = (0..BEAT_SCHEDULES).map(|seed| beats::run(seed, watching).fault);
+    let mut faults = (0..BEAT_SCHEDULES).map(|seed| beats::run(seed, protocol).fault);
     assert!(faults.any(|fault| fault == Some(beats::Fault::TwoAnswer)));
 }

@@ -1,4 +1,4 @@
-//! Processes of the schedules: requests on their way, databases that they hold, and protocols that are broken on purpose.
+//! Processes of the schedules: requests on their way, databases that they have, and protocols that are broken on purpose.
 
 use svc_base::positions::{Checksum, Entry};
 use uuid::Uuid;
@@ -10,11 +10,11 @@ use crate::types::{
     BeatCount, ClaimOutcome, FoundEntry, LedgerError, Node, NodeState, Place, RunId,
 };
 
-/// Lane of a process for what its appender sends.
+/// Connection of a process for what its appender sends.
 pub(super) const APPENDS: usize = 0;
-/// Lane of a process for everything else.
-pub(super) const DUTIES: usize = 1;
-pub(super) const LANES: [usize; 2] = [APPENDS, DUTIES];
+/// Connection of a process for everything else.
+pub(super) const OTHERS: usize = 1;
+pub(super) const CONNECTIONS: [usize; 2] = [APPENDS, OTHERS];
 
 /// A protocol, right by default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,7 +56,7 @@ pub(super) struct Outcome {
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(super) enum Ask {
+pub(super) enum LedgerRequest {
     Join,
     Beat,
     Bury(RunId, Option<BeatCount>),
@@ -68,7 +68,7 @@ pub(super) enum Ask {
 
 /// An answer.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum LedgerResponse {
     Done,
     Nodes(Vec<NodeState>),
     Claimed(ClaimOutcome),
@@ -78,18 +78,18 @@ pub(super) enum Told {
 
 /// A connection, with at most one request.
 #[derive(Debug)]
-pub(super) enum Lane {
+pub(super) enum Connection {
     Free,
     /// On its way to the server, or before a lock there.
-    Sent(Ask),
+    Sent(LedgerRequest),
     /// Done, and waiting for the standby.
-    Waits(Ask, Told, TransactionNumber),
-    Answered(Ask, Result<Told, LedgerError>),
+    Waits(LedgerRequest, LedgerResponse, TransactionNumber),
+    Answered(LedgerRequest, Result<LedgerResponse, LedgerError>),
 }
 
 /// Relation of a process to a database.
 #[derive(Debug)]
-pub(super) enum Hold {
+pub(super) enum Ownership {
     Nothing,
     Claimed(Place),
     /// With the checksums of its states, the first commit's at 1.
@@ -102,8 +102,8 @@ pub(super) struct Process {
     pub(super) run: RunId,
     pub(super) joined: bool,
     pub(super) appender: Appender,
-    pub(super) lanes: [Lane; 2],
-    pub(super) holds: Vec<Hold>,
+    pub(super) connections: [Connection; 2],
+    pub(super) ownerships: Vec<Ownership>,
     /// Step at which it goes on, if it is paused.
     pub(super) paused_until: u64,
     /// Answer of the last beat.
@@ -121,8 +121,8 @@ impl Process {
             run,
             joined: false,
             appender: Appender::new(run),
-            lanes: [Lane::Free, Lane::Free],
-            holds: vec![Hold::Nothing, Hold::Nothing],
+            connections: [Connection::Free, Connection::Free],
+            ownerships: vec![Ownership::Nothing, Ownership::Nothing],
             paused_until: 0,
             seen: Vec::new(),
             files: vec![None, None],
