@@ -11,6 +11,8 @@
 mod address;
 mod append;
 mod connect;
+#[cfg(test)]
+mod fake_server;
 mod nodes;
 mod places;
 mod schema;
