@@ -1,7 +1,8 @@
 //! Beats and suspicion: which runs stand still, and whether this run may still answer. No I/O, and the time is handed in.
 //!
 //! No clocks of two machines are compared. A run counts as stuck when its beat has stood still for a while of this machine's time,
-//! during which the ledger has answered. An outage of the ledger, in which nobody can beat, makes nobody suspect.
+//! during which the ledger has answered. An outage of the ledger, in which nobody can beat, makes nobody suspect: time for which the
+//! ledger has kept this machine waiting is not held against the others, which may wait a little longer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +20,7 @@ const MARGIN: Duration = Duration::from_millis(1500);
 #[derive(Clone, Copy, Debug)]
 struct ObservedBeat {
     beat: BeatCount,
-    /// Time at which the answer with this beat had arrived for the first time.
+    /// Time at which the answer with this beat had arrived for the first time, and as much later as the ledger kept this run waiting.
     since: Duration,
 }
 
@@ -58,7 +59,9 @@ impl FailureDetector {
     pub fn beat_answered(&mut self, sent: Duration, now: Duration, nodes: &[NodeState]) {
         self.acknowledged(sent);
         let before = self.answered.replace((sent, now));
-        let gap = before.is_none_or(|(_, before)| now.saturating_sub(before) > MAX_GAP);
+        let since_last = before.map(|(_, before)| now.saturating_sub(before));
+        let gap = since_last.is_none_or(|time| time > MAX_GAP);
+        let waited = since_last.unwrap_or_default().saturating_sub(BEAT_EVERY);
         let mut others = BTreeMap::new();
         for state in nodes {
             let run = state.node.run;
@@ -67,8 +70,9 @@ impl FailureDetector {
             }
             let known = self.others.get(&run).copied();
             let known = known.filter(|known| !gap && known.beat == state.beat);
+            let since = known.map_or(now, |known| known.since + waited);
             let beat = state.beat;
-            others.insert(run, known.unwrap_or(ObservedBeat { beat, since: now }));
+            others.insert(run, ObservedBeat { beat, since });
         }
         self.others = others;
     }
@@ -176,6 +180,19 @@ mod tests {
         beats(&mut detector, (61_000..=65_000).step_by(1000), 3);
         assert!(suspects(&detector).is_empty());
         beats(&mut detector, std::iter::once(66_000), 3);
+        assert_eq!(suspects(&detector), [(run(2), BeatCount(3))]);
+    }
+
+    #[test]
+    fn time_in_which_the_ledger_does_not_answer_is_held_against_nobody() {
+        let mut detector = FailureDetector::new(run(1), SUSPECT);
+        // One beat of these is answered 900 ms late.
+        let late = (0..=2000).step_by(1000).chain((3900..=5900).step_by(1000));
+        beats(&mut detector, late, 3);
+        assert!(suspects(&detector).is_empty());
+        beats(&mut detector, std::iter::once(5909), 3);
+        assert!(suspects(&detector).is_empty());
+        beats(&mut detector, std::iter::once(5910), 3);
         assert_eq!(suspects(&detector), [(run(2), BeatCount(3))]);
     }
 

@@ -1,4 +1,5 @@
-//! Random schedules of beats: three nodes that are paused, requests that take long, and outages of the ledger.
+//! Random schedules of beats: three nodes that are paused, requests that take long, and outages of the ledger. In others every node is
+//! well, and some beats come late all the same.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,9 +12,10 @@ use crate::memory::store::{Key, Refusal, Row, Store, View};
 use crate::types::{BeatCount, ClaimOutcome, DatabaseName, LedgerError, NodeState, RunId};
 
 const NODES: usize = 3;
-const SUSPECT: u64 = 5_000;
 const TICK: u64 = 100;
 const TICKS: u64 = 300;
+/// Shortest time between two outages of a ledger whose nodes are well.
+const CALM: u64 = 5_000;
 
 /// A protocol, right by default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,12 +23,37 @@ pub(super) struct BeatProtocol {
     pub(super) rules: Rules,
     /// A run counts its time from the answer to a beat, not from its sending.
     pub(super) counts_from_answer: bool,
+    pub(super) troubles: Troubles,
+}
+
+/// Events that keep beats from coming in time, beside outages of the ledger. Times are in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Troubles {
+    /// Whether nodes are paused, and some requests take seconds. Without, all nodes are well, and none may be buried.
+    pub(super) has_pauses: bool,
+    /// Time after which a run is suspected.
+    pub(super) suspect: u64,
+    /// Longest time of an append, during which beats wait behind it.
+    pub(super) append: u64,
+    /// Longest time after an outage until a node has found the server that goes on.
+    pub(super) reconnect: u64,
+}
+
+impl Default for Troubles {
+    fn default() -> Self {
+        Self {
+            has_pauses: true,
+            suspect: 5_000,
+            append: 0,
+            reconnect: 0,
+        }
+    }
 }
 
 /// Fault that the checks find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A run was buried that had beaten a moment ago.
+    /// A run was buried that had beaten a moment ago, or that is well.
     HealthyBuried,
     /// A run could answer although another one had its place.
     TwoAnswer,
@@ -72,6 +99,10 @@ struct Process {
     other: Option<PendingRequest>,
     next_beat: u64,
     paused_until: u64,
+    /// Time at which its connection has done the appends that were sent.
+    appends_until: u64,
+    /// Time at which it has found the ledger again.
+    away_until: u64,
     owns: bool,
 }
 
@@ -126,11 +157,13 @@ impl Schedule {
         self.counted.insert(run, self.now);
         Process {
             run,
-            detector: FailureDetector::new(run, at(SUSPECT)),
+            detector: FailureDetector::new(run, at(self.protocol.troubles.suspect)),
             beat: None,
             other: None,
             next_beat: self.now,
             paused_until: 0,
+            appends_until: 0,
+            away_until: self.outage_until,
             owns: false,
         }
     }
@@ -152,11 +185,16 @@ impl Schedule {
     }
 
     fn tick(&mut self) {
-        if self.random.below(1000) < 3 {
+        let may_fail = self.protocol.troubles.has_pauses || self.now >= self.outage_until + CALM;
+        if self.random.below(1000) < 3 && may_fail {
             self.outage_until = self.now + self.random.below(15_000);
+            for at in 0..NODES {
+                let later = self.up_to(self.protocol.troubles.reconnect);
+                self.processes[at].away_until = self.outage_until + later;
+            }
         }
         for at in 0..NODES {
-            if self.now >= self.outage_until {
+            if self.now >= self.processes[at].away_until {
                 self.arrive(at);
             }
             if self.now >= self.processes[at].paused_until {
@@ -168,14 +206,23 @@ impl Schedule {
     }
 
     fn delay(&mut self) -> u64 {
-        match self.random.percent(4) {
+        match self.protocol.troubles.has_pauses && self.random.percent(4) {
             true => self.random.below(8_000),
             false => self.random.below(TICK),
         }
     }
 
-    fn send(&mut self, request: Request) -> Option<PendingRequest> {
-        let arrives = self.now + self.delay();
+    fn up_to(&mut self, most: u64) -> u64 {
+        match most {
+            0 => 0,
+            most => self.random.below(most),
+        }
+    }
+
+    /// Sends a request, behind the appends of the process.
+    fn send(&mut self, index: usize, request: Request) -> Option<PendingRequest> {
+        let after = self.processes[index].appends_until.max(self.now);
+        let arrives = after + self.delay();
         Some(PendingRequest {
             request,
             sent: self.now,
@@ -212,7 +259,9 @@ impl Schedule {
                 let buried = self.perform(|view| requests::bury(rules, view, run, dead, seen))?;
                 if lived && buried {
                     self.outcome.buried += 1;
-                    if self.now - self.counted[&dead] < SUSPECT {
+                    let troubles = self.protocol.troubles;
+                    let stood_still = self.now - self.counted[&dead];
+                    if !troubles.has_pauses || stood_still < troubles.suspect {
                         self.outcome.fault.get_or_insert(Fault::HealthyBuried);
                     }
                 }
@@ -270,12 +319,17 @@ impl Schedule {
         }
         let process = &self.processes[index];
         if process.beat.is_none() && now >= process.next_beat {
-            let pending = self.send(Request::Beat);
+            let pending = self.send(index, Request::Beat);
             let process = &mut self.processes[index];
             process.beat = pending;
             process.next_beat = now + u64::try_from(BEAT_EVERY.as_millis()).unwrap();
         }
-        if self.random.below(1000) < 5 {
+        let troubles = self.protocol.troubles;
+        let appends = troubles.append > 0 && self.processes[index].appends_until <= now;
+        if appends && self.random.percent(2) {
+            self.processes[index].appends_until = now + self.up_to(troubles.append);
+        }
+        if troubles.has_pauses && self.random.below(1000) < 5 {
             let until = now + 1_000 + self.random.below(19_000);
             self.processes[index].paused_until = until;
         }
@@ -299,7 +353,7 @@ impl Schedule {
             Ok(Response::Buried(buried)) => {
                 self.processes[index].detector.acknowledged(counted);
                 if buried {
-                    self.processes[index].other = self.send(Request::Claim);
+                    self.processes[index].other = self.send(index, Request::Claim);
                 }
             }
             Ok(Response::Claimed(claimed)) => {
@@ -326,6 +380,6 @@ impl Schedule {
             None if !is_held => Request::Claim,
             None => return,
         };
-        self.processes[index].other = self.send(request);
+        self.processes[index].other = self.send(index, request);
     }
 }

@@ -1,13 +1,17 @@
 //! Processes of the schedules: requests on their way, databases that they have, and protocols that are broken on purpose.
 
-use svc_base::positions::{Checksum, Entry};
+use std::sync::Arc;
+
+use svc_base::clock::Timestamp;
+use svc_base::positions::{Checksum, CommitPosition, Entry};
 use uuid::Uuid;
 
-use crate::appender::{Appender, Request};
+use crate::appender::{self, Appender};
 use crate::memory::requests::Rules;
 use crate::memory::store::TransactionNumber;
 use crate::types::{
-    BeatCount, ClaimOutcome, FoundEntry, LedgerError, Node, NodeState, Place, RunId,
+    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, LedgerError, Node,
+    NodeState, Place, RunId,
 };
 
 /// Connection of a process for what its appender sends.
@@ -56,19 +60,19 @@ pub(super) struct Outcome {
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(super) enum LedgerRequest {
+pub(super) enum Request {
     Join,
     Beat,
     Bury(RunId, Option<BeatCount>),
     Claim(usize),
     Load(usize),
     Release(Place),
-    Append(Request),
+    Append(appender::Request),
 }
 
 /// An answer.
 #[derive(Debug)]
-pub(super) enum LedgerResponse {
+pub(super) enum Response {
     Done,
     Nodes(Vec<NodeState>),
     Claimed(ClaimOutcome),
@@ -81,10 +85,10 @@ pub(super) enum LedgerResponse {
 pub(super) enum Connection {
     Free,
     /// On its way to the server, or before a lock there.
-    Sent(LedgerRequest),
+    Sent(Request),
     /// Done, and waiting for the standby.
-    Waits(LedgerRequest, LedgerResponse, TransactionNumber),
-    Answered(LedgerRequest, Result<LedgerResponse, LedgerError>),
+    Waits(Request, Response, TransactionNumber),
+    Answered(Request, Result<Response, LedgerError>),
 }
 
 /// Relation of a process to a database.
@@ -145,4 +149,32 @@ pub(crate) fn node(run: RunId) -> Node {
         version: String::new(),
         schema: 1,
     }
+}
+
+/// Base that a database begins with.
+pub(super) fn first_base(database: DatabaseName) -> Base {
+    Base {
+        database,
+        position: CommitPosition(0),
+        state: Checksum(0),
+        object: String::new(),
+        bytes: 0,
+        at: Timestamp(0),
+    }
+}
+
+/// Commit from one state to another.
+pub(super) fn commit(
+    database: DatabaseName,
+    position: CommitPosition,
+    (before, after): (Checksum, Checksum),
+) -> DatabaseEntry {
+    let entry = Entry {
+        position,
+        at: Timestamp(0),
+        before,
+        after,
+        body: Arc::from([0]),
+    };
+    DatabaseEntry { database, entry }
 }

@@ -2,21 +2,19 @@
 //! killed, paused and suspected wrongly. Requests are lost, and some are done late.
 
 use std::mem;
-use std::sync::Arc;
 use std::time::Duration;
 
-use svc_base::clock::Timestamp;
 use svc_base::positions::{Checksum, CommitPosition, Entry};
 
 use super::process::{
-    APPENDS, CONNECTIONS, Connection, LedgerRequest, LedgerResponse, OTHERS, Outcome, Ownership,
-    Process, Protocol, Violation, lost, node,
+    APPENDS, CONNECTIONS, Connection, OTHERS, Outcome, Ownership, Process, Protocol, Request,
+    Response, Violation, commit, first_base, lost, node,
 };
 use super::seeded_random::SeededRandom;
-use crate::appender::{Answer, Command, Request};
+use crate::appender::{self, Answer, Command};
 use crate::memory::requests;
 use crate::memory::store::{Key, Refusal, Row, Store, TransactionNumber};
-use crate::types::{Base, ClaimOutcome, DatabaseEntry, DatabaseName, LedgerError, RunId};
+use crate::types::{ClaimOutcome, DatabaseEntry, DatabaseName, LedgerError, RunId};
 
 const NODES: usize = 3;
 const DATABASES: usize = 2;
@@ -28,13 +26,12 @@ struct Schedule {
     random: SeededRandom,
     protocol: Protocol,
     databases: [DatabaseName; DATABASES],
-    body: Arc<[u8]>,
     store: Store,
     processes: Vec<Process>,
     /// Transactions that wait, and whose callers are gone.
     orphans: Vec<TransactionNumber>,
     /// Requests whose answers are lost, and that the server will do some time.
-    late: Vec<(RunId, LedgerRequest)>,
+    late: Vec<(RunId, Request)>,
     steps: u64,
     runs: u128,
     values: u64,
@@ -59,14 +56,7 @@ impl Schedule {
         let databases = [DatabaseName::Control, DatabaseName::Backend(backend)];
         let mut store = Store::default();
         for database in databases {
-            let base = Base {
-                database,
-                position: CommitPosition(0),
-                state: Checksum(0),
-                object: String::new(),
-                bytes: 0,
-                at: Timestamp(0),
-            };
+            let base = first_base(database);
             let key = Key::Base(database, base.position);
             let (_, number) = store
                 .transact(|view| view.set(key, Some(Row::Base(base))))
@@ -78,7 +68,6 @@ impl Schedule {
             random: SeededRandom::new(seed),
             protocol,
             databases,
-            body: Arc::from([0]),
             store,
             processes: (1..).take(NODES).map(Process::new).collect(),
             orphans: Vec::new(),
@@ -221,41 +210,41 @@ impl Schedule {
     fn perform(
         &mut self,
         run: RunId,
-        request: &LedgerRequest,
-    ) -> Result<(LedgerResponse, Option<TransactionNumber>), Refusal> {
+        request: &Request,
+    ) -> Result<(Response, Option<TransactionNumber>), Refusal> {
         let (rules, databases) = (self.protocol.rules, self.databases);
         self.store.transact(|view| {
             Ok(match request {
-                LedgerRequest::Join => {
+                Request::Join => {
                     requests::join(view, &node(run))?;
-                    LedgerResponse::Done
+                    Response::Done
                 }
-                LedgerRequest::Beat => LedgerResponse::Nodes(requests::beat(view, run)?),
-                LedgerRequest::Bury(dead, seen) => {
+                Request::Beat => Response::Nodes(requests::beat(view, run)?),
+                Request::Bury(dead, seen) => {
                     requests::bury(rules, view, run, *dead, *seen)?;
-                    LedgerResponse::Done
+                    Response::Done
                 }
-                LedgerRequest::Claim(database) => {
+                Request::Claim(database) => {
                     let database = databases[*database];
-                    LedgerResponse::Claimed(requests::claim(rules, view, run, database)?)
+                    Response::Claimed(requests::claim(rules, view, run, database)?)
                 }
-                LedgerRequest::Load(database) => {
+                Request::Load(database) => {
                     let (database, first) = (databases[*database], CommitPosition(0));
                     let reader = Some(run);
                     let entries = requests::tail(rules, view, reader, database, first, usize::MAX)?;
-                    LedgerResponse::Entries(entries)
+                    Response::Entries(entries)
                 }
-                LedgerRequest::Release(place) => {
+                Request::Release(place) => {
                     requests::release(view, *place)?;
-                    LedgerResponse::Done
+                    Response::Done
                 }
-                LedgerRequest::Append(Request::Append(entries)) => {
+                Request::Append(appender::Request::Append(entries)) => {
                     requests::append(rules, view, run, entries)?;
-                    LedgerResponse::Done
+                    Response::Done
                 }
-                LedgerRequest::Append(request) => {
+                Request::Append(request) => {
                     let at = request.positions();
-                    LedgerResponse::Found(requests::find(rules, view, run, &at)?)
+                    Response::Found(requests::find(rules, view, run, &at)?)
                 }
             })
         })
@@ -337,24 +326,24 @@ impl Schedule {
     fn append_answered(
         &mut self,
         at: usize,
-        request: LedgerRequest,
-        answer: Result<LedgerResponse, LedgerError>,
+        request: Request,
+        answer: Result<Response, LedgerError>,
     ) {
         let apart = self.protocol.confirms_apart;
         let process = &mut self.processes[at];
         let answer = match (request, answer) {
-            (LedgerRequest::Append(Request::Append(_)), answer) => {
+            (Request::Append(appender::Request::Append(_)), answer) => {
                 Answer::Appended(answer.map(|_| ()))
             }
-            (LedgerRequest::Append(_), Ok(LedgerResponse::Found(found))) => {
+            (Request::Append(_), Ok(Response::Found(found))) => {
                 if apart && found.iter().all(Option::is_some) {
                     process.found = found;
-                    process.connections[APPENDS] = Connection::Sent(LedgerRequest::Beat);
+                    process.connections[APPENDS] = Connection::Sent(Request::Beat);
                     return;
                 }
                 Answer::Found(Ok(found))
             }
-            (LedgerRequest::Append(_), Err(error)) => Answer::Found(Err(error)),
+            (Request::Append(_), Err(error)) => Answer::Found(Err(error)),
             // The beat that confirms.
             (_, Ok(_)) => Answer::Found(Ok(mem::take(&mut process.found))),
             (_, Err(LedgerError::Fenced)) => Answer::Found(Err(LedgerError::Fenced)),
@@ -372,7 +361,7 @@ impl Schedule {
         match command {
             Command::Send(request, _) => {
                 self.processes[at].connections[APPENDS] =
-                    Connection::Sent(LedgerRequest::Append(request));
+                    Connection::Sent(Request::Append(request));
             }
             Command::Acknowledge(commits) => {
                 for commit in commits.iter() {
@@ -407,24 +396,21 @@ impl Schedule {
     fn other_answered(
         &mut self,
         at: usize,
-        request: &LedgerRequest,
-        answer: Result<LedgerResponse, LedgerError>,
+        request: &Request,
+        answer: Result<Response, LedgerError>,
     ) {
         let process = &mut self.processes[at];
         match (request, answer) {
             (_, Err(LedgerError::Fenced)) => self.end(at),
-            (LedgerRequest::Join, Ok(_)) => process.joined = true,
-            (LedgerRequest::Beat, Ok(LedgerResponse::Nodes(nodes))) => process.seen = nodes,
-            (
-                LedgerRequest::Claim(database),
-                Ok(LedgerResponse::Claimed(ClaimOutcome::Claimed(place))),
-            ) => {
+            (Request::Join, Ok(_)) => process.joined = true,
+            (Request::Beat, Ok(Response::Nodes(nodes))) => process.seen = nodes,
+            (Request::Claim(database), Ok(Response::Claimed(ClaimOutcome::Claimed(place)))) => {
                 process.ownerships[*database] = Ownership::Claimed(place);
             }
-            (LedgerRequest::Load(database), Ok(LedgerResponse::Entries(entries))) => {
+            (Request::Load(database), Ok(Response::Entries(entries))) => {
                 self.load(at, *database, &entries);
             }
-            (LedgerRequest::Release(place), Ok(_)) => {
+            (Request::Release(place), Ok(_)) => {
                 let database = usize::from(place.database != DatabaseName::Control);
                 process.ownerships[database] = Ownership::Nothing;
             }
@@ -454,49 +440,49 @@ impl Schedule {
     }
 
     /// Chooses the next request beside appends.
-    fn next_request(&mut self, at: usize) -> Option<LedgerRequest> {
+    fn next_request(&mut self, at: usize) -> Option<Request> {
         let process = &mut self.processes[at];
         if !process.joined {
-            return Some(LedgerRequest::Join);
+            return Some(Request::Join);
         }
         let database = self.random.index(DATABASES);
         let idle = process.appender.unanswered_bytes() == 0;
         match process.ownerships[database] {
-            Ownership::Claimed(_) => Some(LedgerRequest::Load(database)),
-            Ownership::Releasing(place) => Some(LedgerRequest::Release(place)),
+            Ownership::Claimed(_) => Some(Request::Load(database)),
+            Ownership::Releasing(place) => Some(Request::Release(place)),
             Ownership::Owned(place, _) if idle && self.random.percent(4) => {
                 process.ownerships[database] = Ownership::Releasing(place);
-                Some(LedgerRequest::Release(place))
+                Some(Request::Release(place))
             }
-            Ownership::Owned(..) => self.random.percent(30).then_some(LedgerRequest::Beat),
+            Ownership::Owned(..) => self.random.percent(30).then_some(Request::Beat),
             Ownership::Nothing => self.next_claim(at, database),
         }
     }
 
     /// Chooses how to come by a database: its holder is suspected now and then, rightly or not.
-    fn next_claim(&mut self, at: usize, database: usize) -> Option<LedgerRequest> {
+    fn next_claim(&mut self, at: usize, database: usize) -> Option<Request> {
         let process = &self.processes[at];
         let key = Key::Place(self.databases[database]);
         let holder = match self.store.get(&key) {
             Some(Row::Place(place)) if place.run != process.run => place.run,
-            _ => return Some(LedgerRequest::Claim(database)),
+            _ => return Some(Request::Claim(database)),
         };
         if !self.protocol.rules.claim_from_dead && self.random.percent(10) {
-            return Some(LedgerRequest::Claim(database));
+            return Some(Request::Claim(database));
         }
         let mut seen = process.seen.iter();
         let Some(seen) = seen.find(|seen| seen.node.run == holder) else {
-            return Some(LedgerRequest::Beat);
+            return Some(Request::Beat);
         };
         if !seen.live {
-            return Some(LedgerRequest::Claim(database));
+            return Some(Request::Claim(database));
         }
         match self.random.below(100) {
             0..=19 => {
                 let beat = self.random.percent(50).then_some(seen.beat);
-                Some(LedgerRequest::Bury(holder, beat))
+                Some(Request::Bury(holder, beat))
             }
-            20..=49 => Some(LedgerRequest::Beat),
+            20..=49 => Some(Request::Beat),
             _ => None,
         }
     }
@@ -514,16 +500,7 @@ impl Schedule {
         let position = CommitPosition(u64::try_from(past.len()).unwrap());
         let (before, after) = (*past.last().unwrap(), Checksum(self.values));
         past.push(after);
-        let commit = DatabaseEntry {
-            database: self.databases[database],
-            entry: Entry {
-                position,
-                at: Timestamp(0),
-                before,
-                after,
-                body: Arc::clone(&self.body),
-            },
-        };
+        let commit = commit(self.databases[database], position, (before, after));
         if self.protocol.answers_early {
             self.acknowledged[database].push((position, after));
         }
