@@ -21,6 +21,8 @@ pub enum AppendEvent<'a> {
     Beaten(Duration),
     /// The answer to a request was lost, and it is looked up.
     AnswerLost,
+    /// The ledger has refused a request. Unless the process must end, it is sent again until the ledger takes it.
+    Refused(&'a LedgerError),
 }
 
 /// Queue of the commits of a run.
@@ -111,7 +113,9 @@ impl AppendQueue {
                         Answer::Appended(Err(LedgerError::Unknown(_))) => {
                             tell(AppendEvent::AnswerLost);
                         }
-                        Answer::Appended(Err(_)) | Answer::Found(Err(_)) => {}
+                        Answer::Appended(Err(error)) | Answer::Found(Err(error)) => {
+                            tell(AppendEvent::Refused(error));
+                        }
                     }
                     let mut state = self.state();
                     let commands = state.appender.answered(answer);
@@ -159,6 +163,37 @@ mod tests {
         ledger
     }
 
+    #[tokio::test]
+    async fn a_refusal_is_told_each_time() {
+        let run = uuid::Uuid::from_u128(1).into();
+        let ledger = ledger(run).await;
+        ledger.set_unsynced(true);
+        let queue = AppendQueue::new(run, Clock::system());
+        let done = Notify::new();
+        let mut events = Vec::new();
+        queue.submit(commit(1, 1));
+        let all = queue.send_all(&ledger, |event| match event {
+            AppendEvent::Refused(error) => {
+                events.push(error.to_string());
+                // At the second time the operator has mended it.
+                ledger.set_unsynced(events.len() < 2);
+            }
+            AppendEvent::Acknowledged(_) => done.notify_one(),
+            AppendEvent::AnswerLost | AppendEvent::Beaten(_) => {}
+        });
+        tokio::select! {
+            reason = all => panic!("{reason}"),
+            () = done.notified() => {}
+        }
+        assert_eq!(
+            events,
+            [
+                LedgerError::Unsynced.to_string(),
+                LedgerError::Unsynced.to_string()
+            ]
+        );
+    }
+
     /// Submits three commits, and returns what is told until they are acknowledged or the process must end.
     async fn told(ledger: &MemoryLedger, run: RunId) -> (Vec<u64>, bool, Option<EndReason>) {
         let queue = AppendQueue::new(run, Clock::system());
@@ -173,7 +208,7 @@ mod tests {
                 }
             }
             AppendEvent::AnswerLost => lost = true,
-            AppendEvent::Beaten(_) => {}
+            AppendEvent::Beaten(_) | AppendEvent::Refused(_) => {}
         });
         let ended = tokio::select! {
             reason = all => Some(reason),
