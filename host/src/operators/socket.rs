@@ -7,6 +7,8 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -23,7 +25,7 @@ use super::installation::{
 use super::node::{self, NodeOperation};
 use super::{Operation, dispatch};
 use crate::app::SharedApp;
-use crate::cluster::ClusterNode;
+use crate::cluster::{AnswerGate, ClusterNode};
 use crate::guests::watch::GuestWatcherHandle;
 
 /// The name of the socket in the data directory.
@@ -36,6 +38,11 @@ const MAX_PATH_BYTES: usize = 100;
 const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 /// Most progress steps that are queued; further ones are dropped.
 const MAX_QUEUED_STEPS: usize = 4;
+/// Longest time that a node which stands by waits for the ledger, to list the nodes.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Error for a command that waits for a ledger which does not answer.
+const LEDGER_AWAY_MESSAGE: &str =
+    "the ledger does not answer: the command may be done, so look, or give it again once it does";
 /// Timeout of sending a request or its answer.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -162,6 +169,8 @@ async fn answer(
                 // If the queue is full, the step is dropped.
                 let _ = steps.try_send(step);
             });
+            let gate = app.cluster.as_ref().map(|owner| Arc::clone(owner.gate()));
+            let mut cut = pin!(wait_for_cut(gate));
             let mut done = tokio::spawn(async move {
                 let at = Installation::of_server(&app, stopped, watcher, progress);
                 dispatch::run(operation, &at, actor).await
@@ -169,19 +178,32 @@ async fn answer(
             let done = loop {
                 tokio::select! {
                     Some(step) = told.recv() => write(&mut stream, &OperatorReply::Step(step)).await,
-                    done = &mut done => break done,
+                    done = &mut done => break Some(done),
+                    // The command runs to its end all the same.
+                    () = &mut cut => break None,
                 }
             };
             match done {
-                Ok(Ok(answer)) => OperatorReply::Answer(answer),
-                Ok(Err(error)) => OperatorReply::Error(format!("{error:#}")),
+                None => OperatorReply::Error(LEDGER_AWAY_MESSAGE.to_owned()),
+                Some(Ok(Ok(answer))) => OperatorReply::Answer(answer),
+                Some(Ok(Err(error))) => OperatorReply::Error(format!("{error:#}")),
                 // The panic is in the log.
-                Err(_) => OperatorReply::Error("the server failed: its log says why".to_owned()),
+                Some(Err(_)) => {
+                    OperatorReply::Error("the server failed: its log says why".to_owned())
+                }
             }
         }
         Err(error) => OperatorReply::Error(format!("{error:#}")),
     };
     write(&mut stream, &reply).await;
+}
+
+/// Waits until a command must be given up, as any request to a node of several; on a single machine without end.
+async fn wait_for_cut(gate: Option<Arc<AnswerGate>>) {
+    match gate {
+        Some(gate) => gate.wait_for_cut().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Answers the one request of a connection to a node that stands by.
@@ -192,7 +214,12 @@ async fn answer_as_standby(
 ) {
     let answer = async {
         match read(&mut stream).await?.0 {
-            Operation::Node(NodeOperation::List {}) => node::list_nodes(&standby.list().await?),
+            Operation::Node(NodeOperation::List {}) => {
+                // Its requests to the ledger are not given up: others wait behind them.
+                let listing = tokio::spawn(async move { standby.list().await });
+                let listed = tokio::time::timeout(LIST_TIMEOUT, listing).await;
+                node::list_nodes(&listed.context(LEDGER_AWAY_MESSAGE)???)
+            }
             Operation::Node(NodeOperation::Promote {}) => {
                 standby.promote();
                 if ready.wait_for(|ready| *ready).await.is_err() {
