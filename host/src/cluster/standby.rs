@@ -66,7 +66,7 @@ impl<L: Ledger> Standby<L> {
         Ok(Err(standby))
     }
 
-    /// Waits until control belongs to this run. An operator's wish is a message.
+    /// Waits until control belongs to this run. An operator's request to take it at once is a message.
     ///
     /// # Errors
     /// [`LedgerError::Fenced`]: this run was buried.

@@ -158,8 +158,8 @@ fn settings(all: &Config, one: &mut Config) {
     if let Some(options) = all.get_options() {
         one.options(options);
     }
-    // A connection whose server went away without a word must end: nobody takes a request back, and nobody waits forever.
     let connect_timeout = all.get_connect_timeout();
+    // A connection whose server went away without a word must end: nobody takes a request back, and nobody waits forever.
     let idle = all.get_keepalives_idle().min(KEEPALIVE);
     one.application_name(all.get_application_name().unwrap_or("svc"))
         .ssl_mode(all.get_ssl_mode())
