@@ -8,7 +8,6 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -25,11 +24,14 @@ use super::installation::{
 use super::node::{self, NodeOperation};
 use super::{Operation, dispatch};
 use crate::app::SharedApp;
-use crate::cluster::{AnswerGate, ClusterNode};
+use crate::cluster::ClusterNode;
 use crate::guests::watch::GuestWatcherHandle;
 
 /// The name of the socket in the data directory.
 pub const SOCKET_FILE: &str = "operators.sock";
+/// Error for a command that waits for a ledger which does not answer.
+const LEDGER_AWAY_MESSAGE: &str =
+    "the ledger does not answer: the command may be done, so look, or give it again once it does";
 /// Mode of the socket: for its owner alone.
 const SOCKET_MODE: u32 = 0o600;
 /// Longest path of a socket that every system supports, in bytes.
@@ -38,11 +40,6 @@ const MAX_PATH_BYTES: usize = 100;
 const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 /// Most progress steps that are queued; further ones are dropped.
 const MAX_QUEUED_STEPS: usize = 4;
-/// Longest time that a node which stands by waits for the ledger, to list the nodes.
-const LIST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Error for a command that waits for a ledger which does not answer.
-const LEDGER_AWAY_MESSAGE: &str =
-    "the ledger does not answer: the command may be done, so look, or give it again once it does";
 /// Timeout of sending a request or its answer.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -169,8 +166,7 @@ async fn answer(
                 // If the queue is full, the step is dropped.
                 let _ = steps.try_send(step);
             });
-            let gate = app.cluster.as_ref().map(|owner| Arc::clone(owner.gate()));
-            let mut cut = pin!(wait_for_cut(gate));
+            let mut cut = pin!(wait_for_cut(app.clone()));
             let mut done = tokio::spawn(async move {
                 let at = Installation::of_server(&app, stopped, watcher, progress);
                 dispatch::run(operation, &at, actor).await
@@ -199,9 +195,9 @@ async fn answer(
 }
 
 /// Waits until a command must be given up, as any request to a node of several; on a single machine without end.
-async fn wait_for_cut(gate: Option<Arc<AnswerGate>>) {
-    match gate {
-        Some(gate) => gate.wait_for_cut().await,
+async fn wait_for_cut(app: SharedApp) {
+    match &app.cluster {
+        Some(owner) => owner.gate().wait_for_cut().await,
         None => std::future::pending().await,
     }
 }
@@ -214,12 +210,7 @@ async fn answer_as_standby(
 ) {
     let answer = async {
         match read(&mut stream).await?.0 {
-            Operation::Node(NodeOperation::List {}) => {
-                // Its requests to the ledger are not given up: others wait behind them.
-                let listing = tokio::spawn(async move { standby.list().await });
-                let listed = tokio::time::timeout(LIST_TIMEOUT, listing).await;
-                node::list_nodes(&listed.context(LEDGER_AWAY_MESSAGE)???)
-            }
+            Operation::Node(NodeOperation::List {}) => node::list_nodes(&standby.list().await?),
             Operation::Node(NodeOperation::Promote {}) => {
                 standby.promote();
                 if ready.wait_for(|ready| *ready).await.is_err() {
