@@ -21,9 +21,6 @@ use svc_ledger::{ClaimOutcome, DatabaseName, Ledger};
 /// Pause between two looks whether a commit is acknowledged.
 const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
 
-/// Longest time that a caller waits until a database is loaded.
-const LOAD_WAIT: Duration = Duration::from_secs(10);
-
 /// Databases of tenants.
 pub(super) struct Tenants<L> {
     run: Arc<Run<L>>,
@@ -141,11 +138,7 @@ impl<L: Ledger> Tenants<L> {
                 me.fetch_history(id);
                 Ok::<(), LoadFailure>(())
             });
-            let Ok(loaded) = tokio::time::timeout(LOAD_WAIT, loading).await else {
-                // It goes on, and whoever asks next may find it here.
-                return Err(StatementRunError::Busy);
-            };
-            match loaded {
+            match loading.await {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(LoadFailure::Missing)) => Err(StatementRunError::Closed),
                 Ok(Err(LoadFailure::Unavailable(error))) => {
