@@ -131,7 +131,7 @@ impl AnswerGate {
     }
 
     /// Waits until requests under way must be given up: the run may not answer any more, or the ledger keeps commits waiting.
-    pub async fn wait_for_cut(&self) {
+    pub async fn wait_until_interrupted(&self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             if !self.may_answer() || self.queue.unanswered_age() >= MAX_WAIT {

@@ -166,7 +166,7 @@ async fn answer(
                 // If the queue is full, the step is dropped.
                 let _ = steps.try_send(step);
             });
-            let mut cut = pin!(wait_for_cut(app.clone()));
+            let mut interrupted = pin!(wait_until_interrupted(app.clone()));
             let mut done = tokio::spawn(async move {
                 let at = Installation::of_server(&app, stopped, watcher, progress);
                 dispatch::run(operation, &at, actor).await
@@ -176,7 +176,7 @@ async fn answer(
                     Some(step) = told.recv() => write(&mut stream, &OperatorReply::Step(step)).await,
                     done = &mut done => break Some(done),
                     // The command runs to its end all the same.
-                    () = &mut cut => break None,
+                    () = &mut interrupted => break None,
                 }
             };
             match done {
@@ -195,9 +195,9 @@ async fn answer(
 }
 
 /// Waits until a command must be given up, as any request to a node of several; on a single machine without end.
-async fn wait_for_cut(app: SharedApp) {
+async fn wait_until_interrupted(app: SharedApp) {
     match &app.cluster {
-        Some(owner) => owner.gate().wait_for_cut().await,
+        Some(owner) => owner.gate().wait_until_interrupted().await,
         None => std::future::pending().await,
     }
 }
