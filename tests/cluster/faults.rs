@@ -88,6 +88,10 @@ async fn a_caller_is_told_that_a_write_may_be_done() {
         .await
         .unwrap();
     assert_eq!(refused.status, 503, "{}", refused.text());
+    // Nor does an operator wait without end.
+    let command = cluster.run(&owner.data, &["namespace", "list"]);
+    let refused = tokio::time::timeout(LONGEST, command).await.unwrap();
+    assert!(!refused.success, "{refused:?}");
     cluster.postgres.run_standby(1, 0).await;
     owner.wait_until_ready().await;
     let entries = cluster.entries(&owner).await;

@@ -13,8 +13,8 @@ use svc_tests::postgres::Postgres;
 
 use crate::fixture::ledger;
 
-/// Clients, as so many processes have them.
-const CLIENTS: usize = 4;
+/// Clients, as so many processes have them. Each does one request at a time.
+const CLIENTS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_is_a_ledger() {

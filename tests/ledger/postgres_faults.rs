@@ -8,7 +8,7 @@ use svc_tests::postgres::{Postgres, SYNCED};
 use svc_tests::wait_until;
 use tokio::task::JoinHandle;
 
-use crate::fixture::{begun, claimed, entry, first, joined, ledger};
+use crate::fixture::{begun, claimed, entry, first, joined, ledger, node};
 
 type Appending = JoinHandle<Result<(), LedgerError>>;
 
@@ -168,6 +168,41 @@ async fn a_beat_tells_of_the_living_and_of_the_newest_dead() {
             .eq([run, other])
     );
     assert_eq!(dead.len(), 64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_row_of_a_run_that_is_long_dead_goes_and_what_names_it_stays() {
+    let servers = Postgres::start().await;
+    let shared = ledger(&servers, 1).await;
+    let (old, recent) = (joined(shared.as_ref()).await, joined(shared.as_ref()).await);
+    let database = begun(shared.as_ref(), old).await;
+    let kept = first(database, 1);
+    shared
+        .append(old, std::slice::from_ref(&kept))
+        .await
+        .unwrap();
+    for run in [old, recent] {
+        assert_eq!(shared.bury(run, run, None).await, Ok(true));
+    }
+    let yesterday =
+        format!("UPDATE svc.nodes SET buried_at = now() - interval '25 hours' WHERE run = '{old}'");
+    servers.sql(0, &yesterday).await;
+    // A late request of its own makes it neither new nor alive.
+    shared.join(&node(old)).await.unwrap();
+    assert_eq!(shared.beat(old).await, Err(LedgerError::Fenced));
+
+    let run = joined(shared.as_ref()).await;
+    let told = shared.beat(run).await.unwrap();
+    let told = told.iter().map(|state| (state.node.run, state.live));
+    assert!(told.eq([(recent, false), (run, true)]));
+    assert_eq!(shared.beat(old).await, Err(LedgerError::Fenced));
+    assert!(is_read(&shared, &kept).await);
+    let places = shared.places().await.unwrap();
+    let place = places.iter().find(|place| place.database == database);
+    assert_eq!(place.unwrap().run, old);
+    assert_eq!(shared.bury(run, old, None).await, Ok(true));
+    assert_eq!(claimed(shared.as_ref(), run, database).await.run, run);
+    assert!(is_kept(&shared, run, (database, 6)).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ async fn a_server_is_reached_by_tls_as_the_url_asks_for_it() {
     let [_, _, third, fourth] = std::process::id().to_be_bytes();
     let address = format!("127.83.{third}.{}", fourth.max(1));
     let (its, another) = (
-        CertificateFiles::new(&[address.as_str()]),
+        CertificateFiles::new(&[address.as_str(), "ledger.example"]),
         CertificateFiles::new(&[address.as_str()]),
     );
     servers.run_with_tls(&address, &its).await;
@@ -20,23 +20,30 @@ async fn a_server_is_reached_by_tls_as_the_url_asks_for_it() {
         path.replace('/', "%2F")
     };
     let (its, another) = (file(&its), file(&another));
-    let bound = format!("?sslmode=verify-full&sslrootcert={its}&channel_binding=require");
-    let strange = format!("?sslmode=require&sslrootcert={another}");
-    for (password, query, reached) in [
-        ("secret", "", true),
-        ("secret", bound.as_str(), true),
-        ("wrong", bound.as_str(), false),
-        ("secret", strange.as_str(), false),
-        ("secret", "?sslmode=disable", false),
+    let bound = format!("sslmode=verify-full&sslrootcert={its}&channel_binding=require");
+    let strange = format!("sslmode=require&sslrootcert={another}");
+    let named = format!("sslmode=require&sslrootcert={its}&hostaddr={address}");
+    let numeric = format!("hostaddr={address}");
+    for (password, host, query, reached) in [
+        ("secret", address.as_str(), "", true),
+        ("secret", address.as_str(), bound.as_str(), true),
+        ("wrong", address.as_str(), bound.as_str(), false),
+        ("secret", address.as_str(), strange.as_str(), false),
+        ("secret", address.as_str(), "sslmode=disable", false),
+        // A certificate is of names: that of another name is refused, whoever has signed it.
+        ("secret", "ledger.example", named.as_str(), true),
+        ("secret", "other.example", named.as_str(), false),
+        ("secret", "", named.as_str(), true),
+        ("secret", "", numeric.as_str(), true),
     ] {
-        let url = format!("postgresql://postgres:{password}@{address}/postgres{query}");
+        let url = format!("postgresql://postgres:{password}@{host}/postgres?{query}");
         let found = PostgresLedger::new(&url, 1).unwrap().installation().await;
         if reached {
-            assert_eq!(found, Ok(None), "{query}");
+            assert_eq!(found, Ok(None), "{host} {query}");
         } else {
             assert!(
                 matches!(found, Err(LedgerError::Unavailable(_))),
-                "{query}: {found:?}"
+                "{host} {query}: {found:?}"
             );
         }
     }

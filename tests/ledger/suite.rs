@@ -12,6 +12,8 @@ use crate::fixture::{BEGIN, base, begun, claimed, database, entry, first, joined
 
 /// Runs that race.
 const RUNS: usize = 32;
+/// Clients that race for keys.
+const WRITERS: usize = 4;
 /// Keys that are raced for, one after the other.
 const KEYS: u64 = 100;
 
@@ -27,7 +29,7 @@ pub(crate) async fn everything<L: Ledger>(clients: &[Arc<L>]) {
     bases_let_commits_go(ledger).await;
     a_database_is_forgotten(ledger).await;
     one_of_many_gets_a_place(clients).await;
-    one_of_many_writes_a_commit(clients).await;
+    one_of_many_writes_a_commit(&clients[..WRITERS]).await;
 }
 
 async fn state(ledger: &impl Ledger, run: RunId, of: RunId) -> Option<NodeState> {
@@ -62,7 +64,17 @@ async fn runs_live_until_they_are_buried(ledger: &impl Ledger) {
     ledger.join(&node(two)).await.unwrap();
     assert_eq!(ledger.beat(two).await, Err(LedgerError::Fenced));
     assert_eq!(ledger.beat(run()).await, Err(LedgerError::Fenced));
-    assert!(ledger.bury(one, one, None).await.unwrap());
+    // A run that buries itself has the beat that was seen before.
+    let own = state(ledger, one, one).await.unwrap().beat;
+    assert!(
+        !ledger
+            .bury(one, one, Some(BeatCount(own.0 + 1)))
+            .await
+            .unwrap()
+    );
+    let counted = state(ledger, one, one).await.unwrap().beat;
+    assert_eq!(counted, BeatCount(own.0 + 2));
+    assert!(ledger.bury(one, one, Some(counted)).await.unwrap());
     assert_eq!(ledger.beat(one).await, Err(LedgerError::Fenced));
 }
 
@@ -131,6 +143,13 @@ async fn commits_continue_the_last_one(ledger: &impl Ledger) {
         .append(run, &[entry(database, 9, 3, 4)])
         .await
         .unwrap();
+    // A run without the place appends what continues the last commit: the chain decides, and burying keeps others away.
+    let other = joined(ledger).await;
+    ledger
+        .append(other, &[entry(database, 10, 4, 5)])
+        .await
+        .unwrap();
+    refused(10, 4).await;
     // A database without a base has no first commit.
     let nothing = entry(crate::fixture::database(), 1, 0, 1);
     let answer = ledger.append(run, &[nothing]).await;
@@ -247,7 +266,11 @@ async fn bases_let_commits_go(ledger: &impl Ledger) {
     assert_eq!(ledger.add_base(other, &later).await, unplaced);
     let unplaced = Err(LedgerError::NotPlaced);
     assert_eq!(ledger.trim(other, database).await, unplaced);
-    for wrong in [base(database, 7, 1), base(database, 5, 1)] {
+    for wrong in [
+        base(database, 7, 1),
+        base(database, 5, 1),
+        base(database, 8, 3),
+    ] {
         let answer = ledger.add_base(run, &wrong).await;
         assert_eq!(answer, Err(LedgerError::NotNext));
     }

@@ -5,8 +5,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Timestamp;
+
+/// Longest time that an answer waits until what it shows is acknowledged, and may be shown.
+pub const MAX_VISIBLE_WAIT: Duration = Duration::from_secs(10);
 
 /// Number of a commit in a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

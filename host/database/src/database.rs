@@ -315,9 +315,13 @@ impl Database {
     }
 
     /// Waits until all that an answer may show is acknowledged, which it is on a single machine.
-    pub(super) async fn await_visible_commits(&self) {
-        if let Some(shared) = &self.shared_commits {
-            shared.wait_for_visible().await;
+    ///
+    /// # Errors
+    /// [`StatementRunError::Busy`] if that takes too long.
+    pub(super) async fn await_visible_commits(&self) -> Result<(), StatementRunError> {
+        match &self.shared_commits {
+            Some(shared) => shared.wait_for_visible().await,
+            None => Ok(()),
         }
     }
 

@@ -46,7 +46,7 @@ impl Databases {
         }
         let file = await_answer(answered, &work_state).await;
         if let Some(shared) = shared {
-            shared.wait_for_visible().await;
+            shared.wait_for_visible().await?;
         }
         file
     }

@@ -20,7 +20,7 @@ use super::run::ResultJson;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::BackendId;
-use svc_base::positions::{CommitPosition, DeferredCommitEffects, Durable};
+use svc_base::positions::{CommitPosition, DeferredCommitEffects, Durable, MAX_VISIBLE_WAIT};
 use svc_base::sync::lock;
 
 /// Pause of an answer that may not be given now.
@@ -260,7 +260,22 @@ impl SharedCommits {
     }
 
     /// Waits until all that a reader may have seen by now is acknowledged, and may be shown.
-    pub(super) async fn wait_for_visible(&self) {
+    ///
+    /// # Errors
+    /// [`StatementRunError::Busy`] after a time: no caller waits without end, whatever the acknowledger does.
+    pub(super) async fn wait_for_visible(&self) -> Result<(), StatementRunError> {
+        self.wait_within(MAX_VISIBLE_WAIT).await
+    }
+
+    pub(super) async fn wait_within(&self, limit: Duration) -> Result<(), StatementRunError> {
+        if self.is_acknowledged(self.visible.load(Ordering::SeqCst)) && self.durable.may_answer() {
+            return Ok(());
+        }
+        let waited = tokio::time::timeout(limit, self.become_visible()).await;
+        waited.map_err(|_| StatementRunError::Busy)
+    }
+
+    async fn become_visible(&self) {
         let seen = self.visible.load(Ordering::SeqCst);
         while !self.is_acknowledged(seen) {
             let changed = self.changed.notified();

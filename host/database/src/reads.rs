@@ -29,7 +29,7 @@ impl Database {
                 // The time limit of this thread is short, and on a busy machine even a quick statement may exceed it.
                 Err(StatementRunError::NeedsLane | StatementRunError::Timeout) => {}
                 result => {
-                    self.await_visible_commits().await;
+                    self.await_visible_commits().await?;
                     return result;
                 }
             }
@@ -187,7 +187,7 @@ impl Database {
             return Err(StatementRunError::Busy);
         }
         let answer = await_answer(answered, &work_state).await;
-        self.await_visible_commits().await;
+        self.await_visible_commits().await?;
         answer
     }
 }

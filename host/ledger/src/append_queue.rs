@@ -21,6 +21,8 @@ pub enum AppendEvent<'a> {
     Beaten(Duration),
     /// The answer to a request was lost, and it is looked up.
     AnswerLost,
+    /// The ledger has refused a request. Unless the process must end, it is sent again until the ledger takes it.
+    Refused(&'a LedgerError),
 }
 
 /// Queue of the commits of a run.
@@ -103,7 +105,7 @@ impl AppendQueue {
                         tokio::time::sleep(pause).await;
                     }
                     let sent = self.clock.elapsed();
-                    let answer = self.ask(ledger, &request).await;
+                    let answer = self.send(ledger, &request).await;
                     match &answer {
                         Answer::Appended(Ok(())) | Answer::Found(Ok(_)) => {
                             tell(AppendEvent::Beaten(sent));
@@ -111,7 +113,9 @@ impl AppendQueue {
                         Answer::Appended(Err(LedgerError::Unknown(_))) => {
                             tell(AppendEvent::AnswerLost);
                         }
-                        Answer::Appended(Err(_)) | Answer::Found(Err(_)) => {}
+                        Answer::Appended(Err(error)) | Answer::Found(Err(error)) => {
+                            tell(AppendEvent::Refused(error));
+                        }
                     }
                     let mut state = self.state();
                     let commands = state.appender.answered(answer);
@@ -121,7 +125,7 @@ impl AppendQueue {
         }
     }
 
-    async fn ask(&self, ledger: &impl Ledger, request: &Request) -> Answer {
+    async fn send(&self, ledger: &impl Ledger, request: &Request) -> Answer {
         match request {
             Request::Append(commits) => {
                 fault::point("cluster.appending");
@@ -164,6 +168,37 @@ mod tests {
         ledger
     }
 
+    #[tokio::test]
+    async fn a_refusal_is_told_each_time() {
+        let run = uuid::Uuid::from_u128(1).into();
+        let ledger = ledger(run).await;
+        ledger.set_unsynced(true);
+        let queue = AppendQueue::new(run, Clock::system());
+        let done = Notify::new();
+        let mut events = Vec::new();
+        queue.submit(commit(1, 1));
+        let all = queue.send_all(&ledger, |event| match event {
+            AppendEvent::Refused(error) => {
+                events.push(error.to_string());
+                // At the second time the operator has mended it.
+                ledger.set_unsynced(events.len() < 2);
+            }
+            AppendEvent::Acknowledged(_) => done.notify_one(),
+            AppendEvent::AnswerLost | AppendEvent::Beaten(_) => {}
+        });
+        tokio::select! {
+            reason = all => panic!("{reason}"),
+            () = done.notified() => {}
+        }
+        assert_eq!(
+            events,
+            [
+                LedgerError::Unsynced.to_string(),
+                LedgerError::Unsynced.to_string()
+            ]
+        );
+    }
+
     /// Submits three commits, and returns what is told until they are acknowledged or the process must end.
     async fn told(ledger: &MemoryLedger, run: RunId) -> (Vec<u64>, bool, Option<EndReason>) {
         let queue = AppendQueue::new(run, Clock::system());
@@ -178,7 +213,7 @@ mod tests {
                 }
             }
             AppendEvent::AnswerLost => lost = true,
-            AppendEvent::Beaten(_) => {}
+            AppendEvent::Beaten(_) | AppendEvent::Refused(_) => {}
         });
         let ended = tokio::select! {
             reason = all => Some(reason),

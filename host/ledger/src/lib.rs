@@ -8,19 +8,19 @@
 
 mod append_queue;
 mod appender;
+mod failure_detector;
 mod memory;
 mod postgres;
 #[cfg(test)]
 mod tests;
 mod types;
-mod watch;
 
 pub use append_queue::{AppendEvent, AppendQueue};
 pub use appender::{Answer, Appender, Command, EndReason, Request};
+pub use failure_detector::{BEAT_EVERY, FailureDetector};
 pub use memory::MemoryLedger;
 pub use postgres::{InvalidLedgerUrl, PostgresLedger};
 pub use types::{
     Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, Ledger, LedgerError,
     Node, NodeState, Place, RunId,
 };
-pub use watch::{BEAT_EVERY, Watch};

@@ -208,14 +208,16 @@ pub trait Ledger: Send + Sync + 'static {
     /// Returns the id of the installation, if somebody has founded one. May be repeated.
     fn installation(&self) -> impl Future<Output = Result<Option<Uuid>, LedgerError>> + Send;
 
-    /// Adds a run, which lives. A run that is there stays as it is, dead or alive. May be repeated.
+    /// Adds a run, which lives. A run that is there stays as it is, dead or alive. May be repeated. A ledger that outlives its runs
+    /// deletes the rows of those that have been dead for a day.
     fn join(&self, node: &Node) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
     /// Counts a beat of `run` and returns all runs that live, with the newest of the dead, in the order of their ids. May be repeated.
     fn beat(&self, run: RunId) -> impl Future<Output = Result<Vec<NodeState>, LedgerError>> + Send;
 
     /// Appends commits: all or none. Each must continue the last one of its database or the one before it in `entries`, by its number
-    /// and its checksum; the first of a database continues a base.
+    /// and its checksum; the first of a database continues a base. The place is not asked for: of two runs that append, the one that
+    /// comes second fails with [`LedgerError::NotNext`].
     ///
     /// May be repeated only after [`Ledger::find`] has said that nothing of it is there. Even then the first request may still be on
     /// its way: the one that comes second fails with [`LedgerError::NotNext`].
@@ -278,8 +280,8 @@ pub trait Ledger: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Base>, LedgerError>> + Send;
 
     /// Names a base of a database whose place `run` has. The object must be in the bucket already, and be of a state that was
-    /// acknowledged. It must have the state of the commit at its position where the ledger has that commit, else the error is
-    /// [`LedgerError::NotNext`]. May be repeated.
+    /// acknowledged. It must have the state of the commit at its position where the ledger has that commit, and must not be ahead of the
+    /// last commit if there is one, else the error is [`LedgerError::NotNext`]. May be repeated.
     fn add_base(
         &self,
         run: RunId,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use svc_base::clock::Clock;
 use svc_base::sync::lock;
-use svc_ledger::{AppendQueue, BeatCount, NodeState, RunId, Watch};
+use svc_ledger::{AppendQueue, BeatCount, FailureDetector, NodeState, RunId};
 
 /// Time after which a caller whose commit is made is not kept waiting for the ledger.
 const MAX_WAIT: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub struct AnswerGate {
 
 #[derive(Debug)]
 struct GateState {
-    watch: Watch,
+    detector: FailureDetector,
     /// Time at which the newest beat that was acknowledged had been sent.
     sent: Option<Duration>,
     /// Time of the last tick, by which a pause of the process is noticed.
@@ -60,7 +60,7 @@ impl AnswerGate {
             queue,
             stale_pages,
             state: Mutex::new(GateState {
-                watch: Watch::new(run, suspect_after),
+                detector: FailureDetector::new(run, suspect_after),
                 sent: None,
                 ticked,
                 paused_until: None,
@@ -75,7 +75,7 @@ impl AnswerGate {
     /// Takes the acknowledgement of a request that counts as a beat and was sent at `sent`.
     pub(super) fn acknowledged(&self, sent: Duration) {
         let mut state = self.state();
-        state.watch.acknowledged(sent);
+        state.detector.acknowledged(sent);
         state.acknowledged(sent);
     }
 
@@ -87,9 +87,9 @@ impl AnswerGate {
     ) -> Vec<(RunId, BeatCount)> {
         let now = self.clock.elapsed();
         let mut state = self.state();
-        state.watch.beat_answered(sent, now, nodes);
+        state.detector.beat_answered(sent, now, nodes);
         state.acknowledged(sent);
-        state.watch.suspects().collect()
+        state.detector.suspects().collect()
     }
 
     /// Notes that the process runs. One that was paused may have been buried meanwhile.
@@ -105,7 +105,7 @@ impl AnswerGate {
     /// Whether this run may answer from its databases.
     pub fn may_answer(&self) -> bool {
         let now = self.clock.elapsed();
-        self.state().watch.may_answer(now)
+        self.state().detector.may_answer(now)
     }
 
     /// Whether pages that are in memory may be shown: also for a while in which the ledger does not answer, but not after a pause.
@@ -117,7 +117,7 @@ impl AnswerGate {
         let is_known = state
             .sent
             .is_some_and(|sent| now.saturating_sub(sent) < self.stale_pages);
-        state.watch.may_answer(now) || is_running && is_known
+        state.detector.may_answer(now) || is_running && is_known
     }
 
     /// Whether a new write may begin.
@@ -131,7 +131,7 @@ impl AnswerGate {
     }
 
     /// Waits until requests under way must be given up: the run may not answer any more, or the ledger keeps commits waiting.
-    pub async fn wait_for_cut(&self) {
+    pub async fn wait_until_interrupted(&self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             if !self.may_answer() || self.queue.unanswered_age() >= MAX_WAIT {

@@ -43,18 +43,18 @@ const DATABASES: [&str; 9] = [
 pub struct ClusterNode {
     run: Arc<Run<PostgresLedger>>,
     bucket: Bucket,
-    /// Takes an operator's wish that this node has control.
-    wishes: mpsc::Sender<()>,
+    /// Takes an operator's request that this node takes control.
+    promotions: mpsc::Sender<()>,
 }
 
-/// A node that looks for control, with the receiver of operators' wishes.
+/// A node that looks for control, with the receiver of operators' requests to take it.
 #[derive(Debug)]
 pub struct JoinedNode {
     /// The node.
     pub node: ClusterNode,
     /// Control, if it was to be had at once; else the standby that waits for it.
     turn: Result<ControlClaim, Standby<PostgresLedger>>,
-    wishes: mpsc::Receiver<()>,
+    promotions: mpsc::Receiver<()>,
 }
 
 /// A node, as operators see it.
@@ -113,15 +113,15 @@ impl ClusterNode {
                 return Err(error);
             }
         };
-        let (wishes, wished) = mpsc::channel(1);
+        let (promotions, promoted) = mpsc::channel(1);
         Ok(JoinedNode {
             node: Self {
                 run,
                 bucket,
-                wishes,
+                promotions,
             },
             turn,
-            wishes: wished,
+            promotions: promoted,
         })
     }
 
@@ -131,9 +131,9 @@ impl ClusterNode {
     }
 
     /// Has this node take control, wherever that is.
-    pub fn wish_control(&self) {
-        // One wish is as good as two.
-        let _ = self.wishes.try_send(());
+    pub fn promote(&self) {
+        // One request is as good as two.
+        let _ = self.promotions.try_send(());
     }
 
     /// Leaves the ledger: others need not wait until they take this node for dead.
@@ -174,11 +174,11 @@ impl JoinedNode {
         let Self {
             node,
             turn,
-            mut wishes,
+            mut promotions,
         } = self;
         let claim = match turn {
             Ok(claim) => claim,
-            Err(standby) => match standby.wait(&mut wishes).await {
+            Err(standby) => match standby.wait(&mut promotions).await {
                 Ok(claim) => claim,
                 Err(error) => end_process(&error),
             },

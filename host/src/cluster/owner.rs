@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::mem;
 use std::path::Path;
 use std::process;
 use std::sync::Arc;
@@ -224,13 +225,23 @@ async fn append<L: Ledger>(
 ) {
     let (queue, ledger) = (Arc::clone(run.queue()), Arc::clone(run.ledger()));
     let mut sent = None;
+    let mut is_refused = false;
     let reason = queue.send_all(&*ledger, |event| match event {
         AppendEvent::Beaten(at) => {
             run.gate().acknowledged(at);
             sent = Some(at);
         }
         AppendEvent::AnswerLost => run.metrics().count_lost_answer(),
+        // It is asked ten times a second: the first refusal of a row says enough.
+        AppendEvent::Refused(error) => {
+            if !mem::replace(&mut is_refused, true) {
+                tracing::warn!(%error, "the ledger takes no commits: writes are refused until it does");
+            }
+        }
         AppendEvent::Acknowledged(commits) => {
+            if mem::take(&mut is_refused) {
+                tracing::info!("the ledger takes commits again");
+            }
             let sent = sent.take().unwrap_or_default();
             let took = run.clock().elapsed().saturating_sub(sent);
             run.metrics().count_append(took);

@@ -215,7 +215,7 @@ impl<L: Ledger> Run<L> {
         let sent = self.clock.elapsed();
         let states = self.ledger.beat(self.node.run).await?;
         let suspects = self.gate.beat_answered(sent, &states);
-        self.note(states, &[]);
+        self.publish_nodes(states, &[]);
         let mut buried = Vec::new();
         for (dead, beat) in suspects {
             if self.bury(dead, Some(beat)).await? {
@@ -225,7 +225,7 @@ impl<L: Ledger> Run<L> {
         if !buried.is_empty() {
             let nodes = self.nodes.borrow().clone();
             let states = nodes.into_iter().map(|seen| seen.state).collect();
-            self.note(states, &buried);
+            self.publish_nodes(states, &buried);
         }
         Ok(())
     }
@@ -255,7 +255,7 @@ impl<L: Ledger> Run<L> {
     }
 
     /// Tells who waits for news of the runs. Those in `buried` are dead by now.
-    fn note(&self, states: Vec<NodeState>, buried: &[RunId]) {
+    fn publish_nodes(&self, states: Vec<NodeState>, buried: &[RunId]) {
         let now = self.clock.elapsed();
         self.nodes.send_modify(|nodes| {
             let known: BTreeMap<RunId, (BeatCount, Duration)> = nodes

@@ -66,23 +66,23 @@ impl<L: Ledger> Standby<L> {
         Ok(Err(standby))
     }
 
-    /// Waits until control belongs to this run. An operator's wish is a message.
+    /// Waits until control belongs to this run. An operator's request to take it at once is a message.
     ///
     /// # Errors
     /// [`LedgerError::Fenced`]: this run was buried.
     pub async fn wait(
         mut self,
-        wishes: &mut mpsc::Receiver<()>,
+        promotions: &mut mpsc::Receiver<()>,
     ) -> Result<ControlClaim, LedgerError> {
         let took_over = true;
         let mut nodes = self.run.nodes();
-        let mut is_wished = false;
+        let mut is_promoted = false;
         loop {
             tokio::select! {
-                Some(()) = wishes.recv() => is_wished = true,
+                Some(()) = promotions.recv() => is_promoted = true,
                 _ = nodes.changed() => {}
             }
-            let tried = self.try_once(&mut nodes, is_wished).await;
+            let tried = self.try_once(&mut nodes, is_promoted).await;
             match tried {
                 Ok(Some(place)) => return Ok(ControlClaim { place, took_over }),
                 Ok(None) => {}
@@ -96,9 +96,9 @@ impl<L: Ledger> Standby<L> {
     async fn try_once(
         &mut self,
         nodes: &mut watch::Receiver<Vec<SeenNode>>,
-        is_wished: bool,
+        is_promoted: bool,
     ) -> Result<Option<Place>, LedgerError> {
-        if is_wished {
+        if is_promoted {
             // Whoever has it is told by its next beat or append.
             if let Some(place) = self.claim().await? {
                 return Ok(Some(place));
@@ -207,9 +207,9 @@ mod tests {
         ledger.claim(owner, DatabaseName::Control).await.unwrap();
         let run = joined(&ledger).await;
         let standby = Standby::begin(Arc::clone(&run), true).await.unwrap();
-        let (_wishes, mut wished) = mpsc::channel(1);
+        let (_wishes, mut promoted) = mpsc::channel(1);
         ledger.bury(owner, owner, None).await.unwrap();
-        let claim = standby.unwrap_err().wait(&mut wished).await.unwrap();
+        let claim = standby.unwrap_err().wait(&mut promoted).await.unwrap();
         assert_eq!((claim.place.run, claim.took_over), (run.id(), true));
     }
 
@@ -220,9 +220,9 @@ mod tests {
         ledger.claim(owner, DatabaseName::Control).await.unwrap();
         let run = joined(&ledger).await;
         let standby = Standby::begin(Arc::clone(&run), false).await.unwrap();
-        let (wishes, mut wished) = mpsc::channel(1);
-        wishes.send(()).await.unwrap();
-        let claim = standby.unwrap_err().wait(&mut wished).await.unwrap();
+        let (promotions, mut promoted) = mpsc::channel(1);
+        promotions.send(()).await.unwrap();
+        let claim = standby.unwrap_err().wait(&mut promoted).await.unwrap();
         assert_eq!(claim.place.run, run.id());
         assert_eq!(ledger.beat(owner).await, Err(LedgerError::Fenced));
     }

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -28,6 +29,9 @@ use crate::guests::watch::GuestWatcherHandle;
 
 /// The name of the socket in the data directory.
 pub const SOCKET_FILE: &str = "operators.sock";
+/// Error for a command that waits for a ledger which does not answer.
+const LEDGER_AWAY_MESSAGE: &str =
+    "the ledger does not answer: the command may be done, so look, or give it again once it does";
 /// Mode of the socket: for its owner alone.
 const SOCKET_MODE: u32 = 0o600;
 /// Longest path of a socket that every system supports, in bytes.
@@ -162,6 +166,7 @@ async fn answer(
                 // If the queue is full, the step is dropped.
                 let _ = steps.try_send(step);
             });
+            let mut interrupted = pin!(wait_until_interrupted(app.clone()));
             let mut done = tokio::spawn(async move {
                 let at = Installation::of_server(&app, stopped, watcher, progress);
                 dispatch::run(operation, &at, actor).await
@@ -169,19 +174,32 @@ async fn answer(
             let done = loop {
                 tokio::select! {
                     Some(step) = told.recv() => write(&mut stream, &OperatorReply::Step(step)).await,
-                    done = &mut done => break done,
+                    done = &mut done => break Some(done),
+                    // The command runs to its end all the same.
+                    () = &mut interrupted => break None,
                 }
             };
             match done {
-                Ok(Ok(answer)) => OperatorReply::Answer(answer),
-                Ok(Err(error)) => OperatorReply::Error(format!("{error:#}")),
+                None => OperatorReply::Error(LEDGER_AWAY_MESSAGE.to_owned()),
+                Some(Ok(Ok(answer))) => OperatorReply::Answer(answer),
+                Some(Ok(Err(error))) => OperatorReply::Error(format!("{error:#}")),
                 // The panic is in the log.
-                Err(_) => OperatorReply::Error("the server failed: its log says why".to_owned()),
+                Some(Err(_)) => {
+                    OperatorReply::Error("the server failed: its log says why".to_owned())
+                }
             }
         }
         Err(error) => OperatorReply::Error(format!("{error:#}")),
     };
     write(&mut stream, &reply).await;
+}
+
+/// Waits until a command must be given up, as any request to a node of several; on a single machine without end.
+async fn wait_until_interrupted(app: SharedApp) {
+    match &app.cluster {
+        Some(owner) => owner.gate().wait_until_interrupted().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Answers the one request of a connection to a node that stands by.
@@ -194,7 +212,7 @@ async fn answer_as_standby(
         match read(&mut stream).await?.0 {
             Operation::Node(NodeOperation::List {}) => node::list_nodes(&standby.list().await?),
             Operation::Node(NodeOperation::Promote {}) => {
-                standby.wish_control();
+                standby.promote();
                 if ready.wait_for(|ready| *ready).await.is_err() {
                     bail!("this node has ended before it served: its log says why");
                 }

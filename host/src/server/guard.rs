@@ -80,7 +80,7 @@ impl<'g> AnswerGuard<'g> {
         let response = tokio::select! {
             biased;
             response = answer => response,
-            () = self.gate.wait_for_cut() => return self.given_up().into_response(),
+            () = self.gate.wait_until_interrupted() => return self.given_up().into_response(),
         };
         match self.may_answer() {
             true => response,

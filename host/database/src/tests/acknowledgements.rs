@@ -280,13 +280,13 @@ async fn a_commit_that_fails_takes_no_position() {
     let late = LateAcknowledger::after(4);
     let announcer = CommitAnnouncer::new(shared.id, CommitListener::default());
     let commits = SharedCommits::start(announcer, &late.source());
-    commits.wait_for_visible().await;
+    commits.wait_for_visible().await.unwrap();
     commits.begin_commit(CommitPosition(5));
     let mut reader = pin!(commits.wait_for_visible());
     assert!(waits(&mut reader).await);
     let failed = (CommitPosition(4), Timestamp(0));
     commits.hand_over(failed, &mut PendingCommits::default(), ());
-    reader.await;
+    reader.await.unwrap();
     assert_eq!(late.last(), 4);
     commits.begin_commit(CommitPosition(5));
     let in_use = Arc::new(());
@@ -295,9 +295,11 @@ async fn a_commit_that_fails_takes_no_position() {
     commits.hand_over(made, &mut PendingCommits::default(), kept);
     let mut reader = pin!(commits.wait_for_visible());
     assert!(waits(&mut reader).await);
+    let given_up = commits.wait_within(Duration::ZERO).await;
+    assert!(matches!(given_up, Err(StatementRunError::Busy)));
     assert_eq!(Arc::strong_count(&in_use), 2);
     late.acknowledge(5);
-    reader.await;
+    reader.await.unwrap();
     assert_eq!(Arc::strong_count(&in_use), 1);
 }
 

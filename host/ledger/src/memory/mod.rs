@@ -58,12 +58,12 @@ impl Shared {
 }
 
 /// A transaction that waits. If its caller goes away, the wait is cut.
-struct Wait<'a> {
+struct PendingTransaction<'a> {
     ledger: &'a MemoryLedger,
     number: TransactionNumber,
 }
 
-impl Drop for Wait<'_> {
+impl Drop for PendingTransaction<'_> {
     fn drop(&mut self) {
         let mut shared = self.ledger.shared();
         shared.store.cut(self.number);
@@ -120,7 +120,7 @@ impl MemoryLedger {
         &self,
         appends: bool,
         request: impl Fn(Rules, &mut View<'_>) -> Result<T, Refusal>,
-    ) -> Result<(T, Option<Wait<'_>>), LedgerError> {
+    ) -> Result<(T, Option<PendingTransaction<'_>>), LedgerError> {
         let begun = poll_fn(|context| {
             let mut shared = self.shared();
             if shared.unreachable {
@@ -144,7 +144,7 @@ impl MemoryLedger {
             }
         });
         let (answer, number) = begun.await?;
-        let wait = number.map(|number| Wait {
+        let wait = number.map(|number| PendingTransaction {
             ledger: self,
             number,
         });

@@ -178,11 +178,13 @@ pub(crate) fn bury(
     dead: RunId,
     seen: Option<BeatCount>,
 ) -> Result<bool, Refusal> {
+    // A run that buries itself has the beat that was seen before this one.
+    let before = node(view, dead)?.map(|state| state.beat);
     count_beat(view, run)?;
     let Some(mut state) = node(view, dead)?.filter(|state| state.live) else {
         return Ok(true);
     };
-    if rules.compare_beat && seen.is_some_and(|seen| seen != state.beat) {
+    if rules.compare_beat && seen.is_some() && seen != before {
         return Ok(false);
     }
     state.live = false;
@@ -285,7 +287,10 @@ fn as_owner(view: &mut View<'_>, run: RunId, database: DatabaseName) -> Result<(
 pub(crate) fn add_base(view: &mut View<'_>, run: RunId, base: &Base) -> Result<(), Refusal> {
     as_owner(view, run, base.database)?;
     let there = state_after(view, base.database, base.position);
-    if there.is_some_and(|state| state != base.state) {
+    let is_other = there.is_some_and(|state| state != base.state);
+    let has_commits = !view.range(all(Key::Commit, base.database)).is_empty();
+    let is_ahead = has_commits && !is_past(view, base.database, base.position);
+    if is_other || is_ahead {
         return Err(LedgerError::NotNext.into());
     }
     let key = Key::Base(base.database, base.position);

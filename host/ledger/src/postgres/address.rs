@@ -1,5 +1,8 @@
 //! The URL of the ledger: which servers it names, and how they are reached.
 
+use std::collections::BTreeSet;
+use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +12,8 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use super::tls::Trust;
 
-/// Time limit for a connection to one address of a server, unless the URL has another.
+/// Time limit for a connection to one address of a server, unless the URL has a shorter one: with a longer one, a run might not find
+/// the server that goes on before others take it for dead.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time after which what was sent and not received ends a connection, unless the URL has another.
 const SENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -92,7 +96,10 @@ fn server(all: &Config, at: usize) -> (String, Config) {
             one.host_path(path);
             name = path.display().to_string();
         }
-        None => {}
+        None => {
+            // A certificate is of the address then.
+            one.host(&name);
+        }
     }
     if let Some(numeric) = numeric {
         one.hostaddr(*numeric);
@@ -103,6 +110,38 @@ fn server(all: &Config, at: usize) -> (String, Config) {
     }
     settings(all, &mut one);
     (name, one)
+}
+
+/// Returns the settings of a server for each address that its name has now.
+///
+/// # Errors
+/// The name is not known.
+pub(super) async fn resolve(server: &Config) -> io::Result<Vec<Config>> {
+    let [Host::Tcp(host)] = server.get_hosts() else {
+        return Ok(vec![server.clone()]);
+    };
+    if !server.get_hostaddrs().is_empty() {
+        return Ok(vec![server.clone()]);
+    }
+    // The port plays no part: the addresses are what is asked for.
+    let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+    let addresses: BTreeSet<IpAddr> = found.map(|found| found.ip()).collect();
+    Ok(at_addresses(server, addresses))
+}
+
+/// Returns the settings of a server for each of these addresses.
+pub(super) fn at_addresses(
+    server: &Config,
+    addresses: impl IntoIterator<Item = IpAddr>,
+) -> Vec<Config> {
+    let addresses = addresses.into_iter();
+    addresses
+        .map(|address| {
+            let mut one = server.clone();
+            one.hostaddr(address);
+            one
+        })
+        .collect()
 }
 
 /// Takes over what holds for all servers.
@@ -119,6 +158,7 @@ fn settings(all: &Config, one: &mut Config) {
     if let Some(options) = all.get_options() {
         one.options(options);
     }
+    let connect_timeout = all.get_connect_timeout();
     // A connection whose server went away without a word must end: nobody takes a request back, and nobody waits forever.
     let idle = all.get_keepalives_idle().min(KEEPALIVE);
     one.application_name(all.get_application_name().unwrap_or("svc"))
@@ -126,7 +166,9 @@ fn settings(all: &Config, one: &mut Config) {
         .ssl_negotiation(all.get_ssl_negotiation())
         .channel_binding(all.get_channel_binding())
         .target_session_attrs(TargetSessionAttrs::ReadWrite)
-        .connect_timeout(*all.get_connect_timeout().unwrap_or(&CONNECT_TIMEOUT))
+        .connect_timeout(
+            connect_timeout.map_or(CONNECT_TIMEOUT, |limit| CONNECT_TIMEOUT.min(*limit)),
+        )
         .tcp_user_timeout(*all.get_tcp_user_timeout().unwrap_or(&SENT_TIMEOUT))
         .keepalives(all.get_keepalives())
         .keepalives_idle(idle)
@@ -155,6 +197,43 @@ mod tests {
         assert_eq!(second.get_keepalives_idle(), KEEPALIVE);
         let (_, first) = &address.servers[0];
         assert_eq!(first.get_ports(), [5432]);
+    }
+
+    #[test]
+    fn a_url_has_no_server_waited_for_longer_than_others_wait() {
+        for (query, limit) in [("connect_timeout=9", 2), ("connect_timeout=1", 1)] {
+            let address = parse(&format!("postgresql://svc@pg/svc?{query}")).unwrap();
+            let (_, server) = &address.servers[0];
+            let limit = Duration::from_secs(limit);
+            assert_eq!(server.get_connect_timeout(), Some(&limit), "{query}");
+        }
+    }
+
+    #[test]
+    fn an_address_without_a_name_is_the_name() {
+        let address = parse("postgresql://svc@/svc?hostaddr=10.0.0.1").unwrap();
+        let (name, server) = &address.servers[0];
+        assert_eq!(name, "10.0.0.1");
+        assert_eq!(server.get_hosts(), [Host::Tcp("10.0.0.1".to_owned())]);
+        assert_eq!(server.get_hostaddrs(), [IpAddr::from([10, 0, 0, 1])]);
+    }
+
+    #[tokio::test]
+    async fn each_address_of_a_name_is_a_server() {
+        let of = async |text: &str| {
+            let address = parse(text).unwrap();
+            let resolved = resolve(&address.servers[0].1).await.unwrap();
+            let numeric = resolved.iter().map(|one| one.get_hostaddrs().to_vec());
+            numeric.collect::<Vec<_>>()
+        };
+        let local = of("postgresql://svc@localhost/svc").await;
+        assert!(!local.is_empty());
+        let is_local = |of: &Vec<IpAddr>| of.len() == 1 && of[0].is_loopback();
+        assert!(local.iter().all(is_local), "{local:?}");
+        let known = of("postgresql://svc@pg/svc?hostaddr=10.0.0.1").await;
+        assert_eq!(known, [[IpAddr::from([10, 0, 0, 1])]]);
+        let socket = of("postgresql://svc@%2Frun%2Fpg/svc").await;
+        assert_eq!(socket, [Vec::<IpAddr>::new()]);
     }
 
     #[test]

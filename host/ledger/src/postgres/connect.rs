@@ -12,6 +12,7 @@ use svc_base::sync;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Row, Socket};
@@ -40,20 +41,21 @@ const SESSION: &str = "SELECT set_config(name, value, false) FROM pg_settings JO
     ('tcp_user_timeout', '5000')\
     ) AS wanted (name, value) USING (name)";
 
-/// Time after which a request that waits has the other servers asked, and once more after each such time.
-const LOOK_AROUND: Duration = Duration::from_secs(2);
+/// Time after which a request that waits has the other servers asked, and once more after each such time. A run whose server is away
+/// must find the next one before others take it for dead.
+const LOOK_AROUND: Duration = Duration::from_secs(1);
 
 /// Tells a server from all others, and from itself before a restart.
-const WHICH: &str = "SELECT extract(epoch FROM pg_postmaster_start_time())::text";
+const SERVER_ID: &str = "SELECT extract(epoch FROM pg_postmaster_start_time())::text";
 
 /// Looks once more whether the server waits for its standbys.
-const CHECK: &str = "SELECT svc.check_synced($1)";
+const CHECK_SYNCED: &str = "SELECT svc.check_synced($1)";
 
 /// Servers of the ledger.
 pub(super) struct Servers {
     address: Address,
     tls: MakeRustlsConnect,
-    /// Server that was left because another one took writes, as [`WHICH`] tells it.
+    /// Server that was left because another one took writes, as [`SERVER_ID`] tells it.
     left: std::sync::Mutex<Option<String>>,
 }
 
@@ -71,10 +73,10 @@ impl Servers {
 
     /// Connects to a server that takes writes, but not to the one that was left for another: it may be the nearest one, take writes
     /// still, and never acknowledge any.
-    async fn open(&self) -> Result<Open, LedgerError> {
+    async fn open(&self) -> Result<ServerConnection, LedgerError> {
         let left = sync::lock(&self.left).clone();
-        let found = self.find(|found| left.as_ref() != Some(&found.server));
-        let found = found.await;
+        let is_wanted = |found: &ServerConnection| left.as_ref() != Some(&found.server);
+        let found = self.find(&is_wanted).await;
         if found.is_err() {
             // It may be the only one by now.
             *sync::lock(&self.left) = None;
@@ -82,14 +84,20 @@ impl Servers {
         found
     }
 
-    /// Connects to the first server that answers, takes writes and is wanted. All are asked at once: one that is away costs no time.
-    async fn find(&self, is_wanted: impl Fn(&Open) -> bool) -> Result<Open, LedgerError> {
-        let attempts = FuturesUnordered::new();
-        for (name, server) in &self.address.servers {
-            attempts.push(self.open_one(name, server));
-        }
-        let found = tokio::time::timeout(OPEN_TIMEOUT, first(attempts, is_wanted)).await;
-        let refusal = match found {
+    /// Connects to the first server that answers, takes writes and is wanted. While one of them says nothing, all are asked again: a
+    /// standby that has refused may have been promoted since.
+    async fn find(&self, is_wanted: IsWanted<'_>) -> Result<ServerConnection, LedgerError> {
+        let found = async {
+            let mut rounds = FuturesUnordered::new();
+            rounds.push(self.ask_all(is_wanted));
+            loop {
+                tokio::select! {
+                    Some(found) = rounds.next() => return found,
+                    () = tokio::time::sleep(LOOK_AROUND) => rounds.push(self.ask_all(is_wanted)),
+                }
+            }
+        };
+        let refusal = match tokio::time::timeout(OPEN_TIMEOUT, found).await {
             Ok(Ok(open)) => return Ok(open),
             Ok(Err(refusals)) => refusals.join("; "),
             Err(_) => "no server that takes writes has answered in time".to_owned(),
@@ -97,49 +105,88 @@ impl Servers {
         Err(LedgerError::Unavailable(refusal))
     }
 
-    async fn open_one(&self, name: &str, server: &Config) -> Result<Open, String> {
-        let said = |error: tokio_postgres::Error| format!("{name}: {}", text(&error));
+    /// Asks all servers at once: one that is away costs no time.
+    async fn ask_all(&self, is_wanted: IsWanted<'_>) -> Opened {
+        let attempts = FuturesUnordered::new();
+        for (name, server) in &self.address.servers {
+            attempts.push(self.open_server(name, server, is_wanted));
+        }
+        first_opened(attempts).await
+    }
+
+    /// Connects to a server, whose name may have several addresses.
+    async fn open_server(&self, name: &str, server: &Config, is_wanted: IsWanted<'_>) -> Opened {
+        let addresses = address::resolve(server).await;
+        let addresses = addresses.map_err(|error| vec![format!("{name}: {error}")])?;
+        self.open_any(name, &addresses, is_wanted).await
+    }
+
+    /// Asks all addresses of a server at once: they may be those of several machines.
+    async fn open_any(&self, name: &str, addresses: &[Config], is_wanted: IsWanted<'_>) -> Opened {
+        let attempts = FuturesUnordered::new();
+        for address in addresses {
+            attempts.push(self.open_one(name, address, is_wanted));
+        }
+        first_opened(attempts).await
+    }
+
+    async fn open_one(&self, name: &str, server: &Config, is_wanted: IsWanted<'_>) -> Opened {
+        let said = |error: tokio_postgres::Error| vec![format!("{name}: {}", text(&error))];
         let connected = Box::pin(server.connect(self.tls.clone())).await;
         let (client, connection) = connected.map_err(said)?;
-        let mut open = Open {
+        let mut open = ServerConnection {
             client,
-            driver: tokio::spawn(drive(connection)),
+            driver: tokio::spawn(move_bytes(connection)),
             abandoned: AtomicBool::new(false),
             server: String::new(),
+            looking: Mutex::new(()),
         };
         open.client.batch_execute(SESSION).await.map_err(said)?;
-        let which = open.client.query_typed(WHICH, &[]).await.map_err(said)?;
-        if let Some(row) = which.first() {
+        let rows = open.client.query_typed(SERVER_ID, &[]).await;
+        let rows = rows.map_err(said)?;
+        if let Some(row) = rows.first() {
             open.server = row.try_get(0).map_err(said)?;
         }
-        Ok(open)
+        match is_wanted(&open) {
+            true => Ok(open),
+            false => Err(vec![format!("{name}: another server has replaced it")]),
+        }
     }
 
     /// Ends when another server than that of a connection takes writes. One that hangs, and whose standby goes on in its place,
     /// would have its callers wait forever; one that waits for its standbys is waited for.
-    async fn replaced(&self, open: &Open) {
+    async fn replaced(&self, open: &ServerConnection) {
+        let mut looks = tokio::time::interval(LOOK_AROUND);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first one would be at once.
+        looks.tick().await;
+        looks.tick().await;
+        // One request looks for all that wait.
+        let _turn = open.looking.lock().await;
         loop {
-            tokio::time::sleep(LOOK_AROUND).await;
-            let other = self.find(|found| found.server != open.server).await;
-            if other.is_ok() {
+            let is_other = |found: &ServerConnection| found.server != open.server;
+            if self.find(&is_other).await.is_ok() {
                 *sync::lock(&self.left) = Some(open.server.clone());
                 return;
             }
+            looks.tick().await;
         }
     }
 }
 
-/// Returns the first that succeeds and is wanted, or what all the others say.
-async fn first(
-    mut attempts: FuturesUnordered<impl Future<Output = Result<Open, String>>>,
-    is_wanted: impl Fn(&Open) -> bool,
-) -> Result<Open, Vec<String>> {
+/// Whether a connection is to the server that is looked for.
+type IsWanted<'w> = &'w (dyn Fn(&ServerConnection) -> bool + Sync);
+
+/// A connection, or what each server has said instead.
+type Opened = Result<ServerConnection, Vec<String>>;
+
+/// Returns the first attempt that succeeds, or what all of them say.
+async fn first_opened(mut attempts: FuturesUnordered<impl Future<Output = Opened>>) -> Opened {
     let mut refusals = Vec::new();
     while let Some(attempt) = attempts.next().await {
         match attempt {
-            Ok(open) if is_wanted(&open) => return Ok(open),
-            Ok(_) => refusals.push("a server that another one has replaced".to_owned()),
-            Err(refusal) => refusals.push(refusal),
+            Ok(open) => return Ok(open),
+            Err(refused) => refusals.extend(refused),
         }
     }
     Err(refusals)
@@ -147,7 +194,7 @@ async fn first(
 
 /// Moves bytes until the connection ends. It ends the connection itself when the server says that a commit was not replicated: the
 /// server goes on to answer as if it were, and a request whose connection ends is unknown.
-async fn drive<S>(mut connection: Connection<Socket, S>)
+async fn move_bytes<S>(mut connection: Connection<Socket, S>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -169,15 +216,17 @@ fn is_unreplicated(notice: &DbError) -> bool {
 }
 
 /// A connection, and the task that moves its bytes.
-struct Open {
+struct ServerConnection {
     client: Client,
     driver: JoinHandle<()>,
     abandoned: AtomicBool,
-    /// Server, as [`WHICH`] tells it.
+    /// Server, as [`SERVER_ID`] tells it.
     server: String,
+    /// Held by the request that looks for another server.
+    looking: Mutex<()>,
 }
 
-impl Open {
+impl ServerConnection {
     fn is_usable(&self) -> bool {
         !self.client.is_closed() && !self.abandoned.load(Ordering::Relaxed)
     }
@@ -189,7 +238,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for ServerConnection {
     fn drop(&mut self) {
         self.driver.abort();
     }
@@ -197,15 +246,15 @@ impl Drop for Open {
 
 /// A request that waits for its answer. Dropping it ends the wait: the server may hang, so the next request gets a
 /// connection of its own.
-struct Waiting<'a>(Option<&'a Open>);
+struct PendingRequest<'a>(Option<&'a ServerConnection>);
 
-impl Waiting<'_> {
+impl PendingRequest<'_> {
     fn answered(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         if let Some(open) = self.0 {
             open.abandon();
@@ -214,50 +263,50 @@ impl Drop for Waiting<'_> {
 }
 
 /// A connection that is made when it is needed, and made anew when it has ended.
-pub(super) struct Link {
+pub(super) struct LedgerClient {
     servers: Arc<Servers>,
-    slot: Mutex<Slot>,
+    state: Mutex<ClientState>,
     /// Number of attempts to connect that have failed.
     failures: AtomicU64,
 }
 
 #[derive(Default)]
-struct Slot {
-    open: Option<Arc<Open>>,
+struct ClientState {
+    open: Option<Arc<ServerConnection>>,
     /// Error of the last attempt to connect.
     failure: Option<LedgerError>,
 }
 
-impl Link {
-    /// Creates a link. Nothing is connected.
+impl LedgerClient {
+    /// Creates a client. Nothing is connected.
     pub(super) fn new(servers: &Arc<Servers>) -> Self {
         Self {
             servers: Arc::clone(servers),
-            slot: Mutex::default(),
+            state: Mutex::default(),
             failures: AtomicU64::new(0),
         }
     }
 
     /// Connects, if it must. Callers share an attempt that fails: each waits for one at most, and not for those of all before it.
-    async fn open(&self) -> Result<Arc<Open>, LedgerError> {
+    async fn open(&self) -> Result<Arc<ServerConnection>, LedgerError> {
         let failures = self.failures.load(Ordering::Relaxed);
-        let mut slot = self.slot.lock().await;
-        if let Some(open) = slot.open.as_ref().filter(|open| open.is_usable()) {
+        let mut state = self.state.lock().await;
+        if let Some(open) = state.open.as_ref().filter(|open| open.is_usable()) {
             return Ok(Arc::clone(open));
         }
-        slot.open = None;
+        state.open = None;
         let has_failed = self.failures.load(Ordering::Relaxed) != failures;
-        if let Some(failure) = slot.failure.as_ref().filter(|_| has_failed) {
+        if let Some(failure) = state.failure.as_ref().filter(|_| has_failed) {
             return Err(failure.clone());
         }
         match self.servers.open().await {
             Ok(open) => {
                 let open = Arc::new(open);
-                slot.open = Some(Arc::clone(&open));
+                state.open = Some(Arc::clone(&open));
                 Ok(open)
             }
             Err(failure) => {
-                slot.failure = Some(failure.clone());
+                state.failure = Some(failure.clone());
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 Err(failure)
             }
@@ -294,13 +343,13 @@ impl Link {
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, LedgerError> {
         let open = self.open().await?;
-        let waiting = Waiting(Some(open.as_ref()));
+        let waiting = PendingRequest(Some(open.as_ref()));
         let read = open.client.query_typed(statement, parameters);
         let read = self.unless_replaced(&open, read).await;
         if read.is_ok() {
             waiting.answered();
         }
-        let read = read.and_then(|read| read.map_err(|error| refusal(&open, &error)));
+        let read = read.and_then(|read| read.map_err(|error| ledger_error(&open, &error)));
         read.map_err(|error| match error {
             LedgerError::Unknown(text) => LedgerError::Unavailable(text),
             refused => refused,
@@ -310,7 +359,7 @@ impl Link {
     /// Waits for an answer as long as no other server takes writes.
     async fn unless_replaced<T>(
         &self,
-        open: &Open,
+        open: &ServerConnection,
         answer: impl Future<Output = T>,
     ) -> Result<T, LedgerError> {
         tokio::select! {
@@ -329,27 +378,28 @@ impl Link {
     /// ends without a word.
     async fn answer<T>(
         &self,
-        open: &Open,
+        open: &ServerConnection,
         standbys: i32,
         done: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, LedgerError> {
-        let waiting = Waiting(Some(open));
+        let waiting = PendingRequest(Some(open));
         let number: [Parameter<'_>; 1] = [(&standbys, Type::INT4)];
         // Of the two, the first is sent first.
-        let both = join(done, open.client.query_typed(CHECK, &number));
+        let both = join(done, open.client.query_typed(CHECK_SYNCED, &number));
         let (done, check) = self.unless_replaced(open, both).await?;
         waiting.answered();
         match (done, check) {
             (Ok(done), Ok(_)) => Ok(done),
             (Ok(_), Err(error)) => Err(LedgerError::Unknown(text(&error))),
-            (Err(error), _) => Err(refusal(open, &error)),
+            (Err(error), _) => Err(ledger_error(open, &error)),
         }
     }
 }
 
 /// Reads an error. One that the server says is the end of the transaction, without effect; after any other one, it may have been
-/// done. What ends the connection, too, is such an other one: it may come after the commit.
-fn refusal(open: &Open, error: &tokio_postgres::Error) -> LedgerError {
+/// done. What ends the connection, too, is such an other one: it may come after the commit. So is what somebody says who stands
+/// between: that the connection is lost, or that nobody knows.
+fn ledger_error(open: &ServerConnection, error: &tokio_postgres::Error) -> LedgerError {
     let said = error.as_db_error();
     let Some(said) = said.filter(|said| said.parsed_severity() == Some(Severity::Error)) else {
         return LedgerError::Unknown(text(error));
@@ -361,6 +411,7 @@ fn refusal(open: &Open, error: &tokio_postgres::Error) -> LedgerError {
         "SV004" => LedgerError::NotPlaced,
         // The schema, the table or the function is not there.
         "3F000" | "42P01" | "42883" => LedgerError::Unreadable(text(error)),
+        code if code.starts_with("08") || code == "40003" => LedgerError::Unknown(text(error)),
         // The server takes no writes any more: another one does.
         "25006" => {
             open.abandon();
@@ -372,8 +423,74 @@ fn refusal(open: &Open, error: &tokio_postgres::Error) -> LedgerError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fake_server::{FakeAnswer, FakeServer};
     use super::*;
     use tokio::net::TcpListener;
+
+    fn client(server: &FakeServer) -> LedgerClient {
+        LedgerClient::new(&Arc::new(Servers::new(&server.url()).unwrap()))
+    }
+
+    #[tokio::test]
+    async fn an_error_after_which_nobody_knows_is_a_lost_answer() {
+        for (code, is_lost) in [
+            ("08006", true),
+            ("08P01", true),
+            ("40003", true),
+            ("40001", false),
+            ("53100", false),
+        ] {
+            let server = FakeServer::start("127.0.0.1:0", 0, FakeAnswer::Error(code)).await;
+            let written = client(&server).write(1, "SELECT svc.trim()", &[]).await;
+            let error = written.err().unwrap();
+            assert_eq!(matches!(error, LedgerError::Unknown(_)), is_lost, "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_says_nothing_keeps_no_other_waiting() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let other = format!("127.0.0.2:{port}");
+        let _server = FakeServer::start(&other, 0, FakeAnswer::Silence).await;
+        let url = format!("postgresql://svc@pg.example:{port}/svc?sslmode=disable");
+        let servers = Servers::new(&url).unwrap();
+        let (name, server) = &servers.address.servers[0];
+        let addresses = ["127.0.0.1", "127.0.0.2"].map(|address| address.parse().unwrap());
+        let addresses = address::at_addresses(server, addresses);
+        let is_any = |_: &ServerConnection| true;
+        let opened = servers.open_any(name, &addresses, &is_any);
+        let opened = tokio::time::timeout(OPEN_TIMEOUT, opened).await;
+        assert!(opened.unwrap().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_standby_is_asked_again_while_another_server_says_nothing() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let silent = silent.local_addr().unwrap();
+        let promoted = FakeServer::start("127.0.0.1:0", 1, FakeAnswer::Silence).await;
+        let promoted = promoted.address();
+        let url = format!("postgresql://svc@{silent},{promoted}/svc?sslmode=disable");
+        assert!(Servers::new(&url).unwrap().open().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn requests_that_wait_look_for_another_server_together() {
+        let server = FakeServer::start("127.0.0.1:0", 0, FakeAnswer::Silence).await;
+        let client = client(&server);
+        let read = || client.read("SELECT 1", &[]);
+        let twice = async {
+            // The first connection has the requests.
+            while server.accepted() < 3 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            server.accepted()
+        };
+        tokio::select! {
+            _ = join(read(), join(read(), read())) => panic!("no server answers"),
+            accepted = twice => assert_eq!(accepted, 3),
+        }
+    }
 
     #[tokio::test]
     async fn callers_share_an_attempt_to_connect_that_fails() {
@@ -388,9 +505,9 @@ mod tests {
             }
         });
         let url = format!("postgresql://svc@127.0.0.1:{port}/svc");
-        let link = Link::new(&Arc::new(Servers::new(&url).unwrap()));
+        let client = LedgerClient::new(&Arc::new(Servers::new(&url).unwrap()));
         for attempts in 1..=2 {
-            let (one, (two, three)) = join(link.open(), join(link.open(), link.open())).await;
+            let (one, (two, three)) = join(client.open(), join(client.open(), client.open())).await;
             for opened in [one, two, three] {
                 assert!(matches!(opened, Err(LedgerError::Unavailable(_))));
             }

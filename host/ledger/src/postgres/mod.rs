@@ -11,6 +11,8 @@
 mod address;
 mod append;
 mod connect;
+#[cfg(test)]
+mod fake_server;
 mod nodes;
 mod places;
 mod schema;
@@ -24,7 +26,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 use uuid::Uuid;
 
-use self::connect::{Link, Parameter, Servers};
+use self::connect::{LedgerClient, Parameter, Servers};
 use crate::types::{
     Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, Ledger, LedgerError,
     Node, NodeState, Place, RunId,
@@ -38,9 +40,9 @@ pub struct InvalidLedgerUrl(String);
 /// A ledger in PostgreSQL. It connects when it is asked the first time, and anew whenever the connection has ended.
 pub struct PostgresLedger {
     /// Connection for what is done in the name of a run: one request after the other, as the row of the run would have them wait anyway.
-    writes: Link,
+    writes: LedgerClient,
     /// Connection for what only looks, which does not wait for what is done.
-    reads: Link,
+    reads: LedgerClient,
     /// Number of standbys that must have a commit before it is acknowledged.
     synced_standbys: i32,
 }
@@ -53,8 +55,8 @@ impl PostgresLedger {
     pub fn new(url: &str, synced_standbys: u16) -> Result<Self, InvalidLedgerUrl> {
         let servers = Arc::new(Servers::new(url).map_err(InvalidLedgerUrl)?);
         Ok(Self {
-            writes: Link::new(&servers),
-            reads: Link::new(&servers),
+            writes: LedgerClient::new(&servers),
+            reads: LedgerClient::new(&servers),
             synced_standbys: i32::from(synced_standbys),
         })
     }

@@ -5,7 +5,8 @@ CREATE SCHEMA svc;
 -- What the installation is: its id, the format of these tables.
 CREATE TABLE svc.meta (key text PRIMARY KEY, value text NOT NULL);
 
--- A row a run. A run that is not live any more stays so; its row stays too, so that a late request cannot make it anew.
+-- A row a run. A run that is not live any more stays so; its row stays for a day, so that a late request cannot make it anew.
+-- Places and commits may name a run whose row is gone: it does not live.
 CREATE TABLE svc.nodes (
     run uuid PRIMARY KEY,
     name text NOT NULL,
@@ -15,7 +16,9 @@ CREATE TABLE svc.nodes (
     peer_key bytea NOT NULL,
     version text NOT NULL,
     schema bigint NOT NULL,
-    leaving bool NOT NULL DEFAULT false
+    leaving bool NOT NULL DEFAULT false,
+    -- Time, by the ledger's clock, at which the run was buried.
+    buried_at timestamptz
 ) WITH (fillfactor = 50);
 
 -- Who may write a database. The epoch is the beat of the run that the claim was.
@@ -91,17 +94,23 @@ BEGIN
     IF NOT FOUND THEN RAISE EXCEPTION 'not placed' USING ERRCODE = 'SV004'; END IF;
 END $$;
 
--- A run that is there stays as it is; writing its row again makes this wait for the standbys all the same.
+-- A run that is there stays as it is; writing its row again makes this wait for the standbys all the same. Each start of a node leaves
+-- a row: here those go that nobody asks for any more.
 CREATE FUNCTION svc.add_run(me uuid, standbys int, name text, peer_url text, peer_key bytea, version text, schema bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM svc.check_synced(standbys);
+    DELETE FROM svc.nodes n WHERE n.run IN (
+        SELECT o.run FROM svc.nodes o
+            WHERE NOT o.live AND o.buried_at < now() - interval '1 day' AND o.run <> me
+            FOR UPDATE SKIP LOCKED
+    );
     INSERT INTO svc.nodes AS n (run, name, peer_url, peer_key, version, schema)
         VALUES (me, add_run.name, add_run.peer_url, add_run.peer_key, add_run.version, add_run.schema)
         ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE SET live = n.live;
 END $$;
 
--- Each start of a node leaves a row for ever: of the dead, only the newest are told.
+-- A node that ends again and again leaves many rows in a day: of the dead, only the newest are told.
 CREATE FUNCTION svc.beat(me uuid, standbys int) RETURNS SETOF svc.nodes LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM svc.enter(me, standbys);
@@ -132,7 +141,7 @@ BEGIN
     PERFORM FROM svc.nodes n WHERE n.run = me AND n.live;
     IF NOT FOUND THEN RAISE EXCEPTION 'fenced' USING ERRCODE = 'SV001'; END IF;
     PERFORM svc.check_synced(standbys);
-    UPDATE svc.nodes n SET live = false WHERE n.run = dead AND n.live AND (seen IS NULL OR n.beat = seen);
+    UPDATE svc.nodes n SET live = false, buried_at = now() WHERE n.run = dead AND n.live AND (seen IS NULL OR n.beat = seen);
     UPDATE svc.nodes n SET beat = n.beat + 1 WHERE n.run = me;
     RETURN NOT EXISTS (SELECT FROM svc.nodes n WHERE n.run = dead AND n.live);
 END $$;
@@ -236,6 +245,8 @@ BEGIN
     PERFORM svc.enter_place(me, standbys, name);
     IF EXISTS (SELECT FROM svc.commits c WHERE c.db = name AND c.commit = add_base.number AND c.after <> add_base.state)
         OR EXISTS (SELECT FROM svc.bases b WHERE b.db = name AND b.commit = add_base.number AND b.state <> add_base.state)
+        -- A base that no commit has led to would have the next one continue nothing.
+        OR add_base.number > (SELECT max(c.commit) FROM svc.commits c WHERE c.db = name)
     THEN
         RAISE EXCEPTION 'not next' USING ERRCODE = 'SV003';
     END IF;

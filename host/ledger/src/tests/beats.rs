@@ -1,32 +1,59 @@
-//! Random schedules of beats: three nodes that are paused, requests that take long, and outages of the ledger.
+//! Random schedules of beats: three nodes that are paused, requests that take long, and outages of the ledger. In others every node is
+//! well, and some beats come late all the same.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::chance::Chance;
 use super::process::node;
+use super::seeded_random::SeededRandom;
+use crate::failure_detector::{BEAT_EVERY, FailureDetector};
 use crate::memory::requests::{self, Rules};
 use crate::memory::store::{Key, Refusal, Row, Store, View};
 use crate::types::{BeatCount, ClaimOutcome, DatabaseName, LedgerError, NodeState, RunId};
-use crate::watch::{BEAT_EVERY, Watch};
 
 const NODES: usize = 3;
-const SUSPECT: u64 = 5_000;
 const TICK: u64 = 100;
 const TICKS: u64 = 300;
+/// Shortest time between two outages of a ledger whose nodes are well.
+const CALM: u64 = 5_000;
 
 /// A protocol, right by default.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Watching {
+pub(super) struct BeatProtocol {
     pub(super) rules: Rules,
     /// A run counts its time from the answer to a beat, not from its sending.
     pub(super) counts_from_answer: bool,
+    pub(super) troubles: Troubles,
+}
+
+/// Events that keep beats from coming in time, beside outages of the ledger. Times are in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Troubles {
+    /// Whether nodes are paused, and some requests take seconds. Without, all nodes are well, and none may be buried.
+    pub(super) has_pauses: bool,
+    /// Time after which a run is suspected.
+    pub(super) suspect: u64,
+    /// Longest time of an append, during which beats wait behind it.
+    pub(super) append: u64,
+    /// Longest time after an outage until a node has found the server that goes on.
+    pub(super) reconnect: u64,
+}
+
+impl Default for Troubles {
+    fn default() -> Self {
+        Self {
+            has_pauses: true,
+            suspect: 5_000,
+            append: 0,
+            reconnect: 0,
+        }
+    }
 }
 
 /// Fault that the checks find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A run was buried that had beaten a moment ago.
+    /// A run was buried that had beaten a moment ago, or that is well.
     HealthyBuried,
     /// A run could answer although another one had its place.
     TwoAnswer,
@@ -41,14 +68,14 @@ pub(super) struct Outcome {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Ask {
+enum Request {
     Beat,
     Bury(RunId, BeatCount),
     Claim,
 }
 
 #[derive(Debug)]
-enum Told {
+enum Response {
     Nodes(Vec<NodeState>),
     Buried(bool),
     Claimed(bool),
@@ -56,28 +83,32 @@ enum Told {
 
 /// A request under way. Times are in milliseconds.
 #[derive(Debug)]
-struct Flight {
-    ask: Ask,
+struct PendingRequest {
+    request: Request,
     sent: u64,
     arrives: u64,
     /// Answer, with the time at which it is back.
-    answer: Option<(u64, Result<Told, LedgerError>)>,
+    answer: Option<(u64, Result<Response, LedgerError>)>,
 }
 
 #[derive(Debug)]
 struct Process {
     run: RunId,
-    watch: Watch,
-    beat: Option<Flight>,
-    other: Option<Flight>,
+    detector: FailureDetector,
+    beat: Option<PendingRequest>,
+    other: Option<PendingRequest>,
     next_beat: u64,
     paused_until: u64,
+    /// Time at which its connection has done the appends that were sent.
+    appends_until: u64,
+    /// Time at which it has found the ledger again.
+    away_until: u64,
     owns: bool,
 }
 
 struct Schedule {
-    chance: Chance,
-    watching: Watching,
+    random: SeededRandom,
+    protocol: BeatProtocol,
     now: u64,
     store: Store,
     outage_until: u64,
@@ -89,10 +120,10 @@ struct Schedule {
 }
 
 /// Runs the schedule of a seed.
-pub(super) fn run(seed: u64, watching: Watching) -> Outcome {
+pub(super) fn run(seed: u64, protocol: BeatProtocol) -> Outcome {
     let mut schedule = Schedule {
-        chance: Chance::new(seed),
-        watching,
+        random: SeededRandom::new(seed),
+        protocol,
         now: 0,
         store: Store::default(),
         outage_until: 0,
@@ -126,11 +157,13 @@ impl Schedule {
         self.counted.insert(run, self.now);
         Process {
             run,
-            watch: Watch::new(run, at(SUSPECT)),
+            detector: FailureDetector::new(run, at(self.protocol.troubles.suspect)),
             beat: None,
             other: None,
             next_beat: self.now,
             paused_until: 0,
+            appends_until: 0,
+            away_until: self.outage_until,
             owns: false,
         }
     }
@@ -141,10 +174,10 @@ impl Schedule {
         request: impl FnOnce(&mut View<'_>) -> Result<T, Refusal>,
     ) -> Result<T, LedgerError> {
         match self.store.transact(request) {
-            Ok((told, number)) => {
+            Ok((response, number)) => {
                 self.store.replicate(1);
                 assert!(number.is_none_or(|number| self.store.acknowledge(number)));
-                Ok(told)
+                Ok(response)
             }
             Err(Refusal::Error(error)) => Err(error),
             Err(Refusal::Locked) => panic!("nothing waits"),
@@ -152,11 +185,16 @@ impl Schedule {
     }
 
     fn tick(&mut self) {
-        if self.chance.below(1000) < 3 {
-            self.outage_until = self.now + self.chance.below(15_000);
+        let may_fail = self.protocol.troubles.has_pauses || self.now >= self.outage_until + CALM;
+        if self.random.below(1000) < 3 && may_fail {
+            self.outage_until = self.now + self.random.below(15_000);
+            for at in 0..NODES {
+                let later = self.up_to(self.protocol.troubles.reconnect);
+                self.processes[at].away_until = self.outage_until + later;
+            }
         }
         for at in 0..NODES {
-            if self.now >= self.outage_until {
+            if self.now >= self.processes[at].away_until {
                 self.arrive(at);
             }
             if self.now >= self.processes[at].paused_until {
@@ -168,16 +206,25 @@ impl Schedule {
     }
 
     fn delay(&mut self) -> u64 {
-        match self.chance.percent(4) {
-            true => self.chance.below(8_000),
-            false => self.chance.below(TICK),
+        match self.protocol.troubles.has_pauses && self.random.percent(4) {
+            true => self.random.below(8_000),
+            false => self.random.below(TICK),
         }
     }
 
-    fn fly(&mut self, ask: Ask) -> Option<Flight> {
-        let arrives = self.now + self.delay();
-        Some(Flight {
-            ask,
+    fn up_to(&mut self, most: u64) -> u64 {
+        match most {
+            0 => 0,
+            most => self.random.below(most),
+        }
+    }
+
+    /// Sends a request, behind the appends of the process.
+    fn send(&mut self, index: usize, request: Request) -> Option<PendingRequest> {
+        let after = self.processes[index].appends_until.max(self.now);
+        let arrives = after + self.delay();
+        Some(PendingRequest {
+            request,
             sent: self.now,
             arrives,
             answer: None,
@@ -188,44 +235,46 @@ impl Schedule {
     fn arrive(&mut self, at: usize) {
         let process = &mut self.processes[at];
         let run = process.run;
-        for flight in [process.beat.take(), process.other.take()] {
-            let Some(mut flight) = flight else { continue };
-            if flight.answer.is_none() && flight.arrives <= self.now {
-                let answer = self.answer(run, flight.ask);
-                flight.answer = Some((self.now + self.delay(), answer));
+        for pending in [process.beat.take(), process.other.take()] {
+            let Some(mut pending) = pending else { continue };
+            if pending.answer.is_none() && pending.arrives <= self.now {
+                let answer = self.answer(run, pending.request);
+                pending.answer = Some((self.now + self.delay(), answer));
             }
             let process = &mut self.processes[at];
-            match flight.ask {
-                Ask::Beat => process.beat = Some(flight),
-                Ask::Bury(..) | Ask::Claim => process.other = Some(flight),
+            match pending.request {
+                Request::Beat => process.beat = Some(pending),
+                Request::Bury(..) | Request::Claim => process.other = Some(pending),
             }
         }
     }
 
-    fn answer(&mut self, run: RunId, ask: Ask) -> Result<Told, LedgerError> {
-        let rules = self.watching.rules;
-        let told = match ask {
-            Ask::Beat => Told::Nodes(self.perform(|view| requests::beat(view, run))?),
-            Ask::Bury(dead, seen) => {
+    fn answer(&mut self, run: RunId, request: Request) -> Result<Response, LedgerError> {
+        let rules = self.protocol.rules;
+        let response = match request {
+            Request::Beat => Response::Nodes(self.perform(|view| requests::beat(view, run))?),
+            Request::Bury(dead, seen) => {
                 let lived = self.lives(dead);
                 let seen = Some(seen);
                 let buried = self.perform(|view| requests::bury(rules, view, run, dead, seen))?;
                 if lived && buried {
                     self.outcome.buried += 1;
-                    if self.now - self.counted[&dead] < SUSPECT {
+                    let troubles = self.protocol.troubles;
+                    let stood_still = self.now - self.counted[&dead];
+                    if !troubles.has_pauses || stood_still < troubles.suspect {
                         self.outcome.fault.get_or_insert(Fault::HealthyBuried);
                     }
                 }
-                Told::Buried(buried)
+                Response::Buried(buried)
             }
-            Ask::Claim => {
+            Request::Claim => {
                 let claim =
                     self.perform(|view| requests::claim(rules, view, run, DatabaseName::Control))?;
-                Told::Claimed(matches!(claim, ClaimOutcome::Claimed(_)))
+                Response::Claimed(matches!(claim, ClaimOutcome::Claimed(_)))
             }
         };
         self.counted.insert(run, self.now);
-        Ok(told)
+        Ok(response)
     }
 
     fn lives(&self, run: RunId) -> bool {
@@ -242,7 +291,7 @@ impl Schedule {
     /// Compares what a process may do with what the ledger says.
     fn look(&mut self, index: usize) {
         let process = &self.processes[index];
-        let answers = process.owns && process.watch.may_answer(at(self.now));
+        let answers = process.owns && process.detector.may_answer(at(self.now));
         if answers && self.holder() != Some(process.run) {
             self.outcome.fault.get_or_insert(Fault::TwoAnswer);
         }
@@ -250,19 +299,19 @@ impl Schedule {
 
     fn act(&mut self, index: usize) {
         let now = self.now;
-        let is_back = |flight: &mut Flight| {
-            let answer = flight.answer.as_ref();
+        let is_back = |pending: &mut PendingRequest| {
+            let answer = pending.answer.as_ref();
             answer.is_some_and(|(back, _)| *back <= now)
         };
         let process = &mut self.processes[index];
         let run = process.run;
-        for flight in [
+        for pending in [
             process.beat.take_if(is_back),
             process.other.take_if(is_back),
         ] {
             // The answer to a process that has ended reaches nobody.
             if self.processes[index].run == run
-                && let Some(Flight { sent, answer, .. }) = flight
+                && let Some(PendingRequest { sent, answer, .. }) = pending
                 && let Some((_, answer)) = answer
             {
                 self.take(index, sent, answer);
@@ -270,41 +319,46 @@ impl Schedule {
         }
         let process = &self.processes[index];
         if process.beat.is_none() && now >= process.next_beat {
-            let flight = self.fly(Ask::Beat);
+            let pending = self.send(index, Request::Beat);
             let process = &mut self.processes[index];
-            process.beat = flight;
+            process.beat = pending;
             process.next_beat = now + u64::try_from(BEAT_EVERY.as_millis()).unwrap();
         }
-        if self.chance.below(1000) < 5 {
-            let until = now + 1_000 + self.chance.below(19_000);
+        let troubles = self.protocol.troubles;
+        let appends = troubles.append > 0 && self.processes[index].appends_until <= now;
+        if appends && self.random.percent(2) {
+            self.processes[index].appends_until = now + self.up_to(troubles.append);
+        }
+        if troubles.has_pauses && self.random.below(1000) < 5 {
+            let until = now + 1_000 + self.random.below(19_000);
             self.processes[index].paused_until = until;
         }
     }
 
     /// Has a process take an answer.
-    fn take(&mut self, index: usize, sent: u64, answer: Result<Told, LedgerError>) {
+    fn take(&mut self, index: usize, sent: u64, answer: Result<Response, LedgerError>) {
         let now = at(self.now);
-        let counted = match self.watching.counts_from_answer {
+        let counted = match self.protocol.counts_from_answer {
             true => now,
             false => at(sent),
         };
         match answer {
             // A process that was buried ends, and another takes its place.
             Err(_) => self.processes[index] = self.start(),
-            Ok(Told::Nodes(nodes)) => {
+            Ok(Response::Nodes(nodes)) => {
                 let process = &mut self.processes[index];
-                process.watch.beat_answered(counted, now, &nodes);
+                process.detector.beat_answered(counted, now, &nodes);
                 self.decide(index, &nodes);
             }
-            Ok(Told::Buried(buried)) => {
-                self.processes[index].watch.acknowledged(counted);
+            Ok(Response::Buried(buried)) => {
+                self.processes[index].detector.acknowledged(counted);
                 if buried {
-                    self.processes[index].other = self.fly(Ask::Claim);
+                    self.processes[index].other = self.send(index, Request::Claim);
                 }
             }
-            Ok(Told::Claimed(claimed)) => {
+            Ok(Response::Claimed(claimed)) => {
                 let process = &mut self.processes[index];
-                process.watch.acknowledged(counted);
+                process.detector.acknowledged(counted);
                 process.owns |= claimed;
                 self.outcome.claimed += usize::from(claimed);
             }
@@ -317,15 +371,15 @@ impl Schedule {
         if process.owns || process.other.is_some() {
             return;
         }
-        let suspect = process.watch.suspects().next();
+        let suspect = process.detector.suspects().next();
         let holder = self.holder();
         let mut live = nodes.iter().filter(|state| state.live);
         let is_held = live.any(|state| Some(state.node.run) == holder);
-        let ask = match suspect {
-            Some((run, beat)) => Ask::Bury(run, beat),
-            None if !is_held => Ask::Claim,
+        let request = match suspect {
+            Some((run, beat)) => Request::Bury(run, beat),
+            None if !is_held => Request::Claim,
             None => return,
         };
-        self.processes[index].other = self.fly(ask);
+        self.processes[index].other = self.send(index, request);
     }
 }

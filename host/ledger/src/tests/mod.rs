@@ -1,14 +1,14 @@
 //! Random schedules, and broken protocols that they must catch.
 
 mod beats;
-mod chance;
 mod process;
+mod seeded_random;
 mod writes;
 
 use std::num::NonZero;
 use std::thread;
 
-use self::beats::Watching;
+use self::beats::{BeatProtocol, Troubles};
 use self::process::Protocol;
 pub(crate) use self::process::node;
 use crate::memory::requests::Rules;
@@ -148,7 +148,7 @@ fn a_follower_that_reads_ahead_of_the_feed_is_caught() {
 #[test]
 fn no_healthy_run_is_buried_and_no_two_answer() {
     let outcomes = on_all_processors(BEAT_SCHEDULES, |seed| {
-        let outcome = beats::run(seed, Watching::default());
+        let outcome = beats::run(seed, BeatProtocol::default());
         assert_eq!(outcome.fault, None, "seed {seed}");
         outcome
     });
@@ -164,20 +164,55 @@ fn burying_without_comparing_the_beat_is_caught() {
         compare_beat: false,
         ..Rules::default()
     };
-    let watching = Watching {
+    let protocol = BeatProtocol {
         rules,
-        ..Watching::default()
+        ..BeatProtocol::default()
     };
-    let mut faults = (0..BEAT_SCHEDULES).map(|seed| beats::run(seed, watching).fault);
+    let mut faults = (0..BEAT_SCHEDULES).map(|seed| beats::run(seed, protocol).fault);
     assert!(faults.any(|fault| fault == Some(beats::Fault::HealthyBuried)));
 }
 
 #[test]
 fn a_run_that_counts_its_time_from_the_answer_is_caught() {
-    let watching = Watching {
+    let protocol = BeatProtocol {
         counts_from_answer: true,
-        ..Watching::default()
+        ..BeatProtocol::default()
     };
-    let mut faults = (0..BEAT_SCHEDULES).map(|seed| beats::run(seed, watching).fault);
+    let mut faults = (0..BEAT_SCHEDULES).map(|seed| beats::run(seed, protocol).fault);
     assert!(faults.any(|fault| fault == Some(beats::Fault::TwoAnswer)));
+}
+
+/// A protocol over nodes that are all well.
+fn among_the_well(suspect: u64, append: u64, reconnect: u64) -> BeatProtocol {
+    let troubles = Troubles {
+        has_pauses: false,
+        suspect,
+        append,
+        reconnect,
+    };
+    BeatProtocol {
+        troubles,
+        ..BeatProtocol::default()
+    }
+}
+
+#[test]
+fn no_run_is_buried_because_its_beats_come_a_little_late() {
+    for (suspect, append) in [(4_000, 300), (5_000, 1_000)] {
+        let protocol = among_the_well(suspect, append, 1_000);
+        on_all_processors(BEAT_SCHEDULES, |seed| {
+            let outcome = beats::run(seed, protocol);
+            assert_eq!(outcome.fault, None, "seed {seed}, {suspect} ms");
+            assert_eq!(outcome.buried, 0, "seed {seed}, {suspect} ms");
+        });
+    }
+}
+
+#[test]
+fn beats_that_come_too_late_are_caught() {
+    for (append, reconnect) in [(9_000, 0), (0, 6_000)] {
+        let protocol = among_the_well(4_000, append, reconnect);
+        let mut faults = (0..BEAT_SCHEDULES).filter_map(|seed| beats::run(seed, protocol).fault);
+        assert_eq!(faults.next(), Some(beats::Fault::HealthyBuried));
+    }
 }

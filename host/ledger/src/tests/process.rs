@@ -1,20 +1,24 @@
-//! Processes of the schedules: requests on their way, databases that they hold, and protocols that are broken on purpose.
+//! Processes of the schedules: requests on their way, databases that they have, and protocols that are broken on purpose.
 
-use svc_base::positions::{Checksum, Entry};
+use std::sync::Arc;
+
+use svc_base::clock::Timestamp;
+use svc_base::positions::{Checksum, CommitPosition, Entry};
 use uuid::Uuid;
 
-use crate::appender::{Appender, Request};
+use crate::appender::{self, Appender};
 use crate::memory::requests::Rules;
 use crate::memory::store::TransactionNumber;
 use crate::types::{
-    BeatCount, ClaimOutcome, FoundEntry, LedgerError, Node, NodeState, Place, RunId,
+    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, LedgerError, Node,
+    NodeState, Place, RunId,
 };
 
-/// Lane of a process for what its appender sends.
+/// Connection of a process for what its appender sends.
 pub(super) const APPENDS: usize = 0;
-/// Lane of a process for everything else.
-pub(super) const DUTIES: usize = 1;
-pub(super) const LANES: [usize; 2] = [APPENDS, DUTIES];
+/// Connection of a process for everything else.
+pub(super) const OTHERS: usize = 1;
+pub(super) const CONNECTIONS: [usize; 2] = [APPENDS, OTHERS];
 
 /// A protocol, right by default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,19 +60,19 @@ pub(super) struct Outcome {
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(super) enum Ask {
+pub(super) enum Request {
     Join,
     Beat,
     Bury(RunId, Option<BeatCount>),
     Claim(usize),
     Load(usize),
     Release(Place),
-    Append(Request),
+    Append(appender::Request),
 }
 
 /// An answer.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum Response {
     Done,
     Nodes(Vec<NodeState>),
     Claimed(ClaimOutcome),
@@ -78,18 +82,18 @@ pub(super) enum Told {
 
 /// A connection, with at most one request.
 #[derive(Debug)]
-pub(super) enum Lane {
+pub(super) enum Connection {
     Free,
     /// On its way to the server, or before a lock there.
-    Sent(Ask),
+    Sent(Request),
     /// Done, and waiting for the standby.
-    Waits(Ask, Told, TransactionNumber),
-    Answered(Ask, Result<Told, LedgerError>),
+    Waits(Request, Response, TransactionNumber),
+    Answered(Request, Result<Response, LedgerError>),
 }
 
 /// Relation of a process to a database.
 #[derive(Debug)]
-pub(super) enum Hold {
+pub(super) enum Ownership {
     Nothing,
     Claimed(Place),
     /// With the checksums of its states, the first commit's at 1.
@@ -102,8 +106,8 @@ pub(super) struct Process {
     pub(super) run: RunId,
     pub(super) joined: bool,
     pub(super) appender: Appender,
-    pub(super) lanes: [Lane; 2],
-    pub(super) holds: Vec<Hold>,
+    pub(super) connections: [Connection; 2],
+    pub(super) ownerships: Vec<Ownership>,
     /// Step at which it goes on, if it is paused.
     pub(super) paused_until: u64,
     /// Answer of the last beat.
@@ -121,8 +125,8 @@ impl Process {
             run,
             joined: false,
             appender: Appender::new(run),
-            lanes: [Lane::Free, Lane::Free],
-            holds: vec![Hold::Nothing, Hold::Nothing],
+            connections: [Connection::Free, Connection::Free],
+            ownerships: vec![Ownership::Nothing, Ownership::Nothing],
             paused_until: 0,
             seen: Vec::new(),
             files: vec![None, None],
@@ -145,4 +149,32 @@ pub(crate) fn node(run: RunId) -> Node {
         version: String::new(),
         schema: 1,
     }
+}
+
+/// Base that a database begins with.
+pub(super) fn first_base(database: DatabaseName) -> Base {
+    Base {
+        database,
+        position: CommitPosition(0),
+        state: Checksum(0),
+        object: String::new(),
+        bytes: 0,
+        at: Timestamp(0),
+    }
+}
+
+/// Commit from one state to another.
+pub(super) fn commit(
+    database: DatabaseName,
+    position: CommitPosition,
+    (before, after): (Checksum, Checksum),
+) -> DatabaseEntry {
+    let entry = Entry {
+        position,
+        at: Timestamp(0),
+        before,
+        after,
+        body: Arc::from([0]),
+    };
+    DatabaseEntry { database, entry }
 }

@@ -2,21 +2,19 @@
 //! killed, paused and suspected wrongly. Requests are lost, and some are done late.
 
 use std::mem;
-use std::sync::Arc;
 use std::time::Duration;
 
-use svc_base::clock::Timestamp;
 use svc_base::positions::{Checksum, CommitPosition, Entry};
 
-use super::chance::Chance;
 use super::process::{
-    APPENDS, Ask, DUTIES, Hold, LANES, Lane, Outcome, Process, Protocol, Told, Violation, lost,
-    node,
+    APPENDS, CONNECTIONS, Connection, OTHERS, Outcome, Ownership, Process, Protocol, Request,
+    Response, Violation, commit, first_base, lost, node,
 };
-use crate::appender::{Answer, Command, Request};
+use super::seeded_random::SeededRandom;
+use crate::appender::{self, Answer, Command};
 use crate::memory::requests;
 use crate::memory::store::{Key, Refusal, Row, Store, TransactionNumber};
-use crate::types::{Base, ClaimOutcome, DatabaseEntry, DatabaseName, LedgerError, RunId};
+use crate::types::{ClaimOutcome, DatabaseEntry, DatabaseName, LedgerError, RunId};
 
 const NODES: usize = 3;
 const DATABASES: usize = 2;
@@ -25,16 +23,15 @@ const STEPS: usize = 140;
 const UNANSWERED: usize = 4;
 
 struct Schedule {
-    chance: Chance,
+    random: SeededRandom,
     protocol: Protocol,
     databases: [DatabaseName; DATABASES],
-    body: Arc<[u8]>,
     store: Store,
     processes: Vec<Process>,
     /// Transactions that wait, and whose callers are gone.
     orphans: Vec<TransactionNumber>,
     /// Requests whose answers are lost, and that the server will do some time.
-    late: Vec<(RunId, Ask)>,
+    late: Vec<(RunId, Request)>,
     steps: u64,
     runs: u128,
     values: u64,
@@ -59,14 +56,7 @@ impl Schedule {
         let databases = [DatabaseName::Control, DatabaseName::Backend(backend)];
         let mut store = Store::default();
         for database in databases {
-            let base = Base {
-                database,
-                position: CommitPosition(0),
-                state: Checksum(0),
-                object: String::new(),
-                bytes: 0,
-                at: Timestamp(0),
-            };
+            let base = first_base(database);
             let key = Key::Base(database, base.position);
             let (_, number) = store
                 .transact(|view| view.set(key, Some(Row::Base(base))))
@@ -75,10 +65,9 @@ impl Schedule {
             assert!(store.acknowledge(number.unwrap()));
         }
         Self {
-            chance: Chance::new(seed),
+            random: SeededRandom::new(seed),
             protocol,
             databases,
-            body: Arc::from([0]),
             store,
             processes: (1..).take(NODES).map(Process::new).collect(),
             orphans: Vec::new(),
@@ -94,30 +83,30 @@ impl Schedule {
 
     fn step(&mut self) {
         self.steps += 1;
-        match self.chance.below(100) {
+        match self.random.below(100) {
             0..=39 => {
                 let most = self.store.unreplicated() + 1;
-                let transactions = self.chance.index(most);
+                let transactions = self.random.index(most);
                 self.store.replicate(transactions);
             }
             40..=44 => self.cut_a_wait(),
             45..=46 => self.fail_over(),
             47 => {
-                let at = self.chance.index(NODES);
+                let at = self.random.index(NODES);
                 self.end(at);
             }
             48..=50 => self.lose_a_request(),
             51..=54 => self.do_late(),
             55..=59 => self.follow(),
             60..=61 => {
-                let at = self.chance.index(NODES);
-                self.processes[at].paused_until = self.steps + self.chance.below(60);
+                let at = self.random.index(NODES);
+                self.processes[at].paused_until = self.steps + self.random.below(60);
             }
             _ => {}
         }
         self.deliver();
         for _ in 0..3 {
-            let at = self.chance.index(NODES);
+            let at = self.random.index(NODES);
             if self.steps >= self.processes[at].paused_until {
                 self.act(at);
             }
@@ -133,16 +122,16 @@ impl Schedule {
     fn cut_a_wait(&mut self) {
         let mut waiting = Vec::new();
         for (at, process) in self.processes.iter().enumerate() {
-            for lane in LANES {
-                if let Lane::Waits(_, _, number) = &process.lanes[lane] {
-                    waiting.push((at, lane, *number));
+            for connection in CONNECTIONS {
+                if let Connection::Waits(_, _, number) = &process.connections[connection] {
+                    waiting.push((at, connection, *number));
                 }
             }
         }
         if !waiting.is_empty() {
-            let (at, lane, number) = waiting[self.chance.index(waiting.len())];
+            let (at, connection, number) = waiting[self.random.index(waiting.len())];
             self.store.cut(number);
-            self.answer(at, lane, true);
+            self.answer(at, connection, true);
         }
     }
 
@@ -151,8 +140,8 @@ impl Schedule {
         self.orphans.clear();
         self.late.clear();
         for at in 0..NODES {
-            for lane in LANES {
-                self.answer(at, lane, true);
+            for connection in CONNECTIONS {
+                self.answer(at, connection, true);
             }
         }
     }
@@ -161,50 +150,57 @@ impl Schedule {
     fn end(&mut self, at: usize) {
         self.runs += 1;
         let old = mem::replace(&mut self.processes[at], Process::new(self.runs));
-        for lane in old.lanes {
-            match lane {
-                Lane::Sent(ask) if self.chance.percent(50) => self.late.push((old.run, ask)),
-                Lane::Waits(_, _, number) if self.chance.percent(50) => self.orphans.push(number),
-                Lane::Waits(_, _, number) => self.store.cut(number),
-                Lane::Free | Lane::Sent(_) | Lane::Answered(..) => {}
+        for connection in old.connections {
+            match connection {
+                Connection::Sent(request) if self.random.percent(50) => {
+                    self.late.push((old.run, request))
+                }
+                Connection::Waits(_, _, number) if self.random.percent(50) => {
+                    self.orphans.push(number)
+                }
+                Connection::Waits(_, _, number) => self.store.cut(number),
+                Connection::Free | Connection::Sent(_) | Connection::Answered(..) => {}
             }
         }
-        let files = old.holds.into_iter().zip(old.files);
-        let files = files.map(|(hold, file)| match hold {
-            Hold::Owned(_, past) => Some(past),
-            Hold::Nothing | Hold::Claimed(_) | Hold::Releasing(_) => file,
+        let files = old.ownerships.into_iter().zip(old.files);
+        let files = files.map(|(ownership, file)| match ownership {
+            Ownership::Owned(_, past) => Some(past),
+            Ownership::Nothing | Ownership::Claimed(_) | Ownership::Releasing(_) => file,
         });
         self.processes[at].files = files.collect();
     }
 
     /// Loses a request that is under way: it was not sent, it does not arrive, or it is done late.
     fn lose_a_request(&mut self) {
-        let (at, lane) = (self.chance.index(NODES), self.chance.index(LANES.len()));
+        let (at, connection) = (
+            self.random.index(NODES),
+            self.random.index(CONNECTIONS.len()),
+        );
         let process = &mut self.processes[at];
-        let Lane::Sent(ask) = &process.lanes[lane] else {
+        let Connection::Sent(request) = &process.connections[connection] else {
             return;
         };
-        let ask = ask.clone();
-        let error = match self.chance.below(3) {
+        let request = request.clone();
+        let error = match self.random.below(3) {
             0 => LedgerError::Unavailable(String::new()),
             1 => lost(),
             _ => {
-                self.late.push((process.run, ask.clone()));
+                self.late.push((process.run, request.clone()));
                 lost()
             }
         };
-        process.lanes[lane] = Lane::Answered(ask, Err(error));
+        process.connections[connection] = Connection::Answered(request, Err(error));
     }
 
     fn do_late(&mut self) {
         if self.late.is_empty() {
             return;
         }
-        let at = self.chance.index(self.late.len());
-        let (run, ask) = self.late.swap_remove(at);
-        match self.perform(run, &ask) {
+        let at = self.random.index(self.late.len());
+        let (run, request) = self.late.swap_remove(at);
+        match self.perform(run, &request) {
             Ok((_, Some(number))) => self.orphans.push(number),
-            Err(Refusal::Locked) => self.late.push((run, ask)),
+            Err(Refusal::Locked) => self.late.push((run, request)),
             Ok((_, None)) | Err(Refusal::Error(_)) => {}
         }
     }
@@ -214,41 +210,41 @@ impl Schedule {
     fn perform(
         &mut self,
         run: RunId,
-        ask: &Ask,
-    ) -> Result<(Told, Option<TransactionNumber>), Refusal> {
+        request: &Request,
+    ) -> Result<(Response, Option<TransactionNumber>), Refusal> {
         let (rules, databases) = (self.protocol.rules, self.databases);
         self.store.transact(|view| {
-            Ok(match ask {
-                Ask::Join => {
+            Ok(match request {
+                Request::Join => {
                     requests::join(view, &node(run))?;
-                    Told::Done
+                    Response::Done
                 }
-                Ask::Beat => Told::Nodes(requests::beat(view, run)?),
-                Ask::Bury(dead, seen) => {
+                Request::Beat => Response::Nodes(requests::beat(view, run)?),
+                Request::Bury(dead, seen) => {
                     requests::bury(rules, view, run, *dead, *seen)?;
-                    Told::Done
+                    Response::Done
                 }
-                Ask::Claim(database) => {
+                Request::Claim(database) => {
                     let database = databases[*database];
-                    Told::Claimed(requests::claim(rules, view, run, database)?)
+                    Response::Claimed(requests::claim(rules, view, run, database)?)
                 }
-                Ask::Load(database) => {
+                Request::Load(database) => {
                     let (database, first) = (databases[*database], CommitPosition(0));
                     let reader = Some(run);
                     let entries = requests::tail(rules, view, reader, database, first, usize::MAX)?;
-                    Told::Entries(entries)
+                    Response::Entries(entries)
                 }
-                Ask::Release(place) => {
+                Request::Release(place) => {
                     requests::release(view, *place)?;
-                    Told::Done
+                    Response::Done
                 }
-                Ask::Append(Request::Append(entries)) => {
+                Request::Append(appender::Request::Append(entries)) => {
                     requests::append(rules, view, run, entries)?;
-                    Told::Done
+                    Response::Done
                 }
-                Ask::Append(request) => {
+                Request::Append(request) => {
                     let at = request.positions();
-                    Told::Found(requests::find(rules, view, run, &at)?)
+                    Response::Found(requests::find(rules, view, run, &at)?)
                 }
             })
         })
@@ -260,26 +256,27 @@ impl Schedule {
         self.orphans
             .retain(|number| !store.acknowledge(*number) && store.waits(*number));
         for at in 0..NODES {
-            for lane in LANES {
-                let Lane::Waits(_, _, number) = &self.processes[at].lanes[lane] else {
+            for connection in CONNECTIONS {
+                let Connection::Waits(_, _, number) = &self.processes[at].connections[connection]
+                else {
                     continue;
                 };
                 let number = *number;
-                if self.chance.percent(60) && self.store.acknowledge(number) {
-                    let lost = self.chance.percent(3);
-                    self.answer(at, lane, lost);
+                if self.random.percent(60) && self.store.acknowledge(number) {
+                    let lost = self.random.percent(3);
+                    self.answer(at, connection, lost);
                 }
             }
         }
     }
 
     /// Ends the wait of a request, if it waits.
-    fn answer(&mut self, at: usize, lane: usize, loses: bool) {
-        let lane = &mut self.processes[at].lanes[lane];
-        *lane = match mem::replace(lane, Lane::Free) {
-            Lane::Waits(ask, told, _) => {
-                let answer = if loses { Err(lost()) } else { Ok(told) };
-                Lane::Answered(ask, answer)
+    fn answer(&mut self, at: usize, connection: usize, loses: bool) {
+        let connection = &mut self.processes[at].connections[connection];
+        *connection = match mem::replace(connection, Connection::Free) {
+            Connection::Waits(request, response, _) => {
+                let answer = if loses { Err(lost()) } else { Ok(response) };
+                Connection::Answered(request, answer)
             }
             other => other,
         };
@@ -288,75 +285,83 @@ impl Schedule {
     // Processes.
 
     fn act(&mut self, at: usize) {
-        for lane in LANES {
-            self.go_on(at, lane);
+        for connection in CONNECTIONS {
+            self.advance(at, connection);
         }
-        let free = matches!(self.processes[at].lanes[DUTIES], Lane::Free);
-        if free && let Some(ask) = self.duty(at) {
-            self.processes[at].lanes[DUTIES] = Lane::Sent(ask);
+        let free = matches!(self.processes[at].connections[OTHERS], Connection::Free);
+        if free && let Some(request) = self.next_request(at) {
+            self.processes[at].connections[OTHERS] = Connection::Sent(request);
         }
-        let database = self.chance.index(DATABASES);
-        if self.chance.percent(40) {
+        let database = self.random.index(DATABASES);
+        if self.random.percent(40) {
             self.write(at, database);
         }
-        if self.chance.percent(30) {
+        if self.random.percent(30) {
             self.read(at, database);
         }
     }
 
-    fn go_on(&mut self, at: usize, lane: usize) {
+    fn advance(&mut self, at: usize, connection: usize) {
         let process = &mut self.processes[at];
-        match mem::replace(&mut process.lanes[lane], Lane::Free) {
-            Lane::Free => {}
-            waits @ Lane::Waits(..) => process.lanes[lane] = waits,
-            Lane::Sent(ask) => {
+        match mem::replace(&mut process.connections[connection], Connection::Free) {
+            Connection::Free => {}
+            waits @ Connection::Waits(..) => process.connections[connection] = waits,
+            Connection::Sent(request) => {
                 let run = process.run;
-                let next = match self.perform(run, &ask) {
-                    Ok((told, Some(number))) => Lane::Waits(ask, told, number),
-                    Ok((told, None)) => Lane::Answered(ask, Ok(told)),
-                    Err(Refusal::Locked) => Lane::Sent(ask),
-                    Err(Refusal::Error(error)) => Lane::Answered(ask, Err(error)),
+                let next = match self.perform(run, &request) {
+                    Ok((response, Some(number))) => Connection::Waits(request, response, number),
+                    Ok((response, None)) => Connection::Answered(request, Ok(response)),
+                    Err(Refusal::Locked) => Connection::Sent(request),
+                    Err(Refusal::Error(error)) => Connection::Answered(request, Err(error)),
                 };
-                self.processes[at].lanes[lane] = next;
+                self.processes[at].connections[connection] = next;
             }
-            Lane::Answered(ask, answer) if lane == APPENDS => {
-                self.append_answered(at, ask, answer);
+            Connection::Answered(request, answer) if connection == APPENDS => {
+                self.append_answered(at, request, answer);
             }
-            Lane::Answered(ask, answer) => self.duty_answered(at, &ask, answer),
+            Connection::Answered(request, answer) => self.other_answered(at, &request, answer),
         }
     }
 
-    fn append_answered(&mut self, at: usize, ask: Ask, answer: Result<Told, LedgerError>) {
+    fn append_answered(
+        &mut self,
+        at: usize,
+        request: Request,
+        answer: Result<Response, LedgerError>,
+    ) {
         let apart = self.protocol.confirms_apart;
         let process = &mut self.processes[at];
-        let answer = match (ask, answer) {
-            (Ask::Append(Request::Append(_)), answer) => Answer::Appended(answer.map(|_| ())),
-            (Ask::Append(_), Ok(Told::Found(found))) => {
+        let answer = match (request, answer) {
+            (Request::Append(appender::Request::Append(_)), answer) => {
+                Answer::Appended(answer.map(|_| ()))
+            }
+            (Request::Append(_), Ok(Response::Found(found))) => {
                 if apart && found.iter().all(Option::is_some) {
                     process.found = found;
-                    process.lanes[APPENDS] = Lane::Sent(Ask::Beat);
+                    process.connections[APPENDS] = Connection::Sent(Request::Beat);
                     return;
                 }
                 Answer::Found(Ok(found))
             }
-            (Ask::Append(_), Err(error)) => Answer::Found(Err(error)),
+            (Request::Append(_), Err(error)) => Answer::Found(Err(error)),
             // The beat that confirms.
             (_, Ok(_)) => Answer::Found(Ok(mem::take(&mut process.found))),
             (_, Err(LedgerError::Fenced)) => Answer::Found(Err(LedgerError::Fenced)),
-            (ask, Err(_)) => {
-                process.lanes[APPENDS] = Lane::Sent(ask);
+            (request, Err(_)) => {
+                process.connections[APPENDS] = Connection::Sent(request);
                 return;
             }
         };
         for command in process.appender.answered(answer) {
-            self.obey(at, command);
+            self.execute(at, command);
         }
     }
 
-    fn obey(&mut self, at: usize, command: Command) {
+    fn execute(&mut self, at: usize, command: Command) {
         match command {
             Command::Send(request, _) => {
-                self.processes[at].lanes[APPENDS] = Lane::Sent(Ask::Append(request));
+                self.processes[at].connections[APPENDS] =
+                    Connection::Sent(Request::Append(request));
             }
             Command::Acknowledge(commits) => {
                 for commit in commits.iter() {
@@ -374,7 +379,7 @@ impl Schedule {
             self.acknowledged[database].push((position, after));
         }
         self.outcome.acknowledged += 1;
-        let Hold::Owned(_, past) = &self.processes[at].holds[database] else {
+        let Ownership::Owned(_, past) = &self.processes[at].ownerships[database] else {
             return;
         };
         let states = (0..).zip(past).skip(1);
@@ -388,21 +393,26 @@ impl Schedule {
         }
     }
 
-    fn duty_answered(&mut self, at: usize, ask: &Ask, answer: Result<Told, LedgerError>) {
+    fn other_answered(
+        &mut self,
+        at: usize,
+        request: &Request,
+        answer: Result<Response, LedgerError>,
+    ) {
         let process = &mut self.processes[at];
-        match (ask, answer) {
+        match (request, answer) {
             (_, Err(LedgerError::Fenced)) => self.end(at),
-            (Ask::Join, Ok(_)) => process.joined = true,
-            (Ask::Beat, Ok(Told::Nodes(nodes))) => process.seen = nodes,
-            (Ask::Claim(database), Ok(Told::Claimed(ClaimOutcome::Claimed(place)))) => {
-                process.holds[*database] = Hold::Claimed(place);
+            (Request::Join, Ok(_)) => process.joined = true,
+            (Request::Beat, Ok(Response::Nodes(nodes))) => process.seen = nodes,
+            (Request::Claim(database), Ok(Response::Claimed(ClaimOutcome::Claimed(place)))) => {
+                process.ownerships[*database] = Ownership::Claimed(place);
             }
-            (Ask::Load(database), Ok(Told::Entries(entries))) => {
+            (Request::Load(database), Ok(Response::Entries(entries))) => {
                 self.load(at, *database, &entries);
             }
-            (Ask::Release(place), Ok(_)) => {
+            (Request::Release(place), Ok(_)) => {
                 let database = usize::from(place.database != DatabaseName::Control);
-                process.holds[database] = Hold::Nothing;
+                process.ownerships[database] = Ownership::Nothing;
             }
             // What was refused or lost is decided anew.
             _ => {}
@@ -410,7 +420,7 @@ impl Schedule {
     }
 
     fn load(&mut self, at: usize, database: usize, entries: &[Entry]) {
-        let Hold::Claimed(place) = self.processes[at].holds[database] else {
+        let Ownership::Claimed(place) = self.processes[at].ownerships[database] else {
             return;
         };
         let mut past = vec![Checksum(0)];
@@ -425,54 +435,54 @@ impl Schedule {
         {
             past = file;
         }
-        self.processes[at].holds[database] = Hold::Owned(place, past);
+        self.processes[at].ownerships[database] = Ownership::Owned(place, past);
         self.outcome.loaded += 1;
     }
 
     /// Chooses the next request beside appends.
-    fn duty(&mut self, at: usize) -> Option<Ask> {
+    fn next_request(&mut self, at: usize) -> Option<Request> {
         let process = &mut self.processes[at];
         if !process.joined {
-            return Some(Ask::Join);
+            return Some(Request::Join);
         }
-        let database = self.chance.index(DATABASES);
+        let database = self.random.index(DATABASES);
         let idle = process.appender.unanswered_bytes() == 0;
-        match process.holds[database] {
-            Hold::Claimed(_) => Some(Ask::Load(database)),
-            Hold::Releasing(place) => Some(Ask::Release(place)),
-            Hold::Owned(place, _) if idle && self.chance.percent(4) => {
-                process.holds[database] = Hold::Releasing(place);
-                Some(Ask::Release(place))
+        match process.ownerships[database] {
+            Ownership::Claimed(_) => Some(Request::Load(database)),
+            Ownership::Releasing(place) => Some(Request::Release(place)),
+            Ownership::Owned(place, _) if idle && self.random.percent(4) => {
+                process.ownerships[database] = Ownership::Releasing(place);
+                Some(Request::Release(place))
             }
-            Hold::Owned(..) => self.chance.percent(30).then_some(Ask::Beat),
-            Hold::Nothing => self.wish_for(at, database),
+            Ownership::Owned(..) => self.random.percent(30).then_some(Request::Beat),
+            Ownership::Nothing => self.next_claim(at, database),
         }
     }
 
     /// Chooses how to come by a database: its holder is suspected now and then, rightly or not.
-    fn wish_for(&mut self, at: usize, database: usize) -> Option<Ask> {
+    fn next_claim(&mut self, at: usize, database: usize) -> Option<Request> {
         let process = &self.processes[at];
         let key = Key::Place(self.databases[database]);
         let holder = match self.store.get(&key) {
             Some(Row::Place(place)) if place.run != process.run => place.run,
-            _ => return Some(Ask::Claim(database)),
+            _ => return Some(Request::Claim(database)),
         };
-        if !self.protocol.rules.claim_from_dead && self.chance.percent(10) {
-            return Some(Ask::Claim(database));
+        if !self.protocol.rules.claim_from_dead && self.random.percent(10) {
+            return Some(Request::Claim(database));
         }
         let mut seen = process.seen.iter();
         let Some(seen) = seen.find(|seen| seen.node.run == holder) else {
-            return Some(Ask::Beat);
+            return Some(Request::Beat);
         };
         if !seen.live {
-            return Some(Ask::Claim(database));
+            return Some(Request::Claim(database));
         }
-        match self.chance.below(100) {
+        match self.random.below(100) {
             0..=19 => {
-                let beat = self.chance.percent(50).then_some(seen.beat);
-                Some(Ask::Bury(holder, beat))
+                let beat = self.random.percent(50).then_some(seen.beat);
+                Some(Request::Bury(holder, beat))
             }
-            20..=49 => Some(Ask::Beat),
+            20..=49 => Some(Request::Beat),
             _ => None,
         }
     }
@@ -480,7 +490,7 @@ impl Schedule {
     fn write(&mut self, at: usize, database: usize) {
         let process = &mut self.processes[at];
         let full = process.appender.unanswered_bytes() >= UNANSWERED;
-        let Hold::Owned(_, past) = &mut process.holds[database] else {
+        let Ownership::Owned(_, past) = &mut process.ownerships[database] else {
             return;
         };
         if full {
@@ -490,21 +500,12 @@ impl Schedule {
         let position = CommitPosition(u64::try_from(past.len()).unwrap());
         let (before, after) = (*past.last().unwrap(), Checksum(self.values));
         past.push(after);
-        let commit = DatabaseEntry {
-            database: self.databases[database],
-            entry: Entry {
-                position,
-                at: Timestamp(0),
-                before,
-                after,
-                body: Arc::clone(&self.body),
-            },
-        };
+        let commit = commit(self.databases[database], position, (before, after));
         if self.protocol.answers_early {
             self.acknowledged[database].push((position, after));
         }
         if let Some(command) = process.appender.submit(commit, Duration::ZERO) {
-            self.obey(at, command);
+            self.execute(at, command);
         }
     }
 
@@ -512,7 +513,7 @@ impl Schedule {
     /// know is kept from answering by the time, of which there is none here.
     fn read(&mut self, at: usize, database: usize) {
         let process = &self.processes[at];
-        let Hold::Owned(place, past) = &process.holds[database] else {
+        let Ownership::Owned(place, past) = &process.ownerships[database] else {
             return;
         };
         let key = Key::Place(place.database);
@@ -531,7 +532,7 @@ impl Schedule {
 
     /// Has the follower take commits: those that the feed has named, which are acknowledged.
     fn follow(&mut self) {
-        let database = self.chance.index(DATABASES);
+        let database = self.random.index(DATABASES);
         let named = self.acknowledged[database].iter();
         let named = named.map(|(position, _)| *position).max();
         let named = match self.protocol.reads_ahead {

@@ -253,7 +253,8 @@ impl ControlDatabase {
     /// Runs `job` on a read-only connection, beside the writer.
     ///
     /// # Errors
-    /// The job's own; [`Error::TooManyReads`] for a client without a credential.
+    /// The job's own; [`Error::TooManyReads`] for a client without a credential; [`Error::Busy`] if what it shows is not acknowledged
+    /// in time.
     pub async fn read<T, F>(&self, job: F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -276,12 +277,12 @@ impl ControlDatabase {
             .map_err(|_| Error::Panicked)?;
         let read = answered.await.map_err(|_| Error::Panicked)?;
         if let Some(shared) = &self.0.shared {
-            shared.wait_for_visible().await;
+            shared.wait_for_visible().await?;
         }
         read
     }
 
-    /// Like [`ControlDatabase::read`], for threads that may block.
+    /// Like [`ControlDatabase::read`], for threads that may block, and without the wait: it may show what is not acknowledged.
     ///
     /// # Errors
     /// The job's own.

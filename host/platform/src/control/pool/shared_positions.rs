@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::Error;
 use svc_base::clock::Clock;
-use svc_base::positions::{CommitPosition, Durable};
+use svc_base::positions::{CommitPosition, Durable, MAX_VISIBLE_WAIT};
 
 /// Pause of an answer that may not be given now.
 const SILENCE: Duration = Duration::from_millis(50);
@@ -78,7 +79,22 @@ impl SharedPositions {
     }
 
     /// Waits until all that a reader may have seen by now is acknowledged, and may be shown.
-    pub(super) async fn wait_for_visible(&self) {
+    ///
+    /// # Errors
+    /// [`Error::Busy`] after a time: no caller waits without end, whatever the acknowledger does.
+    pub(super) async fn wait_for_visible(&self) -> Result<(), Error> {
+        self.wait_within(MAX_VISIBLE_WAIT).await
+    }
+
+    async fn wait_within(&self, limit: Duration) -> Result<(), Error> {
+        if self.is_acknowledged(self.visible.load(Ordering::SeqCst)) && self.durable.may_answer() {
+            return Ok(());
+        }
+        let waited = tokio::time::timeout(limit, self.become_visible()).await;
+        waited.map_err(|_| Error::Busy)
+    }
+
+    async fn become_visible(&self) {
         let seen = self.visible.load(Ordering::SeqCst);
         while !self.is_acknowledged(seen) {
             let changed = self.changed.notified();
@@ -133,14 +149,14 @@ mod tests {
         positions.made(CommitPosition(1), true);
         assert!(waiting.as_mut().now_or_never().is_none());
         positions.acknowledge(CommitPosition(1));
-        waiting.await;
+        waiting.await.unwrap();
         // A commit that has failed is not waited for.
         positions.begin_commit(CommitPosition(2));
         let waiting = positions.wait_for_visible();
         let mut waiting = std::pin::pin!(waiting);
         assert!(waiting.as_mut().now_or_never().is_none());
         positions.made(CommitPosition(1), false);
-        waiting.await;
+        waiting.await.unwrap();
     }
 
     #[tokio::test]
@@ -151,7 +167,9 @@ mod tests {
         let waiting = positions.wait_for_visible();
         let mut waiting = std::pin::pin!(waiting);
         assert!(waiting.as_mut().now_or_never().is_none());
+        let given_up = positions.wait_within(Duration::ZERO).await;
+        assert!(matches!(given_up, Err(Error::Busy)));
         mute.silent.store(false, Ordering::SeqCst);
-        waiting.await;
+        waiting.await.unwrap();
     }
 }

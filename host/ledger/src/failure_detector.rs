@@ -1,7 +1,8 @@
 //! Beats and suspicion: which runs stand still, and whether this run may still answer. No I/O, and the time is handed in.
 //!
 //! No clocks of two machines are compared. A run counts as stuck when its beat has stood still for a while of this machine's time,
-//! during which the ledger has answered. An outage of the ledger, in which nobody can beat, makes nobody suspect.
+//! during which the ledger has answered. An outage of the ledger, in which nobody can beat, makes nobody suspect: time for which the
+//! ledger has kept this machine waiting is not held against the others, which may wait a little longer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,15 +18,15 @@ const MARGIN: Duration = Duration::from_millis(1500);
 
 /// Beat of another run, as it was seen.
 #[derive(Clone, Copy, Debug)]
-struct Sighting {
+struct ObservedBeat {
     beat: BeatCount,
-    /// Time at which the answer with this beat had arrived for the first time.
+    /// Time at which the answer with this beat had arrived for the first time, and as much later as the ledger kept this run waiting.
     since: Duration,
 }
 
-/// Watch of a run over itself and the others. Times are of one clock that never runs backwards.
+/// Failure detector of a run, over itself and the others. Times are of one clock that never runs backwards.
 #[derive(Debug)]
-pub struct Watch {
+pub struct FailureDetector {
     run: RunId,
     suspect_after: Duration,
     /// Time at which the newest beat that was acknowledged had been sent.
@@ -33,11 +34,11 @@ pub struct Watch {
     /// Times at which the newest beat with an answer about the others was sent, and answered.
     answered: Option<(Duration, Duration)>,
     /// Live runs but this one.
-    others: BTreeMap<RunId, Sighting>,
+    others: BTreeMap<RunId, ObservedBeat>,
 }
 
-impl Watch {
-    /// Creates the watch of a run. Others are suspected after `suspect_after`.
+impl FailureDetector {
+    /// Creates the detector of a run. Others are suspected after `suspect_after`.
     #[must_use]
     pub fn new(run: RunId, suspect_after: Duration) -> Self {
         Self {
@@ -58,7 +59,9 @@ impl Watch {
     pub fn beat_answered(&mut self, sent: Duration, now: Duration, nodes: &[NodeState]) {
         self.acknowledged(sent);
         let before = self.answered.replace((sent, now));
-        let gap = before.is_none_or(|(_, before)| now.saturating_sub(before) > MAX_GAP);
+        let since_last = before.map(|(_, before)| now.saturating_sub(before));
+        let gap = since_last.is_none_or(|time| time > MAX_GAP);
+        let waited = since_last.unwrap_or_default().saturating_sub(BEAT_EVERY);
         let mut others = BTreeMap::new();
         for state in nodes {
             let run = state.node.run;
@@ -67,8 +70,9 @@ impl Watch {
             }
             let known = self.others.get(&run).copied();
             let known = known.filter(|known| !gap && known.beat == state.beat);
+            let since = known.map_or(now, |known| known.since + waited);
             let beat = state.beat;
-            others.insert(run, known.unwrap_or(Sighting { beat, since: now }));
+            others.insert(run, ObservedBeat { beat, since });
         }
         self.others = others;
     }
@@ -89,7 +93,7 @@ impl Watch {
 
     /// Time for which a beat has stood still at least: from the first answer that had it to the sending of the last request whose
     /// answer had it.
-    fn stood_still(&self, other: &Sighting) -> Duration {
+    fn stood_still(&self, other: &ObservedBeat) -> Duration {
         let (sent, _) = self.answered.unwrap_or_default();
         sent.saturating_sub(other.since)
     }
@@ -142,65 +146,78 @@ mod tests {
     }
 
     /// Beats of run 1, answered after 10 ms, that show run 2 at `beat`.
-    fn beats(watch: &mut Watch, millis: impl Iterator<Item = u64>, beat: u64) {
+    fn beats(detector: &mut FailureDetector, millis: impl Iterator<Item = u64>, beat: u64) {
         for sent in millis {
             let nodes = [state(1, sent, true), state(2, beat, true)];
-            watch.beat_answered(at(sent), at(sent + 10), &nodes);
+            detector.beat_answered(at(sent), at(sent + 10), &nodes);
         }
     }
 
-    fn suspects(watch: &Watch) -> Vec<(RunId, BeatCount)> {
-        watch.suspects().collect()
+    fn suspects(detector: &FailureDetector) -> Vec<(RunId, BeatCount)> {
+        detector.suspects().collect()
     }
 
     #[test]
     fn a_run_that_stands_still_is_suspected() {
-        let mut watch = Watch::new(run(1), SUSPECT);
-        beats(&mut watch, (0..=5000).step_by(1000), 3);
+        let mut detector = FailureDetector::new(run(1), SUSPECT);
+        beats(&mut detector, (0..=5000).step_by(1000), 3);
         // The first sight arrived at 10 ms, the last request was sent at 5000 ms.
-        assert!(suspects(&watch).is_empty());
-        assert!(watch.is_trusted(run(2)));
-        beats(&mut watch, std::iter::once(5010), 3);
-        assert_eq!(suspects(&watch), [(run(2), BeatCount(3))]);
-        assert!(!watch.is_trusted(run(2)));
-        beats(&mut watch, std::iter::once(6000), 4);
-        assert!(suspects(&watch).is_empty());
+        assert!(suspects(&detector).is_empty());
+        assert!(detector.is_trusted(run(2)));
+        beats(&mut detector, std::iter::once(5010), 3);
+        assert_eq!(suspects(&detector), [(run(2), BeatCount(3))]);
+        assert!(!detector.is_trusted(run(2)));
+        beats(&mut detector, std::iter::once(6000), 4);
+        assert!(suspects(&detector).is_empty());
     }
 
     #[test]
     fn nobody_is_suspected_over_an_outage_of_the_ledger() {
-        let mut watch = Watch::new(run(1), SUSPECT);
-        beats(&mut watch, (0..=3000).step_by(1000), 3);
-        beats(&mut watch, std::iter::once(60_000), 3);
-        assert!(suspects(&watch).is_empty());
-        beats(&mut watch, (61_000..=65_000).step_by(1000), 3);
-        assert!(suspects(&watch).is_empty());
-        beats(&mut watch, std::iter::once(66_000), 3);
-        assert_eq!(suspects(&watch), [(run(2), BeatCount(3))]);
+        let mut detector = FailureDetector::new(run(1), SUSPECT);
+        beats(&mut detector, (0..=3000).step_by(1000), 3);
+        beats(&mut detector, std::iter::once(60_000), 3);
+        assert!(suspects(&detector).is_empty());
+        beats(&mut detector, (61_000..=65_000).step_by(1000), 3);
+        assert!(suspects(&detector).is_empty());
+        beats(&mut detector, std::iter::once(66_000), 3);
+        assert_eq!(suspects(&detector), [(run(2), BeatCount(3))]);
+    }
+
+    #[test]
+    fn time_in_which_the_ledger_does_not_answer_is_held_against_nobody() {
+        let mut detector = FailureDetector::new(run(1), SUSPECT);
+        // One beat of these is answered 900 ms late.
+        let late = (0..=2000).step_by(1000).chain((3900..=5900).step_by(1000));
+        beats(&mut detector, late, 3);
+        assert!(suspects(&detector).is_empty());
+        beats(&mut detector, std::iter::once(5909), 3);
+        assert!(suspects(&detector).is_empty());
+        beats(&mut detector, std::iter::once(5910), 3);
+        assert_eq!(suspects(&detector), [(run(2), BeatCount(3))]);
     }
 
     #[test]
     fn neither_the_dead_nor_itself_is_suspected() {
-        let mut watch = Watch::new(run(1), SUSPECT);
+        let mut detector = FailureDetector::new(run(1), SUSPECT);
         for sent in (0..=9000).step_by(1000) {
             let nodes = [state(1, 7, true), state(2, 3, false)];
-            watch.beat_answered(at(sent), at(sent), &nodes);
+            detector.beat_answered(at(sent), at(sent), &nodes);
         }
-        assert!(suspects(&watch).is_empty());
-        assert!(!watch.is_trusted(run(2)) && !watch.is_trusted(run(3)));
+        assert!(suspects(&detector).is_empty());
+        assert!(!detector.is_trusted(run(2)) && !detector.is_trusted(run(3)));
     }
 
     #[test]
     fn a_run_answers_for_a_while_from_sending_its_last_acknowledged_beat() {
-        let mut watch = Watch::new(run(1), SUSPECT);
-        assert!(!watch.may_answer(at(0)));
-        assert_eq!(watch.answers_until(), None);
-        beats(&mut watch, std::iter::once(1000), 3);
-        assert!(watch.may_answer(at(4499)) && !watch.may_answer(at(4500)));
-        watch.acknowledged(at(2000));
+        let mut detector = FailureDetector::new(run(1), SUSPECT);
+        assert!(!detector.may_answer(at(0)));
+        assert_eq!(detector.answers_until(), None);
+        beats(&mut detector, std::iter::once(1000), 3);
+        assert!(detector.may_answer(at(4499)) && !detector.may_answer(at(4500)));
+        detector.acknowledged(at(2000));
         // An answer that comes late moves nothing back.
-        watch.acknowledged(at(500));
-        assert_eq!(watch.answers_until(), Some(at(5500)));
-        assert!(watch.may_answer(at(5499)) && !watch.may_answer(at(5500)));
+        detector.acknowledged(at(500));
+        assert_eq!(detector.answers_until(), Some(at(5500)));
+        assert!(detector.may_answer(at(5499)) && !detector.may_answer(at(5500)));
     }
 }

@@ -1,9 +1,9 @@
 //! Random numbers of a seed: the same ones on every machine.
 
 /// Generator of one schedule: splitmix64.
-pub(super) struct Chance(u64);
+pub(super) struct SeededRandom(u64);
 
-impl Chance {
+impl SeededRandom {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
