@@ -3,6 +3,7 @@
 
 mod faults;
 mod standby;
+mod views;
 
 use svc_tests::Binary;
 use svc_tests::cluster::{Cluster, Writers};
