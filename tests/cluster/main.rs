@@ -6,6 +6,7 @@ mod faults;
 mod founding_crashes;
 mod restores;
 mod standby;
+mod views;
 
 use svc_tests::Binary;
 use svc_tests::cluster::{Cluster, Writers};

@@ -5,6 +5,7 @@ mod fixture;
 mod postgres_faults;
 mod postgres_tls;
 mod suite;
+mod visits;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ async fn memory_is_a_ledger() {
     let shared = MemoryLedger::default();
     let clients = (0..CLIENTS).map(|_| Arc::new(shared.clone()));
     suite::everything(&clients.collect::<Vec<_>>()).await;
+    visits::everything(&shared).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,4 +33,5 @@ async fn postgresql_is_a_ledger() {
         clients.push(ledger(&servers, 1).await);
     }
     suite::everything(&clients).await;
+    visits::everything(clients[0].as_ref()).await;
 }

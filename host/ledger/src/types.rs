@@ -5,7 +5,7 @@ use std::future::Future;
 use std::str::FromStr;
 
 use svc_base::clock::{Clock, Timestamp};
-use svc_base::ids::{self, BackendId};
+use svc_base::ids::{self, BackendId, DeploymentId};
 use svc_base::positions::{Checksum, CommitPosition, Entry};
 use svc_base::random::{Random, RandomSourceError};
 use uuid::Uuid;
@@ -303,6 +303,32 @@ pub trait Ledger: Send + Sync + 'static {
         &self,
         run: RunId,
         database: DatabaseName,
+    ) -> impl Future<Output = Result<(), LedgerError>> + Send;
+
+    /// Adds views that were counted to those of their deployments, under an id of this flush: another one with the same id adds
+    /// nothing. Returns the views that these deployments have then. A deployment may be named twice. May be repeated, with the same id,
+    /// for a day; only the ledger's own clock counts.
+    fn add_visits(
+        &self,
+        run: RunId,
+        flush: Uuid,
+        counts: &[(DeploymentId, u64)],
+    ) -> impl Future<Output = Result<Vec<(DeploymentId, u64)>, LedgerError>> + Send;
+
+    /// Returns the views of deployments whose ids come after `after`, or of all, in the order of the ids: `most` at most. `reader` is as
+    /// for [`Ledger::tail`]. May be repeated.
+    fn visits(
+        &self,
+        reader: Option<RunId>,
+        after: Option<DeploymentId>,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<(DeploymentId, u64)>, LedgerError>> + Send;
+
+    /// Deletes the views of deployments that no longer exist. May be repeated.
+    fn forget_visits(
+        &self,
+        run: RunId,
+        gone: &[DeploymentId],
     ) -> impl Future<Output = Result<(), LedgerError>> + Send;
 }
 

@@ -102,6 +102,9 @@ impl ServiceDependencies {
         let durable = cluster.as_ref().map(|owner| owner.control());
         let control = ControlDatabase::open_with(&config.data, durable)
             .context("opening the control database")?;
+        if let Some(owner) = &cluster {
+            owner.share_views(&control.counters());
+        }
         Ok(Self {
             secrets: InstallationSecrets::load(&control, &random).await?,
             infra: Infra {

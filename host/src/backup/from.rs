@@ -20,6 +20,7 @@ use super::{BackupProgressFn, BackupStage, millis, switch};
 use crate::backends::copies;
 use crate::cluster::bases::{self, BaseError, LoadTarget};
 use crate::cluster::bucket::Bucket;
+use crate::cluster::visits;
 use crate::config::{LedgerUrl, resolve_bucket};
 use crate::content::{self, ContentLock, Digest, ObjectDirectory, ObjectPutError, StoreConnector};
 use crate::control::{self, ControlDatabase};
@@ -90,6 +91,7 @@ impl ClusterRestoreOutcome {
         } else {
             lines.push("without the ledger, each database is as its newest base has it".to_owned());
             lines.extend(self.databases.iter().map(RestoredDatabase::age_text));
+            lines.push("views are left out: only the ledger has them".to_owned());
         }
         let (databases, content) = (self.databases.len(), self.content);
         lines.push(format!("{databases} databases"));
@@ -242,6 +244,12 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
         self.load_backends(&files, backends, &mut restored, clock, watch)
             .await?;
         fault::point("restore.databases");
+        if let Some(ledger) = self.ledger {
+            let counted = visits::load(ledger, None).await;
+            let counted = counted.context("reading views from the ledger")?;
+            let counters = control.counters();
+            spawn_blocking(move || counters.import_visits(counted)).await??;
+        }
         restored.one_time_left_out =
             operators::remove_one_time_shares(&control, clock.now()).await?;
         let wanted = operators::referenced_content(&control).await?;
@@ -383,7 +391,7 @@ mod tests {
     use std::sync::Arc;
 
     use object_store::memory::InMemory;
-    use svc_base::ids::ProjectId;
+    use svc_base::ids::{DeploymentId, ProjectId};
     use svc_base::positions::{Checksum, CommitPosition};
     use svc_base::random::Random;
     use svc_database::{BaseSnapshot, DatabaseLoader};
@@ -463,6 +471,10 @@ mod tests {
         let data = root.path().join("data");
         std::fs::create_dir(&data).unwrap();
         let originals = make_installation(&data, &clock).await;
+        let views = vec![(DeploymentId::new(&clock, &random).unwrap(), 7)];
+        let control = ControlDatabase::open(&data).unwrap();
+        control.counters().import_visits(views.clone()).unwrap();
+        control.close();
         let (ledger, bucket) = (
             MemoryLedger::default(),
             Bucket::from_store(Arc::new(InMemory::new())),
@@ -496,6 +508,10 @@ mod tests {
                 assert_eq!(database.age_seconds.is_none(), ledger.is_some());
             }
             assert_restored(&data, &originals).await;
+            let control = ControlDatabase::open(&data).unwrap();
+            let expected = ledger.map(|_| views.clone()).unwrap_or_default();
+            assert_eq!(control.counters().all_visits(), expected);
+            control.close();
             let again = stores.restore(&data, &clock, &watch).await.unwrap_err();
             assert!(again.to_string().contains("an installation already"));
         }

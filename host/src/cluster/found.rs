@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::bases;
 use super::bucket::{self, Bucket};
 use super::histories;
+use super::visits;
 use crate::backends::copies;
 use crate::config::Config;
 use crate::content::{ContentLocation, ContentStore, Digest, OneTimeFileDirectory, StoreConnector};
@@ -247,6 +248,7 @@ impl<L: Ledger> Founding<'_, L> {
         self.bring_one_time_pages().await?;
         fault::point("cluster.content_brought");
         let backends = copies::all_ids(&control).await?;
+        let counted = control.counters().all_visits();
         control.close();
         drop(control);
         disk::ensure_subdirectory(&disk::open_directory(self.data)?, TMP_DIRECTORY)?;
@@ -255,6 +257,8 @@ impl<L: Ledger> Founding<'_, L> {
         let brought = brought.buffer_unordered(DATABASES_AT_ONCE);
         let brought: Vec<()> = brought.try_collect().await?;
         fault::point("cluster.backends_brought");
+        visits::bring(self.ledger, run, &counted, self.clock, self.random).await?;
+        fault::point("cluster.visits_brought");
         // SQLite is asked to follow no link.
         let control = self.data.canonicalize()?.join(CONTROL_FILE);
         self.bring_database(

@@ -16,6 +16,7 @@ mod standby;
 mod tenants;
 #[cfg(test)]
 mod tests;
+pub mod visits;
 
 pub use gate::AnswerGate;
 pub use metrics::ClusterMetrics;

@@ -10,7 +10,7 @@ use std::io;
 use std::mem;
 use std::path::Path;
 use std::process;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -26,8 +26,11 @@ use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
 use super::standby::ControlClaim;
 use super::tenants::Tenants;
+use super::visits::{self, LedgerVisits};
 use crate::content::ContentStore;
+use crate::control::{DeploymentVisits, InstallationCounters};
 use svc_base::positions::{CommitPosition, Durable};
+use svc_base::sync::lock;
 use svc_database::{BaseSnapshot, DatabasesDirectory, DurableSource, LogShipper};
 use svc_ledger::{
     AppendEvent, ClaimOutcome, DatabaseEntry, DatabaseName, Ledger, Place, PostgresLedger,
@@ -56,6 +59,8 @@ pub struct Owner<L> {
     place: Place,
     bucket: Bucket,
     databases: Arc<OwnedDatabases<L>>,
+    /// Views that the ledger had when this run got control, until the application takes them.
+    views: Mutex<Vec<DeploymentVisits>>,
 }
 
 impl<L> fmt::Debug for Owner<L> {
@@ -107,6 +112,9 @@ impl<L: Ledger> Owner<L> {
         };
         let loaded = bases.load(DatabaseName::Control, &to).await;
         let loaded = loaded.context("loading the control database")?;
+        // The run that has added to them before is dead: these are all.
+        let views = visits::load(&**run.ledger(), Some(run.id())).await;
+        let views = views.context("reading views from the ledger")?;
         let offset = loaded.state.position();
         let (made, making) = mpsc::unbounded_channel();
         let routes = ShippingRoutes {
@@ -138,6 +146,7 @@ impl<L: Ledger> Owner<L> {
             place: claim.place,
             bucket,
             databases,
+            views: Mutex::new(views),
         });
         owner.start_tasks(&bases, making);
         Ok(owner)
@@ -195,6 +204,13 @@ impl<L: Ledger> Owner<L> {
     /// Returns what acknowledges the commits of the control database.
     pub fn control(&self) -> Arc<dyn Durable> {
         Arc::clone(&self.databases.control) as _
+    }
+
+    /// Has counters store views in the ledger, which go on from what is there. It is called once.
+    pub fn share_views(&self, counters: &InstallationCounters) {
+        let ledger = Arc::clone(self.run.ledger());
+        let place = LedgerVisits::new(ledger, self.run.id());
+        counters.share(Arc::new(place), mem::take(&mut *lock(&self.views)));
     }
 
     /// Returns the source of what acknowledges the commits of tenants' databases, and loads them.

@@ -136,7 +136,7 @@ impl Place<'_> {
 }
 
 /// Joins a run that lives.
-async fn joined_run(ledger: &MemoryLedger) -> RunId {
+pub(super) async fn joined_run(ledger: &MemoryLedger) -> RunId {
     let run = RunId::from(Uuid::from_u128(7));
     let node = Node {
         run,

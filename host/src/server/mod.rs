@@ -270,11 +270,7 @@ impl Server {
         if let Some(tls) = self.tls {
             tls.stop().await;
         }
-        self.app
-            .serving
-            .flush_all_visits()
-            .await
-            .context("writing the last views")?;
+        let flushed = self.app.serving.flush_all_visits().await;
         let (app, node) = (self.app.clone(), self.app.cluster.clone());
         drop(self.app);
         let closing = tokio::task::spawn_blocking(move || {
@@ -287,7 +283,7 @@ impl Server {
             Some(owner) => owner.leave_after(closing).await?,
         }
         drop(self.lock);
-        Ok(())
+        flushed.context("writing the last views")
     }
 }
 

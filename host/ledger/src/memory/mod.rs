@@ -2,12 +2,14 @@
 
 pub(crate) mod requests;
 pub(crate) mod store;
+mod visits;
 
 use std::future::poll_fn;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
+use svc_base::ids::DeploymentId;
 use svc_base::positions::{CommitPosition, Entry};
 use svc_base::sync;
 use uuid::Uuid;
@@ -285,6 +287,31 @@ impl Ledger for MemoryLedger {
 
     async fn forget(&self, run: RunId, database: DatabaseName) -> Result<(), LedgerError> {
         self.request(false, |_, view| requests::forget(view, run, database))
+            .await
+    }
+
+    async fn add_visits(
+        &self,
+        run: RunId,
+        flush: Uuid,
+        counts: &[(DeploymentId, u64)],
+    ) -> Result<Vec<(DeploymentId, u64)>, LedgerError> {
+        self.request(true, |_, view| visits::add(view, run, flush, counts))
+            .await
+    }
+
+    async fn visits(
+        &self,
+        reader: Option<RunId>,
+        after: Option<DeploymentId>,
+        most: usize,
+    ) -> Result<Vec<(DeploymentId, u64)>, LedgerError> {
+        self.request(false, |_, view| visits::after(view, reader, after, most))
+            .await
+    }
+
+    async fn forget_visits(&self, run: RunId, gone: &[DeploymentId]) -> Result<(), LedgerError> {
+        self.request(false, |_, view| visits::forget(view, run, gone))
             .await
     }
 }

@@ -53,7 +53,7 @@ fn place(view: &View<'_>, database: DatabaseName) -> Result<Option<Place>, Refus
 }
 
 /// Counts a beat of a run, if it lives.
-fn count_beat(view: &mut View<'_>, run: RunId) -> Result<BeatCount, Refusal> {
+pub(super) fn count_beat(view: &mut View<'_>, run: RunId) -> Result<BeatCount, Refusal> {
     let state = node(view, run)?.filter(|state| state.live);
     let mut state = state.ok_or(LedgerError::Fenced)?;
     state.beat.0 += 1;
@@ -344,7 +344,7 @@ pub(crate) fn forget(
         let key = match row {
             Row::Commit(_, entry) => Key::Commit(database, entry.position),
             Row::Base(base) => Key::Base(database, base.position),
-            Row::Node(_) | Row::Place(_) => continue,
+            Row::Flush | Row::Visits(..) | Row::Node(_) | Row::Place(_) => continue,
         };
         view.set(key, None)?;
     }

@@ -6,13 +6,19 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
+use svc_base::ids::DeploymentId;
 use svc_base::positions::{CommitPosition, Entry};
+use uuid::Uuid;
 
 use crate::types::{Base, DatabaseName, LedgerError, NodeState, Place, RunId};
 
 /// Key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
+    /// A flush of views.
+    Flush(Uuid),
+    /// Views of a deployment.
+    Visits(DeploymentId),
     /// A run.
     Node(RunId),
     /// The place of a database.
@@ -26,6 +32,10 @@ pub(crate) enum Key {
 /// A row.
 #[derive(Clone, Debug)]
 pub(crate) enum Row {
+    /// A flush of views, which was added.
+    Flush,
+    /// Views of a deployment.
+    Visits(DeploymentId, u64),
     /// A run.
     Node(NodeState),
     /// The place of a database.

@@ -17,10 +17,12 @@ mod nodes;
 mod places;
 mod schema;
 mod tls;
+mod visits;
 
 use std::error::Error as _;
 use std::sync::Arc;
 
+use svc_base::ids::DeploymentId;
 use svc_base::positions::{CommitPosition, Entry};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
@@ -171,6 +173,28 @@ impl Ledger for PostgresLedger {
 
     async fn forget(&self, run: RunId, database: DatabaseName) -> Result<(), LedgerError> {
         self.forget_database(run, database).await
+    }
+
+    async fn add_visits(
+        &self,
+        run: RunId,
+        flush: Uuid,
+        counts: &[(DeploymentId, u64)],
+    ) -> Result<Vec<(DeploymentId, u64)>, LedgerError> {
+        self.add_counts(run, flush, counts).await
+    }
+
+    async fn visits(
+        &self,
+        reader: Option<RunId>,
+        after: Option<DeploymentId>,
+        most: usize,
+    ) -> Result<Vec<(DeploymentId, u64)>, LedgerError> {
+        self.counts_after(reader, after, most).await
+    }
+
+    async fn forget_visits(&self, run: RunId, gone: &[DeploymentId]) -> Result<(), LedgerError> {
+        self.forget_counts(run, gone).await
     }
 }
 

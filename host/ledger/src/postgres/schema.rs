@@ -7,7 +7,11 @@ use crate::types::LedgerError;
 
 /// Tables and functions.
 const SCHEMA: &str = include_str!("schema.sql");
-/// Number of their format. It grows when a program that knows the earlier one could not use them.
+/// Number of their format, which a program compares before it does anything else: it refuses every other one.
+///
+/// No release has made these tables yet, so until one has, they change under this number. From then on each change of `schema.sql` is
+/// a new number, and comes with statements that bring tables of the number before to it: in one transaction that also writes the
+/// number, by the program that takes control, and while no run of an earlier program lives.
 const FORMAT: i32 = 1;
 
 impl PostgresLedger {

@@ -37,7 +37,7 @@ CREATE TABLE svc.commits (
 );
 ALTER TABLE svc.commits ALTER body SET STORAGE EXTERNAL;
 
--- Copies of a database, and pieces of its history, that are in the bucket.
+-- Copies of a database that are in the bucket.
 CREATE TABLE svc.bases (
     db text COLLATE "C",
     commit bigint,
@@ -47,15 +47,11 @@ CREATE TABLE svc.bases (
     at bigint NOT NULL,
     PRIMARY KEY (db, commit)
 );
-CREATE TABLE svc.chains (
-    db text COLLATE "C",
-    first bigint,
-    last bigint NOT NULL,
-    from_at bigint NOT NULL,
-    to_at bigint NOT NULL,
-    object text NOT NULL,
-    PRIMARY KEY (db, first)
-);
+
+-- Views of deployments, and the flushes that have added to them: one that is sent again adds nothing.
+CREATE TABLE svc.visits (deployment text COLLATE "C" PRIMARY KEY, count bigint NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE svc.flushes (id uuid PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());
+CREATE INDEX flushes_at ON svc.flushes (at);
 
 -- Refuses where a commit would be acknowledged before so many standbys have it. With 0 the server is durable by itself.
 -- It is called before a change, and once more after it: a wait that has begun ends as if all were well when the setting is emptied.
@@ -276,6 +272,40 @@ BEGIN
     IF owner = me THEN
         DELETE FROM svc.commits c WHERE c.db = name;
         DELETE FROM svc.bases b WHERE b.db = name;
-        DELETE FROM svc.chains h WHERE h.db = name;
     END IF;
+END $$;
+
+-- Returns the counts as they are afterwards. A flush stays known for a day, which is longer than anybody sends it again. Rows are
+-- locked in one order, so that two nodes that add to the same ones do not wait for each other. A sum that does not fit stays the
+-- largest number.
+CREATE FUNCTION svc.add_visits(me uuid, standbys int, flush uuid, deployments text[], counts bigint[])
+RETURNS SETOF svc.visits LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM svc.enter(me, standbys);
+    INSERT INTO svc.flushes (id) VALUES (flush) ON CONFLICT (id) DO NOTHING;
+    IF FOUND THEN
+        INSERT INTO svc.visits AS v (deployment, count)
+            SELECT e.deployment, least(sum(e.count), 9223372036854775807)::bigint
+            FROM unnest(deployments, counts) AS e (deployment, count)
+            GROUP BY e.deployment
+            ORDER BY e.deployment COLLATE "C"
+            ON CONFLICT (deployment) DO UPDATE
+            SET count = least(v.count::numeric + excluded.count::numeric, 9223372036854775807)::bigint;
+        DELETE FROM svc.flushes f WHERE f.id IN (
+            SELECT o.id FROM svc.flushes o WHERE o.at < now() - interval '1 day' ORDER BY o.at LIMIT 1000 FOR UPDATE SKIP LOCKED
+        );
+    END IF;
+    RETURN QUERY SELECT v.deployment, v.count FROM svc.visits v WHERE v.deployment = ANY (deployments) ORDER BY v.deployment;
+END $$;
+
+CREATE FUNCTION svc.visits_after(me uuid, standbys int, past text, most bigint) RETURNS SETOF svc.visits LANGUAGE plpgsql AS $$
+BEGIN
+    IF me IS NOT NULL THEN PERFORM svc.enter(me, standbys); END IF;
+    RETURN QUERY SELECT v.deployment, v.count FROM svc.visits v WHERE v.deployment > past ORDER BY v.deployment LIMIT most;
+END $$;
+
+CREATE FUNCTION svc.forget_visits(me uuid, standbys int, deployments text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM svc.enter(me, standbys);
+    DELETE FROM svc.visits v WHERE v.deployment = ANY (deployments);
 END $$;

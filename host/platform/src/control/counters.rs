@@ -2,13 +2,18 @@
 //!
 //! Counts change with every view, a thousand times as often as everything else, and each is worth little. So they are in a file of
 //! their own beside the control database. The stored counts are in memory, too: reading them costs no query.
+//!
+//! Several machines store their counts in one place instead ([`SharedVisits`]); then the file stays empty.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OpenFlags, params};
+use tokio::task::spawn_blocking;
 
 use super::Error;
 use svc_base::clock::Timestamp;
@@ -24,11 +29,29 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Age after which flush ids are deleted, in seconds.
 const FLUSH_ID_SECONDS: i64 = 3600;
 
-/// The counters of an installation. Functions that write block on the disk.
+/// A deployment with its views.
+pub type DeploymentVisits = (DeploymentId, u64);
+
+/// Place of counts that several machines share. An error is a text for the log.
+pub trait SharedVisits: fmt::Debug + Send + Sync {
+    /// Adds counted views durably, and returns the sums of their deployments. A flush id that was added before adds nothing.
+    fn add<'a>(
+        &'a self,
+        flush: i64,
+        counts: &'a [DeploymentVisits],
+    ) -> BoxFuture<'a, Result<Vec<DeploymentVisits>, String>>;
+
+    /// Deletes the counts of deployments that no longer exist.
+    fn forget<'a>(&'a self, gone: &'a [DeploymentId]) -> BoxFuture<'a, Result<(), String>>;
+}
+
+/// The counters of an installation.
 #[derive(Debug)]
 pub struct InstallationCounters {
     file: Mutex<Option<Connection>>,
     visits: Mutex<HashMap<DeploymentId, u64>>,
+    /// Place of the counts in place of the file, if several machines share them.
+    shared: OnceLock<Arc<dyn SharedVisits>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -53,6 +76,7 @@ impl InstallationCounters {
             return Ok(Self {
                 file: Mutex::default(),
                 visits: Mutex::default(),
+                shared: OnceLock::new(),
             });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -69,7 +93,15 @@ impl InstallationCounters {
         Ok(Self {
             file: Mutex::new(Some(file)),
             visits: Mutex::new(visits),
+            shared: OnceLock::new(),
         })
+    }
+
+    /// Stores counts in `place` from now on, which has these. It is called before anything is counted.
+    pub fn share(&self, place: Arc<dyn SharedVisits>, visits: Vec<DeploymentVisits>) {
+        *lock(&self.visits) = visits.into_iter().collect();
+        // Nobody calls it twice.
+        let _ = self.shared.set(place);
     }
 
     /// Returns the stored number of views of a deployment.
@@ -77,14 +109,34 @@ impl InstallationCounters {
         lock(&self.visits).get(id).copied().unwrap_or(0)
     }
 
+    /// Returns the stored views of all deployments that have any.
+    pub fn all_visits(&self) -> Vec<DeploymentVisits> {
+        let visits = lock(&self.visits);
+        visits.iter().map(|(id, count)| (*id, *count)).collect()
+    }
+
     /// Adds counted views durably. A flush id that was added before adds nothing.
     ///
     /// # Errors
-    /// The database's; nothing is counted then.
-    pub fn add(
+    /// The database's, and nothing is counted then; or those of the place that machines share, which may have counted them.
+    pub async fn add(
+        self: Arc<Self>,
+        flush: i64,
+        counts: Vec<DeploymentVisits>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        if let Some(shared) = self.shared.get() {
+            let added = shared.add(flush, &counts).await;
+            lock(&self.visits).extend(added.map_err(Error::Shared)?);
+            return Ok(());
+        }
+        run_blocking(move || self.add_to_file(flush, &counts, now)).await
+    }
+
+    fn add_to_file(
         &self,
         flush: i64,
-        counts: &[(DeploymentId, u64)],
+        counts: &[DeploymentVisits],
         now: Timestamp,
     ) -> Result<(), Error> {
         let mut file = lock(&self.file);
@@ -122,8 +174,17 @@ impl InstallationCounters {
     /// Deletes the counts of deployments that no longer exist.
     ///
     /// # Errors
-    /// The database's.
-    pub fn forget(&self, gone: &[DeploymentId]) -> Result<(), Error> {
+    /// The database's, or those of the place that machines share.
+    pub async fn forget(self: Arc<Self>, gone: Vec<DeploymentId>) -> Result<(), Error> {
+        if let Some(shared) = self.shared.get() {
+            shared.forget(&gone).await.map_err(Error::Shared)?;
+            self.forget_in_memory(&gone);
+            return Ok(());
+        }
+        run_blocking(move || self.forget_in_file(&gone)).await
+    }
+
+    fn forget_in_file(&self, gone: &[DeploymentId]) -> Result<(), Error> {
         let mut file = lock(&self.file);
         let file = file.as_mut().ok_or(Error::Closed)?;
         let tx = file.transaction()?;
@@ -132,15 +193,23 @@ impl InstallationCounters {
                 .execute([id])?;
         }
         tx.commit()?;
+        self.forget_in_memory(gone);
+        Ok(())
+    }
+
+    fn forget_in_memory(&self, gone: &[DeploymentId]) {
         let mut visits = lock(&self.visits);
         for id in gone {
             visits.remove(id);
         }
-        Ok(())
     }
 
-    /// Imports the counts from their earlier place in the control database. Repeating it changes nothing.
-    pub(super) fn import_visits(&self, counts: Vec<(DeploymentId, u64)>) -> Result<(), Error> {
+    /// Imports counts from another place into the file: from the control database of before, or from that which machines share.
+    /// Repeating it changes nothing. Blocks.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn import_visits(&self, counts: Vec<DeploymentVisits>) -> Result<(), Error> {
         let mut file = lock(&self.file);
         let file = file.as_mut().ok_or(Error::Closed)?;
         let tx = file.transaction()?;
@@ -168,20 +237,33 @@ impl InstallationCounters {
         Ok((found != "ok").then_some(found))
     }
 
-    /// Copies the file into `directory`, which must have none. The copy is not synced.
+    /// Copies the counts into a file in `directory`, which must have none. The copy is not synced.
     ///
     /// # Errors
     /// The databases'.
     pub fn copy_to(&self, directory: &Path) -> Result<(), Error> {
-        let file = lock(&self.file);
-        let file = file.as_ref().ok_or(Error::Closed)?;
-        Ok(sqlite::copy_database(file, &directory.join(COUNTERS_FILE))?)
+        {
+            let file = lock(&self.file);
+            let file = file.as_ref().ok_or(Error::Closed)?;
+            sqlite::copy_database(file, &directory.join(COUNTERS_FILE))?;
+        }
+        if self.shared.get().is_some() {
+            // The file has none of them.
+            Self::open(directory)?.import_visits(self.all_visits())?;
+        }
+        Ok(())
     }
 
     /// Closes the file.
     pub(super) fn close(&self) {
         lock(&self.file).take();
     }
+}
+
+async fn run_blocking(
+    work: impl FnOnce() -> Result<(), Error> + Send + 'static,
+) -> Result<(), Error> {
+    spawn_blocking(work).await.unwrap_or(Err(Error::Panicked))
 }
 
 fn migrate(file: &mut Connection) -> Result<(), Error> {
@@ -204,31 +286,83 @@ mod tests {
     use svc_base::clock::Clock;
     use svc_base::random::Random;
 
-    #[test]
-    fn a_flush_counts_once_however_often_it_is_written() {
+    #[tokio::test]
+    async fn a_flush_counts_once_however_often_it_is_written() {
         let data = tempfile::tempdir().unwrap();
         let (clock, random) = (Clock::system(), Random::system());
         let [one, two] = [(); 2].map(|()| DeploymentId::new(&clock, &random).unwrap());
         let now = clock.now();
-        let counters = InstallationCounters::open(data.path()).unwrap();
+        let counters = Arc::new(InstallationCounters::open(data.path()).unwrap());
+        let add =
+            async |flush, counts: Vec<_>, now| Arc::clone(&counters).add(flush, counts, now).await;
         for _ in 0..2 {
-            counters.add(7, &[(one, 3), (two, 1)], now).unwrap();
+            add(7, vec![(one, 3), (two, 1)], now).await.unwrap();
         }
-        counters.add(8, &[(one, 2)], now).unwrap();
-        counters.forget(&[two]).unwrap();
+        add(8, vec![(one, 2)], now).await.unwrap();
+        Arc::clone(&counters).forget(vec![two]).await.unwrap();
         let again = InstallationCounters::open(data.path()).unwrap();
-        for counters in [&counters, &again] {
+        for counters in [&*counters, &again] {
             assert_eq!((counters.visits(&one), counters.visits(&two)), (5, 0));
             assert_eq!(counters.counted_deployments(), [one]);
         }
         // Old flush ids are deleted, and the counts stay.
-        counters
-            .add(9, &[], now.plus_seconds(2 * FLUSH_ID_SECONDS))
+        add(9, Vec::new(), now.plus_seconds(2 * FLUSH_ID_SECONDS))
+            .await
             .unwrap();
         counters.import_visits(vec![(two, 4)]).unwrap();
         counters.import_visits(vec![(two, 4)]).unwrap();
         assert_eq!((counters.visits(&one), counters.visits(&two)), (5, 4));
         counters.close();
-        assert!(matches!(counters.add(1, &[], now), Err(Error::Closed)));
+        let closed = add(1, Vec::new(), now).await;
+        assert!(matches!(closed, Err(Error::Closed)));
+    }
+
+    /// A place that has one sum for everything, or fails.
+    #[derive(Debug)]
+    struct Place(Result<u64, String>);
+
+    impl SharedVisits for Place {
+        fn add<'a>(
+            &'a self,
+            _: i64,
+            counts: &'a [DeploymentVisits],
+        ) -> BoxFuture<'a, Result<Vec<DeploymentVisits>, String>> {
+            let sum = |sum: u64| counts.iter().map(|(id, _)| (*id, sum)).collect::<Vec<_>>();
+            let answer = self.0.clone().map(sum);
+            Box::pin(async move { answer })
+        }
+
+        fn forget<'a>(&'a self, _: &'a [DeploymentId]) -> BoxFuture<'a, Result<(), String>> {
+            let answer = self.0.clone().map(|_| ());
+            Box::pin(async move { answer })
+        }
+    }
+
+    #[tokio::test]
+    async fn counts_that_are_shared_are_what_their_place_says() {
+        let (clock, random) = (Clock::system(), Random::system());
+        let [one, two] = [(); 2].map(|()| DeploymentId::new(&clock, &random).unwrap());
+        for place in [Ok(9), Err("no answer".to_owned())] {
+            let data = tempfile::tempdir().unwrap();
+            let counters = Arc::new(InstallationCounters::open(data.path()).unwrap());
+            let is_up = place.is_ok();
+            counters.share(Arc::new(Place(place)), vec![(one, 4), (two, 2)]);
+            let added = Arc::clone(&counters).add(1, vec![(one, 1)], clock.now());
+            assert_eq!(added.await.is_ok(), is_up);
+            assert_eq!(counters.visits(&one), if is_up { 9 } else { 4 });
+            let forgotten = Arc::clone(&counters).forget(vec![two]).await;
+            assert_eq!(forgotten.is_ok(), is_up);
+            assert_eq!(counters.visits(&two), if is_up { 0 } else { 2 });
+            // A copy has them; the file of the node has nothing.
+            let copy = tempfile::tempdir().unwrap();
+            counters.copy_to(copy.path()).unwrap();
+            for (directory, counted) in [(&copy, counters.all_visits()), (&data, Vec::new())] {
+                let file = InstallationCounters::open(directory.path()).unwrap();
+                let (mut there, mut counted) = (file.all_visits(), counted);
+                there.sort_unstable();
+                counted.sort_unstable();
+                assert_eq!(there, counted);
+            }
+        }
     }
 }

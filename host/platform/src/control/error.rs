@@ -28,6 +28,9 @@ pub enum Error {
     /// Other errors, for the log.
     #[error("control database: {0}")]
     Sqlite(rusqlite::Error),
+    /// The place of counts that several machines share did not take them, or did not answer.
+    #[error("views in the ledger: {0}")]
+    Shared(String),
     /// An answer could not be sealed.
     #[error("an answer could not be sealed")]
     SealingFailed,

@@ -22,7 +22,7 @@ mod wal;
 pub use change::ControlChange;
 pub use columns::NamedColumnReader;
 pub use copy::{ControlSnapshot, finish_copy};
-pub use counters::InstallationCounters;
+pub use counters::{DeploymentVisits, InstallationCounters, SharedVisits};
 pub use error::Error;
 pub use migrations::SCHEMA_VERSION;
 pub use pool::{ControlDatabase, Tx};

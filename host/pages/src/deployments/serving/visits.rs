@@ -1,7 +1,8 @@
 //! Views, counted in memory off the hot path and written down every two seconds.
 //!
 //! A crash loses at most the counts since then; a flush that is retried never counts twice, because each has
-//! an id that is written with it. They are written to the counters, beside the control database.
+//! an id that is written with it. They are written to the counters: a file beside the control database, or the ledger of several nodes.
+//! Where that does not answer, counts wait here, one for each page that is in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,7 +102,7 @@ impl PageService {
     /// Writes counted views down; a failed flush is tried again, with its id, by the next call.
     ///
     /// # Errors
-    /// The database's; no view is lost by one.
+    /// The counters'; no view is lost by one.
     pub async fn flush_visits(&self) -> Result<(), Error> {
         let mut flushing = self.visits.flushing.lock().await;
         let flush = match flushing.take().or_else(|| self.visits.take_flush()) {
@@ -110,8 +111,7 @@ impl PageService {
         };
         *flushing = Some(flush.clone());
         let (counters, now) = (self.infra.control.counters(), self.infra.clock.now());
-        let write = move || counters.add(flush.id, &flush.counts, now);
-        run_blocking(write).await?;
+        counters.add(flush.id, flush.counts, now).await?;
         *flushing = None;
         Ok(())
     }
@@ -119,7 +119,7 @@ impl PageService {
     /// Forgets the views of deployments that are gone.
     ///
     /// # Errors
-    /// The database's.
+    /// Those of the counters and of the control database.
     pub async fn forget_visits(&self) -> Result<(), Error> {
         let counters = self.infra.control.counters();
         // Read before the list of deployments: a view is counted only after its deployment exists.
@@ -132,7 +132,7 @@ impl PageService {
         if gone.is_empty() {
             return Ok(());
         }
-        run_blocking(move || counters.forget(&gone)).await
+        counters.forget(gone).await
     }
 
     /// Writes all counts, those of a failed flush too: for the stop of the server, when no more views come.
@@ -142,13 +142,6 @@ impl PageService {
         }
         Ok(())
     }
-}
-
-async fn run_blocking(
-    work: impl FnOnce() -> Result<(), Error> + Send + 'static,
-) -> Result<(), Error> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or(Err(Error::Panicked))
 }
 
 #[cfg(test)]
