@@ -17,7 +17,7 @@ use svc_database::{DatabasesDirectory, EndedChain, first_commit_kept, oldest_mom
 use svc_ledger::DatabaseName;
 
 /// Prefix of histories.
-const PREFIX: &str = "histories";
+pub(super) const PREFIX: &str = "histories";
 /// How often the histories of this node are looked at: a chain ends once a day, or after many commits.
 const LOOK_EVERY: Duration = Duration::from_secs(600);
 

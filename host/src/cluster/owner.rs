@@ -21,11 +21,15 @@ use tokio::task::JoinHandle;
 use super::bases::{Bases, LiveDatabases, LoadTarget, write_base};
 use super::bucket::Bucket;
 use super::gate::AnswerGate;
+use super::leftovers::Leftovers;
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
 use super::standby::ControlClaim;
 use super::tenants::Tenants;
+use crate::backends::copies;
 use crate::content::ContentStore;
+use crate::control::ControlDatabase;
+use svc_base::ids::DeploymentId;
 use svc_base::positions::{CommitPosition, Durable};
 use svc_database::{BaseSnapshot, DatabasesDirectory, DurableSource, LogShipper};
 use svc_ledger::{
@@ -55,6 +59,7 @@ pub struct Owner<L> {
     place: Place,
     bucket: Bucket,
     databases: Arc<OwnedDatabases<L>>,
+    leftovers: Leftovers<L>,
 }
 
 impl<L> fmt::Debug for Owner<L> {
@@ -132,7 +137,9 @@ impl<L: Ledger> Owner<L> {
             tenants,
         });
         run.metrics().note_control(claim.took_over);
+        let tenants = Arc::clone(&databases.tenants);
         let owner = Arc::new(Self {
+            leftovers: Leftovers::new(Arc::clone(&run), bucket.clone(), tenants),
             run,
             place: claim.place,
             bucket,
@@ -154,6 +161,8 @@ impl<L: Ledger> Owner<L> {
         tokio::spawn(async move { making_bases.run(&*live).await });
         let (live, histories) = (Arc::clone(databases), databases.tenants.histories());
         tokio::spawn(async move { histories.run(&*live).await });
+        let live = Arc::clone(databases);
+        tokio::spawn(async move { live.tenants.release_idle(&*live).await });
         let first = FirstBases {
             run: Arc::clone(run),
             databases: Arc::clone(databases),
@@ -199,6 +208,42 @@ impl<L: Ledger> Owner<L> {
     /// Returns the source of what acknowledges the commits of tenants' databases, and loads them.
     pub fn tenants(&self) -> DurableSource {
         self.databases.tenants.source()
+    }
+
+    /// Removes databases that control does not name, and objects of bases that no row names. Both are left for a while, since they may
+    /// be about to be named.
+    ///
+    /// # Errors
+    /// Those of the ledger, the bucket and control; the next call goes on.
+    pub async fn remove_leftovers(&self, control: &ControlDatabase) -> anyhow::Result<()> {
+        self.leftovers.remove(copies::all_ids(control)).await
+    }
+
+    /// Lists the one-time pages that are a day old, of which control may have forgotten some.
+    ///
+    /// # Errors
+    /// The bucket's.
+    pub async fn list_old_one_time_pages(&self) -> anyhow::Result<Vec<DeploymentId>> {
+        self.leftovers.list_old_one_time_pages().await
+    }
+
+    /// Gives back the places of databases that nobody uses now.
+    #[cfg(test)]
+    pub(super) async fn release_unused(&self) {
+        let databases = &*self.databases;
+        databases.tenants.release_unused(databases).await;
+    }
+
+    /// Begins to read a database, as for a base.
+    #[cfg(test)]
+    pub(super) async fn snapshot(&self, name: DatabaseName) -> io::Result<Option<BaseSnapshot>> {
+        self.databases.snapshot(name).await
+    }
+
+    /// Returns the remover of leftovers.
+    #[cfg(test)]
+    pub(super) fn leftovers(&self) -> &Leftovers<L> {
+        &self.leftovers
     }
 
     /// Leaves the ledger, once the databases are closed and everything is answered: a standby takes over at once. A ledger that does not
@@ -328,7 +373,12 @@ impl<L: Ledger> LiveDatabases for OwnedDatabases<L> {
         let Some(database) = self.find(name) else {
             return Ok(None);
         };
-        // A database that rests stays due, and is asked again.
+        let last = Arc::clone(&database);
+        let last = tokio::task::spawn_blocking(move || last.snapshot_of_last());
+        if let Some(snapshot) = last.await?? {
+            return Ok(Some(snapshot));
+        }
+        // Its writer is busy: it begins one itself. A database that rests then stays due, and is asked again.
         let snapshot = tokio::time::timeout(SNAPSHOT_WAIT, database.snapshot_of_next()).await;
         match snapshot {
             Ok(Ok(snapshot)) => snapshot.map(Some),
