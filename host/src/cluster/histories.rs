@@ -94,7 +94,11 @@ impl HistoryKeeper {
     }
 
     /// Copies the chains of a database that have ended since the last look, if there are any.
-    async fn keep(&mut self, id: BackendId, databases: &impl LiveDatabases) -> anyhow::Result<()> {
+    pub(super) async fn keep(
+        &mut self,
+        id: BackendId,
+        databases: &impl LiveDatabases,
+    ) -> anyhow::Result<()> {
         let dir = self.files.directory(&id)?;
         let ended = blocking(move || EndedChain::list(&dir, false)).await?;
         let Some(last) = ended.last().map(|chain| chain.last) else {

@@ -111,20 +111,14 @@ impl<L: Ledger> Owner<L> {
         };
         let loaded = bases.load(DatabaseName::Control, &to).await;
         let loaded = loaded.context("loading the control database")?;
-        let offset = loaded.state.position();
         let (made, making) = mpsc::unbounded_channel();
         let routes = ShippingRoutes {
             queue: Arc::clone(run.queue()),
             gate: Arc::clone(run.gate()),
             made,
         };
-        let control = ShippedDatabase::new(
-            DatabaseName::Control,
-            data.join(CONTROL_FILE),
-            routes.clone(),
-            offset,
-            Some(LogShipper::new(to.dir, CONTROL_LOG, loaded.state)),
-        );
+        let shipper = LogShipper::new(to.dir, CONTROL_LOG, loaded.state);
+        let control = shipped_control(data, routes.clone(), shipper);
         let files = DatabasesDirectory::open(&data.join("backends"))?;
         let tenants = Tenants::new(
             Arc::clone(&run),
@@ -132,14 +126,14 @@ impl<L: Ledger> Owner<L> {
             files,
             routes,
         );
+        let leftovers = Leftovers::new(Arc::clone(&run), bucket.clone(), Arc::clone(&tenants));
         let databases = Arc::new(OwnedDatabases {
             control: Arc::new(control),
             tenants,
         });
         run.metrics().note_control(claim.took_over);
-        let tenants = Arc::clone(&databases.tenants);
         let owner = Arc::new(Self {
-            leftovers: Leftovers::new(Arc::clone(&run), bucket.clone(), tenants),
+            leftovers,
             run,
             place: claim.place,
             bucket,
@@ -240,6 +234,13 @@ impl<L: Ledger> Owner<L> {
         self.databases.snapshot(name).await
     }
 
+    /// Copies the chains of a database that have ended.
+    #[cfg(test)]
+    pub(super) async fn keep_history(&self, id: svc_base::ids::BackendId) -> anyhow::Result<()> {
+        let databases = &*self.databases;
+        databases.tenants.histories().keep(id, databases).await
+    }
+
     /// Returns the remover of leftovers.
     #[cfg(test)]
     pub(super) fn leftovers(&self) -> &Leftovers<L> {
@@ -259,6 +260,18 @@ impl<L: Ledger> Owner<L> {
         self.run.leave().await;
         Ok(closed?)
     }
+}
+
+/// Wraps the control database, whose own positions begin at 0 when it is opened.
+fn shipped_control(data: &Path, routes: ShippingRoutes, shipper: LogShipper) -> ShippedDatabase {
+    let offset = shipper.state().position();
+    ShippedDatabase::new(
+        DatabaseName::Control,
+        data.join(CONTROL_FILE),
+        routes,
+        offset,
+        Some(shipper),
+    )
 }
 
 /// Sends commits to the ledger until the process ends.

@@ -8,13 +8,14 @@ use object_store::memory::InMemory;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::random::Random;
-use svc_database::{Databases, MigrationScript};
+use svc_database::{Databases, DatabasesDirectory, EndedChain, MigrationScript};
 use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, MemoryLedger, Node, RunId};
 use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::bucket::Bucket;
 use super::found::Founding;
+use super::histories;
 use super::{ControlClaim, Owner, Run};
 use crate::config::{ClusterSettings, Limits};
 use crate::content::ContentStore;
@@ -292,4 +293,37 @@ async fn an_object_that_nobody_names_is_left_for_a_day() {
     here.bucket.put(&stray, "stray".into()).await.unwrap();
     here.look(&[id]).await;
     assert_eq!(here.objects(id).await, 2);
+}
+
+#[tokio::test]
+async fn a_chain_that_has_ended_is_copied_and_found_elsewhere() {
+    // Histories take some of their times from files.
+    let here = Installation::start(Clock::system().now()).await;
+    let id = here.create().await;
+    here.migrate(id, "CREATE TABLE b (x)").await;
+    here.advance(Duration::from_secs(25 * 3600)).await;
+    here.migrate(id, "CREATE TABLE c (x)").await;
+    here.databases.close_all();
+    here.databases.await_closed();
+    let list = |files: &DatabasesDirectory, at_rest| -> Vec<_> {
+        let dir = files.directory(&id).unwrap();
+        let chains = EndedChain::list(&dir, at_rest).unwrap().into_iter();
+        chains.map(|chain| (chain.first, chain.last)).collect()
+    };
+    let ended = list(here.databases.files(), false);
+    assert!(!ended.is_empty());
+    for _ in 0..2 {
+        here.owner.keep_history(id).await.unwrap();
+        let copied = here.bucket.list("histories").await.unwrap();
+        assert_eq!(copied.len(), ended.len());
+    }
+    let other = tempfile::tempdir().unwrap();
+    let files = DatabasesDirectory::open(other.path()).unwrap();
+    files.create_directory(&id).unwrap();
+    let now = here.clock.now();
+    for brought in [ended.len() as u64, 0] {
+        let fetched = histories::fetch_earlier(&here.bucket, &files, &id, now).await;
+        assert_eq!(fetched.unwrap(), brought);
+    }
+    assert_eq!(list(&files, true), ended);
 }

@@ -240,7 +240,11 @@ impl<L: Ledger> Tenants<L> {
         let brought = match known {
             Some(known) => match self.is_current(name, &known).await {
                 Ok(true) => Ok(None),
-                Ok(false) => self.load_file(id).await.map(Some),
+                Ok(false) => {
+                    // Its file goes now, whether another one comes or not.
+                    lock(&tenant.state).database = None;
+                    self.load_file(id).await.map(Some)
+                }
                 Err(error) => Err(error.into()),
             },
             None => self.load_file(id).await.map(Some),
