@@ -24,6 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(600);
 /// A chain in the bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct StoredChain {
+    /// Number of the commit that it begins with.
+    first: CommitPosition,
     /// Number of the last commit.
     last: CommitPosition,
     /// Time of the last moment.
@@ -48,9 +50,10 @@ fn object_name(id: &BackendId, chain: &EndedChain) -> String {
 fn parse(object: &StoredObject) -> Option<StoredChain> {
     let (_, name) = object.name.rsplit_once('/')?;
     let mut parts = name.splitn(4, '-');
-    let (_first, last) = (parts.next()?, parts.next()?);
+    let (first, last) = (parts.next()?, parts.next()?);
     let (_from, to) = (parts.next()?, parts.next()?);
     Some(StoredChain {
+        first: CommitPosition(first.parse().ok()?),
         last: CommitPosition(last.parse().ok()?),
         to: Timestamp(to.parse().ok()?),
         object: object.name.clone(),
@@ -167,8 +170,10 @@ pub async fn fetch_earlier(
     let first = blocking(move || first_commit_kept(&dir)).await?;
     let oldest = oldest_moment_kept(now);
     let there = bucket.list(&prefix(id)).await?;
-    // A chain that begins here has the state that the one before ends with, so both may name the same commit.
-    let is_earlier = |chain: &StoredChain| first.is_none_or(|first| chain.last <= first);
+    // A chain that begins here has the state that the one before ends with, so both may name the same commit. One of that commit alone
+    // has nothing that is not here.
+    let is_earlier =
+        |chain: &StoredChain| first.is_none_or(|first| chain.first < first && chain.last <= first);
     let chains = there.iter().filter_map(parse);
     let chains: Vec<_> = chains
         .filter(|chain| is_earlier(chain) && chain.to >= oldest)

@@ -66,12 +66,12 @@ struct TenantState {
 /// Whether the run has the place of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TenantPlace {
-    /// It has it not, or is about to claim it.
+    /// No place, or one that is about to be claimed.
     #[default]
     None,
-    /// It has it, and the database may be used.
+    /// A place of the run's: the database may be used.
     Held,
-    /// It may have it, and is giving it back: the database may not be used.
+    /// A place that is being given back: the database may not be used.
     Leaving,
 }
 
@@ -432,10 +432,7 @@ impl<L: Ledger> Tenants<L> {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = forgotten {
-            tracing::warn!(%error, backend = %id, "a deleted database is left in the ledger");
-        }
-        if let Err(error) = histories::delete_all(&self.bucket, &id).await {
-            tracing::warn!(%error, backend = %id, "a deleted history is left in the bucket");
+            tracing::warn!(%error, backend = %id, "a deleted database is left in the ledger or in the bucket: it is removed later");
         }
     }
 }
