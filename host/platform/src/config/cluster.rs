@@ -24,7 +24,7 @@ const STALE_PAGES_SECONDS: u32 = 600;
 /// Most of them.
 const MAX_STALE_PAGES_SECONDS: u32 = 86_400;
 /// Most bytes of a backend's database. A commit of all of it is read from the log at once, and sent to the ledger in one piece.
-const MAX_DATABASE_BYTES: u64 = 128 << 20;
+const MAX_DATABASE_BYTES: u64 = 256 << 20;
 
 /// URL of the ledger. It may have a password, so nothing shows it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -376,8 +376,8 @@ mod tests {
             ),
             (format!("{cluster}[acme]"), "[acme]"),
             (
-                format!("{cluster}[limits]\ndatabase_bytes = 134217729"),
-                "no more than 134217728 bytes",
+                format!("{cluster}[limits]\ndatabase_bytes = 268435457"),
+                "no more than 268435456 bytes",
             ),
             (format!("{https}{cluster}"), "[acme]"),
         ] {
