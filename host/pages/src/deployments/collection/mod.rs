@@ -18,6 +18,8 @@ const MARKS_PER_STEP: u32 = 500;
 /// Time for which content without a reference is kept, in seconds: by one server, and where several nodes share the store.
 const GRACE_SECONDS: i64 = 60;
 const SHARED_GRACE_SECONDS: i64 = 24 * 3600;
+/// Difference of two nodes' clocks that does no harm, in seconds.
+const CLOCK_SKEW_SECONDS: i64 = 3600;
 /// Longest time between asking for the commit that confirms marks and sending a deletion.
 const CONFIRMED_FOR: Duration = Duration::from_secs(1);
 /// Objects that are deleted at once: a store of other machines takes its time for each.
@@ -229,7 +231,12 @@ impl ContentGarbageCollector {
         if !self.content.is_remote() {
             return Ok(());
         }
-        let before = self.marked_before();
+        // The collector before was another node's, by whose clock a mark may have been older.
+        let skew = match self.is_shared {
+            true => CLOCK_SKEW_SECONDS,
+            false => 0,
+        };
+        let before = self.marked_before().plus_seconds(skew);
         let begun = self.infra.control.read(move |c| {
             let mut begun = Vec::new();
             for digest in store::list_marked(c, before, u32::MAX, 0)? {
