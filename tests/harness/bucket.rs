@@ -41,6 +41,8 @@ pub enum BucketFault {
     DeletionForbidden,
     /// Answers deletions with 500.
     DeletionFails,
+    /// Keeps versions of objects, and names the version of each that is written.
+    KeepsVersions,
     /// Answers with 404 and an HTML page, as a gateway that has lost its store.
     ForeignNotFound,
 }
@@ -216,7 +218,13 @@ async fn answer(
         (Method::PUT, Some(_)) if conditional => error(412, "PreconditionFailed", ""),
         (Method::PUT, _) => {
             objects.insert(path, body);
-            [("etag", "\"1\"")].into_response()
+            let written = [("etag", "\"1\"")];
+            match mood {
+                BucketFault::KeepsVersions => {
+                    (written, [("x-amz-version-id", "1")]).into_response()
+                }
+                _ => written.into_response(),
+            }
         }
         (Method::DELETE, _) if is_kept || mood == BucketFault::DeletionForbidden => {
             error(403, "AccessDenied", key)

@@ -1,6 +1,9 @@
 //! The end of quick shares: after seven days they are gone, their slugs free, and their content collected.
 
+use std::time::Duration;
+
 use serde_json::json;
+use svc::deployments::collection::ContentGarbageCollector;
 use svc_tests::{ReadAnswer, TestServer, disk};
 
 const WEEK: u64 = 7 * 24 * 3600;
@@ -138,4 +141,29 @@ async fn content_that_was_needed_again_has_its_grace_again() {
     assert_eq!(app.collector.collect().await.unwrap(), 0);
     server.advance(3600);
     assert_ne!(app.collector.collect().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn content_that_nodes_share_has_a_day_and_goes_just_after_a_commit() {
+    let server = start_with_page().await;
+    let app = server.server().app();
+    let collector = ContentGarbageCollector::new(app.infra.clone(), app.content.clone());
+    let collector = collector.shared_by_nodes();
+    server.advance(WEEK);
+    app.expiry.sweep().await.unwrap();
+    server.advance(24 * 3600 - 1);
+    assert_eq!(collector.collect().await.unwrap(), 0);
+    server.advance(1);
+    // A process that is paused before it deletes may have lost control by then.
+    let pause = || {
+        app.clock.advance(Duration::from_secs(2));
+        false
+    };
+    assert!(collector.collect_until(pause).await.is_err());
+    let content = server.data().join("content");
+    let held = disk::holding(&content, "words-that-expire");
+    assert!(!held.is_empty());
+    assert_ne!(collector.collect().await.unwrap(), 0);
+    let held = disk::holding(&content, "words-that-expire");
+    assert!(held.is_empty(), "{held:?}");
 }

@@ -134,8 +134,11 @@ async fn commits_continue_the_last_one(ledger: &impl Ledger) {
     ledger.append(run, &two).await.unwrap();
 
     // What was trimmed is not written again.
-    ledger.add_base(run, &base(database, 8, 3)).await.unwrap();
-    assert_eq!(ledger.trim(run, database).await, Ok(2));
+    for (position, state) in [(7, 2), (8, 3)] {
+        let named = base(database, position, state);
+        ledger.add_base(run, &named).await.unwrap();
+    }
+    assert_eq!(ledger.trim(run, database).await, Ok(1));
     for (position, before) in [(6, BEGIN.1), (7, 1), (8, 2)] {
         refused(position, before).await;
     }
@@ -283,13 +286,23 @@ async fn bases_let_commits_go(ledger: &impl Ledger) {
     for reader in [Some(other), None] {
         assert_eq!(ledger.bases(reader, database).await.unwrap(), bases);
     }
+    // The base before the newest is kept, with all after it.
+    assert_eq!(ledger.trim(run, database).await, Ok(0));
+    assert_eq!(ledger.bases(None, database).await.unwrap(), bases);
+    let last = entry(database, 8, 2, 3);
+    ledger
+        .append(run, std::slice::from_ref(&last))
+        .await
+        .unwrap();
+    let newest = base(database, 8, 3);
+    ledger.add_base(run, &newest).await.unwrap();
     assert_eq!(ledger.trim(run, database).await, Ok(1));
     assert_eq!(ledger.trim(run, database).await, Ok(0));
-    let [newest, _] = bases;
-    assert_eq!(ledger.bases(None, database).await.unwrap(), [newest]);
+    let [later, _] = bases;
+    assert_eq!(ledger.bases(None, database).await.unwrap(), [newest, later]);
     let [_, kept] = commits;
     let tail = ledger.tail(None, database, CommitPosition(0), 99).await;
-    assert_eq!(tail.unwrap(), [kept.entry]);
+    assert_eq!(tail.unwrap(), [kept.entry, last.entry]);
 }
 
 async fn a_database_is_forgotten(ledger: &impl Ledger) {

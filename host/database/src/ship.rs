@@ -113,6 +113,15 @@ impl LogShipper {
         Ok(entries)
     }
 
+    /// Whether the log has no commit that is not shipped.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn is_up_to_date(&self) -> io::Result<bool> {
+        let frames = self.read_new_frames()?;
+        Ok(frames.is_none_or(|frames| frames.commits.is_empty()))
+    }
+
     /// Reads the commits that are not shipped yet; `None` without a log.
     fn read_new_frames(&self) -> io::Result<Option<CommittedFrames>> {
         let Some(log) = WalFile::open(&self.dir, &self.log)? else {

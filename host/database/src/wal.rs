@@ -25,8 +25,9 @@ const FRAME_SIZE: usize = FRAME_HEADER_BYTES + PAGE_SIZE;
 const FRAMES_PER_READ: usize = 64;
 /// No bound on frames.
 pub const ALL_FRAMES: u32 = u32::MAX;
-/// The most frames of one read: several times what a log may have.
-const MAX_FRAMES: usize = 64 << 10;
+/// The most frames of one read: several times what a log may have, and all pages of a database of 256 MiB. A commit writes each page
+/// once, and its last one maybe twice.
+const MAX_FRAMES: usize = (64 << 10) + 64;
 /// Magic number of a log. The last bit is the byte order of the checksums.
 const WAL_MAGIC: u32 = 0x377f_0682;
 const WAL_VERSION: u32 = 3_007_000;

@@ -288,9 +288,9 @@ pub trait Ledger: Send + Sync + 'static {
         base: &Base,
     ) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// Deletes what the newest base of a database whose place `run` has makes needless: the commits before its position, and the older
-    /// bases, whose objects may go afterwards. The commit at that position stays. Returns how many commits were deleted. May be
-    /// repeated.
+    /// Deletes what the newest two bases of a database whose place `run` has make needless: the commits before the older of them, and
+    /// all other bases, whose objects may go afterwards. The commit at its position stays, as do all commits after it: from them the
+    /// database is loaded if the newest base turns out to be damaged. Returns how many commits were deleted. May be repeated.
     fn trim(
         &self,
         run: RunId,

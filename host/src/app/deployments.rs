@@ -115,7 +115,7 @@ impl DeploymentServices {
                 Arc::clone(&pipeline),
                 capacity.clone(),
             )),
-            collector: Arc::new(ContentGarbageCollector::new(infra.clone(), content.clone())),
+            collector: Arc::new(collector(foundation, &content)),
             reports: Arc::new(AbuseReportService::new(infra.clone())),
             content,
             serving,
@@ -154,6 +154,15 @@ impl PublishingDependencies {
             capacity: CapacityChecker::new(infra.clone(), content.clone(), holder_key),
             slugs: SlugReservations::new(infra.clone(), expiry.clone()),
         }
+    }
+}
+
+/// Makes the collector of unused content.
+fn collector(foundation: &ServiceDependencies, content: &ContentStore) -> ContentGarbageCollector {
+    let collector = ContentGarbageCollector::new(foundation.infra.clone(), content.clone());
+    match foundation.cluster {
+        Some(_) => collector.shared_by_nodes(),
+        None => collector,
     }
 }
 

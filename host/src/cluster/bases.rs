@@ -3,11 +3,13 @@
 //! A base is stored in three steps, and a process that dies between two of them loses nothing: the object, then the row that names it,
 //! then what the row makes needless is deleted. An object without a row is of a state that was acknowledged, and goes with the next
 //! base.
+//!
+//! The base before the newest stays with all commits after it, so that a newest base that is damaged costs nothing but time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,11 +23,12 @@ use super::schedule::{BaseSchedule, DueBase};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 use svc_base::positions::{Checksum, CommitPosition};
+use svc_base::sync::lock;
 use svc_database::{BaseSnapshot, DatabaseLoader, DatabaseState, LoadError};
 use svc_ledger::{Base, DatabaseName, Ledger, LedgerError, RunId};
 
 /// Prefix of bases.
-const PREFIX: &str = "bases";
+pub(super) const PREFIX: &str = "bases";
 /// Bytes of commits that are read at once.
 const TAIL_PIECE_BYTES: usize = 8 << 20;
 /// How often a load begins anew because the owner has made another base meanwhile.
@@ -81,6 +84,8 @@ pub struct LoadedDatabase {
     pub base: Base,
     /// Bytes of the commits after the base.
     pub tail_bytes: u64,
+    /// Whether a newer base did not load.
+    pub is_newest_damaged: bool,
 }
 
 /// File that a database is loaded into.
@@ -102,6 +107,21 @@ pub struct Bases<L> {
     clock: Clock,
     /// Directory for files on their way to the bucket.
     tmp: PathBuf,
+    /// Databases that get a base just now.
+    making: Mutex<HashSet<DatabaseName>>,
+}
+
+/// Right to make the base of a database, which nobody else makes meanwhile.
+#[derive(Debug)]
+struct BaseTurn<'b> {
+    making: &'b Mutex<HashSet<DatabaseName>>,
+    database: DatabaseName,
+}
+
+impl Drop for BaseTurn<'_> {
+    fn drop(&mut self) {
+        lock(self.making).remove(&self.database);
+    }
 }
 
 impl<L: Ledger> Bases<L> {
@@ -114,7 +134,17 @@ impl<L: Ledger> Bases<L> {
             schedule: BaseSchedule::new(clock.clone()),
             clock,
             tmp,
+            making: Mutex::default(),
         }
+    }
+
+    /// Takes the turn to make the base of a database; `None` if somebody has it.
+    fn take_turn(&self, database: DatabaseName) -> Option<BaseTurn<'_>> {
+        let is_free = lock(&self.making).insert(database);
+        is_free.then(|| BaseTurn {
+            making: &self.making,
+            database,
+        })
     }
 
     /// Loads a database whose place the run has.
@@ -130,6 +160,9 @@ impl<L: Ledger> Bases<L> {
         let loaded = load_database(&*self.ledger, run, &self.bucket, database, to).await?;
         self.schedule
             .note_base(database, loaded.base.bytes, loaded.tail_bytes);
+        if loaded.is_newest_damaged {
+            self.schedule.note_damaged_base(database);
+        }
         Ok(loaded)
     }
 
@@ -141,6 +174,11 @@ impl<L: Ledger> Bases<L> {
     /// Returns the bytes of the commits that no base has yet.
     pub fn tail_bytes(&self) -> u64 {
         self.schedule.tail_bytes()
+    }
+
+    /// Notes whether the place of a database is released, whose file stays here.
+    pub fn note_released(&self, database: DatabaseName, is_released: bool) {
+        self.schedule.note_released(database, is_released);
     }
 
     /// Notes that a database is not the run's any more.
@@ -168,7 +206,8 @@ impl<L: Ledger> Bases<L> {
         }
     }
 
-    /// Makes a base of a database that is about to be released, if enough has changed.
+    /// Makes a base of a database that is about to be released, if enough has changed. Returns whether it has one, or needs none: not
+    /// while its base is being made, or its writer is busy.
     ///
     /// # Errors
     /// [`BaseError`]; the place may be released all the same.
@@ -176,11 +215,12 @@ impl<L: Ledger> Bases<L> {
         &self,
         database: DatabaseName,
         databases: &impl LiveDatabases,
-    ) -> Result<(), BaseError> {
-        match self.schedule.due_on_release(database) {
-            Some(due) => self.store_due(due, databases).await,
-            None => Ok(()),
+    ) -> Result<bool, BaseError> {
+        if let Some(due) = self.schedule.due_on_release(database) {
+            self.store_due(due, databases).await?;
         }
+        let is_being_made = lock(&self.making).contains(&database);
+        Ok(!is_being_made && self.schedule.due_on_release(database).is_none())
     }
 
     async fn store_due(
@@ -189,6 +229,9 @@ impl<L: Ledger> Bases<L> {
         databases: &impl LiveDatabases,
     ) -> Result<(), BaseError> {
         let database = due.database;
+        let Some(_turn) = self.take_turn(database) else {
+            return Ok(());
+        };
         let Some(snapshot) = databases.snapshot(database).await? else {
             return Ok(());
         };
@@ -247,7 +290,7 @@ fn object_name(database: DatabaseName, position: CommitPosition, state: Checksum
 }
 
 /// Reads a base off an object; `None` if the object is none.
-fn parse(object: &StoredObject) -> Option<Base> {
+pub(super) fn parse(object: &StoredObject) -> Option<Base> {
     let name = object.name.strip_prefix(PREFIX)?.strip_prefix('/')?;
     let (database, name) = name.split_once('/')?;
     let (position, state) = name.split_once('-')?;
@@ -333,8 +376,12 @@ pub async fn name_base<L: Ledger>(
     ledger.trim(run, base.database).await?;
     fault::point("cluster.trimmed");
     // A base with a row that is newer makes these needless, whoever looks: a row of theirs is gone, or was never there.
-    let is_older = |other: &Base| other.position < base.position;
-    delete_objects(bucket, base.database, is_older).await?;
+    let named = ledger.bases(Some(run), base.database).await?;
+    let is_needless = |other: &Base| {
+        let is_named = named.iter().any(|kept| kept.object == other.object);
+        other.position < base.position && !is_named
+    };
+    delete_objects(bucket, base.database, is_needless).await?;
     Ok(())
 }
 
@@ -369,13 +416,25 @@ pub async fn load_database<L: Ledger>(
 ) -> Result<LoadedDatabase, BaseError> {
     let mut failure = BaseError::Missing(database);
     for _ in 0..LOADS {
-        for base in ledger.bases(reader, database).await? {
+        let bases = ledger.bases(reader, database).await?;
+        for (older, base) in bases.into_iter().enumerate() {
+            let object = base.object.clone();
             match load_from(ledger, reader, bucket, base, to).await {
                 Err(error @ (BaseError::Load(_) | BaseError::Bucket(BucketError::Missing(_)))) => {
-                    tracing::warn!(%database, %error, "a database does not load from this base");
+                    tracing::error!(
+                        %database, object, %error,
+                        "a database does not load from its base: an older base with more commits is tried"
+                    );
                     failure = error;
                 }
-                loaded => return loaded,
+                Ok(loaded) => {
+                    let is_newest_damaged = older > 0;
+                    return Ok(LoadedDatabase {
+                        is_newest_damaged,
+                        ..loaded
+                    });
+                }
+                Err(error) => return Err(error),
             }
         }
         if matches!(failure, BaseError::Missing(_)) {
@@ -410,6 +469,7 @@ async fn load_from<L: Ledger>(
         state: blocking(move || loader.finish()).await?,
         base,
         tail_bytes,
+        is_newest_damaged: false,
     })
 }
 

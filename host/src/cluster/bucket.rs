@@ -32,7 +32,7 @@ use svc_base::clock::Timestamp;
 
 /// Prefixes of content and of one-time pages.
 const CONTENT: &str = "content";
-const ONCE: &str = "once";
+pub(super) const ONCE: &str = "once";
 /// Object that is written at a start, to learn whether the bucket keeps versions.
 const PROBE: &str = "probe";
 /// Version of an object in a bucket that has stopped to keep versions.

@@ -17,13 +17,15 @@ use svc_database::{DatabasesDirectory, EndedChain, first_commit_kept, oldest_mom
 use svc_ledger::DatabaseName;
 
 /// Prefix of histories.
-const PREFIX: &str = "histories";
+pub(super) const PREFIX: &str = "histories";
 /// How often the histories of this node are looked at: a chain ends once a day, or after many commits.
 const LOOK_EVERY: Duration = Duration::from_secs(600);
 
 /// A chain in the bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct StoredChain {
+    /// Number of the commit that it begins with.
+    first: CommitPosition,
     /// Number of the last commit.
     last: CommitPosition,
     /// Time of the last moment.
@@ -48,9 +50,10 @@ fn object_name(id: &BackendId, chain: &EndedChain) -> String {
 fn parse(object: &StoredObject) -> Option<StoredChain> {
     let (_, name) = object.name.rsplit_once('/')?;
     let mut parts = name.splitn(4, '-');
-    let (_first, last) = (parts.next()?, parts.next()?);
+    let (first, last) = (parts.next()?, parts.next()?);
     let (_from, to) = (parts.next()?, parts.next()?);
     Some(StoredChain {
+        first: CommitPosition(first.parse().ok()?),
         last: CommitPosition(last.parse().ok()?),
         to: Timestamp(to.parse().ok()?),
         object: object.name.clone(),
@@ -94,7 +97,11 @@ impl HistoryKeeper {
     }
 
     /// Copies the chains of a database that have ended since the last look, if there are any.
-    async fn keep(&mut self, id: BackendId, databases: &impl LiveDatabases) -> anyhow::Result<()> {
+    pub(super) async fn keep(
+        &mut self,
+        id: BackendId,
+        databases: &impl LiveDatabases,
+    ) -> anyhow::Result<()> {
         let dir = self.files.directory(&id)?;
         let ended = blocking(move || EndedChain::list(&dir, false)).await?;
         let Some(last) = ended.last().map(|chain| chain.last) else {
@@ -163,8 +170,10 @@ pub async fn fetch_earlier(
     let first = blocking(move || first_commit_kept(&dir)).await?;
     let oldest = oldest_moment_kept(now);
     let there = bucket.list(&prefix(id)).await?;
-    // A chain that begins here has the state that the one before ends with, so both may name the same commit.
-    let is_earlier = |chain: &StoredChain| first.is_none_or(|first| chain.last <= first);
+    // A chain that begins here has the state that the one before ends with, so both may name the same commit. One of that commit alone
+    // has nothing that is not here.
+    let is_earlier =
+        |chain: &StoredChain| first.is_none_or(|first| chain.first < first && chain.last <= first);
     let chains = there.iter().filter_map(parse);
     let chains: Vec<_> = chains
         .filter(|chain| is_earlier(chain) && chain.to >= oldest)

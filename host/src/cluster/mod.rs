@@ -6,6 +6,7 @@ pub mod bucket;
 pub mod found;
 mod gate;
 pub mod histories;
+mod leftovers;
 mod metrics;
 mod node;
 mod owner;
@@ -13,6 +14,8 @@ mod run;
 mod schedule;
 mod shipped;
 mod standby;
+#[cfg(test)]
+mod tenant_tests;
 mod tenants;
 #[cfg(test)]
 mod tests;

@@ -22,13 +22,16 @@ use tokio::task::JoinHandle;
 use super::bases::{Bases, LiveDatabases, LoadTarget, write_base};
 use super::bucket::Bucket;
 use super::gate::AnswerGate;
+use super::leftovers::Leftovers;
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
 use super::standby::ControlClaim;
 use super::tenants::Tenants;
 use super::visits::{self, LedgerVisits};
+use crate::backends::copies;
 use crate::content::ContentStore;
-use crate::control::{DeploymentVisits, InstallationCounters};
+use crate::control::{ControlDatabase, DeploymentVisits, InstallationCounters};
+use svc_base::ids::DeploymentId;
 use svc_base::positions::{CommitPosition, Durable};
 use svc_base::sync::lock;
 use svc_database::{BaseSnapshot, DatabasesDirectory, DurableSource, LogShipper};
@@ -61,6 +64,7 @@ pub struct Owner<L> {
     databases: Arc<OwnedDatabases<L>>,
     /// Views that the ledger had when this run got control, until the application takes them.
     views: Mutex<Vec<DeploymentVisits>>,
+    leftovers: Leftovers<L>,
 }
 
 impl<L> fmt::Debug for Owner<L> {
@@ -115,20 +119,14 @@ impl<L: Ledger> Owner<L> {
         // The run that has added to them before is dead: these are all.
         let views = visits::load(&**run.ledger(), Some(run.id())).await;
         let views = views.context("reading views from the ledger")?;
-        let offset = loaded.state.position();
         let (made, making) = mpsc::unbounded_channel();
         let routes = ShippingRoutes {
             queue: Arc::clone(run.queue()),
             gate: Arc::clone(run.gate()),
             made,
         };
-        let control = ShippedDatabase::new(
-            DatabaseName::Control,
-            data.join(CONTROL_FILE),
-            routes.clone(),
-            offset,
-            Some(LogShipper::new(to.dir, CONTROL_LOG, loaded.state)),
-        );
+        let shipper = LogShipper::new(to.dir, CONTROL_LOG, loaded.state);
+        let control = shipped_control(data, routes.clone(), shipper);
         let files = DatabasesDirectory::open(&data.join("backends"))?;
         let tenants = Tenants::new(
             Arc::clone(&run),
@@ -136,12 +134,14 @@ impl<L: Ledger> Owner<L> {
             files,
             routes,
         );
+        let leftovers = Leftovers::new(Arc::clone(&run), bucket.clone(), Arc::clone(&tenants));
         let databases = Arc::new(OwnedDatabases {
             control: Arc::new(control),
             tenants,
         });
         run.metrics().note_control(claim.took_over);
         let owner = Arc::new(Self {
+            leftovers,
             run,
             place: claim.place,
             bucket,
@@ -164,6 +164,8 @@ impl<L: Ledger> Owner<L> {
         tokio::spawn(async move { making_bases.run(&*live).await });
         let (live, histories) = (Arc::clone(databases), databases.tenants.histories());
         tokio::spawn(async move { histories.run(&*live).await });
+        let live = Arc::clone(databases);
+        tokio::spawn(async move { live.tenants.release_idle(&*live).await });
         let first = FirstBases {
             run: Arc::clone(run),
             databases: Arc::clone(databases),
@@ -218,6 +220,49 @@ impl<L: Ledger> Owner<L> {
         self.databases.tenants.source()
     }
 
+    /// Removes databases that control does not name, and objects of bases that no row names. Both are left for a while, since they may
+    /// be about to be named.
+    ///
+    /// # Errors
+    /// Those of the ledger, the bucket and control; the next call goes on.
+    pub async fn remove_leftovers(&self, control: &ControlDatabase) -> anyhow::Result<()> {
+        self.leftovers.remove(copies::all_ids(control)).await
+    }
+
+    /// Lists the one-time pages that are a day old, of which control may have forgotten some.
+    ///
+    /// # Errors
+    /// The bucket's.
+    pub async fn list_old_one_time_pages(&self) -> anyhow::Result<Vec<DeploymentId>> {
+        self.leftovers.list_old_one_time_pages().await
+    }
+
+    /// Gives back the places of databases that nobody uses now.
+    #[cfg(test)]
+    pub(super) async fn release_unused(&self) {
+        let databases = &*self.databases;
+        databases.tenants.release_unused(databases).await;
+    }
+
+    /// Begins to read a database, as for a base.
+    #[cfg(test)]
+    pub(super) async fn snapshot(&self, name: DatabaseName) -> io::Result<Option<BaseSnapshot>> {
+        self.databases.snapshot(name).await
+    }
+
+    /// Copies the chains of a database that have ended.
+    #[cfg(test)]
+    pub(super) async fn keep_history(&self, id: svc_base::ids::BackendId) -> anyhow::Result<()> {
+        let databases = &*self.databases;
+        databases.tenants.histories().keep(id, databases).await
+    }
+
+    /// Returns the remover of leftovers.
+    #[cfg(test)]
+    pub(super) fn leftovers(&self) -> &Leftovers<L> {
+        &self.leftovers
+    }
+
     /// Leaves the ledger, once the databases are closed and everything is answered: a standby takes over at once. A ledger that does not
     /// answer is not waited for; then the process ends here.
     ///
@@ -231,6 +276,18 @@ impl<L: Ledger> Owner<L> {
         self.run.leave().await;
         Ok(closed?)
     }
+}
+
+/// Wraps the control database, whose own positions begin at 0 when it is opened.
+fn shipped_control(data: &Path, routes: ShippingRoutes, shipper: LogShipper) -> ShippedDatabase {
+    let offset = shipper.state().position();
+    ShippedDatabase::new(
+        DatabaseName::Control,
+        data.join(CONTROL_FILE),
+        routes,
+        offset,
+        Some(shipper),
+    )
 }
 
 /// Sends commits to the ledger until the process ends.
@@ -355,7 +412,12 @@ impl<L: Ledger> LiveDatabases for OwnedDatabases<L> {
         let Some(database) = self.find(name) else {
             return Ok(None);
         };
-        // A database that rests stays due, and is asked again.
+        let last = Arc::clone(&database);
+        let last = tokio::task::spawn_blocking(move || last.snapshot_of_last());
+        if let Some(snapshot) = last.await?? {
+            return Ok(Some(snapshot));
+        }
+        // Its writer is busy: it begins one itself. A database that rests then stays due, and is asked again.
         let snapshot = tokio::time::timeout(SNAPSHOT_WAIT, database.snapshot_of_next()).await;
         match snapshot {
             Ok(Ok(snapshot)) => snapshot.map(Some),

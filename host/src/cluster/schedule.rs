@@ -41,6 +41,10 @@ struct Tail {
     base_bytes: u64,
     /// Time at which the base was made or read here.
     since: Duration,
+    /// Whether the run does not have the place of the database now.
+    is_released: bool,
+    /// Whether the newest base does not load.
+    is_base_damaged: bool,
 }
 
 impl Tail {
@@ -49,7 +53,8 @@ impl Tail {
             DatabaseName::Control => (CONTROL_TAIL_BYTES, CONTROL_AGE),
             DatabaseName::Backend(_) => (self.base_bytes.max(MIN_TAIL_BYTES), AGE),
         };
-        self.bytes > most || self.bytes > 0 && now.saturating_sub(self.since) >= age
+        let is_old = self.bytes > 0 && now.saturating_sub(self.since) >= age;
+        !self.is_released && (self.bytes > most || is_old || self.is_base_damaged)
     }
 }
 
@@ -67,8 +72,24 @@ impl BaseSchedule {
             bytes: tail_bytes,
             base_bytes,
             since: self.clock.elapsed(),
+            is_released: false,
+            is_base_damaged: false,
         };
         sync::lock(&self.tails).insert(database, tail);
+    }
+
+    /// Notes that the newest base of a database does not load: it needs another one, however short its tail is.
+    pub(super) fn note_damaged_base(&self, database: DatabaseName) {
+        if let Some(tail) = sync::lock(&self.tails).get_mut(&database) {
+            tail.is_base_damaged = true;
+        }
+    }
+
+    /// Notes whether the place of a database is released. Meanwhile it gets no base.
+    pub(super) fn note_released(&self, database: DatabaseName, is_released: bool) {
+        if let Some(tail) = sync::lock(&self.tails).get_mut(&database) {
+            tail.is_released = is_released;
+        }
     }
 
     /// Notes a commit by the bytes of its body.
@@ -86,6 +107,7 @@ impl BaseSchedule {
             tail.bytes = tail.bytes.saturating_sub(made.tail_bytes);
             tail.base_bytes = base_bytes;
             tail.since = since;
+            tail.is_base_damaged = false;
         }
     }
 
@@ -115,8 +137,9 @@ impl BaseSchedule {
     /// Returns a database that is about to be released, if it is to get a base.
     pub(super) fn due_on_release(&self, database: DatabaseName) -> Option<DueBase> {
         let tails = sync::lock(&self.tails);
-        let tail_bytes = tails.get(&database)?.bytes;
-        (tail_bytes > RELEASE_TAIL_BYTES).then_some(DueBase {
+        let tail = tails.get(&database)?;
+        let tail_bytes = tail.bytes;
+        (tail_bytes > RELEASE_TAIL_BYTES || tail.is_base_damaged).then_some(DueBase {
             database,
             tail_bytes,
         })
@@ -171,6 +194,17 @@ mod tests {
         assert_eq!(schedule.due_on_release(tenant), None);
         schedule.note_commit(tenant, 1);
         assert!(schedule.due_on_release(tenant).is_some());
+        // One that is released waits until it is used again.
+        schedule.note_released(tenant, true);
+        clock.advance(AGE);
+        assert!(due().is_empty());
+        schedule.note_released(tenant, false);
+        assert_eq!(due(), [tenant]);
+        // One whose base is damaged waits for nothing.
+        schedule.note_base(tenant, 1, 0);
+        assert!(due().is_empty());
+        schedule.note_damaged_base(tenant);
+        assert_eq!(due(), [tenant]);
         schedule.note_closed(tenant);
         assert_eq!(schedule.due_on_release(tenant), None);
     }

@@ -83,7 +83,25 @@ impl ShippedDatabase {
         CommitPosition(shipped.unwrap_or_default().0.saturating_sub(self.offset.0))
     }
 
-    /// Asks for a snapshot of the next commit. Only its writer can begin one that no commit overtakes.
+    /// Begins a snapshot of the last commit that was shipped; `None` if a later one is made already, or the database has no base yet.
+    /// Blocks for a moment, and so does a writer that hands over a commit meanwhile.
+    pub(super) fn snapshot_of_last(&self) -> io::Result<Option<BaseSnapshot>> {
+        let shipper = lock(&self.shipper);
+        let Some(shipper) = shipper.as_ref().filter(|_| !self.is_removed()) else {
+            return Ok(None);
+        };
+        let state = shipper.state();
+        let snapshot = BaseSnapshot::begin(&self.file, state.position(), Some(state.checksum()))?;
+        // A commit is in the log before a reader sees it, so one that the snapshot has too many is found.
+        Ok(shipper.is_up_to_date()?.then_some(snapshot))
+    }
+
+    /// Whether commits are shipped: a new database is not, until it has its first base.
+    pub(super) fn is_shipping(&self) -> bool {
+        lock(&self.shipper).is_some()
+    }
+
+    /// Asks for a snapshot of the next commit. Its writer begins one that no commit overtakes.
     pub(super) fn snapshot_of_next(&self) -> oneshot::Receiver<io::Result<BaseSnapshot>> {
         let (sender, snapshot) = oneshot::channel();
         *lock(&self.wants_snapshot) = Some(sender);

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use anyhow::{anyhow, bail};
+use futures_util::{StreamExt as _, stream};
 use tokio::runtime::Handle;
 
-use super::bases::{BaseError, Bases, LoadTarget};
+use super::bases::{BaseError, Bases, LiveDatabases, LoadTarget};
 use super::bucket::Bucket;
 use super::histories::{self, HistoryKeeper};
 use super::run::Run;
@@ -17,10 +19,16 @@ use svc_base::ids::BackendId;
 use svc_base::positions::{CommitPosition, Durable};
 use svc_base::sync::lock;
 use svc_database::{DatabasesDirectory, DurableSource, LoadFuture, LogShipper, StatementRunError};
-use svc_ledger::{ClaimOutcome, DatabaseName, Ledger};
+use svc_ledger::{Base, ClaimOutcome, DatabaseName, Ledger, Place};
 
 /// Pause between two looks whether a commit is acknowledged.
 const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
+
+/// Time without a call after which the place of a database is given back, and pause between two looks.
+const RELEASE_AFTER: Duration = Duration::from_secs(60);
+const RELEASE_EVERY: Duration = Duration::from_secs(10);
+/// Places that are given back at once.
+const RELEASES_AT_ONCE: usize = 8;
 
 /// Databases of tenants.
 pub(super) struct Tenants<L> {
@@ -42,10 +50,75 @@ impl<L> std::fmt::Debug for Tenants<L> {
 /// A tenant's database.
 #[derive(Debug, Default)]
 struct Tenant {
-    /// Held while its file is loaded.
-    loading: tokio::sync::Mutex<()>,
+    /// Held while its file is loaded, and while its place is claimed or released.
+    moving: tokio::sync::Mutex<()>,
+    state: Mutex<TenantState>,
+}
+
+#[derive(Debug, Default)]
+struct TenantState {
     /// The database, once its file is here.
-    database: OnceLock<Arc<ShippedDatabase>>,
+    database: Option<Arc<ShippedDatabase>>,
+    place: TenantPlace,
+    /// Time of the last use.
+    used: Duration,
+}
+
+/// Whether the run has the place of a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TenantPlace {
+    /// No place, or one that is about to be claimed.
+    #[default]
+    None,
+    /// A place of the run's: the database may be used.
+    Held,
+    /// A place that is being given back: the database may not be used.
+    Leaving,
+}
+
+impl Tenant {
+    /// Notes a use of the database; `false` if its file is not here or its place not the run's.
+    fn note_use(&self, now: Duration) -> bool {
+        let mut state = lock(&self.state);
+        state.used = now;
+        state.is_usable()
+    }
+
+    fn set_place(&self, place: TenantPlace) {
+        lock(&self.state).place = place;
+    }
+
+    /// Whether its place is to be given back.
+    fn is_idle(&self, now: Duration) -> bool {
+        let state = lock(&self.state);
+        state.place == TenantPlace::Leaving || state.is_unused(now)
+    }
+
+    /// Notes that its place is being given back; `false` if it was used meanwhile.
+    fn leave(&self, now: Duration) -> bool {
+        let mut state = lock(&self.state);
+        if state.is_unused(now) {
+            state.place = TenantPlace::Leaving;
+        }
+        state.place == TenantPlace::Leaving
+    }
+}
+
+impl TenantState {
+    fn is_usable(&self) -> bool {
+        self.database.is_some() && self.place == TenantPlace::Held
+    }
+
+    /// Whether nobody has had the database open for a while. Who opens it keeps what acknowledges its commits, which all of them hold
+    /// then.
+    fn is_unused(&self, now: Duration) -> bool {
+        let is_closed = |database: &Arc<ShippedDatabase>| {
+            Arc::strong_count(database) == 1 && database.is_shipping()
+        };
+        self.place == TenantPlace::Held
+            && self.database.as_ref().is_some_and(is_closed)
+            && now.saturating_sub(self.used) >= RELEASE_AFTER
+    }
 }
 
 impl<L: Ledger> Tenants<L> {
@@ -84,13 +157,14 @@ impl<L: Ledger> Tenants<L> {
     /// Returns a database whose file is here, if it is.
     pub(super) fn find(&self, id: BackendId) -> Option<Arc<ShippedDatabase>> {
         let known = lock(&self.known);
-        known.get(&id)?.database.get().cloned()
+        let state = lock(&known.get(&id)?.state);
+        state.database.clone()
     }
 
-    /// Number of databases whose files are here.
+    /// Number of databases whose places the run has.
     pub(super) fn count(&self) -> usize {
         let known = lock(&self.known);
-        let here = known.values().filter(|one| one.database.get().is_some());
+        let here = known.values().filter(|one| lock(&one.state).is_usable());
         here.count()
     }
 
@@ -98,12 +172,22 @@ impl<L: Ledger> Tenants<L> {
         Arc::clone(lock(&self.known).entry(id).or_default())
     }
 
+    fn now(&self) -> Duration {
+        self.run.clock().elapsed()
+    }
+
     /// Returns what acknowledges the commits of a database, and its last position. One that was not loaded is being made.
     fn open(&self, id: BackendId) -> (Arc<dyn Durable>, CommitPosition) {
         let tenant = self.tenant(id);
-        let database = tenant
+        let mut state = lock(&tenant.state);
+        state.used = self.now();
+        if state.database.is_none() {
+            // Its place is claimed with its first base.
+            state.place = TenantPlace::Held;
+        }
+        let database = state
             .database
-            .get_or_init(|| Arc::new(self.shipped(id, None)));
+            .get_or_insert_with(|| Arc::new(self.shipped(id, None)));
         let position = database.position();
         let durable: Arc<dyn Durable> = database.clone();
         (durable, position)
@@ -122,22 +206,18 @@ impl<L: Ledger> Tenants<L> {
     /// Brings the file of a database here; `None` if it is here. A caller who hangs up does not end it.
     fn load(self: &Arc<Self>, id: BackendId) -> Option<LoadFuture> {
         let tenant = self.tenant(id);
-        if tenant.database.get().is_some() {
+        if tenant.note_use(self.now()) {
             return None;
         }
         let me = Arc::clone(self);
         Some(Box::pin(async move {
             let runtime = me.runtime.clone();
             let loading = runtime.spawn(async move {
-                let _turn = tenant.loading.lock().await;
-                if tenant.database.get().is_some() {
-                    return Ok(());
+                let _turn = tenant.moving.lock().await;
+                match tenant.note_use(me.now()) {
+                    true => Ok(()),
+                    false => me.bring(id, &tenant).await,
                 }
-                let shipper = me.load_file(id).await?;
-                // Nobody makes a database that the ledger has.
-                let _ = tenant.database.set(Arc::new(me.shipped(id, Some(shipper))));
-                me.fetch_history(id);
-                Ok::<(), LoadFailure>(())
             });
             match loading.await {
                 Ok(Ok(())) => Ok(()),
@@ -153,18 +233,76 @@ impl<L: Ledger> Tenants<L> {
         }))
     }
 
-    /// Claims a database, and then makes its file from its newest base and the commits after it.
-    async fn load_file(&self, id: BackendId) -> Result<LogShipper, LoadFailure> {
+    /// Claims a database and makes its file, unless the one that is here from an earlier claim is current.
+    async fn bring(self: &Arc<Self>, id: BackendId, tenant: &Tenant) -> Result<(), LoadFailure> {
         let name = DatabaseName::Backend(id);
-        let claimed = self.run.ledger().claim(self.run.id(), name).await;
-        match claimed.map_err(anyhow::Error::from)? {
-            ClaimOutcome::Claimed(_) => {}
-            ClaimOutcome::Held(place) => {
-                let error = anyhow::anyhow!("the run {} has its place", place.run);
-                return Err(LoadFailure::Unavailable(error));
+        let place = self.claim(name).await?;
+        fault::point("cluster.backend_claimed");
+        let known = lock(&tenant.state).database.clone();
+        let brought = match known {
+            Some(known) => match self.is_current(name, &known).await {
+                Ok(true) => Ok(None),
+                Ok(false) => {
+                    // Its file goes now, whether another one comes or not.
+                    lock(&tenant.state).database = None;
+                    self.load_file(id).await.map(Some)
+                }
+                Err(error) => Err(error.into()),
+            },
+            None => self.load_file(id).await.map(Some),
+        };
+        match brought {
+            Ok(None) => self.bases.note_released(name, false),
+            Ok(Some(shipper)) => {
+                let loaded = Arc::new(self.shipped(id, Some(shipper)));
+                lock(&tenant.state).database = Some(loaded);
+                self.fetch_history(id);
+            }
+            Err(error) => {
+                // Whoever asks next claims it again, and gets another number then.
+                if let Err(error) = self.run.ledger().release(place).await {
+                    tracing::warn!(%error, backend = %id, "the place of a database is kept, which does not load");
+                }
+                return Err(error);
             }
         }
-        fault::point("cluster.backend_claimed");
+        tenant.set_place(TenantPlace::Held);
+        Ok(())
+    }
+
+    async fn claim(&self, name: DatabaseName) -> Result<Place, LoadFailure> {
+        let claimed = self.run.ledger().claim(self.run.id(), name).await;
+        match claimed.map_err(anyhow::Error::from)? {
+            ClaimOutcome::Claimed(place) => Ok(place),
+            ClaimOutcome::Held(place) => {
+                let error = anyhow!("the run {} has its place", place.run);
+                Err(LoadFailure::Unavailable(error))
+            }
+        }
+    }
+
+    /// Whether a database whose place was claimed again has the ledger's last commit. Nothing is compared but numbers: its last commit
+    /// was acknowledged before its place was given back, and no number is written twice.
+    async fn is_current(
+        &self,
+        name: DatabaseName,
+        known: &Arc<ShippedDatabase>,
+    ) -> anyhow::Result<bool> {
+        let (reader, position) = (Some(self.run.id()), known.position());
+        let bases = self.run.ledger().bases(reader, name).await?;
+        let tail = self.run.ledger().tail(reader, name, position, 1).await?;
+        let is_newest = |base: &Base| base.position <= position;
+        let is_current = tail.is_empty() && bases.first().is_some_and(is_newest);
+        // Besides the caller and the directory of databases, who opened it has it.
+        if !is_current && Arc::strong_count(known) > 2 {
+            bail!("it is in use, and the ledger has other commits");
+        }
+        Ok(is_current)
+    }
+
+    /// Makes the file of a database from its newest base and the commits after it.
+    async fn load_file(&self, id: BackendId) -> Result<LogShipper, LoadFailure> {
+        let name = DatabaseName::Backend(id);
         let files = self.files.clone();
         let made = tokio::task::spawn_blocking(move || {
             // Whatever was here is believed by nobody.
@@ -188,6 +326,57 @@ impl<L: Ledger> Tenants<L> {
         }
     }
 
+    /// Gives back the places of databases that nobody uses, for as long as it is polled.
+    pub(super) async fn release_idle(&self, live: &impl LiveDatabases) {
+        loop {
+            tokio::time::sleep(RELEASE_EVERY).await;
+            self.release_unused(live).await;
+        }
+    }
+
+    /// Gives back the places of databases that nobody uses now.
+    pub(super) async fn release_unused(&self, live: &impl LiveDatabases) {
+        let now = self.now();
+        let idle: Vec<_> = {
+            let known = lock(&self.known);
+            let idle = known.iter().filter(|(_, tenant)| tenant.is_idle(now));
+            idle.map(|(id, tenant)| (*id, Arc::clone(tenant))).collect()
+        };
+        let releases = stream::iter(idle).map(|(id, tenant)| async move {
+            if let Err(error) = self.release(id, &tenant, live).await {
+                tenant.note_use(self.now());
+                tracing::warn!(%error, backend = %id, "the place of an idle database is not given back: that is tried again");
+            }
+        });
+        releases
+            .buffer_unordered(RELEASES_AT_ONCE)
+            .collect::<Vec<()>>()
+            .await;
+    }
+
+    /// Gives back the place of a database, after a base of a long tail. Its file stays, with its state known: it is used again if no
+    /// other run has written meanwhile.
+    async fn release(
+        &self,
+        id: BackendId,
+        tenant: &Tenant,
+        live: &impl LiveDatabases,
+    ) -> Result<(), BaseError> {
+        let name = DatabaseName::Backend(id);
+        let _turn = tenant.moving.lock().await;
+        if !self.bases.store_on_release(name, live).await? || !tenant.leave(self.now()) {
+            return Ok(());
+        }
+        self.bases.note_released(name, true);
+        let ledger = self.run.ledger();
+        // Only the claim tells the number of the place. Another run's is not ours to release.
+        if let ClaimOutcome::Claimed(place) = ledger.claim(self.run.id(), name).await? {
+            ledger.release(place).await?;
+        }
+        tenant.set_place(TenantPlace::None);
+        Ok(())
+    }
+
     /// Brings the earlier history of a database here, which nobody waits for.
     fn fetch_history(self: &Arc<Self>, id: BackendId) {
         let me = Arc::clone(self);
@@ -204,17 +393,36 @@ impl<L: Ledger> Tenants<L> {
     /// Forgets a database that was removed, once the ledger has what is on its way there: a commit of a database that is forgotten would
     /// continue nothing.
     fn forget(self: &Arc<Self>, id: BackendId) {
-        let me = Arc::clone(self);
+        let (me, tenant) = (Arc::clone(self), self.tenant(id));
         let shipped = self.find(id).map(|database| (database.remove(), database));
         self.runtime.spawn(async move {
+            let _turn = tenant.moving.lock().await;
             if let Some((last, database)) = shipped {
                 while !database.is_acknowledged(last) {
                     tokio::time::sleep(ACKNOWLEDGED_EVERY).await;
                 }
             }
+            *lock(&tenant.state) = TenantState::default();
             lock(&me.known).remove(&id);
             me.forget_now(id).await;
         });
+    }
+
+    /// Forgets a database that control does not name, and removes its file.
+    pub(super) async fn remove_leftover(&self, id: BackendId) {
+        let tenant = self.tenant(id);
+        let _turn = tenant.moving.lock().await;
+        if let Some(database) = self.find(id) {
+            database.remove();
+        }
+        *lock(&tenant.state) = TenantState::default();
+        lock(&self.known).remove(&id);
+        self.forget_now(id).await;
+        let files = self.files.clone();
+        let removed = tokio::task::spawn_blocking(move || files.remove(&id)).await;
+        if !matches!(removed, Ok(Ok(()))) {
+            tracing::warn!(backend = %id, "the file of a database that is gone is left here until the next start");
+        }
     }
 
     async fn forget_now(&self, id: BackendId) {
@@ -226,10 +434,7 @@ impl<L: Ledger> Tenants<L> {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = forgotten {
-            tracing::warn!(%error, backend = %id, "a deleted database is left in the ledger");
-        }
-        if let Err(error) = histories::delete_all(&self.bucket, &id).await {
-            tracing::warn!(%error, backend = %id, "a deleted history is left in the bucket");
+            tracing::warn!(%error, backend = %id, "a deleted database is left in the ledger or in the bucket: it is removed later");
         }
     }
 }

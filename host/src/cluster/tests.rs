@@ -72,8 +72,10 @@ impl Source {
             })
             .await;
         done.unwrap();
+        assert!(!self.shipper.is_up_to_date().unwrap());
         let position = self.shipper.state().position().next();
         let entries = self.shipper.ship(position, Timestamp(1)).unwrap();
+        assert!(self.shipper.is_up_to_date().unwrap());
         let database = at.database;
         let entries: Vec<_> = entries
             .into_iter()
@@ -190,7 +192,7 @@ async fn a_base_that_is_made_halfway_loses_nothing() {
                 ledger.add_base(at.run, &base).await.unwrap();
             }
             if steps > 2 {
-                assert_eq!(ledger.trim(at.run, at.database).await, Ok(2), "{steps}");
+                assert_eq!(ledger.trim(at.run, at.database).await, Ok(0), "{steps}");
             }
             if steps > 3 {
                 bases::name_base(&ledger, at.run, &bucket, &base)
@@ -199,12 +201,11 @@ async fn a_base_that_is_made_halfway_loses_nothing() {
             }
         }
         assert_eq!(at.load().await.unwrap(), *source.shipper.state(), "{steps}");
-        let commits = if steps > 2 { 1 } else { 3 };
-        assert_eq!(at.commits().await, commits, "{steps}");
+        assert_eq!(at.commits().await, 3, "{steps}");
         source.commit(&at).await;
         assert_eq!(at.load().await.unwrap(), *source.shipper.state(), "{steps}");
 
-        // The next base makes everything before it needless, whatever was left.
+        // The next base makes everything before the last one needless, whatever was left.
         let state = bases::write_base(source.snapshot_now(), &file)
             .await
             .unwrap();
@@ -213,7 +214,9 @@ async fn a_base_that_is_made_halfway_loses_nothing() {
         bases::name_base(&ledger, at.run, &bucket, &base)
             .await
             .unwrap();
-        assert_eq!((at.objects().await, at.commits().await), (1, 1), "{steps}");
+        let commits = if steps > 1 { 2 } else { 4 };
+        assert_eq!(at.objects().await, 2, "{steps}");
+        assert_eq!(at.commits().await, commits, "{steps}");
         assert_eq!(at.load().await.unwrap(), *source.shipper.state(), "{steps}");
         let newest = bases::newest_bases(&bucket).await.unwrap();
         assert_eq!(newest[&at.database].object, base.object);
@@ -233,7 +236,8 @@ async fn a_base_that_does_not_load_is_left_for_an_older_one() {
     assert!(matches!(at.load().await, Err(BaseError::Missing(_))));
     let (mut source, state, file) = Source::new().await;
     let first = bases::upload(&bucket, at.database, &state, &file, Timestamp(0)).await;
-    ledger.add_base(at.run, &first.unwrap()).await.unwrap();
+    let first = first.unwrap();
+    ledger.add_base(at.run, &first).await.unwrap();
     source.commit(&at).await;
     let state = bases::write_base(source.snapshot_now(), &file)
         .await
@@ -246,9 +250,48 @@ async fn a_base_that_does_not_load_is_left_for_an_older_one() {
     assert_eq!(at.load().await.unwrap(), state);
     bucket.delete(&base.object).await.unwrap();
     assert_eq!(at.load().await.unwrap(), state);
-    // Without the commits between, nothing is loaded, rather than less.
+    // Trimming leaves the older base with all commits after it.
     ledger.trim(at.run, at.database).await.unwrap();
+    assert_eq!(at.load().await.unwrap(), state);
+    // Without either, nothing is loaded, rather than less.
+    bucket.delete(&first.object).await.unwrap();
     assert!(matches!(at.load().await, Err(BaseError::Bucket(_))));
+}
+
+#[tokio::test]
+async fn a_damaged_base_is_replaced_at_once() {
+    let ledger = Arc::new(MemoryLedger::default());
+    let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+    let run = joined(&ledger).await;
+    let at = Place {
+        run,
+        ledger: &ledger,
+        bucket: &bucket,
+        database: DatabaseName::Control,
+    };
+    let (mut source, state, file) = Source::new().await;
+    let tmp = source.directory.path().to_owned();
+    let kept = Bases::new(Arc::clone(&ledger), run, bucket.clone(), tmp, clock());
+    kept.store_first(at.database, &state, &file).await.unwrap();
+    source.commit(&at).await;
+    source.commit(&at).await;
+    kept.note_commit(at.database, ENOUGH);
+    assert!(kept.store_on_release(at.database, &source).await.unwrap());
+    let newest = bases::newest_bases(&bucket).await.unwrap();
+    let newest = &newest[&at.database].object;
+    bucket.put(newest, "damaged".into()).await.unwrap();
+
+    let directory = tempfile::tempdir().unwrap();
+    let to = LoadTarget {
+        dir: disk::open_directory(directory.path()).unwrap(),
+        name: "loaded.db".to_owned(),
+    };
+    for is_damaged in [true, false] {
+        let loaded = kept.load(at.database, &to).await.unwrap();
+        assert_eq!(loaded.state, *source.shipper.state());
+        assert_eq!(loaded.is_newest_damaged, is_damaged);
+        assert!(kept.store_on_release(at.database, &source).await.unwrap());
+    }
 }
 
 #[tokio::test]
@@ -266,13 +309,13 @@ async fn only_a_state_that_was_acknowledged_becomes_a_base() {
     let tmp = source.directory.path().to_owned();
     let kept = Bases::new(Arc::clone(&ledger), run, bucket.clone(), tmp, clock());
     kept.store_first(at.database, &state, &file).await.unwrap();
-    for (commit, newest) in [(1, "00-"), (2, "02-")] {
+    for (stored, newest) in [(1, "00-"), (2, "02-")] {
         source.commit(&at).await;
         kept.note_commit(at.database, ENOUGH);
         kept.store_on_release(at.database, &source).await.unwrap();
         let there = bucket.list("bases").await.unwrap();
-        assert_eq!(there.len(), 1);
-        assert!(there[0].name.contains(newest), "{commit}: {there:?}");
+        assert_eq!(there.len(), stored);
+        assert!(there[stored - 1].name.contains(newest), "{there:?}");
     }
     assert_eq!(at.load().await.unwrap(), *source.shipper.state());
     kept.forget(at.database).await.unwrap();

@@ -20,6 +20,7 @@ const PURGE_INTERVAL: Duration = Duration::from_millis(250);
 const PRESENCE_INTERVAL: Duration = Duration::from_millis(100);
 const COLLECT_INTERVAL: Duration = Duration::from_secs(15);
 const TIDY_INTERVAL: Duration = Duration::from_secs(60);
+const LEFTOVER_INTERVAL: Duration = Duration::from_secs(600);
 const FORGET_INTERVAL: Duration = Duration::from_secs(3600);
 /// Interval of checks of the guests: a failed guest is noticed within a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -42,6 +43,8 @@ pub(super) fn start(
     tasks.push(tokio::spawn(run_guest_watcher(guests, task())));
     tasks.push(tokio::spawn(run_rerendering(task())));
     tasks.push(tokio::spawn(run_status_writing(status, task())));
+    let nodes = app.cluster.is_some();
+    tasks.extend(nodes.then(|| tokio::spawn(run_leftover_removal(task()))));
     tasks
 }
 
@@ -144,6 +147,19 @@ async fn run_content_collection((app, stop): BackgroundTaskInput) {
         collect,
     )
     .await;
+}
+
+/// Removes what nodes that died have left in the ledger and in the bucket.
+async fn run_leftover_removal(task: BackgroundTaskInput) {
+    let remove = async |app: &App| {
+        let Some(owner) = &app.cluster else {
+            return Ok(());
+        };
+        owner.remove_leftovers(&app.control).await?;
+        let pages = owner.list_old_one_time_pages().await?;
+        app.shares.burn_unowned(pages).await
+    };
+    run_periodically(LEFTOVER_INTERVAL, task, "removing leftovers", remove).await;
 }
 
 /// Marks orphaned content once. A store that does not answer is asked again.

@@ -183,6 +183,25 @@ async fn a_start_refuses_what_it_cannot_keep_content_in_and_says_what_to_do() {
     }
 }
 
+#[tokio::test]
+async fn a_cluster_refuses_a_bucket_that_keeps_what_is_deleted() {
+    let bucket = Bucket::start().await;
+    bucket.set_fault(BucketFault::KeepsVersions);
+    let (data, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let config = folder.path().join("svc.toml");
+    let settings = "[cluster]\nname = 'n1'\nledger = 'postgresql://svc@127.0.0.1:1/svc'\n\
+                    bucket = 's3://pages/mine'\npeer_listen = '127.0.0.1:0'\n";
+    std::fs::write(&config, settings).unwrap();
+    let mut command = svc().command();
+    command.envs(bucket.environment());
+    command
+        .args(["cluster", "found", "--data"])
+        .arg(data.path());
+    command.arg("--config").arg(&config);
+    assert_start_refused(&run_command(command).await, "keeps versions");
+    bucket.objects(|objects| assert!(objects.is_empty(), "{objects:?}"));
+}
+
 /// Not every store knows how to write only what is not there.
 #[tokio::test]
 async fn a_store_without_conditions_is_claimed_all_the_same() {

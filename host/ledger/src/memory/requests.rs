@@ -8,6 +8,9 @@ use crate::types::{
     NodeState, Place, RunId,
 };
 
+/// Bases of a database that are kept: the newest, and the one before it.
+const KEPT_BASES: usize = 2;
+
 /// Rules of the ledger. Tests switch each off, to see that something breaks without it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
@@ -306,19 +309,23 @@ pub(crate) fn trim(
     database: DatabaseName,
 ) -> Result<u64, Refusal> {
     as_owner(view, run, database)?;
-    let mut bases = view.range(all(Key::Base, database));
-    let Some(Row::Base(base)) = bases.pop() else {
+    let bases = view.range(all(Key::Base, database)).into_iter();
+    let bases = bases.filter_map(|row| match row {
+        Row::Base(base) => Some(base.position),
+        _ => None,
+    });
+    let bases: Vec<CommitPosition> = bases.collect();
+    let (needless, kept) = bases.split_at(bases.len().saturating_sub(KEPT_BASES));
+    let Some(kept) = kept.first() else {
         return Ok(0);
     };
-    for row in bases {
-        if let Row::Base(older) = row {
-            view.set(Key::Base(database, older.position), None)?;
-        }
+    for position in needless {
+        view.set(Key::Base(database, *position), None)?;
     }
     let mut deleted = 0;
     for row in view.range(all(Key::Commit, database)) {
         if let Row::Commit(_, entry) = row
-            && entry.position < base.position
+            && entry.position < *kept
         {
             view.set(Key::Commit(database, entry.position), None)?;
             deleted += 1;

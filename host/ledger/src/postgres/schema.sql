@@ -250,15 +250,19 @@ BEGIN
         ON CONFLICT DO NOTHING;
 END $$;
 
+-- The base before the newest is kept with the commits after it: the object of the newest may turn out to be damaged.
 CREATE FUNCTION svc.trim(me uuid, standbys int, name text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
+    kept bigint;
     done bigint;
 BEGIN
     PERFORM svc.enter_place(me, standbys, name);
-    DELETE FROM svc.commits c WHERE c.db = name AND c.commit < (SELECT max(b.commit) FROM svc.bases b WHERE b.db = name);
+    SELECT min(n.commit) INTO kept
+        FROM (SELECT b.commit FROM svc.bases b WHERE b.db = name ORDER BY b.commit DESC LIMIT 2) n;
+    DELETE FROM svc.commits c WHERE c.db = name AND c.commit < kept;
     GET DIAGNOSTICS done = ROW_COUNT;
     -- A base without the commits after it leads nowhere.
-    DELETE FROM svc.bases b WHERE b.db = name AND b.commit < (SELECT max(n.commit) FROM svc.bases n WHERE n.db = name);
+    DELETE FROM svc.bases b WHERE b.db = name AND b.commit < kept;
     RETURN done;
 END $$;
 

@@ -23,6 +23,8 @@ const MAX_SUSPECT_SECONDS: u16 = 60;
 const STALE_PAGES_SECONDS: u32 = 600;
 /// Most of them.
 const MAX_STALE_PAGES_SECONDS: u32 = 86_400;
+/// Most bytes of a backend's database. A commit of all of it is read from the log at once, and sent to the ledger in one piece.
+const MAX_DATABASE_BYTES: u64 = 256 << 20;
 
 /// URL of the ledger. It may have a password, so nothing shows it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -168,6 +170,12 @@ impl Settings {
         if self.content_url.is_some() {
             bail!(
                 "[cluster] and content_url do not go together: content is in the cluster's `bucket`; leave content_url out"
+            );
+        }
+        let most = self.limits.database_bytes;
+        if most > MAX_DATABASE_BYTES {
+            bail!(
+                "[cluster] and limits.database_bytes = {most} do not go together: one write may change all of a database, and the ledger takes no more than {MAX_DATABASE_BYTES} bytes at once; set it to that or less"
             );
         }
         let asks = matches!(certificates, Some(CertificateSettings::Acme(_)));
@@ -367,6 +375,10 @@ mod tests {
                 "content_url",
             ),
             (format!("{cluster}[acme]"), "[acme]"),
+            (
+                format!("{cluster}[limits]\ndatabase_bytes = 268435457"),
+                "no more than 268435456 bytes",
+            ),
             (format!("{https}{cluster}"), "[acme]"),
         ] {
             let error = format!("{:#}", resolve(&toml).unwrap_err());

@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use crate::content::Digest;
 use crate::control::{Error, Tx};
+use crate::deployments::store::is_referenced;
 use svc_base::clock::Timestamp;
 
 /// Marks content that never had a reference, unless it is marked.
@@ -32,4 +33,28 @@ pub(super) fn unmark(tx: &Tx<'_>, digest: &Digest, before: Timestamp) -> Result<
     tx.prepare_cached("DELETE FROM garbage WHERE digest = ?1 AND since <= ?2")?
         .execute(params![digest, before])?;
     Ok(())
+}
+
+/// Returns the content of `marked` that still has a mark made before `before` and that nothing refers to. Its marks are made a
+/// millisecond older, because a transaction that changes nothing is no commit, and so is acknowledged by nobody.
+pub(super) fn confirm_marks(
+    tx: &Tx<'_>,
+    marked: &[Digest],
+    before: Timestamp,
+) -> Result<Vec<Digest>, Error> {
+    let mut unreferenced = Vec::new();
+    for digest in marked {
+        if is_referenced(tx, digest)? {
+            continue;
+        }
+        let aged = tx
+            .prepare_cached(
+                "UPDATE garbage SET since = since - 1 WHERE digest = ?1 AND since <= ?2",
+            )?
+            .execute(params![digest, before])?;
+        if aged > 0 {
+            unreferenced.push(*digest);
+        }
+    }
+    Ok(unreferenced)
 }

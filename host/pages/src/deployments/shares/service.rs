@@ -103,10 +103,18 @@ impl Shares {
     /// # Errors
     /// The database's or the disk's.
     pub async fn finish_burning(&self) -> anyhow::Result<()> {
-        let files = once_files::list(&self.once).await?;
+        let pages = once_files::list(&self.once).await?;
+        self.burn_unowned(pages).await
+    }
+
+    /// Removes those of these pages that belong to no share.
+    ///
+    /// # Errors
+    /// The database's or the disk's.
+    pub async fn burn_unowned(&self, pages: Vec<DeploymentId>) -> anyhow::Result<()> {
         let rows = self.infra.control.read(rows::one_time_ids).await?;
         let rows: HashSet<_> = rows.into_iter().collect();
-        for id in files.into_iter().filter(|id| !rows.contains(id)) {
+        for id in pages.into_iter().filter(|id| !rows.contains(id)) {
             once_files::burn(&self.once, id).await?;
         }
         Ok(())
