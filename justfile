@@ -20,6 +20,7 @@ test *arguments:
 slow:
     cargo test --locked
     cargo test --profile dist --locked --package svc-tests --test slow
+    SVC_NEMESIS_MINUTES=10 cargo test --profile dist --locked --package svc-tests --test cluster nemesis -- --nocapture
     SQL_TIME_ALL=1 cargo test --profile dist --locked --package svc-database --lib no_function_runs -- --nocapture
 
 # Fuzz the guests natively for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed

@@ -2,6 +2,8 @@
 //! acknowledged.
 
 mod faults;
+mod nemesis;
+mod relays;
 mod standby;
 
 use svc_tests::Binary;

@@ -230,6 +230,11 @@ impl Process {
         kill_process(id, signal).unwrap();
     }
 
+    /// Whether the process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits until the process has ended; returns its status and its standard output.
     pub async fn wait_for_exit(mut self) -> (ExitStatus, String) {
         let child = &mut self.child;
