@@ -395,4 +395,13 @@ impl Machines {
         })
         .await
     }
+
+    /// Ends the nodes, those included that begin to start.
+    pub(super) async fn stop(self) {
+        for node in self.nodes {
+            if let State::Starting(start) = node.state {
+                drop(start.await);
+            }
+        }
+    }
 }

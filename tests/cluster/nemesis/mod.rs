@@ -9,6 +9,7 @@ mod room;
 mod schedule;
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use svc_tests::wait_until;
@@ -53,7 +54,9 @@ async fn nothing_is_lost_whatever_fails() {
     let process = machines.process(serving).unwrap();
     room::check(machines.shared(), process).await;
     println!("{before} rows were acknowledged meanwhile");
-    let record = machines.shared().record();
+    let shared = Arc::clone(machines.shared());
+    machines.stop().await;
+    let record = shared.record();
     assert!(record.faults().is_empty(), "{:#?}", record.faults());
 }
 

@@ -70,7 +70,10 @@ impl Record {
                 "rows of writer {writer} are there twice: {found:?}"
             ));
         }
-        let missing: Vec<_> = expected.iter().filter(|it| !numbers.contains(it)).collect();
+        let missing: Vec<_> = expected
+            .iter()
+            .filter(|it| !numbers.contains(*it))
+            .collect();
         if !missing.is_empty() {
             self.fault(format!(
                 "a read lacks rows of writer {writer} that were acknowledged before: {missing:?}"
