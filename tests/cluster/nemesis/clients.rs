@@ -29,6 +29,8 @@ const LONGEST: Duration = Duration::from_secs(12);
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 const DEPLOY: &str = "/api/v1/deploy";
+/// Host of `base_url`: nodes answer for it, and not for the addresses of relays.
+const HOST: &str = "127.0.0.1";
 
 /// A node as clients reach it, and whether they do.
 #[derive(Debug)]
@@ -121,7 +123,8 @@ impl Shared {
     ) -> Option<Answer> {
         let at = usize::try_from(rng.draw()).unwrap() % self.doors.len();
         let door = &self.doors[at];
-        let mut request = self.client.post(format!("http://{}{path}", door.address));
+        let url = format!("http://{}{path}", door.address);
+        let mut request = self.client.post(url).header("host", HOST);
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -226,7 +229,7 @@ async fn read_rows(shared: Arc<Shared>, mut rng: SeededRng) {
         let writer = rng.draw() % WRITERS;
         let (first, expected) = shared.record().expected(writer);
         let params = json!({ "writer": writer, "first": first });
-        let answer = shared.call(&mut rng, "of", &params).await;
+        let answer = shared.call(&mut rng, "written", &params).await;
         match answer.as_ref().map_or(503, |answer| answer.status) {
             200 => {
                 let answer = answer.unwrap().json();

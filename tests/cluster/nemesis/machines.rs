@@ -21,7 +21,8 @@ use super::schedule::{Event, NODES};
 const SERVERS: usize = 3;
 
 /// Settings of every node, but for those of the cluster.
-const LIMITS: &str = "[limits]
+const COMMON: &str = "base_url = 'http://127.0.0.1'
+[limits]
 op_burst = 100000000
 op_deployment_burst = 100000000
 owner_burst = 1000000
@@ -78,7 +79,7 @@ impl Node {
         let servers = servers.collect::<Vec<_>>().join(",");
         let (name, access) = (&self.name, Bucket::settings_at(self.bucket.address()));
         format!(
-            "{LIMITS}[cluster]\nname = '{name}'\nledger = 'postgresql://postgres@{servers}/postgres'\n\
+            "{COMMON}[cluster]\nname = '{name}'\nledger = 'postgresql://postgres@{servers}/postgres'\n\
              bucket = 's3://pages/cluster'\npeer_listen = '127.0.0.1:0'\nsuspect_seconds = 4\n{access}"
         )
     }

@@ -14,7 +14,7 @@ use super::record::Entry;
 const TABLE: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, writer INTEGER, number INTEGER); \
     CREATE INDEX entries_by_writer ON entries (writer, number)";
 const ADD: &str = "INSERT INTO entries (writer, number) VALUES (:writer, :number)";
-const OF: &str = "SELECT number FROM entries WHERE writer = :writer AND number >= :first \
+const WRITTEN: &str = "SELECT number FROM entries WHERE writer = :writer AND number >= :first \
     ORDER BY number LIMIT 500";
 const PAGE: &str = "SELECT id, writer, number FROM entries WHERE id > :after ORDER BY id LIMIT 500";
 
@@ -33,7 +33,7 @@ pub(super) async fn make(binary: &Binary, data: &Path, process: &Process) {
     let id = project["id"].as_str().unwrap();
     let room = json!({ "type": "markdown", "content": "# Room", "requested_slug": "room" });
     let actions = json!([
-        { "name": "add", "sql": ADD }, { "name": "of", "sql": OF }, { "name": "page", "sql": PAGE },
+        { "name": "add", "sql": ADD }, { "name": "written", "sql": WRITTEN }, { "name": "page", "sql": PAGE },
     ]);
     let actions = json!({ "actions": actions });
     for (method, below, body, status) in [
