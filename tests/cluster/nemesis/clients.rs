@@ -161,8 +161,8 @@ impl Shared {
                     }
                     return true;
                 }
-                // The node does not serve, or an earlier request with the key is under way.
-                503 | 409 => tokio::time::sleep(REFUSED_PAUSE).await,
+                503 => tokio::time::sleep(REFUSED_PAUSE).await,
+                409 if is_running(answer.as_ref()) => tokio::time::sleep(REFUSED_PAUSE).await,
                 _ => {
                     self.record().fault(format!("{name}: {answer:?}"));
                     return false;
@@ -183,6 +183,11 @@ pub(super) async fn read(request: RequestBuilder) -> Option<Answer> {
         headers,
         body,
     })
+}
+
+/// Whether an earlier request with the same key is under way, and not one that said something else.
+fn is_running(answer: Option<&Answer>) -> bool {
+    answer.is_some_and(|answer| answer.header("retry-after").is_some())
 }
 
 /// Reads what an answer to a write says, if it is one that may be given.

@@ -43,12 +43,17 @@ impl Record {
         &self.faults
     }
 
-    /// Number of rows that were acknowledged.
-    pub(super) fn acknowledged(&self) -> usize {
-        let outcomes = self.rows.values();
-        outcomes
-            .filter(|outcome| **outcome == Outcome::Acknowledged)
-            .count()
+    /// Numbers of rows that were acknowledged, of rows that were shown, of pages, and of one-time pages that were asked for.
+    pub(super) fn progress(&self) -> [usize; 4] {
+        let rows = self.rows.values();
+        let rows = rows.filter(|outcome| **outcome == Outcome::Acknowledged);
+        let pages = self.pages.values().filter(|is_there| **is_there);
+        [
+            rows.count(),
+            self.shown.len(),
+            pages.count(),
+            self.readers.len(),
+        ]
     }
 
     /// The first number of a writer's that a read asks for, and those numbers from there on that were acknowledged.
