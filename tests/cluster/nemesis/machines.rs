@@ -195,7 +195,10 @@ impl Machines {
             }
             match mem::replace(&mut self.nodes[at].state, State::Ended) {
                 State::Ended => self.begin(at),
-                State::Starting(start) => self.note_start(at, start.await.unwrap()),
+                State::Starting(start) => {
+                    let started = start.await.unwrap();
+                    self.note_start(at, started);
+                }
                 State::Running(process) => {
                     self.note_end(at, process).await;
                     self.begin(at);
