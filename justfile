@@ -21,6 +21,7 @@ slow:
     cargo test --locked
     cargo test --profile dist --locked --package svc-tests --test slow -- --skip cluster::
     cargo test --profile dist --locked --package svc-tests --test slow cluster:: -- --test-threads 1 --nocapture
+    SVC_NEMESIS_MINUTES=10 cargo test --profile dist --locked --package svc-tests --test cluster nemesis -- --nocapture
     SQL_TIME_ALL=1 cargo test --profile dist --locked --package svc-database --lib no_function_runs -- --nocapture
 
 # Fuzz the guests natively for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed

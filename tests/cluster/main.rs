@@ -4,6 +4,8 @@
 mod crashes;
 mod faults;
 mod founding_crashes;
+mod nemesis;
+mod relays;
 mod restores;
 mod standby;
 mod views;

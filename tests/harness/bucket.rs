@@ -10,7 +10,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, Method, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use serde_json::json;
 use svc::config::{S3Settings, Settings};
 use tokio::net::TcpListener;
@@ -116,6 +116,20 @@ impl Bucket {
         ]
     }
 
+    /// Address of the store.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the settings, as a file has them, of a server that reaches this store at another address.
+    pub fn settings_at(address: SocketAddr) -> String {
+        let (id, secret) = KEY;
+        format!(
+            "[s3]\nendpoint = 'http://{address}'\nregion = 'eu-test-1'\naccess_key_id = '{id}'\n\
+             secret_access_key = '{secret}'\n"
+        )
+    }
+
     /// The secret part of the key.
     pub fn secret() -> &'static str {
         KEY.1
@@ -201,14 +215,8 @@ async fn answer(
     let conditional = headers.contains_key("if-none-match");
     match (method, objects.get(&path)) {
         (Method::GET, _) if query.contains_key("list-type") => list(&objects, &query),
-        (Method::GET, Some(object)) => {
-            let seen = [
-                ("last-modified", "Fri, 20 Nov 2026 12:00:00 GMT"),
-                ("etag", "\"1\""),
-            ];
-            (seen, object.clone()).into_response()
-        }
-        (Method::GET, None) => error(404, "NoSuchKey", ""),
+        (Method::GET | Method::HEAD, Some(object)) => read(object, headers.get("range")),
+        (Method::GET | Method::HEAD, None) => error(404, "NoSuchKey", ""),
         (Method::PUT, _) if conditional && mood == BucketFault::NoConditionalWrites => {
             error(501, "NotImplemented", "")
         }
@@ -238,6 +246,27 @@ async fn answer(
         }
         (method, _) => panic!("{method} is not spoken here"),
     }
+}
+
+/// Answers an object, or a piece of it.
+fn read(object: &Bytes, range: Option<&HeaderValue>) -> Response {
+    let seen = [
+        ("last-modified", "Fri, 20 Nov 2026 12:00:00 GMT"),
+        ("etag", "\"1\""),
+    ];
+    let Some(range) = range else {
+        return (seen, object.clone()).into_response();
+    };
+    let range = range.to_str().unwrap().strip_prefix("bytes=").unwrap();
+    let (first, last) = range.split_once('-').unwrap();
+    let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
+    let last = last.min(object.len() - 1);
+    let piece = object.slice(first..=last);
+    let shown = [(
+        "content-range",
+        format!("bytes {first}-{last}/{}", object.len()),
+    )];
+    (StatusCode::PARTIAL_CONTENT, seen, shown, piece).into_response()
 }
 
 /// Answers one page of a list; the continuation token is its last name.

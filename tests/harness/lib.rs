@@ -16,6 +16,7 @@ mod process;
 mod random_frames;
 mod raw_websocket;
 mod realtime_server;
+pub mod relay;
 mod resources;
 mod seeded_rng;
 mod server;

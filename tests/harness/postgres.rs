@@ -272,6 +272,32 @@ impl Postgres {
         self.sql(at, "SELECT pg_promote()").await;
     }
 
+    /// Makes a server anew as a standby of another one, whatever it has.
+    pub async fn rebuild(&mut self, at: usize, primary: usize) {
+        self.stop(at);
+        let settings = fs::read_to_string(self.data(at).join("postgresql.conf")).unwrap();
+        fs::remove_dir_all(self.data(at)).unwrap();
+        let mut command = self.command("pg_basebackup");
+        command.arg("--host").arg(self.sockets(primary));
+        command.args(["--username=postgres", "--checkpoint=fast", "--no-sync"]);
+        command.arg("--pgdata").arg(self.data(at));
+        run(command);
+        self.write(at, "postgresql.conf", &settings);
+        self.run_standby(at, primary).await;
+    }
+
+    /// Socket of a server.
+    pub fn socket(&self, at: usize) -> PathBuf {
+        self.sockets(at).join(".s.PGSQL.5432")
+    }
+
+    /// Number of type `bigint` that a statement answers first, if it answers one.
+    pub async fn number(&self, at: usize, statement: &str) -> Option<i64> {
+        let client = self.connect(at).await?;
+        let rows = client.query(statement, &[]).await.unwrap();
+        rows.first().and_then(|row| row.get(0))
+    }
+
     /// Waits until so many standbys follow a primary, which waits for them.
     pub async fn wait_for_standbys(&self, primary: usize, count: usize) {
         let synced = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'quorum'";

@@ -1,0 +1,106 @@
+//! The page `room` that clients write to, and what it has at the end.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use http::Method;
+use serde_json::{Value, json};
+use svc_tests::{Answer, Binary, Process, ReadAnswer};
+
+use super::clients::Shared;
+use super::record::Entry;
+
+/// The table has no rule against the same entry twice: that is looked for.
+const TABLE: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, writer INTEGER, number INTEGER); \
+    CREATE INDEX entries_by_writer ON entries (writer, number)";
+const ADD: &str = "INSERT INTO entries (writer, number) VALUES (:writer, :number)";
+const WRITTEN: &str = "SELECT number FROM entries WHERE writer = :writer AND number >= :first \
+    ORDER BY number LIMIT 500";
+const PAGE: &str = "SELECT id, writer, number FROM entries WHERE id > :after ORDER BY id LIMIT 500";
+
+/// Makes the page, with its actions.
+pub(super) async fn make(binary: &Binary, data: &Path, process: &Process) {
+    let create = ["namespace", "create", "acme", "--json"];
+    let made = binary.run(data, &create).await.json();
+    let credential = made["credential"].as_str().unwrap();
+    let owner = async |method: Method, path: &str, body: &Value| -> Answer {
+        let url = process.url(&format!("/api/v1/projects{path}"));
+        let request = process.client().request(method, url);
+        request.bearer_auth(credential).json(body).answer().await
+    };
+    let house = json!({ "name": "House" });
+    let project = owner(Method::POST, "", &house).await.expect(201).json();
+    let id = project["id"].as_str().unwrap();
+    let room = json!({ "type": "markdown", "content": "# Room", "requested_slug": "room" });
+    let actions = json!([
+        { "name": "add", "sql": ADD }, { "name": "written", "sql": WRITTEN }, { "name": "page", "sql": PAGE },
+    ]);
+    let actions = json!({ "actions": actions });
+    for (method, below, body, status) in [
+        (Method::POST, "backend", json!({ "ddl": TABLE }), 201),
+        (Method::PUT, "backend/actions", actions, 200),
+        (Method::POST, "frontends", room, 201),
+    ] {
+        let path = format!("/{id}/{below}");
+        owner(method, &path, &body).await.expect(status);
+    }
+}
+
+/// Compares what clients know with what a node has.
+pub(super) async fn check(shared: &Shared, process: &Process) {
+    let rows = rows(process).await;
+    let (pages, readers) = {
+        let mut record = shared.record();
+        record.compare_rows(&rows);
+        println!("{} rows, {} pages", rows.len(), record.pages.len());
+        (record.pages.clone(), record.readers.clone())
+    };
+    for (name, is_acknowledged) in pages {
+        check_page(shared, process, &name, is_acknowledged).await;
+    }
+    for (name, readers) in readers {
+        let url = process.url(&format!("/{name}"));
+        let opened = process.client().post(url).answer().await;
+        if readers + usize::from(opened.status == 200) > 1 {
+            let fault = format!("{name} was had by {readers} readers, and is there");
+            shared.record().fault(fault);
+        }
+    }
+}
+
+/// All rows, with how often each is there.
+async fn rows(process: &Process) -> BTreeMap<Entry, usize> {
+    let mut found = BTreeMap::new();
+    let mut after = 0;
+    loop {
+        let page = json!({ "action": "page", "params": { "after": after } });
+        let answer = process.json("/room/api/op", &page).await.expect(200);
+        let answer = answer.json();
+        let rows = answer["rows"].as_array().unwrap();
+        for row in rows {
+            let number = |name: &str| row[name].as_u64().unwrap();
+            after = number("id");
+            let entry = (number("writer"), number("number"));
+            *found.entry(entry).or_insert(0) += 1;
+        }
+        if rows.is_empty() {
+            return found;
+        }
+    }
+}
+
+/// Looks whether a page is there once.
+async fn check_page(shared: &Shared, process: &Process, name: &str, is_acknowledged: bool) {
+    let page = process.get(&format!("/{name}")).await;
+    let is_whole = page.status == 200 && page.text().contains(&format!("of {name}"));
+    if !is_whole && (is_acknowledged || page.status != 404) {
+        let fault = format!("{name} is lost: {page:?}");
+        shared.record().fault(fault);
+    }
+    // A second page that wants the name gets this one.
+    let second = process.get(&format!("/{name}-2")).await;
+    if second.status != 404 {
+        let fault = format!("{name} was published twice: {second:?}");
+        shared.record().fault(fault);
+    }
+}
