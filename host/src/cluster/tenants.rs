@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use svc_ledger::{ClaimOutcome, DatabaseName, Ledger};
 
 /// Pause between two looks whether a commit is acknowledged.
 const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
+/// Longest time that a caller waits for a load, which goes on without it.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(9);
 
 /// Databases of tenants.
 pub(super) struct Tenants<L> {
@@ -43,6 +46,8 @@ impl<L> std::fmt::Debug for Tenants<L> {
 struct Tenant {
     /// Held while its file is loaded.
     loading: tokio::sync::Mutex<()>,
+    /// Number of loads that have failed: whoever has waited for one shares its failure, so that nobody waits for several.
+    failures: AtomicU64,
     /// The database, once its file is here.
     database: OnceLock<Arc<ShippedDatabase>>,
 }
@@ -127,20 +132,31 @@ impl<L: Ledger> Tenants<L> {
         let me = Arc::clone(self);
         Some(Box::pin(async move {
             let runtime = me.runtime.clone();
+            let failures = tenant.failures.load(Ordering::SeqCst);
             let loading = runtime.spawn(async move {
                 let _turn = tenant.loading.lock().await;
                 if tenant.database.get().is_some() {
                     return Ok(());
                 }
-                let shipper = me.load_file(id).await?;
+                if tenant.failures.load(Ordering::SeqCst) != failures {
+                    return Err(LoadFailure::Shared);
+                }
+                let loaded = me.load_file(id).await.inspect_err(|_| {
+                    tenant.failures.fetch_add(1, Ordering::SeqCst);
+                });
+                let shipper = loaded?;
                 // Nobody makes a database that the ledger has.
                 let _ = tenant.database.set(Arc::new(me.shipped(id, Some(shipper))));
                 me.fetch_history(id);
                 Ok::<(), LoadFailure>(())
             });
-            match loading.await {
+            let Ok(loaded) = tokio::time::timeout(LOAD_TIMEOUT, loading).await else {
+                return Err(StatementRunError::Busy);
+            };
+            match loaded {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(LoadFailure::Missing)) => Err(StatementRunError::Closed),
+                Ok(Err(LoadFailure::Shared)) => Err(StatementRunError::Busy),
                 Ok(Err(LoadFailure::Unavailable(error))) => {
                     let error = format!("{error:#}");
                     tracing::error!(error, backend = %id, "a database could not be loaded");
@@ -237,6 +253,8 @@ impl<L: Ledger> Tenants<L> {
 enum LoadFailure {
     /// The ledger does not have it.
     Missing,
+    /// Another caller's load has failed, and its log line says why.
+    Shared,
     /// The ledger, the bucket or the disk failed.
     Unavailable(anyhow::Error),
 }
@@ -250,5 +268,67 @@ impl From<anyhow::Error> for LoadFailure {
 impl From<io::Error> for LoadFailure {
     fn from(error: io::Error) -> Self {
         Self::Unavailable(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use object_store::memory::InMemory;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
+    use svc_ledger::MemoryLedger;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::config::{ClusterSettings, LedgerUrl};
+
+    fn settings() -> ClusterSettings {
+        ClusterSettings {
+            name: "n1".to_owned(),
+            ledger: LedgerUrl::from("postgresql://pg/svc".to_owned()),
+            bucket: "file:///srv/shared".parse().unwrap(),
+            peer_listen: ([127, 0, 0, 1], 9443).into(),
+            peer_url: None,
+            synced_standbys: 1,
+            suspect_seconds: 5,
+            stale_pages_seconds: 600,
+            standby: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn callers_share_a_load_that_fails() {
+        let (clock, random) = (Clock::system(), Random::system());
+        let ledger = Arc::new(MemoryLedger::default());
+        let run = Run::join(ledger, &settings(), &clock, &random)
+            .await
+            .unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+        let bases = Bases::new(
+            Arc::clone(run.ledger()),
+            run.id(),
+            bucket.clone(),
+            data.path().to_owned(),
+            clock.clone(),
+        );
+        let (made, _making) = mpsc::unbounded_channel();
+        let routes = ShippingRoutes {
+            queue: Arc::clone(run.queue()),
+            gate: Arc::clone(run.gate()),
+            made,
+        };
+        let files = DatabasesDirectory::open(data.path()).unwrap();
+        let tenants = Tenants::new(run, (Arc::new(bases), bucket), files, routes);
+        let id = BackendId::new(&clock, &random).unwrap();
+        for failures in 1..=2 {
+            let answers = join_all((0..8).map(|_| tenants.load(id).unwrap())).await;
+            let failed = |it: &Result<(), _>| matches!(it, Err(StatementRunError::Closed));
+            assert_eq!(answers.iter().filter(|it| failed(it)).count(), 1);
+            assert!(answers.iter().all(Result::is_err));
+            let counted = tenants.tenant(id).failures.load(Ordering::SeqCst);
+            assert_eq!(counted, failures);
+        }
     }
 }
