@@ -102,6 +102,12 @@ impl ServiceDependencies {
         let durable = cluster.as_ref().map(|owner| owner.control());
         let control = ControlDatabase::open_with(&config.data, durable)
             .context("opening the control database")?;
+        if cluster.is_some() {
+            // Until the ledger has what a migration has made, writes are refused. A read waits for it.
+            control
+                .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
+                .await?;
+        }
         Ok(Self {
             secrets: InstallationSecrets::load(&control, &random).await?,
             infra: Infra {
