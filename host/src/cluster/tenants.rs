@@ -324,8 +324,10 @@ mod tests {
         let id = BackendId::new(&clock, &random).unwrap();
         for failures in 1..=2 {
             let answers = join_all((0..8).map(|_| tenants.load(id).unwrap())).await;
-            let failed = |it: &Result<(), _>| matches!(it, Err(StatementRunError::Closed));
-            assert_eq!(answers.iter().filter(|it| failed(it)).count(), 1);
+            let missing = answers
+                .iter()
+                .filter(|it| matches!(it, Err(StatementRunError::Closed)));
+            assert_eq!(missing.count(), 1);
             assert!(answers.iter().all(Result::is_err));
             let counted = tenants.tenant(id).failures.load(Ordering::SeqCst);
             assert_eq!(counted, failures);
