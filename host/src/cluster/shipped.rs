@@ -17,8 +17,9 @@ use svc_base::sync::lock;
 use svc_database::{BaseSnapshot, LogShipper};
 use svc_ledger::{AppendQueue, DatabaseEntry, DatabaseName};
 
-/// Bytes of unanswered commits from which a database begins no new write: one that writes much must not fill the queue of all.
-const MAX_UNANSWERED_BYTES: usize = 2 << 20;
+/// Bytes of unanswered commits from which a database begins no new write: one that writes much must not fill the queue of all. As much
+/// goes to the ledger at once.
+const MAX_UNANSWERED_BYTES: usize = 4 << 20;
 
 /// Commits of a database that the ledger has not acknowledged, by their bytes.
 #[derive(Debug, Default)]
