@@ -98,19 +98,23 @@ impl FailureDetector {
         sent.saturating_sub(other.since)
     }
 
+    /// Time for which a run answers after its last acknowledged beat.
+    #[must_use]
+    pub fn answers_for(&self) -> Duration {
+        self.suspect_after.saturating_sub(MARGIN)
+    }
+
     /// Whether this run may answer from its databases: nobody can have buried it yet.
     #[must_use]
     pub fn may_answer(&self, now: Duration) -> bool {
-        let lasts = self.suspect_after.saturating_sub(MARGIN);
         self.sent
-            .is_some_and(|sent| now.saturating_sub(sent) < lasts)
+            .is_some_and(|sent| now.saturating_sub(sent) < self.answers_for())
     }
 
     /// Time until which an answer may be given, if it may be given now.
     #[must_use]
     pub fn answers_until(&self) -> Option<Duration> {
-        let lasts = self.suspect_after.saturating_sub(MARGIN);
-        self.sent.map(|sent| sent + lasts)
+        self.sent.map(|sent| sent + self.answers_for())
     }
 }
 

@@ -104,6 +104,10 @@ impl ServiceDependencies {
             .context("opening the control database")?;
         if let Some(owner) = &cluster {
             owner.share_views(&control.counters());
+            // Until the ledger has what a migration has made, writes are refused. A read waits for it.
+            control
+                .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
+                .await?;
         }
         Ok(Self {
             secrets: InstallationSecrets::load(&control, &random).await?,

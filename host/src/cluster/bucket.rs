@@ -37,8 +37,9 @@ pub(super) const ONCE: &str = "once";
 const PROBE: &str = "probe";
 /// Version of an object in a bucket that has stopped to keep versions.
 const NO_VERSION: &str = "null";
-/// A large object is read in pieces of so many bytes, a few at a time.
-const PIECE_BYTES: usize = 8 << 20;
+/// A large object is read in pieces of so many bytes, a few at a time. Each has the time of one request, so they are small: at 10 Mbit/s
+/// all of them still come in time.
+const PIECE_BYTES: usize = 1 << 20;
 const PIECES_AT_ONCE: usize = 4;
 
 /// Failure of a request to the bucket.

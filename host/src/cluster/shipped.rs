@@ -1,5 +1,6 @@
 //! A database whose commits the ledger acknowledges: its writer hands them over, and they are read from its log at once.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,38 @@ use svc_base::positions::{AcknowledgeFn, CommitPosition, Durable};
 use svc_base::sync::lock;
 use svc_database::{BaseSnapshot, LogShipper};
 use svc_ledger::{AppendQueue, DatabaseEntry, DatabaseName};
+
+/// Bytes of unanswered commits from which a database begins no new write: one that writes much must not fill the queue of all. As much
+/// goes to the ledger at once.
+const MAX_UNANSWERED_BYTES: usize = 4 << 20;
+
+/// Commits of a database that the ledger has not acknowledged, by their bytes.
+#[derive(Debug, Default)]
+struct UnansweredCommits {
+    commits: VecDeque<(CommitPosition, usize)>,
+    bytes: usize,
+}
+
+impl UnansweredCommits {
+    fn push(&mut self, position: CommitPosition, bytes: usize) {
+        self.commits.push_back((position, bytes));
+        self.bytes += bytes;
+    }
+
+    /// Forgets the commits up to `position`.
+    fn acknowledge(&mut self, position: CommitPosition) {
+        while let Some((first, bytes)) = self.commits.front().copied()
+            && first <= position
+        {
+            self.commits.pop_front();
+            self.bytes -= bytes;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.bytes < MAX_UNANSWERED_BYTES
+    }
+}
 
 /// Ways from a writer to the ledger, which all databases of a node share.
 #[derive(Clone, Debug)]
@@ -37,6 +70,7 @@ pub(super) struct ShippedDatabase {
     shipper: Mutex<Option<LogShipper>>,
     /// Position of the ledger up to which commits are acknowledged.
     acknowledged: AtomicU64,
+    unanswered: Mutex<UnansweredCommits>,
     /// Called with each position that is acknowledged.
     acknowledge: Mutex<Option<Arc<AcknowledgeFn>>>,
     /// Whether the database was removed. It is set while nothing is being shipped.
@@ -70,6 +104,7 @@ impl ShippedDatabase {
             routes,
             offset,
             shipper: Mutex::new(shipper),
+            unanswered: Mutex::default(),
             acknowledge: Mutex::default(),
             is_removed: AtomicBool::new(false),
             wants_snapshot: Mutex::default(),
@@ -139,6 +174,7 @@ impl ShippedDatabase {
     /// Answers the callers of all commits up to a position of the ledger.
     pub(super) fn acknowledge(&self, position: CommitPosition) {
         self.acknowledged.fetch_max(position.0, Ordering::SeqCst);
+        lock(&self.unanswered).acknowledge(position);
         let acknowledge = lock(&self.acknowledge).clone();
         if let Some(acknowledge) = acknowledge {
             acknowledge(CommitPosition(position.0.saturating_sub(self.offset.0)));
@@ -183,6 +219,7 @@ impl Durable for ShippedDatabase {
         // The lock is held, so that commits are submitted in their order.
         for entry in entries {
             let database = self.name;
+            lock(&self.unanswered).push(entry.position, entry.body.len());
             self.routes.queue.submit(DatabaseEntry { database, entry });
         }
         self.begin_snapshot(shipper);
@@ -193,10 +230,33 @@ impl Durable for ShippedDatabase {
     }
 
     fn has_room(&self) -> bool {
-        self.routes.gate.has_room()
+        // Control is all tenants', and a start writes to it right after a migration.
+        let has_share = self.name == DatabaseName::Control || lock(&self.unanswered).has_room();
+        has_share && self.routes.gate.has_room()
     }
 
     fn may_answer(&self) -> bool {
         self.routes.gate.may_answer()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_has_room_until_its_own_share_of_the_queue_is_full() {
+        let mut unanswered = UnansweredCommits::default();
+        unanswered.push(CommitPosition(1), MAX_UNANSWERED_BYTES - 1);
+        assert!(unanswered.has_room());
+        unanswered.push(CommitPosition(2), 1);
+        unanswered.push(CommitPosition(3), 5);
+        assert!(!unanswered.has_room());
+        // What another one has acknowledged, as before this process, is none of these.
+        unanswered.acknowledge(CommitPosition(0));
+        assert!(!unanswered.has_room());
+        unanswered.acknowledge(CommitPosition(2));
+        assert!(unanswered.has_room());
+        assert_eq!(unanswered.bytes, 5);
     }
 }

@@ -15,6 +15,8 @@ pub struct Standby<L> {
     is_patient: bool,
     /// Run that has control, as far as it is known.
     holder: Option<RunId>,
+    /// Whether this run has tried to bury one that may have been well.
+    has_buried: bool,
 }
 
 impl<L> fmt::Debug for Standby<L> {
@@ -48,6 +50,7 @@ impl<L: Ledger> Standby<L> {
             run,
             is_patient,
             holder: None,
+            has_buried: false,
         };
         if is_patient {
             let places = standby.run.ledger().places().await?;
@@ -84,7 +87,13 @@ impl<L: Ledger> Standby<L> {
             }
             let tried = self.try_once(&mut nodes, is_promoted).await;
             match tried {
-                Ok(Some(place)) => return Ok(ControlClaim { place, took_over }),
+                Ok(Some(place)) => {
+                    if self.has_buried {
+                        // It does not know yet, and answers until its last beat is too old: nothing newer may be answered before.
+                        tokio::time::sleep(self.run.gate().answers_for()).await;
+                    }
+                    return Ok(ControlClaim { place, took_over });
+                }
                 Ok(None) => {}
                 Err(LedgerError::Fenced) => return Err(LedgerError::Fenced),
                 // The next beat brings another try.
@@ -99,13 +108,13 @@ impl<L: Ledger> Standby<L> {
         is_promoted: bool,
     ) -> Result<Option<Place>, LedgerError> {
         if is_promoted {
-            // Whoever has it is told by its next beat or append.
             if let Some(place) = self.claim().await? {
                 return Ok(Some(place));
             }
             let Some(holder) = self.holder else {
                 return Ok(None);
             };
+            self.has_buried = true;
             self.run.bury(holder, None).await?;
             return self.claim().await;
         }
@@ -158,7 +167,7 @@ mod tests {
             peer_listen: ([127, 0, 0, 1], 9443).into(),
             peer_url: None,
             synced_standbys: 1,
-            suspect_seconds: 5,
+            suspect_seconds: 2,
             stale_pages_seconds: 600,
             standby: false,
         }
@@ -222,8 +231,12 @@ mod tests {
         let standby = Standby::begin(Arc::clone(&run), false).await.unwrap();
         let (promotions, mut promoted) = mpsc::channel(1);
         promotions.send(()).await.unwrap();
+        let begun = run.clock().elapsed();
         let claim = standby.unwrap_err().wait(&mut promoted).await.unwrap();
         assert_eq!(claim.place.run, run.id());
+        // The owner may have answered until now.
+        let waited = run.clock().elapsed().saturating_sub(begun);
+        assert!(waited >= run.gate().answers_for(), "{waited:?}");
         assert_eq!(ledger.beat(owner).await, Err(LedgerError::Fenced));
     }
 }

@@ -77,7 +77,8 @@ impl Installation {
             random: &random,
         };
         founding.found().await.unwrap();
-        let run = Run::join(Arc::clone(&ledger), &settings(), &clock, &random);
+        let settings = settings();
+        let run = Run::join(Arc::clone(&ledger), &settings, &clock, &random);
         let run = run.await.unwrap();
         let ClaimOutcome::Claimed(place) = run.claim_control().await.unwrap() else {
             panic!("somebody has control");

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ use svc_ledger::{Base, ClaimOutcome, DatabaseName, Ledger, Place};
 
 /// Pause between two looks whether a commit is acknowledged.
 const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
+/// Longest time that a caller waits for a load, which goes on without it.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(9);
 
 /// Time without a call after which the place of a database is given back, and pause between two looks.
 const RELEASE_AFTER: Duration = Duration::from_secs(60);
@@ -53,6 +56,8 @@ struct Tenant {
     /// Held while its file is loaded, and while its place is claimed or released.
     moving: tokio::sync::Mutex<()>,
     state: Mutex<TenantState>,
+    /// Number of loads that have failed: whoever has waited for one shares its failure, so that nobody waits for several.
+    failures: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -212,16 +217,26 @@ impl<L: Ledger> Tenants<L> {
         let me = Arc::clone(self);
         Some(Box::pin(async move {
             let runtime = me.runtime.clone();
+            let failures = tenant.failures.load(Ordering::SeqCst);
             let loading = runtime.spawn(async move {
                 let _turn = tenant.moving.lock().await;
-                match tenant.note_use(me.now()) {
-                    true => Ok(()),
-                    false => me.bring(id, &tenant).await,
+                if tenant.note_use(me.now()) {
+                    return Ok(());
                 }
+                if tenant.failures.load(Ordering::SeqCst) != failures {
+                    return Err(LoadFailure::Shared);
+                }
+                me.bring(id, &tenant).await.inspect_err(|_| {
+                    tenant.failures.fetch_add(1, Ordering::SeqCst);
+                })
             });
-            match loading.await {
+            let Ok(loaded) = tokio::time::timeout(LOAD_TIMEOUT, loading).await else {
+                return Err(StatementRunError::Busy);
+            };
+            match loaded {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(LoadFailure::Missing)) => Err(StatementRunError::Closed),
+                Ok(Err(LoadFailure::Shared)) => Err(StatementRunError::Busy),
                 Ok(Err(LoadFailure::Unavailable(error))) => {
                     let error = format!("{error:#}");
                     tracing::error!(error, backend = %id, "a database could not be loaded");
@@ -444,6 +459,8 @@ impl<L: Ledger> Tenants<L> {
 enum LoadFailure {
     /// The ledger does not have it.
     Missing,
+    /// Another caller's load has failed, and its log line says why.
+    Shared,
     /// The ledger, the bucket or the disk failed.
     Unavailable(anyhow::Error),
 }
@@ -457,5 +474,69 @@ impl From<anyhow::Error> for LoadFailure {
 impl From<io::Error> for LoadFailure {
     fn from(error: io::Error) -> Self {
         Self::Unavailable(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use object_store::memory::InMemory;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
+    use svc_ledger::MemoryLedger;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::config::{ClusterSettings, LedgerUrl};
+
+    fn settings() -> ClusterSettings {
+        ClusterSettings {
+            name: "n1".to_owned(),
+            ledger: LedgerUrl::from("postgresql://pg/svc".to_owned()),
+            bucket: "file:///srv/shared".parse().unwrap(),
+            peer_listen: ([127, 0, 0, 1], 9443).into(),
+            peer_url: None,
+            synced_standbys: 1,
+            suspect_seconds: 5,
+            stale_pages_seconds: 600,
+            standby: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn callers_share_a_load_that_fails() {
+        let (clock, random) = (Clock::system(), Random::system());
+        let ledger = Arc::new(MemoryLedger::default());
+        let run = Run::join(ledger, &settings(), &clock, &random)
+            .await
+            .unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+        let bases = Bases::new(
+            Arc::clone(run.ledger()),
+            run.id(),
+            bucket.clone(),
+            data.path().to_owned(),
+            clock.clone(),
+        );
+        let (made, _making) = mpsc::unbounded_channel();
+        let routes = ShippingRoutes {
+            queue: Arc::clone(run.queue()),
+            gate: Arc::clone(run.gate()),
+            made,
+        };
+        let files = DatabasesDirectory::open(data.path()).unwrap();
+        let tenants = Tenants::new(run, (Arc::new(bases), bucket), files, routes);
+        let id = BackendId::new(&clock, &random).unwrap();
+        for failures in 1..=2 {
+            let answers = join_all((0..8).map(|_| tenants.load(id).unwrap())).await;
+            let missing = answers
+                .iter()
+                .filter(|it| matches!(it, Err(StatementRunError::Closed)));
+            assert_eq!(missing.count(), 1);
+            assert!(answers.iter().all(Result::is_err));
+            let counted = tenants.tenant(id).failures.load(Ordering::SeqCst);
+            assert_eq!(counted, failures);
+        }
     }
 }

@@ -4,10 +4,15 @@ use std::pin::Pin;
 
 use axum::response::{IntoResponse, Response};
 use futures_util::future::Either;
-use http::{HeaderValue, Method, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 
 use crate::cluster::AnswerGate;
 use crate::http::problem::{Problem, ProblemCode};
+
+/// Header that has an edge keep a page for long.
+const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
+/// Ends of the paths of sign-ins, which change something although their method is safe.
+const SIGN_IN_PATHS: [&str; 2] = ["/auth/login", "/auth/complete"];
 
 /// Kind of a request, by what may have been done when its answer is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +33,9 @@ impl GuardedRequest {
             Self::Probe
         } else if is_view {
             Self::View
-        } else if [Method::GET, Method::HEAD, Method::OPTIONS].contains(method) {
+        } else if [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
+            && !SIGN_IN_PATHS.iter().any(|end| path.ends_with(end))
+        {
             Self::Read
         } else {
             Self::Write
@@ -82,11 +89,26 @@ impl<'g> AnswerGuard<'g> {
             response = answer => response,
             () = self.gate.wait_until_interrupted() => return self.given_up().into_response(),
         };
-        match self.may_answer() {
-            true => response,
-            false => self.given_up().into_response(),
+        if !self.may_answer() {
+            return self.given_up().into_response();
+        }
+        match self.kind == GuardedRequest::View && !self.gate.may_answer() {
+            true => stale_page(response).unwrap_or_else(|| self.given_up().into_response()),
+            false => response,
         }
     }
+}
+
+/// Returns the answer to a view that is shown without the ledger, if it is a page that everybody may read or leads to one: another node
+/// may have changed the password of a locked page, or deleted it. An edge must not keep it beyond the end of this node.
+fn stale_page(mut response: Response) -> Option<Response> {
+    let cache = response.headers().get(header::CACHE_CONTROL);
+    let is_open = cache.is_some_and(|cache| cache.as_bytes().starts_with(b"public"));
+    if !is_open && response.status() != StatusCode::FOUND {
+        return None;
+    }
+    response.headers_mut().remove(CDN_CACHE_CONTROL);
+    Some(response)
 }
 
 /// Gives an answer: on a single machine as it is, on a node under its guard. What changes something runs to its end all the same.
@@ -128,6 +150,12 @@ mod tests {
             (Method::POST, "/page/api/op", false, GuardedRequest::Write),
             (Method::DELETE, "/api/v1/x", false, GuardedRequest::Write),
             (Method::GET, "/api/v1/x", false, GuardedRequest::Read),
+            (
+                Method::GET,
+                "/page/auth/complete",
+                false,
+                GuardedRequest::Write,
+            ),
             (Method::GET, "/page", true, GuardedRequest::View),
             (Method::GET, "/readyz", false, GuardedRequest::Probe),
         ] {
@@ -135,5 +163,30 @@ mod tests {
         }
         let refused = refusal().into_response();
         assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
+    }
+
+    #[test]
+    fn without_the_ledger_only_open_pages_are_shown_and_no_edge_keeps_them() {
+        let answer = |status: StatusCode, cache: &'static str| {
+            let headers = [
+                (header::CACHE_CONTROL, cache),
+                (CDN_CACHE_CONTROL, "max-age=86400"),
+            ];
+            (status, headers).into_response()
+        };
+        for (status, cache, is_shown) in [
+            (StatusCode::OK, "public, max-age=0, must-revalidate", true),
+            (StatusCode::NOT_MODIFIED, "public, max-age=0", true),
+            (StatusCode::FOUND, "no-store", true),
+            (StatusCode::OK, "private, no-store", false),
+            (StatusCode::NOT_MODIFIED, "private, no-store", false),
+            (StatusCode::UNAUTHORIZED, "private, no-store", false),
+        ] {
+            let shown = stale_page(answer(status, cache));
+            assert_eq!(shown.is_some(), is_shown, "{status} {cache}");
+            assert!(shown.is_none_or(|it| !it.headers().contains_key(CDN_CACHE_CONTROL)));
+        }
+        let lost = Problem::not_found().into_response();
+        assert!(stale_page(lost).is_none());
     }
 }

@@ -173,7 +173,7 @@ impl Machines {
         let config = self.configure(at);
         let (binary, data) = (self.binary.clone(), self.nodes[at].data.clone());
         // Some stand by whatever happens, until the owner is dead.
-        let is_patient = (self.made + at) % 2 == 0;
+        let is_patient = (self.made + at).is_multiple_of(2);
         let started = tokio::spawn(async move {
             let mut arguments = vec!["--config", config.to_str().unwrap()];
             arguments.extend(is_patient.then_some("--standby"));

@@ -153,10 +153,10 @@ impl Schedule {
         for connection in old.connections {
             match connection {
                 Connection::Sent(request) if self.random.percent(50) => {
-                    self.late.push((old.run, request))
+                    self.late.push((old.run, request));
                 }
                 Connection::Waits(_, _, number) if self.random.percent(50) => {
-                    self.orphans.push(number)
+                    self.orphans.push(number);
                 }
                 Connection::Waits(_, _, number) => self.store.cut(number),
                 Connection::Free | Connection::Sent(_) | Connection::Answered(..) => {}
