@@ -32,6 +32,8 @@ use svc_base::{disk, fault};
 use svc_database::{BaseSnapshot, DatabasesDirectory, EndedChain};
 use svc_ledger::{Base, ClaimOutcome, DatabaseName, Ledger, Node, Place, PostgresLedger, RunId};
 
+/// End of the name of a run that founds. No node has it in its name.
+pub(super) const FOUNDING_SUFFIX: &str = " (founding)";
 /// File of a data directory with the id of the installation that the cluster has.
 const ID_FILE: &str = "cluster.id";
 /// Files of a data directory that are brought.
@@ -276,7 +278,7 @@ impl<L: Ledger> Founding<'_, L> {
         let run = RunId::new(self.clock, self.random)?;
         let node = Node {
             run,
-            name: format!("{} (founding)", self.node),
+            name: format!("{}{FOUNDING_SUFFIX}", self.node),
             peer_url: String::new(),
             peer_key: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -52,12 +52,7 @@ pub async fn run_command(
         }
         waited += POLL_INTERVAL;
     };
-    if found::installation_id(data)?.is_some() {
-        bail!(
-            "{} is that of a node of several, whose databases are in the ledger: start the node, and run the command then",
-            data.display()
-        );
-    }
+    check_not_of_node(data)?;
     let control =
         ControlDatabase::open(data).with_context(|| format!("opening {}", data.display()))?;
     let installation = Installation {
@@ -101,6 +96,20 @@ pub async fn run_on_server(
         tokio::time::sleep(POLL_INTERVAL).await;
         waited += POLL_INTERVAL;
     }
+}
+
+/// Refuses the files of a node of several: its databases are in the ledger, and what is on its disk may be old or missing.
+///
+/// # Errors
+/// The directory is one of a node, or cannot be read.
+pub fn check_not_of_node(data: &Path) -> anyhow::Result<()> {
+    if found::installation_id(data)?.is_some() {
+        bail!(
+            "{} is the data directory of a node of several, whose databases are in the ledger: run the command where the node runs that has control",
+            data.display()
+        );
+    }
+    Ok(())
 }
 
 /// Runs an operation, and logs its command.

@@ -200,9 +200,7 @@ async fn answer_as_standby(
                 }
                 node::promoted(false)
             }
-            _ => bail!(
-                "this node stands by: run the command at the node that has control, which `svc node list` names, or take control by `svc promote`"
-            ),
+            _ => bail!(node::describe_refusal(&standby.list().await?)),
         }
     };
     let reply = match answer.await {

@@ -151,7 +151,10 @@ impl GuestDirectories {
         let data = &self.data;
         let opened = match is_server_running(data)? {
             true => ControlDatabase::open_read_only(data),
-            false => ControlDatabase::open(data),
+            false => {
+                operators::check_not_of_node(data)?;
+                ControlDatabase::open(data)
+            }
         };
         opened.with_context(|| format!("opening {}", data.display()))
     }
