@@ -17,7 +17,7 @@ use super::bases;
 use super::bucket::{self, Bucket};
 use super::histories;
 use crate::backends::copies;
-use crate::config::Config;
+use crate::config::{ClusterSettings, Config};
 use crate::content::{ContentLocation, ContentStore, Digest, OneTimeFileDirectory, StoreConnector};
 use crate::control::{self, ControlDatabase};
 use crate::data_dir;
@@ -79,15 +79,21 @@ impl FoundOutcome {
     }
 }
 
+/// Returns the settings of the cluster.
+///
+/// # Errors
+/// There are none, which is said before anything is made.
+pub fn require_settings(config: &Config) -> anyhow::Result<&ClusterSettings> {
+    let settings = config.cluster.as_ref();
+    settings.context("the settings have no [cluster]: name a file that has it with --config")
+}
+
 /// Founds the cluster of the settings with the installation in their data directory. No server may run there.
 ///
 /// # Errors
 /// What is in the way, as a text for the operator. It may be repeated.
 pub async fn run(config: &Config, clock: &Clock, random: &Random) -> anyhow::Result<FoundOutcome> {
-    let settings = config
-        .cluster
-        .as_ref()
-        .context("the settings have no [cluster]: name a file that has it with --config")?;
+    let settings = require_settings(config)?;
     let (data, page_bytes) = (&config.data, config.limits.page_bytes);
     let _lock = DataLock::take_for_command(data)?;
     let outbound = OutboundClient::new()?;

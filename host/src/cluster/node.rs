@@ -104,7 +104,14 @@ impl ClusterNode {
         let bucket = Bucket::open(&settings.bucket, config.s3.as_ref(), &connector)
             .context("cluster.bucket")?;
         check_installation(&ledger, &bucket, &config.data).await?;
-        let run = Run::join(ledger, settings, clock, random).await?;
+        let run = Run::join(ledger, settings, clock, random).await;
+        let run = run.map_err(|error| match error.downcast_ref() {
+            Some(LedgerError::Unsynced) => error.context(format!(
+                "cluster.synced_standbys is {}: have PostgreSQL wait for as many by synchronous_standby_names and synchronous_commit",
+                settings.synced_standbys
+            )),
+            _ => error,
+        })?;
         let turn = match look_for_control(&run, &config.data, settings.standby).await {
             Ok(turn) => turn,
             Err(error) => {

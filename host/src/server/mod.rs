@@ -79,7 +79,7 @@ impl PreparedServer {
         }
         if settings.cluster.is_none() && found::installation_id(&data)?.is_some() {
             bail!(
-                "{} is the data directory of a node of several, and the settings have no [cluster]: name the file that has it with --config",
+                "{} is the data directory of a node of several, and the settings have no [cluster]: name the file that has it with --config. `svc restore --from` makes a directory of one machine; where `svc cluster found` never came to its end, delete cluster.id instead",
                 data.display()
             );
         }
