@@ -2,6 +2,7 @@
 //! acknowledged.
 
 mod faults;
+mod operators;
 mod standby;
 
 use svc_tests::Binary;
