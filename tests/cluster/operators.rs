@@ -1,8 +1,11 @@
 //! Operators' view of the nodes: refused starts and their exit codes, commands at every data directory, and metrics.
 
 use std::fs;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use svc_tests::cluster::{Cluster, ClusterNode};
 use svc_tests::{Answer, ReadAnswer, wait_until};
@@ -181,6 +184,29 @@ async fn a_founding_without_a_cluster_makes_nothing() {
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("no [cluster]"), "{refused:?}");
     assert!(!data.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_waits_for_its_ledger_ends_when_it_is_told_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("n1.toml");
+    let settings = "[cluster]\nname = 'n1'\nledger = 'postgresql://svc@127.0.0.1:1/svc'\n\
+        bucket = 'file:///nowhere'\npeer_listen = '127.0.0.1:0'\n";
+    fs::write(&config, settings).unwrap();
+    let mut serve = svc().command();
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--data"]);
+    serve.arg(directory.path().join("data"));
+    serve.arg("--config").arg(config).stderr(Stdio::piped());
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut node = serve.spawn().unwrap();
+        let mut said = BufReader::new(node.stderr.take().unwrap()).lines();
+        let waits = |line: io::Result<String>| line.unwrap().contains("waiting for the ledger");
+        assert!(said.any(waits));
+        kill_process(Pid::from_child(&node), Signal::TERM).unwrap();
+        node.wait().unwrap()
+    });
+    // It would be 1 if it had gone on waiting.
+    assert_eq!(ended.await.unwrap().code(), Some(0));
 }
 
 /// Starts a standby that shows metrics.
