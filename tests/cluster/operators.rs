@@ -397,3 +397,24 @@ async fn each_node_is_listed_once_whatever_its_runs_were() {
     assert!(lines[0].contains("control") && lines[0].contains("last beat"));
     assert!(lines[1].contains("dead") && !lines[1].contains("last beat"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_say_that_the_ledger_is_away() {
+    let (cluster, owner) = Cluster::with_room(svc()).await;
+    cluster.postgres.set_synced(0, "").await;
+    wait_until("a node that does not answer", async || {
+        let probe = owner.process.get("/readyz").await;
+        (probe.text() == "stale\n").then_some(())
+    })
+    .await;
+    for command in [&["namespace", "list"], &["node", "list"]] {
+        let refused = cluster.run(&owner.data, command).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(
+            refused.stderr.contains("does not reach the ledger"),
+            "{refused:?}"
+        );
+    }
+    let asked = cluster.run(&owner.data, &["healthcheck"]).await;
+    assert_eq!((asked.code, asked.stdout.as_str()), (Some(1), "stale\n"));
+}

@@ -118,6 +118,12 @@ pub(super) async fn run(
     at: &Installation,
     actor: String,
 ) -> anyhow::Result<OperationAnswer> {
+    let owner = at.server.as_ref().and_then(|app| app.cluster.as_ref());
+    if owner.is_some_and(|owner| !owner.gate().may_answer()) {
+        bail!(
+            "this node does not reach the ledger, and nothing was done: run this again once `svc healthcheck` says that a node is ready"
+        );
+    }
     // The audit names a command by an id like a request's.
     let prefix = u32::from_le_bytes(at.random.bytes()?);
     let command_actor = AuditActor::operator(&RequestIdGenerator::new(prefix).next());

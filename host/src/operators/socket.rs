@@ -206,7 +206,9 @@ async fn answer_as_standby(
             }
             _ => {
                 let nodes = list_nodes(standby.clone()).await;
-                bail!(node::describe_refusal(&nodes.context("this node stands by")?))
+                bail!(node::describe_refusal(
+                    &nodes.context("this node stands by")?
+                ))
             }
         }
     };
