@@ -36,8 +36,7 @@ impl ServerGauges {
     /// Makes and registers all gauges.
     pub fn register(registry: &mut Registry) -> Self {
         let gauges = Self::default();
-        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("svc_build", "The program", build);
+        register_process(registry);
         registry.register(
             "svc_limit_used",
             "What there is of what a limit bounds",
@@ -72,8 +71,6 @@ impl ServerGauges {
         ] {
             registry.register(name, help, gauge.clone());
         }
-        #[cfg(target_os = "linux")]
-        registry.register_collector(Box::new(process::ProcessCollector));
         gauges
     }
 
@@ -109,6 +106,14 @@ impl ServerGauges {
         set_gauge(&self.free, disk::free_bytes(&config.data)?);
         Ok(())
     }
+}
+
+/// Registers what is known of the program and its process, whether it serves or stands by.
+pub fn register_process(registry: &mut Registry) {
+    let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+    registry.register("svc_build", "The program", build);
+    #[cfg(target_os = "linux")]
+    registry.register_collector(Box::new(process::ProcessCollector));
 }
 
 fn set_gauge(gauge: &Gauge, value: u64) {

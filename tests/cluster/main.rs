@@ -5,6 +5,7 @@ mod crashes;
 mod faults;
 mod founding_crashes;
 mod nemesis;
+mod operators;
 mod relays;
 mod restores;
 mod standby;

@@ -27,6 +27,7 @@ impl BackupCommand {
     /// Runs the command. It fails if the copy is incomplete; the earlier backup stays then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let data = self.args.installation()?;
+        operators::check_one_machine(&data)?;
         let directory = std::path::absolute(&self.dir)?;
         let progress = Arc::new(TerminalProgressBar::new());
         let shown = Arc::clone(&progress);

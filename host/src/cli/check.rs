@@ -33,6 +33,7 @@ impl CheckCommand {
             false => None,
         };
         let data = self.args.installation()?;
+        operators::check_one_machine(&data)?;
         let wanted = Operation::Check(CheckInstallation {});
         let mut found: StoreCheckFindings = match operators::run_on_server(
             &data,

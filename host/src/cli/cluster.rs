@@ -35,6 +35,7 @@ impl ClusterCommand {
             data: Some(config.data.clone()),
             ..args
         };
+        found::require_settings(&config)?;
         args.installation_or_new()?;
         super::raise_file_limit();
         let (clock, random) = (Clock::system(), Random::system());

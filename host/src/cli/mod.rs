@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 
 use crate::backup as restores;
 use crate::client;
+use crate::cluster::found;
 use crate::config::Settings;
 use crate::control::ControlDatabase;
 use crate::data_dir;
@@ -170,9 +171,12 @@ impl OperatorArgs {
         .data()
     }
 
-    /// Returns the data directory of an existing installation, after finishing an interrupted restore. Creates nothing.
+    /// Returns the data directory of an existing installation, after finishing an interrupted restore. Creates nothing. That of a
+    /// node of several may have no control database.
     fn installation(&self) -> anyhow::Result<PathBuf> {
-        self.find_installation(data_dir::is_installation)
+        self.find_installation(|data| {
+            data_dir::is_installation(data) || matches!(found::installation_id(data), Ok(Some(_)))
+        })
     }
 
     /// Returns the data directory, which may be empty: guests may be installed before the first start.
@@ -224,6 +228,7 @@ impl OperatorArgs {
     /// Opens the control database to read from it; a server may have it open.
     fn control(&self) -> anyhow::Result<ControlDatabase> {
         let data = self.installation()?;
+        operators::check_not_of_node(&data)?;
         ControlDatabase::open(&data).with_context(|| format!("opening {}", data.display()))
     }
 

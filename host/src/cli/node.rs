@@ -1,14 +1,11 @@
 //! `svc node` and `svc promote`, which a running node answers.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::bail;
 
 use super::OperatorArgs;
 use super::actor::current_actor_name;
-use crate::cluster::found;
-use crate::data_dir;
 use crate::operators::{self, NodeOperation, Operation, OperationProgressSink};
 
 #[derive(Debug, clap::Subcommand)]
@@ -39,12 +36,9 @@ impl PromoteCommand {
     }
 }
 
-/// Has the node that runs on the data directory run an operation. A standby has a directory without a control database.
+/// Has the node that runs on the data directory run an operation.
 async fn ask_node(args: &OperatorArgs, operation: NodeOperation) -> anyhow::Result<ExitCode> {
-    let is_node = |data: &Path| {
-        data_dir::is_installation(data) || matches!(found::installation_id(data), Ok(Some(_)))
-    };
-    let data = args.find_installation(is_node)?;
+    let data = args.installation()?;
     let operation = Operation::Node(operation);
     let silent = OperationProgressSink::default();
     let actor = current_actor_name();

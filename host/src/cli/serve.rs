@@ -49,7 +49,12 @@ impl ServeCommand {
             }
         });
         super::raise_file_limit();
-        let prepared = PreparedServer::prepare(settings, Clock::system(), Random::system()).await?;
+        let preparing = PreparedServer::prepare(settings, Clock::system(), Random::system());
+        let prepared = tokio::select! {
+            prepared = Box::pin(preparing) => prepared?,
+            // A node may wait for its ledger, or until an earlier run of its name is dead.
+            () = stopped.as_mut() => return Ok(ExitCode::SUCCESS),
+        };
         let Some(server) = serve(prepared, stopped.as_mut()).await? else {
             return Ok(ExitCode::SUCCESS);
         };

@@ -1,12 +1,14 @@
 //! `svc status`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
 
 use super::OperatorArgs;
 use crate::backup::last::{self, LastBackupRecord};
+use crate::cluster::found;
 use crate::config::Limits;
 use crate::content::ContentLocation;
 use crate::guests::status::{is_server_running, read_status_file};
@@ -87,7 +89,7 @@ impl StatusCommand {
         let answer = StatusAnswer {
             version: env!("CARGO_PKG_VERSION"),
             data: std::path::absolute(&data)?.display().to_string(),
-            content: ContentLocation::read_recorded(&data)?.to_string(),
+            content: describe_content(&data)?,
             server_running: is_server_running(&data)?,
             server: said.as_ref().map(server_info),
             counts,
@@ -102,6 +104,14 @@ impl StatusCommand {
     }
 }
 
+/// Describes where sources and pages are.
+fn describe_content(data: &Path) -> anyhow::Result<String> {
+    Ok(match found::installation_id(data)? {
+        Some(_) => "in the bucket of the cluster".to_owned(),
+        None => ContentLocation::read_recorded(data)?.to_string(),
+    })
+}
+
 fn server_info(said: &StatusFile) -> ServerInfo {
     ServerInfo {
         version: said.version.clone(),
@@ -114,7 +124,7 @@ fn server_info(said: &StatusFile) -> ServerInfo {
     }
 }
 
-fn guest_infos(data: &std::path::Path) -> anyhow::Result<BTreeMap<&'static str, GuestInfo>> {
+fn guest_infos(data: &Path) -> anyhow::Result<BTreeMap<&'static str, GuestInfo>> {
     let Some(said) = read_status_file(data)? else {
         return Ok(BTreeMap::new());
     };

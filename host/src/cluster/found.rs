@@ -18,7 +18,7 @@ use super::bucket::{self, Bucket};
 use super::histories;
 use super::visits;
 use crate::backends::copies;
-use crate::config::Config;
+use crate::config::{ClusterSettings, Config};
 use crate::content::{ContentLocation, ContentStore, Digest, OneTimeFileDirectory, StoreConnector};
 use crate::control::{self, ControlDatabase};
 use crate::data_dir;
@@ -33,6 +33,8 @@ use svc_base::{disk, fault};
 use svc_database::{BaseSnapshot, DatabasesDirectory, EndedChain};
 use svc_ledger::{Base, ClaimOutcome, DatabaseName, Ledger, Node, Place, PostgresLedger, RunId};
 
+/// End of the name of a run that founds. No node has it in its name.
+pub(super) const FOUNDING_SUFFIX: &str = " (founding)";
 /// File of a data directory with the id of the installation that the cluster has.
 const ID_FILE: &str = "cluster.id";
 /// Files of a data directory that are brought.
@@ -78,15 +80,21 @@ impl FoundOutcome {
     }
 }
 
+/// Returns the settings of the cluster.
+///
+/// # Errors
+/// There are none, which is said before anything is made.
+pub fn require_settings(config: &Config) -> anyhow::Result<&ClusterSettings> {
+    let settings = config.cluster.as_ref();
+    settings.context("the settings have no [cluster]: name a file that has it with --config")
+}
+
 /// Founds the cluster of the settings with the installation in their data directory. No server may run there.
 ///
 /// # Errors
 /// What is in the way, as a text for the operator. It may be repeated.
 pub async fn run(config: &Config, clock: &Clock, random: &Random) -> anyhow::Result<FoundOutcome> {
-    let settings = config
-        .cluster
-        .as_ref()
-        .context("the settings have no [cluster]: name a file that has it with --config")?;
+    let settings = require_settings(config)?;
     let (data, page_bytes) = (&config.data, config.limits.page_bytes);
     let _lock = DataLock::take_for_command(data)?;
     let outbound = OutboundClient::new()?;
@@ -283,7 +291,7 @@ impl<L: Ledger> Founding<'_, L> {
         let run = RunId::new(self.clock, self.random)?;
         let node = Node {
             run,
-            name: format!("{} (founding)", self.node),
+            name: format!("{}{FOUNDING_SUFFIX}", self.node),
             peer_url: String::new(),
             peer_key: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,6 +1,5 @@
 //! This node: its run in the ledger, the bucket, and what operators ask of it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -12,9 +11,10 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::bucket::Bucket;
-use super::found;
+use super::found::{self, FOUNDING_SUFFIX};
+use super::metrics::ClusterMetrics;
 use super::owner::{ClusterOwner, Owner};
-use super::run::{Run, end_process};
+use super::run::{Run, SeenNode, end_process};
 use super::standby::{ControlClaim, Standby};
 use crate::config::{ClusterSettings, Config};
 use crate::content::StoreConnector;
@@ -105,7 +105,14 @@ impl ClusterNode {
         let bucket = Bucket::open(&settings.bucket, config.s3.as_ref(), &connector)
             .context("cluster.bucket")?;
         check_installation(&ledger, &bucket, &config.data).await?;
-        let run = Run::join(ledger, settings, clock, random).await?;
+        let run = Run::join(ledger, settings, clock, random).await;
+        let run = run.map_err(|error| match error.downcast_ref() {
+            Some(LedgerError::Unsynced) => error.context(format!(
+                "cluster.synced_standbys is {}: have PostgreSQL wait for as many by synchronous_standby_names and synchronous_commit",
+                settings.synced_standbys
+            )),
+            _ => error,
+        })?;
         let turn = match look_for_control(&run, &config.data, settings.standby).await {
             Ok(turn) => turn,
             Err(error) => {
@@ -125,6 +132,11 @@ impl ClusterNode {
         })
     }
 
+    /// Returns the metrics of the node.
+    pub fn metrics(&self) -> &ClusterMetrics {
+        self.run.metrics()
+    }
+
     /// Returns the name of the node.
     pub fn name(&self) -> &str {
         self.run.name()
@@ -141,7 +153,7 @@ impl ClusterNode {
         self.run.leave().await;
     }
 
-    /// Lists all nodes: of each name its newest run, and every other one that lives.
+    /// Lists all nodes: every run that lives, and the newest of each name that none of them has.
     ///
     /// # Errors
     /// When the ledger does not answer.
@@ -206,15 +218,7 @@ pub(super) async fn list_nodes(run: &Run<PostgresLedger>) -> anyhow::Result<Vec<
     run.beat().await?;
     let places = run.ledger().places().await?;
     let (seen, now) = (run.nodes().borrow().clone(), run.clock().elapsed());
-    // Ids of runs are in the order of their starts, so the last of a name is its newest.
-    let newest: BTreeMap<_, _> = seen
-        .iter()
-        .map(|one| (one.state.node.name.clone(), one.state.node.run))
-        .collect();
-    let shown = seen.iter().filter(|one| {
-        let node = &one.state.node;
-        one.state.live || newest.get(&node.name) == Some(&node.run)
-    });
+    let shown = seen.iter().filter(|one| is_listed(one, &seen));
     let views = shown.map(|one| {
         let (state, node) = (&one.state, &one.state.node);
         let owned = places.iter().filter(|place| place.run == node.run);
@@ -239,6 +243,18 @@ pub(super) async fn list_nodes(run: &Run<PostgresLedger>) -> anyhow::Result<Vec<
     let mut views: Vec<NodeView> = views.collect();
     views.sort_by(|a, b| (&a.name, &a.run).cmp(&(&b.name, &b.run)));
     Ok(views)
+}
+
+/// Whether operators see a run: one that lives, or the newest of a name that no run has which lives.
+fn is_listed(run: &SeenNode, all: &[SeenNode]) -> bool {
+    let (state, node) = (&run.state, &run.state.node);
+    let mut others = all
+        .iter()
+        .map(|other| &other.state)
+        .filter(|other| other.node.name == node.name);
+    // Ids of runs are in the order of their starts.
+    let is_replaced = others.any(|other| other.live || other.node.run > node.run);
+    !node.name.ends_with(FOUNDING_SUFFIX) && (state.live || !is_replaced)
 }
 
 /// Refuses a ledger without an installation, and a bucket or a data directory of another one.
@@ -305,6 +321,49 @@ fn remove_databases(data: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use svc_ledger::{BeatCount, Node, NodeState};
+
+    /// Run that was started as the one with this number.
+    fn seen(number: u128, name: &str, live: bool) -> SeenNode {
+        let node = Node {
+            run: uuid::Uuid::from_u128(number).into(),
+            name: name.to_owned(),
+            peer_url: String::new(),
+            peer_key: Vec::new(),
+            version: String::new(),
+            schema: 1,
+        };
+        let state = NodeState {
+            node,
+            live,
+            beat: BeatCount(1),
+            leaving: false,
+        };
+        SeenNode {
+            state,
+            since: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn operators_see_each_node_once() {
+        let all = [
+            seen(1, "n1 (founding)", false),
+            seen(2, "n1", false),
+            seen(3, "n2", true),
+            seen(4, "n3", false),
+            seen(5, "n3", false),
+            // A start that was refused, because its name was taken.
+            seen(6, "n2", false),
+            seen(7, "n1", true),
+            seen(8, "n4 (founding)", true),
+        ];
+        let listed = all.iter().filter(|run| is_listed(run, &all));
+        let listed: Vec<_> = listed
+            .map(|run| (run.state.node.name.as_str(), run.state.live))
+            .collect();
+        assert_eq!(listed, [("n2", true), ("n3", false), ("n1", true)]);
+    }
 
     #[test]
     fn nothing_of_an_earlier_run_is_left_but_what_is_no_database() {

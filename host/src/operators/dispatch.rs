@@ -52,12 +52,7 @@ pub async fn run_command(
         }
         waited += POLL_INTERVAL;
     };
-    if found::installation_id(data)?.is_some() {
-        bail!(
-            "{} is that of a node of several, whose databases are in the ledger: start the node, and run the command then",
-            data.display()
-        );
-    }
+    check_not_of_node(data)?;
     let control =
         ControlDatabase::open(data).with_context(|| format!("opening {}", data.display()))?;
     let installation = Installation {
@@ -103,12 +98,32 @@ pub async fn run_on_server(
     }
 }
 
+/// Refuses the files of a node of several: its databases are in the ledger, and what is on its disk may be old or missing.
+///
+/// # Errors
+/// The directory is one of a node, or cannot be read.
+pub fn check_not_of_node(data: &Path) -> anyhow::Result<()> {
+    if found::installation_id(data)?.is_some() {
+        bail!(
+            "{} is the data directory of a node of several, whose databases are in the ledger: run the command where the node runs that has control",
+            data.display()
+        );
+    }
+    Ok(())
+}
+
 /// Runs an operation, and logs its command.
 pub(super) async fn run(
     operation: Operation,
     at: &Installation,
     actor: String,
 ) -> anyhow::Result<OperationAnswer> {
+    let owner = at.server.as_ref().and_then(|app| app.cluster.as_ref());
+    if owner.is_some_and(|owner| !owner.gate().may_answer()) {
+        bail!(
+            "this node does not reach the ledger, and nothing was done: run this again once `svc healthcheck` says that a node is ready"
+        );
+    }
     // The audit names a command by an id like a request's.
     let prefix = u32::from_le_bytes(at.random.bytes()?);
     let command_actor = AuditActor::operator(&RequestIdGenerator::new(prefix).next());

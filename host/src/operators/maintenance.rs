@@ -1,7 +1,7 @@
 //! Operations on all stored data, a backup and a check, which the server runs beside its other work.
 
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context as _, bail};
@@ -11,8 +11,23 @@ use tokio::sync::oneshot;
 use super::installation::{Installation, OperationAnswer};
 use crate::backup::{self, last};
 use crate::check::InstallationStores;
+use crate::cluster::found;
 use crate::content::{ContentLocation, ContentStore, OneTimeFileDirectory};
 use svc_database::DatabasesDirectory;
+
+/// Refuses a node of several: what it has is in the ledger and in the bucket, and only a part of it on its disk.
+///
+/// # Errors
+/// The directory is one of a node, or cannot be read.
+pub fn check_one_machine(data: &Path) -> anyhow::Result<()> {
+    if found::installation_id(data)?.is_some() {
+        bail!(
+            "{} is the data directory of a node of several, and a cluster has no backup and no check by this command: copy the cluster into an empty directory by `svc restore --from BUCKET --ledger URL --data DIR`, while it runs, and back up or check that directory",
+            data.display()
+        );
+    }
+    Ok(())
+}
 
 /// Operation of `svc backup`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,6 +38,7 @@ pub struct MakeBackup {
 
 impl MakeBackup {
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
+        check_one_machine(&at.data)?;
         let (data, control) = (at.data.clone(), at.control.clone());
         let (clock, progress) = (at.clock.clone(), at.progress.clone());
         let directory = self.directory.clone();
@@ -65,6 +81,7 @@ pub struct CheckInstallation {}
 
 impl CheckInstallation {
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
+        check_one_machine(&at.data)?;
         let content = match &at.server {
             Some(app) => app.content.clone(),
             None => {

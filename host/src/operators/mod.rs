@@ -29,14 +29,14 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 pub use counts::ShowCounts;
-pub use dispatch::{run_command, run_on_server};
+pub use dispatch::{check_not_of_node, run_command, run_on_server};
 pub use guest::{
     GuestChange, GuestChangeEffect, GuestChangeOutcome, SwitchGuest, check_guests_directory,
 };
 pub use installation::{
     Installation, OperationAnswer, OperationProgressSink, OperationProgressStep,
 };
-pub use maintenance::{CheckInstallation, MakeBackup};
+pub use maintenance::{CheckInstallation, MakeBackup, check_one_machine};
 pub use namespace::warn_if_origin_is_shared;
 pub use node::NodeOperation;
 pub use project::ProjectOperation;

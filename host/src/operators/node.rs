@@ -62,12 +62,27 @@ pub(super) fn list_nodes(nodes: &[NodeView]) -> anyhow::Result<OperationAnswer> 
             beat_age_ms,
             ..
         } = node;
-        writeln!(
-            text,
-            "{name:<20} {state:<8} {databases:>5} databases  last beat {beat_age_ms} ms ago  svc {version}"
-        )?;
+        write!(text, "{name:<20} {state:<8} svc {version}")?;
+        // Nobody knows when the last beat of a dead one was.
+        if node.live {
+            write!(
+                text,
+                "  last beat {beat_age_ms} ms ago  {databases} databases"
+            )?;
+        }
+        text.push('\n');
     }
     OperationAnswer::new(&NodeList { nodes }, text)
+}
+
+/// Says where a command is to be run that a standby does not run.
+pub(super) fn describe_refusal(nodes: &[NodeView]) -> String {
+    match nodes.iter().find(|node| node.control) {
+        Some(NodeView { name, .. }) => format!(
+            "this node stands by for {name}, which has control: run the command where {name} runs, or take control by `svc promote` first"
+        ),
+        None => "this node stands by, and no node has control: run the command at the one that takes over, which `svc node list` names".to_owned(),
+    }
 }
 
 /// Answers that the node has control.

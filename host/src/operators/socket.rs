@@ -24,7 +24,7 @@ use super::installation::{
 use super::node::{self, NodeOperation};
 use super::{Operation, dispatch};
 use crate::app::SharedApp;
-use crate::cluster::ClusterNode;
+use crate::cluster::{ClusterNode, NodeView};
 use crate::guests::watch::GuestWatcherHandle;
 
 /// The name of the socket in the data directory.
@@ -40,6 +40,8 @@ const MAX_PATH_BYTES: usize = 100;
 const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 /// Most progress steps that are queued; further ones are dropped.
 const MAX_QUEUED_STEPS: usize = 4;
+/// Longest time that a node which stands by waits for the ledger, to list the nodes.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of sending a request or its answer.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -210,7 +212,9 @@ async fn answer_as_standby(
 ) {
     let answer = async {
         match read(&mut stream).await?.0 {
-            Operation::Node(NodeOperation::List {}) => node::list_nodes(&standby.list().await?),
+            Operation::Node(NodeOperation::List {}) => {
+                node::list_nodes(&list_nodes(standby.clone()).await?)
+            }
             Operation::Node(NodeOperation::Promote {}) => {
                 standby.promote();
                 if ready.wait_for(|ready| *ready).await.is_err() {
@@ -218,9 +222,12 @@ async fn answer_as_standby(
                 }
                 node::promoted(false)
             }
-            _ => bail!(
-                "this node stands by: run the command at the node that has control, which `svc node list` names, or take control by `svc promote`"
-            ),
+            _ => {
+                let nodes = list_nodes(standby.clone()).await;
+                bail!(node::describe_refusal(
+                    &nodes.context("this node stands by")?
+                ))
+            }
         }
     };
     let reply = match answer.await {
@@ -228,6 +235,14 @@ async fn answer_as_standby(
         Err(error) => OperatorReply::Error(format!("{error:#}")),
     };
     write(&mut stream, &reply).await;
+}
+
+/// Lists the nodes, while the ledger answers.
+async fn list_nodes(standby: ClusterNode) -> anyhow::Result<Vec<NodeView>> {
+    // Requests to the ledger are not given up: others wait behind them.
+    let listing = tokio::spawn(async move { standby.list().await });
+    let listed = tokio::time::timeout(LIST_TIMEOUT, listing).await;
+    listed.context("the ledger does not answer")??
 }
 
 /// Writes a line of the answer, with a timeout.

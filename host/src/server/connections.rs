@@ -47,6 +47,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that clients have to read the end of an event stream when the server stops.
 const STREAM_STOP_TIMEOUT: Duration = Duration::from_secs(1);
+/// Type of the answer of `/metrics`.
+pub(super) const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Time that the figures of a node may take.
 const MEASURE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after a connection could not be accepted, as when file descriptors have run out.
@@ -298,10 +300,7 @@ pub(super) async fn serve_operators(
     let metrics = axum::routing::get(move || {
         let app = app.clone();
         async move {
-            let kind = [(
-                CONTENT_TYPE,
-                "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            )];
+            let kind = [(CONTENT_TYPE, METRICS_TYPE)];
             let now = app.clock.now();
             let measuring = app
                 .gauges

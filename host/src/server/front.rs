@@ -179,16 +179,23 @@ pub(super) async fn check_listener(
     request: Request,
     next: Next,
 ) -> Response {
-    match named_host(&request) {
-        Ok(named) if named.is_none_or(|host| names_listener(host, listen)) => {
-            next.run(request).await
-        }
-        Ok(_) => Problem::new(
+    match require_listener_host(&request, listen) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Refuses a request to the operators' listener that names another host.
+pub(super) fn require_listener_host<B>(
+    request: &Request<B>,
+    listen: SocketAddr,
+) -> Result<(), Problem> {
+    match named_host(request)? {
+        Some(host) if !names_listener(host, listen) => Err(Problem::new(
             ProblemCode::Misdirected,
             "This listener answers to its own address and to `localhost`: ask it by address, or send `Host: localhost`.",
-        )
-        .into_response(),
-        Err(problem) => problem.into_response(),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -332,7 +339,7 @@ fn admit_request(
 
 /// Returns the host that a request names: in an absolute target, else in `Host`; `None` if it names none and need not. HTTP/1.1
 /// requires the header even with an absolute target (RFC 9112, section 3.2).
-fn named_host(request: &Request) -> Result<Option<&str>, Problem> {
+fn named_host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
     check_single_headers(request.headers(), &[header::HOST])?;
     let header = request.headers().get(header::HOST);
     if header.is_none() && request.version() == Version::HTTP_11 {

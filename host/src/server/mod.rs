@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use self::standby::StandbyListeners;
 use crate::app::{App, SharedApp};
 use crate::backup;
-use crate::cluster::{ClusterNode, ClusterOwner, JoinedNode};
+use crate::cluster::{ClusterNode, ClusterOwner, JoinedNode, found};
 use crate::config::{Config, Settings};
 use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
@@ -74,6 +74,12 @@ impl PreparedServer {
         if backup::is_backup(&data) {
             bail!(
                 "{} is a backup: restore it into a data directory",
+                data.display()
+            );
+        }
+        if settings.cluster.is_none() && found::installation_id(&data)?.is_some() {
+            bail!(
+                "{} is the data directory of a node of several, and the settings have no [cluster]: name the file that has it with --config. `svc restore --from` makes a directory of one machine; where `svc cluster found` never came to its end, delete cluster.id instead",
                 data.display()
             );
         }
@@ -151,11 +157,7 @@ impl PreparedServer {
         ready: &watch::Sender<bool>,
     ) -> anyhow::Result<(Arc<ClusterOwner>, Option<StandbyListeners>)> {
         let waiting = match joined.is_standby() {
-            true => Some(StandbyListeners::start(
-                &self.config,
-                &self.clock,
-                &self.resources,
-            )?),
+            true => Some(self.stand_by(&joined.node)?),
             false => None,
         };
         let (node, ready) = (joined.node.clone(), ready.subscribe());
@@ -164,6 +166,15 @@ impl PreparedServer {
             never = self.operators.serve_standby(&node, &ready) => match never {},
         };
         Ok((owner, waiting))
+    }
+
+    /// Begins to answer as a standby, and says so to commands.
+    fn stand_by(&self, node: &ClusterNode) -> anyhow::Result<StandbyListeners> {
+        let listeners = StandbyListeners::start(&self.config, &self.clock, &self.resources, node)?;
+        let ops = self.resources.ops.as_ref();
+        let ops_address = ops.and_then(|ops| ops.local_addr().ok());
+        StatusFile::new(&self.config, ops_address, self.clock.now()).write(&self.data)?;
+        Ok(listeners)
     }
 }
 

@@ -1,6 +1,8 @@
-//! The listeners of a standby: they answer probes, and everything else by a 503, until this node has control.
+//! The listeners of a standby: they answer probes, operators' look at the metrics, and everything else by a 503, until this node has
+//! control.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use prometheus_client::registry::Registry;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -20,10 +23,13 @@ use tokio::time::timeout;
 
 use super::StartResources;
 use super::admission::ConnectionCounts;
-use super::connections::{self, HEAD_TIMEOUT, MAX_HEAD_BYTES, STALL_TIMEOUT};
+use super::connections::{self, HEAD_TIMEOUT, MAX_HEAD_BYTES, METRICS_TYPE, STALL_TIMEOUT};
+use super::front;
 use super::handshakes::HandshakeCounts;
 use crate::app;
+use crate::cluster::ClusterNode;
 use crate::config::Config;
+use crate::gauges;
 use crate::http::NOSNIFF;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::request_ids::RequestIdGenerator;
@@ -32,6 +38,7 @@ use crate::tls::{FindLabelOwnerFn, Tls};
 use svc_base::clock::Clock;
 use svc_sandbox::Sandbox;
 
+const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Time that the connections of a standby have to end before this node serves.
 const END_TIMEOUT: Duration = Duration::from_millis(250);
@@ -42,6 +49,34 @@ struct StandbyService {
     builder: Builder<TokioExecutor>,
     base_url: String,
     request_ids: RequestIdGenerator,
+    /// Metrics, at the operators' listener.
+    metrics: Option<StandbyMetrics>,
+}
+
+/// Metrics of a node that stands by: its own, and those of the process.
+#[derive(Debug)]
+struct StandbyMetrics {
+    registry: Registry,
+    /// Address of the operators' listener.
+    listen: SocketAddr,
+}
+
+impl StandbyMetrics {
+    fn new(node: &ClusterNode, listen: SocketAddr) -> Self {
+        let mut registry = Registry::default();
+        gauges::register_process(&mut registry);
+        node.metrics().register(&mut registry);
+        Self { registry, listen }
+    }
+
+    /// Encodes the metrics in the text format, for a request that names this listener.
+    fn show(&self, request: &Request<Incoming>) -> Result<String, Problem> {
+        front::require_listener_host(request, self.listen)?;
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)
+            .map_err(|error| Problem::internal(&error))?;
+        Ok(text)
+    }
 }
 
 /// Listeners of a node that stands by.
@@ -62,21 +97,26 @@ impl StandbyListeners {
         config: &Config,
         clock: &Clock,
         resources: &StartResources,
+        node: &ClusterNode,
     ) -> anyhow::Result<Self> {
         // Certificates are files, so nobody is counted for them.
         let nobody: FindLabelOwnerFn = Arc::new(|_| Box::pin(async { Ok(None) }));
         let tls = Tls::open(config, clock, nobody)?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let mut serving = Vec::new();
+        let metrics = match &resources.ops {
+            Some(ops) => Some(StandbyMetrics::new(node, ops.local_addr()?)),
+            None => None,
+        };
         let listeners = [
-            (Some(&resources.listener), tls),
-            (resources.ops.as_ref(), None),
-            (resources.redirect.as_ref(), None),
+            (Some(&resources.listener), tls, None),
+            (resources.ops.as_ref(), None, metrics),
+            (resources.redirect.as_ref(), None, None),
         ];
-        for (listener, tls) in listeners {
+        for (listener, tls, metrics) in listeners {
             if let Some(listener) = listener {
                 let listener = share(listener)?;
-                let listening = serve(listener, config.clone(), tls, stopped.clone());
+                let listening = serve(listener, config.clone(), (tls, metrics), stopped.clone());
                 serving.push(tokio::spawn(listening));
             }
         }
@@ -110,7 +150,7 @@ fn share(listener: &TcpListener) -> std::io::Result<TcpListener> {
 async fn serve(
     listener: TcpListener,
     config: Config,
-    tls: Option<Arc<Tls>>,
+    (tls, metrics): (Option<Arc<Tls>>, Option<StandbyMetrics>),
     mut stop: watch::Receiver<bool>,
 ) {
     let mut builder = Builder::new(TokioExecutor::new());
@@ -131,6 +171,7 @@ async fn serve(
         builder,
         base_url: config.base_url,
         request_ids: RequestIdGenerator::new(std::process::id()),
+        metrics,
     });
     let graceful = GracefulShutdown::new();
     while let Some((stream, peer)) = connections::accept(&listener, &mut stop).await {
@@ -170,7 +211,7 @@ impl StandbyService {
     {
         let me = Arc::clone(&self);
         let answering = service_fn(move |request: Request<Incoming>| {
-            let answer = answer(&request, &me.base_url, &me.request_ids.next());
+            let answer = me.answer(&request);
             async move { Ok::<_, Infallible>(answer) }
         });
         let connection = self
@@ -180,30 +221,41 @@ impl StandbyService {
             tracing::debug!(%error, "a connection to the standby ended");
         }
     }
-}
 
-/// Answers a request to a standby.
-fn answer(request: &Request<Incoming>, base_url: &str, request_id: &str) -> Response<Body> {
-    let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
-    let (status, kind, text) = match request.uri().path() {
-        "/healthz" if is_look => (
-            StatusCode::OK,
-            "text/plain; charset=utf-8",
-            "ok\n".to_owned(),
-        ),
-        "/readyz" if is_look => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "text/plain; charset=utf-8",
-            "standby\n".to_owned(),
-        ),
-        _ => {
-            let problem = standby_problem();
-            let document = problem.document(base_url, request_id).to_string();
+    /// Answers a request to a standby.
+    fn answer(&self, request: &Request<Incoming>) -> Response<Body> {
+        let request_id = self.request_ids.next();
+        let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
+        let metrics = self.metrics.as_ref().filter(|_| is_look);
+        let found = match (request.uri().path(), metrics) {
+            ("/healthz", _) if is_look => Ok((StatusCode::OK, TEXT_TYPE, "ok\n".to_owned())),
+            ("/readyz", _) if is_look => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                Ok((status, TEXT_TYPE, "standby\n".to_owned()))
+            }
+            ("/metrics", Some(metrics)) => {
+                let shown = metrics.show(request);
+                shown.map(|text| (StatusCode::OK, METRICS_TYPE, text))
+            }
+            _ => Err(standby_problem()),
+        };
+        let (status, kind, text) = found.unwrap_or_else(|problem| {
+            problem.log(&request_id);
+            let document = problem.document(&self.base_url, &request_id).to_string();
             let status = problem.code.status();
             (status, "application/problem+json", document)
-        }
-    };
-    let body = match *request.method() {
+        });
+        response(request.method(), (status, kind, text), &request_id)
+    }
+}
+
+/// Writes an answer.
+fn response(
+    method: &Method,
+    (status, kind, text): (StatusCode, &'static str, String),
+    request_id: &str,
+) -> Response<Body> {
+    let body = match *method {
         Method::HEAD => Body::empty(),
         _ => Body::from(text),
     };

@@ -107,6 +107,16 @@ async fn operators_numbers_are_on_their_own_listener() {
     let ops = svc_tests::http_client().build().unwrap();
     let numbers = ops.get(&url).answer().await.expect(200);
     assert!(numbers.header("x-request-id").is_some());
+    // Those of a node of several are not those of one machine.
+    for prefix in [
+        "svc_ledger_",
+        "svc_cluster_",
+        "svc_feed_",
+        "svc_takeovers",
+        "svc_proxied_",
+    ] {
+        assert!(!numbers.text().contains(prefix), "{prefix}");
+    }
     for (request, status, code) in [
         (ops.get(format!("{url}/x")), 404, "not_found"),
         (ops.post(&url), 405, "method_not_allowed"),

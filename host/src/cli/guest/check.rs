@@ -88,6 +88,9 @@ pub(super) async fn check_with_replay(
     bytes: Arc<Vec<u8>>,
     differences: Option<DifferencesFolder>,
 ) -> anyhow::Result<ComponentReport> {
+    if differences.is_some() {
+        directories.require_stored_pages()?;
+    }
     let (tester, bar) = (guest_tester(config), TerminalProgressBar::new());
     bar.show_spinner("compile");
     let watch = |done, all| bar.show_count("corpus", done, all);

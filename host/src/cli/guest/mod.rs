@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
 use super::actor::current_actor_name;
 use super::progress::TerminalProgressBar;
+use crate::cluster::found;
 use crate::config::{Config, Settings};
 use crate::control::ControlDatabase;
 use crate::deployments::rerender::RerenderProgress;
@@ -151,9 +152,23 @@ impl GuestDirectories {
         let data = &self.data;
         let opened = match is_server_running(data)? {
             true => ControlDatabase::open_read_only(data),
-            false => ControlDatabase::open(data),
+            false => {
+                operators::check_not_of_node(data)?;
+                ControlDatabase::open(data)
+            }
         };
         opened.with_context(|| format!("opening {}", data.display()))
+    }
+
+    /// Refuses to try a component on what a node of several has stored: the pages are in the bucket, and nothing would be tried.
+    fn require_stored_pages(&self) -> anyhow::Result<()> {
+        if found::installation_id(&self.data)?.is_some() {
+            bail!(
+                "{} is the data directory of a node of several, whose pages are in the bucket: copy the cluster by `svc restore --from BUCKET --ledger URL --data DIR`, try the component there by `svc guest check FILE --data DIR`, and install it here by `svc guest install FILE --no-replay`",
+                self.data.display()
+            );
+        }
+        Ok(())
     }
 
     /// Runs an operation: in the server, if one runs.
