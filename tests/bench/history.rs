@@ -15,7 +15,8 @@ const SLUG: &str = "kept";
 /// Number of restores, and of changes between them.
 const RESTORES: usize = 20;
 /// Rows to add, so that the database has 5 MB, and the operations on it then.
-pub(crate) const FILL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3800)
+pub(crate) const FILL: &str =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3800)
     INSERT INTO items (name, note) SELECT 'Filler ' || i, hex(randomblob(500)) FROM n";
 const CHANGE: &str =
     "UPDATE items SET note = hex(randomblob(500)) WHERE id > 10000 AND id % 10 = :part";

@@ -190,8 +190,11 @@ async fn a_founding_without_a_cluster_makes_nothing() {
 async fn a_node_that_waits_for_its_ledger_ends_when_it_is_told_to() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("n1.toml");
-    let settings = "[cluster]\nname = 'n1'\nledger = 'postgresql://svc@127.0.0.1:1/svc'\n\
-        bucket = 'file:///nowhere'\npeer_listen = '127.0.0.1:0'\n";
+    let bucket = directory.path().display();
+    let settings = format!(
+        "[cluster]\nname = 'n1'\nledger = 'postgresql://svc@127.0.0.1:1/svc'\n\
+         bucket = 'file://{bucket}'\npeer_listen = '127.0.0.1:0'\n"
+    );
     fs::write(&config, settings).unwrap();
     let mut serve = svc().command();
     serve.args(["serve", "--listen", "127.0.0.1:0", "--data"]);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use svc_base::clock::Timestamp;
 use svc_base::positions::{Checksum, CommitPosition, Entry};
@@ -44,6 +45,7 @@ pub(crate) fn node(run: RunId) -> Node {
     Node {
         run,
         name: format!("node of {run}"),
+        suspect_after: Duration::from_secs(7),
         peer_url: "https://10.0.0.1:9443".to_owned(),
         peer_key: vec![0, 1, 255],
         version: "0.1.0".to_owned(),

@@ -22,6 +22,14 @@ struct ObservedBeat {
     beat: BeatCount,
     /// Time at which the answer with this beat had arrived for the first time, and as much later as the ledger kept this run waiting.
     since: Duration,
+    /// Time for which it may stand still, as the run itself says, which answers for almost as long.
+    suspect_after: Duration,
+}
+
+/// Returns the time for which a run answers after its last acknowledged beat, if others suspect it after `suspect_after`.
+#[must_use]
+pub fn answers_for(suspect_after: Duration) -> Duration {
+    suspect_after.saturating_sub(MARGIN)
 }
 
 /// Failure detector of a run, over itself and the others. Times are of one clock that never runs backwards.
@@ -38,7 +46,7 @@ pub struct FailureDetector {
 }
 
 impl FailureDetector {
-    /// Creates the detector of a run. Others are suspected after `suspect_after`.
+    /// Creates the detector of a run that tells the others to suspect it after `suspect_after`.
     #[must_use]
     pub fn new(run: RunId, suspect_after: Duration) -> Self {
         Self {
@@ -71,8 +79,12 @@ impl FailureDetector {
             let known = self.others.get(&run).copied();
             let known = known.filter(|known| !gap && known.beat == state.beat);
             let since = known.map_or(now, |known| known.since + waited);
-            let beat = state.beat;
-            others.insert(run, ObservedBeat { beat, since });
+            let observed = ObservedBeat {
+                beat: state.beat,
+                since,
+                suspect_after: state.node.suspect_after,
+            };
+            others.insert(run, observed);
         }
         self.others = others;
     }
@@ -80,7 +92,7 @@ impl FailureDetector {
     /// Returns the runs that have stood still for too long, each with its beat: they may be buried if that is still their beat.
     pub fn suspects(&self) -> impl Iterator<Item = (RunId, BeatCount)> {
         let others = self.others.iter();
-        let stuck = others.filter(|(_, other)| self.stood_still(other) >= self.suspect_after);
+        let stuck = others.filter(|(_, other)| self.stood_still(other) >= other.suspect_after);
         stuck.map(|(run, other)| (*run, other.beat))
     }
 
@@ -88,7 +100,7 @@ impl FailureDetector {
     #[must_use]
     pub fn is_trusted(&self, run: RunId) -> bool {
         let other = self.others.get(&run);
-        other.is_some_and(|other| self.stood_still(other) < self.suspect_after)
+        other.is_some_and(|other| self.stood_still(other) < other.suspect_after)
     }
 
     /// Time for which a beat has stood still at least: from the first answer that had it to the sending of the last request whose
@@ -101,7 +113,7 @@ impl FailureDetector {
     /// Time for which a run answers after its last acknowledged beat.
     #[must_use]
     pub fn answers_for(&self) -> Duration {
-        self.suspect_after.saturating_sub(MARGIN)
+        answers_for(self.suspect_after)
     }
 
     /// Whether this run may answer from its databases: nobody can have buried it yet.
@@ -138,6 +150,7 @@ mod tests {
             node: Node {
                 run: run(number),
                 name: String::new(),
+                suspect_after: SUSPECT,
                 peer_url: String::new(),
                 peer_key: Vec::new(),
                 version: String::new(),

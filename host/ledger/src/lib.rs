@@ -17,7 +17,7 @@ mod types;
 
 pub use append_queue::{AppendEvent, AppendQueue};
 pub use appender::{Answer, Appender, Command, EndReason, Request};
-pub use failure_detector::{BEAT_EVERY, FailureDetector};
+pub use failure_detector::{BEAT_EVERY, FailureDetector, answers_for};
 pub use memory::MemoryLedger;
 pub use postgres::{InvalidLedgerUrl, PostgresLedger};
 pub use types::{

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::str::FromStr;
+use std::time::Duration;
 
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{self, BackendId, DeploymentId};
@@ -103,6 +104,8 @@ pub struct Node {
     pub run: RunId,
     /// Name of the node in the settings.
     pub name: String,
+    /// Time for which its beat may stand still before it is taken for dead.
+    pub suspect_after: Duration,
     /// Address at which the other nodes reach it.
     pub peer_url: String,
     /// Public key that the other nodes expect there.

@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -43,6 +44,8 @@ const BACKENDS_DIRECTORY: &str = "backends";
 const ONCE_DIRECTORY: &str = "once";
 /// Directory for files on their way to the bucket.
 const TMP_DIRECTORY: &str = "tmp";
+/// Time after which another run may take one that founds for dead.
+const SUSPECT_AFTER: Duration = Duration::from_secs(5);
 /// Most databases, and most objects of content, that are brought at once.
 const DATABASES_AT_ONCE: usize = 8;
 const OBJECTS_AT_ONCE: usize = 16;
@@ -292,6 +295,7 @@ impl<L: Ledger> Founding<'_, L> {
         let node = Node {
             run,
             name: format!("{}{FOUNDING_SUFFIX}", self.node),
+            suspect_after: SUSPECT_AFTER,
             peer_url: String::new(),
             peer_key: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

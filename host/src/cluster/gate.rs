@@ -102,11 +102,6 @@ impl AnswerGate {
         state.ticked = now;
     }
 
-    /// Time for which a run answers after its last acknowledged beat.
-    pub(super) fn answers_for(&self) -> Duration {
-        self.state().watch.answers_for()
-    }
-
     /// Whether this run may answer from its databases.
     pub fn may_answer(&self) -> bool {
         let now = self.clock.elapsed();

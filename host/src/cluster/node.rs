@@ -227,7 +227,7 @@ pub(super) async fn list_nodes(run: &Run<PostgresLedger>) -> anyhow::Result<Vec<
             name: node.name.clone(),
             run: node.run.to_string(),
             live: state.live,
-            leaving: state.leaving,
+            leaving: state.live && state.leaving,
             control: state.live
                 && owned
                     .clone()
@@ -328,6 +328,7 @@ mod tests {
         let node = Node {
             run: uuid::Uuid::from_u128(number).into(),
             name: name.to_owned(),
+            suspect_after: Duration::from_secs(5),
             peer_url: String::new(),
             peer_key: Vec::new(),
             version: String::new(),

@@ -91,6 +91,7 @@ impl<L: Ledger> Run<L> {
         let node = Node {
             run,
             name: settings.name.clone(),
+            suspect_after: settings.suspect_after(),
             peer_url: settings.peer_url(settings.peer_listen),
             // No node asks another yet.
             peer_key: Vec::new(),

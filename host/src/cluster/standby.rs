@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::run::{Run, SeenNode};
-use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, Place, RunId};
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, Place, RunId, answers_for};
 
 /// A standby that waits.
 pub struct Standby<L> {
@@ -15,8 +15,6 @@ pub struct Standby<L> {
     is_patient: bool,
     /// Run that has control, as far as it is known.
     holder: Option<RunId>,
-    /// Whether this run has tried to bury one that may have been well.
-    has_buried: bool,
 }
 
 impl<L> fmt::Debug for Standby<L> {
@@ -50,14 +48,9 @@ impl<L: Ledger> Standby<L> {
             run,
             is_patient,
             holder: None,
-            has_buried: false,
         };
         if is_patient {
-            let places = standby.run.ledger().places().await?;
-            let control = places
-                .iter()
-                .find(|place| place.database == DatabaseName::Control);
-            standby.holder = control.map(|place| place.run);
+            standby.holder = standby.find_holder().await?;
         }
         let nodes = standby.run.nodes().borrow().clone();
         if standby.may_claim(&nodes)
@@ -87,13 +80,7 @@ impl<L: Ledger> Standby<L> {
             }
             let tried = self.try_once(&mut nodes, is_promoted).await;
             match tried {
-                Ok(Some(place)) => {
-                    if self.has_buried {
-                        // It does not know yet, and answers until its last beat is too old: nothing newer may be answered before.
-                        tokio::time::sleep(self.run.gate().answers_for()).await;
-                    }
-                    return Ok(ControlClaim { place, took_over });
-                }
+                Ok(Some(place)) => return Ok(ControlClaim { place, took_over }),
                 Ok(None) => {}
                 Err(LedgerError::Fenced) => return Err(LedgerError::Fenced),
                 // The next beat brings another try.
@@ -114,7 +101,6 @@ impl<L: Ledger> Standby<L> {
             let Some(holder) = self.holder else {
                 return Ok(None);
             };
-            self.has_buried = true;
             self.run.bury(holder, None).await?;
             return self.claim().await;
         }
@@ -140,24 +126,63 @@ impl<L: Ledger> Standby<L> {
         }
     }
 
+    /// Run that has the place of control, whether it lives or not.
+    async fn find_holder(&self) -> Result<Option<RunId>, LedgerError> {
+        let places = self.run.ledger().places().await?;
+        let control = places
+            .iter()
+            .find(|place| place.database == DatabaseName::Control);
+        Ok(control.map(|place| place.run))
+    }
+
+    /// Claims control, unless a run that lives has it. Returns when the run before answers nothing any more.
     async fn claim(&mut self) -> Result<Option<Place>, LedgerError> {
+        let before = self.find_holder().await?;
         match self.run.claim_control().await? {
-            ClaimOutcome::Claimed(place) => Ok(Some(place)),
+            ClaimOutcome::Claimed(place) => {
+                if let Some(before) = before.filter(|run| *run != self.run.id()) {
+                    self.wait_until_silent(before).await?;
+                }
+                Ok(Some(place))
+            }
             ClaimOutcome::Held(place) => {
                 self.holder = Some(place.run);
                 Ok(None)
             }
         }
     }
+
+    /// Waits until a run that was buried answers nothing any more: it may not know of its end before its last beat is too old. One that
+    /// was suspected is silent already, and one that has left by itself, too.
+    async fn wait_until_silent(&self, buried: RunId) -> Result<(), LedgerError> {
+        let beaten = self.run.beat().await;
+        if let Err(LedgerError::Fenced) = beaten {
+            return Err(LedgerError::Fenced);
+        }
+        let nodes = self.run.nodes().borrow().clone();
+        let seen = nodes.iter().find(|seen| seen.state.node.run == buried);
+        // A run that is not told any more died long ago.
+        if let Some(seen) = seen.filter(|seen| !seen.state.leaving) {
+            let now = self.run.clock().elapsed();
+            let last_beat = if beaten.is_ok() { seen.since } else { now };
+            let silent = last_beat + answers_for(seen.state.node.suspect_after);
+            tokio::time::sleep(silent.saturating_sub(now)).await;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::config::{ClusterSettings, LedgerUrl};
     use svc_base::clock::{Clock, Timestamp};
     use svc_base::random::Random;
     use svc_ledger::{MemoryLedger, Node};
+
+    const SUSPECT_AFTER: Duration = Duration::from_secs(2);
 
     fn settings() -> ClusterSettings {
         ClusterSettings {
@@ -181,6 +206,7 @@ mod tests {
         let node = Node {
             run,
             name: "n1".to_owned(),
+            suspect_after: SUSPECT_AFTER,
             peer_url: String::new(),
             peer_key: Vec::new(),
             version: String::new(),
@@ -231,12 +257,13 @@ mod tests {
         let standby = Standby::begin(Arc::clone(&run), false).await.unwrap();
         let (promotions, mut promoted) = mpsc::channel(1);
         promotions.send(()).await.unwrap();
+        ledger.beat(owner).await.unwrap();
         let begun = run.clock().elapsed();
         let claim = standby.unwrap_err().wait(&mut promoted).await.unwrap();
         assert_eq!(claim.place.run, run.id());
         // The owner may have answered until now.
         let waited = run.clock().elapsed().saturating_sub(begun);
-        assert!(waited >= run.gate().answers_for(), "{waited:?}");
+        assert!(waited >= answers_for(SUSPECT_AFTER), "{waited:?}");
         assert_eq!(ledger.beat(owner).await, Err(LedgerError::Fenced));
     }
 }

@@ -220,6 +220,7 @@ async fn a_released_database_is_used_by_whoever_claims_it_alone() {
     let node = Node {
         run: other,
         name: "n2".to_owned(),
+        suspect_after: Duration::from_secs(5),
         peer_url: String::new(),
         peer_key: Vec::new(),
         version: String::new(),

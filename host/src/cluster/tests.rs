@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
@@ -143,6 +144,7 @@ pub(super) async fn joined_run(ledger: &MemoryLedger) -> RunId {
     let node = Node {
         run,
         name: "n1".to_owned(),
+        suspect_after: Duration::from_secs(5),
         peer_url: String::new(),
         peer_key: Vec::new(),
         version: String::new(),

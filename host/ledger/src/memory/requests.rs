@@ -191,6 +191,7 @@ pub(crate) fn bury(
         return Ok(false);
     }
     state.live = false;
+    state.leaving |= run == dead;
     view.set(Key::Node(dead), Some(Row::Node(state)))?;
     Ok(true)
 }

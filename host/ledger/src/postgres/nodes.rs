@@ -1,5 +1,7 @@
 //! Runs: joined, beating, buried.
 
+use std::time::Duration;
+
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -10,12 +12,14 @@ use crate::types::{BeatCount, LedgerError, Node, NodeState, RunId};
 impl PostgresLedger {
     pub(super) async fn add_run(&self, node: &Node) -> Result<(), LedgerError> {
         let schema = i64::from(node.schema);
-        let statement = "SELECT svc.add_run($1, $2, $3, $4, $5, $6, $7)";
+        let suspect_ms = i64::try_from(node.suspect_after.as_millis()).unwrap_or(i64::MAX);
+        let statement = "SELECT svc.add_run($1, $2, $3, $4, $5, $6, $7, $8)";
         self.call(
             statement,
             node.run,
             &[
                 (&node.name, Type::TEXT),
+                (&suspect_ms, Type::INT8),
                 (&node.peer_url, Type::TEXT),
                 (&node.peer_key, Type::BYTEA),
                 (&node.version, Type::TEXT),
@@ -27,7 +31,7 @@ impl PostgresLedger {
     }
 
     pub(super) async fn count_beat(&self, run: RunId) -> Result<Vec<NodeState>, LedgerError> {
-        let statement = "SELECT run, name, live, beat, peer_url, peer_key, version, schema, leaving \
+        let statement = "SELECT run, name, live, beat, peer_url, peer_key, version, schema, leaving, suspect_ms \
             FROM svc.beat($1, $2)";
         let rows = self.call(statement, run, &[]).await?;
         rows.iter().map(node).collect()
@@ -56,6 +60,7 @@ fn node(row: &Row) -> Result<NodeState, LedgerError> {
         node: Node {
             run: run_of(row, 0)?,
             name: column(row, 1)?,
+            suspect_after: Duration::from_millis(number(row, 9)?),
             peer_url: column(row, 4)?,
             peer_key: column(row, 5)?,
             version: column(row, 6)?,

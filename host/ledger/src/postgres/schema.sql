@@ -12,10 +12,13 @@ CREATE TABLE svc.nodes (
     name text NOT NULL,
     live bool NOT NULL DEFAULT true,
     beat bigint NOT NULL DEFAULT 0,
+    -- Time for which its beat may stand still. The run answers for almost as long, so that all others must wait for that.
+    suspect_ms bigint NOT NULL,
     peer_url text NOT NULL,
     peer_key bytea NOT NULL,
     version text NOT NULL,
     schema bigint NOT NULL,
+    -- Whether the run ends by itself. If it is not live, it answers nothing any more.
     leaving bool NOT NULL DEFAULT false,
     -- Time, by the ledger's clock, at which the run was buried.
     buried_at timestamptz
@@ -92,7 +95,7 @@ END $$;
 
 -- A run that is there stays as it is; writing its row again makes this wait for the standbys all the same. Each start of a node leaves
 -- a row: here those go that nobody asks for any more.
-CREATE FUNCTION svc.add_run(me uuid, standbys int, name text, peer_url text, peer_key bytea, version text, schema bigint)
+CREATE FUNCTION svc.add_run(me uuid, standbys int, name text, suspect_ms bigint, peer_url text, peer_key bytea, version text, schema bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM svc.check_synced(standbys);
@@ -101,8 +104,8 @@ BEGIN
             WHERE NOT o.live AND o.buried_at < now() - interval '1 day' AND o.run <> me
             FOR UPDATE SKIP LOCKED
     );
-    INSERT INTO svc.nodes AS n (run, name, peer_url, peer_key, version, schema)
-        VALUES (me, add_run.name, add_run.peer_url, add_run.peer_key, add_run.version, add_run.schema)
+    INSERT INTO svc.nodes AS n (run, name, suspect_ms, peer_url, peer_key, version, schema)
+        VALUES (me, add_run.name, add_run.suspect_ms, add_run.peer_url, add_run.peer_key, add_run.version, add_run.schema)
         ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE SET live = n.live;
 END $$;
 
@@ -137,7 +140,8 @@ BEGIN
     PERFORM FROM svc.nodes n WHERE n.run = me AND n.live;
     IF NOT FOUND THEN RAISE EXCEPTION 'fenced' USING ERRCODE = 'SV001'; END IF;
     PERFORM svc.check_synced(standbys);
-    UPDATE svc.nodes n SET live = false, buried_at = now() WHERE n.run = dead AND n.live AND (seen IS NULL OR n.beat = seen);
+    UPDATE svc.nodes n SET live = false, buried_at = now(), leaving = n.leaving OR me = dead
+        WHERE n.run = dead AND n.live AND (seen IS NULL OR n.beat = seen);
     UPDATE svc.nodes n SET beat = n.beat + 1 WHERE n.run = me;
     RETURN NOT EXISTS (SELECT FROM svc.nodes n WHERE n.run = dead AND n.live);
 END $$;

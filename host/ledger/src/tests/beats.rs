@@ -9,7 +9,7 @@ use super::seeded_random::SeededRandom;
 use crate::failure_detector::{BEAT_EVERY, FailureDetector};
 use crate::memory::requests::{self, Rules};
 use crate::memory::store::{Key, Refusal, Row, Store, View};
-use crate::types::{BeatCount, ClaimOutcome, DatabaseName, LedgerError, NodeState, RunId};
+use crate::types::{BeatCount, ClaimOutcome, DatabaseName, LedgerError, Node, NodeState, RunId};
 
 const NODES: usize = 3;
 const TICK: u64 = 100;
@@ -152,7 +152,11 @@ impl Schedule {
     fn start(&mut self) -> Process {
         self.runs += 1;
         let run: RunId = uuid::Uuid::from_u128(self.runs).into();
-        let joined = self.perform(|view| requests::join(view, &node(run)));
+        let joining = Node {
+            suspect_after: at(self.protocol.troubles.suspect),
+            ..node(run)
+        };
+        let joined = self.perform(|view| requests::join(view, &joining));
         assert_eq!(joined, Ok(()));
         self.counted.insert(run, self.now);
         Process {

@@ -1,6 +1,7 @@
 //! Processes of the schedules: requests on their way, databases that they have, and protocols that are broken on purpose.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use svc_base::clock::Timestamp;
 use svc_base::positions::{Checksum, CommitPosition, Entry};
@@ -144,6 +145,7 @@ pub(crate) fn node(run: RunId) -> Node {
     Node {
         run,
         name: String::new(),
+        suspect_after: Duration::from_secs(5),
         peer_url: String::new(),
         peer_key: Vec::new(),
         version: String::new(),
