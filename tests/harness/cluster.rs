@@ -79,8 +79,10 @@ impl ClusterNode {
     /// Waits until the node serves.
     pub async fn wait_until_ready(&self) {
         wait_until("a node that serves", async || {
-            let answer = self.process.get("/readyz").await;
-            (answer.status == 200).then_some(())
+            let request = self.process.client().get(self.process.url("/readyz"));
+            // A standby that begins to serve closes connections that rest.
+            let answer = request.send().await.ok()?;
+            (answer.status() == 200).then_some(())
         })
         .await;
     }

@@ -68,7 +68,7 @@ impl Appends {
         let names = "SELECT gen_random_uuid()::text, gen_random_uuid()::text";
         let row = client.query_one(names, &[]).await?;
         let (run, database): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-        let join = "SELECT svc.add_run($1::text::uuid, 1, 'bare', '', '', '', 0)";
+        let join = "SELECT svc.add_run($1::text::uuid, 1, 'bare', 60000, '', '', '', 0)";
         client.query(join, &[&run]).await?;
         let base = "INSERT INTO svc.bases (db, commit, state, object, bytes, at) VALUES ($1, 0, 0, '', 0, 0)";
         client.execute(base, &[&database]).await?;
