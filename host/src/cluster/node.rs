@@ -279,7 +279,7 @@ async fn check_installation(
     let Some(installation) = installation else {
         bail!("the ledger has no installation yet: make one by `svc cluster found`");
     };
-    if ledger.bases(None, DatabaseName::Control).await?.is_empty() {
+    if !found::is_founded(ledger).await? {
         bail!("the ledger has only a part of an installation: run `svc cluster found` again");
     }
     match found::installation_id(data)? {
