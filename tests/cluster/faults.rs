@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
+use serde_json::json;
 use svc_tests::cluster::Cluster;
 use svc_tests::postgres::SYNCED;
+use svc_tests::wait_until;
 
 use crate::svc;
 
@@ -72,6 +74,32 @@ async fn nothing_is_acknowledged_while_the_ledger_is_not_synced() {
         "{entries:?}"
     );
     assert!(entries.values().all(|times| *times == 1), "{entries:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_ledger_has_lost_a_commit_stops_and_says_so() {
+    let (cluster, owner) = Cluster::with_room(svc()).await;
+    owner.add((1, 1)).await.expect(200);
+    // As after the promotion of a standby that lacks it.
+    let lose = "DELETE FROM svc.commits c WHERE db <> 'control' \
+        AND commit = (SELECT max(commit) FROM svc.commits o WHERE o.db = c.db)";
+    cluster.postgres.sql(0, lose).await;
+    let add = json!({ "action": "add", "params": { "writer": 1, "number": 2 } });
+    let add = owner
+        .process
+        .client()
+        .post(owner.process.url("/room/api/op"))
+        .json(&add);
+    let answered = add.send().await.map(|answer| answer.status().as_u16());
+    assert!(matches!(answered, Ok(503) | Err(_)), "{answered:?}");
+    wait_until("a node that says why it ends", async || {
+        let said = owner.process.stderr();
+        said.contains("the ledger goes on from another state")
+            .then_some(())
+    })
+    .await;
+    let (ended, _) = owner.process.wait_for_exit().await;
+    assert_eq!(ended.code(), Some(3));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,18 @@
 //! A node that stands by, and what operators ask of it.
 
+use std::fs;
+use std::net::SocketAddr;
+
+use http::Method;
 use rustix::process::Signal;
-use svc_tests::ReadAnswer;
-use svc_tests::cluster::Cluster;
+use serde_json::{Value, json};
+use svc_tests::cluster::{Cluster, ClusterNode};
+use svc_tests::{ReadAnswer, exchange};
 
 use crate::svc;
+
+/// Clients that ask a standby at once.
+const PROBES: usize = 4;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_standby_answers_probes_and_operators() {
@@ -15,6 +23,18 @@ async fn a_standby_answers_probes_and_operators() {
     let probe = process.get("/readyz").await.expect(503);
     assert_eq!(probe.text(), "standby\n");
     assert_eq!(probe.header("retry-after"), Some("1"));
+    assert_eq!(probe.header("connection"), Some("close"));
+    for (method, path) in [
+        (Method::HEAD, "/readyz"),
+        (Method::HEAD, "/room"),
+        (Method::OPTIONS, "/room"),
+        (Method::POST, "/readyz"),
+        (Method::DELETE, "/api/v1/projects"),
+    ] {
+        let refused = process.client().request(method, process.url(path));
+        let refused = refused.answer().await.expect(503);
+        assert_eq!(refused.header("retry-after"), Some("1"), "{path}");
+    }
     for path in ["/room", "/", "/api/v1/projects"] {
         let refused = process.get(path).await;
         refused.problem(503, "capacity_reached");
@@ -51,6 +71,55 @@ async fn an_operator_has_a_standby_take_over() {
     assert_eq!(again.json()["had_control"], true);
 }
 
+/// Asks a node whether it serves until it does, each time on a connection of its own. None may break before it is answered.
+fn probe_until_ready(address: SocketAddr) {
+    let request = format!("GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    loop {
+        let answer = exchange(address, request.as_bytes());
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 "), "{answer:?}");
+        if answer.starts_with("HTTP/1.1 200 ") {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_takeover_breaks_no_connection_to_the_standby() {
+    let (cluster, _owner) = Cluster::with_room(svc()).await;
+    let standby = cluster.start("n2", true).await;
+    let address = standby.process.address();
+    let probes =
+        [(); PROBES].map(|()| tokio::task::spawn_blocking(move || probe_until_ready(address)));
+    let promoted = cluster.promote(&standby).await;
+    assert!(promoted.success, "{promoted:?}");
+    for probe in probes {
+        probe.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_and_a_one_time_page_count_once_over_a_takeover() {
+    let (cluster, owner) = Cluster::with_room(svc()).await;
+    let standby = cluster.start("n2", true).await;
+    let once = json!({ "content": "# Once", "name": "once", "one_time": true });
+    let publish = async |node: &ClusterNode| -> Value {
+        let url = node.process.url("/api/v1/deploy");
+        let request = node.process.client().post(url);
+        let request = request.header("idempotency-key", "once").json(&once);
+        request.answer().await.expect(201).json()
+    };
+    let first = publish(&owner).await;
+    let promoted = cluster.promote(&standby).await;
+    assert!(promoted.success, "{promoted:?}");
+    assert_eq!(publish(&standby).await, first);
+    let open = async || {
+        let url = standby.process.url("/once");
+        standby.process.client().post(url).answer().await.status
+    };
+    assert_eq!([open().await, open().await], [200, 404]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_stopped_hands_over() {
     let (cluster, owner) = Cluster::with_room(svc()).await;
@@ -80,8 +149,12 @@ async fn a_node_that_is_stopped_hands_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_cannot_join_says_why() {
     let unfounded = Cluster::unfounded(svc()).await;
-    let refused = unfounded.try_start("n1", false).await.unwrap_err();
-    assert!(refused.contains("svc cluster found"), "{refused}");
+    // The bucket may be made by the founding.
+    for _ in 0..2 {
+        let refused = unfounded.try_start("n1", false).await.unwrap_err();
+        assert!(refused.contains("svc cluster found"), "{refused}");
+        fs::remove_dir(unfounded.bucket()).unwrap_or_default();
+    }
 
     let (cluster, owner) = Cluster::with_room(svc()).await;
     let refused = cluster.try_start("n1", true).await.unwrap_err();

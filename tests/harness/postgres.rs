@@ -239,8 +239,7 @@ impl Postgres {
         self.promote(new).await;
         self.stop(other);
         self.run_standby(other, new).await;
-        self.copy(primary, new);
-        self.run_standby(primary, new).await;
+        self.rebuild(primary, new).await;
         self.wait_for_standbys(new, 2).await;
         new
     }
@@ -275,14 +274,7 @@ impl Postgres {
     /// Makes a server anew as a standby of another one, whatever it has.
     pub async fn rebuild(&mut self, at: usize, primary: usize) {
         self.stop(at);
-        let settings = fs::read_to_string(self.data(at).join("postgresql.conf")).unwrap();
-        fs::remove_dir_all(self.data(at)).unwrap();
-        let mut command = self.command("pg_basebackup");
-        command.arg("--host").arg(self.sockets(primary));
-        command.args(["--username=postgres", "--checkpoint=fast", "--no-sync"]);
-        command.arg("--pgdata").arg(self.data(at));
-        run(command);
-        self.write(at, "postgresql.conf", &settings);
+        self.copy(at, primary);
         self.run_standby(at, primary).await;
     }
 

@@ -110,23 +110,11 @@ impl FailureDetector {
         sent.saturating_sub(other.since)
     }
 
-    /// Time for which a run answers after its last acknowledged beat.
-    #[must_use]
-    pub fn answers_for(&self) -> Duration {
-        answers_for(self.suspect_after)
-    }
-
     /// Whether this run may answer from its databases: nobody can have buried it yet.
     #[must_use]
     pub fn may_answer(&self, now: Duration) -> bool {
         self.sent
-            .is_some_and(|sent| now.saturating_sub(sent) < self.answers_for())
-    }
-
-    /// Time until which an answer may be given, if it may be given now.
-    #[must_use]
-    pub fn answers_until(&self) -> Option<Duration> {
-        self.sent.map(|sent| sent + self.answers_for())
+            .is_some_and(|sent| now.saturating_sub(sent) < answers_for(self.suspect_after))
     }
 }
 
@@ -228,13 +216,11 @@ mod tests {
     fn a_run_answers_for_a_while_from_sending_its_last_acknowledged_beat() {
         let mut detector = FailureDetector::new(run(1), SUSPECT);
         assert!(!detector.may_answer(at(0)));
-        assert_eq!(detector.answers_until(), None);
         beats(&mut detector, std::iter::once(1000), 3);
         assert!(detector.may_answer(at(4499)) && !detector.may_answer(at(4500)));
         detector.acknowledged(at(2000));
         // An answer that comes late moves nothing back.
         detector.acknowledged(at(500));
-        assert_eq!(detector.answers_until(), Some(at(5500)));
         assert!(detector.may_answer(at(5499)) && !detector.may_answer(at(5500)));
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 use super::bucket::Bucket;
 use super::found::{self, FOUNDING_SUFFIX};
@@ -100,11 +101,15 @@ impl ClusterNode {
         let ledger =
             PostgresLedger::new(url, settings.synced_standbys).context("cluster.ledger")?;
         let ledger = Arc::new(ledger);
+        // Before a founding there may be no bucket, either.
+        let installation = find_installation(&ledger).await?;
         let connector =
             StoreConnector::for_cluster(OutboundClient::new()?, config.limits.page_bytes);
         let bucket = Bucket::open(&settings.bucket, config.s3.as_ref(), &connector)
             .context("cluster.bucket")?;
-        check_installation(&ledger, &bucket, &config.data).await?;
+        check_data_directory(&config.data, installation)?;
+        bucket.check_installation(installation).await?;
+        bucket.check_unversioned().await?;
         let run = Run::join(ledger, settings, clock, random).await;
         let run = run.map_err(|error| match error.downcast_ref() {
             Some(LedgerError::Unsynced) => error.context(format!(
@@ -257,12 +262,8 @@ fn is_listed(run: &SeenNode, all: &[SeenNode]) -> bool {
     !node.name.ends_with(FOUNDING_SUFFIX) && (state.live || !is_replaced)
 }
 
-/// Refuses a ledger without an installation, and a bucket or a data directory of another one.
-async fn check_installation(
-    ledger: &PostgresLedger,
-    bucket: &Bucket,
-    data: &Path,
-) -> anyhow::Result<()> {
+/// Returns the installation that the ledger has; refuses one that nobody has founded to its end.
+async fn find_installation(ledger: &PostgresLedger) -> anyhow::Result<Uuid> {
     let mut tries = 0;
     let installation = loop {
         match ledger.installation().await {
@@ -279,23 +280,26 @@ async fn check_installation(
     let Some(installation) = installation else {
         bail!("the ledger has no installation yet: make one by `svc cluster found`");
     };
-    if ledger.bases(None, DatabaseName::Control).await?.is_empty() {
+    if !found::is_founded(ledger).await? {
         bail!("the ledger has only a part of an installation: run `svc cluster found` again");
     }
+    Ok(installation)
+}
+
+/// Refuses a data directory of one machine, or of another installation. A new one becomes this installation's.
+fn check_data_directory(data: &Path, installation: Uuid) -> anyhow::Result<()> {
     match found::installation_id(data)? {
         Some(id) if id != installation => bail!(
             "the data directory {} belongs to another installation than the ledger: use an empty one",
             data.display()
         ),
-        Some(_) => {}
+        Some(_) => Ok(()),
         None if data.join(DATABASES[0]).exists() => bail!(
             "the data directory {} is that of one machine: bring it into the cluster by `svc cluster found`, or use an empty one",
             data.display()
         ),
-        None => found::record_installation_id(data, installation)?,
+        None => Ok(found::record_installation_id(data, installation)?),
     }
-    bucket.check_installation(installation).await?;
-    bucket.check_unversioned().await
 }
 
 /// Times that a start asks a ledger that cannot be reached, and the pause in between.
@@ -326,7 +330,7 @@ mod tests {
     /// Run that was started as the one with this number.
     fn seen(number: u128, name: &str, live: bool) -> SeenNode {
         let node = Node {
-            run: uuid::Uuid::from_u128(number).into(),
+            run: Uuid::from_u128(number).into(),
             name: name.to_owned(),
             suspect_after: Duration::from_secs(5),
             peer_url: String::new(),

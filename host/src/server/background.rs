@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Interval;
 
 use crate::app::{App, SharedApp};
 use crate::control::audit;
@@ -122,14 +123,20 @@ async fn run_periodically<F>(
 {
     let mut ticks = tokio::time::interval(period);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            _ = stop.wait_for(|stop| *stop) => return,
-        }
+    while wait_for_tick(&mut ticks, &mut stop).await {
         if let Err(error) = work(&app).await {
             tracing::error!(error = format!("{error:#}"), "{what} failed");
         }
+    }
+}
+
+/// Waits for the next tick. Returns `false` if the server stops, even where a tick is due: work may take longer than its period, as while
+/// a ledger does not answer.
+async fn wait_for_tick(ticks: &mut Interval, stop: &mut watch::Receiver<bool>) -> bool {
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => false,
+        _ = ticks.tick() => true,
     }
 }
 
@@ -291,5 +298,20 @@ async fn request_rerenders(app: &App, fallen: &mut Vec<GuestDigest>) {
             return;
         }
         fallen.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_is_late_is_not_begun_once_the_server_stops() {
+        let (_stop, mut stopped) = watch::channel(true);
+        for _ in 0..32 {
+            // Its first tick is due at once.
+            let mut ticks = tokio::time::interval(Duration::from_secs(1));
+            assert!(!wait_for_tick(&mut ticks, &mut stopped).await);
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::StartResources;
 use super::admission::ConnectionCounts;
@@ -40,8 +40,8 @@ use svc_sandbox::Sandbox;
 
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Time that the connections of a standby have to end before this node serves.
-const END_TIMEOUT: Duration = Duration::from_millis(250);
+/// Time after which connections to the standby end, once this node serves: the same as `Retry-After` says.
+const END_DELAY: Duration = Duration::from_secs(1);
 
 /// Builder of the standby's connections, and its answers.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ impl StandbyListeners {
         })
     }
 
-    /// Stops to answer. Connections that wait in a socket are the server's.
+    /// Stops to accept. Connections that wait in a socket are the server's.
     pub(super) async fn stop(self) {
         // No receiver is left.
         let _ = self.stop.send(true);
@@ -146,7 +146,7 @@ fn share(listener: &TcpListener) -> std::io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Serves as a standby until `stop` becomes true; connections that are open then end with their next answer.
+/// Serves as a standby until `stop` becomes true; connections that are open then end soon after.
 async fn serve(
     listener: TcpListener,
     config: Config,
@@ -200,8 +200,12 @@ async fn serve(
         });
     }
     drop(listener);
-    // Whoever takes longer is answered as by a standby, once.
-    let _ = timeout(END_TIMEOUT, graceful.shutdown()).await;
+    // A connection that ends before its request is read breaks that request. So those that are open are answered as by a standby, once,
+    // while this node serves already.
+    tokio::spawn(async move {
+        sleep(END_DELAY).await;
+        graceful.shutdown().await;
+    });
 }
 
 impl StandbyService {
@@ -245,17 +249,17 @@ impl StandbyService {
             let status = problem.code.status();
             (status, "application/problem+json", document)
         });
-        response(request.method(), (status, kind, text), &request_id)
+        response(request, (status, kind, text), &request_id)
     }
 }
 
-/// Writes an answer.
+/// Writes an answer to a request. Its connection ends with it: a later request on it could meet its end when this node serves.
 fn response(
-    method: &Method,
+    request: &Request<Incoming>,
     (status, kind, text): (StatusCode, &'static str, String),
     request_id: &str,
 ) -> Response<Body> {
-    let body = match *method {
+    let body = match *request.method() {
         Method::HEAD => Body::empty(),
         _ => Body::from(text),
     };
@@ -270,6 +274,10 @@ fn response(
     }
     if status == StatusCode::SERVICE_UNAVAILABLE {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    // HTTP/2 has another way to say so.
+    if request.version() <= Version::HTTP_11 {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
