@@ -45,6 +45,7 @@ pub(super) fn start(
     tasks.push(tokio::spawn(run_status_writing(status, task())));
     let nodes = app.cluster.is_some();
     tasks.extend(nodes.then(|| tokio::spawn(run_leftover_removal(task()))));
+    tasks.extend(nodes.then(|| tokio::spawn(run_sending_away(task()))));
     tasks
 }
 
@@ -160,6 +161,18 @@ async fn run_leftover_removal(task: BackgroundTaskInput) {
         app.shares.burn_unowned(pages).await
     };
     run_periodically(LEFTOVER_INTERVAL, task, "removing leftovers", remove).await;
+}
+
+/// Sends clients with sockets and event streams away from a node that is cut off: another one may serve, and has news for them.
+async fn run_sending_away(task: BackgroundTaskInput) {
+    let send_away = async |app: &App| {
+        let owner = app.cluster.as_ref();
+        if owner.is_some_and(|owner| owner.gate().is_given_up()) {
+            app.realtime.send_away();
+        }
+        Ok(())
+    };
+    run_periodically(POLL_INTERVAL, task, "sending clients away", send_away).await;
 }
 
 /// Marks orphaned content once. A store that does not answer is asked again.
