@@ -107,9 +107,11 @@ async fn serve(
         served = Box::pin(prepared.serve()) => served.map(Some),
         () = stopped, if is_standby => Ok(None),
     };
-    if !matches!(served, Ok(Some(_))) {
-        // Whoever waits need not wait until this node is taken for dead.
-        node.leave().await;
+    // Whoever waits need not wait until this node is taken for dead.
+    match &served {
+        Ok(Some(_)) => {}
+        Ok(None) => node.leave().await,
+        Err(error) => node.leave_failed(error).await,
     }
     served
 }
