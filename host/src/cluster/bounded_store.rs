@@ -22,8 +22,9 @@ use object_store::{
     PutPayload, PutResult, Result, UploadPart,
 };
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
+use svc_base::Stopwatch;
 use svc_base::sync::lock;
 
 /// Most requests at once, those included that nobody waits for any more.
@@ -61,17 +62,20 @@ impl BoundedStore {
         }
     }
 
-    /// Time at which a request that begins now and writes so many bytes is given up.
-    fn deadline(&self, written: usize) -> Instant {
+    /// Time limit of a request that begins now and writes so many bytes.
+    fn limit(&self, written: usize) -> TimeLimit {
         let seconds = Duration::from_secs((written / BYTES_PER_SECOND) as u64);
-        Instant::now() + self.timeout + seconds
+        TimeLimit {
+            begun: Stopwatch::start(),
+            most: self.timeout + seconds,
+        }
     }
 
     /// Runs the request that `begin` makes once it has a turn. It goes on where nobody waits for it any more: what it does cannot be
     /// taken back.
     async fn run<T, F>(
         &self,
-        deadline: Instant,
+        within: Duration,
         begin: impl FnOnce() -> Result<F> + Send,
     ) -> Result<T>
     where
@@ -95,7 +99,7 @@ impl BoundedStore {
             });
             running.await?
         };
-        let answer = timeout_at(deadline, answer).await;
+        let answer = timeout(within, answer).await;
         answer.unwrap_or_else(|_| Err(timed_out()))
     }
 
@@ -106,7 +110,7 @@ impl BoundedStore {
         options: PutOptions,
     ) -> Result<PutResult> {
         let (inner, deleting) = (Arc::clone(&self.inner), Arc::clone(&self.deleting));
-        let deadline = self.deadline(payload.content_length());
+        let limit = self.limit(payload.content_length());
         let begin = move || {
             // The deletion may come after the write.
             if lock(&deleting).contains(&location) {
@@ -114,15 +118,15 @@ impl BoundedStore {
             }
             Ok(async move { inner.put_opts(&location, payload, options).await })
         };
-        self.run(deadline, begin).await
+        self.run(limit.left(), begin).await
     }
 
     /// Opens an object, whose bytes are read when they are asked for: within the same time limit.
     async fn read(&self, location: Path, options: GetOptions) -> Result<GetResult> {
         let (inner, is_head) = (Arc::clone(&self.inner), options.head);
-        let deadline = self.deadline(0);
+        let limit = self.limit(0);
         let begin = move || Ok(async move { inner.get_opts(&location, options).await });
-        let found = self.run(deadline, begin).await?;
+        let found = self.run(limit.left(), begin).await?;
         if is_head {
             return Ok(found);
         }
@@ -134,7 +138,7 @@ impl BoundedStore {
             extensions: Default::default(),
         };
         let store = self.clone();
-        let reading = async move { store.run(deadline, move || Ok(opened.bytes())).await };
+        let reading = async move { store.run(limit.left(), move || Ok(opened.bytes())).await };
         Ok(GetResult {
             payload: GetResultPayload::Stream(stream::once(reading).boxed()),
             meta: found.meta,
@@ -154,7 +158,7 @@ impl BoundedStore {
                 deleted.map(|()| location)
             })
         };
-        self.run(self.deadline(0), begin).await
+        self.run(self.limit(0).left(), begin).await
     }
 
     /// Sends the objects of a listing to its reader, with `None` at their end.
@@ -175,6 +179,19 @@ impl BoundedStore {
                 return;
             }
         }
+    }
+}
+
+/// Time limit of a request, from its beginning on.
+#[derive(Debug)]
+struct TimeLimit {
+    begun: Stopwatch,
+    most: Duration,
+}
+
+impl TimeLimit {
+    fn left(&self) -> Duration {
+        self.most.saturating_sub(self.begun.elapsed())
     }
 }
 
@@ -316,7 +333,7 @@ impl ObjectStore for BoundedStore {
     {
         let (inner, prefix) = (Arc::clone(&self.inner), prefix.cloned());
         let begin = move || Ok(async move { inner.list_with_delimiter(prefix.as_ref()).await });
-        Box::pin(self.run(self.deadline(0), begin))
+        Box::pin(self.run(self.limit(0).left(), begin))
     }
 
     fn copy_opts<'s, 'a, 'b, 'f>(
@@ -334,7 +351,7 @@ impl ObjectStore for BoundedStore {
         let inner = Arc::clone(&self.inner);
         let (from, to) = (from.clone(), to.clone());
         let begin = move || Ok(async move { inner.copy_opts(&from, &to, options).await });
-        Box::pin(self.run(self.deadline(0), begin))
+        Box::pin(self.run(self.limit(0).left(), begin))
     }
 }
 

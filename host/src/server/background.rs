@@ -151,16 +151,27 @@ async fn run_content_collection((app, stop): BackgroundTaskInput) {
 }
 
 /// Removes what nodes that died have left in the ledger and in the bucket.
-async fn run_leftover_removal(task: BackgroundTaskInput) {
-    let remove = async |app: &App| {
-        let Some(owner) = &app.cluster else {
-            return Ok(());
-        };
-        owner.remove_leftovers(&app.control).await?;
-        let pages = owner.list_old_one_time_pages().await?;
-        app.shares.burn_unowned(pages).await
+async fn run_leftover_removal((app, stop): BackgroundTaskInput) {
+    let stopping = stop.clone();
+    let remove = async move |app: &App| {
+        let mut stopping = stopping.clone();
+        tokio::select! {
+            removed = remove_leftovers(app) => removed,
+            // A server that stops does not wait for a ledger that says nothing.
+            _ = stopping.wait_for(|stop| *stop) => Ok(()),
+        }
     };
+    let task = (app, stop);
     run_periodically(LEFTOVER_INTERVAL, task, "removing leftovers", remove).await;
+}
+
+async fn remove_leftovers(app: &App) -> anyhow::Result<()> {
+    let Some(owner) = &app.cluster else {
+        return Ok(());
+    };
+    owner.remove_leftovers(&app.control).await?;
+    let pages = owner.list_old_one_time_pages().await?;
+    app.shares.burn_unowned(pages).await
 }
 
 /// Sends clients with sockets and event streams away from a node that is cut off: another one may serve, and has news for them.
