@@ -268,7 +268,7 @@ impl ObjectStore for BoundedStore {
         'l: 'f,
         Self: 'f,
     {
-        let upload = CollectedUpload {
+        let upload: Box<dyn MultipartUpload> = Box::new(CollectedUpload {
             store: self.clone(),
             location: location.clone(),
             options: PutOptions {
@@ -277,8 +277,8 @@ impl ObjectStore for BoundedStore {
                 ..PutOptions::default()
             },
             parts: Vec::new(),
-        };
-        Box::pin(future::ready(Ok(Box::new(upload) as _)))
+        });
+        Box::pin(future::ready(Ok(upload)))
     }
 
     fn get_opts<'s, 'l, 'f>(
