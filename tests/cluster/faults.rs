@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::Signal;
 use serde_json::json;
 use svc_tests::cluster::Cluster;
 use svc_tests::postgres::SYNCED;
-use svc_tests::wait_until;
+use svc_tests::{ReadAnswer, Socket, wait_until};
 
 use crate::svc;
 
@@ -124,4 +125,48 @@ async fn a_caller_is_told_that_a_write_may_be_done() {
     owner.wait_until_ready().await;
     let entries = cluster.entries(&owner).await;
     assert!(entries.keys().eq(&[(1, 1), (1, 2)]), "{entries:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_leave_a_node_that_is_cut_off() {
+    let (mut cluster, owner) = Cluster::with_room(svc()).await;
+    let mut socket = Socket::open(owner.process.address(), "/room/api/live", &[])
+        .await
+        .unwrap();
+    let url = "/room/api/live?action=page&params=%7B%22after%22%3A0%7D";
+    let stream = owner.process.client().get(owner.process.url(url));
+    let stream = stream.header("accept", "text/event-stream").send().await;
+    let stream = stream.unwrap();
+    assert_eq!(stream.status(), 200);
+    cluster.postgres.stop_standbys().await;
+    assert_eq!(socket.wait_for_close().await, Some(1012));
+    // It ends as one does whose server stops, with no error.
+    let events = stream.text().await.unwrap();
+    assert!(events.contains("event: result"), "{events}");
+    assert!(!events.contains("event: error"), "{events}");
+    cluster.postgres.run_standby(1, 0).await;
+    owner.wait_until_ready().await;
+    let again = Socket::open(owner.process.address(), "/room/api/live", &[]).await;
+    assert!(again.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_that_hangs_keeps_neither_a_caller_nor_the_end() {
+    let (cluster, owner) = Cluster::with_room(svc()).await;
+    let share = json!({ "content": "# Once", "one_time": true });
+    let published = owner.process.json("/api/v1/deploy", &share).await;
+    let published = published.expect(201).json();
+    let id = published["id"].as_str().unwrap();
+    let object = cluster.bucket().join("once").join(id);
+    std::fs::remove_file(&object).unwrap();
+    // Whoever opens it to read waits until somebody opens it to write.
+    mkfifoat(CWD, &object, Mode::RUSR | Mode::WUSR).unwrap();
+    let slug = published["slug"].as_str().unwrap();
+    let url = owner.process.url(&format!("/{slug}"));
+    let opening = owner.process.client().post(url);
+    let refused = tokio::time::timeout(LONGEST, opening.answer()).await;
+    assert_eq!(refused.unwrap().status, 503);
+    owner.process.signal(Signal::TERM);
+    let (ended, _) = owner.process.wait_for_exit().await;
+    assert_eq!(ended.code(), Some(0));
 }

@@ -204,7 +204,10 @@ impl Appender {
                 batch.refusals += 1;
                 self.find(batch, Duration::ZERO)
             }
-            LedgerError::Unsynced | LedgerError::Unavailable(_) => self.append(batch, PAUSE),
+            // A role may be mended.
+            LedgerError::Unsynced | LedgerError::Unavailable(_) | LedgerError::Refused(_) => {
+                self.append(batch, PAUSE)
+            }
             LedgerError::Fenced => self.end(EndReason::Fenced),
             LedgerError::NotNext | LedgerError::NotPlaced => self.end(EndReason::Overtaken),
             LedgerError::Unreadable(_) => self.end(EndReason::Unreadable),
@@ -213,9 +216,10 @@ impl Appender {
 
     fn find_failed(&mut self, batch: Batch, error: &LedgerError) -> Command {
         match error {
-            LedgerError::Unknown(_) | LedgerError::Unsynced | LedgerError::Unavailable(_) => {
-                self.find(batch, PAUSE)
-            }
+            LedgerError::Unknown(_)
+            | LedgerError::Unsynced
+            | LedgerError::Unavailable(_)
+            | LedgerError::Refused(_) => self.find(batch, PAUSE),
             LedgerError::Fenced => self.end(EndReason::Fenced),
             LedgerError::NotNext | LedgerError::NotPlaced => self.end(EndReason::Overtaken),
             LedgerError::Unreadable(_) => self.end(EndReason::Unreadable),

@@ -187,6 +187,9 @@ pub enum LedgerError {
     /// The ledger cannot be reached, or refused the request for now. Nothing was done.
     #[error("the ledger is unavailable: {0}")]
     Unavailable(String),
+    /// Every server of the ledger refuses the role, its password or the database. Nothing was done.
+    #[error("the ledger refuses the role, the password or the database of its URL: {0}")]
+    Refused(String),
     /// The ledger has what this program cannot read. Nothing was done.
     #[error("the ledger has what this program cannot read: {0}")]
     Unreadable(String),

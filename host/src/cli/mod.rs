@@ -20,6 +20,7 @@ mod status;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -36,6 +37,9 @@ use crate::data_lock::{DataLock, check_not_restoring, create_private_dir};
 use crate::operators::{self, Operation, OperationAnswer, OperatorArgs};
 use crate::permissions;
 use crate::terminal;
+
+/// Longest time that a process which ends waits for its threads.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Hosting with a backend, for people and their agents.
 #[derive(Debug, Parser)]
@@ -116,7 +120,7 @@ pub fn main() -> ExitCode {
         .enable_all()
         .build();
     let done = runtime.context("starting the runtime").and_then(|runtime| {
-        runtime.block_on(async {
+        let done = runtime.block_on(async {
             match arguments.command {
                 TerminalCommand::Serve(serve) => Box::pin(serve.run()).await,
                 TerminalCommand::Config(config) => config.run(),
@@ -141,7 +145,10 @@ pub fn main() -> ExitCode {
                 TerminalCommand::Completions(completions) => completions.run(),
                 TerminalCommand::Man(man) => man.run(),
             }
-        })
+        });
+        // A thread that waits for a mount that hangs may never come back.
+        runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+        done
     });
     match done {
         Ok(code) => code,

@@ -1,11 +1,11 @@
 //! `svc serve`.
 
 use std::path::PathBuf;
-use std::pin::pin;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 use crate::config::{LogFormat, Settings};
 use crate::log;
@@ -38,24 +38,15 @@ impl ServeCommand {
         settings.dev = self.dev;
         settings.standby = self.standby;
         log::init(settings.log_format.unwrap_or(LogFormat::Text));
-        let (mut terminate, mut interrupt) = (
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        );
-        let mut stopped = pin!(async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        });
+        let mut stop = follow_signals()?;
         super::raise_file_limit();
         let preparing = PreparedServer::prepare(settings, Clock::system(), Random::system());
         let prepared = tokio::select! {
             prepared = Box::pin(preparing) => prepared?,
             // A node may wait for its ledger, or until an earlier run of its name is dead.
-            () = stopped.as_mut() => return Ok(ExitCode::SUCCESS),
+            () = wait_for_stop(&mut stop) => return Ok(ExitCode::SUCCESS),
         };
-        let Some(server) = serve(prepared, stopped.as_mut()).await? else {
+        let Some(server) = serve(prepared, wait_for_stop(&mut stop)).await? else {
             return Ok(ExitCode::SUCCESS);
         };
         if self.dev {
@@ -63,11 +54,40 @@ impl ServeCommand {
         }
         let (scheme, address) = (server.scheme(), server.address());
         super::print(&format!("ready {scheme}://{address}"))?;
-        stopped.await;
+        wait_for_stop(&mut stop).await;
         tracing::info!("stopping");
         server.stop().await?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Follows the signals that have the process stop. The value becomes true with the first; the second ends the process at once, whatever
+/// it waits for.
+fn follow_signals() -> anyhow::Result<watch::Receiver<bool>> {
+    let (mut terminate, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        for is_first in [true, false] {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if !is_first {
+                tracing::error!("told to stop twice: this process ends at once");
+                process::exit(1);
+            }
+            stop.send_replace(true);
+        }
+    });
+    Ok(stopped)
+}
+
+async fn wait_for_stop(stop: &mut watch::Receiver<bool>) {
+    // The sender lives as long as the process.
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// Serves; `None` if a node that stands by is stopped before it has control.
@@ -87,9 +107,11 @@ async fn serve(
         served = Box::pin(prepared.serve()) => served.map(Some),
         () = stopped, if is_standby => Ok(None),
     };
-    if !matches!(served, Ok(Some(_))) {
-        // Whoever waits need not wait until this node is taken for dead.
-        node.leave().await;
+    // Whoever waits need not wait until this node is taken for dead.
+    match &served {
+        Ok(Some(_)) => {}
+        Ok(None) => node.leave().await,
+        Err(error) => node.leave_failed(error).await,
     }
     served
 }

@@ -23,6 +23,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt as _};
 use url::Url;
 use uuid::Uuid;
 
+use super::bounded_store::BoundedStore;
 use crate::config::S3Settings;
 use crate::content::{
     ContentStore, OneTimeObjects, StoreConnector, claim_shared_bucket, open_shared_bucket,
@@ -88,7 +89,8 @@ impl Bucket {
                 let shown = directory.display();
                 format!("the directory {shown} cannot be opened: is it mounted?")
             })?;
-            return Ok(Self::from_store(Arc::new(store.with_fsync(true))));
+            let store = BoundedStore::new(Arc::new(store.with_fsync(true)));
+            return Ok(Self::from_store(Arc::new(store)));
         }
         let access = access.context("there is no access to the bucket")?;
         let [store, deleting] = open_shared_bucket(url, access, connector)?;

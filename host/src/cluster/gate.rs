@@ -21,7 +21,9 @@ const MAX_TICK_GAP: Duration = Duration::from_secs(2);
 pub struct AnswerGate {
     clock: Clock,
     queue: Arc<AppendQueue>,
-    /// Time for which open pages are served without an acknowledged beat.
+    /// Time after which others take this run for dead,
+    suspect_after: Duration,
+    /// and for which open pages are served without an acknowledged beat.
     stale_pages: Duration,
     state: Mutex<GateState>,
 }
@@ -35,6 +37,8 @@ struct GateState {
     ticked: Duration,
     /// Time at which a pause ended, until a later beat is acknowledged.
     paused_until: Option<Duration>,
+    /// Time of the tick that found first that the run may not answer, until one finds that it may.
+    silent_since: Option<Duration>,
 }
 
 impl GateState {
@@ -58,12 +62,14 @@ impl AnswerGate {
         Self {
             clock,
             queue,
+            suspect_after,
             stale_pages,
             state: Mutex::new(GateState {
                 detector: FailureDetector::new(run, suspect_after),
                 sent: None,
                 ticked,
                 paused_until: None,
+                silent_since: None,
             }),
         }
     }
@@ -100,6 +106,20 @@ impl AnswerGate {
             state.paused_until = Some(now);
         }
         state.ticked = now;
+        state.silent_since = match state.detector.may_answer(now) {
+            true => None,
+            false => state.silent_since.or(Some(now)),
+        };
+    }
+
+    /// Whether this run may not answer for so long that another node serves by now, unless the ledger answers nobody.
+    pub fn is_given_up(&self) -> bool {
+        let now = self.clock.elapsed();
+        let state = self.state();
+        let silent = state
+            .silent_since
+            .filter(|_| !state.detector.may_answer(now));
+        silent.is_some_and(|since| now.saturating_sub(since) >= self.suspect_after)
     }
 
     /// Whether this run may answer from its databases.
@@ -163,6 +183,26 @@ mod tests {
         assert!(gate.may_answer() && gate.has_room());
         clock.advance(Duration::from_millis(1));
         assert!(!gate.may_answer() && !gate.has_room());
+    }
+
+    #[test]
+    fn a_run_is_given_up_by_its_clients_once_another_may_serve() {
+        let clock = Clock::manual(Timestamp(0));
+        let gate = gate(&clock);
+        gate.acknowledged(clock.elapsed());
+        // It answers for 3.5 seconds, and others need no more than 5 beyond that.
+        for given_up in [false, false, false, false, false, false, false, false, true] {
+            clock.advance(Duration::from_secs(1));
+            gate.tick();
+            assert_eq!(gate.is_given_up(), given_up);
+        }
+        gate.acknowledged(clock.elapsed());
+        assert!(!gate.is_given_up());
+        gate.tick();
+        // A pause is no outage: what it has missed, the next beats tell.
+        clock.advance(Duration::from_secs(60));
+        gate.tick();
+        assert!(!gate.is_given_up());
     }
 
     #[test]

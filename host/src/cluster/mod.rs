@@ -2,6 +2,7 @@
 //! lives, a bucket holds bytes, and SQLite runs every statement.
 
 pub mod bases;
+mod bounded_store;
 pub mod bucket;
 pub mod found;
 mod gate;

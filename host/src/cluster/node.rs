@@ -16,7 +16,7 @@ use super::found::{self, FOUNDING_SUFFIX};
 use super::metrics::ClusterMetrics;
 use super::owner::{ClusterOwner, Owner};
 use super::run::{Run, SeenNode, end_process};
-use super::standby::{ControlClaim, Standby};
+use super::standby::{self, ControlClaim, Standby};
 use crate::config::{ClusterSettings, Config};
 use crate::content::StoreConnector;
 use crate::data_lock::create_private_dir;
@@ -121,7 +121,7 @@ impl ClusterNode {
         let turn = match look_for_control(&run, &config.data, settings.standby).await {
             Ok(turn) => turn,
             Err(error) => {
-                run.leave().await;
+                run.leave_failed(&error).await;
                 return Err(error);
             }
         };
@@ -148,14 +148,29 @@ impl ClusterNode {
     }
 
     /// Has this node take control, wherever that is.
-    pub fn promote(&self) {
+    ///
+    /// # Errors
+    /// When the node that has control, or had it last, runs a newer program.
+    pub async fn promote(&self) -> anyhow::Result<()> {
+        let run = Arc::clone(&self.run);
+        let looking = tokio::spawn(async move { standby::find_newer_owner(&run).await });
+        // Where the ledger does not answer now, the standby looks when it does.
+        if let Ok(Ok(Ok(Some(owner)))) = tokio::time::timeout(LOOK_TIMEOUT, looking).await {
+            bail!("{owner}");
+        }
         // One request is as good as two.
         let _ = self.promotions.try_send(());
+        Ok(())
     }
 
     /// Leaves the ledger: others need not wait until they take this node for dead.
     pub async fn leave(&self) {
         self.run.leave().await;
+    }
+
+    /// Leaves the ledger after a start that failed, as [`Run::leave_failed`] does.
+    pub async fn leave_failed(&self, why: &anyhow::Error) {
+        self.run.leave_failed(why).await;
     }
 
     /// Lists all nodes: every run that lives, and the newest of each name that none of them has.
@@ -305,6 +320,8 @@ fn check_data_directory(data: &Path, installation: Uuid) -> anyhow::Result<()> {
 /// Times that a start asks a ledger that cannot be reached, and the pause in between.
 const TRIES: u32 = 20;
 const RETRY_EVERY: Duration = Duration::from_millis(500);
+/// Longest time that an operator's request to take control waits for the ledger's word of who has it.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Removes the databases of an earlier run, which nobody believes.
 fn remove_databases(data: &Path) -> io::Result<()> {

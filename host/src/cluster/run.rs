@@ -132,6 +132,11 @@ impl<L: Ledger> Run<L> {
         &self.node.name
     }
 
+    /// Returns the newest schema that this program knows.
+    pub(super) fn schema(&self) -> u32 {
+        self.node.schema
+    }
+
     /// Returns the ledger.
     pub fn ledger(&self) -> &Arc<L> {
         &self.ledger
@@ -290,15 +295,29 @@ impl<L: Ledger> Run<L> {
         }
     }
 
-    /// Leaves the ledger: whoever waits takes over at once, and nothing of this run is acknowledged any more.
-    pub async fn leave(&self) {
+    /// Leaves the ledger: whoever waits takes over at once, and nothing of this run is acknowledged any more. Returns whether another run
+    /// had buried this one before.
+    pub async fn leave(&self) -> bool {
         self.is_leaving.store(true, Ordering::SeqCst);
         let run = self.node.run;
         let left = tokio::time::timeout(LEAVE_WAIT, self.ledger.bury(run, run, None)).await;
-        if !matches!(left, Ok(Ok(_))) {
-            tracing::warn!(
-                "the ledger does not know that this node has ended: others will see that it stands still"
-            );
+        match left {
+            Ok(Ok(_)) => false,
+            Ok(Err(LedgerError::Fenced)) => true,
+            Ok(Err(_)) | Err(_) => {
+                tracing::warn!(
+                    "the ledger does not know that this node has ended: others will see that it stands still"
+                );
+                false
+            }
+        }
+    }
+
+    /// Leaves the ledger after a start that failed. One that failed because its run was buried meanwhile ends here, and is to be started
+    /// again.
+    pub async fn leave_failed(&self, why: &anyhow::Error) {
+        if self.leave().await {
+            end_process(&format!("{why:#}"));
         }
     }
 }

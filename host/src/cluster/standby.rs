@@ -1,6 +1,7 @@
 //! A standby: it waits until control belongs to nobody that lives, or until an operator says so, and takes it.
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -15,6 +16,8 @@ pub struct Standby<L> {
     is_patient: bool,
     /// Run that has control, as far as it is known.
     holder: Option<RunId>,
+    /// Whether the last claim was not sent, because control is of a newer program.
+    is_outdated: bool,
 }
 
 impl<L> fmt::Debug for Standby<L> {
@@ -48,9 +51,10 @@ impl<L: Ledger> Standby<L> {
             run,
             is_patient,
             holder: None,
+            is_outdated: false,
         };
         if is_patient {
-            standby.holder = standby.find_holder().await?;
+            standby.holder = find_holder(&standby.run).await?;
         }
         let nodes = standby.run.nodes().borrow().clone();
         if standby.may_claim(&nodes)
@@ -98,7 +102,7 @@ impl<L: Ledger> Standby<L> {
             if let Some(place) = self.claim().await? {
                 return Ok(Some(place));
             }
-            let Some(holder) = self.holder else {
+            let Some(holder) = self.holder.filter(|_| !self.is_outdated) else {
                 return Ok(None);
             };
             self.run.bury(holder, None).await?;
@@ -126,18 +130,18 @@ impl<L: Ledger> Standby<L> {
         }
     }
 
-    /// Run that has the place of control, whether it lives or not.
-    async fn find_holder(&self) -> Result<Option<RunId>, LedgerError> {
-        let places = self.run.ledger().places().await?;
-        let control = places
-            .iter()
-            .find(|place| place.database == DatabaseName::Control);
-        Ok(control.map(|place| place.run))
-    }
-
-    /// Claims control, unless a run that lives has it. Returns when the run before answers nothing any more.
+    /// Claims control, unless a run that lives has it, or one of a newer program had it last. Returns when the run before answers nothing
+    /// any more.
     async fn claim(&mut self) -> Result<Option<Place>, LedgerError> {
-        let before = self.find_holder().await?;
+        let before = find_holder(&self.run).await?;
+        let newer = before.and_then(|owner| newer_owner(&self.run, owner));
+        let was_outdated = mem::replace(&mut self.is_outdated, newer.is_some());
+        if let Some(owner) = newer {
+            if !was_outdated {
+                tracing::warn!("control is not taken: {owner}");
+            }
+            return Ok(None);
+        }
         match self.run.claim_control().await? {
             ClaimOutcome::Claimed(place) => {
                 if let Some(before) = before.filter(|run| *run != self.run.id()) {
@@ -172,12 +176,62 @@ impl<L: Ledger> Standby<L> {
     }
 }
 
+/// A run that has control, or had it last, and whose program knows a newer schema than this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NewerOwner {
+    name: String,
+    version: String,
+}
+
+impl fmt::Display for NewerOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, version } = self;
+        write!(
+            f,
+            "{name} has control or had it last, and runs svc {version}, whose databases this program cannot read: upgrade this node first"
+        )
+    }
+}
+
+/// Returns the run that has control or had it last, if its program is newer than this one.
+///
+/// # Errors
+/// The ledger's.
+pub(super) async fn find_newer_owner<L: Ledger>(
+    run: &Run<L>,
+) -> Result<Option<NewerOwner>, LedgerError> {
+    let owner = find_holder(run).await?;
+    Ok(owner.and_then(|owner| newer_owner(run, owner)))
+}
+
+fn newer_owner<L: Ledger>(run: &Run<L>, owner: RunId) -> Option<NewerOwner> {
+    let nodes = run.nodes();
+    let nodes = nodes.borrow();
+    let mut nodes = nodes.iter().map(|seen| &seen.state.node);
+    // One that the ledger does not tell any more died long ago.
+    let owner = nodes.find(|node| node.run == owner)?;
+    (owner.schema > run.schema()).then(|| NewerOwner {
+        name: owner.name.clone(),
+        version: owner.version.clone(),
+    })
+}
+
+/// Returns the run that has the place of control, whether it lives or not.
+async fn find_holder<L: Ledger>(run: &Run<L>) -> Result<Option<RunId>, LedgerError> {
+    let places = run.ledger().places().await?;
+    let control = places
+        .iter()
+        .find(|place| place.database == DatabaseName::Control);
+    Ok(control.map(|place| place.run))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
     use crate::config::{ClusterSettings, LedgerUrl};
+    use crate::control::SCHEMA_VERSION;
     use svc_base::clock::{Clock, Timestamp};
     use svc_base::random::Random;
     use svc_ledger::{MemoryLedger, Node};
@@ -200,6 +254,10 @@ mod tests {
 
     /// Joins a run that does not beat by itself.
     async fn other(ledger: &MemoryLedger) -> RunId {
+        other_with_schema(ledger, 1).await
+    }
+
+    async fn other_with_schema(ledger: &MemoryLedger, schema: u32) -> RunId {
         // It is older than any other.
         let clock = Clock::manual(Timestamp(1));
         let run = RunId::new(&clock, &Random::system()).unwrap();
@@ -210,7 +268,7 @@ mod tests {
             peer_url: String::new(),
             peer_key: Vec::new(),
             version: String::new(),
-            schema: 1,
+            schema,
         };
         ledger.join(&node).await.unwrap();
         run
@@ -265,5 +323,40 @@ mod tests {
         let waited = run.clock().elapsed().saturating_sub(begun);
         assert!(waited >= answers_for(SUSPECT_AFTER), "{waited:?}");
         assert_eq!(ledger.beat(owner).await, Err(LedgerError::Fenced));
+    }
+
+    #[tokio::test]
+    async fn an_older_program_takes_nothing_from_a_newer_one() {
+        let ledger = Arc::new(MemoryLedger::default());
+        let owner = other_with_schema(&ledger, SCHEMA_VERSION + 1).await;
+        ledger.claim(owner, DatabaseName::Control).await.unwrap();
+        let run = joined(&ledger).await;
+        let standby = Standby::begin(Arc::clone(&run), false).await.unwrap();
+        let mut standby = standby.unwrap_err();
+        assert!(find_newer_owner(&run).await.unwrap().is_some());
+        let mut nodes = run.nodes();
+        let tried = standby.try_once(&mut nodes, true).await;
+        assert_eq!(tried, Ok(None));
+        assert!(ledger.beat(owner).await.is_ok());
+        // Nor when it is dead: what it has left cannot be read.
+        ledger.bury(owner, owner, None).await.unwrap();
+        run.beat().await.unwrap();
+        for is_promoted in [false, true] {
+            let tried = standby.try_once(&mut nodes, is_promoted).await;
+            assert_eq!(tried, Ok(None));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_leaves_knows_whether_it_was_buried() {
+        let ledger = Arc::new(MemoryLedger::default());
+        let other = other(&ledger).await;
+        for is_buried in [false, true] {
+            let run = joined(&ledger).await;
+            if is_buried {
+                ledger.bury(other, run.id(), None).await.unwrap();
+            }
+            assert_eq!(run.leave().await, is_buried);
+        }
     }
 }

@@ -216,7 +216,7 @@ async fn answer_as_standby(
                 node::list_nodes(&list_nodes(standby.clone()).await?)
             }
             Operation::Node(NodeOperation::Promote {}) => {
-                standby.promote();
+                standby.promote().await?;
                 if ready.wait_for(|ready| *ready).await.is_err() {
                     bail!("this node has ended before it served: its log says why");
                 }

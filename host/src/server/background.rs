@@ -46,6 +46,7 @@ pub(super) fn start(
     tasks.push(tokio::spawn(run_status_writing(status, task())));
     let nodes = app.cluster.is_some();
     tasks.extend(nodes.then(|| tokio::spawn(run_leftover_removal(task()))));
+    tasks.extend(nodes.then(|| tokio::spawn(run_sending_away(task()))));
     tasks
 }
 
@@ -157,16 +158,39 @@ async fn run_content_collection((app, stop): BackgroundTaskInput) {
 }
 
 /// Removes what nodes that died have left in the ledger and in the bucket.
-async fn run_leftover_removal(task: BackgroundTaskInput) {
-    let remove = async |app: &App| {
-        let Some(owner) = &app.cluster else {
-            return Ok(());
-        };
-        owner.remove_leftovers(&app.control).await?;
-        let pages = owner.list_old_one_time_pages().await?;
-        app.shares.burn_unowned(pages).await
+async fn run_leftover_removal((app, stop): BackgroundTaskInput) {
+    let stopping = stop.clone();
+    let remove = async move |app: &App| {
+        let mut stopping = stopping.clone();
+        tokio::select! {
+            removed = remove_leftovers(app) => removed,
+            // A server that stops does not wait for a ledger that says nothing.
+            _ = stopping.wait_for(|stop| *stop) => Ok(()),
+        }
     };
+    let task = (app, stop);
     run_periodically(LEFTOVER_INTERVAL, task, "removing leftovers", remove).await;
+}
+
+async fn remove_leftovers(app: &App) -> anyhow::Result<()> {
+    let Some(owner) = &app.cluster else {
+        return Ok(());
+    };
+    owner.remove_leftovers(&app.control).await?;
+    let pages = owner.list_old_one_time_pages().await?;
+    app.shares.burn_unowned(pages).await
+}
+
+/// Sends clients with sockets and event streams away from a node that is cut off: another one may serve, and has news for them.
+async fn run_sending_away(task: BackgroundTaskInput) {
+    let send_away = async |app: &App| {
+        let owner = app.cluster.as_ref();
+        if owner.is_some_and(|owner| owner.gate().is_given_up()) {
+            app.realtime.send_away();
+        }
+        Ok(())
+    };
+    run_periodically(POLL_INTERVAL, task, "sending clients away", send_away).await;
 }
 
 /// Marks orphaned content once. A store that does not answer is asked again.

@@ -92,11 +92,26 @@ impl<'g> AnswerGuard<'g> {
         if !self.may_answer() {
             return self.given_up().into_response();
         }
+        let response = match self.kind {
+            GuardedRequest::Probe => response,
+            _ => shorten_wait(response, self.gate.has_room()),
+        };
         match self.kind == GuardedRequest::View && !self.gate.may_answer() {
             true => stale_page(response).unwrap_or_else(|| self.given_up().into_response()),
             false => response,
         }
     }
+}
+
+/// Has the client of a 503 come back soon where the wait is for the ledger or for a database that moves. On one machine it is longer.
+fn shorten_wait(mut response: Response, has_room: bool) -> Response {
+    let problem = response.extensions().get::<Box<Problem>>();
+    let is_busy = problem.is_some_and(|problem| problem.code == ProblemCode::DatabaseBusy);
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE && (is_busy || !has_room) {
+        let wait = HeaderValue::from_static("1");
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
+    }
+    response
 }
 
 /// Returns the answer to a view that is shown without the ledger, if it is a page that everybody may read or leads to one: another node
@@ -163,6 +178,21 @@ mod tests {
         }
         let refused = refusal().into_response();
         assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
+    }
+
+    #[test]
+    fn who_waits_for_the_ledger_comes_back_soon() {
+        for (code, has_room, wait) in [
+            (ProblemCode::DatabaseBusy, true, Some("1")),
+            (ProblemCode::CapacityReached, false, Some("1")),
+            (ProblemCode::CapacityReached, true, Some("60")),
+            (ProblemCode::NotFound, false, None),
+        ] {
+            let answer = Problem::new(code, "no").into_response();
+            let answer = shorten_wait(answer, has_room);
+            let said = answer.headers().get(header::RETRY_AFTER);
+            assert_eq!(said.map(|said| said.to_str().unwrap()), wait);
+        }
     }
 
     #[test]

@@ -60,8 +60,8 @@ pub struct PreparedServer {
     data: PathBuf,
     resources: StartResources,
     operators: OperatorSocketListener,
-    /// This server as a node of several.
-    node: Option<JoinedNode>,
+    /// This server as a node of several, and its listeners until it serves or stands by.
+    node: Option<(JoinedNode, StandbyListeners)>,
 }
 
 impl PreparedServer {
@@ -93,7 +93,10 @@ impl PreparedServer {
         let node = match &config.cluster {
             None => None,
             Some(cluster) => {
-                Some(Box::pin(ClusterNode::join(&config, cluster, &clock, &random)).await?)
+                // Joining may wait for the ledger, or until an earlier run is dead.
+                let starting = StandbyListeners::start(&config, &clock, &resources, None)?;
+                let joining = ClusterNode::join(&config, cluster, &clock, &random);
+                Some((Box::pin(joining).await?, starting))
             }
         };
         Ok(Self {
@@ -109,12 +112,14 @@ impl PreparedServer {
 
     /// Whether this is a node that waits for control.
     pub fn is_standby(&self) -> bool {
-        self.node.as_ref().is_some_and(JoinedNode::is_standby)
+        let node = self.node.as_ref();
+        node.is_some_and(|(joined, _)| joined.is_standby())
     }
 
     /// Returns this server as a node of several, if it is one.
     pub fn node(&self) -> Option<ClusterNode> {
-        self.node.as_ref().map(|joined| joined.node.clone())
+        let node = self.node.as_ref();
+        node.map(|(joined, _)| joined.node.clone())
     }
 
     /// Scheme of the server's URLs: `http` or `https`.
@@ -138,7 +143,7 @@ impl PreparedServer {
             None => (None, None),
             Some(joined) => {
                 let (owner, waiting) = Box::pin(self.own(joined, &ready)).await?;
-                (Some(owner), waiting)
+                (Some(owner), Some(waiting))
             }
         };
         let app = App::open(self.config, self.clock, self.random, cluster).await?;
@@ -153,12 +158,15 @@ impl PreparedServer {
     /// Waits until this node has control. Returns the listeners that have answered as a standby, which do so until they are stopped.
     async fn own(
         &self,
-        joined: JoinedNode,
+        (joined, starting): (JoinedNode, StandbyListeners),
         ready: &watch::Sender<bool>,
-    ) -> anyhow::Result<(Arc<ClusterOwner>, Option<StandbyListeners>)> {
+    ) -> anyhow::Result<(Arc<ClusterOwner>, StandbyListeners)> {
         let waiting = match joined.is_standby() {
-            true => Some(self.stand_by(&joined.node)?),
-            false => None,
+            true => {
+                starting.stop().await;
+                self.stand_by(&joined.node)?
+            }
+            false => starting,
         };
         let (node, ready) = (joined.node.clone(), ready.subscribe());
         let owner = tokio::select! {
@@ -170,7 +178,8 @@ impl PreparedServer {
 
     /// Begins to answer as a standby, and says so to commands.
     fn stand_by(&self, node: &ClusterNode) -> anyhow::Result<StandbyListeners> {
-        let listeners = StandbyListeners::start(&self.config, &self.clock, &self.resources, node)?;
+        let listeners =
+            StandbyListeners::start(&self.config, &self.clock, &self.resources, Some(node))?;
         let ops = self.resources.ops.as_ref();
         let ops_address = ops.and_then(|ops| ops.local_addr().ok());
         StatusFile::new(&self.config, ops_address, self.clock.now()).write(&self.data)?;

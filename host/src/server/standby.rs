@@ -1,5 +1,5 @@
-//! The listeners of a standby: they answer probes, operators' look at the metrics, and everything else by a 503, until this node has
-//! control.
+//! The listeners of a node that starts or stands by: they answer probes, operators' look at the metrics, and everything else by a 503,
+//! until this node has control.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -84,12 +84,13 @@ impl StandbyMetrics {
 pub(super) struct StandbyListeners {
     stop: watch::Sender<bool>,
     serving: Vec<JoinHandle<()>>,
-    /// Compiles the guests while there is time.
-    guests: Sandbox,
+    /// Compiles the guests while there is time; `None` where this node serves soon, which has its own.
+    guests: Option<Sandbox>,
 }
 
 impl StandbyListeners {
-    /// Starts to answer on the sockets of the server's listeners, which the server takes over later.
+    /// Starts to answer on the sockets of the server's listeners, which the server takes over later. A node that has not joined yet has no
+    /// metrics: who asks for them waits.
     ///
     /// # Errors
     /// The system's, or certificates that cannot be read.
@@ -97,20 +98,23 @@ impl StandbyListeners {
         config: &Config,
         clock: &Clock,
         resources: &StartResources,
-        node: &ClusterNode,
+        node: Option<&ClusterNode>,
     ) -> anyhow::Result<Self> {
         // Certificates are files, so nobody is counted for them.
         let nobody: FindLabelOwnerFn = Arc::new(|_| Box::pin(async { Ok(None) }));
         let tls = Tls::open(config, clock, nobody)?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let mut serving = Vec::new();
-        let metrics = match &resources.ops {
-            Some(ops) => Some(StandbyMetrics::new(node, ops.local_addr()?)),
-            None => None,
+        let (ops, metrics) = match (&resources.ops, node) {
+            (Some(ops), Some(node)) => {
+                let metrics = StandbyMetrics::new(node, ops.local_addr()?);
+                (Some(ops), Some(metrics))
+            }
+            _ => (None, None),
         };
         let listeners = [
             (Some(&resources.listener), tls, None),
-            (resources.ops.as_ref(), None, metrics),
+            (ops, None, metrics),
             (resources.redirect.as_ref(), None, None),
         ];
         for (listener, tls, metrics) in listeners {
@@ -120,10 +124,11 @@ impl StandbyListeners {
                 serving.push(tokio::spawn(listening));
             }
         }
+        let guests = node.map(|_| app::compile_guests(config, clock));
         Ok(Self {
             stop,
             serving,
-            guests: app::compile_guests(config, clock)?,
+            guests: guests.transpose()?,
         })
     }
 

@@ -4,6 +4,8 @@ use rustix::process::Signal;
 use serde_json::json;
 use svc_tests::{ReadAnswer, wait_until};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::namespaces::assert_credential_form;
 use crate::svc;
@@ -47,6 +49,26 @@ async fn a_stop_finishes_what_runs_and_succeeds() {
         assert_eq!(visits, 3);
         server.get("/page").await.expect(200);
     }
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_the_process_at_once() {
+    let data = TempDir::new().unwrap();
+    let server = svc().serve(data.path(), &[]).await;
+    let mut slow = TcpStream::connect(server.address()).await.unwrap();
+    let head = format!(
+        "POST /api/v1/deploy HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n",
+        server.address()
+    );
+    slow.write_all(head.as_bytes()).await.unwrap();
+    // The server waits for the body, which never comes.
+    slow.read_u8().await.unwrap();
+    server.signal(Signal::TERM);
+    let said = async || server.stderr().contains("stopping").then_some(());
+    wait_until("word that the server stops", said).await;
+    server.signal(Signal::TERM);
+    let (status, _) = server.wait_for_exit().await;
+    assert_eq!(status.code(), Some(1));
 }
 
 #[tokio::test]

@@ -235,6 +235,16 @@ impl RoomHub {
         rooms.values().for_each(|(room, _)| room.end(close));
     }
 
+    /// Closes all sockets. Others may come.
+    pub(super) fn end_all(&self, close: CloseReason) {
+        for shard in &self.shards {
+            let backends: Vec<BackendId> = lock(shard).keys().copied().collect();
+            for backend in &backends {
+                self.end(backend, close);
+            }
+        }
+    }
+
     /// Returns the number of times that the rooms of any backend were closed.
     pub(super) fn room_close_count(&self) -> u64 {
         self.ends.load(Ordering::SeqCst)

@@ -48,7 +48,7 @@ pub struct RoomPath {
 /// breaks a rule is answered `svc:error`. Close codes: 1001 (the server stops, or what the room belongs to has ended), 1003 (a binary
 /// frame), 1007 (not UTF-8), 1008 (too many messages for too long, the page was disabled, or
 /// the visitor whom `identify` shows is not signed in any more), 1009 (a frame above the limit),
-/// 1013 (the client reads too slowly: try again later).
+/// 1012 (another server may answer: connect again), 1013 (the client reads too slowly: try again later).
 #[utoipa::path(
     operation_id = "join_room",
     get, path = "/{slug}/ws", tag = "visitors",

@@ -235,6 +235,12 @@ impl Realtime {
         self.hub.count();
     }
 
+    /// Closes all sockets with code 1012 and ends all event streams, so that their clients come back to whoever serves.
+    pub fn send_away(&self) {
+        self.listeners.close_all(CloseReason::MOVED);
+        self.hub.end_all(CloseReason::MOVED);
+    }
+
     /// Closes all sockets with code 1001, and waits until they are gone.
     pub async fn stop(&self) {
         self.listeners.stop();

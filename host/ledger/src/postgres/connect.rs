@@ -1,5 +1,6 @@
 //! A connection to the server that takes writes: how it is found, and what an answer means, or one that does not come.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -97,12 +98,14 @@ impl Servers {
                 }
             }
         };
-        let refusal = match tokio::time::timeout(OPEN_TIMEOUT, found).await {
-            Ok(Ok(open)) => return Ok(open),
-            Ok(Err(refusals)) => refusals.join("; "),
-            Err(_) => "no server that takes writes has answered in time".to_owned(),
-        };
-        Err(LedgerError::Unavailable(refusal))
+        match tokio::time::timeout(OPEN_TIMEOUT, found).await {
+            Ok(Ok(open)) => Ok(open),
+            Ok(Err(refusals)) => Err(all_refused(refusals)),
+            Err(_) => {
+                let why = "no server that takes writes has answered in time";
+                Err(LedgerError::Unavailable(why.to_owned()))
+            }
+        }
     }
 
     /// Asks all servers at once: one that is away costs no time.
@@ -117,7 +120,7 @@ impl Servers {
     /// Connects to a server, whose name may have several addresses.
     async fn open_server(&self, name: &str, server: &Config, is_wanted: IsWanted<'_>) -> Opened {
         let addresses = address::resolve(server).await;
-        let addresses = addresses.map_err(|error| vec![format!("{name}: {error}")])?;
+        let addresses = addresses.map_err(|error| vec![Refusal::new(name, &error)])?;
         self.open_any(name, &addresses, is_wanted).await
     }
 
@@ -131,7 +134,13 @@ impl Servers {
     }
 
     async fn open_one(&self, name: &str, server: &Config, is_wanted: IsWanted<'_>) -> Opened {
-        let said = |error: tokio_postgres::Error| vec![format!("{name}: {}", text(&error))];
+        let said = |error: tokio_postgres::Error| {
+            let is_login = is_login_refusal(&error);
+            vec![Refusal {
+                is_login,
+                ..Refusal::new(name, &text(&error))
+            }]
+        };
         let connected = Box::pin(server.connect(self.tls.clone())).await;
         let (client, connection) = connected.map_err(said)?;
         let mut open = ServerConnection {
@@ -149,7 +158,7 @@ impl Servers {
         }
         match is_wanted(&open) {
             true => Ok(open),
-            false => Err(vec![format!("{name}: another server has replaced it")]),
+            false => Err(vec![Refusal::new(name, &"another server has replaced it")]),
         }
     }
 
@@ -178,7 +187,43 @@ impl Servers {
 type IsWanted<'w> = &'w (dyn Fn(&ServerConnection) -> bool + Sync);
 
 /// A connection, or what each server has said instead.
-type Opened = Result<ServerConnection, Vec<String>>;
+type Opened = Result<ServerConnection, Vec<Refusal>>;
+
+/// Answer of a server, or of the way to it, in place of a connection.
+#[derive(Debug)]
+struct Refusal {
+    said: String,
+    /// Whether the server takes the role, its password or the database for wrong.
+    is_login: bool,
+}
+
+impl Refusal {
+    fn new(server: &str, why: &dyn fmt::Display) -> Self {
+        Self {
+            said: format!("{server}: {why}"),
+            is_login: false,
+        }
+    }
+}
+
+/// Returns the error of a ledger whose servers have all refused. If the login is wrong at each, waiting does not help.
+fn all_refused(refusals: Vec<Refusal>) -> LedgerError {
+    let is_login = !refusals.is_empty() && refusals.iter().all(|refusal| refusal.is_login);
+    let said: Vec<String> = refusals.into_iter().map(|refusal| refusal.said).collect();
+    match is_login {
+        true => LedgerError::Refused(said.join("; ")),
+        false => LedgerError::Unavailable(said.join("; ")),
+    }
+}
+
+/// Whether an error says that the login is wrong: an invalid authorization (class 28), no such database, or no password for a server that
+/// asks for one, which the library says itself.
+fn is_login_refusal(error: &tokio_postgres::Error) -> bool {
+    match error.as_db_error() {
+        Some(said) => said.code().code().starts_with("28") || said.code().code() == "3D000",
+        None => text(error).contains("password missing"),
+    }
+}
 
 /// Returns the first attempt that succeeds, or what all of them say.
 async fn first_opened(mut attempts: FuturesUnordered<impl Future<Output = Opened>>) -> Opened {
@@ -444,6 +489,25 @@ mod tests {
             let written = client(&server).write(1, "SELECT svc.trim()", &[]).await;
             let error = written.err().unwrap();
             assert_eq!(matches!(error, LedgerError::Unknown(_)), is_lost, "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_login_that_every_server_refuses_is_not_tried_again() {
+        let open = async |url: &str| Servers::new(url).unwrap().open().await.err().unwrap();
+        for code in ["28P01", "28000", "3D000"] {
+            let answer = FakeAnswer::NoLogin(code);
+            let server = FakeServer::start("127.0.0.1:0", 0, answer).await;
+            let refused = open(&server.url()).await;
+            let is_refused =
+                matches!(&refused, LedgerError::Refused(said) if said.contains("told to fail"));
+            assert!(is_refused, "{refused}");
+            // Another server may take writes soon.
+            let starting = FakeServer::start("127.0.0.1:0", 0, FakeAnswer::NoLogin("57P03")).await;
+            let both = [server.address(), starting.address()].map(|it| it.to_string());
+            let url = format!("postgresql://svc@{}/svc?sslmode=disable", both.join(","));
+            let refused = open(&url).await;
+            assert!(matches!(refused, LedgerError::Unavailable(_)), "{refused}");
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) enum FakeAnswer {
     Silence,
     /// An error with this code.
     Error(&'static str),
+    /// The same in place of a login, behind which the connection ends.
+    NoLogin(&'static str),
 }
 
 /// A server that takes writes. It ends with this value.
@@ -72,6 +74,9 @@ impl Drop for FakeServer {
 async fn serve(mut stream: TcpStream, answer: FakeAnswer) -> io::Result<()> {
     // The first message has no kind, and is believed.
     read(&mut stream).await?;
+    if let FakeAnswer::NoLogin(code) = answer {
+        return stream.write_all(&error(code)).await;
+    }
     let hello = [message(b'R', &0_u32.to_be_bytes()), ready()].concat();
     stream.write_all(&hello).await?;
     let mut statement = String::new();
@@ -86,7 +91,7 @@ async fn serve(mut stream: TcpStream, answer: FakeAnswer) -> io::Result<()> {
             (b'Q', _) => message(b'C', b"SELECT 0\0"),
             (b'S', _) if statement.contains("pg_postmaster_start_time") => row("1"),
             (b'S', FakeAnswer::Error(code)) => error(code),
-            (b'S', FakeAnswer::Silence) => return pending().await,
+            (b'S', FakeAnswer::Silence | FakeAnswer::NoLogin(_)) => return pending().await,
             _ => continue,
         };
         stream.write_all(&[reply, ready()].concat()).await?;

@@ -1,6 +1,7 @@
 //! Pages of one-time shares, read, written and burnt off the request threads.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -37,6 +38,18 @@ pub(super) async fn burn(pages: &OneTimePages, id: DeploymentId) -> io::Result<(
             run_blocking(move || files.burn(&id)).await
         }
         OneTimePages::Objects(objects) => objects.burn(&id).await,
+    }
+}
+
+/// Removes the page of a share that its reader has claimed. A bucket that fails is asked again until `within` is over.
+pub(super) async fn burn_claimed(
+    pages: &OneTimePages,
+    id: DeploymentId,
+    within: Duration,
+) -> io::Result<()> {
+    match pages {
+        OneTimePages::Files(_) => burn(pages, id).await,
+        OneTimePages::Objects(objects) => objects.burn_claimed(&id, within).await,
     }
 }
 

@@ -8,7 +8,7 @@ pub enum Error {
     /// The disk is full: nothing was stored.
     #[error("the disk is full")]
     Full,
-    /// A remote store does not answer as it should, for the log.
+    /// A remote store, or a directory that nodes share, does not answer as it should, for the log.
     #[error("the store of content is not reached: {0}")]
     Unreachable(String),
     /// The store returned other bytes than those that were put.
@@ -24,8 +24,11 @@ impl From<object_store::Error> for Error {
         let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
         while let Some(cause) = source {
             let io = cause.downcast_ref::<std::io::Error>();
-            if io.is_some_and(|io| io.kind() == std::io::ErrorKind::StorageFull) {
-                return Self::Full;
+            match io.map(std::io::Error::kind) {
+                Some(std::io::ErrorKind::StorageFull) => return Self::Full,
+                // A directory that hangs is unavailable for a while, as a remote store is.
+                Some(std::io::ErrorKind::TimedOut) => return Self::Unreachable(error.to_string()),
+                _ => {}
             }
             source = cause.source();
         }

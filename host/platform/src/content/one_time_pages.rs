@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
@@ -12,6 +13,9 @@ use tokio::sync::OwnedMutexGuard;
 use super::object_locks::ObjectLocks;
 use super::{Error, OneTimeFileDirectory};
 use svc_base::ids::DeploymentId;
+
+/// Pause before a deletion is sent again.
+const RETRY_EVERY: Duration = Duration::from_millis(250);
 
 /// Pages of one-time shares; clones share them.
 #[derive(Clone, Debug)]
@@ -75,6 +79,19 @@ impl OneTimeObjects {
         }
     }
 
+    /// Deletes the page of a share that its reader has claimed, as [`OneTimeObjects::burn`] does. A store that fails is asked again until
+    /// `within` is over: nobody else can claim the page, so its reader would lose it.
+    pub async fn burn_claimed(&self, id: &DeploymentId, within: Duration) -> io::Result<()> {
+        let burning = async {
+            while let Err(error) = self.burn(id).await {
+                tracing::warn!(%error, "a page that was opened could not be deleted: that is tried again");
+                tokio::time::sleep(RETRY_EVERY).await;
+            }
+        };
+        let burnt = tokio::time::timeout(within, burning).await;
+        burnt.map_err(|_| io::Error::other(Error::Unreachable("it deletes nothing".to_owned())))
+    }
+
     /// Lists the shares that have an object; objects with other names are ignored.
     pub async fn list(&self) -> io::Result<Vec<DeploymentId>> {
         let found = self.store.list(None);
@@ -98,6 +115,7 @@ fn unreachable(error: &StoreError) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use object_store::local::LocalFileSystem;
     use object_store::memory::InMemory;
     use svc_base::clock::Clock;
     use svc_base::random::Random;
@@ -118,5 +136,26 @@ mod tests {
         }
         assert_eq!(objects.read(&id).await.unwrap(), None);
         assert!(objects.list().await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_claimed_page_is_deleted_although_the_store_fails_at_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = LocalFileSystem::new_with_prefix(directory.path()).unwrap();
+        let objects = OneTimeObjects::new(Arc::new(store));
+        let id = DeploymentId::new(&Clock::system(), &Random::system()).unwrap();
+        // What is no file cannot be deleted as one.
+        let path = directory.path().join(id.to_string());
+        std::fs::create_dir(&path).unwrap();
+        assert!(objects.burn(&id).await.is_err());
+        let failed = objects.burn_claimed(&id, Duration::from_millis(10)).await;
+        assert!(failed.is_err());
+        let burning = objects.burn_claimed(&id, Duration::from_secs(60));
+        let mending = async {
+            tokio::task::yield_now().await;
+            std::fs::remove_dir(&path).unwrap();
+        };
+        let (burnt, ()) = tokio::join!(burning, mending);
+        burnt.unwrap();
     }
 }

@@ -41,10 +41,11 @@ pub(super) enum LiveError {
 }
 
 impl LiveError {
-    /// Returns the error that ends a stream, for the close code of a socket; `None` if the server stops, which is not an error.
+    /// Returns the error that ends a stream, for the close code of a socket; `None` if the server stops or another one
+    /// may answer, which is not an error.
     pub(super) fn from_close(close: CloseReason) -> Option<Self> {
         match close {
-            CloseReason::STOPPED => None,
+            CloseReason::STOPPED | CloseReason::MOVED => None,
             CloseReason::DISABLED => Some(Self::Disabled),
             _ => Some(Self::Gone),
         }

@@ -151,9 +151,12 @@ impl LiveConnections {
     /// Closes all connections, present and future.
     pub(in crate::realtime) fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        self.list()
-            .iter()
-            .for_each(|one| one.close(CloseReason::STOPPED));
+        self.close_all(CloseReason::STOPPED);
+    }
+
+    /// Closes all connections. Others may come.
+    pub(in crate::realtime) fn close_all(&self, close: CloseReason) {
+        self.list().iter().for_each(|one| one.close(close));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Publishing quick shares, and burning those that are read once.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::store;
@@ -16,9 +18,14 @@ use crate::deployments::serving::password;
 use crate::deployments::views::Warning;
 use crate::deployments::{once_files, store as rows};
 use crate::http::byte_budget::{ByteBudgetFull, BytePermit};
+use svc_base::Stopwatch;
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_sandbox::ContentType;
+
+/// Longest time from the reading of a page to its deletion, which a bucket may refuse for a moment; and the least for the deletion alone.
+const BURN_TIMEOUT: Duration = Duration::from_secs(11);
+const MIN_BURN_TIME: Duration = Duration::from_secs(1);
 
 /// Share to publish; its fields are within their bounds.
 #[derive(Clone, Debug)]
@@ -215,6 +222,7 @@ impl Shares {
     ) -> Result<Option<Bytes>, PublishError> {
         // Until the first has claimed the share, each other would read a copy of its page.
         let _reader = self.once.lock(&id).await;
+        let opening = Stopwatch::start();
         let Some(page) = once_files::read(&self.once, id).await? else {
             return Ok(None);
         };
@@ -233,7 +241,8 @@ impl Shares {
         if !claimed {
             return Ok(None);
         }
-        let burnt = once_files::burn(&self.once, id).await;
+        let left = BURN_TIMEOUT.saturating_sub(opening.elapsed());
+        let burnt = once_files::burn_claimed(&self.once, id, left.max(MIN_BURN_TIME)).await;
         // The share is gone by now, whatever failed.
         burnt.map_err(|error| PublishError::Internal(error.into()))?;
         let page = Bytes::from(page);

@@ -14,6 +14,8 @@ impl CloseReason {
     pub const STOPPED: Self = Self::new(1001, "the server stops");
     /// The page, backend or room that the socket belongs to has ended.
     pub const ENDED: Self = Self::new(1001, "what this socket belongs to has ended");
+    /// Another server may answer by now.
+    pub const MOVED: Self = Self::new(1012, "another server may answer now: connect again");
     /// The client has not answered pings.
     pub const SILENT: Self = Self::new(1001, "no pong came");
     /// The client's bytes are not valid frames.
