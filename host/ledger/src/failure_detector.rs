@@ -96,6 +96,16 @@ impl FailureDetector {
         stuck.map(|(run, other)| (*run, other.beat))
     }
 
+    /// Returns the time at which a beat must be sent at the earliest for its answer to make another run suspect, unless that run beats
+    /// until then.
+    #[must_use]
+    pub fn next_suspicion(&self) -> Option<Duration> {
+        let (sent, _) = self.answered?;
+        let due = self.others.values().map(|other| other.since + other.suspect_after);
+        // Whoever was suspected by the last answer is asked about at the next beat's time.
+        due.filter(|due| *due > sent).min()
+    }
+
     /// Whether a run was live and not suspected when the last beat was answered.
     #[must_use]
     pub fn is_trusted(&self, run: RunId) -> bool {

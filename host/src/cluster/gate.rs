@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use svc_base::clock::Clock;
 use svc_base::sync::lock;
-use svc_ledger::{AppendQueue, BeatCount, FailureDetector, NodeState, RunId};
+use svc_ledger::{AppendQueue, BEAT_EVERY, BeatCount, FailureDetector, NodeState, RunId};
 
 /// Time after which a caller whose commit is made is not kept waiting for the ledger.
 const MAX_WAIT: Duration = Duration::from_secs(5);
@@ -96,6 +96,14 @@ impl AnswerGate {
         state.detector.beat_answered(sent, now, nodes);
         state.acknowledged(sent);
         state.detector.suspects().collect()
+    }
+
+    /// Time at which the next beat is due, of which the last one was sent at `sent`: earlier than by its interval if another run can be
+    /// suspected by then.
+    pub(super) fn next_beat(&self, sent: Duration) -> Duration {
+        let regular = sent + BEAT_EVERY;
+        let suspicion = self.state().detector.next_suspicion();
+        suspicion.map_or(regular, |due| regular.min(due))
     }
 
     /// Notes that the process runs. One that was paused may have been buried meanwhile.

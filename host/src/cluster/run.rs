@@ -324,14 +324,14 @@ impl<L: Ledger> Run<L> {
 
 /// Beats until the process ends.
 async fn keep_beating<L: Ledger>(run: Arc<Run<L>>) {
-    let mut ticks = tokio::time::interval(BEAT_EVERY);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        let sent = run.clock.elapsed();
         match run.beat().await {
             Ok(()) => {}
             Err(LedgerError::Fenced) => return run.end(&LedgerError::Fenced),
             Err(error) => tracing::warn!(%error, "a beat was not acknowledged"),
         }
+        let next = run.gate.next_beat(sent);
+        tokio::time::sleep(next.saturating_sub(run.clock.elapsed())).await;
     }
 }

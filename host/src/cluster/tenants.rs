@@ -29,7 +29,7 @@ const LOAD_TIMEOUT: Duration = Duration::from_secs(9);
 
 /// Time without a call after which the place of a database is given back, and pause between two looks.
 const RELEASE_AFTER: Duration = Duration::from_secs(60);
-const RELEASE_EVERY: Duration = Duration::from_secs(10);
+const RELEASE_EVERY: Duration = Duration::from_secs(2);
 /// Places that are given back at once.
 const RELEASES_AT_ONCE: usize = 8;
 
