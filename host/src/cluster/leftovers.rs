@@ -71,7 +71,8 @@ impl<L: Ledger> Leftovers<L> {
     {
         let mut seen = self.seen.lock().await;
         let objects = self.bucket.list(bases::PREFIX).await?;
-        let there = self.list_databases(&objects).await?;
+        let chains = self.bucket.list(histories::PREFIX).await?;
+        let there = self.list_databases(&objects, &chains).await?;
         let named: BTreeSet<BackendId> = named.await?.into_iter().collect();
         let unnamed: BTreeSet<_> = there.difference(&named).copied().collect();
         for id in unnamed.intersection(&seen.unnamed) {
@@ -85,13 +86,19 @@ impl<L: Ledger> Leftovers<L> {
         (seen.unnamed, seen.missing) = (unnamed, missing);
         self.remove_unnamed_bases(&objects, &mut seen.named_objects)
             .await?;
+        // That of a database which nobody loads expires, too.
+        histories::delete_expired_of(&self.bucket, &chains, self.run.clock().now()).await?;
+        self.bucket.remove_stale_uploads(self.old_before()).await?;
         Ok(())
     }
 
     /// Lists the databases of backends that have something in the bucket or a place.
-    async fn list_databases(&self, bases: &[StoredObject]) -> anyhow::Result<BTreeSet<BackendId>> {
-        let chains = self.bucket.list(histories::PREFIX).await?;
-        let objects = bases.iter().chain(&chains);
+    async fn list_databases(
+        &self,
+        bases: &[StoredObject],
+        chains: &[StoredObject],
+    ) -> anyhow::Result<BTreeSet<BackendId>> {
+        let objects = bases.iter().chain(chains);
         let mut there: BTreeSet<BackendId> = objects.filter_map(database_of).collect();
         for place in self.run.ledger().places().await? {
             if let DatabaseName::Backend(id) = place.database {

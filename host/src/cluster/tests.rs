@@ -14,13 +14,13 @@ use svc_base::disk;
 use svc_base::ids::DeploymentId;
 use svc_base::positions::CommitPosition;
 use svc_base::random::Random;
-use svc_database::{BaseSnapshot, DatabaseState, LogShipper};
+use svc_database::{BaseSnapshot, DatabaseState, LoadError, LogShipper};
 use svc_ledger::{ClaimOutcome, DatabaseEntry, DatabaseName, Ledger, MemoryLedger, Node, RunId};
 use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::bases::{self, BaseError, Bases, LiveDatabases, LoadTarget};
-use super::bucket::Bucket;
+use super::bucket::{Bucket, BucketError};
 use super::found::{self, Founding};
 use crate::content::{ContentStore, OneTimeFileDirectory};
 use crate::control::{self, ControlDatabase};
@@ -100,6 +100,8 @@ impl LiveDatabases for Source {
     async fn acknowledged(&self, _: DatabaseName, position: CommitPosition) -> bool {
         position != CommitPosition(1)
     }
+
+    async fn keep_history(&self, _: DatabaseName, _: CommitPosition) {}
 }
 
 /// A database's place in a cluster.
@@ -220,8 +222,8 @@ async fn a_base_that_is_made_halfway_loses_nothing() {
         assert_eq!(at.objects().await, 2, "{steps}");
         assert_eq!(at.commits().await, commits, "{steps}");
         assert_eq!(at.load().await.unwrap(), *source.shipper.state(), "{steps}");
-        let newest = bases::newest_bases(&bucket).await.unwrap();
-        assert_eq!(newest[&at.database].object, base.object);
+        let stored = bases::stored_bases(&bucket).await.unwrap();
+        assert_eq!(stored[&at.database][0].object, base.object);
     }
 }
 
@@ -260,6 +262,18 @@ async fn a_base_that_does_not_load_is_left_for_an_older_one() {
     assert!(matches!(at.load().await, Err(BaseError::Bucket(_))));
 }
 
+#[test]
+fn a_full_disk_says_nothing_of_a_base() {
+    let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+    assert!(!bases::is_damage(&LoadError::Io(full()).into()));
+    assert!(!bases::is_damage(&BaseError::Io(full())));
+    let position = CommitPosition(1);
+    assert!(bases::is_damage(&LoadError::WrongBase { position }.into()));
+    assert!(bases::is_damage(
+        &BucketError::Missing(String::new()).into()
+    ));
+}
+
 #[tokio::test]
 async fn a_damaged_base_is_replaced_at_once() {
     let ledger = Arc::new(MemoryLedger::default());
@@ -279,8 +293,8 @@ async fn a_damaged_base_is_replaced_at_once() {
     source.commit(&at).await;
     kept.note_commit(at.database, ENOUGH);
     assert!(kept.store_on_release(at.database, &source).await.unwrap());
-    let newest = bases::newest_bases(&bucket).await.unwrap();
-    let newest = &newest[&at.database].object;
+    let stored = bases::stored_bases(&bucket).await.unwrap();
+    let newest = &stored[&at.database][0].object;
     bucket.put(newest, "damaged".into()).await.unwrap();
 
     let directory = tempfile::tempdir().unwrap();
