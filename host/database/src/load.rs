@@ -106,6 +106,18 @@ impl DatabaseLoader {
         })
     }
 
+    /// Reads a base without writing it anywhere, as [`DatabaseLoader::start`] does.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn check(
+        base: impl io::Read,
+        position: CommitPosition,
+        state: Checksum,
+    ) -> Result<(), LoadError> {
+        unpack_base(base, io::sink(), position, state).map(drop)
+    }
+
     /// Applies the next commits. Call it for each piece of them.
     ///
     /// # Errors

@@ -4,7 +4,8 @@
 //! then what the row makes needless is deleted. An object without a row is of a state that was acknowledged, and goes with the next
 //! base.
 //!
-//! The base before the newest stays with all commits after it, so that a newest base that is damaged costs nothing but time.
+//! The base before the newest stays with all commits after it, so that a newest base that is damaged costs nothing but time. Once the
+//! newest is a day old and was read again, it stays alone: what was deleted before is then in neither.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -25,7 +26,7 @@ use svc_base::positions::{Checksum, CommitPosition};
 use svc_base::sync::lock;
 use svc_base::{disk, fault};
 use svc_database::{BaseSnapshot, DatabaseLoader, DatabaseState, LoadError};
-use svc_ledger::{Base, DatabaseName, Ledger, LedgerError, RunId};
+use svc_ledger::{Base, DatabaseName, KeptBases, Ledger, LedgerError, RunId};
 
 /// Prefix of bases.
 pub(super) const PREFIX: &str = "bases";
@@ -287,6 +288,40 @@ impl<L: Ledger> Bases<L> {
         Ok(())
     }
 
+    /// Has a database whose place the run has keep its newest base alone, if that was made before `before` and is whole, and if the
+    /// bucket has the moments that only the ledger had otherwise.
+    ///
+    /// # Errors
+    /// [`BaseError`]; nothing is deleted if the base is damaged.
+    pub(super) async fn drop_older(
+        &self,
+        database: DatabaseName,
+        before: Timestamp,
+    ) -> Result<(), BaseError> {
+        let _turn = self.turn(database).await;
+        let bases = self.ledger.bases(Some(self.run), database).await?;
+        let [newest, _, ..] = bases.as_slice() else {
+            return Ok(());
+        };
+        let is_kept = match database {
+            DatabaseName::Control => true,
+            DatabaseName::Backend(id) => {
+                histories::reaches(&self.bucket, &id, newest.position).await?
+            }
+        };
+        if newest.at > before || !is_kept {
+            return Ok(());
+        }
+        let dir = disk::open_directory(&self.tmp)?;
+        let packed = fetch(&self.bucket, newest, &dir, &format!("check-{database}")).await?;
+        let (position, state) = (newest.position, newest.state);
+        blocking(move || DatabaseLoader::check(&*packed, position, state)).await?;
+        let kept = KeptBases::Newest;
+        self.ledger.trim(self.run, database, kept).await?;
+        delete_objects(&self.bucket, database, |it| it.position < position).await?;
+        Ok(())
+    }
+
     /// Deletes a database that is gone: its place, its commits and bases, then its objects, those of its history included.
     ///
     /// # Errors
@@ -402,7 +437,7 @@ pub async fn name_base<L: Ledger>(
 ) -> Result<(), BaseError> {
     ledger.add_base(run, base).await?;
     fault::point("cluster.base_named");
-    ledger.trim(run, base.database).await?;
+    ledger.trim(run, base.database, KeptBases::Two).await?;
     fault::point("cluster.trimmed");
     // A base with a row that is newer makes these needless, whoever looks: a row of theirs is gone, or was never there.
     let named = ledger.bases(Some(run), base.database).await?;
@@ -528,12 +563,22 @@ pub async fn load_base(
 async fn start(bucket: &Bucket, base: &Base, to: &LoadTarget) -> Result<DatabaseLoader, BaseError> {
     let (dir, name) = (to.dir.try_clone()?, to.name.clone());
     let (position, state) = (base.position, base.state);
-    // It may be large, so it comes by way of the disk.
-    let packed = Arc::new(unnamed_file(&dir, &format!(".{name}.packed"))?);
-    // One that was stored again may be packed otherwise.
-    let most = base.bytes.saturating_mul(2) + MORE_BYTES;
-    bucket.get_to(&base.object, &packed, most).await?;
+    let packed = fetch(bucket, base, &dir, &format!(".{name}.packed")).await?;
     blocking(move || DatabaseLoader::start(dir, &name, &*packed, position, state)).await
+}
+
+/// Reads a base into a file of this name, which is gone when it is closed: a base may be large.
+async fn fetch(
+    bucket: &Bucket,
+    base: &Base,
+    dir: &Dir,
+    name: &str,
+) -> Result<Arc<File>, BaseError> {
+    let packed = Arc::new(unnamed_file(dir, name)?);
+    // One that was stored again may be packed otherwise.
+    let most = base.bytes.saturating_mul(2).saturating_add(MORE_BYTES);
+    bucket.get_to(&base.object, &packed, most).await?;
+    Ok(packed)
 }
 
 /// Creates a private file that is gone when it is closed.

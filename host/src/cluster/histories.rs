@@ -164,6 +164,20 @@ pub async fn upload_ended(
     Ok(copied)
 }
 
+/// Whether the bucket has the history of a database up to a commit, or none of it at all.
+///
+/// # Errors
+/// The bucket's.
+pub(super) async fn reaches(
+    bucket: &Bucket,
+    id: &BackendId,
+    last: CommitPosition,
+) -> Result<bool, BucketError> {
+    let there = bucket.list(&prefix(id)).await?;
+    let newest = there.iter().filter_map(parse).map(|chain| chain.last).max();
+    Ok(newest.is_none_or(|newest| newest >= last))
+}
+
 /// Makes the chain of a database's commits up to `last` that no chain in the bucket has, from a base and the commits after it, and puts
 /// it before those that are here. Nobody may make a base of the database meanwhile. Returns whether there was anything to make.
 ///

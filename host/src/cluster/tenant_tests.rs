@@ -402,3 +402,29 @@ async fn an_expired_history_of_a_database_that_nobody_loads_is_deleted() {
     assert_eq!(left.len(), 1, "{left:?}");
     assert!(left[0].name.contains("/00000000000000000020-"), "{left:?}");
 }
+
+#[tokio::test]
+async fn the_base_before_the_newest_goes_when_that_is_a_day_old() {
+    let here = Installation::start(AFTER).await;
+    let id = here.create().await;
+    let words = (0..20_000_u64).map(|it| it.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let words: Vec<String> = words.map(|word| format!("{word:016x}")).collect();
+    here.migrate(id, "CREATE TABLE b (x)").await;
+    for words in words.chunks(10_000) {
+        let insert = format!("INSERT INTO b VALUES ('{}')", words.concat());
+        here.migrate(id, &insert).await;
+    }
+    here.advance(IDLE).await;
+    here.release(id).await;
+    here.look(&[id]).await;
+    assert_eq!(here.objects(id).await, 2, "the newest is of today");
+    here.advance(Duration::from_secs(25 * 3600)).await;
+    here.look(&[id]).await;
+    assert_eq!(here.objects(id).await, 1);
+    let name = DatabaseName::Backend(id);
+    assert_eq!(here.ledger.bases(None, name).await.unwrap().len(), 1);
+    assert!(!here.has_place(id).await, "it was given back");
+    here.databases.inventory(id).await.unwrap();
+    let here = here.lose().await;
+    here.databases.inventory(id).await.unwrap();
+}

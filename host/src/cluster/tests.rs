@@ -15,7 +15,9 @@ use svc_base::ids::DeploymentId;
 use svc_base::positions::CommitPosition;
 use svc_base::random::Random;
 use svc_database::{BaseSnapshot, DatabaseState, LoadError, LogShipper};
-use svc_ledger::{ClaimOutcome, DatabaseEntry, DatabaseName, Ledger, MemoryLedger, Node, RunId};
+use svc_ledger::{
+    ClaimOutcome, DatabaseEntry, DatabaseName, KeptBases, Ledger, MemoryLedger, Node, RunId,
+};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -196,7 +198,11 @@ async fn a_base_that_is_made_halfway_loses_nothing() {
                 ledger.add_base(at.run, &base).await.unwrap();
             }
             if steps > 2 {
-                assert_eq!(ledger.trim(at.run, at.database).await, Ok(0), "{steps}");
+                assert_eq!(
+                    ledger.trim(at.run, at.database, KeptBases::Two).await,
+                    Ok(0),
+                    "{steps}"
+                );
             }
             if steps > 3 {
                 bases::name_base(&ledger, at.run, &bucket, &base)
@@ -255,7 +261,10 @@ async fn a_base_that_does_not_load_is_left_for_an_older_one() {
     bucket.delete(&base.object).await.unwrap();
     assert_eq!(at.load().await.unwrap(), state);
     // Trimming leaves the older base with all commits after it.
-    ledger.trim(at.run, at.database).await.unwrap();
+    ledger
+        .trim(at.run, at.database, KeptBases::Two)
+        .await
+        .unwrap();
     assert_eq!(at.load().await.unwrap(), state);
     // Without either, nothing is loaded, rather than less.
     bucket.delete(&first.object).await.unwrap();
