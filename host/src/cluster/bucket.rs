@@ -196,21 +196,29 @@ impl Bucket {
 
     /// Stores an object durably. One of the name is replaced, and must say the same.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BucketError> {
-        let put = self.store.put(&Path::from(name), bytes.into()).await;
-        put.map(drop).map_err(BucketError::Unavailable)
+        let length = bytes.len() as u64;
+        self.put_from(name, &PartSource::Memory(bytes), length)
+            .await
     }
 
-    /// Stores an object durably from a file. A large one is stored in parts, so that a slow line has time for each; nothing is there until
-    /// all of it is.
+    /// Stores an object as [`Bucket::put`] does, from a file.
     pub async fn put_file(&self, name: &str, file: File) -> Result<(), BucketError> {
-        let (path, bytes) = (Path::from(name), file.metadata()?.len());
-        let file = Arc::new(file);
+        let length = file.metadata()?.len();
+        let file = PartSource::Disk(Arc::new(file));
+        self.put_from(name, &file, length).await
+    }
+
+    /// Stores an object. A large one is stored in parts, so that a slow line has time for each; nothing is there until all of it is.
+    async fn put_from(&self, name: &str, from: &PartSource, bytes: u64) -> Result<(), BucketError> {
+        let path = Path::from(name);
         if bytes < FIRST_SIZE_IN_PARTS {
-            return self.put(name, read_part(&file, 0, bytes).await?).await;
+            let whole = from.read(0, bytes).await?;
+            let put = self.store.put(&path, whole.into()).await;
+            return put.map(drop).map_err(BucketError::Unavailable);
         }
         let upload = self.store.put_multipart(&path).await;
         let mut upload = upload.map_err(BucketError::Unavailable)?;
-        let stored = put_parts(&mut *upload, &file, bytes).await;
+        let stored = put_parts(&mut *upload, from, bytes).await;
         if stored.is_err()
             && let Err(error) = upload.abort().await
         {
@@ -307,32 +315,47 @@ fn of_object(name: &str, error: Error) -> BucketError {
     }
 }
 
+/// Bytes of an object that is being stored.
+enum PartSource {
+    Memory(Bytes),
+    Disk(Arc<File>),
+}
+
+impl PartSource {
+    /// Reads a part.
+    async fn read(&self, start: u64, bytes: u64) -> io::Result<Bytes> {
+        let length = usize::try_from(bytes).map_err(io::Error::other)?;
+        let file = match self {
+            Self::Memory(all) => {
+                let start = usize::try_from(start).map_err(io::Error::other)?;
+                return Ok(all.slice(start..start + length));
+            }
+            Self::Disk(file) => Arc::clone(file),
+        };
+        let read = spawn_blocking(move || {
+            let mut part = vec![0; length];
+            file.read_exact_at(&mut part, start)?;
+            Ok(Bytes::from(part))
+        });
+        read.await?
+    }
+}
+
 async fn put_parts(
     upload: &mut dyn MultipartUpload,
-    file: &Arc<File>,
+    from: &PartSource,
     bytes: u64,
 ) -> Result<(), BucketError> {
     let mut start = 0;
     while start < bytes {
         let part = PART_BYTES.min(bytes - start);
-        let read = read_part(file, start, part).await?;
+        let read = from.read(start, part).await?;
         let put = upload.put_part(read.into()).await;
         put.map_err(BucketError::Unavailable)?;
         start += part;
     }
     let completed = upload.complete().await;
     completed.map(drop).map_err(BucketError::Unavailable)
-}
-
-/// Reads a part of a file.
-async fn read_part(file: &Arc<File>, start: u64, bytes: u64) -> io::Result<Bytes> {
-    let file = Arc::clone(file);
-    let read = spawn_blocking(move || {
-        let mut part = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
-        file.read_exact_at(&mut part, start)?;
-        Ok(Bytes::from(part))
-    });
-    read.await?
 }
 
 /// Deletes unfinished uploads in a directory and below. What others delete meanwhile is gone all the same.
@@ -468,6 +491,8 @@ mod tests {
                 .await
                 .unwrap();
             assert!(bucket.get("a/large").await.unwrap() == bytes);
+            bucket.put("a/large", bytes.clone().into()).await.unwrap();
+            assert!(bucket.get("a/large").await.unwrap() == bytes);
             let to = Arc::new(tempfile::tempfile().unwrap());
             let most = bytes.len() as u64;
             let refused = bucket.get_to("a/large", &to, most - 1).await;
@@ -479,7 +504,12 @@ mod tests {
         }
         let path = Path::from("a/aborted");
         let mut upload = in_directory.store.put_multipart(&path).await.unwrap();
-        let cut = put_parts(&mut *upload, &Arc::new(from), bytes.len() as u64 + 1).await;
+        let cut = put_parts(
+            &mut *upload,
+            &PartSource::Disk(Arc::new(from)),
+            bytes.len() as u64 + 1,
+        )
+        .await;
         assert!(
             matches!(cut, Err(BucketError::Disk(_))),
             "the file is shorter"
