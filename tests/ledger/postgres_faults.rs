@@ -138,7 +138,7 @@ async fn a_run_that_stops_in_the_middle_of_a_request_stops_nobody_else() {
     let seen = seen.unwrap().beat;
 
     // It has locked its row and its place, and the server waits for it.
-    let request = format!("SELECT svc.trim('{stopped}', 1, '{database}')");
+    let request = format!("SELECT svc.trim('{stopped}', 1, '{database}', 2)");
     let client = servers.stop_in(0, &request).await;
     let claim = shared.claim(run, database).await;
     assert!(

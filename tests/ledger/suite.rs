@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use svc_base::positions::{Checksum, CommitPosition};
 use svc_ledger::{
-    BeatCount, ClaimOutcome, DatabaseName, FoundEntry, Ledger, LedgerError, NodeState, Place, RunId,
+    BeatCount, ClaimOutcome, DatabaseName, FoundEntry, KeptBases, Ledger, LedgerError, NodeState,
+    Place, RunId,
 };
 use tokio::task::JoinSet;
 
@@ -106,7 +107,10 @@ async fn the_dead_are_refused_everything(ledger: &impl Ledger) {
     assert_eq!(read, Err(LedgerError::Fenced));
     let claim = ledger.claim(one, database).await;
     assert_eq!(claim, Err(LedgerError::Fenced));
-    assert_eq!(ledger.trim(one, database).await, Err(LedgerError::Fenced));
+    assert_eq!(
+        ledger.trim(one, database, KeptBases::Two).await,
+        Err(LedgerError::Fenced)
+    );
     assert_eq!(ledger.bury(one, two, None).await, Err(LedgerError::Fenced));
 
     // Its commit is there, and its place is free for the living.
@@ -138,7 +142,7 @@ async fn commits_continue_the_last_one(ledger: &impl Ledger) {
         let named = base(database, position, state);
         ledger.add_base(run, &named).await.unwrap();
     }
-    assert_eq!(ledger.trim(run, database).await, Ok(1));
+    assert_eq!(ledger.trim(run, database, KeptBases::Two).await, Ok(1));
     for (position, before) in [(6, BEGIN.1), (7, 1), (8, 2)] {
         refused(position, before).await;
     }
@@ -268,7 +272,7 @@ async fn bases_let_commits_go(ledger: &impl Ledger) {
     let unplaced = Err(LedgerError::NotPlaced);
     assert_eq!(ledger.add_base(other, &later).await, unplaced);
     let unplaced = Err(LedgerError::NotPlaced);
-    assert_eq!(ledger.trim(other, database).await, unplaced);
+    assert_eq!(ledger.trim(other, database, KeptBases::Two).await, unplaced);
     for wrong in [
         base(database, 7, 1),
         base(database, 5, 1),
@@ -277,7 +281,7 @@ async fn bases_let_commits_go(ledger: &impl Ledger) {
         let answer = ledger.add_base(run, &wrong).await;
         assert_eq!(answer, Err(LedgerError::NotNext));
     }
-    assert_eq!(ledger.trim(run, database).await, Ok(0));
+    assert_eq!(ledger.trim(run, database, KeptBases::Two).await, Ok(0));
 
     for _ in 0..2 {
         ledger.add_base(run, &later).await.unwrap();
@@ -287,7 +291,7 @@ async fn bases_let_commits_go(ledger: &impl Ledger) {
         assert_eq!(ledger.bases(reader, database).await.unwrap(), bases);
     }
     // The base before the newest is kept, with all after it.
-    assert_eq!(ledger.trim(run, database).await, Ok(0));
+    assert_eq!(ledger.trim(run, database, KeptBases::Two).await, Ok(0));
     assert_eq!(ledger.bases(None, database).await.unwrap(), bases);
     let last = entry(database, 8, 2, 3);
     ledger
@@ -296,13 +300,22 @@ async fn bases_let_commits_go(ledger: &impl Ledger) {
         .unwrap();
     let newest = base(database, 8, 3);
     ledger.add_base(run, &newest).await.unwrap();
-    assert_eq!(ledger.trim(run, database).await, Ok(1));
-    assert_eq!(ledger.trim(run, database).await, Ok(0));
+    assert_eq!(ledger.trim(run, database, KeptBases::Two).await, Ok(1));
+    assert_eq!(ledger.trim(run, database, KeptBases::Two).await, Ok(0));
     let [later, _] = bases;
     assert_eq!(ledger.bases(None, database).await.unwrap(), [newest, later]);
     let [_, kept] = commits;
     let tail = ledger.tail(None, database, CommitPosition(0), 99).await;
-    assert_eq!(tail.unwrap(), [kept.entry, last.entry]);
+    assert_eq!(tail.unwrap(), [kept.entry, last.entry.clone()]);
+    // Or the newest alone, with its commit and all after it.
+    for deleted in [1, 0] {
+        let trimmed = ledger.trim(run, database, KeptBases::Newest).await;
+        assert_eq!(trimmed, Ok(deleted));
+    }
+    let newest = base(database, 8, 3);
+    assert_eq!(ledger.bases(None, database).await.unwrap(), [newest]);
+    let tail = ledger.tail(None, database, CommitPosition(0), 99).await;
+    assert_eq!(tail.unwrap(), [last.entry]);
 }
 
 async fn a_database_is_forgotten(ledger: &impl Ledger) {

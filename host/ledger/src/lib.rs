@@ -21,6 +21,6 @@ pub use failure_detector::{BEAT_EVERY, FailureDetector, answers_for};
 pub use memory::MemoryLedger;
 pub use postgres::{InvalidLedgerUrl, PostgresLedger};
 pub use types::{
-    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, Ledger, LedgerError,
-    Node, NodeState, Place, RunId,
+    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, KeptBases, Ledger,
+    LedgerError, Node, NodeState, Place, RunId,
 };

@@ -149,6 +149,25 @@ pub enum ClaimOutcome {
     Held(Place),
 }
 
+/// Bases that a database keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptBases {
+    /// The newest alone.
+    Newest,
+    /// The newest, and the one before it.
+    Two,
+}
+
+impl KeptBases {
+    /// Number of the bases.
+    pub(crate) fn count(self) -> u8 {
+        match self {
+            Self::Newest => 1,
+            Self::Two => 2,
+        }
+    }
+}
+
 /// A copy of a database in the bucket, from which its commits go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
@@ -294,13 +313,15 @@ pub trait Ledger: Send + Sync + 'static {
         base: &Base,
     ) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// Deletes what the newest two bases of a database whose place `run` has make needless: the commits before the older of them, and
-    /// all other bases, whose objects may go afterwards. The commit at its position stays, as do all commits after it: from them the
-    /// database is loaded if the newest base turns out to be damaged. Returns how many commits were deleted. May be repeated.
+    /// Deletes what the newest bases of a database whose place `run` has make needless, `kept` of which stay: the commits before the
+    /// oldest of them, and all other bases, whose objects may go afterwards. The commit at its position stays, as do all commits after
+    /// it: from them the database is loaded if a newer base turns out to be damaged. Returns how many commits were deleted. May be
+    /// repeated.
     fn trim(
         &self,
         run: RunId,
         database: DatabaseName,
+        kept: KeptBases,
     ) -> impl Future<Output = Result<u64, LedgerError>> + Send;
 
     /// Deletes everything of a database whose place `run` has: commits, bases and the place. Nothing is done if nobody has the

@@ -144,7 +144,9 @@ impl ServiceDependencies {
             capacity.clone(),
             sandbox.clone(),
             Arc::clone(realtime) as _,
-            self.cluster.as_ref().map(|owner| owner.tenants()),
+            self.cluster
+                .as_ref()
+                .map(|owner| owner.tenants(self.infra.config.limits.history_bytes)),
         )?);
         let settled = backends.load_owners().await;
         settled.context("removing databases that no backend owns")?;

@@ -1,10 +1,14 @@
 //! Restore of a cluster's installation onto one machine: from its bucket and its ledger, or from the bucket alone.
 //!
-//! With the ledger everything that was acknowledged is there. Without it each database is as its newest base has it, so some are older
-//! than others. One-time shares are in neither.
+//! With the ledger everything that was acknowledged before is there. Without it each database is as its newest base has it that loads, so
+//! some are older than others. One-time shares are in neither.
+//!
+//! The cluster may run meanwhile. Control is read first: a database that it names was made before, and is read at a later moment, so
+//! nothing in control refers to rows that a database does not have yet. What a database has beyond that is of later calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
@@ -20,6 +24,7 @@ use super::{BackupProgressFn, BackupStage, millis, switch};
 use crate::backends::copies;
 use crate::cluster::bases::{self, BaseError, LoadTarget};
 use crate::cluster::bucket::Bucket;
+use crate::cluster::found::passing_node;
 use crate::cluster::visits;
 use crate::config::{LedgerUrl, resolve_bucket};
 use crate::content::{self, ContentLock, Digest, ObjectDirectory, ObjectPutError, StoreConnector};
@@ -31,15 +36,18 @@ use crate::outbound::OutboundClient;
 use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
+use svc_base::random::Random;
 use svc_base::{disk, fault};
 use svc_database::{DatabasesDirectory, prepare_for_server};
-use svc_ledger::{Base, DatabaseName, Ledger, PostgresLedger};
+use svc_ledger::{Base, DatabaseName, Ledger, PostgresLedger, RunId};
 
 /// Largest page that is read from the bucket: whatever the installation has allowed.
 const PAGE_BYTES: u64 = u64::MAX;
 /// Most databases, and most objects of content, that are read at once.
 const DATABASES_AT_ONCE: usize = 8;
 const OBJECTS_AT_ONCE: usize = 16;
+/// Time in which the ledger must have acknowledged a change.
+const PROOF_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Stores of a cluster, as a command names them.
 #[derive(Clone, Debug)]
@@ -134,10 +142,12 @@ pub async fn restore_from(
     let bucket = Bucket::open(&url, access.as_ref(), &connector);
     let bucket = bucket.context("--from: opening the bucket")?;
     let ledger = match source.ledger {
-        // Nothing is written there, so it does not matter who would have it.
+        // It waits for its standbys as it is set to, which nobody has told this command.
         Some(url) => {
             let url = url.clone().checked("--ledger")?;
-            Some(PostgresLedger::new(url.as_str(), 0)?)
+            let ledger = PostgresLedger::new(url.as_str(), 0)?;
+            prove(&ledger, clock, PROOF_TIMEOUT).await?;
+            Some(ledger)
         }
         None => None,
     };
@@ -145,12 +155,34 @@ pub async fn restore_from(
     stores.restore(data, clock, watch).await
 }
 
+/// Has the ledger acknowledge a change of its own. A server that was replaced and still runs has no standby that would, and lacks what was
+/// acknowledged since: it must not be believed. One that does has all that was acknowledged until then.
+async fn prove<L: Ledger>(ledger: &L, clock: &Clock, within: Duration) -> anyhow::Result<()> {
+    let there = ledger.installation().await.context("asking the ledger")?;
+    if there.is_none() {
+        bail!("the ledger has no installation");
+    }
+    let run = RunId::new(clock, &Random::system())?;
+    let node = passing_node(run, "restore");
+    let proving = async {
+        ledger.join(&node).await?;
+        ledger.bury(run, run, None).await
+    };
+    match tokio::time::timeout(within, proving).await {
+        Ok(proven) => proven.map(drop).context("writing to the ledger"),
+        Err(_) => bail!(
+            "the ledger has acknowledged nothing in {} seconds: are its standbys there, and is it the server that takes writes now? Without --ledger the newest copies in the bucket are taken",
+            within.as_secs()
+        ),
+    }
+}
+
 /// Stores of a cluster that are read.
 struct ClusterStores<'s, L> {
     bucket: &'s Bucket,
     ledger: Option<&'s L>,
-    /// Newest base of each database, if there is no ledger.
-    bases: BTreeMap<DatabaseName, Base>,
+    /// Bases of each database, the newest first, if there is no ledger.
+    bases: BTreeMap<DatabaseName, Vec<Base>>,
 }
 
 impl<'s, L: Ledger> ClusterStores<'s, L> {
@@ -159,7 +191,7 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
         let owner = bucket.owner().await?;
         let owner = owner.context("no installation has this bucket: are the bucket, the prefix and the endpoint right, and is a directory mounted?")?;
         let bases = match ledger {
-            None => bases::newest_bases(bucket).await?,
+            None => bases::stored_bases(bucket).await?,
             Some(ledger) => {
                 let there = ledger.installation().await.context("asking the ledger")?;
                 if there.map(|id| id.to_string()) != Some(owner) {
@@ -283,16 +315,26 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
                 Err(error) => Err(error),
             };
         }
-        let Some(base) = self.bases.get(&database) else {
-            return Ok(None);
-        };
-        bases::load_base(self.bucket, base, to).await?;
-        Ok(Some(RestoredDatabase {
-            database: database.to_string(),
-            commit: base.position.0,
-            stored_at: Some(base.at),
-            age_seconds: Some((clock.now().0 - base.at.0) / 1000),
-        }))
+        let mut failure = None;
+        for base in self.bases.get(&database).into_iter().flatten() {
+            match bases::load_base(self.bucket, base, to).await {
+                Ok(_) => {
+                    return Ok(Some(RestoredDatabase {
+                        database: database.to_string(),
+                        commit: base.position.0,
+                        stored_at: Some(base.at),
+                        age_seconds: Some((clock.now().0 - base.at.0) / 1000),
+                    }));
+                }
+                Err(error) if bases::is_damage(&error) => {
+                    let object = &base.object;
+                    tracing::error!(%database, object, %error, "a base does not load: an older one is tried");
+                    failure = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        failure.map_or(Ok(None), Err)
     }
 
     /// Loads the databases of backends, several at once.
@@ -316,7 +358,9 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
             match loaded {
                 Some(loaded) => restored.databases.push(loaded),
                 None => {
-                    let error = format!("backend {id}: the cluster does not have its database");
+                    let error = format!(
+                        "backend {id}: the cluster does not have its database, unless it was deleted just now"
+                    );
                     restored.errors.push(error);
                 }
             }
@@ -465,6 +509,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_ledger_that_acknowledges_nothing_is_not_believed() {
+        let (clock, ledger) = (Clock::manual(Timestamp(0)), MemoryLedger::default());
+        let prove = async |within| prove(&ledger, &clock, within).await;
+        assert!(prove(PROOF_TIMEOUT).await.is_err(), "it has nothing");
+        let installation = svc_base::ids::uuid_v7(&clock, &Random::system()).unwrap();
+        ledger.found(installation).await.unwrap();
+        prove(PROOF_TIMEOUT).await.unwrap();
+        ledger.stop_standby();
+        let said = prove(Duration::from_millis(10)).await.unwrap_err();
+        assert!(said.to_string().contains("acknowledged nothing"), "{said}");
+        ledger.start_standby();
+        prove(PROOF_TIMEOUT).await.unwrap();
+    }
+
+    #[tokio::test]
     async fn an_installation_is_restored_with_the_ledger_and_without() {
         let root = tempfile::tempdir().unwrap();
         let (clock, random) = (Clock::manual(Timestamp(0)), Random::system());
@@ -515,5 +574,18 @@ mod tests {
             let again = stores.restore(&data, &clock, &watch).await.unwrap_err();
             assert!(again.to_string().contains("an installation already"));
         }
+        // Without the ledger, an older base is better than none.
+        for backend in originals.keys() {
+            let damaged = format!("bases/{backend}/{:020}-{:016x}", 9, 9);
+            bucket.put(&damaged, "damaged".into()).await.unwrap();
+        }
+        let data = root.path().join("older");
+        let stores = ClusterStores::<MemoryLedger>::open(&bucket, None)
+            .await
+            .unwrap();
+        let watch = |_: BackupStage, _: u64, _: u64| {};
+        let restored = stores.restore(&data, &clock, &watch).await.unwrap();
+        assert!(restored.errors.is_empty(), "{:?}", restored.errors);
+        assert_restored(&data, &originals).await;
     }
 }

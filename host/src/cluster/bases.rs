@@ -4,15 +4,16 @@
 //! then what the row makes needless is deleted. An object without a row is of a state that was acknowledged, and goes with the next
 //! base.
 //!
-//! The base before the newest stays with all commits after it, so that a newest base that is damaged costs nothing but time.
+//! The base before the newest stays with all commits after it, so that a newest base that is damaged costs nothing but time. Once the
+//! newest is a day old and was read again, it stays alone: what was deleted before is then in neither.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
 use cap_std::fs::Dir;
 use futures_util::{StreamExt as _, stream};
 use tokio::task::spawn_blocking;
@@ -21,16 +22,16 @@ use super::bucket::{Bucket, BucketError, StoredObject};
 use super::histories;
 use super::schedule::{BaseSchedule, DueBase};
 use svc_base::clock::{Clock, Timestamp};
-use svc_base::fault;
 use svc_base::positions::{Checksum, CommitPosition};
 use svc_base::sync::lock;
+use svc_base::{disk, fault};
 use svc_database::{BaseSnapshot, DatabaseLoader, DatabaseState, LoadError};
-use svc_ledger::{Base, DatabaseName, Ledger, LedgerError, RunId};
+use svc_ledger::{Base, DatabaseName, KeptBases, Ledger, LedgerError, RunId};
 
 /// Prefix of bases.
 pub(super) const PREFIX: &str = "bases";
 /// Bytes of commits that are read at once.
-const TAIL_PIECE_BYTES: usize = 8 << 20;
+pub(super) const TAIL_PIECE_BYTES: usize = 8 << 20;
 /// How often a load begins anew because the owner has made another base meanwhile.
 const LOADS: u32 = 3;
 /// Pause between two looks at what is due, and after a failure.
@@ -38,6 +39,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
 /// Most bases that are made at once.
 const AT_ONCE: usize = 4;
+/// Bytes that a base may have beyond twice those of its row.
+const MORE_BYTES: u64 = 1 << 20;
+/// Pause between two looks whether a database's base is made.
+const TURN_EVERY: Duration = Duration::from_millis(50);
 
 /// A base cannot be made, or a database not be loaded from one.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +78,14 @@ pub trait LiveDatabases: Send + Sync + 'static {
         database: DatabaseName,
         position: CommitPosition,
     ) -> impl Future<Output = bool> + Send;
+
+    /// Copies the history of a database up to an acknowledged commit, as far as it can be, since the ledger will forget commits. It fails
+    /// nothing.
+    fn keep_history(
+        &self,
+        database: DatabaseName,
+        acknowledged: CommitPosition,
+    ) -> impl Future<Output = ()> + Send;
 }
 
 /// A database that was loaded.
@@ -113,7 +126,7 @@ pub struct Bases<L> {
 
 /// Right to make the base of a database, which nobody else makes meanwhile.
 #[derive(Debug)]
-struct BaseTurn<'b> {
+pub(super) struct BaseTurn<'b> {
     making: &'b Mutex<HashSet<DatabaseName>>,
     database: DatabaseName,
 }
@@ -145,6 +158,16 @@ impl<L: Ledger> Bases<L> {
             making: &self.making,
             database,
         })
+    }
+
+    /// Waits for the turn to make the base of a database: until it is dropped, none is made, so that the ledger forgets nothing.
+    pub(super) async fn turn(&self, database: DatabaseName) -> BaseTurn<'_> {
+        loop {
+            match self.take_turn(database) {
+                Some(turn) => return turn,
+                None => tokio::time::sleep(TURN_EVERY).await,
+            }
+        }
     }
 
     /// Loads a database whose place the run has.
@@ -242,6 +265,7 @@ impl<L: Ledger> Bases<L> {
             return remove_file(&file).await.map_err(Into::into);
         }
         let base = upload(&self.bucket, database, &state, &file, at).await?;
+        databases.keep_history(database, state.position()).await;
         name_base(&*self.ledger, self.run, &self.bucket, &base).await?;
         self.schedule.note_made(due, base.bytes);
         Ok(())
@@ -261,6 +285,40 @@ impl<L: Ledger> Bases<L> {
         let base = upload(&self.bucket, database, state, file, self.clock.now()).await?;
         name_base(&*self.ledger, self.run, &self.bucket, &base).await?;
         self.schedule.note_base(database, base.bytes, 0);
+        Ok(())
+    }
+
+    /// Has a database whose place the run has keep its newest base alone, if that was made before `before` and is whole, and if the
+    /// bucket has the moments that only the ledger had otherwise.
+    ///
+    /// # Errors
+    /// [`BaseError`]; nothing is deleted if the base is damaged.
+    pub(super) async fn drop_older(
+        &self,
+        database: DatabaseName,
+        before: Timestamp,
+    ) -> Result<(), BaseError> {
+        let _turn = self.turn(database).await;
+        let bases = self.ledger.bases(Some(self.run), database).await?;
+        let [newest, _, ..] = bases.as_slice() else {
+            return Ok(());
+        };
+        let is_kept = match database {
+            DatabaseName::Control => true,
+            DatabaseName::Backend(id) => {
+                histories::reaches(&self.bucket, &id, newest.position).await?
+            }
+        };
+        if newest.at > before || !is_kept {
+            return Ok(());
+        }
+        let dir = disk::open_directory(&self.tmp)?;
+        let packed = fetch(&self.bucket, newest, &dir, &format!("check-{database}")).await?;
+        let (position, state) = (newest.position, newest.state);
+        blocking(move || DatabaseLoader::check(&*packed, position, state)).await?;
+        let kept = KeptBases::Newest;
+        self.ledger.trim(self.run, database, kept).await?;
+        delete_objects(&self.bucket, database, |it| it.position < position).await?;
         Ok(())
     }
 
@@ -304,15 +362,20 @@ pub(super) fn parse(object: &StoredObject) -> Option<Base> {
     })
 }
 
-/// Returns the newest base of each database, by the objects of the bucket alone. Their times are those of the store's clock.
+/// Returns the bases of each database, the newest first, by the objects of the bucket alone. Their times are those of the store's clock.
 ///
 /// # Errors
 /// The bucket's.
-pub async fn newest_bases(bucket: &Bucket) -> Result<BTreeMap<DatabaseName, Base>, BucketError> {
+pub async fn stored_bases(
+    bucket: &Bucket,
+) -> Result<BTreeMap<DatabaseName, Vec<Base>>, BucketError> {
     let objects = bucket.list(PREFIX).await?;
+    let mut found = BTreeMap::<_, Vec<Base>>::new();
     // Objects are listed in the order of their names, so the newest comes last.
-    let bases = objects.iter().filter_map(parse);
-    Ok(bases.map(|base| (base.database, base)).collect())
+    for base in objects.iter().rev().filter_map(parse) {
+        found.entry(base.database).or_default().push(base);
+    }
+    Ok(found)
 }
 
 /// Writes a base to a file.
@@ -342,21 +405,22 @@ pub async fn upload(
 ) -> Result<Base, BaseError> {
     let (position, state) = (state.position(), state.checksum());
     let path = file.to_owned();
-    let bytes = spawn_blocking(move || {
-        let bytes = std::fs::read(&path);
-        std::fs::remove_file(&path).and(bytes)
+    let from = spawn_blocking(move || {
+        let file = File::open(&path);
+        // It stays readable until it is closed.
+        std::fs::remove_file(&path).and(file)
     });
-    let bytes = Bytes::from(bytes.await.map_err(io::Error::from)??);
+    let from = from.await.map_err(io::Error::from)??;
     let base = Base {
         database,
         position,
         state,
         object: object_name(database, position, state),
-        bytes: bytes.len() as u64,
+        bytes: from.metadata()?.len(),
         at,
     };
     fault::point("cluster.base_written");
-    bucket.put(&base.object, bytes).await?;
+    bucket.put_file(&base.object, from).await?;
     fault::point("cluster.base_stored");
     Ok(base)
 }
@@ -373,7 +437,7 @@ pub async fn name_base<L: Ledger>(
 ) -> Result<(), BaseError> {
     ledger.add_base(run, base).await?;
     fault::point("cluster.base_named");
-    ledger.trim(run, base.database).await?;
+    ledger.trim(run, base.database, KeptBases::Two).await?;
     fault::point("cluster.trimmed");
     // A base with a row that is newer makes these needless, whoever looks: a row of theirs is gone, or was never there.
     let named = ledger.bases(Some(run), base.database).await?;
@@ -420,7 +484,7 @@ pub async fn load_database<L: Ledger>(
         for (older, base) in bases.into_iter().enumerate() {
             let object = base.object.clone();
             match load_from(ledger, reader, bucket, base, to).await {
-                Err(error @ (BaseError::Load(_) | BaseError::Bucket(BucketError::Missing(_)))) => {
+                Err(error) if is_damage(&error) => {
                     tracing::error!(
                         %database, object, %error,
                         "a database does not load from its base: an older base with more commits is tried"
@@ -442,6 +506,16 @@ pub async fn load_database<L: Ledger>(
         }
     }
     Err(failure)
+}
+
+/// Whether a failure is the base's or its commits', so that an older base may lead further. This machine's disk is not.
+pub fn is_damage(error: &BaseError) -> bool {
+    match error {
+        BaseError::Load(LoadError::Io(_)) => false,
+        BaseError::Load(_)
+        | BaseError::Bucket(BucketError::Missing(_) | BucketError::TooLarge(_)) => true,
+        _ => false,
+    }
 }
 
 /// Loads a database from a base and the commits after it.
@@ -487,10 +561,32 @@ pub async fn load_base(
 }
 
 async fn start(bucket: &Bucket, base: &Base, to: &LoadTarget) -> Result<DatabaseLoader, BaseError> {
-    let bytes = bucket.get(&base.object).await?;
     let (dir, name) = (to.dir.try_clone()?, to.name.clone());
     let (position, state) = (base.position, base.state);
-    blocking(move || DatabaseLoader::start(dir, &name, &*bytes, position, state)).await
+    let packed = fetch(bucket, base, &dir, &format!(".{name}.packed")).await?;
+    blocking(move || DatabaseLoader::start(dir, &name, &*packed, position, state)).await
+}
+
+/// Reads a base into a file of this name, which is gone when it is closed: a base may be large.
+async fn fetch(
+    bucket: &Bucket,
+    base: &Base,
+    dir: &Dir,
+    name: &str,
+) -> Result<Arc<File>, BaseError> {
+    let packed = Arc::new(unnamed_file(dir, name)?);
+    // One that was stored again may be packed otherwise.
+    let most = base.bytes.saturating_mul(2).saturating_add(MORE_BYTES);
+    bucket.get_to(&base.object, &packed, most).await?;
+    Ok(packed)
+}
+
+/// Creates a private file that is gone when it is closed.
+fn unnamed_file(dir: &Dir, name: &str) -> io::Result<File> {
+    disk::remove_file(dir, name)?;
+    let file = dir.open_with(name, disk::private_file_options().read(true))?;
+    disk::remove_file(dir, name)?;
+    Ok(file.into_std())
 }
 
 /// Runs a step of a load on a thread that may block.

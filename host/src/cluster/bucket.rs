@@ -10,8 +10,13 @@
 //!
 //! An object is there before a row of the ledger names it. One that is stored again says the same, maybe in other bytes.
 
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
@@ -19,7 +24,8 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _};
+use object_store::{Error, MultipartUpload, ObjectStore, ObjectStoreExt as _};
+use tokio::task::spawn_blocking;
 use url::Url;
 use uuid::Uuid;
 
@@ -42,6 +48,10 @@ const NO_VERSION: &str = "null";
 /// all of them still come in time.
 const PIECE_BYTES: usize = 1 << 20;
 const PIECES_AT_ONCE: usize = 4;
+/// An object from this size on is stored in parts of so many bytes, one after another. Each has the time of one request. Stores take no
+/// smaller ones.
+const PART_BYTES: u64 = 5 << 20;
+const FIRST_SIZE_IN_PARTS: u64 = 8 << 20;
 
 /// Failure of a request to the bucket.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +59,15 @@ pub enum BucketError {
     /// The object is not there.
     #[error("the bucket has no {0}")]
     Missing(String),
+    /// The object is larger than it may be.
+    #[error("the bucket has more of {0} than was stored")]
+    TooLarge(String),
     /// The store does not answer as it should.
     #[error("the bucket cannot be used: {0}")]
     Unavailable(Error),
+    /// The disk of this machine cannot be used.
+    #[error("the disk cannot be used: {0}")]
+    Disk(#[from] io::Error),
 }
 
 /// An object of the bucket.
@@ -71,6 +87,8 @@ pub struct Bucket {
     store: Arc<dyn ObjectStore>,
     /// Handle for deletions of content, without retries, where the store is behind a network.
     deleting: Option<Arc<dyn ObjectStore>>,
+    /// Directory that the store is, if it is one.
+    directory: Option<PathBuf>,
 }
 
 impl Bucket {
@@ -90,13 +108,17 @@ impl Bucket {
                 format!("the directory {shown} cannot be opened: is it mounted?")
             })?;
             let store = BoundedStore::new(Arc::new(store.with_fsync(true)));
-            return Ok(Self::from_store(Arc::new(store)));
+            return Ok(Self {
+                directory: Some(directory),
+                ..Self::from_store(Arc::new(store))
+            });
         }
         let access = access.context("there is no access to the bucket")?;
         let [store, deleting] = open_shared_bucket(url, access, connector)?;
         Ok(Self {
             store,
             deleting: Some(deleting),
+            directory: None,
         })
     }
 
@@ -105,6 +127,7 @@ impl Bucket {
         Self {
             store,
             deleting: None,
+            directory: None,
         }
     }
 
@@ -175,28 +198,86 @@ impl Bucket {
 
     /// Stores an object durably. One of the name is replaced, and must say the same.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BucketError> {
-        let put = self.store.put(&Path::from(name), bytes.into()).await;
-        put.map(drop).map_err(BucketError::Unavailable)
+        let length = bytes.len() as u64;
+        self.put_from(name, &PartSource::Memory(bytes), length)
+            .await
+    }
+
+    /// Stores an object as [`Bucket::put`] does, from a file.
+    pub async fn put_file(&self, name: &str, file: File) -> Result<(), BucketError> {
+        let length = file.metadata()?.len();
+        let file = PartSource::Disk(Arc::new(file));
+        self.put_from(name, &file, length).await
+    }
+
+    /// Stores an object. A large one is stored in parts, so that a slow line has time for each; nothing is there until all of it is.
+    async fn put_from(&self, name: &str, from: &PartSource, bytes: u64) -> Result<(), BucketError> {
+        let path = Path::from(name);
+        if bytes < FIRST_SIZE_IN_PARTS {
+            let whole = from.read(0, bytes).await?;
+            let put = self.store.put(&path, whole.into()).await;
+            return put.map(drop).map_err(BucketError::Unavailable);
+        }
+        let upload = self.store.put_multipart(&path).await;
+        let mut upload = upload.map_err(BucketError::Unavailable)?;
+        let stored = put_parts(&mut *upload, from, bytes).await;
+        if stored.is_err()
+            && let Err(error) = upload.abort().await
+        {
+            tracing::warn!(%error, name, "the bucket may keep parts of an object that was not stored");
+        }
+        stored
     }
 
     /// Reads an object. Its size is asked for, since it may have been stored again after a row was written.
     pub async fn get(&self, name: &str) -> Result<Bytes, BucketError> {
         let path = Path::from(name);
-        let failed = |error| match error {
-            Error::NotFound { .. } => BucketError::Missing(name.to_owned()),
-            error => BucketError::Unavailable(error),
-        };
-        let bytes = self.store.head(&path).await.map_err(failed)?.size;
-        let pieces = (0..bytes).step_by(PIECE_BYTES).map(|start| {
-            let end = bytes.min(start + PIECE_BYTES as u64);
-            self.store.get_range(&path, start..end)
-        });
+        let bytes = self.size(name).await?;
+        let pieces = pieces(bytes).map(|range| self.store.get_range(&path, range));
         let pieces = stream::iter(pieces).buffered(PIECES_AT_ONCE);
-        let pieces: Vec<Bytes> = pieces.try_collect().await.map_err(failed)?;
+        let pieces: Vec<Bytes> = pieces
+            .try_collect()
+            .await
+            .map_err(|error| of_object(name, error))?;
         Ok(match <[Bytes; 1]>::try_from(pieces) {
             Ok([whole]) => whole,
             Err(pieces) => pieces.concat().into(),
         })
+    }
+
+    /// Reads an object of at most `most` bytes into an empty file.
+    pub async fn get_to(&self, name: &str, to: &Arc<File>, most: u64) -> Result<(), BucketError> {
+        let path = &Path::from(name);
+        let bytes = self.size(name).await?;
+        if bytes > most {
+            return Err(BucketError::TooLarge(name.to_owned()));
+        }
+        let pieces = pieces(bytes).map(|range| async move {
+            let start = range.start;
+            let piece = self.store.get_range(path, range).await;
+            let piece = piece.map_err(|error| of_object(name, error))?;
+            let to = Arc::clone(to);
+            let written = spawn_blocking(move || to.write_all_at(&piece, start));
+            Ok::<_, BucketError>(written.await.map_err(io::Error::from)??)
+        });
+        let pieces = stream::iter(pieces).buffered(PIECES_AT_ONCE);
+        pieces.try_collect::<()>().await
+    }
+
+    async fn size(&self, name: &str) -> Result<u64, BucketError> {
+        let head = self.store.head(&Path::from(name)).await;
+        Ok(head.map_err(|error| of_object(name, error))?.size)
+    }
+
+    /// Deletes uploads into a directory that are as old as that: a process has died while it stored them. They have a `#` and a
+    /// number at the end of their names. Other stores list none, and delete them by a rule.
+    pub async fn remove_stale_uploads(&self, before: Timestamp) -> io::Result<()> {
+        let Some(directory) = self.directory.clone() else {
+            return Ok(());
+        };
+        let before = Duration::from_millis(before.0.try_into().unwrap_or(0));
+        let before = SystemTime::UNIX_EPOCH + before;
+        spawn_blocking(move || remove_uploads_below(directory, before)).await?
     }
 
     /// Deletes an object; a missing one is no error.
@@ -220,6 +301,95 @@ impl Bucket {
         objects.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(objects)
     }
+}
+
+/// Returns the ranges of the pieces of an object.
+fn pieces(bytes: u64) -> impl Iterator<Item = Range<u64>> {
+    let starts = (0..bytes).step_by(PIECE_BYTES);
+    starts.map(move |start| start..bytes.min(start + PIECE_BYTES as u64))
+}
+
+/// Says which object a request has failed for.
+fn of_object(name: &str, error: Error) -> BucketError {
+    match error {
+        Error::NotFound { .. } => BucketError::Missing(name.to_owned()),
+        error => BucketError::Unavailable(error),
+    }
+}
+
+/// Bytes of an object that is being stored.
+enum PartSource {
+    Memory(Bytes),
+    Disk(Arc<File>),
+}
+
+impl PartSource {
+    /// Reads a part.
+    async fn read(&self, start: u64, bytes: u64) -> io::Result<Bytes> {
+        let length = usize::try_from(bytes).map_err(io::Error::other)?;
+        let file = match self {
+            Self::Memory(all) => {
+                let start = usize::try_from(start).map_err(io::Error::other)?;
+                return Ok(all.slice(start..start + length));
+            }
+            Self::Disk(file) => Arc::clone(file),
+        };
+        let read = spawn_blocking(move || {
+            let mut part = vec![0; length];
+            file.read_exact_at(&mut part, start)?;
+            Ok(Bytes::from(part))
+        });
+        read.await?
+    }
+}
+
+async fn put_parts(
+    upload: &mut dyn MultipartUpload,
+    from: &PartSource,
+    bytes: u64,
+) -> Result<(), BucketError> {
+    let mut start = 0;
+    while start < bytes {
+        let part = PART_BYTES.min(bytes - start);
+        let read = from.read(start, part).await?;
+        let put = upload.put_part(read.into()).await;
+        put.map_err(BucketError::Unavailable)?;
+        start += part;
+    }
+    let completed = upload.complete().await;
+    completed.map(drop).map_err(BucketError::Unavailable)
+}
+
+/// Deletes unfinished uploads in a directory and below. What others delete meanwhile is gone all the same.
+fn remove_uploads_below(directory: PathBuf, before: SystemTime) -> io::Result<()> {
+    let mut open = vec![directory];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                open.push(entry.path());
+                continue;
+            }
+            let name = entry.file_name();
+            let number = name
+                .to_str()
+                .and_then(|name| Some(name.rsplit_once('#')?.1));
+            if number.is_none_or(|number| number.parse::<u64>().is_err()) {
+                continue;
+            }
+            let written = entry.metadata().and_then(|file| file.modified());
+            let removed = written.and_then(|at| match at <= before {
+                true => fs::remove_file(entry.path()),
+                false => Ok(()),
+            });
+            if let Err(error) = removed
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the directory that a bucket's URL names, if it is one.
@@ -300,6 +470,62 @@ mod tests {
             let gone = bucket.get("a/1").await;
             assert!(matches!(gone, Err(BucketError::Missing(_))));
         }
+    }
+
+    #[tokio::test]
+    async fn a_large_object_is_stored_in_parts_and_wholly_or_not_at_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let local = Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap());
+        let in_directory = Bucket {
+            directory: Some(directory.path().to_owned()),
+            ..Bucket::from_store(local)
+        };
+        let from = tempfile::tempfile().unwrap();
+        let mut bytes = b"0123456789abcdef".repeat((8 << 20) / 16);
+        bytes.push(b'!');
+        from.write_all_at(&bytes, 0).unwrap();
+        for bucket in [
+            Bucket::from_store(Arc::new(InMemory::new())),
+            in_directory.clone(),
+        ] {
+            bucket
+                .put_file("a/large", from.try_clone().unwrap())
+                .await
+                .unwrap();
+            assert!(bucket.get("a/large").await.unwrap() == bytes);
+            bucket.put("a/large", bytes.clone().into()).await.unwrap();
+            assert!(bucket.get("a/large").await.unwrap() == bytes);
+            let to = Arc::new(tempfile::tempfile().unwrap());
+            let most = bytes.len() as u64;
+            let refused = bucket.get_to("a/large", &to, most - 1).await;
+            assert!(matches!(refused, Err(BucketError::TooLarge(_))));
+            bucket.get_to("a/large", &to, most).await.unwrap();
+            let mut read = vec![0; bytes.len()];
+            to.read_exact_at(&mut read, 0).unwrap();
+            assert!(read == bytes);
+        }
+        let path = Path::from("a/aborted");
+        let mut upload = in_directory.store.put_multipart(&path).await.unwrap();
+        let cut = put_parts(
+            &mut *upload,
+            &PartSource::Disk(Arc::new(from)),
+            bytes.len() as u64 + 1,
+        )
+        .await;
+        assert!(
+            matches!(cut, Err(BucketError::Disk(_))),
+            "the file is shorter"
+        );
+        upload.abort().await.unwrap();
+        // One that nobody has aborted is found once it is old.
+        let unfinished = directory.path().join("a/left#1");
+        fs::write(&unfinished, "part").unwrap();
+        for (before, is_left) in [(Timestamp(0), true), (Timestamp(i64::MAX / 2), false)] {
+            in_directory.remove_stale_uploads(before).await.unwrap();
+            assert_eq!(unfinished.exists(), is_left);
+        }
+        let left = fs::read_dir(directory.path().join("a")).unwrap();
+        assert_eq!(left.count(), 1);
     }
 
     #[tokio::test]

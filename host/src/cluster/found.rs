@@ -158,6 +158,19 @@ pub async fn is_founded<L: Ledger>(ledger: &L) -> anyhow::Result<bool> {
     Ok(!bases.context("asking the ledger")?.is_empty())
 }
 
+/// Describes a run of a command, which serves nothing and is not listed once it has ended.
+pub(crate) fn passing_node(run: RunId, name: &str) -> Node {
+    Node {
+        run,
+        name: format!("{name}{FOUNDING_SUFFIX}"),
+        suspect_after: SUSPECT_AFTER,
+        peer_url: String::new(),
+        peer_key: Vec::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        schema: control::SCHEMA_VERSION,
+    }
+}
+
 /// A founding, with what it brings and where to.
 pub(crate) struct Founding<'f, L> {
     /// Data directory, which nobody else uses.
@@ -243,7 +256,7 @@ impl<L: Ledger> Founding<'_, L> {
     /// Refuses to found anew what was founded: the ledger is empty, and the bucket is not.
     async fn check_not_lost(&self, own: Uuid) -> anyhow::Result<()> {
         let is_own = self.bucket.owner().await? == Some(own.to_string());
-        if is_own && !bases::newest_bases(self.bucket).await?.is_empty() {
+        if is_own && !bases::stored_bases(self.bucket).await?.is_empty() {
             bail!(
                 "the ledger is empty, but the bucket has databases of this installation: is it the right ledger? If it is lost, `svc restore --from` brings what the bucket has into an empty directory, to be founded in another bucket"
             );
@@ -292,16 +305,7 @@ impl<L: Ledger> Founding<'_, L> {
     /// that is not founded.
     async fn join(&self) -> anyhow::Result<RunId> {
         let run = RunId::new(self.clock, self.random)?;
-        let node = Node {
-            run,
-            name: format!("{}{FOUNDING_SUFFIX}", self.node),
-            suspect_after: SUSPECT_AFTER,
-            peer_url: String::new(),
-            peer_key: Vec::new(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            schema: control::SCHEMA_VERSION,
-        };
-        self.ledger.join(&node).await?;
+        self.ledger.join(&passing_node(run, self.node)).await?;
         for other in self.ledger.beat(run).await? {
             if other.live && other.node.run != run {
                 self.ledger.bury(run, other.node.run, None).await?;

@@ -1,20 +1,24 @@
-//! Histories in the bucket: each chain of a database's history is copied there when it has ended, so that time travel survives the
-//! loss of a machine. Their names say all that is known of them, so no row does.
+//! Histories in the bucket: each chain of a database's history is copied there when it has ended, when a base is made, and when its
+//! place is given back, so that time travel survives the loss of a machine. Their names say all that is known of them, so no row does.
+//!
+//! What the newest chain in the bucket lacks is made anew from the ledger: from a base, and the commits after it.
 
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use tokio::task::spawn_blocking;
 
-use super::bases::LiveDatabases;
+use super::bases::{LiveDatabases, TAIL_PIECE_BYTES};
 use super::bucket::{Bucket, BucketError, StoredObject};
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::BackendId;
 use svc_base::positions::CommitPosition;
-use svc_database::{DatabasesDirectory, EndedChain, first_commit_kept, oldest_moment_kept};
-use svc_ledger::DatabaseName;
+use svc_database::{
+    ChainBuilder, DatabasesDirectory, EndedChain, first_commit_kept, oldest_moment_kept,
+};
+use svc_ledger::{Base, DatabaseName, Ledger, RunId};
 
 /// Prefix of histories.
 pub(super) const PREFIX: &str = "histories";
@@ -118,8 +122,8 @@ impl HistoryKeeper {
     }
 }
 
-/// Copies the chains of a database that have ended to the bucket, unless they are there: all of a database that is `at_rest`, else all
-/// but the newest. A chain is left out as long as it has commits that are not acknowledged. Returns how many were copied.
+/// Copies the chains of a database that have ended to the bucket, unless they are there; with `is_all` also the newest, as far as it
+/// goes. A chain is left out as long as it has commits that are not acknowledged. Returns how many were copied.
 ///
 /// # Errors
 /// The bucket's or the disk's; it may be repeated.
@@ -128,10 +132,10 @@ pub async fn upload_ended(
     files: &DatabasesDirectory,
     id: &BackendId,
     acknowledged: CommitPosition,
-    at_rest: bool,
+    is_all: bool,
 ) -> anyhow::Result<u64> {
     let dir = files.directory(id)?;
-    let ended = blocking(move || EndedChain::list(&dir, at_rest)).await?;
+    let ended = blocking(move || EndedChain::list(&dir, is_all)).await?;
     let ended: Vec<_> = ended
         .into_iter()
         .filter(|chain| chain.last <= acknowledged)
@@ -150,9 +154,101 @@ pub async fn upload_ended(
         if let Some(bytes) = blocking(move || chain.read(&dir)).await? {
             bucket.put(&name, bytes.into()).await?;
             copied += 1;
+            // A copy of its beginning has nothing that this one lacks.
+            let is_beginning = |it: &StoredChain| it.first == chain.first && it.last < chain.last;
+            for beginning in there.iter().filter_map(parse).filter(is_beginning) {
+                bucket.delete(&beginning.object).await?;
+            }
         }
     }
     Ok(copied)
+}
+
+/// Whether the bucket has the history of a database up to a commit, or none of it at all.
+///
+/// # Errors
+/// The bucket's.
+pub(super) async fn reaches(
+    bucket: &Bucket,
+    id: &BackendId,
+    last: CommitPosition,
+) -> Result<bool, BucketError> {
+    let there = bucket.list(&prefix(id)).await?;
+    let newest = there.iter().filter_map(parse).map(|chain| chain.last).max();
+    Ok(newest.is_none_or(|newest| newest >= last))
+}
+
+/// Makes the chain of a database's commits up to `last` that no chain in the bucket has, from a base and the commits after it, and puts
+/// it before those that are here. Nobody may make a base of the database meanwhile. Returns whether there was anything to make.
+///
+/// # Errors
+/// Those of the ledger, of the bucket and of the disk; it may be repeated.
+pub async fn make_missing<L: Ledger>(
+    (ledger, run): (&L, RunId),
+    bucket: &Bucket,
+    files: &DatabasesDirectory,
+    id: &BackendId,
+    (last, most_bytes): (CommitPosition, u64),
+) -> anyhow::Result<bool> {
+    let there = bucket.list(&prefix(id)).await?;
+    let chains = there.iter().filter_map(parse);
+    let newest = chains
+        .filter(|chain| chain.last <= last)
+        .max_by_key(|chain| chain.last);
+    if newest.as_ref().is_some_and(|chain| chain.last == last) {
+        return Ok(false);
+    }
+    let bases = ledger.bases(Some(run), DatabaseName::Backend(*id)).await?;
+    let mut failure = None;
+    // The oldest has the most commits after it.
+    for base in bases.into_iter().rev().filter(|it| it.position <= last) {
+        match build((ledger, run), bucket, &base, newest.as_ref(), last).await {
+            // A history as large as that would not be kept.
+            Ok(chain) if chain.len() as u64 > most_bytes => return Ok(false),
+            Ok(chain) => {
+                let dir = files.directory(id)?;
+                blocking(move || EndedChain::put_before_others(&dir, &chain)).await?;
+                return Ok(true);
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
+    Err(failure.unwrap_or_else(|| anyhow!("the ledger has no base of it")))
+}
+
+/// Builds the chain from a base to `last`; it begins where `before` ends, if that is later.
+async fn build<L: Ledger>(
+    (ledger, run): (&L, RunId),
+    bucket: &Bucket,
+    base: &Base,
+    before: Option<&StoredChain>,
+    last: CommitPosition,
+) -> anyhow::Result<Vec<u8>> {
+    // The commit of a base says when it was made. The first base of a database has none, and was made with it.
+    let mut after = CommitPosition(base.position.0.saturating_sub(1));
+    let own = ledger.tail(Some(run), base.database, after, 1).await?;
+    let own = own
+        .first()
+        .filter(|commit| commit.position == base.position);
+    let at = own.map_or(base.at, |commit| commit.at);
+    let first = before.map_or(base.position, |chain| chain.last);
+    let bytes = bucket.get(&base.object).await?;
+    let (position, state) = (base.position, base.state);
+    let started =
+        spawn_blocking(move || ChainBuilder::start(&*bytes, (position, state), at, first));
+    let mut builder = started.await??;
+    after = base.position;
+    while after < last {
+        let tail = ledger.tail(Some(run), base.database, after, TAIL_PIECE_BYTES);
+        let mut tail = tail.await?;
+        let end = tail.last().context("the ledger lacks commits")?;
+        after = end.position;
+        // Later ones are in the chain that was begun here.
+        tail.retain(|commit| commit.position <= last);
+        builder = spawn_blocking(move || builder.apply(&tail)).await??;
+    }
+    let chain = blocking(move || builder.finish()).await?;
+    chain.context("its commits end too early")
 }
 
 /// Brings the chains of a database that ended elsewhere and have moments to restore, and puts them before those that are here. Returns
@@ -167,23 +263,23 @@ pub async fn fetch_earlier(
     now: Timestamp,
 ) -> anyhow::Result<u64> {
     let dir = files.directory(id)?;
-    let first = blocking(move || first_commit_kept(&dir)).await?;
+    let mut first = blocking(move || first_commit_kept(&dir)).await?;
     let oldest = oldest_moment_kept(now);
     let there = bucket.list(&prefix(id)).await?;
-    // A chain that begins here has the state that the one before ends with, so both may name the same commit. One of that commit alone
-    // has nothing that is not here.
-    let is_earlier =
-        |chain: &StoredChain| first.is_none_or(|first| chain.first < first && chain.last <= first);
     let chains = there.iter().filter_map(parse);
-    let chains: Vec<_> = chains
-        .filter(|chain| is_earlier(chain) && chain.to >= oldest)
-        .collect();
+    let chains: Vec<_> = chains.filter(|chain| chain.to >= oldest).collect();
     let mut brought = 0;
     for chain in chains.into_iter().rev() {
+        // A chain that begins here has the state that the one before ends with, so both may name the same commit. One of that commit
+        // alone has nothing that is not here, and neither has a copy of a chain's beginning.
+        if first.is_some_and(|first| chain.first >= first || chain.last > first) {
+            continue;
+        }
         let bytes = bucket.get(&chain.object).await?;
         let dir = files.directory(id)?;
         let put = blocking(move || EndedChain::put_before_others(&dir, &bytes)).await;
         put.with_context(|| format!("putting {} in its place", chain.object))?;
+        first = Some(chain.first);
         brought += 1;
     }
     Ok(brought)
@@ -194,9 +290,21 @@ pub async fn fetch_earlier(
 /// # Errors
 /// The bucket's; it may be repeated.
 pub async fn delete_expired(bucket: &Bucket, id: &BackendId, now: Timestamp) -> anyhow::Result<()> {
-    let oldest = oldest_moment_kept(now);
     let there = bucket.list(&prefix(id)).await?;
-    for chain in there.iter().filter_map(parse) {
+    Ok(delete_expired_of(bucket, &there, now).await?)
+}
+
+/// Deletes those of these objects that are chains whose moments have all expired.
+///
+/// # Errors
+/// The bucket's; it may be repeated.
+pub(super) async fn delete_expired_of(
+    bucket: &Bucket,
+    objects: &[StoredObject],
+    now: Timestamp,
+) -> Result<(), BucketError> {
+    let oldest = oldest_moment_kept(now);
+    for chain in objects.iter().filter_map(parse) {
         if chain.to < oldest {
             bucket.delete(&chain.object).await?;
         }
@@ -241,12 +349,12 @@ mod tests {
         files.create_directory(&id).unwrap();
         let bucket = Bucket::from_store(Arc::new(InMemory::new()));
         let (now, day) = (clock.now(), 24 * 3600);
-        for (first, days) in [(1, 9), (20, 2), (100, 1)] {
+        // The beginning of the last one was copied, too, and is not brought.
+        for (first, last, days) in [(1, 6, 9), (20, 25, 2), (100, 103, 2), (100, 105, 1)] {
             let at = now.plus_seconds(-days * day).0;
-            let last = first + 5;
             let name = format!("histories/{id}/{first:020}-{last:020}-{at}-{at}");
             bucket
-                .put(&name, format!("chain {first}").into())
+                .put(&name, format!("chain {first} to {last}").into())
                 .await
                 .unwrap();
         }
@@ -256,13 +364,13 @@ mod tests {
         let mut names: Vec<_> = names.collect();
         names.sort_unstable();
         let read = names.iter().map(|name| dir.read_to_string(name).unwrap());
-        assert!(read.eq(["chain 20", "chain 100"]), "{names:?}");
+        assert!(read.eq(["chain 20 to 25", "chain 100 to 105"]), "{names:?}");
 
         delete_expired(&bucket, &id, now).await.unwrap();
         let left = bucket.list(&prefix(&id)).await.unwrap();
         let left: Vec<_> = left.iter().filter_map(parse).collect();
         let commits: Vec<_> = left.iter().map(|chain| chain.last.0).collect();
-        assert_eq!(commits, [25, 105]);
+        assert_eq!(commits, [25, 103, 105]);
         delete_all(&bucket, &id).await.unwrap();
         assert!(bucket.list("histories").await.unwrap().is_empty());
     }

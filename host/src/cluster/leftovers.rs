@@ -4,7 +4,7 @@
 //! A database is made before control names it, so one that control does not name counts as left only at the second look. An object is
 //! stored before a row names it, so one without a row is left when it is a day old.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -71,7 +71,8 @@ impl<L: Ledger> Leftovers<L> {
     {
         let mut seen = self.seen.lock().await;
         let objects = self.bucket.list(bases::PREFIX).await?;
-        let there = self.list_databases(&objects).await?;
+        let chains = self.bucket.list(histories::PREFIX).await?;
+        let there = self.list_databases(&objects, &chains).await?;
         let named: BTreeSet<BackendId> = named.await?.into_iter().collect();
         let unnamed: BTreeSet<_> = there.difference(&named).copied().collect();
         for id in unnamed.intersection(&seen.unnamed) {
@@ -85,13 +86,20 @@ impl<L: Ledger> Leftovers<L> {
         (seen.unnamed, seen.missing) = (unnamed, missing);
         self.remove_unnamed_bases(&objects, &mut seen.named_objects)
             .await?;
+        self.drop_older_bases(&objects).await;
+        // That of a database which nobody loads expires, too.
+        histories::delete_expired_of(&self.bucket, &chains, self.run.clock().now()).await?;
+        self.bucket.remove_stale_uploads(self.old_before()).await?;
         Ok(())
     }
 
     /// Lists the databases of backends that have something in the bucket or a place.
-    async fn list_databases(&self, bases: &[StoredObject]) -> anyhow::Result<BTreeSet<BackendId>> {
-        let chains = self.bucket.list(histories::PREFIX).await?;
-        let objects = bases.iter().chain(&chains);
+    async fn list_databases(
+        &self,
+        bases: &[StoredObject],
+        chains: &[StoredObject],
+    ) -> anyhow::Result<BTreeSet<BackendId>> {
+        let objects = bases.iter().chain(chains);
         let mut there: BTreeSet<BackendId> = objects.filter_map(database_of).collect();
         for place in self.run.ledger().places().await? {
             if let DatabaseName::Backend(id) = place.database {
@@ -128,6 +136,26 @@ impl<L: Ledger> Leftovers<L> {
             }
         }
         Ok(())
+    }
+
+    /// Has databases whose newest base is a day old keep it alone.
+    async fn drop_older_bases(&self, objects: &[StoredObject]) {
+        let before = self.old_before();
+        let mut found = BTreeMap::new();
+        // They are in the order of the commits.
+        for base in objects.iter().filter_map(bases::parse) {
+            let (count, newest) = found.entry(base.database).or_insert((0, base.at));
+            (*count, *newest) = (*count + 1, base.at);
+        }
+        for (database, (count, newest)) in found {
+            if count < 2 || newest > before {
+                continue;
+            }
+            let dropped = self.tenants.drop_older_base(database, before).await;
+            if let Err(error) = dropped {
+                tracing::warn!(%error, %database, "the base before a database's newest stays: that is tried again");
+            }
+        }
     }
 
     /// Lists the one-time pages that are old enough to have a row, if they ever had one.

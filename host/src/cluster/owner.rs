@@ -44,6 +44,8 @@ const CONTROL_FILE: &str = "control.db";
 const CONTROL_LOG: &str = "control.db-wal";
 /// Longest time that a process which ends waits for the ledger to acknowledge its commits.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
+/// Longest time that it copies histories then: nobody answers meanwhile.
+const COPY_WAIT: Duration = Duration::from_secs(2);
 /// Pause between two measurements of the node's figures.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
 /// Time that a snapshot waits for the next commit of its database.
@@ -215,9 +217,10 @@ impl<L: Ledger> Owner<L> {
         counters.share(Arc::new(place), mem::take(&mut *lock(&self.views)));
     }
 
-    /// Returns the source of what acknowledges the commits of tenants' databases, and loads them.
-    pub fn tenants(&self) -> DurableSource {
-        self.databases.tenants.source()
+    /// Returns the source of what acknowledges the commits of tenants' databases, and loads them. The history of each may have so many
+    /// bytes.
+    pub fn tenants(&self, history_bytes: u64) -> DurableSource {
+        self.databases.tenants.source(history_bytes)
     }
 
     /// Removes databases that control does not name, and objects of bases that no row names. Both are left for a while, since they may
@@ -273,6 +276,12 @@ impl<L: Ledger> Owner<L> {
             tracing::error!("some writes are not acknowledged by the ledger: they may be done");
             process::exit(1);
         };
+        let copying = self.databases.tenants.keep_histories();
+        if tokio::time::timeout(COPY_WAIT, copying).await.is_err() {
+            tracing::warn!(
+                "some histories are not copied to the bucket: the next node makes them of the ledger"
+            );
+        }
         self.run.leave().await;
         Ok(closed?)
     }
@@ -434,5 +443,12 @@ impl<L: Ledger> LiveDatabases for OwnedDatabases<L> {
             tokio::time::sleep(ACKNOWLEDGED_EVERY).await;
         }
         false
+    }
+
+    async fn keep_history(&self, name: DatabaseName, acknowledged: CommitPosition) {
+        // Control has none.
+        if let DatabaseName::Backend(id) = name {
+            self.tenants.keep_history(id, acknowledged).await;
+        }
     }
 }

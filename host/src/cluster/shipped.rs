@@ -148,6 +148,12 @@ impl ShippedDatabase {
         self.acknowledged.load(Ordering::SeqCst) >= position.0
     }
 
+    /// Returns the last position of the ledger that was shipped, if the ledger has acknowledged it.
+    pub(super) fn acknowledged_position(&self) -> Option<CommitPosition> {
+        let shipped = lock(&self.shipper).as_ref()?.state().position();
+        self.is_acknowledged(shipped).then_some(shipped)
+    }
+
     /// Returns the file of the database.
     pub(super) fn file(&self) -> &Path {
         &self.file

@@ -77,13 +77,17 @@ impl Installation {
             random: &random,
         };
         founding.found().await.unwrap();
-        let settings = settings();
+        Self::own(clock, ledger, bucket, false).await
+    }
+
+    /// Begins to own what is in the ledger, with an empty directory.
+    async fn own(clock: Clock, ledger: Arc<MemoryLedger>, bucket: Bucket, took_over: bool) -> Self {
+        let (settings, random) = (settings(), Random::system());
         let run = Run::join(Arc::clone(&ledger), &settings, &clock, &random);
         let run = run.await.unwrap();
         let ClaimOutcome::Claimed(place) = run.claim_control().await.unwrap() else {
             panic!("somebody has control");
         };
-        let took_over = false;
         let claim = ControlClaim { place, took_over };
         let data = tempfile::tempdir().unwrap();
         fs::create_dir(data.path().join("tmp")).unwrap();
@@ -97,7 +101,7 @@ impl Installation {
             data.path(),
             &limits.database_limits(),
             clock.clone(),
-            Some(owner.tenants()),
+            Some(owner.tenants(limits.history_bytes)),
         );
         Self {
             clock,
@@ -107,6 +111,24 @@ impl Installation {
             databases: Arc::new(databases.unwrap()),
             data,
         }
+    }
+
+    /// Ends without a word, and has another node take over.
+    async fn lose(self) -> Self {
+        self.owner.run().leave().await;
+        Self::own(self.clock, self.ledger, self.bucket, true).await
+    }
+
+    /// Waits until all of these moments can be restored.
+    async fn wait_for_moments(&self, id: BackendId, made: &[Timestamp]) {
+        for _ in 0..1000 {
+            let there = self.databases.list_moments(id, None, 100).await.unwrap();
+            if made.iter().all(|at| there.moments.contains(at)) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("moments are missing");
     }
 
     async fn create(&self) -> BackendId {
@@ -328,4 +350,81 @@ async fn a_chain_that_has_ended_is_copied_and_found_elsewhere() {
         assert_eq!(fetched.unwrap(), brought);
     }
     assert_eq!(list(&files, true), ended);
+}
+
+#[tokio::test]
+async fn moments_outlive_the_node_that_made_them() {
+    let mut here = Installation::start(Clock::system().now()).await;
+    let id = here.create().await;
+    let mut made = Vec::new();
+    // The node that takes over has no chain of the bucket, and then those of the node before.
+    for node in 0..3 {
+        for moment in 0..5 {
+            here.advance(Duration::from_secs(1)).await;
+            here.migrate(id, &format!("CREATE TABLE t{node}{moment} (x)"))
+                .await;
+            let newest = here.databases.list_moments(id, None, 1).await.unwrap();
+            made.push(newest.moments[0]);
+        }
+        if node == 1 {
+            here.advance(IDLE).await;
+            here.release(id).await;
+            let copied = here.bucket.list("histories").await.unwrap();
+            assert!(!copied.is_empty(), "it was given back");
+        }
+        here = here.lose().await;
+        here.wait_for_moments(id, &made).await;
+    }
+    for (at, later) in [(made[12], 2), (made[2], 12)] {
+        let past = here.databases.snapshot_at(id, at).await.unwrap();
+        assert_eq!(past.at, at);
+        assert_eq!(past.live_markers.len() - past.markers.len(), later);
+    }
+    let dir = here.databases.files().directory(&id).unwrap();
+    let chains = EndedChain::list(&dir, true).unwrap();
+    for (before, chain) in chains.iter().zip(&chains[1..]) {
+        assert_eq!(before.last, chain.first, "each continues the one before");
+    }
+}
+
+#[tokio::test]
+async fn an_expired_history_of_a_database_that_nobody_loads_is_deleted() {
+    let here = Installation::start(AFTER).await;
+    let id = here.create().await;
+    let day = 24 * 3600;
+    for (first, days) in [(1, 9), (20, 2)] {
+        let at = here.clock.now().plus_seconds(-days * day).0;
+        let name = format!("histories/{id}/{first:020}-{:020}-{at}-{at}", first + 5);
+        here.bucket.put(&name, "chain".into()).await.unwrap();
+    }
+    here.look(&[id]).await;
+    let left = here.bucket.list("histories").await.unwrap();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(left[0].name.contains("/00000000000000000020-"), "{left:?}");
+}
+
+#[tokio::test]
+async fn the_base_before_the_newest_goes_when_that_is_a_day_old() {
+    let here = Installation::start(AFTER).await;
+    let id = here.create().await;
+    let words = (0..20_000_u64).map(|it| it.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let words: Vec<String> = words.map(|word| format!("{word:016x}")).collect();
+    here.migrate(id, "CREATE TABLE b (x)").await;
+    for words in words.chunks(10_000) {
+        let insert = format!("INSERT INTO b VALUES ('{}')", words.concat());
+        here.migrate(id, &insert).await;
+    }
+    here.advance(IDLE).await;
+    here.release(id).await;
+    here.look(&[id]).await;
+    assert_eq!(here.objects(id).await, 2, "the newest is of today");
+    here.advance(Duration::from_secs(25 * 3600)).await;
+    here.look(&[id]).await;
+    assert_eq!(here.objects(id).await, 1);
+    let name = DatabaseName::Backend(id);
+    assert_eq!(here.ledger.bases(None, name).await.unwrap().len(), 1);
+    assert!(!here.has_place(id).await, "it was given back");
+    here.databases.inventory(id).await.unwrap();
+    let here = here.lose().await;
+    here.databases.inventory(id).await.unwrap();
 }

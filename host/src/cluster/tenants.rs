@@ -15,6 +15,7 @@ use super::bucket::Bucket;
 use super::histories::{self, HistoryKeeper};
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
+use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::BackendId;
 use svc_base::positions::{CommitPosition, Durable};
@@ -145,11 +146,11 @@ impl<L: Ledger> Tenants<L> {
         })
     }
 
-    /// Returns the source of what acknowledges the commits of each database.
-    pub(super) fn source(self: &Arc<Self>) -> DurableSource {
+    /// Returns the source of what acknowledges the commits of each database, whose history may have so many bytes.
+    pub(super) fn source(self: &Arc<Self>, history_bytes: u64) -> DurableSource {
         let (opens, loads, forgets) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
         DurableSource::new(move |id| opens.open(id))
-            .with_loader(move |id| loads.load(id))
+            .with_loader(move |id| loads.load(id, history_bytes))
             .with_remover(move |id| forgets.forget(id))
     }
 
@@ -209,7 +210,7 @@ impl<L: Ledger> Tenants<L> {
     }
 
     /// Brings the file of a database here; `None` if it is here. A caller who hangs up does not end it.
-    fn load(self: &Arc<Self>, id: BackendId) -> Option<LoadFuture> {
+    fn load(self: &Arc<Self>, id: BackendId, history_bytes: u64) -> Option<LoadFuture> {
         let tenant = self.tenant(id);
         if tenant.note_use(self.now()) {
             return None;
@@ -226,7 +227,7 @@ impl<L: Ledger> Tenants<L> {
                 if tenant.failures.load(Ordering::SeqCst) != failures {
                     return Err(LoadFailure::Shared);
                 }
-                me.bring(id, &tenant).await.inspect_err(|_| {
+                me.bring(id, &tenant, history_bytes).await.inspect_err(|_| {
                     tenant.failures.fetch_add(1, Ordering::SeqCst);
                 })
             });
@@ -249,7 +250,12 @@ impl<L: Ledger> Tenants<L> {
     }
 
     /// Claims a database and makes its file, unless the one that is here from an earlier claim is current.
-    async fn bring(self: &Arc<Self>, id: BackendId, tenant: &Tenant) -> Result<(), LoadFailure> {
+    async fn bring(
+        self: &Arc<Self>,
+        id: BackendId,
+        tenant: &Tenant,
+        history_bytes: u64,
+    ) -> Result<(), LoadFailure> {
         let name = DatabaseName::Backend(id);
         let place = self.claim(name).await?;
         fault::point("cluster.backend_claimed");
@@ -270,8 +276,11 @@ impl<L: Ledger> Tenants<L> {
             Ok(None) => self.bases.note_released(name, false),
             Ok(Some(shipper)) => {
                 let loaded = Arc::new(self.shipped(id, Some(shipper)));
+                let last = loaded.position();
                 lock(&tenant.state).database = Some(loaded);
-                self.fetch_history(id);
+                if history_bytes > 0 {
+                    self.fetch_history(id, last, history_bytes);
+                }
             }
             Err(error) => {
                 // Whoever asks next claims it again, and gets another number then.
@@ -379,7 +388,14 @@ impl<L: Ledger> Tenants<L> {
     ) -> Result<(), BaseError> {
         let name = DatabaseName::Backend(id);
         let _turn = tenant.moving.lock().await;
-        if !self.bases.store_on_release(name, live).await? || !tenant.leave(self.now()) {
+        if !self.bases.store_on_release(name, live).await? {
+            return Ok(());
+        }
+        // It is closed, so its history has all of it.
+        if let Some(last) = self.find(id).and_then(|it| it.acknowledged_position()) {
+            self.keep_history(id, last).await;
+        }
+        if !tenant.leave(self.now()) {
             return Ok(());
         }
         self.bases.note_released(name, true);
@@ -392,10 +408,20 @@ impl<L: Ledger> Tenants<L> {
         Ok(())
     }
 
-    /// Brings the earlier history of a database here, which nobody waits for.
-    fn fetch_history(self: &Arc<Self>, id: BackendId) {
+    /// Brings the earlier history of a database here, which nobody waits for: that of the commits up to `last`. What the bucket lacks
+    /// is made of a base and the commits after it. Meanwhile no base is made, and its place is not given back.
+    fn fetch_history(self: &Arc<Self>, id: BackendId, last: CommitPosition, most_bytes: u64) {
         let me = Arc::clone(self);
         self.runtime.spawn(async move {
+            let turn = me.bases.turn(DatabaseName::Backend(id)).await;
+            let reader = (&**me.run.ledger(), me.run.id());
+            let missing = (last, most_bytes);
+            let made = histories::make_missing(reader, &me.bucket, &me.files, &id, missing).await;
+            drop(turn);
+            if let Err(error) = made {
+                let error = format!("{error:#}");
+                tracing::warn!(error, backend = %id, "a database's newest history is not here");
+            }
             let now = me.run.clock().now();
             let fetched = histories::fetch_earlier(&me.bucket, &me.files, &id, now).await;
             if let Err(error) = fetched {
@@ -403,6 +429,34 @@ impl<L: Ledger> Tenants<L> {
                 tracing::warn!(error, backend = %id, "a database's earlier history is not here");
             }
         });
+    }
+
+    /// Copies the history of a database up to an acknowledged commit. A failure costs moments at most.
+    pub(super) async fn keep_history(&self, id: BackendId, acknowledged: CommitPosition) {
+        let copied =
+            histories::upload_ended(&self.bucket, &self.files, &id, acknowledged, true).await;
+        if let Err(error) = copied {
+            let error = format!("{error:#}");
+            tracing::warn!(error, backend = %id, "a database's newest history is not copied");
+        }
+    }
+
+    /// Copies the histories of all databases whose places the run has, once they are closed.
+    pub(super) async fn keep_histories(&self) {
+        let here: Vec<_> = {
+            let known = lock(&self.known);
+            let here = known.iter().filter_map(|(id, tenant)| {
+                let state = lock(&tenant.state);
+                let database = state.database.clone().filter(|_| state.is_usable())?;
+                Some((*id, database.acknowledged_position()?))
+            });
+            here.collect()
+        };
+        let copies = stream::iter(here).map(|(id, last)| self.keep_history(id, last));
+        copies
+            .buffer_unordered(RELEASES_AT_ONCE)
+            .collect::<Vec<()>>()
+            .await;
     }
 
     /// Forgets a database that was removed, once the ledger has what is on its way there: a commit of a database that is forgotten would
@@ -438,6 +492,30 @@ impl<L: Ledger> Tenants<L> {
         if !matches!(removed, Ok(Ok(()))) {
             tracing::warn!(backend = %id, "the file of a database that is gone is left here until the next start");
         }
+    }
+
+    /// Has a database keep its newest base alone, if that was made before `before`. Its place is claimed for that, unless another run
+    /// has it.
+    pub(super) async fn drop_older_base(
+        &self,
+        name: DatabaseName,
+        before: Timestamp,
+    ) -> Result<(), BaseError> {
+        let DatabaseName::Backend(id) = name else {
+            return self.bases.drop_older(name, before).await;
+        };
+        let tenant = self.tenant(id);
+        let _turn = tenant.moving.lock().await;
+        let ledger = self.run.ledger();
+        let ClaimOutcome::Claimed(place) = ledger.claim(self.run.id(), name).await? else {
+            return Ok(());
+        };
+        let dropped = self.bases.drop_older(name, before).await;
+        let is_held = lock(&tenant.state).place == TenantPlace::Held;
+        if !is_held {
+            ledger.release(place).await?;
+        }
+        dropped
     }
 
     async fn forget_now(&self, id: BackendId) {
@@ -478,65 +556,4 @@ impl From<io::Error> for LoadFailure {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::future::join_all;
-    use object_store::memory::InMemory;
-    use svc_base::clock::Clock;
-    use svc_base::random::Random;
-    use svc_ledger::MemoryLedger;
-    use tokio::sync::mpsc;
-
-    use super::*;
-    use crate::config::{ClusterSettings, LedgerUrl};
-
-    fn settings() -> ClusterSettings {
-        ClusterSettings {
-            name: "n1".to_owned(),
-            ledger: LedgerUrl::from("postgresql://pg/svc".to_owned()),
-            bucket: "file:///srv/shared".parse().unwrap(),
-            peer_listen: ([127, 0, 0, 1], 9443).into(),
-            peer_url: None,
-            synced_standbys: 1,
-            suspect_seconds: 5,
-            stale_pages_seconds: 600,
-            standby: false,
-        }
-    }
-
-    #[tokio::test]
-    async fn callers_share_a_load_that_fails() {
-        let (clock, random) = (Clock::system(), Random::system());
-        let ledger = Arc::new(MemoryLedger::default());
-        let run = Run::join(ledger, &settings(), &clock, &random)
-            .await
-            .unwrap();
-        let data = tempfile::tempdir().unwrap();
-        let bucket = Bucket::from_store(Arc::new(InMemory::new()));
-        let bases = Bases::new(
-            Arc::clone(run.ledger()),
-            run.id(),
-            bucket.clone(),
-            data.path().to_owned(),
-            clock.clone(),
-        );
-        let (made, _making) = mpsc::unbounded_channel();
-        let routes = ShippingRoutes {
-            queue: Arc::clone(run.queue()),
-            gate: Arc::clone(run.gate()),
-            made,
-        };
-        let files = DatabasesDirectory::open(data.path()).unwrap();
-        let tenants = Tenants::new(run, (Arc::new(bases), bucket), files, routes);
-        let id = BackendId::new(&clock, &random).unwrap();
-        for failures in 1..=2 {
-            let answers = join_all((0..8).map(|_| tenants.load(id).unwrap())).await;
-            let missing = answers
-                .iter()
-                .filter(|it| matches!(it, Err(StatementRunError::Closed)));
-            assert_eq!(missing.count(), 1);
-            assert!(answers.iter().all(Result::is_err));
-            let counted = tenants.tenant(id).failures.load(Ordering::SeqCst);
-            assert_eq!(counted, failures);
-        }
-    }
-}
+mod tests;

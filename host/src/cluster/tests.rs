@@ -14,13 +14,15 @@ use svc_base::disk;
 use svc_base::ids::DeploymentId;
 use svc_base::positions::CommitPosition;
 use svc_base::random::Random;
-use svc_database::{BaseSnapshot, DatabaseState, LogShipper};
-use svc_ledger::{ClaimOutcome, DatabaseEntry, DatabaseName, Ledger, MemoryLedger, Node, RunId};
+use svc_database::{BaseSnapshot, DatabaseState, LoadError, LogShipper};
+use svc_ledger::{
+    ClaimOutcome, DatabaseEntry, DatabaseName, KeptBases, Ledger, MemoryLedger, Node, RunId,
+};
 use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::bases::{self, BaseError, Bases, LiveDatabases, LoadTarget};
-use super::bucket::Bucket;
+use super::bucket::{Bucket, BucketError};
 use super::found::{self, Founding};
 use crate::content::{ContentStore, OneTimeFileDirectory};
 use crate::control::{self, ControlDatabase};
@@ -100,6 +102,8 @@ impl LiveDatabases for Source {
     async fn acknowledged(&self, _: DatabaseName, position: CommitPosition) -> bool {
         position != CommitPosition(1)
     }
+
+    async fn keep_history(&self, _: DatabaseName, _: CommitPosition) {}
 }
 
 /// A database's place in a cluster.
@@ -194,7 +198,11 @@ async fn a_base_that_is_made_halfway_loses_nothing() {
                 ledger.add_base(at.run, &base).await.unwrap();
             }
             if steps > 2 {
-                assert_eq!(ledger.trim(at.run, at.database).await, Ok(0), "{steps}");
+                assert_eq!(
+                    ledger.trim(at.run, at.database, KeptBases::Two).await,
+                    Ok(0),
+                    "{steps}"
+                );
             }
             if steps > 3 {
                 bases::name_base(&ledger, at.run, &bucket, &base)
@@ -220,8 +228,8 @@ async fn a_base_that_is_made_halfway_loses_nothing() {
         assert_eq!(at.objects().await, 2, "{steps}");
         assert_eq!(at.commits().await, commits, "{steps}");
         assert_eq!(at.load().await.unwrap(), *source.shipper.state(), "{steps}");
-        let newest = bases::newest_bases(&bucket).await.unwrap();
-        assert_eq!(newest[&at.database].object, base.object);
+        let stored = bases::stored_bases(&bucket).await.unwrap();
+        assert_eq!(stored[&at.database][0].object, base.object);
     }
 }
 
@@ -253,11 +261,26 @@ async fn a_base_that_does_not_load_is_left_for_an_older_one() {
     bucket.delete(&base.object).await.unwrap();
     assert_eq!(at.load().await.unwrap(), state);
     // Trimming leaves the older base with all commits after it.
-    ledger.trim(at.run, at.database).await.unwrap();
+    ledger
+        .trim(at.run, at.database, KeptBases::Two)
+        .await
+        .unwrap();
     assert_eq!(at.load().await.unwrap(), state);
     // Without either, nothing is loaded, rather than less.
     bucket.delete(&first.object).await.unwrap();
     assert!(matches!(at.load().await, Err(BaseError::Bucket(_))));
+}
+
+#[test]
+fn a_full_disk_says_nothing_of_a_base() {
+    let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+    assert!(!bases::is_damage(&LoadError::Io(full()).into()));
+    assert!(!bases::is_damage(&BaseError::Io(full())));
+    let position = CommitPosition(1);
+    assert!(bases::is_damage(&LoadError::WrongBase { position }.into()));
+    assert!(bases::is_damage(
+        &BucketError::Missing(String::new()).into()
+    ));
 }
 
 #[tokio::test]
@@ -279,8 +302,8 @@ async fn a_damaged_base_is_replaced_at_once() {
     source.commit(&at).await;
     kept.note_commit(at.database, ENOUGH);
     assert!(kept.store_on_release(at.database, &source).await.unwrap());
-    let newest = bases::newest_bases(&bucket).await.unwrap();
-    let newest = &newest[&at.database].object;
+    let stored = bases::stored_bases(&bucket).await.unwrap();
+    let newest = &stored[&at.database][0].object;
     bucket.put(newest, "damaged".into()).await.unwrap();
 
     let directory = tempfile::tempdir().unwrap();

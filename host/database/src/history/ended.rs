@@ -10,7 +10,7 @@ use svc_base::clock::Timestamp;
 use svc_base::disk;
 use svc_base::positions::CommitPosition;
 
-/// A chain of a database's history to which nothing is added any more.
+/// A chain of a database's history as it was when it was listed. Nothing is added to one that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedChain {
     /// Number of the commit that it begins with.
@@ -23,6 +23,8 @@ pub struct EndedChain {
     pub to: Timestamp,
     /// Number of its file.
     number: u32,
+    /// Bytes of its records: a chain that is copied before it has ended grows meanwhile.
+    bytes: u64,
 }
 
 impl EndedChain {
@@ -56,6 +58,7 @@ impl EndedChain {
                 from,
                 to,
                 number,
+                bytes: file.end,
             });
         }
         Ok(ended)
@@ -68,7 +71,11 @@ impl EndedChain {
     pub fn read(&self, dir: &Dir) -> io::Result<Option<Vec<u8>>> {
         match chain::read_file(dir, self.number) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            bytes => bytes.map(Some),
+            bytes => {
+                let mut bytes = bytes?;
+                bytes.truncate(usize::try_from(self.bytes).unwrap_or(usize::MAX));
+                Ok(Some(bytes))
+            }
         }
     }
 

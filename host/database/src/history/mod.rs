@@ -14,6 +14,7 @@ mod background;
 mod chain;
 mod ended;
 mod moments;
+mod new_chain;
 mod page_hashes;
 mod record;
 mod resume;
@@ -42,6 +43,7 @@ pub(super) use chain::{PackedFrames, pack_frames};
 pub use ended::{EndedChain, first_commit_kept, oldest_moment_kept};
 pub use moments::HistoryMoments;
 pub(super) use moments::{has_expired_moments, verify};
+pub(super) use new_chain::{ChainCommit, NewChain};
 pub(super) use page_hashes::{MAX_PAGES, PageHashes};
 pub(super) use record::{damaged_record_error, pack, unpack};
 

@@ -17,8 +17,8 @@ use uuid::Uuid;
 use self::requests::Rules;
 use self::store::{Refusal, Store, TransactionNumber, View};
 use crate::types::{
-    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, Ledger, LedgerError,
-    Node, NodeState, Place, RunId,
+    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, KeptBases, Ledger,
+    LedgerError, Node, NodeState, Place, RunId,
 };
 
 /// A ledger in memory. Clones share it, as nodes share a server.
@@ -280,8 +280,13 @@ impl Ledger for MemoryLedger {
             .await
     }
 
-    async fn trim(&self, run: RunId, database: DatabaseName) -> Result<u64, LedgerError> {
-        self.request(false, |_, view| requests::trim(view, run, database))
+    async fn trim(
+        &self,
+        run: RunId,
+        database: DatabaseName,
+        kept: KeptBases,
+    ) -> Result<u64, LedgerError> {
+        self.request(false, |_, view| requests::trim(view, run, database, kept))
             .await
     }
 

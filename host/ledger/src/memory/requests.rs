@@ -4,12 +4,9 @@ use svc_base::positions::{Checksum, CommitPosition, Entry};
 
 use super::store::{Key, Refusal, Row, View};
 use crate::types::{
-    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, LedgerError, Node,
-    NodeState, Place, RunId,
+    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, KeptBases, LedgerError,
+    Node, NodeState, Place, RunId,
 };
-
-/// Bases of a database that are kept: the newest, and the one before it.
-const KEPT_BASES: usize = 2;
 
 /// Rules of the ledger. Tests switch each off, to see that something breaks without it.
 #[derive(Clone, Copy, Debug)]
@@ -308,6 +305,7 @@ pub(crate) fn trim(
     view: &mut View<'_>,
     run: RunId,
     database: DatabaseName,
+    kept: KeptBases,
 ) -> Result<u64, Refusal> {
     as_owner(view, run, database)?;
     let bases = view.range(all(Key::Base, database)).into_iter();
@@ -316,7 +314,7 @@ pub(crate) fn trim(
         _ => None,
     });
     let bases: Vec<CommitPosition> = bases.collect();
-    let (needless, kept) = bases.split_at(bases.len().saturating_sub(KEPT_BASES));
+    let (needless, kept) = bases.split_at(bases.len().saturating_sub(kept.count().into()));
     let Some(kept) = kept.first() else {
         return Ok(0);
     };

@@ -30,8 +30,8 @@ use uuid::Uuid;
 
 use self::connect::{LedgerClient, Parameter, Servers};
 use crate::types::{
-    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, Ledger, LedgerError,
-    Node, NodeState, Place, RunId,
+    Base, BeatCount, ClaimOutcome, DatabaseEntry, DatabaseName, FoundEntry, KeptBases, Ledger,
+    LedgerError, Node, NodeState, Place, RunId,
 };
 
 /// Error of a URL that names no ledger. Its text does not contain the URL.
@@ -167,8 +167,13 @@ impl Ledger for PostgresLedger {
         self.name_base(run, base).await
     }
 
-    async fn trim(&self, run: RunId, database: DatabaseName) -> Result<u64, LedgerError> {
-        self.trim_commits(run, database).await
+    async fn trim(
+        &self,
+        run: RunId,
+        database: DatabaseName,
+        kept: KeptBases,
+    ) -> Result<u64, LedgerError> {
+        self.trim_commits(run, database, kept).await
     }
 
     async fn forget(&self, run: RunId, database: DatabaseName) -> Result<(), LedgerError> {

@@ -5,8 +5,11 @@ use svc_base::positions::{Checksum, CommitPosition};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::connect::Parameter;
 use super::{PostgresLedger, column, database as database_of, number, only, run as run_of};
-use crate::types::{Base, BeatCount, ClaimOutcome, DatabaseName, LedgerError, Place, RunId};
+use crate::types::{
+    Base, BeatCount, ClaimOutcome, DatabaseName, KeptBases, LedgerError, Place, RunId,
+};
 
 impl PostgresLedger {
     pub(super) async fn claim_place(
@@ -83,10 +86,12 @@ impl PostgresLedger {
         &self,
         run: RunId,
         database: DatabaseName,
+        kept: KeptBases,
     ) -> Result<u64, LedgerError> {
-        let name = database.to_string();
-        let statement = "SELECT svc.trim($1, $2, $3)";
-        let rows = self.call(statement, run, &[(&name, Type::TEXT)]).await?;
+        let (name, kept) = (database.to_string(), i64::from(kept.count()));
+        let statement = "SELECT svc.trim($1, $2, $3, $4)";
+        let parameters: [Parameter<'_>; 2] = [(&name, Type::TEXT), (&kept, Type::INT8)];
+        let rows = self.call(statement, run, &parameters).await?;
         number(only(&rows)?, 0)
     }
 

@@ -255,14 +255,14 @@ BEGIN
 END $$;
 
 -- The base before the newest is kept with the commits after it: the object of the newest may turn out to be damaged.
-CREATE FUNCTION svc.trim(me uuid, standbys int, name text) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION svc.trim(me uuid, standbys int, name text, kept_bases bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     kept bigint;
     done bigint;
 BEGIN
     PERFORM svc.enter_place(me, standbys, name);
     SELECT min(n.commit) INTO kept
-        FROM (SELECT b.commit FROM svc.bases b WHERE b.db = name ORDER BY b.commit DESC LIMIT 2) n;
+        FROM (SELECT b.commit FROM svc.bases b WHERE b.db = name ORDER BY b.commit DESC LIMIT kept_bases) n;
     DELETE FROM svc.commits c WHERE c.db = name AND c.commit < kept;
     GET DIAGNOSTICS done = ROW_COUNT;
     -- A base without the commits after it leads nowhere.

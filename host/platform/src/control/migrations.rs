@@ -37,18 +37,34 @@ const FIRST_WITH_COUNTERS: u32 = 12;
 pub const SCHEMA_VERSION: u32 = MIGRATION_SCRIPTS.len() as u32;
 
 /// Brings a database to the newest schema; data that has moved to another file is copied there first. Several processes may call it
-/// at once.
+/// at once. A new database is made in one commit. Of an older one each script is a commit of its own, and `committed` is called before
+/// the next, so that no more than one waits for being sent elsewhere.
 ///
 /// # Errors
 /// [`Error::Newer`] for a database of a newer program.
 pub(super) fn migrate(
     connection: &mut Connection,
     counters: &InstallationCounters,
+    committed: impl Fn(),
 ) -> Result<(), Error> {
     let held: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if (1..FIRST_SECURE_DELETE).contains(&held) {
         connection.execute_batch("VACUUM")?;
+        committed();
     }
+    let mut last = migrate_once(connection, counters)?;
+    while last < SCHEMA_VERSION {
+        committed();
+        last = migrate_once(connection, counters)?;
+    }
+    Ok(())
+}
+
+/// Runs the next script, or all of them for a new database. Returns the number of the last.
+fn migrate_once(
+    connection: &mut Connection,
+    counters: &InstallationCounters,
+) -> Result<u32, Error> {
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let done: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -56,14 +72,18 @@ pub(super) fn migrate(
     if done > SCHEMA_VERSION {
         return Err(Error::Newer(done));
     }
-    if (1..FIRST_WITH_COUNTERS).contains(&done) {
+    let last = match done {
+        0 => SCHEMA_VERSION,
+        _ => SCHEMA_VERSION.min(done + 1),
+    };
+    if (1..FIRST_WITH_COUNTERS).contains(&done) && last == FIRST_WITH_COUNTERS {
         // A crash between the two repeats this: nothing is counted before both are done.
         counters.import_visits(read_old_visits(&transaction)?)?;
         fault::point("takeover.counted");
     }
     for (number, script) in (1_u32..)
         .zip(MIGRATION_SCRIPTS)
-        .filter(|(number, _)| *number > done)
+        .filter(|(number, _)| (done + 1..=last).contains(number))
     {
         transaction.execute_batch(script)?;
         transaction.pragma_update(None, "user_version", number)?;
@@ -71,7 +91,7 @@ pub(super) fn migrate(
     fault::point("takeover.prepared");
     transaction.commit()?;
     fault::point("takeover.done");
-    Ok(())
+    Ok(last)
 }
 
 /// Reads the views that earlier schemas counted here.
@@ -126,16 +146,41 @@ mod tests {
     }
 
     #[test]
+    fn each_script_of_an_upgrade_is_a_commit_of_its_own() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let counters = InstallationCounters::open(directory.path()).unwrap();
+        // The last one is sent by who goes on with the database.
+        for (held, calls) in [(0, 0), (SCHEMA_VERSION - 3, 2), (SCHEMA_VERSION, 0)] {
+            let mut connection = Connection::open_in_memory().unwrap();
+            for (number, script) in (1..=held).zip(MIGRATION_SCRIPTS) {
+                connection.execute_batch(script).unwrap();
+                connection
+                    .pragma_update(None, "user_version", number)
+                    .unwrap();
+            }
+            let counted = std::cell::Cell::new(0);
+            migrate(&mut connection, &counters, || {
+                counted.set(counted.get() + 1);
+            })
+            .unwrap();
+            assert_eq!(counted.get(), calls, "{held}");
+            let version = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
+            let version = connection.pragma_query_value(None, "user_version", version);
+            assert_eq!(version.unwrap(), SCHEMA_VERSION);
+        }
+    }
+
+    #[test]
     fn a_database_of_a_newer_program_is_left_alone() {
         let directory = tempfile::TempDir::new().unwrap();
         let counters = InstallationCounters::open(directory.path()).unwrap();
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, &counters).unwrap();
-        migrate(&mut connection, &counters).unwrap();
+        migrate(&mut connection, &counters, || ()).unwrap();
+        migrate(&mut connection, &counters, || ()).unwrap();
         let newer = SCHEMA_VERSION + 1;
         let set = connection.pragma_update(None, "user_version", newer);
         set.unwrap();
-        let refused = migrate(&mut connection, &counters).unwrap_err();
+        let refused = migrate(&mut connection, &counters, || ()).unwrap_err();
         assert!(matches!(refused, Error::Newer(found) if found == newer));
         assert!(refused.to_string().contains("use a newer one"), "{refused}");
     }

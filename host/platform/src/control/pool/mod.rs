@@ -112,17 +112,23 @@ impl ControlDatabase {
             connection.pragma_update(None, "synchronous", "NORMAL")?;
         }
         let counters = Arc::new(InstallationCounters::open(data)?);
-        migrations::migrate(&mut connection, &counters)?;
         let (sender, receiver) = channel();
         let shared = durable.map(|durable| Arc::new(SharedPositions::new(durable)));
         if let Some(shared) = &shared {
-            // A migration has made commits.
-            shared.begin_commit(log.position());
             let sender = sender.clone();
             shared.durable().on_acknowledged(Box::new(move |position| {
                 // The receiver is gone if the writer is closed.
                 let _ = sender.send(WriterMessage::Acknowledged(position));
             }));
+        }
+        // A migration makes commits. The writer hands over the last of them.
+        migrations::migrate(&mut connection, &counters, || {
+            if let Some(shared) = &shared {
+                shared.made(log.position(), true);
+            }
+        })?;
+        if let Some(shared) = &shared {
+            shared.begin_commit(log.position());
         }
         let listeners = Arc::new(NotedChangeListeners::default());
         let writer = ControlWriter {
