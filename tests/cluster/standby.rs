@@ -41,8 +41,8 @@ async fn a_standby_answers_probes_and_operators() {
         assert_eq!(refused.header("retry-after"), Some("1"), "{path}");
     }
     standby.add((1, 1)).await.problem(503, "capacity_reached");
-    let refused = cluster.run(&standby.data, &["namespace", "list"]).await;
-    assert!(!refused.success, "{refused:?}");
+    let listed = cluster.run(&standby.data, &["namespace", "list"]).await;
+    assert!(listed.success, "{listed:?}");
 
     for data in [&owner.data, &standby.data] {
         let listed = cluster.run(data, &["node", "list", "--json"]).await.json();

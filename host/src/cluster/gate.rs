@@ -130,6 +130,11 @@ impl AnswerGate {
         silent.is_some_and(|since| now.saturating_sub(since) >= self.suspect_after)
     }
 
+    /// Whether another run lives and is not suspected, by the newest beat.
+    pub fn is_trusted(&self, run: RunId) -> bool {
+        self.state().detector.is_trusted(run)
+    }
+
     /// Whether this run may answer from its databases.
     pub fn may_answer(&self) -> bool {
         let now = self.clock.elapsed();

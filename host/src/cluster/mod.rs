@@ -7,10 +7,12 @@ pub mod bucket;
 pub mod found;
 mod gate;
 pub mod histories;
+mod keys;
 mod leftovers;
 mod metrics;
 mod node;
 mod owner;
+mod peers;
 mod run;
 mod schedule;
 mod shipped;
@@ -24,7 +26,10 @@ pub mod visits;
 
 pub use gate::AnswerGate;
 pub use metrics::ClusterMetrics;
-pub use node::{ClusterNode, JoinedNode, NodeView};
+pub use node::{ClusterNode, ControlHolder, JoinedNode, NodeView};
 pub use owner::{ClusterOwner, Owner};
+pub use peers::{
+    BoxError, KnownRuns, PeerBody, PeerClient, PeerError, PeerHandlerFn, Peers, full_body, refusal,
+};
 pub use run::{Run, SeenNode};
 pub use standby::{ControlClaim, Standby};

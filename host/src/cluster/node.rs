@@ -15,6 +15,7 @@ use super::bucket::Bucket;
 use super::found::{self, FOUNDING_SUFFIX};
 use super::metrics::ClusterMetrics;
 use super::owner::{ClusterOwner, Owner};
+use super::peers::{PeerListener, Peers};
 use super::run::{Run, SeenNode, end_process};
 use super::standby::{self, ControlClaim, Standby};
 use crate::config::{ClusterSettings, Config};
@@ -24,7 +25,7 @@ use crate::outbound::OutboundClient;
 use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::random::Random;
-use svc_ledger::{DatabaseName, Ledger as _, LedgerError, PostgresLedger};
+use svc_ledger::{DatabaseName, Ledger as _, LedgerError, PostgresLedger, RunId};
 
 /// Files and directories of an earlier run's databases, and of one-time pages, which another node may have deleted since.
 const DATABASES: [&str; 9] = [
@@ -56,6 +57,15 @@ pub struct JoinedNode {
     /// Control, if it was to be had at once; else the standby that waits for it.
     turn: Result<ControlClaim, Standby<PostgresLedger>>,
     promotions: mpsc::Receiver<()>,
+}
+
+/// A run that has control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlHolder {
+    /// Id of the run.
+    pub run: RunId,
+    /// Name of its node.
+    pub name: String,
 }
 
 /// A node, as operators see it.
@@ -110,14 +120,7 @@ impl ClusterNode {
         check_data_directory(&config.data, installation)?;
         bucket.check_installation(installation).await?;
         bucket.check_unversioned().await?;
-        let run = Run::join(ledger, settings, clock, random).await;
-        let run = run.map_err(|error| match error.downcast_ref() {
-            Some(LedgerError::Unsynced) => error.context(format!(
-                "cluster.synced_standbys is {}: have PostgreSQL wait for as many by synchronous_standby_names and synchronous_commit",
-                settings.synced_standbys
-            )),
-            _ => error,
-        })?;
+        let run = join_with_listener(ledger, settings, clock, random).await?;
         let turn = match look_for_control(&run, &config.data, settings.standby).await {
             Ok(turn) => turn,
             Err(error) => {
@@ -145,6 +148,33 @@ impl ClusterNode {
     /// Returns the name of the node.
     pub fn name(&self) -> &str {
         self.run.name()
+    }
+
+    /// Returns the id of this run.
+    pub fn id(&self) -> RunId {
+        self.run.id()
+    }
+
+    /// Returns the other nodes, to be asked and answered.
+    pub fn peers(&self) -> &Arc<Peers> {
+        self.run.peers()
+    }
+
+    /// Finds the run that has control and lives, as far as this node knows.
+    ///
+    /// # Errors
+    /// When the ledger does not answer.
+    pub async fn find_control(&self) -> Result<Option<ControlHolder>, LedgerError> {
+        let places = self.run.ledger().places().await?;
+        let mut places = places.iter();
+        let control = places.find(|place| place.database == DatabaseName::Control);
+        let nodes = self.run.nodes().borrow().clone();
+        let mut live = nodes.into_iter().map(|seen| seen.state);
+        Ok(control.and_then(|place| {
+            let holder = live.find(|state| state.live && state.node.run == place.run)?;
+            let (run, name) = (holder.node.run, holder.node.name);
+            Some(ControlHolder { run, name })
+        }))
     }
 
     /// Has this node take control, wherever that is.
@@ -218,6 +248,35 @@ impl JoinedNode {
         fault::point("cluster.control_claimed");
         Owner::begin(node.run, claim, node.bucket, data).await
     }
+}
+
+/// Joins the ledger with a listener for other nodes, whose address is bound before it is told.
+async fn join_with_listener(
+    ledger: Arc<PostgresLedger>,
+    settings: &ClusterSettings,
+    clock: &Clock,
+    random: &Random,
+) -> anyhow::Result<Arc<Run<PostgresLedger>>> {
+    let listener = PeerListener::bind(settings.peer_listen).await;
+    let listener = listener
+        .with_context(|| format!("cluster.peer_listen: listening on {}", settings.peer_listen))?;
+    let bound = ClusterSettings {
+        peer_listen: listener.address(),
+        ..settings.clone()
+    };
+    let run = Run::join(ledger, &bound, clock, random).await;
+    let run = run.map_err(|error| match error.downcast_ref() {
+        Some(LedgerError::Unsynced) => error.context(format!(
+            "cluster.synced_standbys is {}: have PostgreSQL wait for as many by synchronous_standby_names and synchronous_commit",
+            settings.synced_standbys
+        )),
+        _ => error,
+    })?;
+    if let Err(error) = listener.start(run.peers()) {
+        run.leave().await;
+        return Err(error).context("speaking TLS with other nodes");
+    }
+    Ok(run)
 }
 
 /// Removes the databases of an earlier run, and looks whether control is to be had.

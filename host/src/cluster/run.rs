@@ -11,7 +11,9 @@ use anyhow::{Context as _, bail};
 use tokio::sync::watch;
 
 use super::gate::{AnswerGate, TICK_EVERY};
+use super::keys::RunKeys;
 use super::metrics::ClusterMetrics;
+use super::peers::{KnownRuns, Peers};
 use crate::config::ClusterSettings;
 use crate::control::SCHEMA_VERSION;
 use svc_base::clock::Clock;
@@ -45,6 +47,7 @@ pub struct Run<L> {
     gate: Arc<AnswerGate>,
     queue: Arc<AppendQueue>,
     metrics: Arc<ClusterMetrics>,
+    peers: Arc<Peers>,
     /// Whether the process ends by itself.
     is_leaving: AtomicBool,
     /// All runs, as the last beat found them, with the time at which each beat was seen first.
@@ -69,7 +72,8 @@ impl<L> fmt::Debug for Run<L> {
 }
 
 impl<L: Ledger> Run<L> {
-    /// Joins the ledger as a new run, and begins to beat. Waits while a run of the same name may still live.
+    /// Joins the ledger as a new run, and begins to beat. Waits while a run of the same name may still live. Whoever has bound the address
+    /// for other nodes puts it into `settings` before.
     ///
     /// # Errors
     /// When the ledger cannot be reached, does not wait for its standbys, or has another node of this name that lives.
@@ -88,16 +92,18 @@ impl<L: Ledger> Run<L> {
             settings.suspect_after(),
             Duration::from_secs(settings.stale_pages_seconds.into()),
         ));
+        let keys = RunKeys::generate()?;
         let node = Node {
             run,
             name: settings.name.clone(),
             suspect_after: settings.suspect_after(),
             peer_url: settings.peer_url(settings.peer_listen),
-            // No node asks another yet.
-            peer_key: Vec::new(),
+            peer_key: keys.public_key().to_vec(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             schema: SCHEMA_VERSION,
         };
+        let nodes = watch::Sender::new(Vec::new());
+        let known = KnownRuns::new(nodes.subscribe(), Arc::clone(&gate));
         let joined = Arc::new(Self {
             ledger,
             node,
@@ -105,8 +111,9 @@ impl<L: Ledger> Run<L> {
             gate,
             queue,
             metrics: Arc::default(),
+            peers: Arc::new(Peers::new(keys, known, clock.clone())),
             is_leaving: AtomicBool::new(false),
-            nodes: watch::Sender::new(Vec::new()),
+            nodes,
         });
         let join = async || joined.ledger.join(&joined.node).await;
         joined.retry(join).await.context("joining the ledger")?;
@@ -155,6 +162,11 @@ impl<L: Ledger> Run<L> {
     /// Returns the metrics of the node.
     pub fn metrics(&self) -> &Arc<ClusterMetrics> {
         &self.metrics
+    }
+
+    /// Returns the other nodes, to be asked and answered.
+    pub fn peers(&self) -> &Arc<Peers> {
+        &self.peers
     }
 
     pub(super) fn clock(&self) -> &Clock {

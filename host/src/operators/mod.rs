@@ -2,13 +2,16 @@
 //!
 //! A command of the terminal becomes an [`Operation`]. [`run_command`] sends it to the server over a socket in the data directory,
 //! and the server answers when the operation is in effect; where no server runs, `run_command` holds the data directory's lock
-//! and runs it itself. To add a command, add its file here and its line in the table below. What only reads the files, as a backup
+//! and runs it itself. A node of several that has no control passes it on (`forward`).
+//!
+//! To add a command, add its file here and its line in the table below. What only reads the files, as a backup
 //! does, is asked of the server with [`run_on_server`], and done by the command where none runs.
 
 mod audit;
 mod counts;
 mod deployment;
 mod dispatch;
+mod forward;
 mod guest;
 mod installation;
 mod key;

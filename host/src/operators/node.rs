@@ -75,16 +75,6 @@ pub(super) fn list_nodes(nodes: &[NodeView]) -> anyhow::Result<OperationAnswer> 
     OperationAnswer::new(&NodeList { nodes }, text)
 }
 
-/// Says where a command is to be run that a standby does not run.
-pub(super) fn describe_refusal(nodes: &[NodeView]) -> String {
-    match nodes.iter().find(|node| node.control) {
-        Some(NodeView { name, .. }) => format!(
-            "this node stands by for {name}, which has control: run the command where {name} runs, or take control by `svc promote` first"
-        ),
-        None => "this node stands by, and no node has control: run the command at the one that takes over, which `svc node list` names".to_owned(),
-    }
-}
-
 /// Answers that the node has control.
 pub(super) fn promoted(had_control: bool) -> anyhow::Result<OperationAnswer> {
     let text = match had_control {

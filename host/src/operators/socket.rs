@@ -18,6 +18,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::forward::{self, ForwardedCommand};
 use super::installation::{
     Installation, OperationAnswer, OperationProgressSink, OperationProgressStep,
 };
@@ -37,13 +38,13 @@ const SOCKET_MODE: u32 = 0o600;
 /// Longest path of a socket that every system supports, in bytes.
 const MAX_PATH_BYTES: usize = 100;
 /// The longest request, in bytes.
-const MAX_REQUEST_BYTES: u64 = 64 * 1024;
+pub(super) const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 /// Most progress steps that are queued; further ones are dropped.
 const MAX_QUEUED_STEPS: usize = 4;
-/// Longest time that a node which stands by waits for the ledger, to list the nodes.
-const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time that a node which stands by waits for the ledger, to list the nodes or to find the one that has control.
+pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of sending a request or its answer.
-const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request to be sent.
 #[derive(Debug, Serialize)]
@@ -51,6 +52,15 @@ struct OutgoingOperatorRequest<'a> {
     version: &'a str,
     actor: &'a str,
     operation: &'a Operation,
+}
+
+/// Writes a request of this program.
+pub(super) fn encode(operation: &Operation, actor: &str) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&OutgoingOperatorRequest {
+        version: env!("CARGO_PKG_VERSION"),
+        actor,
+        operation,
+    })
 }
 
 /// A received request: the operation is parsed after the version was compared.
@@ -64,7 +74,7 @@ struct IncomingOperatorRequest {
 /// A line of the server's answer: progress, or at last the outcome.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum OperatorReply {
+pub(super) enum OperatorReply {
     Step(OperationProgressStep),
     Answer(OperationAnswer),
     Error(String),
@@ -117,30 +127,37 @@ impl OperatorSocketListener {
         }
     }
 
-    /// Answers operations until `stop` becomes true, then finishes the running ones.
+    /// Answers operations until `stop` becomes true, then finishes the running ones. A node of several also takes those that others pass
+    /// on.
     pub async fn serve(
         self,
         app: SharedApp,
         watcher: GuestWatcherHandle,
-        mut stop: watch::Receiver<bool>,
+        stop: watch::Receiver<bool>,
     ) {
+        let mut stopping = pin!(stop_requested(stop.clone()));
         let mut connections = JoinSet::new();
+        let mut forwarded = forward::accept(&app);
+        let at = || (app.clone(), watcher.clone(), stop.clone());
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        let at = (app.clone(), watcher.clone(), stop.clone());
-                        connections.spawn(answer(stream, at));
+                        connections.spawn(answer(stream, at()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a command could not be accepted");
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 },
+                command = forward::next(&mut forwarded) => {
+                    connections.spawn(answer_forwarded(command, at()));
+                }
                 Some(_) = connections.join_next() => {}
-                () = stop_requested(&mut stop) => break,
+                () = &mut stopping => break,
             }
         }
+        drop(forwarded);
         // Later commands find no socket, and wait for the lock.
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(%error, "the socket for commands is left behind");
@@ -151,49 +168,67 @@ impl OperatorSocketListener {
 }
 
 /// Waits until `stop` becomes true.
-async fn stop_requested(stop: &mut watch::Receiver<bool>) {
+async fn stop_requested(mut stop: watch::Receiver<bool>) {
     // A dropped sender means stop.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
+/// Parts of a server that runs operations.
+type ServerParts = (SharedApp, GuestWatcherHandle, watch::Receiver<bool>);
+
 /// Answers the one request of a connection.
-async fn answer(
-    mut stream: UnixStream,
-    (app, watcher, stopped): (SharedApp, GuestWatcherHandle, watch::Receiver<bool>),
-) {
+async fn answer(mut stream: UnixStream, at: ServerParts) {
     let reply = match read(&mut stream).await {
-        Ok((operation, actor)) => {
+        Ok(request) => {
             let (steps, mut told) = mpsc::channel(MAX_QUEUED_STEPS);
             let progress = OperationProgressSink::new(move |step| {
                 // If the queue is full, the step is dropped.
                 let _ = steps.try_send(step);
             });
-            let mut interrupted = pin!(wait_until_interrupted(app.clone()));
-            let mut done = tokio::spawn(async move {
-                let at = Installation::of_server(&app, stopped, watcher, progress);
-                dispatch::run(operation, &at, actor).await
-            });
-            let done = loop {
+            let mut running = pin!(run(request, at, progress));
+            loop {
                 tokio::select! {
                     Some(step) = told.recv() => write(&mut stream, &OperatorReply::Step(step)).await,
-                    done = &mut done => break Some(done),
-                    // The command runs to its end all the same.
-                    () = &mut interrupted => break None,
-                }
-            };
-            match done {
-                None => OperatorReply::Error(LEDGER_AWAY_MESSAGE.to_owned()),
-                Some(Ok(Ok(answer))) => OperatorReply::Answer(answer),
-                Some(Ok(Err(error))) => OperatorReply::Error(format!("{error:#}")),
-                // The panic is in the log.
-                Some(Err(_)) => {
-                    OperatorReply::Error("the server failed: its log says why".to_owned())
+                    reply = &mut running => break reply,
                 }
             }
         }
         Err(error) => OperatorReply::Error(format!("{error:#}")),
     };
     write(&mut stream, &reply).await;
+}
+
+/// Answers a command that another node has passed on.
+async fn answer_forwarded(command: ForwardedCommand, at: ServerParts) {
+    let reply = match parse(&command.request) {
+        Ok(request) => run(request, at, OperationProgressSink::default()).await,
+        Err(error) => OperatorReply::Error(format!("{error:#}")),
+    };
+    // The other node may be gone.
+    let _ = command.reply.send(reply);
+}
+
+/// Runs an operation.
+async fn run(
+    (operation, actor): (Operation, String),
+    (app, watcher, stopped): ServerParts,
+    progress: OperationProgressSink,
+) -> OperatorReply {
+    let interrupted = wait_until_interrupted(app.clone());
+    let done = tokio::spawn(async move {
+        let at = Installation::of_server(&app, stopped, watcher, progress);
+        dispatch::run(operation, &at, actor).await
+    });
+    tokio::select! {
+        done = done => match done {
+            Ok(Ok(answer)) => OperatorReply::Answer(answer),
+            Ok(Err(error)) => OperatorReply::Error(format!("{error:#}")),
+            // The panic is in the log.
+            Err(_) => OperatorReply::Error("the server failed: its log says why".to_owned()),
+        },
+        // The command runs to its end all the same.
+        () = interrupted => OperatorReply::Error(LEDGER_AWAY_MESSAGE.to_owned()),
+    }
 }
 
 /// Waits until a command must be given up, as any request to a node of several; on a single machine without end.
@@ -211,7 +246,8 @@ async fn answer_as_standby(
     mut ready: watch::Receiver<bool>,
 ) {
     let answer = async {
-        match read(&mut stream).await?.0 {
+        let (operation, actor) = read(&mut stream).await?;
+        match operation {
             Operation::Node(NodeOperation::List {}) => {
                 node::list_nodes(&list_nodes(standby.clone()).await?)
             }
@@ -222,12 +258,14 @@ async fn answer_as_standby(
                 }
                 node::promoted(false)
             }
-            _ => {
-                let nodes = list_nodes(standby.clone()).await;
-                bail!(node::describe_refusal(
-                    &nodes.context("this node stands by")?
-                ))
-            }
+            // Each node has guests of its own, and reads them when it serves.
+            Operation::Guest(_) => bail!(
+                "this node stands by, and has no guest that serves: take control by `svc promote` first"
+            ),
+            Operation::Backup(_) | Operation::Check(_) => bail!(
+                "a cluster has no backup and no check by this command: copy it into an empty directory by `svc restore --from`, and back up or check that directory"
+            ),
+            operation => forward::pass_on(&standby, &operation, &actor).await,
         }
     };
     let reply = match answer.await {
@@ -275,8 +313,13 @@ async fn read(stream: &mut UnixStream) -> anyhow::Result<(Operation, String)> {
     tokio::time::timeout(TRANSFER_TIMEOUT, reading)
         .await
         .context("the request did not arrive in time")??;
+    parse(&bytes)
+}
+
+/// Reads a request of this program's version.
+fn parse(bytes: &[u8]) -> anyhow::Result<(Operation, String)> {
     let request: IncomingOperatorRequest =
-        serde_json::from_slice(&bytes).context("the request is none of this server's")?;
+        serde_json::from_slice(bytes).context("the request is none of this server's")?;
     let version = env!("CARGO_PKG_VERSION");
     if request.version != version {
         bail!(
@@ -314,13 +357,7 @@ pub(super) async fn send(
     };
     stream.set_nonblocking(true)?;
     let mut stream = UnixStream::from_std(stream)?;
-    let version = env!("CARGO_PKG_VERSION");
-    let asked = OutgoingOperatorRequest {
-        version,
-        actor,
-        operation,
-    };
-    let request = serde_json::to_vec(&asked)?;
+    let request = encode(operation, actor)?;
     let ended =
         "the server ended before it answered: look whether this was done, and run it again if not";
     stream.write_all(&request).await.context(ended)?;
