@@ -159,7 +159,7 @@ impl PeerClient {
         let kept = &mut runs.get_mut(&run)?.kept;
         kept.retain(|one| {
             let is_old = now.saturating_sub(one.since) > IDLE_LIMIT;
-            !one.sender.is_closed() && !(is_old && one.sender.is_ready())
+            !(one.sender.is_closed() || is_old && one.sender.is_ready())
         });
         let ready = kept.iter().rposition(|one| one.sender.is_ready())?;
         Some(kept.swap_remove(ready).sender)

@@ -98,7 +98,7 @@ impl TestRun {
     fn suspect(&self, other: &NodeState) {
         for _ in 0..=SUSPECT_AFTER.as_secs() {
             self.clock.advance(Duration::from_secs(1));
-            self.find(&[other.clone()]);
+            self.find(std::slice::from_ref(other));
         }
     }
 
