@@ -156,7 +156,8 @@ async fn a_beat_tells_of_the_living_and_of_the_newest_dead() {
     let servers = Postgres::start().await;
     let shared = ledger(&servers, 1).await;
     let (run, other) = (joined(shared.as_ref()).await, joined(shared.as_ref()).await);
-    let restarts = "INSERT INTO svc.nodes (run, name, live, suspect_ms, peer_url, peer_key, version, schema)
+    let restarts =
+        "INSERT INTO svc.nodes (run, name, live, suspect_ms, peer_url, peer_key, version, schema)
         SELECT gen_random_uuid(), '', false, 5000, '', '', '', 1 FROM generate_series(1, 1000)";
     servers.sql(0, restarts).await;
     let told = shared.beat(run).await.unwrap();

@@ -101,7 +101,10 @@ impl FailureDetector {
     #[must_use]
     pub fn next_suspicion(&self) -> Option<Duration> {
         let (sent, _) = self.answered?;
-        let due = self.others.values().map(|other| other.since + other.suspect_after);
+        let due = self
+            .others
+            .values()
+            .map(|other| other.since + other.suspect_after);
         // Whoever was suspected by the last answer is asked about at the next beat's time.
         due.filter(|due| *due > sent).min()
     }
