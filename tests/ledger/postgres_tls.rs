@@ -4,6 +4,16 @@ use svc_ledger::{Ledger as _, LedgerError, PostgresLedger};
 use svc_tests::postgres::Postgres;
 use svc_tests::tls::CertificateFiles;
 
+/// How a login ends.
+#[derive(Clone, Copy)]
+enum Login {
+    Done,
+    /// The server does not let this user in.
+    Refused,
+    /// The server is not the one that the URL asks for.
+    NotReached,
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_reached_by_tls_as_the_url_asks_for_it() {
     let mut servers = Postgres::start().await;
@@ -24,27 +34,35 @@ async fn a_server_is_reached_by_tls_as_the_url_asks_for_it() {
     let strange = format!("sslmode=require&sslrootcert={another}");
     let named = format!("sslmode=require&sslrootcert={its}&hostaddr={address}");
     let numeric = format!("hostaddr={address}");
-    for (password, host, query, reached) in [
-        ("secret", address.as_str(), "", true),
-        ("secret", address.as_str(), bound.as_str(), true),
-        ("wrong", address.as_str(), bound.as_str(), false),
-        ("secret", address.as_str(), strange.as_str(), false),
-        ("secret", address.as_str(), "sslmode=disable", false),
+    for (password, host, query, expected) in [
+        ("secret", address.as_str(), "", Login::Done),
+        ("secret", address.as_str(), bound.as_str(), Login::Done),
+        ("wrong", address.as_str(), bound.as_str(), Login::Refused),
+        (
+            "secret",
+            address.as_str(),
+            strange.as_str(),
+            Login::NotReached,
+        ),
+        (
+            "secret",
+            address.as_str(),
+            "sslmode=disable",
+            Login::Refused,
+        ),
         // A certificate is of names: that of another name is refused, whoever has signed it.
-        ("secret", "ledger.example", named.as_str(), true),
-        ("secret", "other.example", named.as_str(), false),
-        ("secret", "", named.as_str(), true),
-        ("secret", "", numeric.as_str(), true),
+        ("secret", "ledger.example", named.as_str(), Login::Done),
+        ("secret", "other.example", named.as_str(), Login::NotReached),
+        ("secret", "", named.as_str(), Login::Done),
+        ("secret", "", numeric.as_str(), Login::Done),
     ] {
         let url = format!("postgresql://postgres:{password}@{host}/postgres?{query}");
         let found = PostgresLedger::new(&url, 1).unwrap().installation().await;
-        if reached {
-            assert_eq!(found, Ok(None), "{host} {query}");
-        } else {
-            assert!(
-                matches!(found, Err(LedgerError::Unavailable(_))),
-                "{host} {query}: {found:?}"
-            );
-        }
+        let is_as_expected = match expected {
+            Login::Done => found == Ok(None),
+            Login::Refused => matches!(found, Err(LedgerError::Refused(_))),
+            Login::NotReached => matches!(found, Err(LedgerError::Unavailable(_))),
+        };
+        assert!(is_as_expected, "{host} {query}: {found:?}");
     }
 }

@@ -84,7 +84,11 @@ fn functions(code: &str) -> Vec<(String, usize)> {
         let is_item = before
             .split_whitespace()
             .all(|word| words.iter().any(|known| word.starts_with(known)));
-        if !is_item || text.ends_with(';') {
+        let mut head = lines[at..]
+            .iter()
+            .filter(|line| line.ends_with([';', '{', '}']));
+        let is_declaration = head.next().is_none_or(|line| line.ends_with(';'));
+        if !is_item || is_declaration {
             continue;
         }
         let name = after
@@ -144,4 +148,6 @@ fn long_functions_are_found() {
     let found = functions(&code);
     assert_eq!(found, [("long".to_owned(), 74), ("short".to_owned(), 1)]);
     assert!(functions("    // the fn of a comment\n    let f: fn (u8) = g;").is_empty());
+    let declared = format!("    fn declared(\n        &self,\n    ) -> u8;\n}}\n{body}    }}\n");
+    assert!(functions(&declared).is_empty());
 }

@@ -17,7 +17,7 @@ pub(super) enum FakeAnswer {
     Silence,
     /// An error with this code.
     Error(&'static str),
-    /// The same in place of a login, behind which the connection ends.
+    /// An error with this code in place of a login, behind which the connection ends.
     NoLogin(&'static str),
 }
 
