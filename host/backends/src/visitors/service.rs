@@ -123,10 +123,14 @@ impl Visitors {
         Ok(())
     }
 
-    /// Removes expired sessions, sessions of deleted frontends, and old tickets.
+    /// Removes old tickets, which are in memory.
+    pub fn forget_old_tickets(&self) {
+        self.tickets.remove_old(self.infra.clock.now());
+    }
+
+    /// Removes expired sessions, and sessions of deleted frontends.
     pub async fn sweep(&self) -> anyhow::Result<()> {
         let now = self.infra.clock.now();
-        self.tickets.remove_old(now);
         while self
             .infra
             .control
