@@ -11,6 +11,7 @@ mod bindings;
 mod bounds;
 mod breadth;
 mod buckets;
+mod changes;
 mod client;
 mod commands;
 mod commit_crashes;
