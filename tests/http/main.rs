@@ -23,6 +23,7 @@ mod dry_runs;
 mod durability;
 mod earlier_installation;
 mod edge;
+mod errands;
 mod errors;
 mod expiry;
 mod exports;
