@@ -7,6 +7,7 @@ use crate::backends::calls::AuditAhead;
 use crate::backends::history::RestoreEntry;
 use crate::control::audit::{AuditWithdrawal, with_optional_actor};
 use crate::control::{ControlDatabase, ErrandMessage, ErrandWork, Error};
+use crate::deployments::rerender::RerenderWithout;
 use crate::payments::MirrorPosition;
 use crate::visitors::VisitorSeen;
 use crate::workspaces::{KeyUse, UserSeen};
@@ -54,6 +55,8 @@ errands! {
     RestoreEntry(RestoreEntry),
     /// A mirror of payments has followed its project.
     MirrorPosition(MirrorPosition),
+    /// A guest that rendered pages was rolled back.
+    RerenderWithout(RerenderWithout),
 }
 
 /// Does an errand that a node has sent, on behalf of its actor; returns the answer for it.
@@ -79,6 +82,7 @@ mod tests {
     use svc_base::clock::{Clock, Timestamp};
     use svc_base::ids::{BackendId, ProjectId};
     use svc_base::random::Random;
+    use svc_sandbox::GuestDigest;
 
     /// Does errands in another database, as the machine that writes it would.
     #[derive(Debug)]
@@ -108,6 +112,7 @@ mod tests {
             json!({ "audit_ahead": { "backend": backend, "act": "BackendCall", "at": at } }),
             json!({ "audit_withdrawal": { "workspace": "", "number": 1 } }),
             json!({ "restore_entry": { "backend": backend, "made_by": null, "entry": entry } }),
+            json!({ "rerender_without": { "fallen": GuestDigest::of(b"guest"), "at": at } }),
             json!({ "mirror_position": { "project": project, "backend": backend, "position": 1, "asked": 0 } }),
         ]
     }
