@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["gauges", "landing", "visitors"],
     &["backends"],
     &["check", "cluster", "guests", "payments", "realtime"],
-    &["backup", "envelope"],
+    &["backup", "envelope", "errands"],
     &["accounts"],
     &["operations"],
     &["mcp"],

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Deserialize as _;
 use uuid::Uuid;
 
 use crate::clock::Clock;
@@ -39,6 +40,13 @@ macro_rules! ids {
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
             }
         }
 
@@ -101,6 +109,9 @@ mod tests {
         let id = DeploymentId::new(&clock, &Random::system()).unwrap();
         assert_eq!(id.0.get_version_num(), 7);
         assert_eq!(id, id.to_string().parse().unwrap());
+        let json = serde_json::to_string(&id).unwrap();
+        assert_eq!(id, serde_json::from_str(&json).unwrap());
+        assert!(serde_json::from_str::<DeploymentId>("\"mine\"").is_err());
         let seconds = id.0.get_timestamp().unwrap().to_unix().0;
         assert_eq!(seconds, 1_795_262_400);
     }

@@ -53,10 +53,6 @@ impl DeploymentServices {
     ) -> anyhow::Result<Self> {
         let content = open_content(foundation).await?;
         let made = Self::new(foundation, sandbox, content)?;
-        foundation
-            .infra
-            .control
-            .on_change(made.serving.change_listener());
         let deleting = made.collector.expect_unfinished_deletions().await;
         deleting.context("looking for content that may be under deletion")?;
         let burnt = made.shares.finish_burning().await;

@@ -128,9 +128,7 @@ impl ServiceDependencies {
 
     /// Makes the rooms. They come after the pages, because they look up the pages that a change affects.
     fn realtime(&self) -> Arc<Realtime> {
-        let realtime = Arc::new(Realtime::new(self.infra.clone()));
-        self.infra.control.on_change(realtime.change_listener());
-        realtime
+        Arc::new(Realtime::new(self.infra.clone()))
     }
 
     async fn backends(
@@ -188,9 +186,7 @@ impl ServiceDependencies {
             Arc::clone(serving),
             &self.outbound,
         )?;
-        let visitors = Arc::new(visitors);
-        self.infra.control.on_change(visitors.change_listener());
-        Ok(visitors)
+        Ok(Arc::new(visitors))
     }
 
     fn purger(&self) -> Option<Arc<EdgePurger>> {

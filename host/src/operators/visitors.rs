@@ -72,9 +72,6 @@ async fn forget(
             "the project has no visitor `{user_id}`: `svc visitors list {project}` has their ids"
         );
     }
-    if let Some(app) = &at.server {
-        app.visitors.invalidate_sessions(project);
-    }
     let answer = OperationAnswer::new(&json!({ "id": user_id }), format!("forgot {user_id}"))?;
     Ok(answer.logged_as(format!("visitors forget {project} {user_id}")))
 }

@@ -1,4 +1,4 @@
-//! Background tasks: they store views, delete expired pages, and follow the installed guests.
+//! Background tasks: they store views, delete expired pages, and follow the installed guests. Each has a scope, which says where it runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,23 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Application, and the signal to stop.
 type BackgroundTaskInput = (SharedApp, watch::Receiver<bool>);
 
-/// Starts all background tasks; each ends when `stop` becomes true.
+/// Machines that a task runs on, where several serve one installation. A machine alone is all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TaskScope {
+    /// Every machine: for what it has in memory and in its own files.
+    Node,
+    /// The machine that writes the control database: for rows, content, and what other servers are told.
+    ControlOwner,
+    /// Every machine: for the tenants' databases that it writes.
+    DatabaseOwner,
+}
+
+impl TaskScope {
+    /// All scopes.
+    const ALL: [Self; 3] = [Self::Node, Self::ControlOwner, Self::DatabaseOwner];
+}
+
+/// Starts the tasks of all scopes; each ends when `stop` becomes true.
 pub(super) fn start(
     app: &SharedApp,
     guests: (GuestWatcher, mpsc::Receiver<GuestStatusRequest>),
@@ -37,20 +53,38 @@ pub(super) fn start(
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {
     let task = || (app.clone(), stop.clone());
-    let mut tasks = periodic(&task);
-    tasks.push(tokio::spawn(run_operator_event_handling(task())));
-    tasks.push(tokio::spawn(run_orphan_marking(task())));
-    tasks.push(tokio::spawn(run_content_collection(task())));
+    let scopes = TaskScope::ALL.into_iter();
+    let mut tasks: Vec<_> = scopes
+        .flat_map(|scope| start_scope(scope, app, stop))
+        .collect();
+    // Of every machine: each has guests and a status of its own.
     tasks.push(tokio::spawn(run_guest_watcher(guests, task())));
-    tasks.push(tokio::spawn(run_rerendering(task())));
     tasks.push(tokio::spawn(run_status_writing(status, task())));
     let nodes = app.cluster.is_some();
-    tasks.extend(nodes.then(|| tokio::spawn(run_leftover_removal(task()))));
     tasks.extend(nodes.then(|| tokio::spawn(run_sending_away(task()))));
     tasks
 }
 
-/// Starts the task that reloads replaced certificates and renews expiring ones.
+/// Starts the tasks of a scope; each ends when `stop` becomes true.
+pub(super) fn start_scope(
+    scope: TaskScope,
+    app: &SharedApp,
+    stop: &watch::Receiver<bool>,
+) -> Vec<JoinHandle<()>> {
+    let task = || (app.clone(), stop.clone());
+    let mut tasks = periodic(scope, &task);
+    if scope == TaskScope::ControlOwner {
+        tasks.push(tokio::spawn(run_operator_event_handling(task())));
+        tasks.push(tokio::spawn(run_orphan_marking(task())));
+        tasks.push(tokio::spawn(run_content_collection(task())));
+        tasks.push(tokio::spawn(run_rerendering(task())));
+        let nodes = app.cluster.is_some();
+        tasks.extend(nodes.then(|| tokio::spawn(run_leftover_removal(task()))));
+    }
+    tasks
+}
+
+/// Starts the task that reloads replaced certificates and renews expiring ones: on every machine, which has its own.
 pub(super) fn run_certificate_refresh(
     tls: Arc<Tls>,
     app: &SharedApp,
@@ -67,49 +101,59 @@ pub(super) fn run_certificate_refresh(
 }
 
 macro_rules! periodic {
-    ($task:expr; $($period:ident $what:literal $work:expr;)+) => {
-        vec![$(tokio::spawn(run_periodically($period, $task(), $what, $work)),)+]
-    };
+    ($scope:expr, $task:expr; $($of:ident $period:ident $what:literal $work:expr;)+) => {{
+        let mut tasks = Vec::new();
+        $(if $scope == TaskScope::$of {
+            tasks.push(tokio::spawn(run_periodically($period, $task(), $what, $work)));
+        })+
+        tasks
+    }};
 }
 
-/// Starts the periodic tasks: a line each.
-fn periodic(task: &impl Fn() -> BackgroundTaskInput) -> Vec<JoinHandle<()>> {
-    periodic! { task;
-        FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.serving.flush_visits().await?);
-        SWEEP_INTERVAL "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
-        SWEEP_INTERVAL "forgetting what was deleted" async |app| {
+/// Starts the periodic tasks of a scope: a line each, which begins with its scope.
+fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<JoinHandle<()>> {
+    periodic! { scope, task;
+        Node FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.serving.flush_visits().await?);
+        ControlOwner SWEEP_INTERVAL "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
+        ControlOwner SWEEP_INTERVAL "forgetting what was deleted" async |app| {
             let control = app.control.clone();
             Ok(tokio::task::spawn_blocking(move || control.empty_log_if_deleted()).await??)
         };
-        SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
-        PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
+        ControlOwner SWEEP_INTERVAL "ending projects" async |app| app.teardown.run().await;
+        ControlOwner PURGE_INTERVAL "purging the edge" async |app| match &app.purger {
             Some(purger) => purger.send_due().await,
             None => Ok(()),
         };
-        POLL_INTERVAL "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;
-        SWEEP_INTERVAL "ending what removed projects sold" async |app| app.payments.send_cancellations().await;
-        PRESENCE_INTERVAL "telling rooms" async |app| app.realtime.send_updates(&app.serving).await;
-        SWEEP_INTERVAL "ending subscriptions of who has signed out" async |app| app.live_queries.live.check_sessions().await;
-        SWEEP_INTERVAL "closing sockets of who has signed out" async |app| app.realtime.check_sessions(&app.visitors).await;
-        POLL_INTERVAL "pinging sockets" async |app| {
+        DatabaseOwner POLL_INTERVAL "writing payments into projects' databases" async |app| app.payments.update_mirrors(&app.backends).await;
+        ControlOwner SWEEP_INTERVAL "ending what removed projects sold" async |app| app.payments.send_cancellations().await;
+        Node PRESENCE_INTERVAL "telling rooms" async |app| app.realtime.send_updates(&app.serving).await;
+        Node SWEEP_INTERVAL "ending subscriptions of who has signed out" async |app| app.live_queries.live.check_sessions().await;
+        Node SWEEP_INTERVAL "closing sockets of who has signed out" async |app| app.realtime.check_sessions(&app.visitors).await;
+        Node POLL_INTERVAL "pinging sockets" async |app| {
             app.realtime.ping();
             Ok(())
         };
-        TIDY_INTERVAL "forgetting what is old" async |app| {
+        Node TIDY_INTERVAL "forgetting what is old in memory" async |app| {
             app.rate_limits.tidy();
+            app.visitors.forget_old_tickets();
+            app.backends.update_owners().await
+        };
+        DatabaseOwner TIDY_INTERVAL "closing idle databases" async |app| {
             app.backends.tidy();
-            app.backends.update_owners().await?;
+            Ok(())
+        };
+        ControlOwner TIDY_INTERVAL "forgetting what is old" async |app| {
             app.visitors.sweep().await?;
             app.shares.forget_old_tokens().await?;
             app.payments.delete_old_events().await?;
             Ok(app.idempotency.forget_old().await?)
         };
-        FORGET_INTERVAL "forgetting views of what is gone" async |app| Ok(app.serving.forget_visits().await?);
-        FORGET_INTERVAL "forgetting the audit" async |app| {
+        ControlOwner FORGET_INTERVAL "forgetting views of what is gone" async |app| Ok(app.serving.forget_visits().await?);
+        ControlOwner FORGET_INTERVAL "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
-        TIDY_INTERVAL "ending subscriptions" async |app| app.accounts.cancel_orphaned_subscriptions().await;
-        FORGET_INTERVAL "forgetting history" async |app| app.backends.forget_old().await;
+        ControlOwner TIDY_INTERVAL "ending subscriptions" async |app| app.accounts.cancel_orphaned_subscriptions().await;
+        DatabaseOwner FORGET_INTERVAL "forgetting history" async |app| app.backends.forget_old().await;
     }
 }
 

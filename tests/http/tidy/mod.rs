@@ -1,5 +1,6 @@
 //! The house rules that no compiler knows, by reading the sources.
 
+mod caches;
 mod comments;
 mod sizes;
 

@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, Method};
 use serde_json::json;
+use svc::control::ControlChange;
 use svc_tests::Socket;
 use svc_tests::browser::Browser;
 
@@ -112,13 +113,13 @@ async fn the_end_of_a_session_closes_what_shows_it() {
     let mut ada = browser_signed_in(&guest_book).await;
     let app = server.server().app();
     let ends = app.clock.now().plus_seconds(30);
+    let project = guest_book.fixture.project.parse().unwrap();
     let shorten = app.control.write(move |tx| {
         tx.execute("UPDATE visitor_sessions SET expires_at = ?1", [ends])?;
+        tx.note(ControlChange::SessionsEnded(project));
         Ok::<_, svc::control::Error>(())
     });
     shorten.await.unwrap();
-    app.visitors
-        .invalidate_sessions(guest_book.fixture.project.parse().unwrap());
     assert_only_shown_socket_closes(&guest_book, &mut ada, async |_: &mut Browser| {
         server.advance(31);
     })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use serde::{Deserialize, Serialize};
 
 use super::model::{
     BackendError, CallableAction, MAX_BATCH, MAX_NOTE_CHARS, NewAction, RefusedActionDefinition,
@@ -15,7 +16,7 @@ use super::{store, verdicts};
 use crate::access::run_while_client_waits;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
-use crate::control::{self};
+use crate::control::{self, ControlChange, ControlDatabase, ErrandWork, Tx};
 use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
@@ -48,16 +49,72 @@ impl Weighter<BackendId, Arc<ActionsByName>> for ActionTextWeigher {
 }
 
 /// Actions of the backends that are called, in memory.
-pub(super) type ActionCache = Cache<BackendId, Arc<ActionsByName>, ActionTextWeigher>;
+#[derive(Debug)]
+pub(super) struct ActionCache(Cache<BackendId, Arc<ActionsByName>, ActionTextWeigher>);
 
-/// Keeps the actions of the backends that are called. Each shard has room for all actions that one backend may define.
-pub(super) fn action_cache() -> ActionCache {
-    memory_cache::weighted_cache(
-        MAX_CACHED_BACKENDS,
-        MAX_CACHE_BYTES,
-        CACHE_SHARDS,
-        ActionTextWeigher,
-    )
+impl ActionCache {
+    /// Makes a cache, which follows the changes of `control` from now on. Each shard has room for all actions that one backend may
+    /// define.
+    pub(super) fn following(control: &ControlDatabase) -> Arc<Self> {
+        let cache = Arc::new(Self(memory_cache::weighted_cache(
+            MAX_CACHED_BACKENDS,
+            MAX_CACHE_BYTES,
+            CACHE_SHARDS,
+            ActionTextWeigher,
+        )));
+        let held = Arc::clone(&cache);
+        control.on_change(move |change| held.follow(change));
+        cache
+    }
+
+    /// Removes the actions of the backend that a change is about; a load of them that is under way is not kept either.
+    fn follow(&self, change: &ControlChange) {
+        match change {
+            ControlChange::ActionsDefined(id)
+            | ControlChange::ActionJudged(id)
+            | ControlChange::BackendEnded(id) => {
+                self.0.remove(id);
+            }
+            ControlChange::Slug(_)
+            | ControlChange::BackendCreated(..)
+            | ControlChange::RealtimeOff(_)
+            | ControlChange::SessionEnded(_)
+            | ControlChange::SessionsEnded(_) => {}
+        }
+    }
+
+    fn get(&self, id: &BackendId) -> Option<Arc<ActionsByName>> {
+        self.0.get(id)
+    }
+
+    /// Returns the actions of a backend, loaded if need be; loads for one backend wait for each other.
+    async fn get_or_load<E>(
+        &self,
+        id: &BackendId,
+        load: impl Future<Output = Result<Arc<ActionsByName>, E>>,
+    ) -> Result<Arc<ActionsByName>, E> {
+        self.0.get_or_insert_async(id, load).await
+    }
+}
+
+/// Errand: another gate has judged a version of an action. The verdict can be had again, so it may be lost.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ActionVerdict {
+    pub backend: BackendId,
+    pub name: String,
+    pub version: u32,
+    pub verdict: AllowedStatement,
+    /// Digest of the gate.
+    pub gate: [u8; 32],
+}
+
+impl ErrandWork for ActionVerdict {
+    const KIND: &'static str = "action_verdict";
+    type Answer = ();
+
+    fn perform(self, tx: &Tx<'_>) -> Result<(), control::Error> {
+        store::set_verdict(tx, &self)
+    }
 }
 
 /// Definitions of actions.
@@ -124,8 +181,6 @@ impl ActionDefinitions {
             })
             .await?;
         fault::point("define.committed");
-        self.actions.remove(&id);
-        self.backends.databases.announce_change(id);
         Ok(actions)
     }
 
@@ -260,7 +315,7 @@ impl ActionDefinitions {
 
     async fn load_actions(&self, id: BackendId) -> Result<Arc<ActionsByName>, BackendError> {
         // Boxed, so that a call whose action is cached does not carry the state of a load.
-        Box::pin(self.actions.get_or_insert_async(&id, async {
+        Box::pin(self.actions.get_or_load(&id, async {
             let rows = self
                 .backends
                 .infra
@@ -283,13 +338,14 @@ impl ActionDefinitions {
         let (verdict, gate) = self.backends.verdicts.stored_action(&row.sql).await?;
         row.verdict = verdict;
         row.gate = *gate.as_bytes();
-        let stored = row.clone();
-        self.backends
-            .infra
-            .control
-            .write(move |tx| store::set_verdict(tx, &id, &stored))
-            .await?;
-        self.actions.remove(&id);
+        let judged = ActionVerdict {
+            backend: id,
+            name: row.name.clone(),
+            version: row.version,
+            verdict: row.verdict.clone(),
+            gate: row.gate,
+        };
+        self.backends.infra.control.run_errand(judged).await?;
         Ok(Arc::new(CallableAction::from(row)))
     }
 }

@@ -26,7 +26,7 @@ pub mod stored_sql;
 mod verdicts;
 pub mod views;
 
-pub use actions::ActionDefinitions;
+pub use actions::{ActionDefinitions, ActionVerdict};
 pub use migrations::MigrationService;
 pub use model::{Backend, BackendError};
 pub use occupancy::{RoomOccupancy, RoomOccupancySource};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::occupancy::RoomOccupancy;
@@ -36,7 +36,7 @@ pub struct Backend {
 }
 
 /// An entry of the ledger: what was done to the schema, verbatim.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LedgerEntry {
     /// From 1; the script that made the backend is the first.
     pub version: u32,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
-use super::actions::{self, ActionCache};
+use super::actions::ActionCache;
 use super::drift;
 use super::model::{Backend, BackendDetail, BackendError, LedgerEntry};
 use super::occupancy::{RoomOccupancy, RoomOccupancySource};
@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::content::Digest;
 use crate::control::audit::AuditAction;
 use crate::control::kept_answers::AnswerRecorder;
-use crate::control::{self, Tx};
+use crate::control::{self, ControlChange, ControlDatabase, Tx};
 use crate::deployments::frontends;
 use crate::deployments::publication::{CapacityChecker, PublishError};
 use crate::infra::Infra;
@@ -65,15 +65,19 @@ impl Backends {
         durable: Option<DurableSource>,
     ) -> anyhow::Result<Self> {
         let config = &infra.config;
+        let databases = Arc::new(Databases::open_with_durable(
+            &config.data,
+            &config.limits.database_limits(),
+            infra.clock.clone(),
+            durable,
+        )?);
+        // The cache of actions handles a change first, because live queries read it.
+        let actions = ActionCache::following(&infra.control);
+        tell_databases(&infra.control, &databases);
         Ok(Self {
-            databases: Arc::new(Databases::open_with_durable(
-                &config.data,
-                &config.limits.database_limits(),
-                infra.clock.clone(),
-                durable,
-            )?),
+            databases,
             verdicts: Arc::new(SqlJudge::new(sandbox)),
-            actions: Arc::new(actions::action_cache()),
+            actions,
             compared_schemas: Cache::new(drift::MAX_REMEMBERED_MATCHES),
             migration_locks: super::migrations::MigrationLocks::default(),
             rooms,
@@ -163,7 +167,7 @@ impl Backends {
                     return Err(BackendError::Exists);
                 }
                 store::check_cap(tx, &config, &workspace)?;
-                store::insert(tx, backend)?;
+                store::insert(tx, backend, &workspace)?;
                 for entry in &detail.ledger {
                     store::append(tx, &backend.id, entry)?;
                 }
@@ -351,7 +355,6 @@ impl Backends {
         let Some(id) = removed else {
             return Ok(());
         };
-        self.actions.remove(&id);
         self.remove_files(id).await?;
         fault::point("raze.removed");
         Ok(())
@@ -420,4 +423,23 @@ impl Backends {
         self.databases.close_all();
         self.databases.await_closed();
     }
+}
+
+/// Tells these databases of changes from now on: which workspace a new one counts for, and that live queries are evaluated anew after
+/// their actions are defined.
+fn tell_databases(control: &ControlDatabase, databases: &Arc<Databases>) {
+    let databases = Arc::clone(databases);
+    control.on_change(move |change| match change {
+        ControlChange::BackendCreated(id, workspace) => {
+            databases.set_workspaces([(*id, *workspace)]);
+        }
+        ControlChange::ActionsDefined(id) => databases.announce_change(*id),
+        // The files of an ended backend are removed by whoever ends it: that takes longer than a listener may.
+        ControlChange::BackendEnded(_)
+        | ControlChange::Slug(_)
+        | ControlChange::RealtimeOff(_)
+        | ControlChange::ActionJudged(_)
+        | ControlChange::SessionEnded(_)
+        | ControlChange::SessionsEnded(_) => {}
+    });
 }

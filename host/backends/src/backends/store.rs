@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::actions::ActionVerdict;
 use super::model::{Backend, BackendError, LedgerEntry, StoredActionVersion};
 use crate::config::{CapHolderKind, CapUsage, Config};
 use crate::control::{ControlChange, Error, NamedColumnReader, Tx};
@@ -117,11 +118,14 @@ pub(super) fn check_cap(
     Ok(config.limits.backends_cap().check(kind, held, 1)?)
 }
 
-pub(super) fn insert(tx: &Tx<'_>, new: &Backend) -> Result<(), Error> {
+/// Adds a backend of a project in this workspace.
+pub(super) fn insert(tx: &Tx<'_>, new: &Backend, workspace: &WorkspaceId) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO backends (id, project_id, realtime, created_at) VALUES (?1, ?2, ?3, ?4)",
     )?
     .execute(params![new.id, new.project, new.realtime, new.created_at])?;
+    let holder = thread_holder(tx, workspace)?;
+    tx.note(ControlChange::BackendCreated(new.id, holder));
     Ok(())
 }
 
@@ -240,13 +244,13 @@ pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Resu
 /// Returns the bytes that a new version of an action adds to the size of the definitions.
 pub(super) fn action_bytes(new: &StoredActionVersion) -> u64 {
     let note = new.note.as_deref().map_or(0, str::len);
-    let bytes = new.sql.len() + note + verdict_json(new).len() + new.name.len();
+    let bytes = new.sql.len() + note + verdict_json(&new.verdict).len() + new.name.len();
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Returns the gate's verdict as JSON; the conversion cannot fail.
-fn verdict_json(action: &StoredActionVersion) -> String {
-    serde_json::to_string(&action.verdict).unwrap_or_default()
+fn verdict_json(verdict: &AllowedStatement) -> String {
+    serde_json::to_string(verdict).unwrap_or_default()
 }
 
 fn action_from_row(row: &Row<'_>) -> rusqlite::Result<StoredActionVersion> {
@@ -299,29 +303,27 @@ pub(super) fn insert_action(
         new.checksum,
         new.note,
         new.created_at,
-        verdict_json(new),
+        verdict_json(&new.verdict),
         new.gate,
     ])?;
+    tx.note(ControlChange::ActionsDefined(*id));
     Ok(())
 }
 
 /// Stores the verdict of a newer gate on a version of an action.
-pub(super) fn set_verdict(
-    tx: &Tx<'_>,
-    id: &BackendId,
-    action: &StoredActionVersion,
-) -> Result<(), Error> {
+pub(super) fn set_verdict(tx: &Tx<'_>, judged: &ActionVerdict) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE actions SET verdict = ?4, gate = ?5
          WHERE backend_id = ?1 AND name = ?2 AND version = ?3",
     )?
     .execute(params![
-        id,
-        action.name,
-        action.version,
-        verdict_json(action),
-        action.gate
+        judged.backend,
+        judged.name,
+        judged.version,
+        verdict_json(&judged.verdict),
+        judged.gate
     ])?;
+    tx.note(ControlChange::ActionJudged(judged.backend));
     Ok(())
 }
 

@@ -5,12 +5,15 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Payments;
 use super::model::{CheckoutSession, Status};
 use super::store::{self, LaggingPaymentMirror};
 use crate::backends::Backends;
-use crate::control::ControlDatabase;
+use crate::control::{ControlDatabase, ErrandWork, Error, Tx};
 use svc_base::fault;
+use svc_base::ids::{BackendId, ProjectId};
 use svc_database::PaymentMirrorRow;
 
 /// Number of rows that one transaction writes.
@@ -41,6 +44,25 @@ impl Payments {
     }
 }
 
+/// Errand: a mirror has the changes up to this position.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MirrorPosition {
+    pub project: ProjectId,
+    pub backend: BackendId,
+    pub position: i64,
+    /// Number of the latest request to rebuild it.
+    pub asked: i64,
+}
+
+impl ErrandWork for MirrorPosition {
+    const KIND: &'static str = "mirror_position";
+    type Answer = ();
+
+    fn perform(self, tx: &Tx<'_>) -> Result<(), Error> {
+        store::set_position(tx, &self)
+    }
+}
+
 /// Writes the missing rows of a mirror.
 async fn update_mirror(
     control: &ControlDatabase,
@@ -65,10 +87,14 @@ async fn update_mirror(
             .mirror(lagging.backend, rows.collect(), position.is_none())
             .await?;
         fault::point("mirror.written");
-        let followed = lagging.clone();
-        control
-            .write(move |tx| store::set_position(tx, &followed, reached))
-            .await?;
+        let followed = MirrorPosition {
+            project,
+            backend: lagging.backend,
+            position: reached,
+            asked: lagging.asked,
+        };
+        // The next rows are read from there, so it is waited for.
+        control.run_errand(followed).await?;
         fault::point("mirror.noted");
         if !more {
             return Ok(());

@@ -20,5 +20,6 @@ mod store;
 pub mod verdict;
 pub mod views;
 
+pub use mirror::MirrorPosition;
 pub use model::PaymentError;
 pub use service::Payments;

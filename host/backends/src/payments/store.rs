@@ -4,6 +4,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::buyer::{Buyer, hash_token};
+use super::mirror::MirrorPosition;
 use super::model::{CheckoutSession, MAX_BUYER_SESSIONS, Status, normalized_email};
 use super::verdict::SessionVerdict;
 use super::views::MatchedBy;
@@ -302,18 +303,14 @@ pub(super) fn sessions_changed_since(
 }
 
 /// Stores the position that a mirror has reached.
-pub(super) fn set_position(
-    tx: &Tx<'_>,
-    followed: &LaggingPaymentMirror,
-    position: i64,
-) -> Result<(), Error> {
+pub(super) fn set_position(tx: &Tx<'_>, followed: &MirrorPosition) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE payment_mirrors SET backend_id = ?2, position = ?3, made = ?4 WHERE project_id = ?1",
     )?
     .execute(params![
         followed.project,
         followed.backend,
-        position,
+        followed.position,
         followed.asked
     ])?;
     Ok(())

@@ -77,29 +77,32 @@ impl From<SocketQuotaReached> for RoomError {
 }
 
 impl Realtime {
-    /// Creates the service, without rooms.
+    /// Creates the service, without rooms. It follows the changes that end sockets from now on: after the pages, because it looks up
+    /// the pages that a change affects.
     pub fn new(infra: Infra) -> Self {
         let limits = infra.config.limits.clone();
-        Self {
+        let made = Self {
             hub: Arc::new(RoomHub::new(infra.clock, limits)),
             listeners: Arc::default(),
             identified: Arc::default(),
             random: infra.random,
-        }
-    }
-
-    /// Returns the listener for changes that end sockets.
-    pub fn change_listener(&self) -> impl Fn(&ControlChange) + Send + Sync + use<> {
-        let (hub, listeners) = (Arc::clone(&self.hub), Arc::clone(&self.listeners));
-        move |change| match change {
+        };
+        let (hub, listeners) = (Arc::clone(&made.hub), Arc::clone(&made.listeners));
+        infra.control.on_change(move |change| match change {
             ControlChange::Slug(slug) => hub.schedule_check(slug),
             ControlChange::BackendEnded(backend) => {
                 hub.end(backend, CloseReason::ENDED);
                 listeners.end(backend, CloseReason::ENDED);
             }
             ControlChange::RealtimeOff(backend) => hub.end(backend, CloseReason::ENDED),
-            ControlChange::SessionEnded(_) | ControlChange::SessionsEnded(_) => {}
-        }
+            // Live queries learn of new definitions as of a commit of their database.
+            ControlChange::BackendCreated(..)
+            | ControlChange::ActionsDefined(_)
+            | ControlChange::ActionJudged(_)
+            | ControlChange::SessionEnded(_)
+            | ControlChange::SessionsEnded(_) => {}
+        });
+        made
     }
 
     /// Returns the number of times that the rooms of any backend were closed. If it is the same before a look at a backend

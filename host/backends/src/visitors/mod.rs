@@ -30,3 +30,4 @@ mod tickets;
 
 pub use model::{ActionCallerIdentity, VisitorId, VisitorSession};
 pub use service::{Visitors, end_disallowed_sessions};
+pub use sessions::VisitorSeen;

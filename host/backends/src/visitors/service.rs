@@ -10,7 +10,7 @@ use super::sessions::SessionCache;
 use super::state::SignInStateSealer;
 use super::store;
 use super::tickets::SignInTickets;
-use crate::control::{self, ControlChange, Tx};
+use crate::control::{self, Tx};
 use crate::deployments::serving::PageService;
 use crate::deployments::serving::pages::{PageKind, ServedPage};
 use crate::infra::Infra;
@@ -49,17 +49,11 @@ impl Visitors {
             providers: SignInProviders::new(&infra.config.providers, outbound, &infra.clock)?,
             states: SignInStateSealer::new(secret)?,
             tickets: SignInTickets::default(),
-            session_cache: Arc::default(),
+            session_cache: SessionCache::following(&infra.control),
             infra,
             serving,
             projects,
         })
-    }
-
-    /// Returns the listener for changes that end sessions.
-    pub fn change_listener(&self) -> impl Fn(&ControlChange) + Send + Sync + use<> {
-        let held = Arc::clone(&self.session_cache);
-        move |change| held.apply_change(change)
     }
 
     /// Whether visitors use https, so that only a page's own host can set its cookies.
@@ -129,16 +123,14 @@ impl Visitors {
         Ok(())
     }
 
-    /// Removes the sessions of a project from the cache, because another process has changed them.
-    pub fn invalidate_sessions(&self, project: ProjectId) {
-        self.session_cache
-            .apply_change(&ControlChange::SessionsEnded(project));
+    /// Removes old tickets, which are in memory.
+    pub fn forget_old_tickets(&self) {
+        self.tickets.remove_old(self.infra.clock.now());
     }
 
-    /// Removes expired sessions, sessions of deleted frontends, and old tickets.
+    /// Removes expired sessions, and sessions of deleted frontends.
     pub async fn sweep(&self) -> anyhow::Result<()> {
         let now = self.infra.clock.now();
-        self.tickets.remove_old(now);
         while self
             .infra
             .control

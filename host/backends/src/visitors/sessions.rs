@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::{HeaderMap, HeaderName, header};
 use quick_cache::sync::Cache;
 use ring::digest;
+use serde::{Deserialize, Serialize};
 
 use super::cookies;
 use super::model::{
@@ -12,11 +13,12 @@ use super::model::{
 };
 use super::{Visitors, store};
 use crate::config::Config;
-use crate::control::{self, ControlChange};
+use crate::control::{self, ControlChange, ControlDatabase, ErrandWork, Tx};
 use crate::deployments::serving::pages::{PageKind, ServedPage};
 use crate::http::hosts::HostKind;
 use crate::projects;
 use crate::workspaces::credential;
+use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::ProjectId;
 
@@ -34,25 +36,32 @@ pub(super) struct SessionCache {
     end_count: Mutex<u64>,
 }
 
-impl Default for SessionCache {
-    fn default() -> Self {
-        Self {
+impl SessionCache {
+    /// Makes a cache, which follows the changes of `control` from now on.
+    pub(super) fn following(control: &ControlDatabase) -> Arc<Self> {
+        let cache = Arc::new(Self {
             sessions: Cache::new(SESSION_CACHE_CAPACITY),
             end_count: Mutex::new(0),
-        }
+        });
+        let held = Arc::clone(&cache);
+        control.on_change(move |change| held.follow(change));
+        cache
     }
-}
 
-impl SessionCache {
     /// Removes the sessions that a change has ended.
-    pub(super) fn apply_change(&self, change: &ControlChange) {
+    fn follow(&self, change: &ControlChange) {
         match change {
             ControlChange::SessionEnded(key) => {
                 *self.end_count() += 1;
                 self.sessions.remove(key);
             }
             ControlChange::SessionsEnded(project) => self.forget(project),
-            _ => {}
+            ControlChange::Slug(_)
+            | ControlChange::BackendCreated(..)
+            | ControlChange::BackendEnded(_)
+            | ControlChange::RealtimeOff(_)
+            | ControlChange::ActionsDefined(_)
+            | ControlChange::ActionJudged(_) => {}
         }
     }
 
@@ -74,6 +83,22 @@ impl SessionCache {
         if *end_count == seen {
             self.sessions.insert(session.key, Arc::clone(session));
         }
+    }
+}
+
+/// Errand: a visitor was seen.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VisitorSeen {
+    pub visitor: String,
+    pub at: Timestamp,
+}
+
+impl ErrandWork for VisitorSeen {
+    const KIND: &'static str = "visitor_seen";
+    type Answer = ();
+
+    fn perform(self, tx: &Tx<'_>) -> Result<(), control::Error> {
+        store::record_seen(tx, &VisitorId::from_stored(self.visitor), self.at)
     }
 }
 
@@ -181,7 +206,7 @@ impl Visitors {
         Ok(found)
     }
 
-    /// Records that a visitor was seen, at most once an hour.
+    /// Records that a visitor was seen, at most once an hour and in the background: nobody waits for it.
     fn record_seen(&self, session: &Arc<VisitorSession>, end_count: u64) {
         let now = self.infra.clock.now();
         if now.0 - session.seen_at.0 < SEEN_INTERVAL_MS {
@@ -193,10 +218,13 @@ impl Visitors {
         };
         self.session_cache
             .insert_if_unchanged(&Arc::new(seen), end_count);
-        let (control, id) = (self.infra.control.clone(), session.visitor.clone());
+        let control = self.infra.control.clone();
+        let errand = VisitorSeen {
+            visitor: session.visitor.as_str().to_owned(),
+            at: now,
+        };
         tokio::spawn(async move {
-            let write = control.write(move |tx| store::record_seen(tx, &id, now));
-            if let Err(error) = write.await {
+            if let Err(error) = control.run_errand(errand).await {
                 tracing::warn!(%error, "that a visitor was there could not be noted");
             }
         });

@@ -1,18 +1,29 @@
 //! Changes that caches in memory follow: noted in the transaction, delivered once it is durable and before its caller is answered.
+//!
+//! A cache of rows follows them in no other way: it registers itself when it is made, and nothing else removes what it holds. So it is
+//! as new on a machine that was told of a change as on the one that made it.
 
 use std::sync::{PoisonError, RwLock};
 
-use svc_base::ids::{BackendId, ProjectId};
+use serde::{Deserialize, Serialize};
+use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 
-/// A change after which state in memory must be updated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A change after which state in memory must be updated. Other machines get it as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ControlChange {
     /// The content of a slug changed, or the slug ended.
     Slug(String),
+    /// A backend was created. The work of its database counts for this workspace.
+    BackendCreated(BackendId, WorkspaceId),
     /// A backend was deleted.
     BackendEnded(BackendId),
     /// Realtime was switched off for a backend: its rooms are closed.
     RealtimeOff(BackendId),
+    /// Actions of a backend were defined.
+    ActionsDefined(BackendId),
+    /// An action of a backend has the verdict of another gate; what it does is the same.
+    ActionJudged(BackendId),
     /// A visitor's session ended, given by the SHA-256 of its token.
     SessionEnded([u8; 32]),
     /// Some or all sessions of a project's visitors ended.
@@ -45,5 +56,38 @@ impl std::fmt::Debug for NotedChangeListeners {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NotedChangeListeners")
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use svc_base::clock::{Clock, Timestamp};
+    use svc_base::random::Random;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_change_travels_as_json() {
+        let (clock, random) = (Clock::manual(Timestamp(0)), Random::system());
+        let backend = BackendId::new(&clock, &random).unwrap();
+        let project = ProjectId::new(&clock, &random).unwrap();
+        let workspace = WorkspaceId::new(&clock, &random).unwrap();
+        let changes = vec![
+            ControlChange::Slug("garden".to_owned()),
+            ControlChange::BackendCreated(backend, workspace),
+            ControlChange::BackendEnded(backend),
+            ControlChange::RealtimeOff(backend),
+            ControlChange::ActionsDefined(backend),
+            ControlChange::ActionJudged(backend),
+            ControlChange::SessionEnded([7; 32]),
+            ControlChange::SessionsEnded(project),
+        ];
+        let sent = serde_json::to_string(&changes).unwrap();
+        assert!(sent.starts_with(r#"[{"slug":"garden"},{"backend_created":["#));
+        let received: Vec<ControlChange> = serde_json::from_str(&sent).unwrap();
+        assert_eq!(received, changes);
+        // A program that does not know a kind must not go on without following it.
+        let unknown = serde_json::from_str::<Vec<ControlChange>>(r#"[{"from_later":1}]"#);
+        assert!(unknown.is_err());
     }
 }

@@ -31,12 +31,22 @@ pub enum Error {
     /// The place of counts that several machines share did not take them, or did not answer.
     #[error("views in the ledger: {0}")]
     Shared(String),
+    /// An errand or its answer could not be written or read as a message.
+    #[error("an errand: {0}")]
+    Errand(String),
     /// An answer could not be sealed.
     #[error("an answer could not be sealed")]
     SealingFailed,
     /// A job panicked; its changes were undone.
     #[error("a control database job panicked")]
     Panicked,
+}
+
+impl Error {
+    /// Makes the error of a message that cannot be written or read.
+    pub fn from_errand(error: impl std::fmt::Display) -> Self {
+        Self::Errand(error.to_string())
+    }
 }
 
 impl From<rusqlite::Error> for Error {

@@ -15,8 +15,8 @@ pub mod subscriptions;
 mod store;
 
 pub use error::WorkspaceError;
-pub use keys::{NewKey, NewKeyOptions};
-pub use members::TokenHolder;
+pub use keys::{KeyUse, NewKey, NewKeyOptions};
+pub use members::{TokenHolder, UserSeen};
 pub use model::{
     Caller, Plan, Role, UserId, Workspace, WorkspaceAccess, WorkspaceMember, WorkspaceRef,
 };

@@ -1,13 +1,47 @@
 //! Audit log entries for rows that owners write.
 
+use serde::{Deserialize, Serialize};
+
 use super::ActionCalls;
 use crate::backends::model::BackendError;
 use crate::backends::store;
-use crate::control::Error;
-use crate::control::audit::{self, AuditAction};
+use crate::control::audit::{self, AuditAction, AuditWithdrawal, UncommittedAuditEntry};
+use crate::control::{ErrandWork, Error, Tx};
 use crate::projects;
+use svc_base::clock::Timestamp;
 use svc_base::fault;
 use svc_base::ids::BackendId;
+
+/// Errand: rows of a backend are about to be written by an owner.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AuditAhead {
+    pub backend: BackendId,
+    pub act: AuditAction,
+    pub at: Timestamp,
+}
+
+/// Answer to [`AuditAhead`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditAheadAnswer {
+    /// There is no such backend.
+    NoBackend,
+    /// The entry is durable, if there was an actor to name.
+    Recorded(Option<UncommittedAuditEntry>),
+}
+
+impl ErrandWork for AuditAhead {
+    const KIND: &'static str = "audit_ahead";
+    type Answer = AuditAheadAnswer;
+
+    fn perform(self, tx: &Tx<'_>) -> Result<AuditAheadAnswer, Error> {
+        let Some(project) = store::project_of(tx, &self.backend)? else {
+            return Ok(AuditAheadAnswer::NoBackend);
+        };
+        let entry = projects::record_audit_ahead(tx, &project, self.act, &self.backend, self.at)?;
+        Ok(AuditAheadAnswer::Recorded(entry))
+    }
+}
 
 impl ActionCalls {
     /// Runs the work of a call; if it `writes` rows for an owner, it adds an entry to the audit log.
@@ -41,24 +75,21 @@ impl ActionCalls {
         act: AuditAction,
         work: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, BackendError> {
-        let now = self.backends.infra.clock.now();
-        let noted = self.backends.infra.control.write(move |tx| {
-            let project = store::project_of(tx, &id).map_err(Error::from)?;
-            let project = project.ok_or(BackendError::NotFound)?;
-            Ok::<_, BackendError>(projects::record_audit_ahead(tx, &project, act, &id, now)?)
-        });
-        let entry = noted.await?;
+        let control = &self.backends.infra.control;
+        let ahead = AuditAhead {
+            backend: id,
+            act,
+            at: self.backends.infra.clock.now(),
+        };
+        let AuditAheadAnswer::Recorded(entry) = control.run_errand(ahead).await? else {
+            return Err(BackendError::NotFound);
+        };
         fault::point("query.noted");
         let done = work.await;
         fault::point("query.written");
         if let (Err(_), Some(entry)) = (&done, entry) {
-            let taken: Result<(), Error> = self
-                .backends
-                .infra
-                .control
-                .write(move |tx| tx.withdraw_audit(&entry))
-                .await;
-            if let Err(error) = taken {
+            let withdrawn = control.run_errand(AuditWithdrawal(entry)).await;
+            if let Err(error) = withdrawn {
                 tracing::warn!(%error, "an entry of the audit stays of what was not done");
             }
         }

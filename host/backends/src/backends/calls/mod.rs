@@ -7,6 +7,7 @@ pub mod tokens;
 pub mod views;
 mod watch;
 
+pub use audit_entries::{AuditAhead, AuditAheadAnswer};
 pub use watch::{WatchableAction, WatchedActionAnswer};
 
 use std::sync::Arc;

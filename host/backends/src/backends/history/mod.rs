@@ -7,13 +7,15 @@ pub mod views;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::migrations;
 use super::model::{BackendError, LedgerEntry};
 use super::service::Backends;
 use super::store;
 use crate::content::Digest;
 use crate::control::audit::{self, AuditAction, AuditActor};
-use crate::control::{self};
+use crate::control::{self, ErrandWork, Tx};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::fault;
@@ -209,42 +211,53 @@ impl Backends {
         id: BackendId,
         record: RestoreRecord,
     ) -> Result<(), control::Error> {
-        let (actor, now) = (
-            record.made_by.as_deref().and_then(AuditActor::decode),
-            record.made_at,
-        );
-        let entry = LedgerEntry {
-            version: record.marker.version,
-            checksum: record.marker.checksum,
-            sql: record.sql,
-            note: None,
-            applied_at: record.made_at,
+        let restored = RestoreEntry {
+            backend: id,
+            made_by: record.made_by.as_deref().and_then(AuditActor::decode),
+            entry: LedgerEntry {
+                version: record.marker.version,
+                checksum: record.marker.checksum,
+                sql: record.sql,
+                note: None,
+                applied_at: record.made_at,
+            },
         };
-        self.infra
-            .control
-            .write(move |tx| {
-                fault::point("rewind.recording");
-                let project = store::project_of(tx, &id).map_err(control::Error::from)?;
-                let known = store::recorded_version(tx, &id, &entry.checksum);
-                let known = known.map_err(control::Error::from)?.is_some();
-                let Some(project) = project.filter(|_| !known) else {
-                    return Ok(());
-                };
-                store::append(tx, &id, &entry)?;
-                // The recording caller may be another one than the one who restored.
-                match &actor {
-                    Some(actor) => projects::record_audit_as(
-                        tx,
-                        actor,
-                        &project,
-                        AuditAction::BackendRestore,
-                        &id,
-                        now,
-                    ),
-                    None => Ok(()),
-                }
-            })
-            .await
+        self.infra.control.run_errand(restored).await
+    }
+}
+
+/// Errand: a restore is in the file of a backend. It is recorded in the ledger, once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RestoreEntry {
+    pub backend: BackendId,
+    /// Caller who restored, which may be another one than the one who has it recorded.
+    pub made_by: Option<AuditActor>,
+    pub entry: LedgerEntry,
+}
+
+impl ErrandWork for RestoreEntry {
+    const KIND: &'static str = "restore_entry";
+    type Answer = ();
+
+    fn perform(self, tx: &Tx<'_>) -> Result<(), control::Error> {
+        fault::point("rewind.recording");
+        let (id, entry) = (&self.backend, &self.entry);
+        let known = store::recorded_version(tx, id, &entry.checksum)?.is_some();
+        let Some(project) = store::project_of(tx, id)?.filter(|_| !known) else {
+            return Ok(());
+        };
+        store::append(tx, id, entry)?;
+        match &self.made_by {
+            Some(actor) => projects::record_audit_as(
+                tx,
+                actor,
+                &project,
+                AuditAction::BackendRestore,
+                id,
+                entry.applied_at,
+            ),
+            None => Ok(()),
+        }
     }
 }
 

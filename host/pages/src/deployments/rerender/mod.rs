@@ -17,7 +17,7 @@ use super::publication::{
     CapacityChecker, PagePlacement, PageSource, PublicationPipeline, PublishError, RenderedPage,
     RendererAndRuntime, StoredPublication, runtime,
 };
-use crate::control::{self, ControlDatabase};
+use crate::control::{self, ControlDatabase, ErrandWork, Tx};
 use crate::infra::Infra;
 use svc_base::Stopwatch;
 use svc_base::clock::{Clock, Timestamp};
@@ -113,17 +113,32 @@ pub async fn request_again_without(
     clock: &Clock,
     fallen: GuestDigest,
 ) -> Result<(), control::Error> {
-    let now = clock.now();
-    control
-        .write(move |tx| {
-            let latest = store::progress(tx)?.filter(|latest| latest.is_made_by(fallen));
-            let Some(latest) = latest else { return Ok(()) };
-            tracing::warn!(guest = %fallen, "pages are rendered again: the guest that made them was rolled back");
-            // A rerender that is still under way must not take this for its own.
-            let requested_at = now.max(Timestamp(latest.requested_at.0 + 1));
-            store::insert(tx, &RerenderProgress::new(requested_at))
-        })
-        .await
+    let errand = RerenderWithout {
+        fallen,
+        at: clock.now(),
+    };
+    control.run_errand(errand).await
+}
+
+/// Errand: a guest that rendered pages was rolled back. Pages that it made in the latest rerender are made again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RerenderWithout {
+    pub fallen: GuestDigest,
+    pub at: Timestamp,
+}
+
+impl ErrandWork for RerenderWithout {
+    const KIND: &'static str = "rerender_without";
+    type Answer = ();
+
+    fn perform(self, tx: &Tx<'_>) -> Result<(), control::Error> {
+        let latest = store::progress(tx)?.filter(|latest| latest.is_made_by(self.fallen));
+        let Some(latest) = latest else { return Ok(()) };
+        tracing::warn!(guest = %self.fallen, "pages are rendered again: the guest that made them was rolled back");
+        // A rerender that is still under way must not take this for its own.
+        let requested_at = self.at.max(Timestamp(latest.requested_at.0 + 1));
+        store::insert(tx, &RerenderProgress::new(requested_at))
+    }
 }
 
 /// Returns the progress of the latest rerender, if there was one.

@@ -10,6 +10,7 @@ use quick_cache::sync::Cache;
 
 use super::visits::ViewCounter;
 use crate::content::{Digest, EncodedPage, Encoding};
+use crate::control::{ControlChange, ControlDatabase};
 use crate::deployments::model::Deployment;
 use crate::http::NOSNIFF;
 use crate::http::document;
@@ -290,18 +291,21 @@ impl Weighter<String, Arc<ServedPage>> for PageWeigher {
 }
 
 impl PageCache {
-    /// Makes a cache of at most `bytes`, for pages of at most `page_bytes`.
-    pub fn new(bytes: u64, page_bytes: u64) -> Self {
+    /// Makes a cache of at most `bytes`, for pages of at most `page_bytes`. It follows the changes of `control` from now on.
+    pub fn following(control: &ControlDatabase, bytes: u64, page_bytes: u64) -> Arc<Self> {
         let items = usize::try_from(bytes / TYPICAL_PAGE_BYTES)
             .unwrap_or(usize::MAX)
             .clamp(16, 1 << 20);
         let shards = shard_count(bytes, page_bytes);
         let cache = memory_cache::weighted_cache(items, bytes, shards, PageWeigher);
-        Self {
+        let pages = Arc::new(Self {
             cache,
             hits: Counter::default(),
             misses: Counter::default(),
-        }
+        });
+        let held = Arc::clone(&pages);
+        control.on_change(move |change| held.follow(change));
+        pages
     }
 
     /// Returns the page at a slug, if it is in memory.
@@ -324,9 +328,20 @@ impl PageCache {
         self.cache.get_or_insert_async(slug, load).await
     }
 
-    /// Forgets a slug; a load of it that is under way is not kept either.
-    pub fn forget(&self, slug: &str) {
-        self.cache.remove(slug);
+    /// Removes the page that a change is about; a load of it that is under way is not kept either.
+    fn follow(&self, change: &ControlChange) {
+        match change {
+            ControlChange::Slug(slug) => {
+                self.cache.remove(slug.as_str());
+            }
+            ControlChange::BackendCreated(..)
+            | ControlChange::BackendEnded(_)
+            | ControlChange::RealtimeOff(_)
+            | ControlChange::ActionsDefined(_)
+            | ControlChange::ActionJudged(_)
+            | ControlChange::SessionEnded(_)
+            | ControlChange::SessionsEnded(_) => {}
+        }
     }
 
     /// Counts the pages in the cache, and their bytes.

@@ -11,7 +11,6 @@ use super::password;
 use super::visits::VisitCounters;
 use crate::config::Config;
 use crate::content::{self, ContentStore, Digest, EncodedPage, Encoding, gzip_quickly};
-use crate::control::ControlChange;
 use crate::deployments::model::display_title;
 use crate::deployments::store;
 use crate::http::byte_budget::{ByteBudget, ByteBudgetFull, BytePermit};
@@ -114,7 +113,7 @@ pub struct PageService {
 }
 
 impl PageService {
-    /// Makes the service of a server; no page is in memory yet.
+    /// Makes the service of a server; no page is in memory yet. It follows changes from now on, before every service that is made later.
     ///
     /// # Errors
     /// When there is no randomness.
@@ -125,7 +124,8 @@ impl PageService {
         unlock_key: hmac::Key,
     ) -> Result<Self, RandomSourceError> {
         let limits = &infra.config.limits;
-        let pages = PageCache::new(limits.page_cache_bytes, limits.page_bytes);
+        let (cache_bytes, page_bytes) = (limits.page_cache_bytes, limits.page_bytes);
+        let pages = PageCache::following(&infra.control, cache_bytes, page_bytes);
         let reading = limits
             .page_work_bytes
             .saturating_add(limits.page_cache_bytes);
@@ -137,20 +137,10 @@ impl PageService {
             content,
             sandbox,
             unlock_key,
-            pages: Arc::new(pages),
+            pages,
             reading: ByteBudget::beside_cache(reading, cached),
             visits,
         })
-    }
-
-    /// Returns the follower of changes, which forgets changed pages.
-    pub fn change_listener(&self) -> impl Fn(&ControlChange) + Send + Sync + use<> {
-        let pages = Arc::clone(&self.pages);
-        move |change| {
-            if let ControlChange::Slug(slug) = change {
-                pages.forget(slug);
-            }
-        }
     }
 
     /// Returns the pages in memory.

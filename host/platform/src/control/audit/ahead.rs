@@ -4,17 +4,31 @@
 //! entry; a crash between the two leaves an entry of a change that may not have been made.
 
 use rusqlite::params;
+use serde::{Deserialize, Serialize};
 
 use super::{AuditAction, workspace_column};
-use crate::control::{Error, Tx};
+use crate::control::{ErrandWork, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
 /// An audit entry whose change has not been made yet.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UncommittedAuditEntry {
     workspace: String,
     number: i64,
+}
+
+/// Errand: the change of this entry failed. Done twice, it could delete a later entry, which may get the number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditWithdrawal(pub UncommittedAuditEntry);
+
+impl ErrandWork for AuditWithdrawal {
+    const KIND: &'static str = "audit_withdrawal";
+    type Answer = ();
+
+    fn perform(self, tx: &Tx<'_>) -> Result<(), Error> {
+        tx.withdraw_audit(&self.0)
+    }
 }
 
 impl Tx<'_> {

@@ -12,13 +12,13 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use rusqlite::{Row, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{ControlDatabase, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-pub use ahead::UncommittedAuditEntry;
+pub use ahead::{AuditWithdrawal, UncommittedAuditEntry};
 pub use retention::forget_old;
 
 /// Time for which entries are kept, in seconds.
@@ -27,7 +27,7 @@ pub const RETENTION_SECONDS: i64 = 90 * 24 * 3600;
 const OPERATOR_PRINCIPAL: &str = "operator";
 
 /// Actor of a change, and the request in which it acts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AuditActor {
     principal: Arc<str>,
     request_id: Arc<str>,
@@ -90,7 +90,7 @@ pub async fn with_optional_actor<T>(actor: Option<AuditActor>, work: impl Future
 macro_rules! audit_actions {
     ($($name:ident $text:literal $about:literal,)+) => {
         /// Actions that the audit records: `<domain>.<verb>`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum AuditAction {
             $(#[doc = $about] $name,)+
         }

@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, oneshot};
 use super::audit::{self, AuditActor};
 use super::change::{ControlChange, NotedChangeListeners};
 use super::counters::InstallationCounters;
+use super::errands::ErrandRoute;
 use super::residue::WalResidue;
 use super::wal::WriterLog;
 use super::{Error, migrations};
@@ -51,6 +52,7 @@ struct ControlDatabaseState {
     reading: Arc<Semaphore>,
     strangers: Arc<StrangerReads>,
     listeners: Arc<NotedChangeListeners>,
+    errands: ErrandRoute,
     residue: WalResidue,
     counters: Arc<InstallationCounters>,
     /// Positions of commits that are acknowledged elsewhere; `None` where this machine acknowledges them.
@@ -67,9 +69,12 @@ pub struct Tx<'c> {
 }
 
 impl Tx<'_> {
-    /// Notes a change: its followers learn of it once this transaction is durable.
+    /// Notes a change: its followers learn of it once this transaction is durable. Equal ones in a row are one.
     pub fn note(&self, change: ControlChange) {
-        self.changes.borrow_mut().push(change);
+        let mut changes = self.changes.borrow_mut();
+        if changes.last() != Some(&change) {
+            changes.push(change);
+        }
     }
 
     /// Returns the counters of the installation.
@@ -153,6 +158,7 @@ impl ControlDatabase {
             reading: Arc::new(Semaphore::new(MAX_READERS)),
             strangers: Arc::default(),
             listeners,
+            errands: ErrandRoute::default(),
             residue,
             counters,
             shared,
@@ -172,6 +178,7 @@ impl ControlDatabase {
             reading: Arc::new(Semaphore::new(MAX_READERS)),
             strangers: Arc::default(),
             listeners: Arc::default(),
+            errands: ErrandRoute::default(),
             residue: WalResidue::default(),
             counters: Arc::new(InstallationCounters::open_read_only(directory)?),
             shared: None,
@@ -187,6 +194,11 @@ impl ControlDatabase {
         self.0.listeners.add(listener);
     }
 
+    /// Delivers changes that another machine's write has noted, once this machine's reads show that write.
+    pub fn deliver_changes(&self, changes: &[ControlChange]) {
+        self.0.listeners.deliver(changes);
+    }
+
     /// Returns the counters of the installation.
     pub fn counters(&self) -> Arc<InstallationCounters> {
         Arc::clone(&self.0.counters)
@@ -195,6 +207,11 @@ impl ControlDatabase {
     /// Returns the state of deleted rows that the log may still hold.
     pub(super) fn residue(&self) -> &WalResidue {
         &self.0.residue
+    }
+
+    /// Returns the way of errands.
+    pub(super) fn errand_route(&self) -> &ErrandRoute {
+        &self.0.errands
     }
 
     pub(super) fn path(&self) -> &Path {

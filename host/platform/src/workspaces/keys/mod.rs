@@ -2,7 +2,7 @@
 
 mod store;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::credential::{self, NewCredential};
 use super::error::WorkspaceError;
@@ -10,8 +10,8 @@ use super::members;
 use super::model::{Caller, Role, WorkspaceKey};
 use super::service::Workspaces;
 use crate::content::Digest;
-use crate::control::Error;
 use crate::control::audit::AuditAction;
+use crate::control::{ErrandWork, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
@@ -63,6 +63,22 @@ pub struct IssuedKey {
     pub key_id: String,
     /// The credential, which is shown only once.
     pub credential: String,
+}
+
+/// Errand: a key was used.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeyUse {
+    pub key_id: String,
+    pub at: Timestamp,
+}
+
+impl ErrandWork for KeyUse {
+    const KIND: &'static str = "key_use";
+    type Answer = ();
+
+    fn perform(self, tx: &Tx<'_>) -> Result<(), Error> {
+        store::touch(tx, &self.key_id, self.at)
+    }
 }
 
 impl Workspaces {
@@ -198,18 +214,19 @@ impl Workspaces {
         }))
     }
 
-    /// Updates when a key was last used, at most once a minute and in the background.
+    /// Updates when a key was last used, at most once a minute and in the background: nobody waits for it.
     fn touch(&self, key_id: &str, last_used: Option<Timestamp>) {
         let now = self.clock.now();
         if last_used.is_some_and(|at| now.0 - at.0 < TOUCH_INTERVAL_MS) {
             return;
         }
-        let (control, key_id) = (self.control.clone(), key_id.to_owned());
+        let control = self.control.clone();
+        let errand = KeyUse {
+            key_id: key_id.to_owned(),
+            at: now,
+        };
         tokio::spawn(async move {
-            let noted: Result<(), Error> = control
-                .write(move |tx| store::touch(tx, &key_id, now))
-                .await;
-            if let Err(error) = noted {
+            if let Err(error) = control.run_errand(errand).await {
                 tracing::warn!(%error, "the use of a key was not noted");
             }
         });

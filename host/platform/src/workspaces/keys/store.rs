@@ -115,10 +115,11 @@ pub(super) fn find_usable(
     .optional()
 }
 
-pub(super) fn touch(tx: &Tx<'_>, key_id: &str, now: Timestamp) -> Result<(), Error> {
+/// Records that a key was used. Uses on several machines may be recorded in another order.
+pub(super) fn touch(tx: &Tx<'_>, key_id: &str, at: Timestamp) -> Result<(), Error> {
     tx.execute(
-        "UPDATE keys SET last_used_at = ?2 WHERE key_id = ?1",
-        params![key_id, now],
+        "UPDATE keys SET last_used_at = max(coalesce(last_used_at, ?2), ?2) WHERE key_id = ?1",
+        params![key_id, at],
     )?;
     Ok(())
 }

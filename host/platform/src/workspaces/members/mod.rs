@@ -6,11 +6,12 @@ mod store;
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
+use serde::{Deserialize, Serialize};
 
 use super::error::WorkspaceError;
 use super::model::{Caller, Role, UserId, WorkspaceMember};
 use super::service::Workspaces;
-use crate::control::Error;
+use crate::control::{ErrandWork, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
@@ -32,7 +33,36 @@ pub struct TokenHolder<'a> {
     pub email: Option<&'a str>,
 }
 
-/// Cache of users by issuer and subject.
+/// Errand: a person was authenticated by the operator's issuer. Answers the id of the user, who is created if there is none.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UserSeen {
+    pub issuer: String,
+    /// Identifier of the person at the issuer.
+    pub subject: String,
+    pub email: Option<String>,
+    /// Identifier of the user, if there is none yet.
+    pub fresh: UserId,
+    pub at: Timestamp,
+}
+
+impl ErrandWork for UserSeen {
+    const KIND: &'static str = "user_seen";
+    type Answer = UserId;
+
+    fn perform(self, tx: &Tx<'_>) -> Result<UserId, Error> {
+        let email = self.email.as_deref();
+        // A concurrent request of the same person may have created the user.
+        let Some((id, _)) = store::find_user_by_subject(tx, &self.issuer, &self.subject)? else {
+            let person = (self.issuer.as_str(), self.subject.as_str(), email);
+            store::insert_user(tx, &self.fresh, person, self.at)?;
+            return Ok(self.fresh);
+        };
+        store::set_email(tx, &id, email)?;
+        Ok(id)
+    }
+}
+
+/// Cache of users by issuer and subject. It follows no changes: a subject's user never changes, and the address is the token's.
 #[derive(Clone, Debug)]
 pub(super) struct UserCache(Arc<Cache<String, CachedUser>>);
 
@@ -90,21 +120,14 @@ impl Workspaces {
             Some((id, known)) if known == email => return Ok(id),
             _ => {}
         }
-        let (fresh, now) = (UserId::new(&self.random)?, self.clock.now());
-        self.control
-            .write(move |tx| {
-                // A concurrent request of the same person may have created the user.
-                let found =
-                    store::find_user_by_subject(tx, &issuer, &subject).map_err(Error::from)?;
-                let Some((id, _)) = found else {
-                    let person = (issuer.as_str(), subject.as_str(), email.as_deref());
-                    store::insert_user(tx, &fresh, person, now)?;
-                    return Ok(fresh);
-                };
-                store::set_email(tx, &id, email.as_deref())?;
-                Ok(id)
-            })
-            .await
+        let seen = UserSeen {
+            issuer,
+            subject,
+            email,
+            fresh: UserId::new(&self.random)?,
+            at: self.clock.now(),
+        };
+        Ok(self.control.run_errand(seen).await?)
     }
 
     /// Returns the e-mail address of a user, as the issuer last stated it.
