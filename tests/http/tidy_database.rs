@@ -43,7 +43,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("history", &["history"]),
     (
         "shipping",
-        &["base", "database_state", "entry_body", "load", "ship"],
+        &[
+            "base",
+            "database_state",
+            "entry_body",
+            "load",
+            "replica",
+            "ship",
+        ],
     ),
     (
         "writer",

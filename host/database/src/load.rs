@@ -8,7 +8,7 @@ use cap_std::fs::Dir;
 
 use super::base::for_each_page;
 use super::database_state::DatabaseState;
-use super::entry_body::UnpackedBody;
+use super::entry_body::{CommitPages, UnpackedBody};
 use super::wal::PAGE_SIZE;
 use svc_base::disk;
 use svc_base::positions::{Checksum, CommitPosition, Entry};
@@ -114,26 +114,14 @@ impl DatabaseLoader {
     }
 
     fn apply_entry(&mut self, entry: &Entry) -> Result<(), LoadError> {
-        let position = self.state.position().next();
-        if entry.position != position {
-            let found = entry.position;
-            return Err(LoadError::MissingCommit { position, found });
-        }
-        if entry.before != self.state.checksum() {
-            return Err(LoadError::OtherState { position });
-        }
-        let damaged = |_| LoadError::DamagedBody { position };
-        let body = UnpackedBody::of(&entry.body).map_err(damaged)?;
-        let commit = body.commit_pages().map_err(damaged)?;
-        self.state.apply(&commit).map_err(damaged)?;
-        if entry.after != self.state.checksum() {
-            return Err(LoadError::WrongState { position });
-        }
-        self.file.set_len(page_offset(commit.pages()))?;
-        for (page, data) in commit.written() {
-            self.file.write_all_at(data, page_offset(page - 1))?;
-        }
-        Ok(())
+        let file = &self.file;
+        follow(&mut self.state, entry, |commit| {
+            file.set_len(page_offset(commit.pages()))?;
+            for (page, data) in commit.written() {
+                file.write_all_at(data, page_offset(page - 1))?;
+            }
+            Ok(())
+        })
     }
 
     /// Gives the file its name, in place of an earlier one with its log, and returns its state, from which [`LogShipper`] goes on. No
@@ -159,6 +147,30 @@ fn unfinished_name(name: &str) -> String {
 
 fn page_offset(pages: u32) -> u64 {
     u64::from(pages) * PAGE_SIZE as u64
+}
+
+/// Applies the next commit to `state`, and has `write` keep its pages, once it is certain that it leads to where it should.
+pub(super) fn follow(
+    state: &mut DatabaseState,
+    entry: &Entry,
+    write: impl FnOnce(&CommitPages<'_>) -> io::Result<()>,
+) -> Result<(), LoadError> {
+    let position = state.position().next();
+    if entry.position != position {
+        let found = entry.position;
+        return Err(LoadError::MissingCommit { position, found });
+    }
+    if entry.before != state.checksum() {
+        return Err(LoadError::OtherState { position });
+    }
+    let damaged = |_| LoadError::DamagedBody { position };
+    let body = UnpackedBody::of(&entry.body).map_err(damaged)?;
+    let commit = body.commit_pages().map_err(damaged)?;
+    state.apply(&commit).map_err(damaged)?;
+    if entry.after != state.checksum() {
+        return Err(LoadError::WrongState { position });
+    }
+    Ok(write(&commit)?)
 }
 
 /// Unpacks a base into `file`, if it has the state that it should have.
