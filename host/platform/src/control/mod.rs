@@ -25,6 +25,6 @@ pub use copy::{ControlSnapshot, finish_copy};
 pub use counters::{DeploymentVisits, InstallationCounters, SharedVisits};
 pub use error::Error;
 pub use migrations::SCHEMA_VERSION;
-pub use pool::{ControlDatabase, Tx};
+pub use pool::{ChangeFeed, ControlDatabase, FollowedCommits, Freshness, Tx};
 pub use secrets::InstallationSecrets;
 pub use tables::{ControlTable, TABLES, TableDatabaseFile};
