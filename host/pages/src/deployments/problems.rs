@@ -31,6 +31,8 @@ pub(super) fn internal_problem(error: &anyhow::Error) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderValue, header};
+
     use super::*;
 
     #[test]
@@ -42,6 +44,14 @@ mod tests {
             (control::Error::Panicked, ProblemCode::Internal),
         ] {
             assert_eq!(internal_problem(&anyhow::Error::from(error)).code, code);
+        }
+    }
+    #[test]
+    fn a_machine_that_follows_is_asked_again_soon() {
+        for error in [control::Error::Elsewhere, control::Error::Stale] {
+            let problem = internal_problem(&anyhow::Error::from(error));
+            let wait = HeaderValue::from_static("1");
+            assert_eq!(problem.headers, [(header::RETRY_AFTER, wait)]);
         }
     }
 }
