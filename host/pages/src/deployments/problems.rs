@@ -46,6 +46,7 @@ mod tests {
             assert_eq!(internal_problem(&anyhow::Error::from(error)).code, code);
         }
     }
+
     #[test]
     fn a_machine_that_follows_is_asked_again_soon() {
         for error in [control::Error::Elsewhere, control::Error::Stale] {
