@@ -363,13 +363,10 @@ impl ControlDatabaseState {
             // What this machine's disk loses, others have.
             connection.pragma_update(None, "synchronous", "NORMAL")?;
         }
-        migrations::migrate(&mut connection, &self.counters)?;
         let (sender, receiver) = channel();
         let (mut shared, mut feed) = (None, None);
         if let Some(links) = links {
             let positions = Arc::new(SharedPositions::new(links.durable));
-            // A migration has made commits.
-            positions.begin_commit(log.position());
             let sender = sender.clone();
             positions
                 .durable()
@@ -379,6 +376,11 @@ impl ControlDatabaseState {
                 }));
             shared = Some(positions);
             feed = links.feed;
+        }
+        migrations::migrate(&mut connection, &self.counters)?;
+        if let Some(shared) = &shared {
+            // A migration has made commits.
+            shared.begin_commit(log.position());
         }
         let writer = ControlWriter {
             connection,
