@@ -49,6 +49,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "database_state",
             "entry_body",
             "load",
+            "replica",
             "ship",
         ],
     ),

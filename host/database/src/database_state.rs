@@ -30,6 +30,11 @@ impl DatabaseState {
         Checksum(self.hashes.checksum())
     }
 
+    /// Number of the pages.
+    pub(super) fn pages(&self) -> u32 {
+        self.hashes.pages()
+    }
+
     /// Applies the next commit. This costs its pages, and not the database.
     ///
     /// # Errors

@@ -44,6 +44,7 @@ mod pending_write;
 mod process_settings;
 mod reader_pool;
 mod reads;
+mod replica;
 mod restore;
 mod run;
 mod schema;
@@ -84,6 +85,7 @@ pub use load::{DatabaseLoader, LoadError};
 pub use migrate::{MigrationOutcome, MigrationScript, MigrationScriptError};
 pub use payment_mirror::PaymentMirrorRow;
 pub use pending_commits::{DurableSource, LoadFuture};
+pub use replica::{Replica, ReplicaError};
 pub use restore::{
     DatabaseRestoreOutcome, PastSnapshot, RestoreError, RestorePlan, RestoreRecord, SnapshotError,
 };

@@ -55,6 +55,19 @@ impl LogShipper {
         }
     }
 
+    /// Starts at `state`, which the file in `dir` has together with all of its log: as after a replica of it, which readers have kept
+    /// open. Nobody writes to the database meanwhile.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn after_log(dir: Dir, log: &str, state: DatabaseState) -> io::Result<Self> {
+        let mut shipper = Self::new(dir, log, state);
+        if let Some(frames) = shipper.read_new_frames()? {
+            shipper.shipped = frames.end;
+        }
+        Ok(shipper)
+    }
+
     /// Returns the state after the last commit that is shipped.
     pub fn state(&self) -> &DatabaseState {
         &self.state

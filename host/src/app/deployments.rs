@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use prometheus_client::registry::Registry;
 
 use super::services::ServiceDependencies;
@@ -46,20 +45,13 @@ struct PublishingDependencies {
 }
 
 impl DeploymentServices {
-    /// Opens the content, makes the services, and repairs what a crash has left incomplete.
+    /// Opens the content, and makes the services.
     pub(super) async fn open(
         foundation: &ServiceDependencies,
         sandbox: &Sandbox,
     ) -> anyhow::Result<Self> {
         let content = open_content(foundation).await?;
-        let made = Self::new(foundation, sandbox, content)?;
-        let deleting = made.collector.expect_unfinished_deletions().await;
-        deleting.context("looking for content that may be under deletion")?;
-        let burnt = made.shares.finish_burning().await;
-        burnt.context("removing burnt shares")?;
-        let ended = made.frontends.remove_unfinished().await;
-        ended.context("ending interrupted creations")?;
-        Ok(made)
+        Self::new(foundation, sandbox, content)
     }
 
     fn new(

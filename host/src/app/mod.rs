@@ -1,6 +1,7 @@
 //! The application: all services, and the state that handlers share.
 
 mod deployments;
+mod duties;
 mod services;
 
 use std::sync::Arc;
@@ -207,6 +208,10 @@ impl App {
     ) -> anyhow::Result<SharedApp> {
         let foundation = ServiceDependencies::open(config, clock, random, cluster).await?;
         let app = Self::assemble(DomainServices::open(foundation).await?)?;
+        match app.control.is_follower() {
+            true => app.begin_following().await,
+            false => app.begin_owning().await?,
+        }
         Ok(SharedApp(Arc::new(app)))
     }
 

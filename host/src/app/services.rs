@@ -1,6 +1,7 @@
 //! The services of the application, made in the order of their dependencies.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 
@@ -14,7 +15,7 @@ use crate::backends::history::BackendHistoryService;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
 use crate::cluster::ClusterOwner;
 use crate::config::Config;
-use crate::control::{ControlDatabase, InstallationSecrets};
+use crate::control::{self, ControlDatabase, InstallationSecrets};
 use crate::deployments::publication::CapacityChecker;
 use crate::deployments::serving::PageService;
 use crate::edge::EdgePurger;
@@ -41,6 +42,9 @@ use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 use svc_sandbox::{Sandbox, SandboxConfig, StartupCodeTier};
+
+/// Pause between two looks for keys that the owner generates at its first start.
+const LOOK_FOR_SECRETS_EVERY: Duration = Duration::from_millis(100);
 
 /// Values that all services need.
 pub(super) struct ServiceDependencies {
@@ -99,18 +103,13 @@ impl ServiceDependencies {
         if !outbound.has_root_certificates() {
             tracing::warn!("sign-in, payments and certificates will fail: {NO_ROOT_CERTIFICATES}");
         }
-        let durable = cluster.as_ref().map(|owner| owner.control());
-        let control = ControlDatabase::open_with(&config.data, durable)
-            .context("opening the control database")?;
-        if let Some(owner) = &cluster {
-            owner.share_views(&control.counters());
-            // Until the ledger has what a migration has made, writes are refused. A read waits for it.
-            control
-                .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
-                .await?;
-        }
+        let control = open_control(&config, cluster.as_deref()).await?;
+        let secrets = match control.is_follower() {
+            true => wait_for_secrets(&control).await?,
+            false => InstallationSecrets::load(&control, &random).await?,
+        };
         Ok(Self {
-            secrets: InstallationSecrets::load(&control, &random).await?,
+            secrets,
             infra: Infra {
                 control,
                 clock,
@@ -131,13 +130,13 @@ impl ServiceDependencies {
         Arc::new(Realtime::new(self.infra.clone()))
     }
 
-    async fn backends(
+    fn backends(
         &self,
         capacity: &CapacityChecker,
         sandbox: &Sandbox,
         realtime: &Arc<Realtime>,
     ) -> anyhow::Result<Arc<Backends>> {
-        let backends = Arc::new(Backends::new(
+        let backends = Backends::new(
             self.infra.clone(),
             capacity.clone(),
             sandbox.clone(),
@@ -145,10 +144,8 @@ impl ServiceDependencies {
             self.cluster
                 .as_ref()
                 .map(|owner| owner.tenants(self.infra.config.limits.history_bytes)),
-        )?);
-        let settled = backends.load_owners().await;
-        settled.context("removing databases that no backend owns")?;
-        Ok(backends)
+        );
+        Ok(Arc::new(backends?))
     }
 
     fn workspaces(&self) -> Workspaces {
@@ -231,6 +228,36 @@ impl ServiceDependencies {
     }
 }
 
+/// Opens the control database of a machine that owns it.
+async fn open_control(
+    config: &Config,
+    cluster: Option<&ClusterOwner>,
+) -> anyhow::Result<ControlDatabase> {
+    let durable = cluster.map(ClusterOwner::control);
+    let control = ControlDatabase::open_with(&config.data, durable)
+        .context("opening the control database")?;
+    if let Some(owner) = cluster {
+        owner.share_views(&control.counters());
+        // Until the ledger has what a migration has made, writes are refused. A read waits for it.
+        control
+            .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
+            .await?;
+    }
+    Ok(control)
+}
+
+/// Waits until the owner has generated the keys, and this machine, which follows, has them.
+async fn wait_for_secrets(control: &ControlDatabase) -> anyhow::Result<InstallationSecrets> {
+    loop {
+        match InstallationSecrets::find(control).await {
+            Ok(Some(secrets)) => return Ok(secrets),
+            Ok(None) | Err(control::Error::Stale) => {}
+            Err(error) => return Err(error.into()),
+        }
+        tokio::time::sleep(LOOK_FOR_SECRETS_EVERY).await;
+    }
+}
+
 /// Starts the sandbox. Guests go on loading in the background; what is compiled stays in the cache.
 pub(super) fn start_sandbox(config: &Config, clock: &Clock) -> anyhow::Result<Sandbox> {
     let sandbox = Sandbox::start(SandboxConfig {
@@ -263,15 +290,13 @@ fn metrics_and_gauges(
 }
 
 impl DomainServices {
-    /// Opens everything below the data directory. Guests go on loading in the background.
+    /// Opens everything below the data directory. Guests go on loading in the background. Changes nothing that an owner's duties do.
     pub(super) async fn open(foundation: ServiceDependencies) -> anyhow::Result<Self> {
         let sandbox = foundation.sandbox()?;
         let deployments = DeploymentServices::open(&foundation, &sandbox).await?;
         // The cache of pages handles a change first, because the rooms read it.
         let realtime = foundation.realtime();
-        let backends = foundation
-            .backends(&deployments.capacity, &sandbox, &realtime)
-            .await?;
+        let backends = foundation.backends(&deployments.capacity, &sandbox, &realtime)?;
         let definitions = Arc::new(ActionDefinitions::new(&backends));
         let infra = &foundation.infra;
         let workspaces = foundation.workspaces();
@@ -279,8 +304,6 @@ impl DomainServices {
         let authenticator = foundation.authenticator(&workspaces)?;
         let visitors = foundation.visitors(&projects, &deployments.serving)?;
         let paying = foundation.payment_services(&projects)?;
-        let settled = paying.payments.mark_interrupted_checkouts().await;
-        settled.context("settling interrupted checkouts")?;
         let teardown = ProjectLifecycle::new(
             (infra.control.clone(), infra.clock.clone()),
             workspaces.clone(),

@@ -74,6 +74,11 @@ impl PageHashes {
         self.sum
     }
 
+    /// Returns the number of pages.
+    pub(crate) fn pages(&self) -> u32 {
+        u32::try_from(self.pages.len()).unwrap_or(u32::MAX)
+    }
+
     /// Replaces the content of a page, counted from 1.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 mod acknowledgements;
 mod limits;
+mod replicas;
 mod shipping;
 
 use std::sync::Arc;
@@ -245,6 +246,60 @@ async fn what_the_gate_would_refuse_fails_behind_it() {
     }
     let after = fixture.number("SELECT sum(n) + count(*) FROM notes").await;
     assert_eq!(after, before);
+}
+
+/// The program has this table for replicas.
+#[tokio::test]
+async fn the_pages_of_a_file_are_out_of_reach() {
+    let fixture = Fixture::new().await;
+    let count = "SELECT count(*) FROM sqlite_dbpage";
+    let before = fixture.number(count).await;
+    assert!(before > 2);
+    // Nobody can have made these, and they are refused all the same.
+    fixture.databases.close_all();
+    fixture.databases.await_closed();
+    let file = fixture.databases.files().path(&fixture.id);
+    let planted = rusqlite::Connection::open(file).unwrap().execute_batch(
+        "CREATE VIEW pages AS SELECT pgno, data FROM sqlite_dbpage;
+        CREATE TRIGGER cut AFTER INSERT ON notes BEGIN
+            INSERT INTO sqlite_dbpage (pgno, data) VALUES (2, NULL);
+        END;",
+    );
+    planted.unwrap();
+    for attack in [
+        "SELECT data FROM sqlite_dbpage",
+        "SELECT * FROM SQLITE_DBPAGE('main')",
+        "SELECT text FROM notes JOIN \"sqlite_dbpage\"",
+        "SELECT 1 IN (SELECT pgno FROM main.sqlite_dbpage)",
+        "WITH p AS (SELECT * FROM sqlite_dbpage) SELECT count(*) FROM p",
+        "SELECT * FROM pages",
+        "SELECT count(*) FROM pages",
+        "INSERT INTO sqlite_dbpage (pgno, data) VALUES (2, NULL)",
+        "UPDATE main.sqlite_dbpage SET data = zeroblob(4096)",
+        "UPDATE notes SET text = hex(data) FROM sqlite_dbpage",
+        "DELETE FROM sqlite_dbpage",
+        "INSERT INTO pages VALUES (2, NULL)",
+        "ATTACH ':memory:' AS x; INSERT INTO sqlite_dbpage VALUES (2, NULL, 'x')",
+    ] {
+        for writes in [false, true] {
+            let refused = fixture.run(attack, writes).await;
+            assert!(refused.is_err(), "{attack}: {refused:?}");
+        }
+    }
+    for script in [
+        "CREATE TABLE sqlite_dbpage (a)",
+        "CREATE VIRTUAL TABLE x USING sqlite_dbpage",
+        "CREATE TABLE x (a); INSERT INTO x SELECT data FROM sqlite_dbpage",
+        "CREATE TABLE x (a); INSERT INTO sqlite_dbpage (pgno, data) VALUES (2, NULL)",
+    ] {
+        let refused = fixture.migrate(script).await;
+        assert!(refused.is_err(), "{script}: {refused:?}");
+    }
+    // Triggers do not run.
+    let insert = "INSERT INTO notes (text) VALUES ('two')";
+    fixture.run(insert, true).await.unwrap();
+    assert!(fixture.number(count).await >= before);
+    assert_eq!(fixture.number("SELECT count(*) FROM notes").await, 2);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const NAME: &str = DatabasesDirectory::NAME;
+pub(super) const NAME: &str = DatabasesDirectory::NAME;
 const TABLES: &str = "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b BLOB);
     CREATE INDEX by_a ON t (a);
     CREATE TABLE w (k TEXT PRIMARY KEY, v) WITHOUT ROWID;";
@@ -24,7 +24,7 @@ const FIRST: u64 = 7;
 
 /// A base, as the bucket and the ledger have it.
 #[derive(Clone)]
-struct StoredBase {
+pub(super) struct StoredBase {
     bytes: Vec<u8>,
     position: CommitPosition,
     state: Checksum,
@@ -46,18 +46,18 @@ impl StoredBase {
 }
 
 /// A database whose commits are shipped.
-struct Source {
+pub(super) struct Source {
     directory: TempDir,
-    connection: Connection,
+    pub(super) connection: Connection,
     commits: Arc<AtomicU64>,
-    shipper: LogShipper,
-    bases: Vec<StoredBase>,
-    entries: Vec<Entry>,
+    pub(super) shipper: LogShipper,
+    pub(super) bases: Vec<StoredBase>,
+    pub(super) entries: Vec<Entry>,
     /// Content of the database after some commits.
     images: Vec<(CommitPosition, Vec<u8>)>,
 }
 
-fn connect(directory: &Path, commits: &Arc<AtomicU64>) -> Connection {
+pub(super) fn connect(directory: &Path, commits: &Arc<AtomicU64>) -> Connection {
     let mut connection = Connection::open(directory.join(NAME)).unwrap();
     connection
         .execute_batch(
@@ -78,7 +78,7 @@ fn connect(directory: &Path, commits: &Arc<AtomicU64>) -> Connection {
 
 impl Source {
     /// Makes a database, whose log already has commits.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let commits = Arc::new(AtomicU64::new(0));
         let connection = connect(directory.path(), &commits);
@@ -99,7 +99,7 @@ impl Source {
         }
     }
 
-    fn run(&self, sql: &str) {
+    pub(super) fn run(&self, sql: &str) {
         self.connection
             .execute_batch(sql)
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -120,11 +120,11 @@ impl Source {
         self.images.push((position, image));
     }
 
-    fn ship(&mut self) {
+    pub(super) fn ship(&mut self) {
         self.ship_up_to(self.position());
     }
 
-    fn copy_log(&self, how: &str) {
+    pub(super) fn copy_log(&self, how: &str) {
         let sql = format!("PRAGMA wal_checkpoint({how})");
         let busy: i64 = self
             .connection
@@ -171,7 +171,7 @@ impl Source {
 }
 
 /// Leaves out what SQLite counts in each copy for itself.
-fn masked(mut image: Vec<u8>) -> Vec<u8> {
+pub(super) fn masked(mut image: Vec<u8>) -> Vec<u8> {
     for range in [18..20, 24..28, 92..100] {
         image[range].fill(0);
     }
@@ -179,7 +179,11 @@ fn masked(mut image: Vec<u8>) -> Vec<u8> {
 }
 
 /// Loads a database, with its commits in pieces.
-fn load(base: &StoredBase, tail: &[Entry], into: &Path) -> Result<DatabaseState, LoadError> {
+pub(super) fn load(
+    base: &StoredBase,
+    tail: &[Entry],
+    into: &Path,
+) -> Result<DatabaseState, LoadError> {
     let dir = disk::open_directory(into).unwrap();
     let mut loader = DatabaseLoader::start(dir, NAME, &*base.bytes, base.position, base.state)?;
     for piece in tail.chunks(3) {
@@ -189,7 +193,7 @@ fn load(base: &StoredBase, tail: &[Entry], into: &Path) -> Result<DatabaseState,
 }
 
 /// Numbers below bounds, the same for each seed.
-fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
+pub(super) fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
     move |bound| {
         seed = seed
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -198,7 +202,7 @@ fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-fn random_change(next: &mut impl FnMut(u64) -> u64) -> String {
+pub(super) fn random_change(next: &mut impl FnMut(u64) -> u64) -> String {
     let (n, bytes, k) = (next(1000), next(9000), next(4));
     let many = format!(
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)

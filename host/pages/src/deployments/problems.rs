@@ -8,10 +8,12 @@ use crate::http::problem::{Problem, ProblemCode};
 pub(super) const WORKERS_BUSY_MESSAGE: &str = "All render workers are busy. Try again in a minute.";
 
 /// Returns the problem of a failure of ours. If the store of content is out of reach, it is one for a while, and so it is for a client
-/// with too many reads under way.
+/// with too many reads under way, and at a machine that follows another one.
 pub(super) fn internal_problem(error: &anyhow::Error) -> Problem {
-    if let Some(crowded @ control::Error::TooManyReads) = error.downcast_ref::<control::Error>() {
-        return Problem::from(crowded);
+    use control::Error::{Elsewhere, Stale, TooManyReads};
+    let failed = error.downcast_ref::<control::Error>();
+    if let Some(passing @ (TooManyReads | Elsewhere | Stale)) = failed {
+        return Problem::from(passing);
     }
     let unreachable = |cause: &(dyn std::error::Error + 'static)| {
         matches!(cause.downcast_ref(), Some(content::Error::Unreachable(_)))
@@ -29,15 +31,28 @@ pub(super) fn internal_problem(error: &anyhow::Error) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderValue, header};
+
     use super::*;
 
     #[test]
-    fn a_client_with_too_many_reads_is_no_failure_of_ours() {
+    fn what_passes_is_no_failure_of_ours() {
         for (error, code) in [
             (control::Error::TooManyReads, ProblemCode::CapacityReached),
+            (control::Error::Elsewhere, ProblemCode::CapacityReached),
+            (control::Error::Stale, ProblemCode::CapacityReached),
             (control::Error::Panicked, ProblemCode::Internal),
         ] {
             assert_eq!(internal_problem(&anyhow::Error::from(error)).code, code);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_follows_is_asked_again_soon() {
+        for error in [control::Error::Elsewhere, control::Error::Stale] {
+            let problem = internal_problem(&anyhow::Error::from(error));
+            let wait = HeaderValue::from_static("1");
+            assert_eq!(problem.headers, [(header::RETRY_AFTER, wait)]);
         }
     }
 }

@@ -276,7 +276,7 @@ impl From<control::Error> for Problem {
 
 impl From<&control::Error> for Problem {
     fn from(error: &control::Error) -> Self {
-        use control::Error::{Busy, Full, TooManyReads};
+        use control::Error::{Busy, Elsewhere, Full, Stale, TooManyReads};
         match error {
             Full | Busy => Self::new(
                 ProblemCode::CapacityReached,
@@ -286,6 +286,12 @@ impl From<&control::Error> for Problem {
                 ProblemCode::CapacityReached,
                 "Too many requests from this network wait for the server. Wait for answers, then go on with fewer at once.",
             ),
+            // Another machine takes over within seconds, or this one hears of it again.
+            Elsewhere | Stale => Self::new(
+                ProblemCode::CapacityReached,
+                "This server does not have the newest data of its installation just now, and nothing was done. Try again after Retry-After.",
+            )
+            .header(header::RETRY_AFTER, HeaderValue::from_static("1")),
             other => Self::internal(other),
         }
     }

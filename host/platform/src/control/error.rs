@@ -1,6 +1,7 @@
 //! Errors of the control database, classified once.
 
 use svc_base::sqlite::{StorageFailure, storage_failure};
+use svc_database::ReplicaError;
 
 use super::migrations::SCHEMA_VERSION;
 
@@ -16,6 +17,15 @@ pub enum Error {
     /// Too many reads of one client's network are under way.
     #[error("too many reads of one client are under way")]
     TooManyReads,
+    /// Another machine writes the database: nothing was done here.
+    #[error("another machine writes the control database")]
+    Elsewhere,
+    /// This machine follows another one, and may lack what was answered there.
+    #[error("this machine may lack the newest commits of the control database")]
+    Stale,
+    /// Commits of another machine do not fit to the replica of the database, which must be loaded anew.
+    #[error("following the control database: {0}")]
+    Replica(ReplicaError),
     /// The writer has stopped, because the server is stopping.
     #[error("the control database is closed")]
     Closed,

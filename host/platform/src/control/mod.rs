@@ -27,6 +27,6 @@ pub use counters::{DeploymentVisits, InstallationCounters, SharedVisits};
 pub use errands::{ErrandMessage, ErrandSender, ErrandWork};
 pub use error::Error;
 pub use migrations::SCHEMA_VERSION;
-pub use pool::{ControlDatabase, Tx};
+pub use pool::{ChangeFeed, ControlDatabase, FollowedCommits, Freshness, Tx};
 pub use secrets::InstallationSecrets;
 pub use tables::{ControlTable, TABLES, TableDatabaseFile};

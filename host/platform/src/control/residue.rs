@@ -47,15 +47,28 @@ impl WalResidue {
         }
     }
 
+    /// Notes that the log may hold deleted rows, as after commits of another machine.
+    pub(super) fn note_deleted(&self) {
+        self.0.deleted.store(true, Ordering::Release);
+    }
+
     /// Empties the log if it may hold deleted rows. Called by the writer: another connection could take away commits that are not
     /// read yet.
     pub(super) fn empty_log(&self, writer: &Connection) -> Result<(), Error> {
+        self.empty_log_by(|| truncate_wal(writer))
+    }
+
+    /// Empties the log by `truncate` if it may hold deleted rows. That returns whether no reader prevented it.
+    pub(super) fn empty_log_by(
+        &self,
+        truncate: impl FnOnce() -> rusqlite::Result<bool>,
+    ) -> Result<(), Error> {
         if !self.0.deleted.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let emptied = truncate_wal(writer);
+        let emptied = truncate();
         if !matches!(emptied, Ok(true)) {
-            self.0.deleted.store(true, Ordering::Release);
+            self.note_deleted();
         }
         emptied?;
         Ok(())

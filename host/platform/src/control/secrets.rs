@@ -1,7 +1,7 @@
 //! The installation's own keys: generated at the first start, stored in the control database, never shown.
 
 use ring::hmac;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{ControlDatabase, Error, Tx};
 use svc_base::random::Random;
@@ -28,6 +28,20 @@ macro_rules! secrets {
                 });
                 Ok(loaded.await?)
             }
+
+            /// Reads the keys, as a machine does that follows; `None` while the owner has not generated all of them.
+            ///
+            /// # Errors
+            /// The control database's.
+            pub async fn find(control: &ControlDatabase) -> Result<Option<Self>, Error> {
+                let found = control.read(|c| {
+                    $(let Some($name) = find_key(c, stringify!($name))? else {
+                        return Ok(None);
+                    };)+
+                    Ok(Some(Self { $($name,)+ }))
+                });
+                found.await
+            }
         }
     };
 }
@@ -43,20 +57,44 @@ secrets! {
     holders,
 }
 
-fn load_or_create_key(tx: &Tx<'_>, name: &str, fresh: &[u8; 32]) -> Result<hmac::Key, Error> {
-    let held: Option<Vec<u8>> = tx
+fn find_key(c: &Connection, name: &str) -> rusqlite::Result<Option<hmac::Key>> {
+    let held: Option<Vec<u8>> = c
         .query_row("SELECT value FROM secrets WHERE name = ?1", [name], |row| {
             row.get(0)
         })
         .optional()?;
-    if held.is_none() {
-        tx.execute(
-            "INSERT INTO secrets (name, value) VALUES (?1, ?2)",
-            params![name, fresh],
-        )?;
+    Ok(held.map(|held| hmac::Key::new(hmac::HMAC_SHA256, &held)))
+}
+
+fn load_or_create_key(tx: &Tx<'_>, name: &str, fresh: &[u8; 32]) -> Result<hmac::Key, Error> {
+    if let Some(held) = find_key(tx, name)? {
+        return Ok(held);
     }
-    Ok(hmac::Key::new(
-        hmac::HMAC_SHA256,
-        held.as_deref().unwrap_or(fresh),
-    ))
+    tx.execute(
+        "INSERT INTO secrets (name, value) VALUES (?1, ?2)",
+        params![name, fresh],
+    )?;
+    Ok(hmac::Key::new(hmac::HMAC_SHA256, fresh))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_follows_finds_the_keys_of_the_owner_and_makes_none() {
+        let data = tempfile::tempdir().unwrap();
+        let control = ControlDatabase::open(data.path()).unwrap();
+        let missing = InstallationSecrets::find(&control).await.unwrap();
+        assert!(missing.is_none());
+        let random = Random::system();
+        let made = InstallationSecrets::load(&control, &random).await.unwrap();
+        let again = InstallationSecrets::load(&control, &random).await.unwrap();
+        let found = InstallationSecrets::find(&control).await.unwrap().unwrap();
+        let signed =
+            |secrets: &InstallationSecrets| hmac::sign(&secrets.unlock, b"x").as_ref().to_vec();
+        assert_eq!(signed(&made), signed(&found));
+        assert_eq!(signed(&made), signed(&again));
+        assert_ne!(signed(&made), hmac::sign(&made.holders, b"x").as_ref());
+    }
 }

@@ -1,6 +1,8 @@
 //! The connections to the control database: one writer, several readers.
 
+mod follower;
 mod group;
+mod node;
 mod shared_positions;
 mod stranger_reads;
 mod writer;
@@ -23,12 +25,17 @@ use super::errands::ErrandRoute;
 use super::residue::WalResidue;
 use super::wal::WriterLog;
 use super::{Error, migrations};
+use follower::FollowerMessage;
 use group::{AnswerCallerFn, FinishedWriteJob, WriteJob};
+use node::NodeRole;
 use shared_positions::SharedPositions;
 use stranger_reads::StrangerReads;
 use svc_base::flow::CallerFlow;
 use svc_base::positions::Durable;
+use svc_base::sync::lock;
 use writer::{ControlWriter, PendingGroups, WriterMessage};
+
+pub use node::{ChangeFeed, FollowedCommits, Freshness};
 
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";
@@ -55,8 +62,14 @@ struct ControlDatabaseState {
     errands: ErrandRoute,
     residue: WalResidue,
     counters: Arc<InstallationCounters>,
-    /// Positions of commits that are acknowledged elsewhere; `None` where this machine acknowledges them.
-    shared: Option<Arc<SharedPositions>>,
+    /// Role of a node of several; `None` on a single machine.
+    node: Option<NodeRole>,
+}
+
+/// Takers of an owner's commits, where other machines have them.
+struct OwnerLinks {
+    durable: Arc<dyn Durable>,
+    feed: Option<Arc<dyn ChangeFeed>>,
 }
 
 /// A write transaction. Store functions that write take one, so that none can write outside of it.
@@ -111,58 +124,16 @@ impl ControlDatabase {
     pub fn open_with(data: &Path, durable: Option<Arc<dyn Durable>>) -> Result<Self, Error> {
         let path = data.join(FILE);
         let (residue, log) = (WalResidue::default(), WriterLog::default());
-        let mut connection = open_writer(&path, &residue, &log)?;
-        if durable.is_some() {
-            // What this machine's disk loses, others have.
-            connection.pragma_update(None, "synchronous", "NORMAL")?;
-        }
-        let counters = Arc::new(InstallationCounters::open(data)?);
-        let (sender, receiver) = channel();
-        let shared = durable.map(|durable| Arc::new(SharedPositions::new(durable)));
-        if let Some(shared) = &shared {
-            let sender = sender.clone();
-            shared.durable().on_acknowledged(Box::new(move |position| {
-                // The receiver is gone if the writer is closed.
-                let _ = sender.send(WriterMessage::Acknowledged(position));
-            }));
-        }
-        // A migration makes commits. The writer hands over the last of them.
-        migrations::migrate(&mut connection, &counters, || {
-            if let Some(shared) = &shared {
-                shared.made(log.position(), true);
-            }
-        })?;
-        if let Some(shared) = &shared {
-            shared.begin_commit(log.position());
-        }
-        let listeners = Arc::new(NotedChangeListeners::default());
-        let writer = ControlWriter {
-            connection,
-            log,
-            residue: residue.clone(),
-            listeners: Arc::clone(&listeners),
-            shared: shared.clone(),
-            pending: PendingGroups::default(),
-        };
-        let thread = std::thread::Builder::new()
-            .name("control-writer".into())
-            .spawn(move || writer.run(&receiver))
-            .map_err(|error| {
-                Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into()))
-            })?;
-        Ok(Self(Arc::new(ControlDatabaseState {
-            path,
-            writer: Mutex::new(Some(sender)),
-            thread: Mutex::new(Some(thread)),
-            readers: Mutex::new(Vec::new()),
-            reading: Arc::new(Semaphore::new(MAX_READERS)),
-            strangers: Arc::default(),
-            listeners,
-            errands: ErrandRoute::default(),
-            residue,
-            counters,
-            shared,
-        })))
+        let connection = open_writer(&path, &residue, &log)?;
+        let counters = InstallationCounters::open(data)?;
+        let node = durable.is_some().then(NodeRole::owner);
+        let state = ControlDatabaseState::new(path, residue, counters, node);
+        let links = durable.map(|durable| OwnerLinks {
+            durable,
+            feed: None,
+        });
+        state.start_writer(connection, log, links)?;
+        Ok(Self(Arc::new(state)))
     }
 
     /// Opens a copy in `directory` read-only.
@@ -170,19 +141,11 @@ impl ControlDatabase {
     /// # Errors
     /// When `directory` has no database.
     pub fn open_read_only(directory: &Path) -> Result<Self, Error> {
-        let control = Self(Arc::new(ControlDatabaseState {
-            path: directory.join(FILE),
-            writer: Mutex::default(),
-            thread: Mutex::default(),
-            readers: Mutex::default(),
-            reading: Arc::new(Semaphore::new(MAX_READERS)),
-            strangers: Arc::default(),
-            listeners: Arc::default(),
-            errands: ErrandRoute::default(),
-            residue: WalResidue::default(),
-            counters: Arc::new(InstallationCounters::open_read_only(directory)?),
-            shared: None,
-        }));
+        let counters = InstallationCounters::open_read_only(directory)?;
+        let (path, residue) = (directory.join(FILE), WalResidue::default());
+        let control = Self(Arc::new(ControlDatabaseState::new(
+            path, residue, counters, None,
+        )));
         control
             .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
         Ok(control)
@@ -221,20 +184,15 @@ impl ControlDatabase {
     /// Runs `job` in a write transaction and answers when it is durable. An `Err` undoes what the job did.
     ///
     /// # Errors
-    /// The job's own, or a [`Error`] of the commit.
+    /// The job's own, or a [`Error`] of the commit; [`Error::Elsewhere`] at a follower, and nothing was done then.
     pub async fn write<T, E, F>(&self, job: F) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        if self
-            .0
-            .shared
-            .as_ref()
-            .is_some_and(|shared| !shared.has_room())
-        {
-            return Err(Error::Busy.into());
+        if let Some(node) = &self.0.node {
+            node.check_write()?;
         }
         let (answer, answered) = oneshot::channel::<Result<T, E>>();
         let (actor, counters) = (audit::current_actor(), self.counters());
@@ -277,12 +235,15 @@ impl ControlDatabase {
     ///
     /// # Errors
     /// The job's own; [`Error::TooManyReads`] for a client without a credential; [`Error::Busy`] if what it shows is not acknowledged
-    /// in time.
+    /// in time; [`Error::Stale`] at a follower that may lack something.
     pub async fn read<T, F>(&self, job: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
+        if let Some(node) = &self.0.node {
+            node.check_read()?;
+        }
         let counted = self.0.strangers.admit(&CallerFlow::current())?;
         let reading = Arc::clone(&self.0.reading);
         let turn = reading.acquire_owned().await.map_err(|_| Error::Closed)?;
@@ -299,7 +260,7 @@ impl ControlDatabase {
             .await
             .map_err(|_| Error::Panicked)?;
         let read = answered.await.map_err(|_| Error::Panicked)?;
-        if let Some(shared) = &self.0.shared {
+        if let Some(shared) = self.0.node.as_ref().and_then(NodeRole::owned) {
             shared.wait_for_visible().await?;
         }
         read
@@ -316,10 +277,13 @@ impl ControlDatabase {
         self.0.with_reader(job)
     }
 
-    /// Has the writer empty the log of deleted secrets. Blocks.
+    /// Has the writer, or the follower, empty the log of deleted secrets. Blocks.
     pub(super) fn empty_log(&self) -> Result<(), Error> {
         let (answer, answered) = channel();
-        self.send(WriterMessage::EmptyLog(answer))?;
+        match self.0.node.as_ref().filter(|node| node.is_following()) {
+            Some(node) => node.send(FollowerMessage::EmptyLog(answer))?,
+            None => self.send(WriterMessage::EmptyLog(answer))?,
+        }
         answered.recv().map_err(|_| Error::Closed)?
     }
 
@@ -341,6 +305,9 @@ impl ControlDatabase {
         if let Some(sender) = sender {
             // The receiver is gone if the writer has panicked.
             let _ = sender.send(WriterMessage::Close);
+        }
+        if let Some(node) = &self.0.node {
+            node.close();
         }
         let thread = self
             .0
@@ -372,7 +339,87 @@ fn open_writer(path: &Path, residue: &WalResidue, log: &WriterLog) -> Result<Con
     Ok(connection)
 }
 
+/// Starts a thread that ends by a message.
+fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    let started = std::thread::Builder::new().name(name.into()).spawn(work);
+    started.map_err(|error| Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into())))
+}
+
 impl ControlDatabaseState {
+    /// Makes the state of a database that has no writer yet.
+    fn new(
+        path: PathBuf,
+        residue: WalResidue,
+        counters: InstallationCounters,
+        node: Option<NodeRole>,
+    ) -> Self {
+        Self {
+            path,
+            writer: Mutex::default(),
+            thread: Mutex::default(),
+            readers: Mutex::default(),
+            reading: Arc::new(Semaphore::new(MAX_READERS)),
+            strangers: Arc::default(),
+            listeners: Arc::default(),
+            errands: ErrandRoute::default(),
+            residue,
+            counters: Arc::new(counters),
+            node,
+        }
+    }
+
+    /// Migrates the database, and starts the writer. Its commits are acknowledged by the one in `links`, if there is one.
+    fn start_writer(
+        &self,
+        mut connection: Connection,
+        log: WriterLog,
+        links: Option<OwnerLinks>,
+    ) -> Result<(), Error> {
+        if links.is_some() {
+            // What this machine's disk loses, others have.
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
+        }
+        let (sender, receiver) = channel();
+        let (mut shared, mut feed) = (None, None);
+        if let Some(links) = links {
+            let positions = Arc::new(SharedPositions::new(links.durable));
+            let sender = sender.clone();
+            positions
+                .durable()
+                .on_acknowledged(Box::new(move |position| {
+                    // The receiver is gone if the writer is closed.
+                    let _ = sender.send(WriterMessage::Acknowledged(position));
+                }));
+            shared = Some(positions);
+            feed = links.feed;
+        }
+        // A migration makes commits. The writer hands over the last of them.
+        migrations::migrate(&mut connection, &self.counters, || {
+            if let Some(shared) = &shared {
+                shared.made(log.position(), true);
+            }
+        })?;
+        if let Some(shared) = &shared {
+            shared.begin_commit(log.position());
+        }
+        let writer = ControlWriter {
+            connection,
+            log,
+            residue: self.residue.clone(),
+            listeners: Arc::clone(&self.listeners),
+            shared: shared.clone(),
+            feed,
+            pending: PendingGroups::default(),
+        };
+        let thread = start_thread("control-writer", move || writer.run(&receiver))?;
+        *lock(&self.writer) = Some(sender);
+        *lock(&self.thread) = Some(thread);
+        if let (Some(node), Some(shared)) = (&self.node, shared) {
+            node.own(shared);
+        }
+        Ok(())
+    }
+
     fn with_reader<T>(
         &self,
         job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -405,6 +452,8 @@ impl ControlDatabaseState {
     }
 }
 
+#[cfg(test)]
+mod node_tests;
 #[cfg(test)]
 mod shipping_tests;
 #[cfg(test)]

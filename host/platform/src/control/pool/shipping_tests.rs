@@ -20,16 +20,35 @@ const INSERT_LONG: &str =
     "INSERT INTO operator_events (kind, subject, at) VALUES ('', hex(zeroblob(500000)), 0)";
 
 /// Acknowledger that ships each commit.
-struct ShippingDurable {
+pub(super) struct ShippingDurable {
+    /// Position at which those of the writer begin.
+    offset: CommitPosition,
     shipper: Mutex<LogShipper>,
     entries: Mutex<Vec<Entry>>,
     acknowledge: Mutex<Option<AcknowledgeFn>>,
 }
 
+impl ShippingDurable {
+    /// Ships what comes after the shipper's state.
+    pub(super) fn new(shipper: LogShipper) -> Arc<Self> {
+        Arc::new(Self {
+            offset: shipper.state().position(),
+            shipper: Mutex::new(shipper),
+            entries: Mutex::default(),
+            acknowledge: Mutex::default(),
+        })
+    }
+
+    /// Returns everything that was shipped.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        self.entries.lock().unwrap().clone()
+    }
+}
+
 impl Durable for ShippingDurable {
     fn append(&self, position: CommitPosition, at: Timestamp) {
         // The writer counts from its start.
-        let number = CommitPosition(FIRST + position.0);
+        let number = CommitPosition(self.offset.0 + position.0);
         let entries = self.shipper.lock().unwrap().ship(number, at).unwrap();
         self.entries.lock().unwrap().extend(entries);
         self.acknowledge.lock().unwrap().as_ref().unwrap()(position);
@@ -62,11 +81,8 @@ async fn what_is_shipped_is_loaded_as_the_same_database() {
     let snapshot = BaseSnapshot::begin(&data.path().join(FILE), CommitPosition(FIRST), None);
     let first = snapshot.unwrap().write_to(&base).unwrap();
     let dir = disk::open_directory(data.path()).unwrap();
-    let shipping = Arc::new(ShippingDurable {
-        shipper: Mutex::new(LogShipper::new(dir, "control.db-wal", first.clone())),
-        entries: Mutex::default(),
-        acknowledge: Mutex::default(),
-    });
+    let shipper = LogShipper::new(dir, "control.db-wal", first.clone());
+    let shipping = ShippingDurable::new(shipper);
     let durable: Arc<dyn Durable> = shipping.clone();
     let control = ControlDatabase::open_with(data.path(), Some(durable)).unwrap();
     for _ in 0..5 {
@@ -82,7 +98,7 @@ async fn what_is_shipped_is_loaded_as_the_same_database() {
     let counts = count(&control);
     control.close();
     assert_eq!(counts, (4, 0));
-    let entries = shipping.entries.lock().unwrap().clone();
+    let entries = shipping.entries();
     assert_eq!(entries.len(), 17);
 
     let copy = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use rusqlite::Connection;
 
+use super::ChangeFeed;
 use super::group::{MAX_GROUP, UnansweredGroup, WriteJob, run_group};
 use super::shared_positions::SharedPositions;
 use crate::control::Error;
@@ -34,6 +35,8 @@ pub(super) struct ControlWriter {
     pub(super) listeners: Arc<NotedChangeListeners>,
     /// Positions that another one acknowledges; `None` if commits are acknowledged by being synced.
     pub(super) shared: Option<Arc<SharedPositions>>,
+    /// Takes the changes for machines that follow, if there are any.
+    pub(super) feed: Option<Arc<dyn ChangeFeed>>,
     pub(super) pending: PendingGroups,
 }
 
@@ -101,6 +104,12 @@ impl ControlWriter {
         let group = run_group(&self.connection, group, &self.residue);
         if group.failure.is_none() {
             fault::point("commit.made");
+        }
+        if let Some(feed) = &self.feed
+            && !group.changes.is_empty()
+        {
+            // Whoever takes the commit knows its changes.
+            feed.note_changes(self.log.position(), &group.changes);
         }
         self.append_commits();
         self.pending.groups.push(self.log.position(), group);
