@@ -30,6 +30,8 @@ impl CloseReason {
     pub const SIGNED_OUT: Self = Self::new(1008, "the visitor is not signed in any more");
     /// The client sent a message that is too large.
     pub const LARGE: Self = Self::new(1009, "the message is too large");
+    /// Another server has the backend now, or the one that had it is gone.
+    pub const MOVED: Self = Self::new(1012, "another server goes on: connect again");
     /// The client reads too slowly.
     pub const SLOW: Self = Self::new(1013, "too many messages wait for this socket");
 
