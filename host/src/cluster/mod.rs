@@ -6,6 +6,7 @@ pub mod bucket;
 pub mod found;
 mod gate;
 pub mod histories;
+mod known_places;
 mod leftovers;
 mod metrics;
 mod node;
@@ -22,6 +23,7 @@ mod tests;
 pub mod visits;
 
 pub use gate::AnswerGate;
+pub use known_places::{DatabaseLocation, KnownPlaces};
 pub use metrics::ClusterMetrics;
 pub use node::{ClusterNode, JoinedNode, NodeView};
 pub use owner::{ClusterOwner, Owner};

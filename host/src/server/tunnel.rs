@@ -139,11 +139,7 @@ async fn pass_frames(
 }
 
 /// Sends the last bytes to a client, and waits until it closes the connection, so that they are not lost with it.
-async fn end(
-    from: &mut (impl AsyncRead + Unpin),
-    to: &mut (impl AsyncWrite + Unpin),
-    last: &[u8],
-) {
+async fn end(from: &mut (impl AsyncRead + Unpin), to: &mut (impl AsyncWrite + Unpin), last: &[u8]) {
     if to.write_all(last).await.is_err() || to.shutdown().await.is_err() {
         return;
     }
@@ -220,7 +216,9 @@ fn length_after_head(head: &[u8]) -> Option<u64> {
     let long = long.get(..wanted)?;
     let length = match wanted {
         0 => u64::from(short),
-        _ => long.iter().fold(0, |sum, byte| (sum << 8) | u64::from(*byte)),
+        _ => long
+            .iter()
+            .fold(0, |sum, byte| (sum << 8) | u64::from(*byte)),
     };
     Some(length.saturating_add(mask))
 }

@@ -14,6 +14,8 @@ impl CloseReason {
     pub const STOPPED: Self = Self::new(1001, "the server stops");
     /// The page, backend or room that the socket belongs to has ended.
     pub const ENDED: Self = Self::new(1001, "what this socket belongs to has ended");
+    /// Another server may answer by now.
+    pub const MOVED: Self = Self::new(1012, "another server may answer now: connect again");
     /// The client has not answered pings.
     pub const SILENT: Self = Self::new(1001, "no pong came");
     /// The client's bytes are not valid frames.
@@ -30,8 +32,6 @@ impl CloseReason {
     pub const SIGNED_OUT: Self = Self::new(1008, "the visitor is not signed in any more");
     /// The client sent a message that is too large.
     pub const LARGE: Self = Self::new(1009, "the message is too large");
-    /// Another server has the backend now, or the one that had it is gone.
-    pub const MOVED: Self = Self::new(1012, "another server goes on: connect again");
     /// The client reads too slowly.
     pub const SLOW: Self = Self::new(1013, "too many messages wait for this socket");
 
