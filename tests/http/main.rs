@@ -64,6 +64,7 @@ mod packages;
 mod page_heads;
 mod passwords;
 mod payments;
+mod placement;
 mod project_fixture;
 mod projects;
 mod property;

@@ -53,6 +53,7 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
 const PASSED_ROUTE: &str = "proxied";
 /// Path of the tools, whose messages may be about a backend of another node.
 const TOOLS_PATH: &str = "/mcp";
+
 /// Application, its routes, and the proxy of a node of several.
 #[derive(Debug)]
 pub(super) struct Front {

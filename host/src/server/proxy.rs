@@ -62,6 +62,12 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
+/// Headers of a rate limit, which this node adds itself where a route has counted the request before it is passed on.
+const RATE_LIMITS: [HeaderName; 2] = [
+    HeaderName::from_static("ratelimit"),
+    HeaderName::from_static("ratelimit-policy"),
+];
+
 /// Passes requests on to the nodes that answer them.
 #[derive(Debug)]
 pub(super) struct RequestProxy {
@@ -156,7 +162,11 @@ impl RequestProxy {
     }
 
     /// Returns the node that has a database, if a request from `source` may go there.
-    async fn look_for(&self, database: DatabaseName, source: &RequestSource) -> Destination {
+    pub(super) async fn look_for(
+        &self,
+        database: DatabaseName,
+        source: &RequestSource,
+    ) -> Destination {
         let hops = source.forwarded().map_or(0, |forwarded| forwarded.hops);
         let located = timeout(LOCATE_TIMEOUT, self.nodes.locate(database)).await;
         match located.unwrap_or(DatabaseLocation::Unknown) {
@@ -188,7 +198,11 @@ impl RequestProxy {
                     Destination::Refused(problem) => Ok(problem.into_response()),
                     Destination::Node(database, run) => {
                         let passed = PassedRequest::new(&proxy, (database, run), client);
-                        Ok(passed.send(request).await)
+                        let mut response = passed.send(request).await;
+                        for header in &RATE_LIMITS {
+                            response.headers_mut().remove(header);
+                        }
+                        Ok(response)
                     }
                 }
             })
