@@ -71,7 +71,7 @@ impl OtherNodes for ClusterNodes {
         request: Request<PeerBody>,
     ) -> BoxFuture<'_, Result<Response, PeerError>> {
         let sending = self.run.peers().client().send(run, request);
-        async move { Ok(sending.await?.map(Body::new)) }.boxed()
+        async move { sending.await.map(|answer| answer.map(Body::new)) }.boxed()
     }
 
     fn wait_until_gone(&self, run: RunId) -> BoxFuture<'static, ()> {
