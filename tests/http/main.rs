@@ -66,6 +66,7 @@ mod packages;
 mod page_heads;
 mod passwords;
 mod payments;
+mod placement;
 mod project_fixture;
 mod projects;
 mod property;

@@ -24,7 +24,6 @@ pub struct ClusterMetrics {
     tail_bytes: Gauge,
     /// Stays 0 while one node answers.
     feed_lag: Gauge,
-    /// Stays empty while one node answers.
     proxied_seconds: Histogram,
 }
 
@@ -108,6 +107,11 @@ impl ClusterMetrics {
 
     pub(super) fn count_append(&self, took: Duration) {
         self.append_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Counts a request that another node was asked to answer, by the time until it did.
+    pub fn count_proxied(&self, took: Duration) {
+        self.proxied_seconds.observe(took.as_secs_f64());
     }
 
     pub(super) fn count_lost_answer(&self) {

@@ -8,6 +8,7 @@ pub mod found;
 mod gate;
 pub mod histories;
 mod keys;
+mod known_places;
 mod leftovers;
 mod metrics;
 mod node;
@@ -25,6 +26,7 @@ mod tests;
 pub mod visits;
 
 pub use gate::AnswerGate;
+pub use known_places::{DatabaseLocation, KnownPlaces};
 pub use metrics::ClusterMetrics;
 pub use node::{ClusterNode, ControlHolder, JoinedNode, NodeView};
 pub use owner::{ClusterOwner, Owner};

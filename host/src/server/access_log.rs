@@ -19,6 +19,11 @@ use crate::http::client_ip::ClientIp;
 use crate::log::ACCESS_TARGET;
 use crate::telemetry::MatchedRoute;
 use svc_base::clock::Clock;
+use svc_ledger::RunId;
+
+/// Run that has answered a request in place of this one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnsweringRun(pub(super) RunId);
 
 /// The line of a request, which is written when this is dropped.
 #[derive(Debug)]
@@ -27,6 +32,8 @@ pub(super) struct AccessLogLine {
     method: Method,
     request: String,
     route: String,
+    /// Run that has answered in place of this one.
+    run: Option<RunId>,
     status: u16,
     bytes: u64,
     clock: Clock,
@@ -37,15 +44,16 @@ impl AccessLogLine {
     /// Begins the line of a request, if the access log is on.
     pub(super) fn begin<B>(
         app: &App,
-        peer: IpAddr,
+        client: ClientIp,
         id: &str,
         request: &Request<B>,
     ) -> Option<Self> {
         app.config.access_log.then(|| Self {
-            client: ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies).0,
+            client: client.0,
             method: request.method().clone(),
             request: id.to_owned(),
             route: String::new(),
+            run: None,
             status: 0,
             bytes: 0,
             clock: app.clock.clone(),
@@ -62,6 +70,7 @@ impl AccessLogLine {
         let matched = response.extensions().get::<MatchedRoute>();
         let route = route.or_else(|| matched.map(|route| route.0.as_str()));
         route.unwrap_or("none").clone_into(&mut line.route);
+        line.run = response.extensions().get().map(|AnsweringRun(run)| *run);
         line.status = response.status().as_u16();
         response.map(|inner| Body::new(ByteCountingBody { inner, line }))
     }
@@ -75,6 +84,7 @@ impl Drop for AccessLogLine {
             client = %self.client,
             method = %self.method,
             route = self.route,
+            run = self.run.map(tracing::field::display),
             status = self.status,
             bytes = self.bytes,
             ms = took.as_secs_f64() * 1000.0,

@@ -23,15 +23,17 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::admission::{ConnectionCounts, ConnectionPermit};
-use super::front;
+use super::front::{self, Front, handle_request};
 use super::handshakes::{HandshakeCounts, HandshakeSlot};
+use super::proxy::RequestProxy;
 use crate::app::SharedApp;
 use crate::http::client_timeout::{
     AnswerTracker, SEND_BUFFER_BYTES, SlowClientTimeout, TrackedAnswerGuard,
 };
+use crate::http::forwarded::RequestSource;
 use crate::http::problem::Problem;
 use crate::http::stall::StallTimeoutStream;
-use crate::router::{HostRouters, paths};
+use crate::router::paths;
 use crate::tls::Tls;
 
 /// Timeout of a request's head.
@@ -85,14 +87,17 @@ impl HttpConnectionBuilders {
     }
 }
 
-/// Serves until `stop` becomes true, then finishes the running requests.
+/// Serves until `stop` becomes true, then finishes the running requests. A node of several has a proxy, which knows the others.
 pub(super) async fn serve(
     listener: TcpListener,
     app: SharedApp,
-    tls: Option<Arc<Tls>>,
+    (tls, proxy): (Option<Arc<Tls>>, Option<Arc<RequestProxy>>),
     mut stop: watch::Receiver<bool>,
 ) {
-    let routers = Arc::new(HostRouters::new(&app));
+    let front = Arc::new(Front::new(app.clone(), proxy));
+    if let Some(proxy) = &front.proxy {
+        proxy.serve(&front);
+    }
     let builders = Arc::new(HttpConnectionBuilders::new());
     let handshakes = tls.map(|tls| HandshakeCounts::new(tls, &app.config.trusted_proxies));
     let admission = Arc::new(ConnectionCounts::new(
@@ -110,8 +115,7 @@ pub(super) async fn serve(
         let _ = stream.set_nodelay(true);
         let stream = StallTimeoutStream::new(stream, STALL_TIMEOUT);
         let connection = AcceptedConnection {
-            app: app.clone(),
-            routers: Arc::clone(&routers),
+            front: Arc::clone(&front),
             builders: Arc::clone(&builders),
             peer: peer.ip(),
             stop: stop.clone(),
@@ -127,8 +131,13 @@ pub(super) async fn serve(
         }
     }
     drop(listener);
+    let passed = async {
+        if let Some(proxy) = &front.proxy {
+            proxy.stop().await;
+        }
+    };
     // WebSockets are closed while requests finish.
-    let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown()) };
+    let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown(), passed) };
     if timeout(STOP_TIMEOUT, ended).await.is_err() {
         tracing::warn!("some requests or sockets did not finish in time");
     }
@@ -156,8 +165,7 @@ pub(super) async fn accept(
 
 /// An accepted connection.
 struct AcceptedConnection {
-    app: SharedApp,
-    routers: Arc<HostRouters>,
+    front: Arc<Front>,
     builders: Arc<HttpConnectionBuilders>,
     peer: IpAddr,
     stop: watch::Receiver<bool>,
@@ -213,8 +221,7 @@ impl AcceptedConnection {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self {
-            app,
-            routers,
+            front,
             peer,
             stop,
             watcher: _watcher,
@@ -226,10 +233,11 @@ impl AcceptedConnection {
         let mut slow_client = SlowClientTimeout::new(answers.clone(), STALL_TIMEOUT, IDLE_TIMEOUT);
         let service = service_fn(move |request: Request<Incoming>| {
             sees.record(&request);
-            let (app, routers) = (app.clone(), Arc::clone(&routers));
+            let front = Arc::clone(&front);
             let tracked = (request.version() == Version::HTTP_2).then(|| answers.track());
             async move {
-                let answer = front::handle_request(&app, &routers, peer, request).await;
+                let source = RequestSource::Client(peer);
+                let answer = handle_request(&front, source, request).await;
                 Ok::<_, Infallible>(TrackedAnswerGuard::wrap(tracked, answer))
             }
         });

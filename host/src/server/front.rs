@@ -1,9 +1,9 @@
 //! The front: steps before and after the route of every request.
 //!
-//! Before: an id, the host, the path in canonical form, CORS preflights. After: the problem as JSON or HTML, the headers of every
-//! answer, and the metrics. One function, because each layer costs every page view.
+//! Before: an id, the host, the path in canonical form, CORS preflights, and at a node of several whether another one answers. After:
+//! the problem as JSON or HTML, the headers of every answer, and the metrics. One function, because each layer costs every page view.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -12,21 +12,23 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use http::uri::{Authority, PathAndQuery};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use tower::Service;
 use tracing::Instrument;
 
 use super::access_log::AccessLogLine;
+use super::canonical_path::{canonicalize, with_path};
 use super::guard::{AnswerGuard, run_guarded};
 use super::linger;
+use super::proxy::{self, Destination, PassedRequest, RequestProxy};
 use crate::app::{App, SharedApp};
 use crate::backends::calls::routes::CallContext;
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::{check_single_headers, invalid_request};
+use crate::http::forwarded::{ForwardedRequest, RequestSource};
 use crate::http::hosts::{HostKind, names_listener};
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::{extract, negotiate, problem_page};
@@ -47,25 +49,51 @@ const ALLOWED_METHODS: HeaderValue =
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, If-None-Match, If-Range, Range, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
 );
-/// Characters that stay unencoded in a path segment: RFC 3986's unreserved ones.
-const ESCAPED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+/// Route of requests that another node answers, in metrics and in the access log.
+const PASSED_ROUTE: &str = "proxied";
+/// Path of the tools, whose messages may be about a backend of another node.
+const TOOLS_PATH: &str = "/mcp";
+
+/// Application, its routes, and the proxy of a node of several.
+#[derive(Debug)]
+pub(super) struct Front {
+    app: SharedApp,
+    routers: HostRouters,
+    pub(super) proxy: Option<Arc<RequestProxy>>,
+}
+
+impl Front {
+    /// Makes the routes of an application.
+    pub(super) fn new(app: SharedApp, proxy: Option<Arc<RequestProxy>>) -> Self {
+        let routers = HostRouters::new(&app);
+        Self {
+            app,
+            routers,
+            proxy,
+        }
+    }
+}
 
 /// Answers one request.
 pub(super) async fn handle_request(
-    app: &App,
-    routers: &HostRouters,
-    peer: IpAddr,
+    Front {
+        app,
+        routers,
+        proxy,
+    }: &Front,
+    source: RequestSource,
     request: Request<hyper::body::Incoming>,
 ) -> Response {
     let started = app.clock.elapsed();
-    let request_id = app.request_ids.next();
-    let line = AccessLogLine::begin(app, peer, &request_id, &request);
-    let mut request = count_body(app, peer, linger::linger_on_drop(request));
-    let mut admitted = admit_request(app, peer, &request_id, &mut request);
+    let request_id = request_id_of(app, &source);
+    let client = ClientIp::of(&source, request.headers(), &app.config.trusted_proxies);
+    let line = AccessLogLine::begin(app, client, &request_id, &request);
+    let mut request = count_body(app, client, linger::linger_on_drop(request));
+    let mut admitted = admit_request(app, (&source, client), &request_id, &mut request);
+    if let Some(proxy) = proxy {
+        let origin = (&source, &*request_id);
+        admitted = Box::pin(place_request(app, proxy, origin, admitted, &mut request)).await;
+    }
     let guard = guard_request(app, &request, &mut admitted);
     // Computed from the canonical path, which the routes see, too.
     let format = AnswerFormat::for_request(&request);
@@ -95,10 +123,86 @@ pub(super) async fn handle_request(
             // A route that requires a credential changes the flow to the owner's.
             (RequestKind::Routed, run_for(client, guard, answer).await)
         }
+        Ok(AdmittedRequest::Passed(to, client)) => {
+            let answer = Box::pin(to.send(request).instrument(span));
+            (RequestKind::Passed, run_for(client, guard, answer).await)
+        }
         Err(problem) => (RequestKind::Routed, problem.into_response()),
     };
     write_if_problem(app, &format, &request_id, &mut response);
-    let headers = response.headers_mut();
+    add_common_headers(app, &format, &request_id, response.headers_mut());
+    let took = app.clock.elapsed().saturating_sub(started);
+    app.metrics.count_request(kind.route(), &response, took);
+    AccessLogLine::attach(line, kind.route(), response)
+}
+
+/// Answers a request that another node has passed on.
+pub(super) async fn handle_forwarded(
+    front: &Front,
+    mut request: Request<hyper::body::Incoming>,
+) -> Response {
+    let forwarded = ForwardedRequest::take(request.headers_mut());
+    let target = proxy::client_target(request.uri());
+    let (Some(forwarded), Some(target)) = (forwarded, target) else {
+        return Problem::internal(&"a node has not said whose request it passes on")
+            .into_response();
+    };
+    *request.uri_mut() = target;
+    handle_request(front, RequestSource::Node(forwarded), request).await
+}
+
+/// Returns the id of a request: the one that it has already, if another node passes it on.
+fn request_id_of(app: &App, source: &RequestSource) -> String {
+    let forwarded = source.forwarded();
+    forwarded.map_or_else(|| app.request_ids.next(), |it| it.request_id.to_string())
+}
+
+/// Looks which node answers a request that was admitted. Views are answered by every node.
+async fn place_request(
+    app: &App,
+    proxy: &Arc<RequestProxy>,
+    (source, request_id): (&RequestSource, &str),
+    admitted: Result<AdmittedRequest, Problem>,
+    request: &mut Request,
+) -> Result<AdmittedRequest, Problem> {
+    let (host, client) = match &admitted {
+        Ok(AdmittedRequest::Call(host, client) | AdmittedRequest::Route(host, client)) => {
+            (host.clone(), *client)
+        }
+        _ => return admitted,
+    };
+    // A node that may not answer refuses the request itself, and the ledger is not asked.
+    let gate = app.cluster.as_ref().map(|node| node.gate());
+    if gate.is_some_and(|gate| !gate.may_answer()) {
+        return admitted;
+    }
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let finding = proxy.destination(app, &host, (&method, &uri), source);
+    let found = CallerFlow::stranger(client.0).scope(finding).await;
+    let forwarded = ForwardedRequest {
+        hops: source.forwarded().map_or(0, |forwarded| forwarded.hops),
+        database: String::new(),
+        client,
+        request_id: request_id.into(),
+        authority: authority_of(source, request)?.unwrap_or_default().into(),
+    };
+    match found {
+        Destination::Here if uri.path() == TOOLS_PATH => {
+            let forwarder = proxy.backend_forwarder(app, source, forwarded);
+            request.extensions_mut().insert(forwarder);
+            admitted
+        }
+        Destination::Here => admitted,
+        Destination::Refused(problem) => Err(problem),
+        Destination::Node(database, run) => {
+            let passed = PassedRequest::new(proxy, (database, run), forwarded);
+            Ok(AdmittedRequest::Passed(Box::new(passed), client))
+        }
+    }
+}
+
+/// Adds the headers of every answer.
+fn add_common_headers(app: &App, format: &AnswerFormat, request_id: &str, headers: &mut HeaderMap) {
     format.add_cors_headers(headers);
     if app.config.secure {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
@@ -106,14 +210,6 @@ pub(super) async fn handle_request(
     if let Ok(value) = HeaderValue::try_from(request_id) {
         headers.insert(REQUEST_ID, value);
     }
-    let took = app.clock.elapsed().saturating_sub(started);
-    let route = match kind {
-        RequestKind::View => Some(telemetry::PAGE_ROUTE),
-        RequestKind::Call => Some(telemetry::CALL_ROUTE),
-        RequestKind::Routed => None,
-    };
-    app.metrics.count_request(route, &response, took);
-    AccessLogLine::attach(line, route, response)
 }
 
 /// Returns the guard of a request to a node of several, and refuses what the node must not begin; `None` on a single machine.
@@ -123,6 +219,10 @@ fn guard_request<'a>(
     admitted: &mut Result<AdmittedRequest, Problem>,
 ) -> Option<AnswerGuard<'a>> {
     let gate = app.cluster.as_ref()?.gate();
+    if matches!(admitted, Ok(AdmittedRequest::Passed(..))) {
+        // The node that answers it has its own.
+        return None;
+    }
     let is_view = matches!(admitted, Ok(AdmittedRequest::View(..)));
     let guard = AnswerGuard::new(gate, request.method(), request.uri().path(), is_view);
     if let Some(refusal) = guard.refusal() {
@@ -132,19 +232,33 @@ fn guard_request<'a>(
 }
 
 /// Counts the body of a request while it arrives.
-fn count_body(app: &App, peer: IpAddr, request: Request) -> Request {
+fn count_body(app: &App, client: ClientIp, request: Request) -> Request {
     if request.body().is_end_stream() {
         return request;
     }
-    let client = ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies);
     request.map(|body| app.request_bodies.count(client, body))
 }
 
 /// Kind of a request, for its metrics.
+#[derive(Clone, Copy)]
 enum RequestKind {
     View,
     Call,
     Routed,
+    /// Answered by another node, which knows the route.
+    Passed,
+}
+
+impl RequestKind {
+    /// Returns the route, if it is known without the router.
+    fn route(self) -> Option<&'static str> {
+        match self {
+            Self::View => Some(telemetry::PAGE_ROUTE),
+            Self::Call => Some(telemetry::CALL_ROUTE),
+            Self::Routed => None,
+            Self::Passed => Some(PASSED_ROUTE),
+        }
+    }
 }
 
 /// Answers a CORS preflight.
@@ -278,6 +392,8 @@ enum AdmittedRequest {
     Call(HostKind, ClientIp),
     /// Any other request, for the router of the host.
     Route(HostKind, ClientIp),
+    /// A request that another node answers.
+    Passed(Box<PassedRequest>, ClientIp),
 }
 
 /// Headers that a request may have only once.
@@ -290,11 +406,11 @@ const SINGLE_HEADERS: [HeaderName; 3] = [
 /// The checks before routing: host, then path.
 fn admit_request(
     app: &App,
-    peer: IpAddr,
+    (source, client): (&RequestSource, ClientIp),
     request_id: &str,
     request: &mut Request,
 ) -> Result<AdmittedRequest, Problem> {
-    let named = named_host(request)?;
+    let named = authority_of(source, request)?;
     let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
     // A request without a host, as HTTP/1.0 allows, is for the API host.
     let host = named.map_or(Some(HostKind::Api), |authority| {
@@ -303,11 +419,12 @@ fn admit_request(
     let host = match host {
         Some(host) => host,
         None if probe => HostKind::Api,
+        // The node that a client has asked answers for its own address, too.
+        None if source.forwarded().is_some() => HostKind::Api,
         None => {
             return Err(misdirected_problem());
         }
     };
-    let client = ClientIp::resolve(peer, request.headers(), &app.config.trusted_proxies);
     if router::is_view(&host, request) {
         return Ok(AdmittedRequest::View(host, client));
     }
@@ -337,6 +454,17 @@ fn admit_request(
     Ok(AdmittedRequest::Route(host, client))
 }
 
+/// Returns the host that a request names, as [`named_host`] does, or as another node says.
+fn authority_of<'r>(
+    source: &'r RequestSource,
+    request: &'r Request,
+) -> Result<Option<&'r str>, Problem> {
+    match source {
+        RequestSource::Client(_) => named_host(request),
+        RequestSource::Node(forwarded) => Ok(Some(&forwarded.authority)),
+    }
+}
+
 /// Returns the host that a request names: in an absolute target, else in `Host`; `None` if it names none and need not. HTTP/1.1
 /// requires the header even with an absolute target (RFC 9112, section 3.2).
 fn named_host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
@@ -351,43 +479,6 @@ fn named_host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
     let named = target.or_else(|| header?.to_str().ok());
     let needs_one = header.is_some() || request.version() > Version::HTTP_10;
     Ok(named.or(needs_one.then_some("")))
-}
-
-/// Returns the canonical form of a path, percent-decoded once; `None` if the path has it already. Encoded slashes are refused.
-fn canonicalize(path: &str) -> Result<Option<String>, Problem> {
-    let odd = |segment: &str| matches!(segment, "." | "..");
-    let plain = !path.contains('%') && !path.contains("//") && !path.contains("/.");
-    if plain {
-        return Ok(None);
-    }
-    let mut canonical = String::with_capacity(path.len());
-    let segments: Vec<&str> = path.split('/').skip(1).collect();
-    for (index, segment) in segments.iter().enumerate() {
-        let decoded = percent_decode_str(segment)
-            .decode_utf8()
-            .map_err(|_| Problem::not_found())?;
-        let empty = decoded.is_empty() && index + 1 < segments.len();
-        if empty
-            || odd(&decoded)
-            || decoded.contains(['/', '\\'])
-            || decoded.contains(char::is_control)
-        {
-            return Err(Problem::not_found());
-        }
-        canonical.push('/');
-        canonical.extend(utf8_percent_encode(&decoded, ESCAPED_IN_SEGMENT));
-    }
-    Ok(Some(canonical))
-}
-
-fn with_path(uri: &Uri, path: &str) -> Result<Uri, Problem> {
-    let path_and_query = match uri.query() {
-        Some(query) => PathAndQuery::try_from(format!("{path}?{query}")),
-        None => PathAndQuery::try_from(path),
-    };
-    let mut parts = uri.clone().into_parts();
-    parts.path_and_query = Some(path_and_query.map_err(|_| Problem::not_found())?);
-    Uri::from_parts(parts).map_err(|_| Problem::not_found())
 }
 
 /// Logs and writes the problem of an answer, if it carries one.
@@ -437,37 +528,4 @@ fn write_problem(
     } else {
         Body::from(body)
     };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_have_one_form() {
-        for (path, expected) in [
-            ("/a/b", Ok(None)),
-            ("/a/", Ok(None)),
-            ("/%61pi/v1", Ok(Some("/api/v1"))),
-            ("/a/%2561", Ok(Some("/a/%2561"))),
-            ("/caf%C3%A9", Ok(Some("/caf%C3%A9"))),
-            ("/a%2Fb", Err(())),
-            ("/a%5cb", Err(())),
-            ("//a", Err(())),
-            ("/a//b", Err(())),
-            ("/./a", Err(())),
-            ("/../a", Err(())),
-            ("/%2e%2e/a", Err(())),
-            ("/%ff", Err(())),
-            ("/%00", Err(())),
-            ("/.well-known/x", Ok(Some("/.well-known/x"))),
-        ] {
-            let found = canonicalize(path).map_err(|_| ());
-            assert_eq!(
-                found.as_ref().map(|p| p.as_deref()),
-                expected.as_ref().map(|p| *p),
-                "{path}"
-            );
-        }
-    }
 }

@@ -4,15 +4,22 @@ mod access_log;
 mod admission;
 mod advice;
 mod background;
+mod canonical_path;
 mod connections;
 mod front;
 mod guard;
 mod handshakes;
 mod linger;
+mod other_nodes;
+pub mod placement;
+mod proxy;
+#[cfg(test)]
+mod proxy_tests;
 mod redirect;
 #[cfg(test)]
 mod regate_tests;
 mod standby;
+mod tunnel;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -24,6 +31,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use self::proxy::RequestProxy;
 use self::standby::StandbyListeners;
 use crate::app::{App, SharedApp};
 use crate::backup;
@@ -213,10 +221,12 @@ impl Server {
         } = resources;
         let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
+        let node = app.cluster.as_ref();
+        let proxy = node.map(|node| Arc::new(RequestProxy::new(node.run())));
         let mut serving = vec![tokio::spawn(connections::serve(
             listener,
             app.clone(),
-            tls.clone(),
+            (tls.clone(), proxy),
             stopped.clone(),
         ))];
         let redirect_address = redirect.as_ref().and_then(|one| one.local_addr().ok());

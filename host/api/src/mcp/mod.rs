@@ -7,6 +7,7 @@
 pub mod app;
 mod arguments;
 mod auth;
+mod backend_calls;
 mod framing;
 mod handler;
 mod json_members;

@@ -1,14 +1,17 @@
 //! The route of the tool endpoint.
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
 use super::auth::{self, RefusalForm, SenderIdentity};
+use super::backend_calls::called_project;
 use super::handler::McpRequestHandler;
 use super::{ToolServices, framing, transport};
 use crate::http::context::HttpRequestContext;
 use crate::http::extract::UnreadBody;
+use crate::http::forwarded::BackendForwarder;
 use crate::http::problem::Problem;
 use svc_sandbox::CallerFlow;
 
@@ -49,7 +52,10 @@ pub async fn serve(
         _ => problem,
     };
     let body = UnreadBody::new(request, services.config.limits.body_bytes).map_err(first)?;
-    let (parts, body) = body.read_with_head().await.map_err(first)?;
+    let (mut parts, body) = body.read_with_head().await.map_err(first)?;
+    let forwarder = parts.extensions.remove::<BackendForwarder>();
+    // At one machine nothing is kept.
+    let passed = forwarder.map(|forwarder| (forwarder, body.clone()));
     let mut message = match (framing::parse_message(body), &client) {
         (Ok(message), _) => message,
         (Err(_), SenderIdentity::Refused(problem)) => return Err(problem.clone()),
@@ -58,6 +64,15 @@ pub async fn serve(
     let (flow, answers) = (CallerFlow::current(), services.answers.clone());
     answers.check(&flow)?;
     let refusal = auth::refusal(&services, &client, message.tool.as_deref());
+    if let (None, Some((forwarder, body))) = (&refusal, passed)
+        && let Some(project) = called_project(&message)
+    {
+        let request = Request::from_parts(parts, Body::from(body));
+        match forwarder.forward(project, request).await {
+            Ok(response) => return Ok(response),
+            Err(request) => parts = request.into_parts().0,
+        }
+    }
     let most = services.config.limits.body_bytes;
     let handler = McpRequestHandler::new(services, client, &context, message.arguments.take());
     let response = transport::handle(handler, parts, &message, most).await;

@@ -19,5 +19,5 @@ pub use identity::{
     AuthenticatedCaller, AuthenticationResult, Authenticator, MaybeCaller, credential_invalid,
     credential_missing,
 };
-pub use operation::{OperationMetadata, minimum_role};
+pub use operation::{OperationMetadata, OperationPlace, minimum_role};
 pub use tokens::TokenVerifier;

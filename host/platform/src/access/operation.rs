@@ -16,6 +16,19 @@ use super::authority::RoleProof;
 use crate::control::audit::AuditAction;
 use crate::workspaces::Role;
 
+/// Node of several that answers an operation. One machine answers all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperationPlace {
+    /// Every node.
+    AnyNode,
+    /// Node that has the backend's database.
+    Backend,
+    /// Node that has the control database.
+    Control,
+    /// Node that has the control database, and gets the backend's database for it.
+    ControlWithBackend,
+}
+
 /// Entry of an operation in the list of all.
 #[derive(Clone, Copy, Debug)]
 pub struct OperationMetadata {
@@ -27,6 +40,8 @@ pub struct OperationMetadata {
     pub floor: Role,
     /// Whether the operation changes something.
     pub changes: bool,
+    /// Node of several that answers it.
+    pub place: OperationPlace,
     /// Audit actions that it may record: one of these for each change.
     pub audit_actions: &'static [AuditAction],
 }

@@ -5,11 +5,21 @@ use std::net::{IpAddr, Ipv6Addr};
 use http::HeaderMap;
 use ipnet::IpNet;
 
+use super::forwarded::RequestSource;
+
 /// The client's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientIp(pub IpAddr);
 
 impl ClientIp {
+    /// Returns the client of a request: the one that another node names, else as [`ClientIp::resolve`] does.
+    pub fn of(source: &RequestSource, headers: &HeaderMap, trusted: &[IpNet]) -> Self {
+        match source {
+            RequestSource::Client(peer) => Self::resolve(*peer, headers, trusted),
+            RequestSource::Node(forwarded) => forwarded.client,
+        }
+    }
+
     /// Returns the right-most address of `X-Forwarded-For` that is not a trusted proxy, if the peer is one; else the peer.
     pub fn resolve(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Self {
         let mut client = peer.to_canonical();
@@ -61,6 +71,7 @@ impl ClientIp {
 
 #[cfg(test)]
 mod tests {
+    use super::super::forwarded::ForwardedRequest;
     use super::*;
 
     fn client(peer: &str, forwarded: &[&str]) -> String {
@@ -89,6 +100,27 @@ mod tests {
         ] {
             assert_eq!(client(peer, forwarded), expected, "{peer} {forwarded:?}");
         }
+    }
+
+    #[test]
+    fn only_another_node_names_the_client_itself() {
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        let mut headers = HeaderMap::new();
+        headers.insert("x-forwarded-for", "1.1.1.1".parse().unwrap());
+        let forged = "1 control 6.6.6.6 id host";
+        headers.insert("svc-forwarded", forged.parse().unwrap());
+        let of = |source: &RequestSource| ClientIp::of(source, &headers, &trusted).0.to_string();
+        for (peer, client) in [("203.0.113.9", "203.0.113.9"), ("10.0.0.1", "1.1.1.1")] {
+            assert_eq!(of(&RequestSource::Client(peer.parse().unwrap())), client);
+        }
+        let node = ForwardedRequest {
+            hops: 1,
+            database: "control".to_owned(),
+            client: ClientIp("192.0.2.7".parse().unwrap()),
+            request_id: "id".into(),
+            authority: "host".into(),
+        };
+        assert_eq!(of(&RequestSource::Node(node)), "192.0.2.7");
     }
 
     #[test]

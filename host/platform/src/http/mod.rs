@@ -9,6 +9,7 @@ pub mod cookies;
 pub mod deadline;
 pub mod document;
 pub mod extract;
+pub mod forwarded;
 pub mod held_answers;
 pub mod hosts;
 pub mod negotiate;

@@ -104,9 +104,18 @@ impl AcceptedUpgrade {
             Err(upgraded) => upgraded,
         };
         type Secure = TokioIo<TlsStream<StallTimeoutStream<TcpStream>>>;
-        let parts = upgrade::downcast::<Secure>(upgraded).ok()?;
+        let upgraded = match upgrade::downcast::<Secure>(upgraded) {
+            Ok(parts) => {
+                let (stream, session) = parts.io.into_inner().into_inner();
+                let wire = SocketTransport::tls(stream.into_inner(), session);
+                return Some(UpgradedSocket::new(wire, own(parts.read_buf), most));
+            }
+            Err(upgraded) => upgraded,
+        };
+        // Another node's, which passes the socket on. Its listener speaks HTTP/1.1 alone.
+        let parts = upgraded.downcast::<TokioIo<TlsStream<TcpStream>>>().ok()?;
         let (stream, session) = parts.io.into_inner().into_inner();
-        let wire = SocketTransport::tls(stream.into_inner(), session);
+        let wire = SocketTransport::tls(stream, session);
         Some(UpgradedSocket::new(wire, own(parts.read_buf), most))
     }
 }

@@ -1,0 +1,85 @@
+//! Canonical form of paths: what the router compares, and what one node tells another.
+
+use http::Uri;
+use http::uri::PathAndQuery;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::http::problem::Problem;
+
+/// Characters that stay unencoded in a path segment: RFC 3986's unreserved ones.
+const ESCAPED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// Returns the canonical form of a path, percent-decoded once; `None` if the path has it already. Encoded slashes are refused.
+pub(super) fn canonicalize(path: &str) -> Result<Option<String>, Problem> {
+    let odd = |segment: &str| matches!(segment, "." | "..");
+    let plain = !path.contains('%') && !path.contains("//") && !path.contains("/.");
+    if plain {
+        return Ok(None);
+    }
+    let mut canonical = String::with_capacity(path.len());
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    for (index, segment) in segments.iter().enumerate() {
+        let decoded = percent_decode_str(segment)
+            .decode_utf8()
+            .map_err(|_| Problem::not_found())?;
+        let empty = decoded.is_empty() && index + 1 < segments.len();
+        if empty
+            || odd(&decoded)
+            || decoded.contains(['/', '\\'])
+            || decoded.contains(char::is_control)
+        {
+            return Err(Problem::not_found());
+        }
+        canonical.push('/');
+        canonical.extend(utf8_percent_encode(&decoded, ESCAPED_IN_SEGMENT));
+    }
+    Ok(Some(canonical))
+}
+
+/// Returns a target with another path.
+pub(super) fn with_path(uri: &Uri, path: &str) -> Result<Uri, Problem> {
+    let path_and_query = match uri.query() {
+        Some(query) => PathAndQuery::try_from(format!("{path}?{query}")),
+        None => PathAndQuery::try_from(path),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path_and_query.map_err(|_| Problem::not_found())?);
+    Uri::from_parts(parts).map_err(|_| Problem::not_found())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_have_one_form() {
+        for (path, expected) in [
+            ("/a/b", Ok(None)),
+            ("/a/", Ok(None)),
+            ("/%61pi/v1", Ok(Some("/api/v1"))),
+            ("/a/%2561", Ok(Some("/a/%2561"))),
+            ("/caf%C3%A9", Ok(Some("/caf%C3%A9"))),
+            ("/a%2Fb", Err(())),
+            ("/a%5cb", Err(())),
+            ("//a", Err(())),
+            ("/a//b", Err(())),
+            ("/./a", Err(())),
+            ("/../a", Err(())),
+            ("/%2e%2e/a", Err(())),
+            ("/%ff", Err(())),
+            ("/%00", Err(())),
+            ("/.well-known/x", Ok(Some("/.well-known/x"))),
+        ] {
+            let found = canonicalize(path).map_err(|_| ());
+            assert_eq!(
+                found.as_ref().map(|p| p.as_deref()),
+                expected.as_ref().map(|p| *p),
+                "{path}"
+            );
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! Requests that another node answers: each is passed on whole, and streamed both ways.
+//!
+//! A request of which nothing was sent is sent once more, to the run that has the database by then; one that was sent only if it
+//! changes nothing. Rate limits and the sizes of bodies are those of the node that answers, for the client that the first node names;
+//! the first node counts its connections and the bytes that it holds.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
+use http_body_util::BodyExt as _;
+use hyper::body::{Frame, SizeHint};
+use hyper::upgrade::OnUpgrade;
+use svc_ledger::{DatabaseName, PostgresLedger, RunId};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::access_log::AnsweringRun;
+use super::front::{Front, handle_forwarded};
+use super::other_nodes::{ClusterNodes, OtherNodes};
+use super::placement::{BackendPath, RequestPlace, is_repeatable, placement};
+use super::tunnel::{self, Tunnels};
+use crate::app::App;
+use crate::backends::Backends;
+use crate::cluster::{
+    BoxError, DatabaseLocation, PeerBody, PeerError, PeerHandlerFn, Run, full_body,
+};
+use crate::http::forwarded::{BackendForwarder, ForwardedRequest, RequestSource};
+use crate::http::hosts::HostKind;
+use crate::http::problem::{Problem, ProblemCode};
+use svc_base::Stopwatch;
+use svc_base::ids::BackendId;
+
+/// Service of other nodes that answers such requests: the first segment of their paths, before that of the client.
+pub(super) const SERVICE: &str = "proxied";
+/// Most times that a request is passed on: by the node that a client has asked, and by one whose database has just moved.
+const MAX_HOPS: u8 = 2;
+/// Longest time in which a database is looked for.
+const LOCATE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest time until the head of an answer. With the look for the database it is 12 seconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause between two looks at a request that waits for its answer.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Headers that are about one connection, and are not passed on (RFC 9110, section 7.6.1).
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Headers of a rate limit, which this node adds itself where a route has counted the request before it is passed on.
+const RATE_LIMITS: [HeaderName; 2] = [
+    HeaderName::from_static("ratelimit"),
+    HeaderName::from_static("ratelimit-policy"),
+];
+
+/// Passes requests on to the nodes that answer them.
+#[derive(Debug)]
+pub(super) struct RequestProxy {
+    nodes: Arc<dyn OtherNodes>,
+    tunnels: Tunnels,
+    /// Closes when no request of another node is being answered.
+    answering: watch::Sender<()>,
+    answer_timeout: Duration,
+}
+
+/// Node that a request is for.
+#[derive(Debug)]
+pub(super) enum Destination {
+    /// This one.
+    Here,
+    /// Another one, which has this database.
+    Node(DatabaseName, RunId),
+    /// None that can be asked now.
+    Refused(Problem),
+}
+
+/// Request that is for another node, without its head and body.
+#[derive(Debug)]
+pub(super) struct PassedRequest {
+    proxy: Arc<RequestProxy>,
+    database: DatabaseName,
+    run: RunId,
+    forwarded: ForwardedRequest,
+}
+
+/// A request was not answered by the nodes that were asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unanswered {
+    /// Nothing was done.
+    NotDone,
+    /// It may have been done.
+    MaybeDone,
+}
+
+impl RequestProxy {
+    /// Creates the proxy of a run.
+    pub(super) fn new(run: &Arc<Run<PostgresLedger>>) -> Self {
+        Self::over(Arc::new(ClusterNodes::new(run)), ANSWER_TIMEOUT)
+    }
+
+    /// Creates a proxy over nodes that give the head of an answer within `answer_timeout`.
+    pub(super) fn over(nodes: Arc<dyn OtherNodes>, answer_timeout: Duration) -> Self {
+        Self {
+            nodes,
+            tunnels: Tunnels::default(),
+            answering: watch::Sender::new(()),
+            answer_timeout,
+        }
+    }
+
+    /// Begins to answer what other nodes pass on.
+    pub(super) fn serve(self: &Arc<Self>, front: &Arc<Front>) {
+        let (proxy, front) = (Arc::clone(self), Arc::clone(front));
+        let handler: PeerHandlerFn = Arc::new(move |_, request| {
+            let (proxy, front) = (Arc::clone(&proxy), Arc::clone(&front));
+            Box::pin(async move {
+                let _answering = proxy.answering.subscribe();
+                let answer = handle_forwarded(&front, request).await;
+                answer.map(|body| body.map_err(BoxError::from).boxed_unsync())
+            })
+        });
+        self.nodes.serve(Some(handler));
+    }
+
+    /// Refuses what other nodes pass on from now on, closes the sockets that other nodes have, and waits until all of it has ended.
+    pub(super) async fn stop(&self) {
+        self.nodes.serve(None);
+        tokio::join!(self.tunnels.stop(), self.answering.closed());
+    }
+
+    /// Returns the node that a request is for. Another node names the database itself.
+    pub(super) async fn destination(
+        &self,
+        app: &App,
+        host: &HostKind,
+        (method, uri): (&Method, &Uri),
+        source: &RequestSource,
+    ) -> Destination {
+        let database = match source.forwarded() {
+            Some(forwarded) => forwarded.database.parse().ok(),
+            None => named_database(app, host, method, uri).await,
+        };
+        match database {
+            Some(database) => self.look_for(database, source).await,
+            None => Destination::Here,
+        }
+    }
+
+    /// Returns the node that has a database, if a request from `source` may go there.
+    pub(super) async fn look_for(
+        &self,
+        database: DatabaseName,
+        source: &RequestSource,
+    ) -> Destination {
+        let hops = source.forwarded().map_or(0, |forwarded| forwarded.hops);
+        let located = timeout(LOCATE_TIMEOUT, self.nodes.locate(database)).await;
+        match located.unwrap_or(DatabaseLocation::Unknown) {
+            DatabaseLocation::Here => Destination::Here,
+            DatabaseLocation::At(run) if hops < MAX_HOPS => Destination::Node(database, run),
+            DatabaseLocation::At(_) | DatabaseLocation::Unknown => Destination::Refused(refusal()),
+        }
+    }
+
+    /// Returns the forwarder for a route that knows its project only once it has read the body. `client` is whose request it is.
+    pub(super) fn backend_forwarder(
+        self: &Arc<Self>,
+        app: &App,
+        source: &RequestSource,
+        client: ForwardedRequest,
+    ) -> BackendForwarder {
+        let (proxy, source) = (Arc::clone(self), source.clone());
+        let backends = Arc::clone(&app.backends);
+        BackendForwarder::new(Arc::new(move |project, request| {
+            let (proxy, source) = (Arc::clone(&proxy), source.clone());
+            let (backends, client) = (Arc::clone(&backends), client.clone());
+            Box::pin(async move {
+                let Some(backend) = find_backend(&backends, &project).await else {
+                    return Err(Box::new(request));
+                };
+                let database = DatabaseName::Backend(backend);
+                match proxy.look_for(database, &source).await {
+                    Destination::Here => Err(Box::new(request)),
+                    Destination::Refused(problem) => Ok(problem.into_response()),
+                    Destination::Node(database, run) => {
+                        let passed = PassedRequest::new(&proxy, (database, run), client);
+                        let mut response = passed.send(request).await;
+                        for header in &RATE_LIMITS {
+                            response.headers_mut().remove(header);
+                        }
+                        Ok(response)
+                    }
+                }
+            })
+        }))
+    }
+
+    /// Passes a request on, and returns its answer.
+    async fn pass_on(&self, to: &PassedRequest, mut request: Request) -> Result<Response, Problem> {
+        let client = tunnel::take_upgrade(&mut request);
+        let (parts, body) = request.into_parts();
+        let is_repeatable = is_repeatable(&parts.method, parts.uri.path());
+        let head = ForwardedHead::new(parts, &to.forwarded)?;
+        let is_empty = body.is_end_stream();
+        let (body, waits) = ClientBody::new(body);
+        let body = body.map_err(BoxError::from).boxed_unsync();
+        let attempts = self.attempt(to, (&head, body), (is_empty, is_repeatable));
+        let answered = tokio::select! {
+            biased;
+            answered = attempts => answered,
+            () = wait_too_long(&waits, self.answer_timeout) => Err(Unanswered::MaybeDone),
+        };
+        match answered {
+            Ok((run, response)) => Ok(self.answer(run, client, response)),
+            Err(Unanswered::MaybeDone) if !is_repeatable => Err(Problem::interrupted()),
+            Err(Unanswered::MaybeDone | Unanswered::NotDone) => Err(refusal()),
+        }
+    }
+
+    /// Sends a request, and once more where it may be. Returns the answer with the run that has given it.
+    async fn attempt(
+        &self,
+        to: &PassedRequest,
+        (head, body): (&ForwardedHead, PeerBody),
+        (is_empty, is_repeatable): (bool, bool),
+    ) -> Result<(RunId, Response), Unanswered> {
+        let failed = match self.nodes.send(to.run, head.request(body)).await {
+            Ok(response) => return Ok((to.run, response)),
+            Err(failed) => failed,
+        };
+        tracing::debug!(run = %to.run, error = %failed, "a request was not answered by another node");
+        self.nodes.forget(to.database);
+        let again = match failed {
+            PeerError::NotSent { request, .. } => *request,
+            PeerError::Refused if is_empty => head.request(full_body(Bytes::new())),
+            PeerError::Refused => return Err(Unanswered::NotDone),
+            PeerError::Lost { .. } if is_empty && is_repeatable => {
+                head.request(full_body(Bytes::new()))
+            }
+            PeerError::Lost { .. } => return Err(Unanswered::MaybeDone),
+        };
+        let DatabaseLocation::At(next) = self.nodes.locate(to.database).await else {
+            return Err(Unanswered::NotDone);
+        };
+        match self.nodes.send(next, again).await {
+            Ok(response) => Ok((next, response)),
+            Err(PeerError::Lost { .. }) => Err(Unanswered::MaybeDone),
+            Err(PeerError::NotSent { .. } | PeerError::Refused) => Err(Unanswered::NotDone),
+        }
+    }
+
+    /// Makes the answer of another node the client's.
+    fn answer(&self, run: RunId, client: Option<OnUpgrade>, mut response: Response) -> Response {
+        remove_hop_by_hop(response.headers_mut());
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let node = tunnel::take_accepted(&mut response);
+            let (Some(client), Some(node)) = (client, node) else {
+                return Problem::internal(&"a node has upgraded what cannot be").into_response();
+            };
+            let upgrade = HeaderValue::from_static("upgrade");
+            response.headers_mut().insert(header::CONNECTION, upgrade);
+            let gone = self.nodes.wait_until_gone(run);
+            self.tunnels.open(client, node, gone);
+        }
+        response.extensions_mut().insert(AnsweringRun(run));
+        response
+    }
+}
+
+impl PassedRequest {
+    /// Makes a request for the node that has a database; `client` is whose it is.
+    pub(super) fn new(
+        proxy: &Arc<RequestProxy>,
+        (database, run): (DatabaseName, RunId),
+        client: ForwardedRequest,
+    ) -> Self {
+        let forwarded = ForwardedRequest {
+            hops: client.hops.saturating_add(1),
+            database: database.to_string(),
+            ..client
+        };
+        Self {
+            proxy: Arc::clone(proxy),
+            database,
+            run,
+            forwarded,
+        }
+    }
+
+    /// Has the other node answer the request.
+    pub(super) async fn send(self, request: Request) -> Response {
+        let started = Stopwatch::start();
+        let answer = self.proxy.pass_on(&self, request).await;
+        self.proxy.nodes.count(started.elapsed());
+        answer.unwrap_or_else(IntoResponse::into_response)
+    }
+}
+
+/// Returns the database that a request is about, if it matters who has it. What cannot be found out is left to the route.
+async fn named_database(
+    app: &App,
+    host: &HostKind,
+    method: &Method,
+    uri: &Uri,
+) -> Option<DatabaseName> {
+    match placement(host, method, uri)? {
+        RequestPlace::AnyNode => None,
+        RequestPlace::Control | RequestPlace::ControlWithBackend => Some(DatabaseName::Control),
+        RequestPlace::Preview {
+            deployment,
+            revision,
+        } => {
+            let (deployment, revision) = (deployment.parse().ok()?, revision.parse().ok()?);
+            let found = app.revisions.find_previewable(deployment, revision).await;
+            let is_rendered = found.ok()?.1.preview.is_some();
+            (!is_rendered).then_some(DatabaseName::Control)
+        }
+        RequestPlace::Backend(BackendPath::Page(slug)) => {
+            let page = app.serving.page_on_host(host, slug).await.ok()?;
+            page.backend.map(DatabaseName::Backend)
+        }
+        RequestPlace::Backend(BackendPath::Project(project)) => {
+            let backend = find_backend(&app.backends, project).await?;
+            Some(DatabaseName::Backend(backend))
+        }
+    }
+}
+
+/// Finds the backend of a project.
+async fn find_backend(backends: &Backends, project: &str) -> Option<BackendId> {
+    let found = backends.find_by_project(project.parse().ok()?).await;
+    Some(found.ok()??.id)
+}
+
+/// Returns the target of a request as the client has sent it, from what another node has sent.
+pub(super) fn client_target(uri: &Uri) -> Option<Uri> {
+    let target = uri.path_and_query()?.as_str();
+    let target = target.strip_prefix('/')?.strip_prefix(SERVICE)?;
+    PathAndQuery::try_from(target).ok().map(Uri::from)
+}
+
+/// Refusal of a request whose node cannot be asked: nothing was done.
+fn refusal() -> Problem {
+    Problem::new(
+        ProblemCode::CapacityReached,
+        "The server that has this is being replaced, and nothing was done. Try again after Retry-After.",
+    )
+    .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+/// Ends when an answer has been waited for too long. Time in which the client itself is waited for does not count.
+async fn wait_too_long(client_sends: &AtomicBool, longest: Duration) {
+    let mut waited = Duration::ZERO;
+    while waited < longest {
+        sleep(LOOK_EVERY).await;
+        if !client_sends.load(Ordering::Relaxed) {
+            waited += LOOK_EVERY;
+        }
+    }
+}
+
+/// Returns the headers that a `Connection` lists.
+fn listed_in_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    let lines = headers.get_all(header::CONNECTION).iter();
+    lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect()
+}
+
+/// Removes headers that are about one connection. `Upgrade` stays, because routes look at it, and answers name it.
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let mut listed = listed_in_connection(headers);
+    listed.retain(|name| *name != header::UPGRADE);
+    for name in listed.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Head of a request on its way to another node.
+#[derive(Debug)]
+struct ForwardedHead {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl ForwardedHead {
+    /// Makes the head for another node from the client's.
+    fn new(parts: Parts, forwarded: &ForwardedRequest) -> Result<Self, Problem> {
+        let (method, mut headers) = (parts.method, parts.headers);
+        let listed = listed_in_connection(&headers);
+        let is_upgrade = parts.version == Version::HTTP_11 && listed.contains(&header::UPGRADE);
+        remove_hop_by_hop(&mut headers);
+        // The body is sent at once, and the host is in the header of the request.
+        headers.remove(header::EXPECT);
+        headers.remove(header::HOST);
+        if is_upgrade {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        }
+        if !forwarded.write(&mut headers) {
+            return Err(Problem::internal(&"a request that cannot be passed on"));
+        }
+        let target = parts.uri.path_and_query();
+        let target = target.map_or("/", PathAndQuery::as_str);
+        let uri = format!("/{SERVICE}{target}").parse();
+        let uri = uri.map_err(|_| Problem::not_found())?;
+        Ok(Self {
+            method,
+            uri,
+            headers,
+        })
+    }
+
+    /// Makes the request.
+    fn request(&self, body: PeerBody) -> http::Request<PeerBody> {
+        let mut request = http::Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+/// Body of a client's request, which tells whether the client is waited for.
+struct ClientBody {
+    body: Body,
+    client_sends: Arc<AtomicBool>,
+}
+
+impl ClientBody {
+    fn new(body: Body) -> (Self, Arc<AtomicBool>) {
+        let client_sends = Arc::<AtomicBool>::default();
+        let sends = Arc::clone(&client_sends);
+        (Self { body, client_sends }, sends)
+    }
+}
+
+impl HttpBody for ClientBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        self.client_sends
+            .store(polled.is_pending(), Ordering::Relaxed);
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for ClientBody {
+    fn drop(&mut self) {
+        self.client_sends.store(false, Ordering::Relaxed);
+    }
+}
