@@ -115,7 +115,7 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
     periodic! { scope, task;
         Node FLUSH_VISITS_INTERVAL "writing views down" async |app| Ok(app.serving.flush_visits().await?);
         ControlOwner SWEEP_INTERVAL "sweeping what has expired" async |app| app.expiry.sweep().await.map(|_| ());
-        ControlOwner SWEEP_INTERVAL "forgetting what was deleted" async |app| {
+        Node SWEEP_INTERVAL "forgetting what was deleted" async |app| {
             let control = app.control.clone();
             Ok(tokio::task::spawn_blocking(move || control.empty_log_if_deleted()).await??)
         };
