@@ -17,7 +17,9 @@ use super::history::HistorySettings;
 use super::lanes::Lanes;
 use super::limits::{DatabaseLimits, MIGRATION_BUDGET_FACTOR, ResultLimits};
 use super::migrate::{self, MigrationOutcome, MigrationScript, MigrationScriptError};
-use super::pending_commits::{CommitReplies, DurableSource, PendingCommits, SharedCommits};
+use super::pending_commits::{
+    CommitReplies, DatabasePlace, DurableSource, PendingCommits, SharedCommits,
+};
 use super::process_settings;
 use super::schema::{self, DatabaseInventory, Schema};
 use super::watchdog::Watchdog;
@@ -137,10 +139,36 @@ impl Databases {
     /// # Errors
     /// When it cannot be loaded or opened.
     pub async fn load(&self, id: BackendId) -> Result<Arc<Database>, StatementRunError> {
-        if let Some(source) = &self.durable {
-            source.load(id).await?;
-        }
+        self.claim(id).await?;
         self.get(id)
+    }
+
+    /// Takes a database that no other machine has, for work that needs it to be here and reads none of it.
+    ///
+    /// # Errors
+    /// When another machine has it, or it cannot be loaded.
+    pub async fn claim(&self, id: BackendId) -> Result<(), StatementRunError> {
+        match &self.durable {
+            Some(source) => source.load(id).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Brings a database here for work that must be done on this machine: another one that has it gives it up.
+    ///
+    /// # Errors
+    /// When the other one does not give it up in time, or it cannot be loaded.
+    pub async fn bring(&self, id: BackendId) -> Result<(), StatementRunError> {
+        match &self.durable {
+            Some(source) => source.bring(id).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the machine that is believed to have a database. A single machine has all.
+    pub fn place(&self, id: BackendId) -> DatabasePlace {
+        let source = self.durable.as_ref();
+        source.map_or(DatabasePlace::Here, |source| source.place(id))
     }
 
     /// Returns a database whose file is here; opens it if need be.
@@ -334,6 +362,12 @@ impl Databases {
             self.lanes
                 .queue_urgent(entry.database.owner, Box::new(move || drop(entry)));
         }
+    }
+
+    /// Closes a database once its jobs have ended. Its next use opens it again.
+    pub fn close_one(&self, id: &BackendId) {
+        let entry = self.lock().entries.remove(id);
+        self.close(entry);
     }
 
     /// Closes databases without calls for a minute.

@@ -84,7 +84,7 @@ pub use limits::{DatabaseLimits, ResultLimits};
 pub use load::{DatabaseLoader, LoadError};
 pub use migrate::{MigrationOutcome, MigrationScript, MigrationScriptError};
 pub use payment_mirror::PaymentMirrorRow;
-pub use pending_commits::{DurableSource, LoadFuture};
+pub use pending_commits::{DatabasePlace, DurableSource, LoadFuture};
 pub use replica::{Replica, ReplicaError};
 pub use restore::{
     DatabaseRestoreOutcome, PastSnapshot, RestoreError, RestorePlan, RestoreRecord, SnapshotError,

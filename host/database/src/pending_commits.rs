@@ -90,7 +90,20 @@ type LoadFn = dyn Fn(BackendId) -> Option<LoadFuture> + Send + Sync;
 pub struct DurableSource {
     open: Arc<dyn Fn(BackendId) -> NumberedDurable + Send + Sync>,
     load: Option<Arc<LoadFn>>,
+    bring: Option<Arc<LoadFn>>,
+    place: Option<Arc<dyn Fn(BackendId) -> DatabasePlace + Send + Sync>>,
     removed: Option<Arc<dyn Fn(BackendId) + Send + Sync>>,
+}
+
+/// Machine that has a database, where several serve one installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatabasePlace {
+    /// This one.
+    Here,
+    /// Another one.
+    Elsewhere,
+    /// None: whoever needs it may take it.
+    Nobody,
 }
 
 impl DurableSource {
@@ -102,6 +115,8 @@ impl DurableSource {
         Self {
             open: Arc::new(open),
             load: None,
+            bring: None,
+            place: None,
             removed: None,
         }
     }
@@ -113,6 +128,27 @@ impl DurableSource {
         load: impl Fn(BackendId) -> Option<LoadFuture> + Send + Sync + 'static,
     ) -> Self {
         self.load = Some(Arc::new(load));
+        self
+    }
+
+    /// Sets the function that brings a database here even from another machine, which gives it up; it returns `None` for one that is
+    /// here.
+    #[must_use]
+    pub fn with_bringer(
+        mut self,
+        bring: impl Fn(BackendId) -> Option<LoadFuture> + Send + Sync + 'static,
+    ) -> Self {
+        self.bring = Some(Arc::new(bring));
+        self
+    }
+
+    /// Sets the function that says which machine is believed to have a database.
+    #[must_use]
+    pub fn with_places(
+        mut self,
+        place: impl Fn(BackendId) -> DatabasePlace + Send + Sync + 'static,
+    ) -> Self {
+        self.place = Some(Arc::new(place));
         self
     }
 
@@ -129,6 +165,20 @@ impl DurableSource {
             Some(loading) => loading.await,
             None => Ok(()),
         }
+    }
+
+    /// Brings a database here, from another machine if need be.
+    pub(super) async fn bring(&self, id: BackendId) -> Result<(), StatementRunError> {
+        match self.bring.as_ref().and_then(|bring| bring(id)) {
+            Some(bringing) => bringing.await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the machine that is believed to have a database.
+    pub(super) fn place(&self, id: BackendId) -> DatabasePlace {
+        let place = self.place.as_ref();
+        place.map_or(DatabasePlace::Here, |place| place(id))
     }
 
     /// Tells that a database was removed.

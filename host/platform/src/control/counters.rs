@@ -104,6 +104,16 @@ impl InstallationCounters {
         let _ = self.shared.set(place);
     }
 
+    /// Takes sums of the place that machines share, to which other machines have added. A sum never goes back, since what this machine
+    /// has added meanwhile is in no sum that was read before.
+    pub fn raise(&self, sums: Vec<DeploymentVisits>) {
+        let mut visits = lock(&self.visits);
+        for (id, sum) in sums {
+            let known = visits.entry(id).or_default();
+            *known = sum.max(*known);
+        }
+    }
+
     /// Returns the stored number of views of a deployment.
     pub fn visits(&self, id: &DeploymentId) -> u64 {
         lock(&self.visits).get(id).copied().unwrap_or(0)
@@ -346,7 +356,10 @@ mod tests {
             let data = tempfile::tempdir().unwrap();
             let counters = Arc::new(InstallationCounters::open(data.path()).unwrap());
             let is_up = place.is_ok();
-            counters.share(Arc::new(Place(place)), vec![(one, 4), (two, 2)]);
+            counters.share(Arc::new(Place(place)), vec![(one, 3), (two, 2)]);
+            // Another machine has added to one of them.
+            counters.raise(vec![(one, 4), (two, 1)]);
+            assert_eq!((counters.visits(&one), counters.visits(&two)), (4, 2));
             let added = Arc::clone(&counters).add(1, vec![(one, 1)], clock.now());
             assert_eq!(added.await.is_ok(), is_up);
             assert_eq!(counters.visits(&one), if is_up { 9 } else { 4 });

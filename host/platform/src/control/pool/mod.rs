@@ -122,16 +122,34 @@ impl ControlDatabase {
     /// # Errors
     /// As for [`ControlDatabase::open`].
     pub fn open_with(data: &Path, durable: Option<Arc<dyn Durable>>) -> Result<Self, Error> {
-        let path = data.join(FILE);
-        let (residue, log) = (WalResidue::default(), WriterLog::default());
-        let connection = open_writer(&path, &residue, &log)?;
-        let counters = InstallationCounters::open(data)?;
-        let node = durable.is_some().then(NodeRole::owner);
-        let state = ControlDatabaseState::new(path, residue, counters, node);
         let links = durable.map(|durable| OwnerLinks {
             durable,
             feed: None,
         });
+        Self::open_linked(data, links)
+    }
+
+    /// Opens the database below `data` on a machine that owns it from its start. Its commits are acknowledged by `durable`, and what they
+    /// note is handed to `feed`, for the machines that follow.
+    ///
+    /// # Errors
+    /// As for [`ControlDatabase::open`].
+    pub fn open_owner(
+        data: &Path,
+        durable: Arc<dyn Durable>,
+        feed: Arc<dyn ChangeFeed>,
+    ) -> Result<Self, Error> {
+        let feed = Some(feed);
+        Self::open_linked(data, Some(OwnerLinks { durable, feed }))
+    }
+
+    fn open_linked(data: &Path, links: Option<OwnerLinks>) -> Result<Self, Error> {
+        let path = data.join(FILE);
+        let (residue, log) = (WalResidue::default(), WriterLog::default());
+        let connection = open_writer(&path, &residue, &log)?;
+        let counters = InstallationCounters::open(data)?;
+        let node = links.is_some().then(NodeRole::owner);
+        let state = ControlDatabaseState::new(path, residue, counters, node);
         state.start_writer(connection, log, links)?;
         Ok(Self(Arc::new(state)))
     }
