@@ -189,6 +189,18 @@ impl<L: Ledger> Bases<L> {
         Ok(loaded)
     }
 
+    /// Notes that this run has the place of a database whose file is here by another way than a load. How long its tail is by now does
+    /// not matter: the next base comes in time.
+    ///
+    /// # Errors
+    /// The ledger's.
+    pub(super) async fn note_taken_over(&self, database: DatabaseName) -> Result<(), BaseError> {
+        let bases = self.ledger.bases(Some(self.run), database).await?;
+        let bytes = bases.first().map_or(0, |base| base.bytes);
+        self.schedule.note_base(database, bytes, 0);
+        Ok(())
+    }
+
     /// Notes an acknowledged commit by the bytes of its body.
     pub fn note_commit(&self, database: DatabaseName, bytes: u64) {
         self.schedule.note_commit(database, bytes);

@@ -12,6 +12,8 @@ use super::run::Run;
 
 /// Time between two looks at the ledger.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Databases that a node may have however few others have.
+const FEW: usize = 16;
 
 /// Run that answers for a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,7 @@ impl<L: Ledger> KnownPlaces<L> {
         places
     }
 
-    fn new(run: Arc<Run<L>>) -> Self {
+    pub(super) fn new(run: Arc<Run<L>>) -> Self {
         Self {
             run,
             seen: Mutex::default(),
@@ -83,9 +85,38 @@ impl<L: Ledger> KnownPlaces<L> {
             Some(run) if self.run.peers().known().is_trusted(run) => DatabaseLocation::At(run),
             Some(run) if self.run.peers().known().is_live(run) => DatabaseLocation::Unknown,
             // A dead run's, or nobody's.
-            _ if database != DatabaseName::Control => DatabaseLocation::Here,
+            _ if database != DatabaseName::Control => self.claimant(),
             _ => DatabaseLocation::Unknown,
         }
+    }
+
+    /// Returns the run that is believed to have a database and to live, without a look at the ledger.
+    pub(super) fn holder(&self, database: DatabaseName) -> Option<RunId> {
+        self.known(database).filter(|run| self.lives(*run))
+    }
+
+    /// Returns where a database that nobody has is to be claimed: here, unless this node has twice the average of those that have any.
+    fn claimant(&self) -> DatabaseLocation {
+        let me = self.run.id();
+        let mut counts = HashMap::from([(me, 0_usize)]);
+        for run in lock(&self.seen).runs.values() {
+            if self.lives(*run) {
+                *counts.entry(*run).or_default() += 1;
+            }
+        }
+        let (mine, total) = (counts[&me], counts.values().sum::<usize>());
+        if mine <= FEW || mine * counts.len() < 2 * total {
+            return DatabaseLocation::Here;
+        }
+        let others = counts.iter().filter(|(run, _)| **run != me);
+        let least = others.min_by_key(|(run, count)| (**count, **run));
+        least.map_or(DatabaseLocation::Here, |(run, _)| {
+            DatabaseLocation::At(*run)
+        })
+    }
+
+    fn lives(&self, run: RunId) -> bool {
+        run == self.run.id() || self.run.peers().known().is_trusted(run)
     }
 
     /// Forgets the place of a database, which was wrong.
@@ -173,5 +204,39 @@ mod tests {
         there.leave().await;
         here.beat().await.unwrap();
         assert_eq!(places.locate(tenant).await, DatabaseLocation::Here);
+    }
+
+    #[tokio::test]
+    async fn a_node_with_twice_the_average_claims_no_more() {
+        let (clock, random) = (Clock::system(), Random::system());
+        let ledger = Arc::new(MemoryLedger::default());
+        let join = async |name| {
+            let run = Run::join(Arc::clone(&ledger), &settings(name), &clock, &random);
+            run.await.unwrap()
+        };
+        let runs = [join("n1").await, join("n2").await, join("n3").await];
+        let [here, other, least] = &runs;
+        here.beat().await.unwrap();
+        let free = DatabaseName::Backend(BackendId::new(&clock, &random).unwrap());
+        let claim = async |run: &Arc<Run<MemoryLedger>>, databases: usize| {
+            for _ in 0..databases {
+                let id = BackendId::new(&clock, &random).unwrap();
+                let name = DatabaseName::Backend(id);
+                ledger.claim(run.id(), name).await.unwrap();
+            }
+        };
+        claim(here, FEW).await;
+        let places = KnownPlaces::new(Arc::clone(here));
+        assert_eq!(places.locate(free).await, DatabaseLocation::Here, "few");
+        claim(here, 1).await;
+        claim(other, 2).await;
+        claim(least, 1).await;
+        let places = KnownPlaces::new(Arc::clone(here));
+        assert_eq!(places.locate(free).await, DatabaseLocation::At(least.id()));
+        // Who has its share takes it.
+        claim(other, 20).await;
+        let places = KnownPlaces::new(Arc::clone(here));
+        assert_eq!(places.locate(free).await, DatabaseLocation::Here);
+        assert_eq!(places.holder(free), None);
     }
 }

@@ -1,10 +1,12 @@
-//! A node of several: `[cluster]`. One node has control, and answers; the others stand by. PostgreSQL orders commits and says who
-//! lives, a bucket holds bytes, and SQLite runs every statement.
+//! A node of several: `[cluster]`. One node has control, the others follow it, and each has the tenants' databases that it has claimed.
+//! PostgreSQL orders commits and says who lives, a bucket holds bytes, and SQLite runs every statement.
 
 pub mod bases;
 mod bounded_store;
 pub mod bucket;
 pub mod found;
+mod errands;
+mod feed;
 mod gate;
 pub mod histories;
 mod keys;
@@ -14,8 +16,10 @@ mod metrics;
 mod node;
 mod owner;
 mod peers;
+mod places;
 mod run;
 mod schedule;
+mod serving_node;
 mod shipped;
 mod standby;
 #[cfg(test)]
@@ -25,13 +29,15 @@ mod tenants;
 mod tests;
 pub mod visits;
 
+pub use errands::ERRANDS_SERVICE;
 pub use gate::AnswerGate;
 pub use known_places::{DatabaseLocation, KnownPlaces};
 pub use metrics::ClusterMetrics;
-pub use node::{ClusterNode, ControlHolder, JoinedNode, NodeView};
-pub use owner::{ClusterOwner, Owner};
+pub use node::{ClusterNode, ControlHolder, ControlWait, JoinedNode, NodeView};
 pub use peers::{
     BoxError, KnownRuns, PeerBody, PeerClient, PeerError, PeerHandlerFn, Peers, full_body, refusal,
 };
+pub use places::DatabaseUsers;
 pub use run::{Run, SeenNode};
+pub use serving_node::{ServingClusterNode, ServingNode};
 pub use standby::{ControlClaim, Standby};

@@ -1,5 +1,6 @@
 //! This node: its run in the ledger, the bucket, and what operators ask of it.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -14,9 +15,9 @@ use uuid::Uuid;
 use super::bucket::Bucket;
 use super::found::{self, FOUNDING_SUFFIX};
 use super::metrics::ClusterMetrics;
-use super::owner::{ClusterOwner, Owner};
 use super::peers::{PeerListener, Peers};
 use super::run::{Run, SeenNode, end_process};
+use super::serving_node::{ServingClusterNode, ServingNode};
 use super::standby::{self, ControlClaim, Standby};
 use crate::config::{ClusterSettings, Config};
 use crate::content::StoreConnector;
@@ -41,12 +42,29 @@ const DATABASES: [&str; 9] = [
 ];
 
 /// A node that has joined the ledger.
-#[derive(Clone, Debug)]
-pub struct ClusterNode {
-    run: Arc<Run<PostgresLedger>>,
+pub struct ClusterNode<L = PostgresLedger> {
+    run: Arc<Run<L>>,
     bucket: Bucket,
     /// Takes an operator's request that this node takes control.
     promotions: mpsc::Sender<()>,
+}
+
+impl<L> Clone for ClusterNode<L> {
+    fn clone(&self) -> Self {
+        Self {
+            run: Arc::clone(&self.run),
+            bucket: self.bucket.clone(),
+            promotions: self.promotions.clone(),
+        }
+    }
+}
+
+impl<L> fmt::Debug for ClusterNode<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterNode")
+            .field("run", &self.run)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A node that looks for control, with the receiver of operators' requests to take it.
@@ -57,6 +75,28 @@ pub struct JoinedNode {
     /// Control, if it was to be had at once; else the standby that waits for it.
     turn: Result<ControlClaim, Standby<PostgresLedger>>,
     promotions: mpsc::Receiver<()>,
+    /// Whether it serves nothing before it has control.
+    is_patient: bool,
+}
+
+/// Wait of a node that serves meanwhile: for control, or an operator's request to take it.
+#[derive(Debug)]
+pub struct ControlWait {
+    standby: Standby<PostgresLedger>,
+    promotions: mpsc::Receiver<()>,
+}
+
+impl ControlWait {
+    /// Waits until this node has the place of control. A run that was buried meanwhile ends the process.
+    pub async fn claim(mut self) -> ControlClaim {
+        match self.standby.wait(&mut self.promotions).await {
+            Ok(claim) => {
+                fault::point("cluster.control_claimed");
+                claim
+            }
+            Err(error) => end_process(&error),
+        }
+    }
 }
 
 /// A run that has control.
@@ -137,6 +177,7 @@ impl ClusterNode {
             },
             turn,
             promotions: promoted,
+            is_patient: settings.standby,
         })
     }
 
@@ -212,41 +253,68 @@ impl ClusterNode {
     }
 }
 
-impl ClusterOwner {
-    /// Lists all nodes, as [`ClusterNode::list`] does.
-    ///
-    /// # Errors
-    /// When the ledger does not answer.
-    pub async fn nodes(&self) -> anyhow::Result<Vec<NodeView>> {
-        list_nodes(self.run()).await
+impl<L> ClusterNode<L> {
+    /// Wraps a run that has joined.
+    #[cfg(test)]
+    pub(super) fn new(run: Arc<Run<L>>, bucket: Bucket, promotions: mpsc::Sender<()>) -> Self {
+        Self {
+            run,
+            bucket,
+            promotions,
+        }
+    }
+
+    /// Returns the run.
+    pub(super) fn run(&self) -> &Arc<Run<L>> {
+        &self.run
+    }
+
+    /// Returns the bucket.
+    pub(super) fn bucket(&self) -> &Bucket {
+        &self.bucket
     }
 }
 
 impl JoinedNode {
-    /// Whether this node waits for control.
+    /// Whether this node serves nothing before it has control.
     pub fn is_standby(&self) -> bool {
-        self.turn.is_err()
+        self.is_patient && self.turn.is_err()
     }
 
-    /// Waits until this node has control, and loads what the ledger has.
+    /// Begins to serve what the ledger has. A standby waits until it has control before; any other node follows without control, and gets
+    /// the wait for it.
     ///
     /// # Errors
     /// When the control database cannot be loaded.
-    pub async fn own(self, data: &Path) -> anyhow::Result<Arc<ClusterOwner>> {
+    pub async fn serve(
+        self,
+        data: &Path,
+    ) -> anyhow::Result<(Arc<ServingClusterNode>, Option<ControlWait>)> {
+        let is_standby = self.is_standby();
         let Self {
             node,
             turn,
-            mut promotions,
+            promotions,
+            ..
         } = self;
-        let claim = match turn {
-            Ok(claim) => claim,
-            Err(standby) => match standby.wait(&mut promotions).await {
-                Ok(claim) => claim,
-                Err(error) => end_process(&error),
-            },
+        let (claim, wait) = match turn {
+            Ok(claim) => {
+                fault::point("cluster.control_claimed");
+                (Some(claim), None)
+            }
+            Err(standby) => {
+                let wait = ControlWait {
+                    standby,
+                    promotions,
+                };
+                match is_standby {
+                    true => (Some(wait.claim().await), None),
+                    false => (None, Some(wait)),
+                }
+            }
         };
-        fault::point("cluster.control_claimed");
-        Owner::begin(node.run, claim, node.bucket, data).await
+        let serving = ServingNode::begin(node, claim, data).await?;
+        Ok((serving, wait))
     }
 }
 

@@ -1,16 +1,12 @@
-//! The owner: it has the place of the control database, and with it that of every other one. It loads what the ledger has, and
-//! answers after the ledger.
+//! Databases that this run owns: what acknowledges their commits, and stores their bases.
 //!
-//! The place of control is the fence of all databases: whoever claims it has buried the owner before, and a run that is buried
-//! appends nothing. A tenant's place is claimed when its database is loaded, so that its bases may be stored.
+//! The fence of a database is its place: whoever claims it has buried the run before, and a run that is buried appends nothing.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::mem;
-use std::path::Path;
 use std::process;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -19,29 +15,15 @@ use cap_std::fs::Dir;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::bases::{Bases, LiveDatabases, LoadTarget, write_base};
-use super::bucket::Bucket;
-use super::gate::AnswerGate;
-use super::leftovers::Leftovers;
+use super::bases::{Bases, LiveDatabases, write_base};
 use super::run::Run;
-use super::shipped::{ShippedDatabase, ShippingRoutes};
-use super::standby::ControlClaim;
+use super::serving_node::ServingNode;
+use super::shipped::ShippedDatabase;
 use super::tenants::Tenants;
-use super::visits::{self, LedgerVisits};
-use crate::backends::copies;
-use crate::content::ContentStore;
-use crate::control::{ControlDatabase, DeploymentVisits, InstallationCounters};
-use svc_base::ids::DeploymentId;
-use svc_base::positions::{CommitPosition, Durable};
-use svc_base::sync::lock;
-use svc_database::{BaseSnapshot, DatabasesDirectory, DurableSource, LogShipper};
-use svc_ledger::{
-    AppendEvent, ClaimOutcome, DatabaseEntry, DatabaseName, Ledger, Place, PostgresLedger,
-};
+use svc_base::positions::CommitPosition;
+use svc_database::{BaseSnapshot, DatabasesDirectory, LogShipper};
+use svc_ledger::{AppendEvent, ClaimOutcome, DatabaseEntry, DatabaseName, Ledger};
 
-/// Name of the control database's file, and of its log.
-const CONTROL_FILE: &str = "control.db";
-const CONTROL_LOG: &str = "control.db-wal";
 /// Longest time that a process which ends waits for the ledger to acknowledge its commits.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 /// Longest time that it copies histories then: nobody answers meanwhile.
@@ -55,219 +37,81 @@ const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
 /// Pause before the first base of a new database is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The owner of an installation whose ledger is PostgreSQL.
-pub type ClusterOwner = Owner<PostgresLedger>;
-
-/// This run, while it has control.
-pub struct Owner<L> {
-    run: Arc<Run<L>>,
-    place: Place,
-    bucket: Bucket,
-    databases: Arc<OwnedDatabases<L>>,
-    /// Views that the ledger had when this run got control, until the application takes them.
-    views: Mutex<Vec<DeploymentVisits>>,
-    leftovers: Leftovers<L>,
-}
-
-impl<L> fmt::Debug for Owner<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Owner")
-            .field("place", &self.place)
-            .finish_non_exhaustive()
-    }
-}
-
-/// All databases of the owner.
-struct OwnedDatabases<L> {
-    control: Arc<ShippedDatabase>,
+/// Databases of this run: those of the tenants that it has claimed, and control if it has it.
+pub(super) struct OwnedDatabases<L> {
+    control: OnceLock<Arc<ShippedDatabase>>,
     tenants: Arc<Tenants<L>>,
 }
 
 impl<L: Ledger> OwnedDatabases<L> {
+    /// Wraps the databases of tenants; control follows if it is claimed.
+    pub(super) fn new(tenants: Arc<Tenants<L>>) -> Self {
+        Self {
+            control: OnceLock::new(),
+            tenants,
+        }
+    }
+
+    /// Notes that this run has control.
+    pub(super) fn set_control(&self, control: &Arc<ShippedDatabase>) {
+        // A run gets it once, and keeps it to its end.
+        let _ = self.control.set(Arc::clone(control));
+    }
+
+    /// Returns the control database, if this run has it.
+    pub(super) fn control(&self) -> Option<Arc<ShippedDatabase>> {
+        self.control.get().cloned()
+    }
+
+    /// Returns the databases of tenants.
+    pub(super) fn tenants(&self) -> &Arc<Tenants<L>> {
+        &self.tenants
+    }
+
     fn find(&self, name: DatabaseName) -> Option<Arc<ShippedDatabase>> {
         match name {
-            DatabaseName::Control => Some(Arc::clone(&self.control)),
+            DatabaseName::Control => self.control(),
             DatabaseName::Backend(id) => self.tenants.find(id),
         }
     }
 }
 
-impl<L: Ledger> Owner<L> {
-    /// Begins to own what a claim of control gives: loads the control database into `data`, whose databases were removed, and starts
-    /// the tasks that acknowledge commits and store bases.
-    ///
-    /// # Errors
-    /// When the ledger, the bucket or the disk fails.
-    pub async fn begin(
-        run: Arc<Run<L>>,
-        claim: ControlClaim,
-        bucket: Bucket,
-        data: &Path,
-    ) -> anyhow::Result<Arc<Self>> {
-        let bases = Bases::new(
-            Arc::clone(run.ledger()),
-            run.id(),
-            bucket.clone(),
-            data.join("tmp"),
-            run.clock().clone(),
-        );
-        let bases = Arc::new(bases);
-        let to = LoadTarget {
-            dir: Dir::open_ambient_dir(data, ambient_authority())?,
-            name: CONTROL_FILE.to_owned(),
-        };
-        let loaded = bases.load(DatabaseName::Control, &to).await;
-        let loaded = loaded.context("loading the control database")?;
-        // The run that has added to them before is dead: these are all.
-        let views = visits::load(&**run.ledger(), Some(run.id())).await;
-        let views = views.context("reading views from the ledger")?;
-        let (made, making) = mpsc::unbounded_channel();
-        let routes = ShippingRoutes {
-            queue: Arc::clone(run.queue()),
-            gate: Arc::clone(run.gate()),
-            made,
-        };
-        let shipper = LogShipper::new(to.dir, CONTROL_LOG, loaded.state);
-        let control = shipped_control(data, routes.clone(), shipper);
-        let files = DatabasesDirectory::open(&data.join("backends"))?;
-        let tenants = Tenants::new(
-            Arc::clone(&run),
-            (Arc::clone(&bases), bucket.clone()),
-            files,
-            routes,
-        );
-        let leftovers = Leftovers::new(Arc::clone(&run), bucket.clone(), Arc::clone(&tenants));
-        let databases = Arc::new(OwnedDatabases {
-            control: Arc::new(control),
-            tenants,
-        });
-        run.metrics().note_control(claim.took_over);
-        let owner = Arc::new(Self {
-            leftovers,
-            run,
-            place: claim.place,
-            bucket,
-            databases,
-            views: Mutex::new(views),
-        });
-        owner.start_tasks(&bases, making);
-        Ok(owner)
-    }
+/// Starts the tasks that acknowledge commits, store bases and histories, and give places back, until the process ends.
+pub(super) fn start_tasks<L: Ledger>(
+    run: &Arc<Run<L>>,
+    databases: &Arc<OwnedDatabases<L>>,
+    bases: &Arc<Bases<L>>,
+    making: mpsc::UnboundedReceiver<(DatabaseName, CommitPosition)>,
+) {
+    let appending = append(Arc::clone(run), Arc::clone(databases), Arc::clone(bases));
+    tokio::spawn(appending);
+    let (live, making_bases) = (Arc::clone(databases), Arc::clone(bases));
+    tokio::spawn(async move { making_bases.run(&*live).await });
+    let (live, histories) = (Arc::clone(databases), databases.tenants.histories());
+    tokio::spawn(async move { histories.run(&*live).await });
+    let live = Arc::clone(databases);
+    tokio::spawn(async move { live.tenants.release_idle(&*live).await });
+    let first = FirstBases {
+        run: Arc::clone(run),
+        databases: Arc::clone(databases),
+        bases: Arc::clone(bases),
+    };
+    tokio::spawn(store_first_bases(Arc::new(first), making));
+    let (run, databases, bases) = (Arc::clone(run), Arc::clone(databases), Arc::clone(bases));
+    tokio::spawn(async move {
+        loop {
+            let waiting = run.gate().waiting_bytes();
+            let owned = databases.tenants.count() + usize::from(databases.control().is_some());
+            run.metrics()
+                .set_amounts(waiting, owned, bases.tail_bytes());
+            tokio::time::sleep(MEASURE_EVERY).await;
+        }
+    });
+}
 
-    fn start_tasks(
-        &self,
-        bases: &Arc<Bases<L>>,
-        making: mpsc::UnboundedReceiver<(DatabaseName, CommitPosition)>,
-    ) {
-        let (run, databases) = (&self.run, &self.databases);
-        let appending = append(Arc::clone(run), Arc::clone(databases), Arc::clone(bases));
-        tokio::spawn(appending);
-        let (live, making_bases) = (Arc::clone(databases), Arc::clone(bases));
-        tokio::spawn(async move { making_bases.run(&*live).await });
-        let (live, histories) = (Arc::clone(databases), databases.tenants.histories());
-        tokio::spawn(async move { histories.run(&*live).await });
-        let live = Arc::clone(databases);
-        tokio::spawn(async move { live.tenants.release_idle(&*live).await });
-        let first = FirstBases {
-            run: Arc::clone(run),
-            databases: Arc::clone(databases),
-            bases: Arc::clone(bases),
-        };
-        tokio::spawn(store_first_bases(Arc::new(first), making));
-        let (run, databases, bases) = (Arc::clone(run), Arc::clone(databases), Arc::clone(bases));
-        tokio::spawn(async move {
-            loop {
-                let (waiting, tenants) = (run.gate().waiting_bytes(), databases.tenants.count());
-                run.metrics()
-                    .set_amounts(waiting, tenants + 1, bases.tail_bytes());
-                tokio::time::sleep(MEASURE_EVERY).await;
-            }
-        });
-    }
-
-    /// Returns this run.
-    pub fn run(&self) -> &Arc<Run<L>> {
-        &self.run
-    }
-
-    /// Returns the gate of answers.
-    pub fn gate(&self) -> &Arc<AnswerGate> {
-        self.run.gate()
-    }
-
-    /// Returns the store of content, which all nodes share.
-    pub fn content(&self) -> ContentStore {
-        self.bucket.content()
-    }
-
-    /// Returns the bucket.
-    pub fn bucket(&self) -> &Bucket {
-        &self.bucket
-    }
-
-    /// Returns what acknowledges the commits of the control database.
-    pub fn control(&self) -> Arc<dyn Durable> {
-        Arc::clone(&self.databases.control) as _
-    }
-
-    /// Has counters store views in the ledger, which go on from what is there. It is called once.
-    pub fn share_views(&self, counters: &InstallationCounters) {
-        let ledger = Arc::clone(self.run.ledger());
-        let place = LedgerVisits::new(ledger, self.run.id());
-        counters.share(Arc::new(place), mem::take(&mut *lock(&self.views)));
-    }
-
-    /// Returns the source of what acknowledges the commits of tenants' databases, and loads them. The history of each may have so many
-    /// bytes.
-    pub fn tenants(&self, history_bytes: u64) -> DurableSource {
-        self.databases.tenants.source(history_bytes)
-    }
-
-    /// Removes databases that control does not name, and objects of bases that no row names. Both are left for a while, since they may
-    /// be about to be named.
-    ///
-    /// # Errors
-    /// Those of the ledger, the bucket and control; the next call goes on.
-    pub async fn remove_leftovers(&self, control: &ControlDatabase) -> anyhow::Result<()> {
-        self.leftovers.remove(copies::all_ids(control)).await
-    }
-
-    /// Lists the one-time pages that are a day old, of which control may have forgotten some.
-    ///
-    /// # Errors
-    /// The bucket's.
-    pub async fn list_old_one_time_pages(&self) -> anyhow::Result<Vec<DeploymentId>> {
-        self.leftovers.list_old_one_time_pages().await
-    }
-
-    /// Gives back the places of databases that nobody uses now.
-    #[cfg(test)]
-    pub(super) async fn release_unused(&self) {
-        let databases = &*self.databases;
-        databases.tenants.release_unused(databases).await;
-    }
-
-    /// Begins to read a database, as for a base.
-    #[cfg(test)]
-    pub(super) async fn snapshot(&self, name: DatabaseName) -> io::Result<Option<BaseSnapshot>> {
-        self.databases.snapshot(name).await
-    }
-
-    /// Copies the chains of a database that have ended.
-    #[cfg(test)]
-    pub(super) async fn keep_history(&self, id: svc_base::ids::BackendId) -> anyhow::Result<()> {
-        let databases = &*self.databases;
-        databases.tenants.histories().keep(id, databases).await
-    }
-
-    /// Returns the remover of leftovers.
-    #[cfg(test)]
-    pub(super) fn leftovers(&self) -> &Leftovers<L> {
-        &self.leftovers
-    }
-
-    /// Leaves the ledger, once the databases are closed and everything is answered: a standby takes over at once. A ledger that does not
-    /// answer is not waited for; then the process ends here.
+impl<L: Ledger> ServingNode<L> {
+    /// Leaves the ledger, once the databases are closed and everything is answered: another node takes over at once. A ledger that does
+    /// not answer is not waited for; then the process ends here.
     ///
     /// # Errors
     /// A panic of the closing.
@@ -276,27 +120,35 @@ impl<L: Ledger> Owner<L> {
             tracing::error!("some writes are not acknowledged by the ledger: they may be done");
             process::exit(1);
         };
-        let copying = self.databases.tenants.keep_histories();
+        let copying = self.databases().tenants.keep_histories();
         if tokio::time::timeout(COPY_WAIT, copying).await.is_err() {
             tracing::warn!(
                 "some histories are not copied to the bucket: the next node makes them of the ledger"
             );
         }
-        self.run.leave().await;
+        self.run().leave().await;
         Ok(closed?)
     }
-}
 
-/// Wraps the control database, whose own positions begin at 0 when it is opened.
-fn shipped_control(data: &Path, routes: ShippingRoutes, shipper: LogShipper) -> ShippedDatabase {
-    let offset = shipper.state().position();
-    ShippedDatabase::new(
-        DatabaseName::Control,
-        data.join(CONTROL_FILE),
-        routes,
-        offset,
-        Some(shipper),
-    )
+    /// Gives back the places of databases that nobody uses now.
+    #[cfg(test)]
+    pub(super) async fn release_unused(&self) {
+        let databases = &**self.databases();
+        databases.tenants.release_unused(databases).await;
+    }
+
+    /// Begins to read a database, as for a base.
+    #[cfg(test)]
+    pub(super) async fn snapshot(&self, name: DatabaseName) -> io::Result<Option<BaseSnapshot>> {
+        self.databases().snapshot(name).await
+    }
+
+    /// Copies the chains of a database that have ended.
+    #[cfg(test)]
+    pub(super) async fn keep_history(&self, id: svc_base::ids::BackendId) -> anyhow::Result<()> {
+        let databases = &**self.databases();
+        databases.tenants.histories().keep(id, databases).await
+    }
 }
 
 /// Sends commits to the ledger until the process ends.

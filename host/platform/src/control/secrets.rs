@@ -29,18 +29,20 @@ macro_rules! secrets {
                 Ok(loaded.await?)
             }
 
-            /// Reads the keys, as a machine does that follows; `None` while the owner has not generated all of them.
+            /// Reads the keys, as a machine does that follows; `None` while the owner has not generated all of them. They never change, so
+            /// it does not matter whether this machine is fresh.
             ///
             /// # Errors
             /// The control database's.
             pub async fn find(control: &ControlDatabase) -> Result<Option<Self>, Error> {
-                let found = control.read(|c| {
+                let control = control.clone();
+                let found = tokio::task::spawn_blocking(move || control.read_blocking(|c| {
                     $(let Some($name) = find_key(c, stringify!($name))? else {
                         return Ok(None);
                     };)+
                     Ok(Some(Self { $($name,)+ }))
-                });
-                found.await
+                }));
+                found.await.map_err(|_| Error::Panicked)?
             }
         }
     };

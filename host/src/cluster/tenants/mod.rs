@@ -1,18 +1,22 @@
-//! Tenants' databases of the owner: each is loaded from the bucket and the ledger at its first use.
+//! Tenants' databases: each is claimed at its first use by the node that needs it, and loaded from the bucket and the ledger.
+
+mod moves;
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use futures_util::{StreamExt as _, stream};
 use tokio::runtime::Handle;
 
 use super::bases::{BaseError, Bases, LiveDatabases, LoadTarget};
 use super::bucket::Bucket;
 use super::histories::{self, HistoryKeeper};
+use super::known_places::KnownPlaces;
+use super::places::DatabaseUsers;
 use super::run::Run;
 use super::shipped::{ShippedDatabase, ShippingRoutes};
 use svc_base::clock::Timestamp;
@@ -21,7 +25,7 @@ use svc_base::ids::BackendId;
 use svc_base::positions::{CommitPosition, Durable};
 use svc_base::sync::lock;
 use svc_database::{DatabasesDirectory, DurableSource, LoadFuture, LogShipper, StatementRunError};
-use svc_ledger::{Base, ClaimOutcome, DatabaseName, Ledger, Place};
+use svc_ledger::{Base, ClaimOutcome, DatabaseName, Ledger};
 
 /// Pause between two looks whether a commit is acknowledged.
 const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
@@ -43,6 +47,9 @@ pub(super) struct Tenants<L> {
     routes: ShippingRoutes,
     runtime: Handle,
     known: Mutex<HashMap<BackendId, Arc<Tenant>>>,
+    places: Arc<KnownPlaces<L>>,
+    /// Users of the databases besides their calls, once the application has them.
+    users: OnceLock<Arc<dyn DatabaseUsers>>,
 }
 
 impl<L> std::fmt::Debug for Tenants<L> {
@@ -68,6 +75,15 @@ struct TenantState {
     place: TenantPlace,
     /// Time of the last use.
     used: Duration,
+}
+
+/// Places that a caller wants a database from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClaimWish {
+    /// Only from nobody, or from a dead run.
+    Free,
+    /// Also from a run that lives, which gives it up.
+    Any,
 }
 
 /// Whether the run has the place of a database.
@@ -115,22 +131,26 @@ impl TenantState {
         self.database.is_some() && self.place == TenantPlace::Held
     }
 
-    /// Whether nobody has had the database open for a while. Who opens it keeps what acknowledges its commits, which all of them hold
-    /// then.
+    /// Whether nobody has had the database open for a while.
     fn is_unused(&self, now: Duration) -> bool {
+        self.place == TenantPlace::Held
+            && self.is_at_rest()
+            && now.saturating_sub(self.used) >= RELEASE_AFTER
+    }
+
+    /// Whether nobody has the database open. Who opens it keeps what acknowledges its commits, which all of them hold then.
+    fn is_at_rest(&self) -> bool {
         let is_closed = |database: &Arc<ShippedDatabase>| {
             Arc::strong_count(database) == 1 && database.is_shipping()
         };
-        self.place == TenantPlace::Held
-            && self.database.as_ref().is_some_and(is_closed)
-            && now.saturating_sub(self.used) >= RELEASE_AFTER
+        self.database.as_ref().is_some_and(is_closed)
     }
 }
 
 impl<L: Ledger> Tenants<L> {
     /// Creates the directory of databases; it has none yet. Call it in a runtime.
     pub(super) fn new(
-        run: Arc<Run<L>>,
+        (run, places): (Arc<Run<L>>, Arc<KnownPlaces<L>>),
         (bases, bucket): (Arc<Bases<L>>, Bucket),
         files: DatabasesDirectory,
         routes: ShippingRoutes,
@@ -143,14 +163,19 @@ impl<L: Ledger> Tenants<L> {
             routes,
             runtime: Handle::current(),
             known: Mutex::default(),
+            places,
+            users: OnceLock::new(),
         })
     }
 
     /// Returns the source of what acknowledges the commits of each database, whose history may have so many bytes.
     pub(super) fn source(self: &Arc<Self>, history_bytes: u64) -> DurableSource {
         let (opens, loads, forgets) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
+        let (brings, looks) = (Arc::clone(self), Arc::clone(self));
         DurableSource::new(move |id| opens.open(id))
-            .with_loader(move |id| loads.load(id, history_bytes))
+            .with_loader(move |id| loads.load(id, history_bytes, ClaimWish::Free))
+            .with_bringer(move |id| brings.load(id, history_bytes, ClaimWish::Any))
+            .with_places(move |id| looks.place(id))
             .with_remover(move |id| forgets.forget(id))
     }
 
@@ -210,7 +235,12 @@ impl<L: Ledger> Tenants<L> {
     }
 
     /// Brings the file of a database here; `None` if it is here. A caller who hangs up does not end it.
-    fn load(self: &Arc<Self>, id: BackendId, history_bytes: u64) -> Option<LoadFuture> {
+    fn load(
+        self: &Arc<Self>,
+        id: BackendId,
+        history_bytes: u64,
+        wish: ClaimWish,
+    ) -> Option<LoadFuture> {
         let tenant = self.tenant(id);
         if tenant.note_use(self.now()) {
             return None;
@@ -227,7 +257,8 @@ impl<L: Ledger> Tenants<L> {
                 if tenant.failures.load(Ordering::SeqCst) != failures {
                     return Err(LoadFailure::Shared);
                 }
-                me.bring(id, &tenant, history_bytes).await.inspect_err(|_| {
+                let brought = me.bring(id, &tenant, history_bytes, wish).await;
+                brought.inspect_err(|_| {
                     tenant.failures.fetch_add(1, Ordering::SeqCst);
                 })
             });
@@ -237,7 +268,10 @@ impl<L: Ledger> Tenants<L> {
             match loaded {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(LoadFailure::Missing)) => Err(StatementRunError::Closed),
-                Ok(Err(LoadFailure::Shared)) => Err(StatementRunError::Busy),
+                // Whoever asks again is sent there.
+                Ok(Err(LoadFailure::Shared | LoadFailure::Elsewhere)) => {
+                    Err(StatementRunError::Busy)
+                }
                 Ok(Err(LoadFailure::Unavailable(error))) => {
                     let error = format!("{error:#}");
                     tracing::error!(error, backend = %id, "a database could not be loaded");
@@ -255,9 +289,10 @@ impl<L: Ledger> Tenants<L> {
         id: BackendId,
         tenant: &Tenant,
         history_bytes: u64,
+        wish: ClaimWish,
     ) -> Result<(), LoadFailure> {
         let name = DatabaseName::Backend(id);
-        let place = self.claim(name).await?;
+        let place = self.claim(id, wish).await?;
         fault::point("cluster.backend_claimed");
         let known = lock(&tenant.state).database.clone();
         let brought = match known {
@@ -292,17 +327,6 @@ impl<L: Ledger> Tenants<L> {
         }
         tenant.set_place(TenantPlace::Held);
         Ok(())
-    }
-
-    async fn claim(&self, name: DatabaseName) -> Result<Place, LoadFailure> {
-        let claimed = self.run.ledger().claim(self.run.id(), name).await;
-        match claimed.map_err(anyhow::Error::from)? {
-            ClaimOutcome::Claimed(place) => Ok(place),
-            ClaimOutcome::Held(place) => {
-                let error = anyhow!("the run {} has its place", place.run);
-                Err(LoadFailure::Unavailable(error))
-            }
-        }
     }
 
     /// Whether a database whose place was claimed again has the ledger's last commit. Nothing is compared but numbers: its last commit
@@ -364,6 +388,7 @@ impl<L: Ledger> Tenants<L> {
         let idle: Vec<_> = {
             let known = lock(&self.known);
             let idle = known.iter().filter(|(_, tenant)| tenant.is_idle(now));
+            let idle = idle.filter(|(id, _)| !self.is_used(id));
             idle.map(|(id, tenant)| (*id, Arc::clone(tenant))).collect()
         };
         let releases = stream::iter(idle).map(|(id, tenant)| async move {
@@ -395,17 +420,10 @@ impl<L: Ledger> Tenants<L> {
         if let Some(last) = self.find(id).and_then(|it| it.acknowledged_position()) {
             self.keep_history(id, last).await;
         }
-        if !tenant.leave(self.now()) {
-            return Ok(());
+        match tenant.leave(self.now()) {
+            true => self.give_place_back(id, tenant).await,
+            false => Ok(()),
         }
-        self.bases.note_released(name, true);
-        let ledger = self.run.ledger();
-        // Only the claim tells the number of the place. Another run's is not ours to release.
-        if let ClaimOutcome::Claimed(place) = ledger.claim(self.run.id(), name).await? {
-            ledger.release(place).await?;
-        }
-        tenant.set_place(TenantPlace::None);
-        Ok(())
     }
 
     /// Brings the earlier history of a database here, which nobody waits for: that of the commits up to `last`. What the bucket lacks
@@ -520,14 +538,14 @@ impl<L: Ledger> Tenants<L> {
 
     async fn forget_now(&self, id: BackendId) {
         let name = DatabaseName::Backend(id);
-        // One that was not loaded here may have the place of a dead run.
-        let claimed = self.run.ledger().claim(self.run.id(), name).await;
-        let forgotten = match claimed {
-            Ok(_) => self.bases.forget(name).await,
-            Err(error) => Err(error.into()),
+        // One that was not loaded here may have the place of a dead run, or of another node that has it open.
+        let forgotten = match self.claim(id, ClaimWish::Any).await {
+            Ok(_) => self.bases.forget(name).await.map_err(LoadFailure::from),
+            Err(error) => Err(error),
         };
+        self.places.forget(name);
         if let Err(error) = forgotten {
-            tracing::warn!(%error, backend = %id, "a deleted database is left in the ledger or in the bucket: it is removed later");
+            tracing::warn!(?error, backend = %id, "a deleted database is left in the ledger or in the bucket: it is removed later");
         }
     }
 }
@@ -539,6 +557,8 @@ enum LoadFailure {
     Missing,
     /// Another caller's load has failed, and its log line says why.
     Shared,
+    /// Another run has its place.
+    Elsewhere,
     /// The ledger, the bucket or the disk failed.
     Unavailable(anyhow::Error),
 }
@@ -546,6 +566,12 @@ enum LoadFailure {
 impl From<anyhow::Error> for LoadFailure {
     fn from(error: anyhow::Error) -> Self {
         Self::Unavailable(error)
+    }
+}
+
+impl From<BaseError> for LoadFailure {
+    fn from(error: BaseError) -> Self {
+        Self::Unavailable(error.into())
     }
 }
 

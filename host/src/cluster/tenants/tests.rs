@@ -47,10 +47,11 @@ async fn callers_share_a_load_that_fails() {
         made,
     };
     let files = DatabasesDirectory::open(data.path()).unwrap();
-    let tenants = Tenants::new(run, (Arc::new(bases), bucket), files, routes);
+    let places = Arc::new(KnownPlaces::new(Arc::clone(&run)));
+    let tenants = Tenants::new((run, places), (Arc::new(bases), bucket), files, routes);
     let id = BackendId::new(&clock, &random).unwrap();
     for failures in 1..=2 {
-        let answers = join_all((0..8).map(|_| tenants.load(id, 0).unwrap())).await;
+        let answers = join_all((0..8).map(|_| tenants.load(id, 0, ClaimWish::Free).unwrap())).await;
         let missing = answers
             .iter()
             .filter(|it| matches!(it, Err(StatementRunError::Closed)));

@@ -1,0 +1,104 @@
+//! Places on the move: a node that needs a database which another one has asks for it, and the other one gives it up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use futures_util::future::BoxFuture;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use svc_base::ids::BackendId;
+use svc_ledger::{Ledger, RunId};
+use tokio::time::timeout;
+
+use super::bases::LiveDatabases;
+use super::owner::OwnedDatabases;
+use super::peers::{self, PeerBody};
+use super::run::Run;
+use super::tenants::Tenants;
+
+/// Service of every node that serves.
+const SERVICE: &str = "places";
+/// Longest name of a database, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+/// Longest time that another node is waited for, which closes the database meanwhile.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Users of databases besides their calls: sockets.
+pub trait DatabaseUsers: Send + Sync {
+    /// Whether a database is used, so that its place is not to be given back.
+    fn is_used(&self, id: &BackendId) -> bool;
+
+    /// Has the users of a database go to another node, and closes the database once its calls have ended. Does not block.
+    fn send_away(&self, id: &BackendId);
+}
+
+/// Begins to give databases up that other nodes ask for.
+pub(super) fn serve<L: Ledger>(run: &Arc<Run<L>>, databases: &Arc<OwnedDatabases<L>>) {
+    let databases = Arc::clone(databases);
+    let handler = move |_, request| -> BoxFuture<'static, Response<PeerBody>> {
+        Box::pin(answer(Arc::clone(&databases), request))
+    };
+    run.peers().serve(SERVICE, Arc::new(handler));
+}
+
+/// Answers a node that asks for a database, once its place is given back.
+async fn answer<L: Ledger>(
+    databases: Arc<OwnedDatabases<L>>,
+    request: Request<Incoming>,
+) -> Response<PeerBody> {
+    let Some(id) = read_name(request).await else {
+        return response(StatusCode::BAD_REQUEST, String::new());
+    };
+    // It goes on if the other node hangs up.
+    let giving = async move { give_up(&*databases, databases.tenants(), id).await };
+    let giving = tokio::spawn(giving);
+    match giving.await {
+        Ok(Ok(())) => response(StatusCode::OK, String::new()),
+        Ok(Err(error)) => response(StatusCode::CONFLICT, format!("{error:#}")),
+        // The panic is in the log.
+        Err(_) => response(StatusCode::CONFLICT, "it failed".to_owned()),
+    }
+}
+
+async fn give_up<L: Ledger>(
+    live: &impl LiveDatabases,
+    tenants: &Arc<Tenants<L>>,
+    id: BackendId,
+) -> anyhow::Result<()> {
+    tenants.give_up(id, live).await.inspect_err(|error| {
+        let error = format!("{error:#}");
+        tracing::warn!(error, backend = %id, "a database is not given up that another node asks for");
+    })
+}
+
+async fn read_name(request: Request<Incoming>) -> Option<BackendId> {
+    let body = Limited::new(request.into_body(), MAX_NAME_BYTES).collect();
+    let body = timeout(ANSWER_TIMEOUT, body).await.ok()?.ok()?.to_bytes();
+    std::str::from_utf8(&body).ok()?.parse().ok()
+}
+
+fn response(status: StatusCode, text: String) -> Response<PeerBody> {
+    let mut response = Response::new(peers::full_body(text));
+    *response.status_mut() = status;
+    response
+}
+
+/// Asks the run that has a database to give its place back. It may be claimed when this returns, by anybody.
+pub(super) async fn ask_for<L: Ledger>(
+    run: &Run<L>,
+    holder: RunId,
+    id: BackendId,
+) -> anyhow::Result<()> {
+    let request = Request::post(format!("/{SERVICE}")).body(peers::full_body(id.to_string()))?;
+    let sending = run.peers().client().send(holder, request);
+    let sent = timeout(ANSWER_TIMEOUT, sending).await;
+    let sent = sent.context("the node that has it does not give it up in time")?;
+    // The error is none that may be shared between threads.
+    let answer = sent.map_err(|error| anyhow::anyhow!("{error}"))?;
+    if answer.status() != StatusCode::OK {
+        bail!("the node that has it does not give it up now");
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! A node that serves: it has the databases that it has claimed, and control as its owner or as one that follows. What an application
+//! needs of the cluster hangs on it: content, one-time pages, tenants' databases, views and metrics.
+
+use std::fmt;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use svc_base::ids::DeploymentId;
+use svc_base::sync::lock;
+use svc_database::{DatabaseState, DatabasesDirectory, DurableSource, LogShipper};
+use svc_ledger::{DatabaseName, Ledger, PostgresLedger};
+use tokio::sync::{mpsc, watch};
+
+use super::bases::{self, Bases, LoadTarget};
+use super::bucket::Bucket;
+use super::errands::ErrandPost;
+use super::feed::Feed;
+use super::gate::AnswerGate;
+use super::known_places::KnownPlaces;
+use super::leftovers::Leftovers;
+use super::node::ClusterNode;
+use super::owner::{self, OwnedDatabases};
+use super::places::{self, DatabaseUsers};
+use super::run::Run;
+use super::shipped::{ShippedDatabase, ShippingRoutes};
+use super::standby::ControlClaim;
+use super::tenants::Tenants;
+use super::visits::{self, LedgerVisits};
+use crate::backends::copies;
+use crate::content::ContentStore;
+use crate::control::{
+    self, ChangeFeed, ControlDatabase, DeploymentVisits, Freshness, InstallationCounters,
+};
+
+/// Name of the control database's file, and of its log.
+const CONTROL_FILE: &str = "control.db";
+const CONTROL_LOG: &str = "control.db-wal";
+/// Shortest pause between two readings of all views, and the share of the time that they may take.
+const VIEWS_EVERY: Duration = Duration::from_secs(2);
+const VIEWS_REST: u32 = 20;
+
+/// A serving node of an installation whose ledger is PostgreSQL.
+pub type ServingClusterNode = ServingNode<PostgresLedger>;
+
+/// This run, while it serves.
+pub struct ServingNode<L> {
+    node: ClusterNode<L>,
+    data: PathBuf,
+    bases: Arc<Bases<L>>,
+    databases: Arc<OwnedDatabases<L>>,
+    places: Arc<KnownPlaces<L>>,
+    routes: ShippingRoutes,
+    leftovers: Leftovers<L>,
+    feed: Arc<Feed<L>>,
+    /// State of the control database that was loaded, and the views of then, until the application takes them.
+    loaded: Mutex<Option<DatabaseState>>,
+    views: Mutex<Vec<DeploymentVisits>>,
+    /// Whether this node has control and lets everybody write.
+    has_control: watch::Sender<bool>,
+}
+
+impl<L> fmt::Debug for ServingNode<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServingNode")
+            .field("node", &self.node)
+            .field("has_control", &self.has_control)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<L: Ledger> ServingNode<L> {
+    /// Begins to serve from `data`, whose databases were removed: loads the control database, and starts the tasks that acknowledge
+    /// commits and store bases. With a claim of control this node is its owner from the start, else it follows.
+    ///
+    /// # Errors
+    /// When the ledger, the bucket or the disk fails.
+    pub async fn begin(
+        node: ClusterNode<L>,
+        claim: Option<ControlClaim>,
+        data: &Path,
+    ) -> anyhow::Result<Arc<Self>> {
+        let (run, bucket) = (Arc::clone(node.run()), node.bucket().clone());
+        let bases = Arc::new(Bases::new(
+            Arc::clone(run.ledger()),
+            run.id(),
+            bucket.clone(),
+            data.join("tmp"),
+            run.clock().clone(),
+        ));
+        let to = LoadTarget {
+            dir: Dir::open_ambient_dir(data, ambient_authority())?,
+            name: CONTROL_FILE.to_owned(),
+        };
+        let loaded = load_control(&run, (&bases, &bucket), &to, claim.is_some()).await;
+        let loaded = loaded.context("loading the control database")?;
+        // What a dead run has added to them is among them.
+        let views = visits::load(&**run.ledger(), Some(run.id())).await;
+        let views = views.context("reading views from the ledger")?;
+        let (made, making) = mpsc::unbounded_channel();
+        let routes = ShippingRoutes {
+            queue: Arc::clone(run.queue()),
+            gate: Arc::clone(run.gate()),
+            made,
+        };
+        let places = KnownPlaces::follow(Arc::clone(&run));
+        let tenants = Tenants::new(
+            (Arc::clone(&run), Arc::clone(&places)),
+            (Arc::clone(&bases), bucket.clone()),
+            DatabasesDirectory::open(&data.join("backends"))?,
+            routes.clone(),
+        );
+        let serving = Arc::new(Self {
+            leftovers: Leftovers::new(Arc::clone(&run), bucket, Arc::clone(&tenants)),
+            feed: Feed::new(&run, &places),
+            databases: Arc::new(OwnedDatabases::new(tenants)),
+            node,
+            data: data.to_owned(),
+            bases,
+            places,
+            routes,
+            loaded: Mutex::new(Some(loaded)),
+            views: Mutex::new(views),
+            has_control: watch::Sender::new(false),
+        });
+        if let Some(claim) = claim {
+            let state = lock(&serving.loaded).take().context("nothing is loaded")?;
+            let shipper = LogShipper::new(to.dir, CONTROL_LOG, state);
+            serving.ship_control(shipper, claim);
+        }
+        let (run, databases) = (serving.run(), &serving.databases);
+        owner::start_tasks(run, databases, &serving.bases, making);
+        places::serve(run, databases);
+        Ok(serving)
+    }
+
+    /// Has commits of control go to the ledger from now on, and be acknowledged by it.
+    fn ship_control(&self, shipper: LogShipper, claim: ControlClaim) -> Arc<ShippedDatabase> {
+        // Its own positions begin at 0 when its writer opens.
+        let offset = shipper.state().position();
+        let control = Arc::new(ShippedDatabase::new(
+            DatabaseName::Control,
+            self.data.join(CONTROL_FILE),
+            self.routes.clone(),
+            offset,
+            Some(shipper),
+        ));
+        self.databases.set_control(&control);
+        self.places.forget(DatabaseName::Control);
+        self.run().metrics().note_control(claim.took_over);
+        control
+    }
+
+    /// Opens the control database: as its owner, or as one that follows from now on.
+    ///
+    /// # Errors
+    /// When the file cannot be opened; it is opened once.
+    pub async fn open_control(&self) -> anyhow::Result<ControlDatabase> {
+        let control = match self.databases.control() {
+            Some(durable) => {
+                let feed = self.feed.own(&durable);
+                ControlDatabase::open_owner(&self.data, durable, feed)?
+            }
+            None => {
+                let state = lock(&self.loaded).take().context("control is open")?;
+                let position = state.position();
+                let fresh: Arc<dyn Freshness> = self.feed.clone();
+                let control = ControlDatabase::open_follower(&self.data, state, fresh)?;
+                let post = ErrandPost::new(self.run(), &self.places);
+                control.set_errand_sender(Some(Arc::new(post)));
+                self.feed.follow(&control, position);
+                control
+            }
+        };
+        let place = LedgerVisits::new(Arc::clone(self.run().ledger()), self.run().id());
+        let views = mem::take(&mut *lock(&self.views));
+        control.counters().share(Arc::new(place), views);
+        if !control.is_follower() {
+            wait_for_commits(&control).await?;
+        }
+        Ok(control)
+    }
+
+    /// Makes this node the owner of control, whose place it has claimed, in the running process. Writes are refused until the duties of an
+    /// owner are done, and [`ServingNode::note_owning`] follows then.
+    ///
+    /// # Errors
+    /// Those of the ledger, the databases and the disk. The process must end then.
+    pub async fn own_control(
+        &self,
+        claim: ControlClaim,
+        control: &ControlDatabase,
+    ) -> anyhow::Result<()> {
+        let followed = self.feed.end_following(control).await;
+        followed.context("following the commits that the owner before has left")?;
+        let state = control.end_following().await?;
+        let dir = Dir::open_ambient_dir(&self.data, ambient_authority())?;
+        let shipper = LogShipper::after_log(dir, CONTROL_LOG, state)?;
+        self.bases.note_taken_over(DatabaseName::Control).await?;
+        let durable = self.ship_control(shipper, claim);
+        control.set_errand_sender(None);
+        let feed: Arc<dyn ChangeFeed> = self.feed.own(&durable);
+        control.become_owner(durable, feed).await?;
+        control.counters().raise(self.read_views().await?);
+        wait_for_commits(control).await?;
+        Ok(())
+    }
+
+    /// Notes that this node has control and that everybody may write there.
+    pub fn note_owning(&self) {
+        self.has_control.send_replace(true);
+    }
+
+    /// Whether this node has control and lets everybody write.
+    pub fn has_control(&self) -> bool {
+        *self.has_control.borrow()
+    }
+
+    /// Waits until this node has control and lets everybody write.
+    pub async fn wait_for_control(&self) {
+        // The sender lives as long as this.
+        let _ = self.has_control.subscribe().wait_for(|has| *has).await;
+    }
+
+    /// Keeps the views that are shown as the ledger has them, for as long as it is polled: other nodes add to them.
+    pub async fn follow_views(&self, counters: &InstallationCounters) {
+        loop {
+            let begun = self.run().clock().elapsed();
+            match self.read_views().await {
+                Ok(views) => counters.raise(views),
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    tracing::warn!(error, "views of other nodes are not known");
+                }
+            }
+            let took = self.run().clock().elapsed().saturating_sub(begun);
+            // An installation with many pages takes longer, and is read as much less often.
+            tokio::time::sleep(VIEWS_EVERY.max(took * VIEWS_REST)).await;
+        }
+    }
+
+    async fn read_views(&self) -> anyhow::Result<Vec<DeploymentVisits>> {
+        let run = self.run();
+        let views = visits::load(&**run.ledger(), Some(run.id())).await;
+        views.context("reading views from the ledger")
+    }
+
+    /// Sets who uses databases besides their calls, and is told when one leaves. It is called once.
+    pub fn set_database_users(&self, users: Arc<dyn DatabaseUsers>) {
+        self.databases.tenants().set_users(users);
+    }
+
+    /// Returns the node.
+    pub fn node(&self) -> &ClusterNode<L> {
+        &self.node
+    }
+
+    /// Returns this run.
+    pub fn run(&self) -> &Arc<Run<L>> {
+        self.node.run()
+    }
+
+    /// Returns where databases are believed to be.
+    pub fn places(&self) -> &Arc<KnownPlaces<L>> {
+        &self.places
+    }
+
+    /// Returns the gate of answers.
+    pub fn gate(&self) -> &Arc<AnswerGate> {
+        self.run().gate()
+    }
+
+    /// Returns the store of content, which all nodes share.
+    pub fn content(&self) -> ContentStore {
+        self.node.bucket().content()
+    }
+
+    /// Returns the bucket.
+    pub fn bucket(&self) -> &Bucket {
+        self.node.bucket()
+    }
+
+    /// Returns the source of what acknowledges the commits of tenants' databases, and loads them. The history of each may have so many
+    /// bytes.
+    pub fn tenants(&self, history_bytes: u64) -> DurableSource {
+        self.databases.tenants().source(history_bytes)
+    }
+
+    /// Removes databases that control does not name, and objects of bases that no row names. Both are left for a while, since they may
+    /// be about to be named.
+    ///
+    /// # Errors
+    /// Those of the ledger, the bucket and control; the next call goes on.
+    pub async fn remove_leftovers(&self, control: &ControlDatabase) -> anyhow::Result<()> {
+        self.leftovers.remove(copies::all_ids(control)).await
+    }
+
+    /// Lists the one-time pages that are a day old, of which control may have forgotten some.
+    ///
+    /// # Errors
+    /// The bucket's.
+    pub async fn list_old_one_time_pages(&self) -> anyhow::Result<Vec<DeploymentId>> {
+        self.leftovers.list_old_one_time_pages().await
+    }
+
+    /// Returns the databases of this run.
+    pub(super) fn databases(&self) -> &Arc<OwnedDatabases<L>> {
+        &self.databases
+    }
+
+    /// Returns the remover of leftovers.
+    #[cfg(test)]
+    pub(super) fn leftovers(&self) -> &Leftovers<L> {
+        &self.leftovers
+    }
+}
+
+/// Waits until the ledger has what the opening of a database has committed, as a migration: until then writes are refused.
+async fn wait_for_commits(control: &ControlDatabase) -> Result<(), control::Error> {
+    control
+        .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
+        .await
+}
+
+/// Loads the control database. Only its owner keeps its bases.
+async fn load_control<L: Ledger>(
+    run: &Run<L>,
+    (bases, bucket): (&Bases<L>, &Bucket),
+    to: &LoadTarget,
+    is_owner: bool,
+) -> anyhow::Result<DatabaseState> {
+    let name = DatabaseName::Control;
+    if is_owner {
+        return Ok(bases.load(name, to).await?.state);
+    }
+    let reader = Some(run.id());
+    let loaded = bases::load_database(&**run.ledger(), reader, bucket, name, to).await?;
+    Ok(loaded.state)
+}

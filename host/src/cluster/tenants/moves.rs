@@ -1,0 +1,134 @@
+//! Places of tenants' databases on the move: claimed here, asked for elsewhere, and given up for another node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::bail;
+
+use super::super::bases::{BaseError, LiveDatabases};
+use super::super::places::{self, DatabaseUsers};
+use super::{ClaimWish, LoadFailure, Tenant, TenantPlace, Tenants};
+use svc_base::ids::BackendId;
+use svc_base::sync::lock;
+use svc_database::DatabasePlace;
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, Place};
+
+/// Longest time that a database which is given up waits for its calls to end.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
+/// Pause between two looks whether it is closed.
+const CLOSED_EVERY: Duration = Duration::from_millis(10);
+/// Times that a place is asked for: a third node may claim it in between.
+const TRIES: u32 = 3;
+
+impl<L: Ledger> Tenants<L> {
+    /// Sets who uses databases besides their calls.
+    pub(in crate::cluster) fn set_users(&self, users: Arc<dyn DatabaseUsers>) {
+        // It is called once.
+        let _ = self.users.set(users);
+    }
+
+    pub(super) fn is_used(&self, id: &BackendId) -> bool {
+        self.users.get().is_some_and(|users| users.is_used(id))
+    }
+
+    /// Returns the machine that is believed to have a database.
+    pub(super) fn place(&self, id: BackendId) -> DatabasePlace {
+        let tenant = lock(&self.known).get(&id).cloned();
+        if tenant.is_some_and(|tenant| lock(&tenant.state).is_usable()) {
+            return DatabasePlace::Here;
+        }
+        match self.places.holder(DatabaseName::Backend(id)) {
+            Some(run) if run != self.run.id() => DatabasePlace::Elsewhere,
+            _ => DatabasePlace::Nobody,
+        }
+    }
+
+    /// Claims the place of a database. Another run that has it is asked for it, if it is wished for from anybody.
+    pub(super) async fn claim(
+        &self,
+        id: BackendId,
+        wish: ClaimWish,
+    ) -> Result<Place, LoadFailure> {
+        let name = DatabaseName::Backend(id);
+        for _ in 0..TRIES {
+            let claimed = self.run.ledger().claim(self.run.id(), name).await;
+            self.places.forget(name);
+            match claimed.map_err(anyhow::Error::from)? {
+                ClaimOutcome::Claimed(place) => return Ok(place),
+                ClaimOutcome::Held(_) if wish == ClaimWish::Free => break,
+                ClaimOutcome::Held(place) => places::ask_for(&self.run, place.run, id).await?,
+            }
+        }
+        Err(LoadFailure::Elsewhere)
+    }
+
+    /// Gives the place of a database up, since another node needs it: nobody begins to use it from now on, and its calls and sockets end
+    /// before. If they do not in time, it stays.
+    pub(in crate::cluster) async fn give_up(
+        &self,
+        id: BackendId,
+        live: &impl LiveDatabases,
+    ) -> anyhow::Result<()> {
+        let Some(tenant) = lock(&self.known).get(&id).cloned() else {
+            return Ok(());
+        };
+        let _turn = tenant.moving.lock().await;
+        {
+            let mut state = lock(&tenant.state);
+            match state.place {
+                TenantPlace::None => return Ok(()),
+                TenantPlace::Held | TenantPlace::Leaving => state.place = TenantPlace::Leaving,
+            }
+        }
+        if !self.wait_until_closed(id, &tenant).await {
+            tenant.set_place(TenantPlace::Held);
+            bail!("its calls do not end");
+        }
+        // Nobody makes a base of it from now on, as this run may not name one soon.
+        drop(self.bases.turn(DatabaseName::Backend(id)).await);
+        if let Err(error) = self.bases.store_on_release(DatabaseName::Backend(id), live).await {
+            tracing::warn!(%error, backend = %id, "a database that is given up has no newer base: who gets it reads more commits");
+        }
+        if let Some(last) = self.find(id).and_then(|it| it.acknowledged_position()) {
+            self.keep_history(id, last).await;
+        }
+        Ok(self.give_place_back(id, &tenant).await?)
+    }
+
+    /// Closes a database that nobody may begin to use, and waits until it is closed and everything in it acknowledged. Returns whether it
+    /// is.
+    async fn wait_until_closed(&self, id: BackendId, tenant: &Tenant) -> bool {
+        let begun = self.now();
+        loop {
+            // Who was about to open it may have done so only now.
+            if let Some(users) = self.users.get() {
+                users.send_away(&id);
+            }
+            if lock(&tenant.state).is_at_rest() {
+                return true;
+            }
+            if self.now().saturating_sub(begun) >= CLOSE_WAIT {
+                return false;
+            }
+            tokio::time::sleep(CLOSED_EVERY).await;
+        }
+    }
+
+    /// Gives back the place of a database that is closed.
+    pub(super) async fn give_place_back(
+        &self,
+        id: BackendId,
+        tenant: &Tenant,
+    ) -> Result<(), BaseError> {
+        let name = DatabaseName::Backend(id);
+        self.bases.note_released(name, true);
+        let ledger = self.run.ledger();
+        // Only the claim tells the number of the place. Another run's is not ours to release.
+        if let ClaimOutcome::Claimed(place) = ledger.claim(self.run.id(), name).await? {
+            ledger.release(place).await?;
+        }
+        tenant.set_place(TenantPlace::None);
+        self.places.forget(name);
+        Ok(())
+    }
+}
