@@ -156,8 +156,8 @@ fn collector(foundation: &ServiceDependencies, content: &ContentStore) -> Conten
 
 /// Opens the pages of one-time shares, which nodes have in their bucket.
 fn open_one_time_pages(foundation: &ServiceDependencies) -> anyhow::Result<OneTimePages> {
-    if let Some(owner) = &foundation.cluster {
-        return Ok(OneTimePages::Objects(owner.bucket().one_time_pages()));
+    if let Some(node) = &foundation.cluster {
+        return Ok(OneTimePages::Objects(node.bucket().one_time_pages()));
     }
     let directory = foundation.infra.config.data.join("once");
     Ok(OneTimePages::Files(OneTimeFileDirectory::open(&directory)?))
@@ -166,8 +166,8 @@ fn open_one_time_pages(foundation: &ServiceDependencies) -> anyhow::Result<OneTi
 /// Opens the store of content. A node's is the bucket of all, which its start has checked; another one is the configured store, which
 /// must have all content that rows name.
 async fn open_content(foundation: &ServiceDependencies) -> anyhow::Result<ContentStore> {
-    if let Some(owner) = &foundation.cluster {
-        return Ok(owner.content());
+    if let Some(node) = &foundation.cluster {
+        return Ok(node.content());
     }
     let infra = &foundation.infra;
     let (data, limits) = (&infra.config.data, &infra.config.limits);

@@ -13,7 +13,11 @@ impl App {
     /// Those of the databases, of the content, and of the disk.
     pub async fn begin_owning(&self) -> anyhow::Result<()> {
         let duties = Box::pin(self.do_owner_duties());
-        self.control.open_for_writes(duties).await
+        self.control.open_for_writes(duties).await?;
+        if let Some(node) = &self.cluster {
+            node.note_owning();
+        }
+        Ok(())
     }
 
     /// Reads what a machine that follows keeps in memory. It changes nothing.

@@ -2,6 +2,7 @@
 
 mod deployments;
 mod duties;
+mod node;
 mod services;
 
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::backends::calls::routes::CallServices;
 use crate::backends::export::BackendExporter;
 use crate::backends::history::BackendHistoryService;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
-use crate::cluster::ClusterOwner;
+use crate::cluster::ServingClusterNode;
 use crate::config::Config;
 use crate::content::ContentStore;
 use crate::control::ControlDatabase;
@@ -182,8 +183,8 @@ shared! {
     metrics: Arc<ServerMetrics>,
     /// Metrics that are measured when they are read.
     gauges: Arc<ServerGauges>,
-    /// This node, which has control, if the server is one of several.
-    cluster: Option<Arc<ClusterOwner>>,
+    /// This node, if the server is one of several.
+    cluster: Option<Arc<ServingClusterNode>>,
 }
 
 /// Starts a sandbox that serves nobody, so that the guests are compiled when the application opens.
@@ -195,8 +196,8 @@ pub fn compile_guests(config: &Config, clock: &Clock) -> anyhow::Result<Sandbox>
 }
 
 impl App {
-    /// Opens everything below the data directory. Guests go on loading in the background. A node of several opens what `cluster`, which
-    /// has control, has loaded.
+    /// Opens everything below the data directory. Guests go on loading in the background. A node of several opens what `cluster` has
+    /// loaded, as the owner of control or as one that follows.
     ///
     /// # Errors
     /// When something below the data or cache directory cannot be opened.
@@ -204,10 +205,13 @@ impl App {
         config: Config,
         clock: Clock,
         random: Random,
-        cluster: Option<Arc<ClusterOwner>>,
+        cluster: Option<Arc<ServingClusterNode>>,
     ) -> anyhow::Result<SharedApp> {
         let foundation = ServiceDependencies::open(config, clock, random, cluster).await?;
         let app = Self::assemble(DomainServices::open(foundation).await?)?;
+        if let Some(node) = &app.cluster {
+            node::join(node, &app);
+        }
         match app.control.is_follower() {
             true => app.begin_following().await,
             false => app.begin_owning().await?,

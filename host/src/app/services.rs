@@ -13,7 +13,7 @@ use crate::backends::calls::routes::CallServices;
 use crate::backends::export::BackendExporter;
 use crate::backends::history::BackendHistoryService;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
-use crate::cluster::ClusterOwner;
+use crate::cluster::ServingClusterNode;
 use crate::config::Config;
 use crate::control::{self, ControlDatabase, InstallationSecrets};
 use crate::deployments::publication::CapacityChecker;
@@ -51,8 +51,8 @@ pub(super) struct ServiceDependencies {
     pub(super) infra: Infra,
     pub(super) secrets: InstallationSecrets,
     pub(super) outbound: OutboundClient,
-    /// This node, which has control, if the server is one of several.
-    pub(super) cluster: Option<Arc<ClusterOwner>>,
+    /// This node, if the server is one of several.
+    pub(super) cluster: Option<Arc<ServingClusterNode>>,
 }
 
 /// Services of the domains.
@@ -97,7 +97,7 @@ impl ServiceDependencies {
         config: Config,
         clock: Clock,
         random: Random,
-        cluster: Option<Arc<ClusterOwner>>,
+        cluster: Option<Arc<ServingClusterNode>>,
     ) -> anyhow::Result<Self> {
         let outbound = OutboundClient::new()?;
         if !outbound.has_root_certificates() {
@@ -143,7 +143,7 @@ impl ServiceDependencies {
             Arc::clone(realtime) as _,
             self.cluster
                 .as_ref()
-                .map(|owner| owner.tenants(self.infra.config.limits.history_bytes)),
+                .map(|node| node.tenants(self.infra.config.limits.history_bytes)),
         );
         Ok(Arc::new(backends?))
     }
@@ -228,22 +228,16 @@ impl ServiceDependencies {
     }
 }
 
-/// Opens the control database of a machine that owns it.
+/// Opens the control database: that of a machine alone, or that of a node, which may follow another.
 async fn open_control(
     config: &Config,
-    cluster: Option<&ClusterOwner>,
+    cluster: Option<&ServingClusterNode>,
 ) -> anyhow::Result<ControlDatabase> {
-    let durable = cluster.map(ClusterOwner::control);
-    let control = ControlDatabase::open_with(&config.data, durable)
-        .context("opening the control database")?;
-    if let Some(owner) = cluster {
-        owner.share_views(&control.counters());
-        // Until the ledger has what a migration has made, writes are refused. A read waits for it.
-        control
-            .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
-            .await?;
-    }
-    Ok(control)
+    let opened = match cluster {
+        None => ControlDatabase::open(&config.data).map_err(anyhow::Error::from),
+        Some(node) => node.open_control().await,
+    };
+    opened.context("opening the control database")
 }
 
 /// Waits until the owner has generated the keys, and this machine, which follows, has them.
@@ -282,8 +276,8 @@ fn metrics_and_gauges(
         deployments.register(registry);
         sandbox.metrics().register(registry);
         realtime.register(registry);
-        if let Some(owner) = &foundation.cluster {
-            owner.run().metrics().register(registry);
+        if let Some(node) = &foundation.cluster {
+            node.run().metrics().register(registry);
         }
     });
     (metrics, gauges)

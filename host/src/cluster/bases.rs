@@ -189,16 +189,9 @@ impl<L: Ledger> Bases<L> {
         Ok(loaded)
     }
 
-    /// Notes that this run has the place of a database whose file is here by another way than a load. How long its tail is by now does
-    /// not matter: the next base comes in time.
-    ///
-    /// # Errors
-    /// The ledger's.
-    pub(super) async fn note_taken_over(&self, database: DatabaseName) -> Result<(), BaseError> {
-        let bases = self.ledger.bases(Some(self.run), database).await?;
-        let bytes = bases.first().map_or(0, |base| base.bytes);
-        self.schedule.note_base(database, bytes, 0);
-        Ok(())
+    /// Notes that this run has the place of control, whose file is here by another way than a load. The next base comes in time.
+    pub(super) fn note_control(&self) {
+        self.schedule.note_base(DatabaseName::Control, 0, 0);
     }
 
     /// Notes an acknowledged commit by the bytes of its body.
@@ -214,11 +207,6 @@ impl<L: Ledger> Bases<L> {
     /// Notes whether the place of a database is released, whose file stays here.
     pub fn note_released(&self, database: DatabaseName, is_released: bool) {
         self.schedule.note_released(database, is_released);
-    }
-
-    /// Notes that a database is not the run's any more.
-    pub fn note_closed(&self, database: DatabaseName) {
-        self.schedule.note_closed(database);
     }
 
     /// Makes bases as they become due, for as long as it is polled.
@@ -339,7 +327,7 @@ impl<L: Ledger> Bases<L> {
     /// # Errors
     /// [`BaseError`]; it may be repeated.
     pub async fn forget(&self, database: DatabaseName) -> Result<(), BaseError> {
-        self.note_closed(database);
+        self.schedule.note_closed(database);
         self.ledger.forget(self.run, database).await?;
         delete_objects(&self.bucket, database, |_| true).await?;
         if let DatabaseName::Backend(id) = database {

@@ -38,6 +38,6 @@ pub use peers::{
     BoxError, KnownRuns, PeerBody, PeerClient, PeerError, PeerHandlerFn, Peers, full_body, refusal,
 };
 pub use places::DatabaseUsers;
-pub use run::{Run, SeenNode};
+pub use run::{Run, SeenNode, end_process};
 pub use serving_node::{ServingClusterNode, ServingNode};
 pub use standby::{ControlClaim, Standby};

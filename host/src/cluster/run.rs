@@ -34,7 +34,7 @@ const RETRY_EVERY: Duration = Duration::from_millis(500);
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
 
 /// Ends the process: it may not write any more, and says nothing to anybody. A supervisor starts another.
-pub(super) fn end_process(why: &dyn fmt::Display) -> ! {
+pub fn end_process(why: &dyn fmt::Display) -> ! {
     tracing::error!(%why, "this process ends, since it may not write any more: start it again");
     process::exit(FENCED);
 }

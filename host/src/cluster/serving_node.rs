@@ -200,7 +200,7 @@ impl<L: Ledger> ServingNode<L> {
         let state = control.end_following().await?;
         let dir = Dir::open_ambient_dir(&self.data, ambient_authority())?;
         let shipper = LogShipper::after_log(dir, CONTROL_LOG, state)?;
-        self.bases.note_taken_over(DatabaseName::Control).await?;
+        self.bases.note_control();
         let durable = self.ship_control(shipper, claim);
         control.set_errand_sender(None);
         let feed: Arc<dyn ChangeFeed> = self.feed.own(&durable);

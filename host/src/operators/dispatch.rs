@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use super::installation::{Installation, OperationAnswer, OperationProgressSink};
-use super::{Operation, socket};
+use super::{Operation, forward, socket};
 use crate::cluster::found;
 use crate::control::ControlDatabase;
 use crate::control::audit::{AuditActor, with_actor};
@@ -118,11 +118,19 @@ pub(super) async fn run(
     at: &Installation,
     actor: String,
 ) -> anyhow::Result<OperationAnswer> {
-    let owner = at.server.as_ref().and_then(|app| app.cluster.as_ref());
-    if owner.is_some_and(|owner| !owner.gate().may_answer()) {
+    let node = at.server.as_ref().and_then(|app| app.cluster.as_ref());
+    if node.is_some_and(|node| !node.gate().may_answer()) {
         bail!(
             "this node does not reach the ledger, and nothing was done: run this again once `svc healthcheck` says that a node is ready"
         );
+    }
+    if let Some(node) = node.filter(|_| at.control.is_follower()) {
+        match operation {
+            // This node's own, and its guests.
+            Operation::Node(_) | Operation::Guest(_) => {}
+            Operation::Backup(_) | Operation::Check(_) => bail!(socket::NO_BACKUP_MESSAGE),
+            _ => return forward::pass_on(node.node(), &operation, &actor).await,
+        }
     }
     // The audit names a command by an id like a request's.
     let prefix = u32::from_le_bytes(at.random.bytes()?);

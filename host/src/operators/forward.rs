@@ -40,9 +40,9 @@ pub(super) struct ForwardedCommand {
 
 /// Begins to take commands of other nodes; `None` if the server is none of several. Once the receiver is dropped they are refused.
 pub(super) fn accept(app: &SharedApp) -> Option<mpsc::Receiver<ForwardedCommand>> {
-    let owner = app.cluster.as_ref()?;
+    let node = app.cluster.as_ref()?;
     let (commands, waiting) = mpsc::channel(MAX_WAITING);
-    let peers = owner.run().peers();
+    let peers = node.run().peers();
     peers.serve(
         SERVICE,
         Arc::new(move |_, request| Box::pin(answer(commands.clone(), request))),

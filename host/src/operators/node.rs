@@ -32,15 +32,20 @@ struct Promotion {
 }
 
 impl NodeOperation {
-    /// Runs at the node that has control.
+    /// Runs at a node that serves.
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
         let cluster = at.server.as_ref().and_then(|app| app.cluster.as_ref());
-        let Some(owner) = cluster else {
+        let Some(serving) = cluster else {
             bail!("this server is no node of several: its settings have no [cluster]");
         };
         match self {
-            Self::List {} => list_nodes(&owner.nodes().await?),
-            Self::Promote {} => promoted(true),
+            Self::List {} => list_nodes(&serving.node().list().await?),
+            Self::Promote {} if serving.has_control() => promoted(true),
+            Self::Promote {} => {
+                serving.node().promote().await?;
+                serving.wait_for_control().await;
+                promoted(false)
+            }
         }
     }
 }

@@ -33,6 +33,8 @@ pub const SOCKET_FILE: &str = "operators.sock";
 /// Error for a command that waits for a ledger which does not answer.
 const LEDGER_AWAY_MESSAGE: &str =
     "the ledger does not answer: the command may be done, so look, or give it again once it does";
+/// Error for a command that copies or looks at files, of which a node has only its own.
+pub(super) const NO_BACKUP_MESSAGE: &str = "a cluster has no backup and no check by this command: copy it into an empty directory by `svc restore --from`, and back up or check that directory";
 /// Mode of the socket: for its owner alone.
 const SOCKET_MODE: u32 = 0o600;
 /// Longest path of a socket that every system supports, in bytes.
@@ -234,7 +236,7 @@ async fn run(
 /// Waits until a command must be given up, as any request to a node of several; on a single machine without end.
 async fn wait_until_interrupted(app: SharedApp) {
     match &app.cluster {
-        Some(owner) => owner.gate().wait_until_interrupted().await,
+        Some(node) => node.gate().wait_until_interrupted().await,
         None => std::future::pending().await,
     }
 }
@@ -262,9 +264,7 @@ async fn answer_as_standby(
             Operation::Guest(_) => bail!(
                 "this node stands by, and has no guest that serves: take control by `svc promote` first"
             ),
-            Operation::Backup(_) | Operation::Check(_) => bail!(
-                "a cluster has no backup and no check by this command: copy it into an empty directory by `svc restore --from`, and back up or check that directory"
-            ),
+            Operation::Backup(_) | Operation::Check(_) => bail!(NO_BACKUP_MESSAGE),
             operation => forward::pass_on(&standby, &operation, &actor).await,
         }
     };

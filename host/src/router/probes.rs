@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 
 use crate::app::SharedApp;
+use crate::control;
 use crate::http::NOSNIFF;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::problem_page;
@@ -29,15 +30,17 @@ pub(super) async fn healthz() -> &'static str {
     )
 )]
 pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
-    let gate = app.cluster.as_ref().map(|owner| owner.gate());
+    let gate = app.cluster.as_ref().map(|node| node.gate());
     if gate.is_some_and(|gate| !gate.may_answer()) {
-        let wait = [(header::RETRY_AFTER, HeaderValue::from_static("1"))];
-        return (StatusCode::SERVICE_UNAVAILABLE, wait, "stale\n").into_response();
+        return stale_response();
     }
     let database = app
         .control
         .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
         .await;
+    if matches!(database, Err(control::Error::Stale)) {
+        return stale_response();
+    }
     let text = match (database, app.sandbox.compilation()) {
         (Err(_), _) => "the control database does not answer\n".to_owned(),
         (Ok(()), Some(preparing)) => format!("{preparing}; publishing waits for it\n"),
@@ -50,6 +53,12 @@ pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
         text,
     )
         .into_response()
+}
+
+/// Answer of a node that may lack what another one has answered.
+fn stale_response() -> Response {
+    let wait = [(header::RETRY_AFTER, HeaderValue::from_static("1"))];
+    (StatusCode::SERVICE_UNAVAILABLE, wait, "stale\n").into_response()
 }
 
 /// Meaning of a problem's `type`

@@ -53,7 +53,9 @@ pub(super) fn start(
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {
     let task = || (app.clone(), stop.clone());
-    let scopes = TaskScope::ALL.into_iter();
+    // A node that follows starts the tasks of control's owner when it is the owner.
+    let has_scope = |scope: &TaskScope| *scope != TaskScope::ControlOwner || !app.control.is_follower();
+    let scopes = TaskScope::ALL.into_iter().filter(has_scope);
     let mut tasks: Vec<_> = scopes
         .flat_map(|scope| start_scope(scope, app, stop))
         .collect();
@@ -80,6 +82,7 @@ pub(super) fn start_scope(
         tasks.push(tokio::spawn(run_rerendering(task())));
         let nodes = app.cluster.is_some();
         tasks.extend(nodes.then(|| tokio::spawn(run_leftover_removal(task()))));
+        tasks.extend(nodes.then(|| tokio::spawn(run_following_views(task()))));
     }
     tasks
 }
@@ -216,20 +219,32 @@ async fn run_leftover_removal((app, stop): BackgroundTaskInput) {
     run_periodically(LEFTOVER_INTERVAL, task, "removing leftovers", remove).await;
 }
 
+/// Shows views as the ledger has them: other nodes count, too.
+async fn run_following_views((app, mut stop): BackgroundTaskInput) {
+    let Some(node) = &app.cluster else {
+        return;
+    };
+    let counters = app.control.counters();
+    tokio::select! {
+        () = node.follow_views(&counters) => {}
+        _ = stop.wait_for(|stop| *stop) => {}
+    }
+}
+
 async fn remove_leftovers(app: &App) -> anyhow::Result<()> {
-    let Some(owner) = &app.cluster else {
+    let Some(node) = &app.cluster else {
         return Ok(());
     };
-    owner.remove_leftovers(&app.control).await?;
-    let pages = owner.list_old_one_time_pages().await?;
+    node.remove_leftovers(&app.control).await?;
+    let pages = node.list_old_one_time_pages().await?;
     app.shares.burn_unowned(pages).await
 }
 
 /// Sends clients with sockets and event streams away from a node that is cut off: another one may serve, and has news for them.
 async fn run_sending_away(task: BackgroundTaskInput) {
     let send_away = async |app: &App| {
-        let owner = app.cluster.as_ref();
-        if owner.is_some_and(|owner| owner.gate().is_given_up()) {
+        let node = app.cluster.as_ref();
+        if node.is_some_and(|node| node.gate().is_given_up()) {
             app.realtime.send_away();
         }
         Ok(())

@@ -19,6 +19,7 @@ mod redirect;
 #[cfg(test)]
 mod regate_tests;
 mod standby;
+mod takeover;
 mod tunnel;
 
 use std::io;
@@ -35,7 +36,9 @@ use self::proxy::RequestProxy;
 use self::standby::StandbyListeners;
 use crate::app::{App, SharedApp};
 use crate::backup;
-use crate::cluster::{ClusterNode, ClusterOwner, JoinedNode, found};
+use crate::cluster::{
+    ClusterNode, ControlWait, ERRANDS_SERVICE, JoinedNode, ServingClusterNode, found,
+};
 use crate::config::{Config, Settings};
 use crate::data_dir::{self, NewDirectoryGuard};
 use crate::data_lock::DataLock;
@@ -58,6 +61,9 @@ pub struct Server {
     background: Vec<JoinHandle<()>>,
     lock: DataLock,
 }
+
+/// Node that serves, and its wait for control if another one has that.
+type BegunNode = (Arc<ServingClusterNode>, Option<ControlWait>);
 
 /// A server that has its data directory and its listeners, and does not serve yet.
 #[derive(Debug)]
@@ -118,7 +124,7 @@ impl PreparedServer {
         })
     }
 
-    /// Whether this is a node that waits for control.
+    /// Whether this is a node that serves nothing before it has control.
     pub fn is_standby(&self) -> bool {
         let node = self.node.as_ref();
         node.is_some_and(|(joined, _)| joined.is_standby())
@@ -140,35 +146,38 @@ impl PreparedServer {
         self.config.listen
     }
 
-    /// Serves. A node waits for control before, and answers as a standby meanwhile.
+    /// Serves. A standby waits for control before, and answers as one meanwhile; another node follows, and takes control when it is to be
+    /// had.
     ///
     /// # Errors
     /// As for [`Server::start`].
     pub async fn serve(mut self) -> anyhow::Result<Server> {
         let joined = self.node.take();
         let ready = watch::Sender::new(false);
-        let (cluster, waiting) = match joined {
-            None => (None, None),
+        let (cluster, control, waiting) = match joined {
+            None => (None, None, None),
             Some(joined) => {
-                let (owner, waiting) = Box::pin(self.own(joined, &ready)).await?;
-                (Some(owner), Some(waiting))
+                let ((node, control), waiting) = Box::pin(self.begin(joined, &ready)).await?;
+                (Some(node), control, Some(waiting))
             }
         };
         let app = App::open(self.config, self.clock, self.random, cluster).await?;
         if let Some(waiting) = waiting {
             waiting.stop().await;
         }
-        let server = Server::run(app, &self.data, self.resources, self.operators).await?;
+        let mut server = Server::run(app, &self.data, self.resources, self.operators).await?;
+        server.take_over_after(control);
         ready.send_replace(true);
         Ok(server)
     }
 
-    /// Waits until this node has control. Returns the listeners that have answered as a standby, which do so until they are stopped.
-    async fn own(
+    /// Loads what this node serves; a standby waits for control before. Returns the listeners that have answered as a standby, which do so
+    /// until they are stopped.
+    async fn begin(
         &self,
         (joined, starting): (JoinedNode, StandbyListeners),
         ready: &watch::Sender<bool>,
-    ) -> anyhow::Result<(Arc<ClusterOwner>, StandbyListeners)> {
+    ) -> anyhow::Result<(BegunNode, StandbyListeners)> {
         let waiting = match joined.is_standby() {
             true => {
                 starting.stop().await;
@@ -177,11 +186,11 @@ impl PreparedServer {
             false => starting,
         };
         let (node, ready) = (joined.node.clone(), ready.subscribe());
-        let owner = tokio::select! {
-            owner = joined.own(&self.data) => owner?,
+        let begun = tokio::select! {
+            begun = joined.serve(&self.data) => begun?,
             never = self.operators.serve_standby(&node, &ready) => match never {},
         };
-        Ok((owner, waiting))
+        Ok((begun, waiting))
     }
 
     /// Begins to answer as a standby, and says so to commands.
@@ -222,7 +231,7 @@ impl Server {
         let tls = Tls::open(&app.config, &app.clock, label_owners(&app))?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let node = app.cluster.as_ref();
-        let proxy = node.map(|node| Arc::new(RequestProxy::new(node.run())));
+        let proxy = node.map(|node| Arc::new(RequestProxy::new(node)));
         let mut serving = vec![tokio::spawn(connections::serve(
             listener,
             app.clone(),
@@ -259,6 +268,12 @@ impl Server {
             background,
             lock,
         })
+    }
+
+    /// Has this node take control once it is to be had, if another one has it.
+    fn take_over_after(&mut self, control: Option<ControlWait>) {
+        let taking = control.map(|control| takeover::run(control, self.app.clone(), self.stop.subscribe()));
+        self.background.extend(taking.map(tokio::spawn));
     }
 
     /// Returns the address of the listener.
@@ -300,6 +315,9 @@ impl Server {
         if let Some(tls) = self.tls {
             tls.stop().await;
         }
+        if let Some(node) = &self.app.cluster {
+            node.run().peers().withdraw(ERRANDS_SERVICE);
+        }
         let flushed = self.app.serving.flush_all_visits().await;
         let (app, node) = (self.app.clone(), self.app.cluster.clone());
         drop(self.app);
@@ -310,7 +328,7 @@ impl Server {
         });
         match node {
             None => closing.await?,
-            Some(owner) => owner.leave_after(closing).await?,
+            Some(node) => node.leave_after(closing).await?,
         }
         drop(self.lock);
         flushed.context("writing the last views")

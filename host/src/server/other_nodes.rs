@@ -12,7 +12,9 @@ use http::Request;
 use svc_ledger::{DatabaseName, PostgresLedger, RunId};
 
 use super::proxy::SERVICE;
-use crate::cluster::{DatabaseLocation, KnownPlaces, PeerBody, PeerError, PeerHandlerFn, Run};
+use crate::cluster::{
+    DatabaseLocation, KnownPlaces, PeerBody, PeerError, PeerHandlerFn, Run, ServingClusterNode,
+};
 
 /// Other nodes of the installation.
 pub(super) trait OtherNodes: fmt::Debug + Send + Sync {
@@ -47,11 +49,11 @@ pub(super) struct ClusterNodes {
 }
 
 impl ClusterNodes {
-    /// Begins to follow where databases are.
-    pub(super) fn new(run: &Arc<Run<PostgresLedger>>) -> Self {
+    /// Reaches the other nodes of this one.
+    pub(super) fn new(node: &ServingClusterNode) -> Self {
         Self {
-            run: Arc::clone(run),
-            places: KnownPlaces::follow(Arc::clone(run)),
+            run: Arc::clone(node.run()),
+            places: Arc::clone(node.places()),
         }
     }
 }

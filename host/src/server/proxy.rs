@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version,
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use hyper::upgrade::OnUpgrade;
-use svc_ledger::{DatabaseName, PostgresLedger, RunId};
+use svc_ledger::{DatabaseName, RunId};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -32,7 +32,7 @@ use super::tunnel::{self, Tunnels};
 use crate::app::App;
 use crate::backends::Backends;
 use crate::cluster::{
-    BoxError, DatabaseLocation, PeerBody, PeerError, PeerHandlerFn, Run, full_body,
+    BoxError, DatabaseLocation, PeerBody, PeerError, PeerHandlerFn, ServingClusterNode, full_body,
 };
 use crate::http::forwarded::{BackendForwarder, ForwardedRequest, RequestSource};
 use crate::http::hosts::HostKind;
@@ -108,9 +108,9 @@ enum Unanswered {
 }
 
 impl RequestProxy {
-    /// Creates the proxy of a run.
-    pub(super) fn new(run: &Arc<Run<PostgresLedger>>) -> Self {
-        Self::over(Arc::new(ClusterNodes::new(run)), ANSWER_TIMEOUT)
+    /// Creates the proxy of a node.
+    pub(super) fn new(node: &ServingClusterNode) -> Self {
+        Self::over(Arc::new(ClusterNodes::new(node)), ANSWER_TIMEOUT)
     }
 
     /// Creates a proxy over nodes that give the head of an answer within `answer_timeout`.

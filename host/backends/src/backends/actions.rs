@@ -143,6 +143,7 @@ impl ActionDefinitions {
         batch: Vec<NewAction>,
     ) -> Result<Vec<StoredActionVersion>, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
+        self.backends.bring(id).await?;
         let rows = run_while_client_waits(self.judge_batch(id, batch)).await??;
         self.backends.check_disk()?;
         let (now, most) = (

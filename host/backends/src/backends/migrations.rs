@@ -90,6 +90,7 @@ impl MigrationService {
         note: Option<String>,
     ) -> Result<RecordedMigration, BackendError> {
         let id = self.backends.require_backend(project).await?.id;
+        self.backends.bring(id).await?;
         let turn = self.backends.migration_lock(id);
         let _mine = turn.lock().await;
         self.backends.record_restores(id).await?;

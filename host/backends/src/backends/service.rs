@@ -23,7 +23,7 @@ use crate::infra::Infra;
 use crate::projects::{self, Project};
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
-use svc_database::{Databases, DurableSource, Schema};
+use svc_database::{DatabasePlace, Databases, DurableSource, Schema};
 use svc_sandbox::Sandbox;
 
 /// Service of backends.
@@ -330,6 +330,7 @@ impl Backends {
         if !there {
             return Err(BackendError::NotFound);
         }
+        self.bring(id).await?;
         self.detail(project).await
     }
 
@@ -405,6 +406,38 @@ impl Backends {
         let known = holders.into_iter();
         self.databases
             .set_workspaces(known.filter_map(|(id, workspace)| Some((id, workspace?))));
+    }
+
+    /// Takes the database of a backend that no other node has, for sockets that must be at one node alone. On a single machine nothing is
+    /// done.
+    ///
+    /// # Errors
+    /// When another node has it, or it cannot be loaded.
+    pub async fn claim(&self, id: BackendId) -> Result<(), BackendError> {
+        Ok(self.databases.claim(id).await?)
+    }
+
+    /// Brings the database of a backend to this node, which must write it together with the control database. On a single machine nothing
+    /// is done.
+    ///
+    /// # Errors
+    /// When another node does not give it up in time, or it cannot be loaded.
+    pub(super) async fn bring(&self, id: BackendId) -> Result<(), BackendError> {
+        Ok(self.databases.bring(id).await?)
+    }
+
+    /// Closes the database of a backend once its calls have ended. Its next use opens it again.
+    pub fn close_database(&self, id: &BackendId) {
+        self.databases.close_one(id);
+    }
+
+    /// Whether this node is to do the background work of a database: it has it, or has control and nobody has it.
+    pub fn is_responsible(&self, id: BackendId) -> bool {
+        match self.databases.place(id) {
+            DatabasePlace::Here => true,
+            DatabasePlace::Elsewhere => false,
+            DatabasePlace::Nobody => !self.infra.control.is_follower(),
+        }
     }
 
     /// Closes idle databases, and copies new commits of the others into their histories.

@@ -26,7 +26,8 @@ impl Payments {
         // A mirror that lacks nothing, or whose backend is deleted, is not behind.
         backends.retain_lags(|backend| lagging.iter().any(|one| one.backend == *backend));
         for one in lagging {
-            if !backends.claim_mirror(one.backend) {
+            // Of several nodes one writes it.
+            if !backends.is_responsible(one.backend) || !backends.claim_mirror(one.backend) {
                 continue;
             }
             let (backends, control) = (Arc::clone(backends), self.infra.control.clone());

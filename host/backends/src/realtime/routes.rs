@@ -74,6 +74,8 @@ pub async fn join(
     if !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());
     }
+    // All members of a room are at the node that has the database.
+    rooms.backends.claim(backend).await?;
     let headers = request.headers();
     if !origin::is_same_origin(&rooms.config.scheme, &context.authority, headers) {
         return Err(Problem::new(

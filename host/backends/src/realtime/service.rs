@@ -244,6 +244,17 @@ impl Realtime {
         self.hub.end_all(CloseReason::MOVED);
     }
 
+    /// Whether a backend has sockets or event streams open.
+    pub fn has_sockets(&self, backend: &BackendId) -> bool {
+        !self.hub.rooms(backend).is_empty() || self.listeners.has_any(backend)
+    }
+
+    /// Closes the sockets of a backend with code 1012 and ends its event streams: another node has it from now on.
+    pub fn send_away_from(&self, backend: &BackendId) {
+        self.listeners.end(backend, CloseReason::MOVED);
+        self.hub.end(backend, CloseReason::MOVED);
+    }
+
     /// Closes all sockets with code 1001, and waits until they are gone.
     pub async fn stop(&self) {
         self.listeners.stop();

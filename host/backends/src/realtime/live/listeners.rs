@@ -114,6 +114,12 @@ impl LiveConnections {
         self.lock_connections().values().map(Arc::clone).collect()
     }
 
+    /// Whether a backend has connections.
+    pub(in crate::realtime) fn has_any(&self, backend: &BackendId) -> bool {
+        let connections = self.lock_connections();
+        connections.values().any(|one| one.backend == *backend)
+    }
+
     /// Closes the connections to a backend.
     pub(in crate::realtime) fn end(&self, backend: &BackendId, close: CloseReason) {
         let ended = self.list().into_iter();

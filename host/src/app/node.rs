@@ -1,0 +1,77 @@
+//! The application of a node of several, as the cluster and other nodes use it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+
+use super::App;
+use crate::backends::Backends;
+use crate::cluster::{self, DatabaseUsers, ERRANDS_SERVICE, PeerBody, ServingClusterNode};
+use crate::control::{ControlDatabase, Error};
+use crate::errands;
+use crate::realtime::Realtime;
+use svc_base::ids::BackendId;
+
+/// Largest message of an errand, in bytes: a verdict may be as long as an action.
+const MAX_MESSAGE_BYTES: usize = 8 << 20;
+
+/// Sockets of backends, and the databases that they are about.
+struct BackendSockets {
+    realtime: Arc<Realtime>,
+    backends: Arc<Backends>,
+}
+
+impl DatabaseUsers for BackendSockets {
+    fn is_used(&self, id: &BackendId) -> bool {
+        self.realtime.has_sockets(id)
+    }
+
+    fn send_away(&self, id: &BackendId) {
+        self.realtime.send_away_from(id);
+        self.backends.close_database(id);
+    }
+}
+
+/// Has a node ask its application about databases, and answer the errands of others once it has control.
+pub(super) fn join(node: &ServingClusterNode, app: &App) {
+    node.set_database_users(Arc::new(BackendSockets {
+        realtime: Arc::clone(&app.realtime),
+        backends: Arc::clone(&app.backends),
+    }));
+    let control = app.control.clone();
+    let handler = move |_, request| -> BoxFuture<'static, Response<PeerBody>> {
+        Box::pin(answer_errand(control.clone(), request))
+    };
+    node.run().peers().serve(ERRANDS_SERVICE, Arc::new(handler));
+}
+
+/// Does an errand of another node. Without control nothing is done, and the other node looks who has it.
+async fn answer_errand(control: ControlDatabase, request: Request<Incoming>) -> Response<PeerBody> {
+    let body = Limited::new(request.into_body(), MAX_MESSAGE_BYTES).collect();
+    let Ok(body) = body.await else {
+        return cluster::refusal();
+    };
+    let Ok(message) = String::from_utf8(body.to_bytes().into()) else {
+        return answer(StatusCode::BAD_REQUEST, "it is no text");
+    };
+    // It is done to its end if the other node hangs up.
+    let done = tokio::spawn(async move { errands::perform_message(&control, &message).await });
+    match done.await {
+        Ok(Ok(text)) => answer(StatusCode::OK, text),
+        Ok(Err(Error::Elsewhere)) => cluster::refusal(),
+        Ok(Err(error @ Error::Busy)) => answer(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        Ok(Err(error)) => answer(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        // The panic is in the log.
+        Err(_) => answer(StatusCode::INTERNAL_SERVER_ERROR, "it failed"),
+    }
+}
+
+fn answer(status: StatusCode, text: impl Into<Bytes>) -> Response<PeerBody> {
+    let mut response = Response::new(cluster::full_body(text));
+    *response.status_mut() = status;
+    response
+}
