@@ -15,7 +15,7 @@ use crate::backends::history::BackendHistoryService;
 use crate::backends::{ActionDefinitions, Backends, MigrationService};
 use crate::cluster::ServingClusterNode;
 use crate::config::Config;
-use crate::control::{self, ControlDatabase, InstallationSecrets};
+use crate::control::{ControlDatabase, InstallationSecrets};
 use crate::deployments::publication::CapacityChecker;
 use crate::deployments::serving::PageService;
 use crate::edge::EdgePurger;
@@ -245,7 +245,7 @@ async fn wait_for_secrets(control: &ControlDatabase) -> anyhow::Result<Installat
     loop {
         match InstallationSecrets::find(control).await {
             Ok(Some(secrets)) => return Ok(secrets),
-            Ok(None) | Err(control::Error::Stale) => {}
+            Ok(None) => {}
             Err(error) => return Err(error.into()),
         }
         tokio::time::sleep(LOOK_FOR_SECRETS_EVERY).await;

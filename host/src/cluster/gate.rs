@@ -153,6 +153,11 @@ impl AnswerGate {
         state.detector.may_answer(now) || is_running && is_known
     }
 
+    /// Time for which open pages are shown that may be old.
+    pub(super) fn stale_pages(&self) -> Duration {
+        self.stale_pages
+    }
+
     /// Whether a new write may begin.
     pub fn has_room(&self) -> bool {
         self.queue.has_room() && self.may_answer()

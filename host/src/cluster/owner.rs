@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::bases::{Bases, LiveDatabases, write_base};
+use super::feed::ControlFeed;
 use super::run::Run;
 use super::serving_node::ServingNode;
 use super::shipped::ShippedDatabase;
@@ -39,7 +40,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Databases of this run: those of the tenants that it has claimed, and control if it has it.
 pub(super) struct OwnedDatabases<L> {
-    control: OnceLock<Arc<ShippedDatabase>>,
+    /// Control with its feed, if this run has it.
+    control: OnceLock<(Arc<ShippedDatabase>, Arc<ControlFeed>)>,
     tenants: Arc<Tenants<L>>,
 }
 
@@ -52,15 +54,16 @@ impl<L: Ledger> OwnedDatabases<L> {
         }
     }
 
-    /// Notes that this run has control.
-    pub(super) fn set_control(&self, control: &Arc<ShippedDatabase>) {
+    /// Notes that this run has control, whose commits are named by `feed`.
+    pub(super) fn set_control(&self, control: Arc<ShippedDatabase>, feed: Arc<ControlFeed>) {
         // A run gets it once, and keeps it to its end.
-        let _ = self.control.set(Arc::clone(control));
+        let _ = self.control.set((control, feed));
     }
 
     /// Returns the control database, if this run has it.
     pub(super) fn control(&self) -> Option<Arc<ShippedDatabase>> {
-        self.control.get().cloned()
+        let (control, _) = self.control.get()?;
+        Some(Arc::clone(control))
     }
 
     /// Returns the databases of tenants.
@@ -197,6 +200,12 @@ fn acknowledge<L: Ledger>(
         last.insert(commit.database, commit.entry.position);
         let bytes = u64::try_from(commit.entry.body.len()).unwrap_or(u64::MAX);
         bases.note_commit(commit.database, bytes);
+    }
+    // Callers of control are answered when other nodes have its commits, too.
+    if last.remove(&DatabaseName::Control).is_some()
+        && let Some((_, feed)) = databases.control.get()
+    {
+        feed.acknowledged(commits);
     }
     for (name, position) in last {
         // One that was removed meanwhile has no callers.

@@ -15,11 +15,12 @@ use svc_base::sync::lock;
 use svc_database::{DatabaseState, DatabasesDirectory, DurableSource, LogShipper};
 use svc_ledger::{DatabaseName, Ledger, PostgresLedger};
 use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
 
 use super::bases::{self, Bases, LoadTarget};
 use super::bucket::Bucket;
 use super::errands::ErrandPost;
-use super::feed::Feed;
+use super::feed::{ControlFeed, FeedFollower, FeedFreshness};
 use super::gate::AnswerGate;
 use super::known_places::KnownPlaces;
 use super::leftovers::Leftovers;
@@ -40,6 +41,10 @@ use crate::control::{
 /// Name of the control database's file, and of its log.
 const CONTROL_FILE: &str = "control.db";
 const CONTROL_LOG: &str = "control.db-wal";
+/// Time that a node which begins to follow waits for the owner's word.
+const FRESH_WAIT: Duration = Duration::from_secs(5);
+/// Pause between two looks whether it is fresh.
+const FRESH_LOOK: Duration = Duration::from_secs(1);
 /// Shortest pause between two readings of all views, and the share of the time that they may take.
 const VIEWS_EVERY: Duration = Duration::from_secs(2);
 const VIEWS_REST: u32 = 20;
@@ -56,7 +61,11 @@ pub struct ServingNode<L> {
     places: Arc<KnownPlaces<L>>,
     routes: ShippingRoutes,
     leftovers: Leftovers<L>,
-    feed: Arc<Feed<L>>,
+    freshness: Arc<FeedFreshness>,
+    /// Time at which this node was fresh, about.
+    fresh_at: Arc<Mutex<Duration>>,
+    /// Task that follows control, unless this node has it.
+    follower: Mutex<Option<FeedFollower<L>>>,
     /// State of the control database that was loaded, and the views of then, until the application takes them.
     loaded: Mutex<Option<DatabaseState>>,
     views: Mutex<Vec<DeploymentVisits>>,
@@ -85,13 +94,7 @@ impl<L: Ledger> ServingNode<L> {
         data: &Path,
     ) -> anyhow::Result<Arc<Self>> {
         let (run, bucket) = (Arc::clone(node.run()), node.bucket().clone());
-        let bases = Arc::new(Bases::new(
-            Arc::clone(run.ledger()),
-            run.id(),
-            bucket.clone(),
-            data.join("tmp"),
-            run.clock().clone(),
-        ));
+        let bases = Arc::new(bases_of(&run, &bucket, data));
         let to = LoadTarget {
             dir: Dir::open_ambient_dir(data, ambient_authority())?,
             name: CONTROL_FILE.to_owned(),
@@ -99,8 +102,7 @@ impl<L: Ledger> ServingNode<L> {
         let loaded = load_control(&run, (&bases, &bucket), &to, claim.is_some()).await;
         let loaded = loaded.context("loading the control database")?;
         // What a dead run has added to them is among them.
-        let views = visits::load(&**run.ledger(), Some(run.id())).await;
-        let views = views.context("reading views from the ledger")?;
+        let views = read_views(&run).await?;
         let (made, making) = mpsc::unbounded_channel();
         let routes = ShippingRoutes {
             queue: Arc::clone(run.queue()),
@@ -116,7 +118,9 @@ impl<L: Ledger> ServingNode<L> {
         );
         let serving = Arc::new(Self {
             leftovers: Leftovers::new(Arc::clone(&run), bucket, Arc::clone(&tenants)),
-            feed: Feed::new(&run, &places),
+            freshness: FeedFreshness::new(&run),
+            fresh_at: Arc::new(Mutex::new(node.run().clock().elapsed())),
+            follower: Mutex::default(),
             databases: Arc::new(OwnedDatabases::new(tenants)),
             node,
             data: data.to_owned(),
@@ -149,7 +153,8 @@ impl<L: Ledger> ServingNode<L> {
             offset,
             Some(shipper),
         ));
-        self.databases.set_control(&control);
+        let feed = ControlFeed::start(self.run(), Arc::clone(&control), offset);
+        self.databases.set_control(Arc::clone(&control), feed);
         self.places.forget(DatabaseName::Control);
         self.run().metrics().note_control(claim.took_over);
         control
@@ -161,28 +166,65 @@ impl<L: Ledger> ServingNode<L> {
     /// When the file cannot be opened; it is opened once.
     pub async fn open_control(&self) -> anyhow::Result<ControlDatabase> {
         let control = match self.databases.control() {
-            Some(durable) => {
-                let feed = self.feed.own(&durable);
-                ControlDatabase::open_owner(&self.data, durable, feed)?
+            Some(shipped) => {
+                let feed: Arc<dyn ChangeFeed> = shipped.clone();
+                ControlDatabase::open_owner(&self.data, shipped, feed)?
             }
-            None => {
-                let state = lock(&self.loaded).take().context("control is open")?;
-                let position = state.position();
-                let fresh: Arc<dyn Freshness> = self.feed.clone();
-                let control = ControlDatabase::open_follower(&self.data, state, fresh)?;
-                let post = ErrandPost::new(self.run(), &self.places);
-                control.set_errand_sender(Some(Arc::new(post)));
-                self.feed.follow(&control, position);
-                control
-            }
+            None => self.open_follower()?,
         };
         let place = LedgerVisits::new(Arc::clone(self.run().ledger()), self.run().id());
         let views = mem::take(&mut *lock(&self.views));
         control.counters().share(Arc::new(place), views);
-        if !control.is_follower() {
+        if control.is_follower() {
+            // Without an owner that answers, the application opens all the same.
+            let _ = timeout(FRESH_WAIT, self.freshness.wait_until_fresh()).await;
+        } else {
             wait_for_commits(&control).await?;
         }
         Ok(control)
+    }
+
+    /// Opens the control database that was loaded, and begins to follow its owner.
+    fn open_follower(&self) -> anyhow::Result<ControlDatabase> {
+        let state = lock(&self.loaded).take().context("control is open")?;
+        let position = state.position();
+        let fresh: Arc<dyn Freshness> = self.freshness.clone();
+        let control = ControlDatabase::open_follower(&self.data, state, fresh)?;
+        let post = ErrandPost::new(self.run(), &self.places);
+        control.set_errand_sender(Some(Arc::new(post)));
+        let follower = FeedFollower::start(
+            Arc::clone(self.run()),
+            Arc::clone(&self.places),
+            control.clone(),
+            Arc::clone(&self.freshness),
+            position,
+        );
+        *lock(&self.follower) = Some(follower);
+        let (freshness, fresh_at) = (Arc::clone(&self.freshness), Arc::clone(&self.fresh_at));
+        let clock = self.run().clock().clone();
+        tokio::spawn(async move {
+            loop {
+                freshness.wait_until_fresh().await;
+                *lock(&fresh_at) = clock.elapsed();
+                sleep(FRESH_LOOK).await;
+            }
+        });
+        Ok(control)
+    }
+
+    /// Whether what this node has of control may be old: it follows, and the owner has not told it what is new for a second.
+    pub fn is_behind(&self) -> bool {
+        self.databases.control().is_none() && !self.freshness.is_fresh()
+    }
+
+    /// Whether pages that are in memory may be shown: also for a while in which neither the ledger nor control's owner says what is new.
+    pub fn may_show_pages(&self) -> bool {
+        let gate = self.gate();
+        let is_recent = || {
+            let now = self.run().clock().elapsed();
+            now.saturating_sub(*lock(&self.fresh_at)) < gate.stale_pages()
+        };
+        gate.may_show_pages() && (!self.is_behind() || is_recent())
     }
 
     /// Makes this node the owner of control, whose place it has claimed, in the running process. Writes are refused until the duties of an
@@ -195,17 +237,17 @@ impl<L: Ledger> ServingNode<L> {
         claim: ControlClaim,
         control: &ControlDatabase,
     ) -> anyhow::Result<()> {
-        let followed = self.feed.end_following(control).await;
-        followed.context("following the commits that the owner before has left")?;
-        let state = control.end_following().await?;
+        let follower = lock(&self.follower).take().context("it follows nobody")?;
+        let followed = follower.take_over().await;
+        let state = followed.context("following what the owner before has left")?;
         let dir = Dir::open_ambient_dir(&self.data, ambient_authority())?;
         let shipper = LogShipper::after_log(dir, CONTROL_LOG, state)?;
         self.bases.note_control();
-        let durable = self.ship_control(shipper, claim);
+        let shipped = self.ship_control(shipper, claim);
         control.set_errand_sender(None);
-        let feed: Arc<dyn ChangeFeed> = self.feed.own(&durable);
-        control.become_owner(durable, feed).await?;
-        control.counters().raise(self.read_views().await?);
+        let feed: Arc<dyn ChangeFeed> = shipped.clone();
+        control.become_owner(shipped, feed).await?;
+        control.counters().raise(read_views(self.run()).await?);
         wait_for_commits(control).await?;
         Ok(())
     }
@@ -230,7 +272,7 @@ impl<L: Ledger> ServingNode<L> {
     pub async fn follow_views(&self, counters: &InstallationCounters) {
         loop {
             let begun = self.run().clock().elapsed();
-            match self.read_views().await {
+            match read_views(self.run()).await {
                 Ok(views) => counters.raise(views),
                 Err(error) => {
                     let error = format!("{error:#}");
@@ -239,14 +281,8 @@ impl<L: Ledger> ServingNode<L> {
             }
             let took = self.run().clock().elapsed().saturating_sub(begun);
             // An installation with many pages takes longer, and is read as much less often.
-            tokio::time::sleep(VIEWS_EVERY.max(took * VIEWS_REST)).await;
+            sleep(VIEWS_EVERY.max(took * VIEWS_REST)).await;
         }
-    }
-
-    async fn read_views(&self) -> anyhow::Result<Vec<DeploymentVisits>> {
-        let run = self.run();
-        let views = visits::load(&**run.ledger(), Some(run.id())).await;
-        views.context("reading views from the ledger")
     }
 
     /// Sets who uses databases besides their calls, and is told when one leaves. It is called once.
@@ -317,6 +353,18 @@ impl<L: Ledger> ServingNode<L> {
     pub(super) fn leftovers(&self) -> &Leftovers<L> {
         &self.leftovers
     }
+}
+
+/// Makes the keeper of a run's bases.
+fn bases_of<L: Ledger>(run: &Run<L>, bucket: &Bucket, data: &Path) -> Bases<L> {
+    let (ledger, clock) = (Arc::clone(run.ledger()), run.clock().clone());
+    Bases::new(ledger, run.id(), bucket.clone(), data.join("tmp"), clock)
+}
+
+/// Reads the views of all deployments, which nodes add to.
+async fn read_views<L: Ledger>(run: &Run<L>) -> anyhow::Result<Vec<DeploymentVisits>> {
+    let views = visits::load(&**run.ledger(), Some(run.id())).await;
+    views.context("reading views from the ledger")
 }
 
 /// Waits until the ledger has what the opening of a database has committed, as a migration: until then writes are refused.

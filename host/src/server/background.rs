@@ -54,7 +54,8 @@ pub(super) fn start(
 ) -> Vec<JoinHandle<()>> {
     let task = || (app.clone(), stop.clone());
     // A node that follows starts the tasks of control's owner when it is the owner.
-    let has_scope = |scope: &TaskScope| *scope != TaskScope::ControlOwner || !app.control.is_follower();
+    let has_scope =
+        |scope: &TaskScope| *scope != TaskScope::ControlOwner || !app.control.is_follower();
     let scopes = TaskScope::ALL.into_iter().filter(has_scope);
     let mut tasks: Vec<_> = scopes
         .flat_map(|scope| start_scope(scope, app, stop))

@@ -218,13 +218,13 @@ fn guard_request<'a>(
     request: &Request,
     admitted: &mut Result<AdmittedRequest, Problem>,
 ) -> Option<AnswerGuard<'a>> {
-    let gate = app.cluster.as_ref()?.gate();
+    let node = app.cluster.as_deref()?;
     if matches!(admitted, Ok(AdmittedRequest::Passed(..))) {
         // The node that answers it has its own.
         return None;
     }
     let is_view = matches!(admitted, Ok(AdmittedRequest::View(..)));
-    let guard = AnswerGuard::new(gate, request.method(), request.uri().path(), is_view);
+    let guard = AnswerGuard::new(node, request.method(), request.uri().path(), is_view);
     if let Some(refusal) = guard.refusal() {
         *admitted = Err(refusal);
     }

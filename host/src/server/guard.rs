@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 
-use crate::cluster::AnswerGate;
+use crate::cluster::ServingClusterNode;
 use crate::http::problem::{Problem, ProblemCode};
 
 /// Header that has an edge keep a page for long.
@@ -46,15 +46,20 @@ impl GuardedRequest {
 /// Guard of one answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnswerGuard<'g> {
-    gate: &'g AnswerGate,
+    node: &'g ServingClusterNode,
     kind: GuardedRequest,
 }
 
 impl<'g> AnswerGuard<'g> {
     /// Makes the guard of a request. A view is of a page that may be in memory.
-    pub(super) fn new(gate: &'g AnswerGate, method: &Method, path: &str, is_view: bool) -> Self {
+    pub(super) fn new(
+        node: &'g ServingClusterNode,
+        method: &Method,
+        path: &str,
+        is_view: bool,
+    ) -> Self {
         let kind = GuardedRequest::of(method, path, is_view);
-        Self { gate, kind }
+        Self { node, kind }
     }
 
     /// Returns the refusal of a request that must not begin.
@@ -62,15 +67,15 @@ impl<'g> AnswerGuard<'g> {
         if !self.may_answer() {
             return Some(refusal());
         }
-        let is_too_much = self.kind == GuardedRequest::Write && !self.gate.has_room();
+        let is_too_much = self.kind == GuardedRequest::Write && !self.node.gate().has_room();
         is_too_much.then(busy)
     }
 
     fn may_answer(self) -> bool {
         match self.kind {
             GuardedRequest::Probe => true,
-            GuardedRequest::View => self.gate.may_show_pages(),
-            GuardedRequest::Read | GuardedRequest::Write => self.gate.may_answer(),
+            GuardedRequest::View => self.node.may_show_pages(),
+            GuardedRequest::Read | GuardedRequest::Write => self.node.gate().may_answer(),
         }
     }
 
@@ -87,16 +92,17 @@ impl<'g> AnswerGuard<'g> {
         let response = tokio::select! {
             biased;
             response = answer => response,
-            () = self.gate.wait_until_interrupted() => return self.given_up().into_response(),
+            () = self.node.gate().wait_until_interrupted() => return self.given_up().into_response(),
         };
         if !self.may_answer() {
             return self.given_up().into_response();
         }
         let response = match self.kind {
             GuardedRequest::Probe => response,
-            _ => shorten_wait(response, self.gate.has_room()),
+            _ => shorten_wait(response, self.node.gate().has_room()),
         };
-        match self.kind == GuardedRequest::View && !self.gate.may_answer() {
+        let is_old = !self.node.gate().may_answer() || self.node.is_behind();
+        match self.kind == GuardedRequest::View && is_old {
             true => stale_page(response).unwrap_or_else(|| self.given_up().into_response()),
             false => response,
         }
@@ -114,7 +120,7 @@ fn shorten_wait(mut response: Response, has_room: bool) -> Response {
     response
 }
 
-/// Returns the answer to a view that is shown without the ledger, if it is a page that everybody may read or leads to one: another node
+/// Returns the answer to a view that is shown without the ledger or control's owner, if it is a page that everybody may read or leads to one: another node
 /// may have changed the password of a locked page, or deleted it. An edge must not keep it beyond the end of this node.
 fn stale_page(mut response: Response) -> Option<Response> {
     let cache = response.headers().get(header::CACHE_CONTROL);

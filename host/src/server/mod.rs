@@ -272,7 +272,8 @@ impl Server {
 
     /// Has this node take control once it is to be had, if another one has it.
     fn take_over_after(&mut self, control: Option<ControlWait>) {
-        let taking = control.map(|control| takeover::run(control, self.app.clone(), self.stop.subscribe()));
+        let taking =
+            control.map(|control| takeover::run(control, self.app.clone(), self.stop.subscribe()));
         self.background.extend(taking.map(tokio::spawn));
     }
 

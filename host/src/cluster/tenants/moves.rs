@@ -44,11 +44,7 @@ impl<L: Ledger> Tenants<L> {
     }
 
     /// Claims the place of a database. Another run that has it is asked for it, if it is wished for from anybody.
-    pub(super) async fn claim(
-        &self,
-        id: BackendId,
-        wish: ClaimWish,
-    ) -> Result<Place, LoadFailure> {
+    pub(super) async fn claim(&self, id: BackendId, wish: ClaimWish) -> Result<Place, LoadFailure> {
         let name = DatabaseName::Backend(id);
         for _ in 0..TRIES {
             let claimed = self.run.ledger().claim(self.run.id(), name).await;
@@ -86,7 +82,11 @@ impl<L: Ledger> Tenants<L> {
         }
         // Nobody makes a base of it from now on, as this run may not name one soon.
         drop(self.bases.turn(DatabaseName::Backend(id)).await);
-        if let Err(error) = self.bases.store_on_release(DatabaseName::Backend(id), live).await {
+        if let Err(error) = self
+            .bases
+            .store_on_release(DatabaseName::Backend(id), live)
+            .await
+        {
             tracing::warn!(%error, backend = %id, "a database that is given up has no newer base: who gets it reads more commits");
         }
         if let Some(last) = self.find(id).and_then(|it| it.acknowledged_position()) {
