@@ -20,6 +20,8 @@ mod places;
 mod run;
 mod schedule;
 mod serving_node;
+#[cfg(test)]
+mod serving_tests;
 mod shipped;
 mod standby;
 #[cfg(test)]

@@ -11,12 +11,13 @@ use svc_base::random::Random;
 use svc_database::{Databases, DatabasesDirectory, EndedChain, MigrationScript};
 use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, MemoryLedger, Node, RunId};
 use tempfile::TempDir;
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::bucket::Bucket;
 use super::found::Founding;
 use super::histories;
-use super::{ControlClaim, Owner, Run};
+use super::{ClusterNode, ControlClaim, Run, ServingNode};
 use crate::config::{ClusterSettings, Limits};
 use crate::content::ContentStore;
 
@@ -31,7 +32,7 @@ struct Installation {
     clock: Clock,
     ledger: Arc<MemoryLedger>,
     bucket: Bucket,
-    owner: Arc<Owner<MemoryLedger>>,
+    owner: Arc<ServingNode<MemoryLedger>>,
     databases: Arc<Databases>,
     data: TempDir,
 }
@@ -91,7 +92,9 @@ impl Installation {
         let claim = ControlClaim { place, took_over };
         let data = tempfile::tempdir().unwrap();
         fs::create_dir(data.path().join("tmp")).unwrap();
-        let owner = Owner::begin(run, claim, bucket.clone(), data.path());
+        let (promotions, _) = mpsc::channel(1);
+        let node = ClusterNode::new(run, bucket.clone(), promotions);
+        let owner = ServingNode::begin(node, Some(claim), data.path());
         let owner = owner.await.unwrap();
         let limits = Limits {
             free_disk_bytes: 0,

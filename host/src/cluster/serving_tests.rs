@@ -1,0 +1,325 @@
+//! Two nodes that serve one installation, in one process.
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use object_store::memory::InMemory;
+use svc_base::clock::Clock;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_base::random::Random;
+use svc_database::{DatabasePlace, Databases, MigrationScript};
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, MemoryLedger};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use super::bucket::Bucket;
+use super::found::Founding;
+use super::peers::PeerListener;
+use super::{ClusterNode, ControlClaim, DatabaseUsers, Run, ServingNode};
+use crate::config::{ClusterSettings, Limits};
+use crate::content::ContentStore;
+use crate::control::{self, ControlDatabase};
+
+/// What all nodes of an installation share.
+struct Shared {
+    ledger: Arc<MemoryLedger>,
+    bucket: Bucket,
+}
+
+/// A node without an application.
+struct TestNode {
+    serving: Arc<ServingNode<MemoryLedger>>,
+    control: ControlDatabase,
+    databases: Arc<Databases>,
+    users: Arc<Users>,
+    _data: TempDir,
+}
+
+/// Sockets of a node: databases are only closed.
+struct Users {
+    databases: Weak<Databases>,
+    sent_away: AtomicUsize,
+}
+
+impl DatabaseUsers for Users {
+    fn is_used(&self, _: &BackendId) -> bool {
+        false
+    }
+
+    fn send_away(&self, id: &BackendId) {
+        self.sent_away.fetch_add(1, Ordering::SeqCst);
+        if let Some(databases) = self.databases.upgrade() {
+            databases.close_one(id);
+        }
+    }
+}
+
+fn settings(name: &str) -> ClusterSettings {
+    ClusterSettings {
+        name: name.to_owned(),
+        ledger: "postgresql://svc@pg/svc".to_owned().into(),
+        bucket: "file:///bucket".parse().unwrap(),
+        peer_listen: "127.0.0.1:0".parse().unwrap(),
+        peer_url: None,
+        synced_standbys: 1,
+        suspect_seconds: 5,
+        stale_pages_seconds: 600,
+        standby: false,
+    }
+}
+
+fn script(sql: &str) -> MigrationScript {
+    MigrationScript {
+        sql: sql.to_owned(),
+        statements: vec![std::ops::Range {
+            start: 0,
+            end: sql.len(),
+        }],
+        checksum: sql.to_owned(),
+    }
+}
+
+impl Shared {
+    async fn found() -> Self {
+        let ledger = Arc::new(MemoryLedger::default());
+        let bucket = Bucket::from_store(Arc::new(InMemory::new()));
+        let founded = tempfile::tempdir().unwrap();
+        let founding = Founding {
+            data: founded.path(),
+            content: ContentStore::open(&founded.path().join("content")).unwrap(),
+            ledger: &*ledger,
+            bucket: &bucket,
+            node: "n1",
+            clock: &Clock::system(),
+            random: &Random::system(),
+        };
+        founding.found().await.unwrap();
+        Self { ledger, bucket }
+    }
+
+    /// Starts a node, which has control or follows.
+    async fn start(&self, name: &str, owns: bool) -> TestNode {
+        let (clock, random) = (Clock::system(), Random::system());
+        let mut settings = settings(name);
+        let listener = PeerListener::bind(settings.peer_listen).await.unwrap();
+        settings.peer_listen = listener.address();
+        let run = Run::join(Arc::clone(&self.ledger), &settings, &clock, &random);
+        let run = run.await.unwrap();
+        listener.start(run.peers()).unwrap();
+        let claim = match owns {
+            true => Some(claim_control(&run).await),
+            false => None,
+        };
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(data.path().join("tmp")).unwrap();
+        let (promotions, _) = mpsc::channel(1);
+        let node = ClusterNode::new(run, self.bucket.clone(), promotions);
+        let serving = ServingNode::begin(node, claim, data.path());
+        let serving = serving.await.unwrap();
+        let control = serving.open_control().await.unwrap();
+        let limits = Limits {
+            free_disk_bytes: 0,
+            ..Limits::default()
+        };
+        let databases = Databases::open_with_durable(
+            data.path(),
+            &limits.database_limits(),
+            clock,
+            Some(serving.tenants(limits.history_bytes)),
+        );
+        let databases = Arc::new(databases.unwrap());
+        let users = Arc::new(Users {
+            databases: Arc::downgrade(&databases),
+            sent_away: AtomicUsize::new(0),
+        });
+        serving.set_database_users(Arc::clone(&users) as _);
+        TestNode {
+            serving,
+            control,
+            databases,
+            users,
+            _data: data,
+        }
+    }
+
+    /// Starts an owner and a follower that know each other.
+    async fn start_two(&self) -> [TestNode; 2] {
+        let owner = self.start("n1", true).await;
+        let follower = self.start("n2", false).await;
+        owner.serving.run().beat().await.unwrap();
+        owner.wait_until_known(&follower).await;
+        follower.wait_until_known(&owner).await;
+        [owner, follower]
+    }
+
+    async fn has_place(&self, id: BackendId) -> bool {
+        let places = self.ledger.places().await.unwrap();
+        let name = DatabaseName::Backend(id);
+        places.iter().any(|place| place.database == name)
+    }
+}
+
+async fn claim_control(run: &Run<MemoryLedger>) -> ControlClaim {
+    match run.claim_control().await.unwrap() {
+        ClaimOutcome::Claimed(place) => ControlClaim {
+            place,
+            took_over: false,
+        },
+        ClaimOutcome::Held(_) => panic!("somebody has control"),
+    }
+}
+
+impl TestNode {
+    async fn wait_until_known(&self, other: &Self) {
+        let known = self.serving.run().peers().known();
+        let other = other.serving.run().id();
+        wait_until(async || known.is_trusted(other)).await;
+    }
+
+    /// Writes a row of control.
+    async fn write(&self) -> Result<(), control::Error> {
+        let insert = "INSERT INTO operator_events (kind, subject, at) VALUES ('', 'x', 0)";
+        let written = self.control.write(move |tx| {
+            tx.execute(insert, [])?;
+            Ok::<_, control::Error>(())
+        });
+        written.await
+    }
+
+    /// Number of rows that were written.
+    async fn rows(&self) -> Result<u64, control::Error> {
+        let count = "SELECT count(*) FROM operator_events WHERE subject = 'x'";
+        let read = self
+            .control
+            .read(move |c| c.query_row(count, [], |row| row.get::<_, i64>(0)));
+        Ok(read.await?.unsigned_abs())
+    }
+
+    async fn create(&self) -> BackendId {
+        let id = BackendId::new(&Clock::system(), &Random::system()).unwrap();
+        let made = script("CREATE TABLE a (x)");
+        self.databases.create(id, made).await.unwrap();
+        id
+    }
+
+    async fn has(&self, id: BackendId) -> bool {
+        self.databases.inventory(id).await.is_ok()
+    }
+}
+
+async fn wait_until(mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..2000 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it is never so");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_has_what_the_owner_has_answered_and_writes_nothing() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    wait_until(async || !follower.serving.is_behind()).await;
+    for rows in 1..=5 {
+        owner.write().await.unwrap();
+        assert_eq!(follower.rows().await.unwrap(), rows);
+    }
+    assert!(matches!(
+        follower.write().await,
+        Err(control::Error::Elsewhere)
+    ));
+    assert!(follower.serving.may_show_pages() && !owner.serving.is_behind());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_becomes_the_owner_in_the_running_process() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    wait_until(async || !follower.serving.is_behind()).await;
+    owner.write().await.unwrap();
+    let id = owner.create().await;
+    owner.serving.run().leave().await;
+    follower.serving.run().beat().await.unwrap();
+    wait_until(async || follower.serving.is_behind()).await;
+    // Open pages go on.
+    assert!(follower.serving.may_show_pages());
+
+    let claim = claim_control(follower.serving.run()).await;
+    let owned = follower.serving.own_control(claim, &follower.control);
+    owned.await.unwrap();
+    assert!(matches!(
+        follower.write().await,
+        Err(control::Error::Elsewhere)
+    ));
+    let duties = async { Ok::<_, control::Error>(()) };
+    follower.control.open_for_writes(duties).await.unwrap();
+    follower.serving.note_owning();
+    follower.serving.wait_for_control().await;
+    follower.write().await.unwrap();
+    assert_eq!(follower.rows().await.unwrap(), 2);
+    assert!(follower.has(id).await);
+
+    // A third one follows it, with everything.
+    let third = shared.start("n3", false).await;
+    third.wait_until_known(&follower).await;
+    wait_until(async || !third.serving.is_behind()).await;
+    follower.write().await.unwrap();
+    assert_eq!(third.rows().await.unwrap(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_is_at_one_node_and_brought_to_another_on_demand() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let id = owner.create().await;
+    assert_eq!(owner.databases.place(id), DatabasePlace::Here);
+    assert!(!follower.has(id).await, "another node has it");
+    follower.databases.bring(id).await.unwrap();
+    let more = script("CREATE TABLE b (x)");
+    follower.databases.migrate(id, more).await.unwrap();
+    assert_eq!(follower.databases.place(id), DatabasePlace::Here);
+    assert!(owner.users.sent_away.load(Ordering::SeqCst) > 0);
+    assert!(!owner.has(id).await, "it was given up");
+    wait_until(async || owner.databases.place(id) == DatabasePlace::Elsewhere).await;
+    // Back again, with what was written there.
+    owner.databases.bring(id).await.unwrap();
+    let tables = owner.databases.inventory(id).await.unwrap().markers.len();
+    assert_eq!(tables, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_is_deleted_wherever_it_is() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let id = owner.create().await;
+    follower.databases.bring(id).await.unwrap();
+    let databases = Arc::clone(&owner.databases);
+    let removed = tokio::task::spawn_blocking(move || databases.remove(&id));
+    removed.await.unwrap().unwrap();
+    wait_until(async || !shared.has_place(id).await).await;
+    assert!(!follower.has(id).await && !owner.has(id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_of_all_nodes_are_shown() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let (clock, random) = (Clock::system(), Random::system());
+    let id = DeploymentId::new(&clock, &random).unwrap();
+    for (flush, node, views) in [(1, &owner, 2), (2, &follower, 3)] {
+        let added = node
+            .control
+            .counters()
+            .add(flush, vec![(id, views)], clock.now());
+        added.await.unwrap();
+    }
+    let counters = owner.control.counters();
+    tokio::select! {
+        () = owner.serving.follow_views(&counters) => {}
+        () = wait_until(async || counters.visits(&id) == 5) => {}
+    }
+}
