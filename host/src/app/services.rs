@@ -233,9 +233,13 @@ async fn open_control(
     config: &Config,
     cluster: Option<&ClusterOwner>,
 ) -> anyhow::Result<ControlDatabase> {
-    let durable = cluster.map(ClusterOwner::control);
-    let control = ControlDatabase::open_with(&config.data, durable)
-        .context("opening the control database")?;
+    let opened = match cluster {
+        Some(owner) => {
+            ControlDatabase::open_owner(&config.data, owner.control(), owner.control_changes())
+        }
+        None => ControlDatabase::open(&config.data),
+    };
+    let control = opened.context("opening the control database")?;
     if let Some(owner) = cluster {
         owner.share_views(&control.counters());
         // Until the ledger has what a migration has made, writes are refused. A read waits for it.

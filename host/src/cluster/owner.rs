@@ -30,7 +30,7 @@ use super::tenants::Tenants;
 use super::visits::{self, LedgerVisits};
 use crate::backends::copies;
 use crate::content::ContentStore;
-use crate::control::{ControlDatabase, DeploymentVisits, InstallationCounters};
+use crate::control::{ChangeFeed, ControlDatabase, DeploymentVisits, InstallationCounters};
 use svc_base::ids::DeploymentId;
 use svc_base::positions::{CommitPosition, Durable};
 use svc_base::sync::lock;
@@ -207,6 +207,11 @@ impl<L: Ledger> Owner<L> {
 
     /// Returns what acknowledges the commits of the control database.
     pub fn control(&self) -> Arc<dyn Durable> {
+        Arc::clone(&self.databases.control) as _
+    }
+
+    /// Returns what takes the changes that commits of the control database note, for the nodes that follow.
+    pub fn control_changes(&self) -> Arc<dyn ChangeFeed> {
         Arc::clone(&self.databases.control) as _
     }
 

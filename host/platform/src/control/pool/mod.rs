@@ -69,7 +69,7 @@ struct ControlDatabaseState {
 /// Takers of an owner's commits, where other machines have them.
 struct OwnerLinks {
     durable: Arc<dyn Durable>,
-    feed: Option<Arc<dyn ChangeFeed>>,
+    feed: Arc<dyn ChangeFeed>,
 }
 
 /// A write transaction. Store functions that write take one, so that none can write outside of it.
@@ -117,21 +117,26 @@ impl ControlDatabase {
         Self::open_with(data, None)
     }
 
-    /// Opens the database below `data`. Its commits are acknowledged by `durable`, if there is one.
+    /// Opens the database below `data` as that of a node which owns it from its start. Its commits are acknowledged by `durable`, and
+    /// what they note is handed to `feed`.
     ///
     /// # Errors
     /// As for [`ControlDatabase::open`].
-    pub fn open_with(data: &Path, durable: Option<Arc<dyn Durable>>) -> Result<Self, Error> {
+    pub fn open_owner(
+        data: &Path,
+        durable: Arc<dyn Durable>,
+        feed: Arc<dyn ChangeFeed>,
+    ) -> Result<Self, Error> {
+        Self::open_with(data, Some(OwnerLinks { durable, feed }))
+    }
+
+    fn open_with(data: &Path, links: Option<OwnerLinks>) -> Result<Self, Error> {
         let path = data.join(FILE);
         let (residue, log) = (WalResidue::default(), WriterLog::default());
         let connection = open_writer(&path, &residue, &log)?;
         let counters = InstallationCounters::open(data)?;
-        let node = durable.is_some().then(NodeRole::owner);
+        let node = links.is_some().then(NodeRole::owner);
         let state = ControlDatabaseState::new(path, residue, counters, node);
-        let links = durable.map(|durable| OwnerLinks {
-            durable,
-            feed: None,
-        });
         state.start_writer(connection, log, links)?;
         Ok(Self(Arc::new(state)))
     }
@@ -391,7 +396,7 @@ impl ControlDatabaseState {
                     let _ = sender.send(WriterMessage::Acknowledged(position));
                 }));
             shared = Some(positions);
-            feed = links.feed;
+            feed = Some(links.feed);
         }
         // A migration makes commits. The writer hands over the last of them.
         migrations::migrate(&mut connection, &self.counters, || {
