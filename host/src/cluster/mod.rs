@@ -4,6 +4,7 @@
 pub mod bases;
 mod bounded_store;
 pub mod bucket;
+mod feed;
 pub mod found;
 mod gate;
 pub mod histories;
@@ -25,6 +26,7 @@ mod tenants;
 mod tests;
 pub mod visits;
 
+pub use feed::{FeedFollower, FeedFreshness};
 pub use gate::AnswerGate;
 pub use known_places::{DatabaseLocation, KnownPlaces};
 pub use metrics::ClusterMetrics;

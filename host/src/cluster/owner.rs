@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use super::bases::{Bases, LiveDatabases, LoadTarget, write_base};
 use super::bucket::Bucket;
+use super::feed::ControlFeed;
 use super::gate::AnswerGate;
 use super::leftovers::Leftovers;
 use super::run::Run;
@@ -80,6 +81,8 @@ impl<L> fmt::Debug for Owner<L> {
 /// All databases of the owner.
 struct OwnedDatabases<L> {
     control: Arc<ShippedDatabase>,
+    /// Feed of control, which the other nodes follow.
+    feed: Arc<ControlFeed>,
     tenants: Arc<Tenants<L>>,
 }
 
@@ -128,7 +131,9 @@ impl<L: Ledger> Owner<L> {
             made,
         };
         let shipper = LogShipper::new(to.dir, CONTROL_LOG, loaded.state);
-        let control = shipped_control(data, routes.clone(), shipper);
+        let first = shipper.state().position();
+        let control = Arc::new(shipped_control(data, routes.clone(), shipper));
+        let feed = ControlFeed::start(&run, Arc::clone(&control), first);
         let files = DatabasesDirectory::open(&data.join("backends"))?;
         let tenants = Tenants::new(
             Arc::clone(&run),
@@ -138,7 +143,8 @@ impl<L: Ledger> Owner<L> {
         );
         let leftovers = Leftovers::new(Arc::clone(&run), bucket.clone(), Arc::clone(&tenants));
         let databases = Arc::new(OwnedDatabases {
-            control: Arc::new(control),
+            control,
+            feed,
             tenants,
         });
         run.metrics().note_control(claim.took_over);
@@ -339,18 +345,20 @@ async fn append<L: Ledger>(
     run.end(&reason);
 }
 
-/// Answers the callers of commits that the ledger has acknowledged.
+/// Answers the callers of commits that the ledger has acknowledged; those of control's when the nodes that follow have them.
 fn acknowledge<L: Ledger>(
     databases: &OwnedDatabases<L>,
     bases: &Bases<L>,
     commits: &[DatabaseEntry],
 ) {
+    databases.feed.acknowledged(commits);
     let mut last = BTreeMap::new();
     for commit in commits {
         last.insert(commit.database, commit.entry.position);
         let bytes = u64::try_from(commit.entry.body.len()).unwrap_or(u64::MAX);
         bases.note_commit(commit.database, bytes);
     }
+    last.remove(&DatabaseName::Control);
     for (name, position) in last {
         // One that was removed meanwhile has no callers.
         if let Some(database) = databases.find(name) {
