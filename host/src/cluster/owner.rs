@@ -133,7 +133,7 @@ impl<L: Ledger> Owner<L> {
         let shipper = LogShipper::new(to.dir, CONTROL_LOG, loaded.state);
         let first = shipper.state().position();
         let control = Arc::new(shipped_control(data, routes.clone(), shipper));
-        let feed = ControlFeed::start(&run, Arc::clone(&control), first);
+        let feed = ControlFeed::start(&run, Arc::clone(&control), first).await;
         let files = DatabasesDirectory::open(&data.join("backends"))?;
         let tenants = Tenants::new(
             Arc::clone(&run),

@@ -24,15 +24,11 @@ const MAX_ANSWER_BYTES: usize = 4 << 20;
 /// Commits of an owner's feed, and its followers.
 #[derive(Debug)]
 pub(super) struct FeedLog {
-    /// Position from which the owner went on.
-    first: CommitPosition,
     /// Last commit that the ledger has acknowledged.
     last: CommitPosition,
     /// Last ones of these commits, without a gap.
     kept: VecDeque<Entry>,
     kept_bytes: usize,
-    /// Time until which somebody may be fresh by the word of an owner before this one.
-    others_until: Duration,
     followers: BTreeMap<RunId, KnownFollower>,
 }
 
@@ -70,15 +66,12 @@ impl KnownFollower {
 }
 
 impl FeedLog {
-    /// Begins the feed of an owner that has the commits up to `first`. By the word of an owner before it, nobody is fresh from
-    /// `others_until` on.
-    pub(super) fn new(first: CommitPosition, others_until: Duration) -> Self {
+    /// Begins the feed of an owner that has the commits up to `last`.
+    pub(super) fn new(last: CommitPosition) -> Self {
         Self {
-            first,
-            last: first,
+            last,
             kept: VecDeque::new(),
             kept_bytes: 0,
-            others_until,
             followers: BTreeMap::new(),
         }
     }
@@ -148,18 +141,12 @@ impl FeedLog {
 
     /// Last commit whose callers may be answered: nobody answers without it from now on.
     pub(super) fn released(&self, now: Duration) -> CommitPosition {
-        if now < self.others_until {
-            return self.first;
-        }
         let shown = self.followers.values().filter_map(|one| one.shows(now));
         shown.min().map_or(self.last, |shown| shown.min(self.last))
     }
 
     /// Time at which more callers may be answered, if nothing else happens.
     pub(super) fn next_release(&self, now: Duration) -> Option<Duration> {
-        if now < self.others_until {
-            return Some(self.others_until);
-        }
         let lagging = self.followers.values().filter(|one| one.has < self.last);
         let ends = lagging.filter_map(|one| {
             let (named, until) = one.oldest_answer(now)?;
@@ -215,7 +202,7 @@ mod tests {
 
     /// A feed that begins after commit 7.
     fn begun() -> FeedLog {
-        FeedLog::new(CommitPosition(7), Duration::ZERO)
+        FeedLog::new(CommitPosition(7))
     }
 
     /// Has a follower poll, and answers it at once.
@@ -283,16 +270,6 @@ mod tests {
         poll(&mut feed, run(1), 9, millis(600) + FORGOTTEN_AFTER);
         poll(&mut feed, run(1), 9, millis(601) + FORGOTTEN_AFTER);
         assert_eq!(feed.lags(), [(run(1), 0)]);
-    }
-
-    #[test]
-    fn nobody_is_answered_while_some_may_be_fresh_by_an_earlier_owner() {
-        let until = millis(300);
-        let mut feed = FeedLog::new(CommitPosition(7), until);
-        feed.acknowledged(commit(8, 1));
-        assert_eq!(feed.released(NOW), CommitPosition(7));
-        assert_eq!(feed.next_release(NOW), Some(until));
-        assert_eq!(feed.released(until), CommitPosition(8));
     }
 
     #[test]

@@ -45,19 +45,18 @@ impl fmt::Debug for ControlFeed {
 
 impl ControlFeed {
     /// Begins to name commits after `first`, up to which the run has loaded or followed. Call it once the run has the place of control
-    /// and the one before answers nothing any more, and before it makes a commit.
-    pub(in crate::cluster) fn start<L: Ledger>(
+    /// and the one before answers nothing any more. It returns when nobody is fresh by the word of that one: until then this run shows
+    /// nothing and makes no commit.
+    pub(in crate::cluster) async fn start<L: Ledger>(
         run: &Run<L>,
         control: Arc<ShippedDatabase>,
         first: CommitPosition,
     ) -> Arc<Self> {
-        let nodes = run.nodes().borrow().clone();
-        let others_until = others_fresh_until(&nodes, run.id());
         let feed = Arc::new(Self {
             clock: run.clock().clone(),
             gate: Arc::clone(run.gate()),
             is_leaving: Arc::clone(run.leaving()),
-            log: Mutex::new(FeedLog::new(first, others_until)),
+            log: Mutex::new(FeedLog::new(first)),
             last: watch::Sender::new(first),
             changed: Notify::new(),
             lags: run.feed_lags().clone(),
@@ -65,6 +64,9 @@ impl ControlFeed {
         run.metrics().set_feed_lag(0);
         run.peers().serve(SERVICE, feed.handler());
         tokio::spawn(answer_callers(Arc::clone(&feed), control));
+        let nodes = run.nodes().borrow().clone();
+        let others_until = others_fresh_until(&nodes, run.id());
+        tokio::time::sleep(others_until.saturating_sub(run.clock().elapsed())).await;
         feed
     }
 
