@@ -101,6 +101,8 @@ pub(crate) fn entry(
         before: Checksum(before),
         after: Checksum(after),
         body: Arc::from([u8::try_from(after % 256).unwrap(); 10]),
+        // None, or some bytes.
+        changes: Arc::from(vec![7; usize::try_from(after % 3).unwrap()]),
     };
     DatabaseEntry { database, entry }
 }

@@ -65,6 +65,9 @@ pub struct Entry {
     pub after: Checksum,
     /// Pages that it wrote, compressed.
     pub body: Arc<[u8]>,
+    /// Changes that it has noted for memories that follow the control database; empty for other databases. They travel with the pages,
+    /// so that whoever applies the commit knows them, also when the machine that made it is dead.
+    pub changes: Arc<[u8]>,
 }
 
 /// Effects of commits that are made and not acknowledged yet, such as answers to callers.

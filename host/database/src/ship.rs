@@ -1,6 +1,7 @@
 //! Shipping: the commits of a database's log, as entries for other machines.
 
 use std::io;
+use std::sync::Arc;
 
 use cap_std::fs::Dir;
 
@@ -120,6 +121,7 @@ impl LogShipper {
                 before,
                 after: self.state.checksum(),
                 body,
+                changes: Arc::default(),
             });
         }
         self.shipped = frames.end;

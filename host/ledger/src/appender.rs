@@ -316,6 +316,7 @@ pub(crate) mod tests {
                 before: Checksum(number - 1),
                 after: Checksum(number),
                 body: vec![0; bytes].into(),
+                changes: Arc::default(),
             },
         }
     }

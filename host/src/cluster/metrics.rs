@@ -22,7 +22,7 @@ pub struct ClusterMetrics {
     databases: Gauge,
     takeovers: Counter,
     tail_bytes: Gauge,
-    /// Stays 0 while one node answers.
+    /// Stays 0 at the node that has control.
     feed_lag: Gauge,
     proxied_seconds: Histogram,
 }
@@ -124,6 +124,12 @@ impl ClusterMetrics {
         if took_over {
             self.takeovers.inc();
         }
+    }
+
+    /// Notes how many commits of control this node lacks.
+    pub(super) fn set_feed_lag(&self, commits: u64) {
+        self.feed_lag
+            .set(i64::try_from(commits).unwrap_or(i64::MAX));
     }
 
     pub(super) fn set_amounts(&self, waiting: usize, databases: usize, tail: u64) {

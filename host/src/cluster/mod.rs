@@ -4,9 +4,9 @@
 pub mod bases;
 mod bounded_store;
 pub mod bucket;
-pub mod found;
 mod errands;
 mod feed;
+pub mod found;
 mod gate;
 pub mod histories;
 mod keys;
@@ -32,6 +32,7 @@ mod tests;
 pub mod visits;
 
 pub use errands::ERRANDS_SERVICE;
+pub use feed::{FeedFollower, FeedFreshness};
 pub use gate::AnswerGate;
 pub use known_places::{DatabaseLocation, KnownPlaces};
 pub use metrics::ClusterMetrics;

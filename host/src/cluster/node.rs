@@ -384,7 +384,7 @@ pub(super) async fn list_nodes(run: &Run<PostgresLedger>) -> anyhow::Result<Vec<
             version: node.version.clone(),
             schema: node.schema,
             beat_age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
-            feed_lag: None,
+            feed_lag: run.feed_lags().of(node.run).filter(|_| state.live),
         }
     });
     let mut views: Vec<NodeView> = views.collect();

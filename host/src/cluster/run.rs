@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::sync::watch;
 
+use super::feed::FeedLags;
 use super::gate::{AnswerGate, TICK_EVERY};
 use super::keys::RunKeys;
 use super::metrics::ClusterMetrics;
@@ -49,7 +50,8 @@ pub struct Run<L> {
     metrics: Arc<ClusterMetrics>,
     peers: Arc<Peers>,
     /// Whether the process ends by itself.
-    is_leaving: AtomicBool,
+    is_leaving: Arc<AtomicBool>,
+    feed_lags: FeedLags,
     /// All runs, as the last beat found them, with the time at which each beat was seen first.
     nodes: watch::Sender<Vec<SeenNode>>,
 }
@@ -112,7 +114,8 @@ impl<L: Ledger> Run<L> {
             queue,
             metrics: Arc::default(),
             peers: Arc::new(Peers::new(keys, known, clock.clone())),
-            is_leaving: AtomicBool::new(false),
+            is_leaving: Arc::default(),
+            feed_lags: FeedLags::default(),
             nodes,
         });
         let join = async || joined.ledger.join(&joined.node).await;
@@ -167,6 +170,16 @@ impl<L: Ledger> Run<L> {
     /// Returns the other nodes, to be asked and answered.
     pub fn peers(&self) -> &Arc<Peers> {
         &self.peers
+    }
+
+    /// Returns how far the followers of control are behind.
+    pub(super) fn feed_lags(&self) -> &FeedLags {
+        &self.feed_lags
+    }
+
+    /// Returns whether the process ends by itself.
+    pub(super) fn leaving(&self) -> &Arc<AtomicBool> {
+        &self.is_leaving
     }
 
     pub(super) fn clock(&self) -> &Clock {

@@ -134,7 +134,7 @@ impl<L: Ledger> ServingNode<L> {
         if let Some(claim) = claim {
             let state = lock(&serving.loaded).take().context("nothing is loaded")?;
             let shipper = LogShipper::new(to.dir, CONTROL_LOG, state);
-            serving.ship_control(shipper, claim);
+            serving.ship_control(shipper, claim).await;
         }
         let (run, databases) = (serving.run(), &serving.databases);
         owner::start_tasks(run, databases, &serving.bases, making);
@@ -142,8 +142,9 @@ impl<L: Ledger> ServingNode<L> {
         Ok(serving)
     }
 
-    /// Has commits of control go to the ledger from now on, and be acknowledged by it.
-    fn ship_control(&self, shipper: LogShipper, claim: ControlClaim) -> Arc<ShippedDatabase> {
+    /// Has commits of control go to the ledger from now on, and be named to the nodes that follow. Returns when nobody is fresh by the word
+    /// of the owner before.
+    async fn ship_control(&self, shipper: LogShipper, claim: ControlClaim) -> Arc<ShippedDatabase> {
         // Its own positions begin at 0 when its writer opens.
         let offset = shipper.state().position();
         let control = Arc::new(ShippedDatabase::new(
@@ -153,7 +154,7 @@ impl<L: Ledger> ServingNode<L> {
             offset,
             Some(shipper),
         ));
-        let feed = ControlFeed::start(self.run(), Arc::clone(&control), offset);
+        let feed = ControlFeed::start(self.run(), Arc::clone(&control), offset).await;
         self.databases.set_control(Arc::clone(&control), feed);
         self.places.forget(DatabaseName::Control);
         self.run().metrics().note_control(claim.took_over);
@@ -243,7 +244,7 @@ impl<L: Ledger> ServingNode<L> {
         let dir = Dir::open_ambient_dir(&self.data, ambient_authority())?;
         let shipper = LogShipper::after_log(dir, CONTROL_LOG, state)?;
         self.bases.note_control();
-        let shipped = self.ship_control(shipper, claim);
+        let shipped = self.ship_control(shipper, claim).await;
         control.set_errand_sender(None);
         let feed: Arc<dyn ChangeFeed> = shipped.clone();
         control.become_owner(shipped, feed).await?;

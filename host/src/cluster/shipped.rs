@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::gate::AnswerGate;
 use super::run::end_process;
+use crate::control::{ChangeFeed, ControlChange};
 use svc_base::clock::Timestamp;
 use svc_base::positions::{AcknowledgeFn, CommitPosition, Durable};
 use svc_base::sync::lock;
@@ -75,6 +77,8 @@ pub(super) struct ShippedDatabase {
     acknowledge: Mutex<Option<Arc<AcknowledgeFn>>>,
     /// Whether the database was removed. It is set while nothing is being shipped.
     is_removed: AtomicBool,
+    /// Changes that the next commit takes along, of the control database alone.
+    noted: Mutex<Vec<ControlChange>>,
     /// Where a snapshot of the next commit goes, if one is wanted.
     wants_snapshot: Mutex<Option<oneshot::Sender<io::Result<BaseSnapshot>>>>,
 }
@@ -107,6 +111,7 @@ impl ShippedDatabase {
             unanswered: Mutex::default(),
             acknowledge: Mutex::default(),
             is_removed: AtomicBool::new(false),
+            noted: Mutex::default(),
             wants_snapshot: Mutex::default(),
         }
     }
@@ -187,6 +192,16 @@ impl ShippedDatabase {
         }
     }
 
+    /// Takes the changes that were noted, as they travel.
+    fn take_changes(&self) -> Arc<[u8]> {
+        let noted = mem::take(&mut *lock(&self.noted));
+        match ControlChange::to_bytes(&noted) {
+            Ok(changes) => changes,
+            // Memories elsewhere would keep what is old.
+            Err(error) => end_process(&error),
+        }
+    }
+
     /// Begins the snapshot that somebody waits for, of the last commit that was shipped.
     fn begin_snapshot(&self, shipper: &LogShipper) {
         // Who has stopped to wait wants none.
@@ -217,11 +232,14 @@ impl Durable for ShippedDatabase {
         };
         // A failure leaves the shipper as it was, so one that passes is tried again.
         let shipped = shipper.ship(position, at);
-        let entries = match shipped.or_else(|_| shipper.ship(position, at)) {
+        let mut entries = match shipped.or_else(|_| shipper.ship(position, at)) {
             Ok(entries) => entries,
             // The commit is made and can go nowhere: another run goes on without it, from what was acknowledged.
             Err(error) => end_process(&error),
         };
+        if let Some(last) = entries.last_mut() {
+            last.changes = self.take_changes();
+        }
         // The lock is held, so that commits are submitted in their order.
         for entry in entries {
             let database = self.name;
@@ -243,6 +261,13 @@ impl Durable for ShippedDatabase {
 
     fn may_answer(&self) -> bool {
         self.routes.gate.may_answer()
+    }
+}
+
+impl ChangeFeed for ShippedDatabase {
+    /// Notes changes for the next commit. Those of an attempt that wrote nothing are about no row, and may go with a later one.
+    fn note_changes(&self, _: CommitPosition, changes: &[ControlChange]) {
+        lock(&self.noted).extend_from_slice(changes);
     }
 }
 

@@ -7,10 +7,10 @@ use tokio_postgres::types::{ToSql, Type};
 
 /// Commits that are read at the most.
 const COMMITS: i64 = 1_000;
-/// Bytes of a commit's row beside its body and the name of its database: six columns, the header, and its pointer in the page.
-const ROW_BYTES: i64 = 76;
+/// Bytes of a commit's row beside its body and the name of its database: seven columns, the header, and its pointer in the page.
+const ROW_BYTES: i64 = 77;
 
-const APPEND: &str = "SELECT svc.append($1::uuid, 1, $2, $3, $4, $5, $6, $7)";
+const APPEND: &str = "SELECT svc.append($1::uuid, 1, $2, $3, $4, $5, $6, $7, $8)";
 
 /// Appends of a node, each with the bodies of its commits.
 pub(super) struct Appends {
@@ -102,7 +102,8 @@ impl Appends {
             let numbers: Vec<i64> = (first..=last).collect();
             let befores: Vec<i64> = (first - 1..last).collect();
             let (databases, ats) = (vec![database; append.len()], vec![0_i64; append.len()]);
-            let parameters: [(&(dyn ToSql + Sync), Type); 7] = [
+            let noted: Vec<&[u8]> = vec![&[]; append.len()];
+            let parameters: [(&(dyn ToSql + Sync), Type); 8] = [
                 (&run, Type::TEXT),
                 (&databases, Type::TEXT_ARRAY),
                 (&numbers, Type::INT8_ARRAY),
@@ -110,6 +111,7 @@ impl Appends {
                 (&befores, Type::INT8_ARRAY),
                 (&numbers, Type::INT8_ARRAY),
                 (append, Type::BYTEA_ARRAY),
+                (&noted, Type::BYTEA_ARRAY),
             ];
             client.query_typed(APPEND, &parameters).await?;
             latencies.push(sent.elapsed().as_secs_f64() * 1e6);

@@ -18,7 +18,7 @@ impl PostgresLedger {
         entries: &[DatabaseEntry],
     ) -> Result<(), LedgerError> {
         let columns = Columns::of(entries);
-        let statement = "SELECT svc.append($1, $2, $3, $4, $5, $6, $7, $8)";
+        let statement = "SELECT svc.append($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         self.call(
             statement,
             run,
@@ -29,6 +29,7 @@ impl PostgresLedger {
                 (&columns.befores, Type::INT8_ARRAY),
                 (&columns.afters, Type::INT8_ARRAY),
                 (&columns.bodies, Type::BYTEA_ARRAY),
+                (&columns.changes, Type::BYTEA_ARRAY),
             ],
         )
         .await?;
@@ -63,7 +64,8 @@ impl PostgresLedger {
         let name = database.to_string();
         let past = after.0.cast_signed();
         let max_bytes = i64::try_from(max_bytes).unwrap_or(i64::MAX);
-        let statement = "SELECT commit, at, before, after, body FROM svc.tail($1, $2, $3, $4, $5)";
+        let statement =
+            "SELECT commit, at, before, after, body, changes FROM svc.tail($1, $2, $3, $4, $5)";
         let rows = self
             .look(
                 statement,
@@ -87,6 +89,7 @@ struct Columns<'a> {
     befores: Vec<i64>,
     afters: Vec<i64>,
     bodies: Vec<&'a [u8]>,
+    changes: Vec<&'a [u8]>,
 }
 
 impl<'a> Columns<'a> {
@@ -99,6 +102,7 @@ impl<'a> Columns<'a> {
             befores: commits().map(|e| e.before.0.cast_signed()).collect(),
             afters: commits().map(|e| e.after.0.cast_signed()).collect(),
             bodies: commits().map(|e| &*e.body).collect(),
+            changes: commits().map(|e| &*e.changes).collect(),
         }
     }
 }
@@ -120,5 +124,6 @@ fn entry(row: &Row) -> Result<Entry, LedgerError> {
         before: Checksum(number(row, 2)?),
         after: Checksum(number(row, 3)?),
         body: Arc::from(column::<&[u8]>(row, 4)?),
+        changes: Arc::from(column::<&[u8]>(row, 5)?),
     })
 }

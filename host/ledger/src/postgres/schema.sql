@@ -27,7 +27,8 @@ CREATE TABLE svc.nodes (
 -- Who may write a database. The epoch is the beat of the run that the claim was.
 CREATE TABLE svc.places (db text COLLATE "C" PRIMARY KEY, run uuid NOT NULL, epoch bigint NOT NULL);
 
--- Pages of a commit, compressed already, with the checksums of the states before and after it.
+-- Pages of a commit, compressed already, with the checksums of the states before and after it, and what those who follow the database
+-- must forget.
 CREATE TABLE svc.commits (
     db text COLLATE "C",
     commit bigint,
@@ -36,6 +37,7 @@ CREATE TABLE svc.commits (
     before bigint NOT NULL,
     after bigint NOT NULL,
     body bytea NOT NULL,
+    changes bytea NOT NULL,
     PRIMARY KEY (db, commit)
 );
 ALTER TABLE svc.commits ALTER body SET STORAGE EXTERNAL;
@@ -150,19 +152,20 @@ END $$;
 -- before it. A number that is taken leaves a row out, as one that continues nothing does.
 CREATE FUNCTION svc.append(
     me uuid, standbys int,
-    dbs text[], numbers bigint[], ats bigint[], befores bigint[], afters bigint[], bodies bytea[]
+    dbs text[], numbers bigint[], ats bigint[], befores bigint[], afters bigint[], bodies bytea[], noted bytea[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     done bigint;
 BEGIN
     PERFORM svc.enter(me, standbys);
-    INSERT INTO svc.commits (db, commit, run, at, before, after, body)
-    SELECT t.db, t.commit, me, t.at, t.before, t.after, t.body
+    INSERT INTO svc.commits (db, commit, run, at, before, after, body, changes)
+    SELECT t.db, t.commit, me, t.at, t.before, t.after, t.body, t.changes
     FROM (
         SELECT e.*,
             lag(e.commit) OVER in_order AS earlier,
             lag(e.after) OVER in_order AS earlier_after
-        FROM unnest(dbs, numbers, ats, befores, afters, bodies) AS e (db, commit, at, before, after, body)
+        FROM unnest(dbs, numbers, ats, befores, afters, bodies, noted)
+            AS e (db, commit, at, before, after, body, changes)
         WINDOW in_order AS (PARTITION BY e.db COLLATE "C" ORDER BY e.commit)
     ) t
     LEFT JOIN LATERAL (
@@ -197,7 +200,7 @@ CREATE FUNCTION svc.tail(me uuid, standbys int, name text, past bigint, max_byte
 RETURNS SETOF svc.commits LANGUAGE plpgsql AS $$
 BEGIN
     IF me IS NOT NULL THEN PERFORM svc.enter(me, standbys); END IF;
-    RETURN QUERY SELECT t.db, t.commit, t.run, t.at, t.before, t.after, t.body
+    RETURN QUERY SELECT t.db, t.commit, t.run, t.at, t.before, t.after, t.body, t.changes
         FROM (
             SELECT c.*,
                 row_number() OVER (ORDER BY c.commit) AS nth,

@@ -177,6 +177,7 @@ pub(super) fn commit(
         before,
         after,
         body: Arc::from([0]),
+        changes: Arc::default(),
     };
     DatabaseEntry { database, entry }
 }

@@ -3,7 +3,7 @@
 //! A cache of rows follows them in no other way: it registers itself when it is made, and nothing else removes what it holds. So it is
 //! as new on a machine that was told of a change as on the one that made it.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
@@ -28,6 +28,30 @@ pub enum ControlChange {
     SessionEnded([u8; 32]),
     /// Some or all sessions of a project's visitors ended.
     SessionsEnded(ProjectId),
+}
+
+impl ControlChange {
+    /// Writes changes for other machines. None are no bytes.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn to_bytes(changes: &[Self]) -> serde_json::Result<Arc<[u8]>> {
+        match changes {
+            [] => Ok(Arc::default()),
+            some => serde_json::to_vec(some).map(Arc::from),
+        }
+    }
+
+    /// Reads changes of another machine.
+    ///
+    /// # Errors
+    /// A kind that this program does not know: whoever skipped it would keep what is old.
+    pub fn from_bytes(bytes: &[u8]) -> serde_json::Result<Vec<Self>> {
+        match bytes {
+            [] => Ok(Vec::new()),
+            some => serde_json::from_slice(some),
+        }
+    }
 }
 
 type ChangeListener = Box<dyn Fn(&ControlChange) + Send + Sync>;
@@ -82,12 +106,12 @@ mod tests {
             ControlChange::SessionEnded([7; 32]),
             ControlChange::SessionsEnded(project),
         ];
-        let sent = serde_json::to_string(&changes).unwrap();
-        assert!(sent.starts_with(r#"[{"slug":"garden"},{"backend_created":["#));
-        let received: Vec<ControlChange> = serde_json::from_str(&sent).unwrap();
-        assert_eq!(received, changes);
+        let sent = ControlChange::to_bytes(&changes).unwrap();
+        assert!(sent.starts_with(br#"[{"slug":"garden"},{"backend_created":["#));
+        assert_eq!(ControlChange::from_bytes(&sent).unwrap(), changes);
+        let none = ControlChange::to_bytes(&[]).unwrap();
+        assert!(none.is_empty() && ControlChange::from_bytes(&none).unwrap().is_empty());
         // A program that does not know a kind must not go on without following it.
-        let unknown = serde_json::from_str::<Vec<ControlChange>>(r#"[{"from_later":1}]"#);
-        assert!(unknown.is_err());
+        assert!(ControlChange::from_bytes(br#"[{"from_later":1}]"#).is_err());
     }
 }

@@ -26,6 +26,9 @@ pub enum Error {
     /// Commits of another machine do not fit to the replica of the database, which must be loaded anew.
     #[error("following the control database: {0}")]
     Replica(ReplicaError),
+    /// A commit of another machine has noted a change that this program does not know.
+    #[error("changes of another machine: {0}")]
+    Changes(String),
     /// The writer has stopped, because the server is stopping.
     #[error("the control database is closed")]
     Closed,

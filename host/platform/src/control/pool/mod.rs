@@ -69,7 +69,7 @@ struct ControlDatabaseState {
 /// Takers of an owner's commits, where other machines have them.
 struct OwnerLinks {
     durable: Arc<dyn Durable>,
-    feed: Option<Arc<dyn ChangeFeed>>,
+    feed: Arc<dyn ChangeFeed>,
 }
 
 /// A write transaction. Store functions that write take one, so that none can write outside of it.
@@ -117,20 +117,8 @@ impl ControlDatabase {
         Self::open_with(data, None)
     }
 
-    /// Opens the database below `data`. Its commits are acknowledged by `durable`, if there is one.
-    ///
-    /// # Errors
-    /// As for [`ControlDatabase::open`].
-    pub fn open_with(data: &Path, durable: Option<Arc<dyn Durable>>) -> Result<Self, Error> {
-        let links = durable.map(|durable| OwnerLinks {
-            durable,
-            feed: None,
-        });
-        Self::open_linked(data, links)
-    }
-
-    /// Opens the database below `data` on a machine that owns it from its start. Its commits are acknowledged by `durable`, and what they
-    /// note is handed to `feed`, for the machines that follow.
+    /// Opens the database below `data` as that of a node which owns it from its start. Its commits are acknowledged by `durable`, and
+    /// what they note is handed to `feed`.
     ///
     /// # Errors
     /// As for [`ControlDatabase::open`].
@@ -139,11 +127,10 @@ impl ControlDatabase {
         durable: Arc<dyn Durable>,
         feed: Arc<dyn ChangeFeed>,
     ) -> Result<Self, Error> {
-        let feed = Some(feed);
-        Self::open_linked(data, Some(OwnerLinks { durable, feed }))
+        Self::open_with(data, Some(OwnerLinks { durable, feed }))
     }
 
-    fn open_linked(data: &Path, links: Option<OwnerLinks>) -> Result<Self, Error> {
+    fn open_with(data: &Path, links: Option<OwnerLinks>) -> Result<Self, Error> {
         let path = data.join(FILE);
         let (residue, log) = (WalResidue::default(), WriterLog::default());
         let connection = open_writer(&path, &residue, &log)?;
@@ -409,7 +396,7 @@ impl ControlDatabaseState {
                     let _ = sender.send(WriterMessage::Acknowledged(position));
                 }));
             shared = Some(positions);
-            feed = links.feed;
+            feed = Some(links.feed);
         }
         // A migration makes commits. The writer hands over the last of them.
         migrations::migrate(&mut connection, &self.counters, || {

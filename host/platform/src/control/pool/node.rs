@@ -48,6 +48,21 @@ pub struct FollowedCommits {
     pub changes: Vec<ControlChange>,
 }
 
+impl FollowedCommits {
+    /// Takes commits with the changes that they carry.
+    ///
+    /// # Errors
+    /// [`Error::Changes`].
+    pub fn of(entries: Vec<Entry>) -> Result<Self, Error> {
+        let mut changes = Vec::new();
+        for entry in &entries {
+            let noted = ControlChange::from_bytes(&entry.changes);
+            changes.extend(noted.map_err(|error| Error::Changes(error.to_string()))?);
+        }
+        Ok(Self { entries, changes })
+    }
+}
+
 /// Role of a node of several.
 pub(super) struct NodeRole {
     /// Tells whether a follower may answer; `None` for a machine that was the owner from its start.
@@ -243,11 +258,7 @@ impl ControlDatabase {
         let opened = tokio::task::spawn_blocking(move || {
             let log = WriterLog::default();
             let connection = open_writer(&state.path, &state.residue, &log)?;
-            let links = OwnerLinks {
-                durable,
-                feed: Some(feed),
-            };
-            state.start_writer(connection, log, Some(links))
+            state.start_writer(connection, log, Some(OwnerLinks { durable, feed }))
         });
         opened.await.map_err(|_| Error::Panicked)?
     }

@@ -57,8 +57,8 @@ impl OwnerFixture {
         let first = snapshot.unwrap().write_to(&base).unwrap();
         let dir = disk::open_directory(data.path()).unwrap();
         let shipping = ShippingDurable::new(LogShipper::new(dir, LOG, first.clone()));
-        let durable: Arc<dyn Durable> = shipping.clone();
-        let control = ControlDatabase::open_with(data.path(), Some(durable)).unwrap();
+        let opened = ControlDatabase::open_owner(data.path(), shipping.clone(), shipping.clone());
+        let control = opened.unwrap();
         Self {
             data,
             first,
@@ -161,6 +161,27 @@ async fn changes_are_delivered_in_their_order_after_the_rows() {
     followed.unwrap();
     let expected = ["one", "two"].map(|slug| (slug_change(slug), 2));
     assert_eq!(*seen.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_follower_learns_changes_from_the_commits() {
+    let owner = OwnerFixture::new();
+    let node = owner.follower();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    node.control
+        .on_change(move |change| noted.lock().unwrap().push(change.clone()));
+    for slug in ["one", "two"] {
+        add(&owner.control, slug).await.unwrap();
+    }
+    let commits = FollowedCommits::of(owner.shipping.entries()).unwrap();
+    node.control.follow(commits).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["one", "two"].map(slug_change));
+    // A change that only a later program knows.
+    let mut entries = owner.shipping.entries();
+    entries[0].changes = Arc::from(*br#"[{"from_later":1}]"#);
+    let refused = FollowedCommits::of(entries);
+    assert!(matches!(refused, Err(Error::Changes(_))), "{refused:?}");
 }
 
 #[tokio::test]

@@ -25,6 +25,8 @@ pub(super) struct ShippingDurable {
     offset: CommitPosition,
     shipper: Mutex<LogShipper>,
     entries: Mutex<Vec<Entry>>,
+    /// Changes that the next commit takes along.
+    noted: Mutex<Arc<[u8]>>,
     acknowledge: Mutex<Option<AcknowledgeFn>>,
 }
 
@@ -35,6 +37,7 @@ impl ShippingDurable {
             offset: shipper.state().position(),
             shipper: Mutex::new(shipper),
             entries: Mutex::default(),
+            noted: Mutex::default(),
             acknowledge: Mutex::default(),
         })
     }
@@ -49,13 +52,22 @@ impl Durable for ShippingDurable {
     fn append(&self, position: CommitPosition, at: Timestamp) {
         // The writer counts from its start.
         let number = CommitPosition(self.offset.0 + position.0);
-        let entries = self.shipper.lock().unwrap().ship(number, at).unwrap();
+        let mut entries = self.shipper.lock().unwrap().ship(number, at).unwrap();
+        if let Some(last) = entries.last_mut() {
+            last.changes = std::mem::take(&mut *self.noted.lock().unwrap());
+        }
         self.entries.lock().unwrap().extend(entries);
         self.acknowledge.lock().unwrap().as_ref().unwrap()(position);
     }
 
     fn on_acknowledged(&self, acknowledge: AcknowledgeFn) {
         *self.acknowledge.lock().unwrap() = Some(acknowledge);
+    }
+}
+
+impl ChangeFeed for ShippingDurable {
+    fn note_changes(&self, _: CommitPosition, changes: &[ControlChange]) {
+        *self.noted.lock().unwrap() = ControlChange::to_bytes(changes).unwrap();
     }
 }
 
@@ -83,8 +95,8 @@ async fn what_is_shipped_is_loaded_as_the_same_database() {
     let dir = disk::open_directory(data.path()).unwrap();
     let shipper = LogShipper::new(dir, "control.db-wal", first.clone());
     let shipping = ShippingDurable::new(shipper);
-    let durable: Arc<dyn Durable> = shipping.clone();
-    let control = ControlDatabase::open_with(data.path(), Some(durable)).unwrap();
+    let opened = ControlDatabase::open_owner(data.path(), shipping.clone(), shipping.clone());
+    let control = opened.unwrap();
     for _ in 0..5 {
         execute(&control, INSERT_SECRET).await;
         // Some 250 pages: the log is long at last, and is copied.

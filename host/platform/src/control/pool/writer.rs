@@ -194,6 +194,10 @@ mod tests {
         }
     }
 
+    impl ChangeFeed for LateDurable {
+        fn note_changes(&self, _: CommitPosition, _: &[ControlChange]) {}
+    }
+
     struct WriterFixture {
         data: TempDir,
         control: ControlDatabase,
@@ -213,8 +217,8 @@ mod tests {
                 acknowledge: Mutex::default(),
                 read: Mutex::default(),
             });
-            let durable: Arc<dyn Durable> = late.clone();
-            let control = ControlDatabase::open_with(data.path(), Some(durable)).unwrap();
+            let opened = ControlDatabase::open_owner(data.path(), late.clone(), late.clone());
+            let control = opened.unwrap();
             let delivered = Arc::new(Mutex::new(Vec::new()));
             let followed = Arc::clone(&delivered);
             control.on_change(move |change| {
