@@ -8,6 +8,7 @@ mod nemesis;
 mod operators;
 mod relays;
 mod restores;
+mod several;
 mod standby;
 mod views;
 

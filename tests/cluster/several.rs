@@ -1,0 +1,117 @@
+//! Two nodes that serve one installation: whichever is asked, the answer is the same.
+
+use http::Method;
+use serde_json::json;
+use svc_tests::cluster::{Cluster, ClusterNode, Writers};
+use svc_tests::{ReadAnswer, wait_until};
+
+use crate::svc;
+
+/// Pages that are published at each node.
+const PAGES: u64 = 8;
+
+/// Starts an installation with the page `room`, its owner, and a node that follows.
+async fn start_two() -> (Cluster, ClusterNode, ClusterNode) {
+    let (cluster, owner) = Cluster::with_room(svc()).await;
+    let follower = cluster.start("n2", false).await;
+    follower.wait_until_ready().await;
+    (cluster, owner, follower)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_served_by_the_other_node_in_the_first_request_after_its_201() {
+    let (_cluster, owner, follower) = start_two().await;
+    for number in 0..PAGES {
+        for (at, other) in [(&owner, &follower), (&follower, &owner)] {
+            let name = format!("page-{number}-{}", at.process.address().port());
+            let page = json!({ "content": format!("# Page {name}"), "name": name });
+            let published = at.process.json("/api/v1/deploy", &page).await;
+            published.expect(201);
+            let path = format!("/{name}");
+            let shown = other.process.get(&path).await.expect(200).text();
+            assert!(shown.contains(&format!("Page {name}")), "{shown}");
+            assert_eq!(at.process.get(&path).await.expect(200).text(), shown);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_action_is_called_at_the_node_that_has_the_database_whoever_is_asked() {
+    let (cluster, owner, follower) = start_two().await;
+    for number in 0..4 {
+        owner.add((1, number)).await.expect(200);
+        follower.add((2, number)).await.expect(200);
+        let [there, here] = [&follower, &owner].map(|node| cluster.entries(node));
+        let (there, here) = (there.await, here.await);
+        assert_eq!(there, here);
+        assert_eq!(here.len() as u64, 2 * (number + 1));
+    }
+    // What needs control and the database runs where control is.
+    let path = cluster.backend();
+    let script = json!({ "ddl": "CREATE TABLE later (x)" });
+    let migrate = cluster.owner_request(&follower, Method::PATCH, &path);
+    migrate.json(&script).answer().await.expect(200);
+    follower.add((2, 9)).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_key_is_refused_at_both_nodes_at_once() {
+    let (cluster, owner, follower) = start_two().await;
+    let made = ["key", "create", "acme", "--json"];
+    for (at, other) in [(&owner, &follower), (&follower, &owner)] {
+        let made = cluster.run(&at.data, &made).await.json();
+        let credential = made["credential"].as_str().unwrap().to_owned();
+        let key = made["key_id"].as_str().unwrap();
+        let ask = async |node: &ClusterNode| {
+            let request = node
+                .process
+                .client()
+                .get(node.process.url("/api/v1/projects"));
+            request.bearer_auth(&credential).answer().await.status
+        };
+        assert_eq!([ask(at).await, ask(other).await], [200, 200]);
+        let revoked = cluster.run(&at.data, &["key", "revoke", "acme", key]).await;
+        assert!(revoked.success, "{revoked:?}");
+        assert_eq!([ask(other).await, ask(at).await], [401, 401]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_takes_over_in_the_running_process_and_loses_nothing() {
+    let (cluster, owner, follower) = start_two().await;
+    // In memory before the owner is gone.
+    follower.process.get("/room").await.expect(200);
+    let writers = Writers::start(&follower);
+    writers.wait_for(50).await;
+    owner.lose().await;
+    follower.process.get("/room").await.expect(200);
+    writers.wait_for(50).await;
+    follower.wait_until_ready().await;
+    let page = json!({ "content": "# Later", "name": "later" });
+    wait_until("a page to be published", async || {
+        let published = follower.process.json("/api/v1/deploy", &page).await;
+        (published.status == 201).then_some(())
+    })
+    .await;
+    writers.check(&cluster, &follower).await;
+    // The one that comes back follows.
+    let back = cluster.start("n1", false).await;
+    back.wait_until_ready().await;
+    back.process.get("/later").await.expect(200);
+    back.add((99, 1)).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_has_a_node_that_follows_take_control() {
+    let (cluster, owner, follower) = start_two().await;
+    let promoted = cluster.promote(&follower).await.json();
+    assert_eq!(promoted["had_control"], false);
+    let (ended, _) = owner.process.wait_for_exit().await;
+    assert_eq!(ended.code(), Some(3));
+    follower.add((1, 1)).await.expect(200);
+    let page = json!({ "content": "# Later", "name": "later" });
+    let published = follower.process.json("/api/v1/deploy", &page).await;
+    published.expect(201);
+    let again = cluster.promote(&follower).await.json();
+    assert_eq!(again["had_control"], true);
+}
