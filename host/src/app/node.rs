@@ -15,6 +15,7 @@ use crate::control::{ControlDatabase, Error};
 use crate::errands;
 use crate::realtime::Realtime;
 use svc_base::ids::BackendId;
+use svc_ledger::RunId;
 
 /// Largest message of an errand, in bytes: a verdict may be as long as an action.
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
@@ -43,9 +44,10 @@ pub(super) fn join(node: &ServingClusterNode, app: &App) {
         backends: Arc::clone(&app.backends),
     }));
     let control = app.control.clone();
-    let handler = move |_, request| -> BoxFuture<'static, Response<PeerBody>> {
-        Box::pin(answer_errand(control.clone(), request))
-    };
+    let handler =
+        move |_: RunId, request: Request<Incoming>| -> BoxFuture<'static, Response<PeerBody>> {
+            Box::pin(answer_errand(control.clone(), request))
+        };
     node.run().peers().serve(ERRANDS_SERVICE, Arc::new(handler));
 }
 

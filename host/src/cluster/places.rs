@@ -37,9 +37,10 @@ pub trait DatabaseUsers: Send + Sync {
 /// Begins to give databases up that other nodes ask for.
 pub(super) fn serve<L: Ledger>(run: &Arc<Run<L>>, databases: &Arc<OwnedDatabases<L>>) {
     let databases = Arc::clone(databases);
-    let handler = move |_, request| -> BoxFuture<'static, Response<PeerBody>> {
-        Box::pin(answer(Arc::clone(&databases), request))
-    };
+    let handler =
+        move |_: RunId, request: Request<Incoming>| -> BoxFuture<'static, Response<PeerBody>> {
+            Box::pin(answer(Arc::clone(&databases), request))
+        };
     run.peers().serve(SERVICE, Arc::new(handler));
 }
 

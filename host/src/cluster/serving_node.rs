@@ -4,6 +4,7 @@
 use std::fmt;
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -251,6 +252,15 @@ impl<L: Ledger> ServingNode<L> {
         control.counters().raise(read_views(self.run()).await?);
         wait_for_commits(control).await?;
         Ok(())
+    }
+
+    /// Ends the following, since the process ends and closes its databases.
+    pub fn stop_following(&self) {
+        if let Some(follower) = lock(&self.follower).take() {
+            // What it may just be applying finds the database closed, which is no failure now.
+            self.run().leaving().store(true, Ordering::SeqCst);
+            drop(follower);
+        }
     }
 
     /// Notes that this node has control and that everybody may write there.

@@ -320,6 +320,9 @@ impl Server {
             node.run().peers().withdraw(ERRANDS_SERVICE);
         }
         let flushed = self.app.serving.flush_all_visits().await;
+        if let Some(node) = &self.app.cluster {
+            node.stop_following();
+        }
         let (app, node) = (self.app.clone(), self.app.cluster.clone());
         drop(self.app);
         let closing = tokio::task::spawn_blocking(move || {

@@ -254,7 +254,8 @@ impl<L: Ledger> Tenants<L> {
                 if tenant.note_use(me.now()) {
                     return Ok(());
                 }
-                if tenant.failures.load(Ordering::SeqCst) != failures {
+                let is_tried = tenant.failures.load(Ordering::SeqCst) != failures;
+                if is_tried && wish == ClaimWish::Free {
                     return Err(LoadFailure::Shared);
                 }
                 let brought = me.bring(id, &tenant, history_bytes, wish).await;
