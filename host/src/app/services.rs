@@ -46,6 +46,9 @@ use svc_sandbox::{Sandbox, SandboxConfig, StartupCodeTier};
 /// Pause between two looks for keys that the owner generates at its first start.
 const LOOK_FOR_SECRETS_EVERY: Duration = Duration::from_millis(100);
 
+/// Longest time that a machine which follows waits for them.
+const SECRETS_WAIT: Duration = Duration::from_secs(30);
+
 /// Values that all services need.
 pub(super) struct ServiceDependencies {
     pub(super) infra: Infra,
@@ -242,14 +245,17 @@ async fn open_control(
 
 /// Waits until the owner has generated the keys, and this machine, which follows, has them.
 async fn wait_for_secrets(control: &ControlDatabase) -> anyhow::Result<InstallationSecrets> {
-    loop {
-        match InstallationSecrets::find(control).await {
-            Ok(Some(secrets)) => return Ok(secrets),
-            Ok(None) => {}
-            Err(error) => return Err(error.into()),
+    let finding = async {
+        loop {
+            if let Some(secrets) = InstallationSecrets::find(control).await? {
+                return anyhow::Ok(secrets);
+            }
+            tokio::time::sleep(LOOK_FOR_SECRETS_EVERY).await;
         }
-        tokio::time::sleep(LOOK_FOR_SECRETS_EVERY).await;
-    }
+    };
+    let found = tokio::time::timeout(SECRETS_WAIT, finding).await;
+    // The next start may take control itself.
+    found.context("control's owner has not generated the keys of the installation")?
 }
 
 /// Starts the sandbox. Guests go on loading in the background; what is compiled stays in the cache.

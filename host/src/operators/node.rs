@@ -58,6 +58,9 @@ pub(super) fn list_nodes(nodes: &[NodeView]) -> anyhow::Result<OperationAnswer> 
             NodeView { live: false, .. } => "dead",
             NodeView { control: true, .. } => "control",
             NodeView { leaving: true, .. } => "leaving",
+            NodeView {
+                feed_lag: Some(_), ..
+            } => "follows",
             _ => "standby",
         };
         let NodeView {

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Interval;
 
 use crate::app::{App, SharedApp};
-use crate::control::audit;
+use crate::control::{self, audit};
 use crate::deployments::{operators, rerender};
 use crate::guests::watch::{GuestStatusRequest, GuestWatcher};
 use crate::overview::status_file::StatusFile;
@@ -173,10 +173,19 @@ async fn run_periodically<F>(
     let mut ticks = tokio::time::interval(period);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while wait_for_tick(&mut ticks, &mut stop).await {
-        if let Err(error) = work(&app).await {
-            tracing::error!(error = format!("{error:#}"), "{what} failed");
+        match work(&app).await {
+            Ok(()) => {}
+            // A node that follows says once that it hears nothing, where it listens.
+            Err(error) if is_stale(&error) => tracing::debug!("{what} waits for control's node"),
+            Err(error) => tracing::error!(error = format!("{error:#}"), "{what} failed"),
         }
     }
+}
+
+/// Whether work failed because this node may lack what another one has written.
+fn is_stale(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain();
+    causes.any(|cause| matches!(cause.downcast_ref(), Some(control::Error::Stale)))
 }
 
 /// Waits for the next tick. Returns `false` if the server stops, even where a tick is due: work may take longer than its period, as while
