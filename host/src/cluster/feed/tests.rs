@@ -109,7 +109,7 @@ impl Installation {
         let base = File::open(self.founded.path().join("base")).unwrap();
         let loader = DatabaseLoader::start(dir, FILE, base, FIRST, self.first.checksum());
         let state = loader.unwrap().finish().unwrap();
-        let freshness = FeedFreshness::new(&*run);
+        let freshness = FeedFreshness::new(&run);
         let opened = ControlDatabase::open_follower(data.path(), state, freshness.clone());
         let control = opened.unwrap();
         let delivered: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -173,7 +173,7 @@ async fn ship(
     let (name, offset) = (DatabaseName::Control, shipper.state().position());
     let shipped = ShippedDatabase::new(name, data.join(FILE), routes, offset, Some(shipper));
     let shipped = Arc::new(shipped);
-    let feed = ControlFeed::start(&**run, Arc::clone(&shipped), offset).await;
+    let feed = ControlFeed::start(run, Arc::clone(&shipped), offset).await;
     let run = Arc::clone(run);
     tokio::spawn(async move {
         let (queue, ledger) = (Arc::clone(run.queue()), Arc::clone(run.ledger()));
@@ -226,7 +226,7 @@ async fn a_write_that_is_answered_is_at_every_fresh_node() {
     // A node that follows no more is waited for until it is not fresh.
     drop(node.follower);
     add(&control, "late").await;
-    let is_there = node.delivered().len() == 5;
+    let is_there = node.delivered.lock().unwrap().len() == 5;
     assert!(is_there || !node.freshness.is_fresh());
     tokio::task::spawn_blocking(move || control.close())
         .await
@@ -248,7 +248,7 @@ async fn a_node_takes_over_and_others_follow_it() {
     claim(&node.run).await;
     let state = node.follower.take_over().await.unwrap();
     assert!(!node.freshness.is_fresh());
-    assert_eq!(node.delivered.lock().unwrap().clone(), ["one"]);
+    assert_eq!(*node.delivered.lock().unwrap(), ["one"]);
 
     let dir = disk::open_directory(node.data.path()).unwrap();
     let shipper = LogShipper::after_log(dir, LOG, state).unwrap();
