@@ -108,7 +108,8 @@ impl Schedule {
     }
 
     fn step(&mut self) {
-        self.now += Duration::from_millis(self.below(STEP_MILLIS));
+        let pause = self.below(STEP_MILLIS);
+        self.now += Duration::from_millis(pause);
         let follower = usize::try_from(self.below(FOLLOWERS as u64)).unwrap();
         match self.below(20) {
             0 => self.change_owner(),
@@ -137,9 +138,9 @@ impl Schedule {
         self.feed = Some(FeedLog::new(position(self.rows.len())));
         for follower in &mut self.followers {
             // Whoever held the poll is dead.
-            follower
-                .poll
-                .take_if(|poll| matches!(poll, Poll::Held { .. }));
+            if matches!(follower.poll, Some(Poll::Held { .. })) {
+                follower.poll = None;
+            }
         }
     }
 
@@ -177,8 +178,11 @@ impl Schedule {
         let (now, is_lost) = (self.now, self.below(12) == 0);
         let run = RunId::from(Uuid::from_u128(number as u128));
         let follower = &mut self.followers[number];
-        let has = position(follower.rows.len());
-        let moved = match (follower.poll.take(), &mut self.feed) {
+        let (has, poll) = (position(follower.rows.len()), follower.poll.take());
+        if let Some(Poll::Answered { sent, answer }) = poll {
+            return self.follow(number, sent, answer);
+        }
+        let moved = match (poll, &mut self.feed) {
             (None, _) => Some(Poll::Sent { at: now }),
             (Some(Poll::Sent { at: sent }), Some(feed)) => {
                 feed.polled(run, has, now);
@@ -189,11 +193,7 @@ impl Schedule {
                 let answer = feed.answer(run, has, received, now);
                 Some(Poll::Answered { sent, answer })
             }
-            (Some(Poll::Answered { sent, answer }), _) => {
-                self.follow(number, sent, answer);
-                None
-            }
-            (waiting, None) => waiting,
+            (waiting, _) => waiting,
         };
         self.followers[number].poll = moved.filter(|_| !is_lost);
     }
