@@ -249,7 +249,6 @@ impl<L: Ledger> ServingNode<L> {
         control.set_errand_sender(None);
         let feed: Arc<dyn ChangeFeed> = shipped.clone();
         control.become_owner(shipped, feed).await?;
-        control.counters().raise(read_views(self.run()).await?);
         wait_for_commits(control).await?;
         Ok(())
     }

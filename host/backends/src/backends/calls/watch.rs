@@ -45,6 +45,16 @@ impl ActionCalls {
         self.backends.databases.set_commit_listener(follow);
     }
 
+    /// Takes the database of a backend that no other node has, so that its commits are told here.
+    ///
+    /// # Errors
+    /// As for [`Backends::claim`].
+    ///
+    /// [`Backends::claim`]: crate::backends::Backends::claim
+    pub async fn claim(&self, id: BackendId) -> Result<(), BackendError> {
+        self.backends.claim(id).await
+    }
+
     /// Finds an action for a live query, and checks its params and the visitor.
     ///
     /// # Errors

@@ -135,6 +135,7 @@ async fn open(
     let upgrade = UpgradeRequest::from_request(request)?;
     let opened = connection_context(live, context, (slug, &page), sign_in);
     let client = context.client.bucket();
+    live.claim(backend).await?;
     let place = live.admit(backend, client, &opened.page.slug, false)?;
     let span = tracing::debug_span!("live", request = %context.request_id, slug);
     let (response, accepted) = upgrade.accept();
@@ -169,6 +170,7 @@ async fn stream(
             return Err(problem);
         }
     };
+    live.claim(backend).await?;
     let place = live.admit(backend, client, &opened.page.slug, true)?;
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let registration = live.register(backend, place, opened, LiveTransport::Stream(sender));

@@ -99,6 +99,14 @@ impl LiveQueries {
         Ok(checked?)
     }
 
+    /// Takes the database that a connection is about, unless another node has it.
+    ///
+    /// # Errors
+    /// When another node has it, or it cannot be loaded.
+    pub(super) async fn claim(&self, backend: BackendId) -> Result<(), LiveError> {
+        Ok(self.actions.claim(backend).await?)
+    }
+
     /// Admits a connection before it is opened.
     ///
     /// # Errors
