@@ -36,7 +36,8 @@ use super::visits::{self, LedgerVisits};
 use crate::backends::copies;
 use crate::content::ContentStore;
 use crate::control::{
-    self, ChangeFeed, ControlDatabase, DeploymentVisits, Freshness, InstallationCounters,
+    self, ChangeFeed, ControlChange, ControlDatabase, DeploymentVisits, Freshness,
+    InstallationCounters,
 };
 
 /// Name of the control database's file, and of its log.
@@ -174,6 +175,17 @@ impl<L: Ledger> ServingNode<L> {
             }
             None => self.open_follower()?,
         };
+        let tenants = Arc::clone(self.databases.tenants());
+        control.on_change(move |change| match change {
+            ControlChange::BackendEnded(id) => tenants.drop_file(*id),
+            ControlChange::Slug(_)
+            | ControlChange::RealtimeOff(_)
+            | ControlChange::BackendCreated(..)
+            | ControlChange::ActionsDefined(_)
+            | ControlChange::ActionJudged(_)
+            | ControlChange::SessionEnded(_)
+            | ControlChange::SessionsEnded(_) => {}
+        });
         let place = LedgerVisits::new(Arc::clone(self.run().ledger()), self.run().id());
         let views = mem::take(&mut *lock(&self.views));
         control.counters().share(Arc::new(place), views);

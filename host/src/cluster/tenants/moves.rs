@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use super::super::bases::{BaseError, LiveDatabases};
 use super::super::places::{self, DatabaseUsers};
-use super::{ClaimWish, LoadFailure, Tenant, TenantPlace, Tenants};
+use super::{ClaimWish, LoadFailure, Tenant, TenantPlace, TenantState, Tenants};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 use svc_database::DatabasePlace;
@@ -17,6 +17,9 @@ use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, Place};
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 /// Pause between two looks whether it is closed.
 const CLOSED_EVERY: Duration = Duration::from_millis(10);
+/// Times that the file of a deleted database is looked at, and pause in between.
+const DROPS: u32 = 60;
+const DROP_EVERY: Duration = Duration::from_millis(500);
 /// Times that a place is asked for: a third node may claim it in between.
 const TRIES: u32 = 3;
 
@@ -93,6 +96,31 @@ impl<L: Ledger> Tenants<L> {
             self.keep_history(id, last).await;
         }
         Ok(self.give_place_back(id, &tenant).await?)
+    }
+
+    /// Removes the file of a database that was deleted, once this node does not have its place any more: whoever deletes it asks for that.
+    /// Does not block.
+    pub(in crate::cluster) fn drop_file(self: &Arc<Self>, id: BackendId) {
+        let me = Arc::clone(self);
+        self.runtime.spawn(async move {
+            for _ in 0..DROPS {
+                // Where it is deleted, or never was, there is nothing.
+                let Some(tenant) = lock(&me.known).get(&id).cloned() else {
+                    return;
+                };
+                let turn = tenant.moving.lock().await;
+                if lock(&tenant.state).place == TenantPlace::None {
+                    *lock(&tenant.state) = TenantState::default();
+                    lock(&me.known).remove(&id);
+                    let files = me.files.clone();
+                    // What is left goes with the next start.
+                    let _ = tokio::task::spawn_blocking(move || files.remove(&id)).await;
+                    return;
+                }
+                drop(turn);
+                tokio::time::sleep(DROP_EVERY).await;
+            }
+        });
     }
 
     /// Closes a database that nobody may begin to use, and waits until it is closed and everything in it acknowledged. Returns whether it
