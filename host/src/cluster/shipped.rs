@@ -77,6 +77,8 @@ pub(super) struct ShippedDatabase {
     acknowledge: Mutex<Option<Arc<AcknowledgeFn>>>,
     /// Whether the database was removed. It is set while nothing is being shipped.
     is_removed: AtomicBool,
+    /// Whether the run has the place of the database. Whoever opens it when the place is given back writes and shows nothing.
+    is_placed: AtomicBool,
     /// Changes that the next commit takes along, of the control database alone.
     noted: Mutex<Vec<ControlChange>>,
     /// Where a snapshot of the next commit goes, if one is wanted.
@@ -111,6 +113,7 @@ impl ShippedDatabase {
             unanswered: Mutex::default(),
             acknowledge: Mutex::default(),
             is_removed: AtomicBool::new(false),
+            is_placed: AtomicBool::new(true),
             noted: Mutex::default(),
             wants_snapshot: Mutex::default(),
         }
@@ -175,6 +178,15 @@ impl ShippedDatabase {
         self.is_removed.store(true, Ordering::SeqCst);
         let shipped = shipper.as_ref().map(|shipper| shipper.state().position());
         shipped.unwrap_or_default()
+    }
+
+    /// Notes whether the run has the place of the database. It is taken away while nobody has the database open.
+    pub(super) fn set_placed(&self, is_placed: bool) {
+        self.is_placed.store(is_placed, Ordering::SeqCst);
+    }
+
+    fn is_placed(&self) -> bool {
+        self.is_placed.load(Ordering::SeqCst)
     }
 
     /// Whether the database is removed.
@@ -256,11 +268,11 @@ impl Durable for ShippedDatabase {
     fn has_room(&self) -> bool {
         // Control is all tenants', and a start writes to it right after a migration.
         let has_share = self.name == DatabaseName::Control || lock(&self.unanswered).has_room();
-        has_share && self.routes.gate.has_room()
+        has_share && self.is_placed() && self.routes.gate.has_room()
     }
 
     fn may_answer(&self) -> bool {
-        self.routes.gate.may_answer()
+        self.is_placed() && self.routes.gate.may_answer()
     }
 }
 

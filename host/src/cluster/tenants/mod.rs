@@ -12,7 +12,7 @@ use anyhow::bail;
 use futures_util::{StreamExt as _, stream};
 use tokio::runtime::Handle;
 
-use super::bases::{BaseError, Bases, LiveDatabases, LoadTarget};
+use super::bases::{BaseError, Bases, LoadTarget};
 use super::bucket::Bucket;
 use super::histories::{self, HistoryKeeper};
 use super::known_places::KnownPlaces;
@@ -32,9 +32,8 @@ const ACKNOWLEDGED_EVERY: Duration = Duration::from_millis(20);
 /// Longest time that a caller waits for a load, which goes on without it.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(9);
 
-/// Time without a call after which the place of a database is given back, and pause between two looks.
+/// Time without a call after which the place of a database is given back.
 const RELEASE_AFTER: Duration = Duration::from_secs(60);
-const RELEASE_EVERY: Duration = Duration::from_secs(2);
 /// Places that are given back at once.
 const RELEASES_AT_ONCE: usize = 8;
 
@@ -107,7 +106,11 @@ impl Tenant {
     }
 
     fn set_place(&self, place: TenantPlace) {
-        lock(&self.state).place = place;
+        let mut state = lock(&self.state);
+        state.place = place;
+        if let (TenantPlace::Held, Some(database)) = (place, &state.database) {
+            database.set_placed(true);
+        }
     }
 
     /// Whether its place is to be given back.
@@ -121,6 +124,7 @@ impl Tenant {
         let mut state = lock(&self.state);
         if state.is_unused(now) {
             state.place = TenantPlace::Leaving;
+            state.take_place_away();
         }
         state.place == TenantPlace::Leaving
     }
@@ -136,6 +140,15 @@ impl TenantState {
         self.place == TenantPlace::Held
             && self.is_at_rest()
             && now.saturating_sub(self.used) >= RELEASE_AFTER
+    }
+
+    /// Has whoever opens the database from now on show nothing, if nobody has it open. Returns whether nobody has.
+    fn take_place_away(&self) -> bool {
+        let is_at_rest = self.is_at_rest();
+        if let Some(database) = self.database.as_ref().filter(|_| is_at_rest) {
+            database.set_placed(false);
+        }
+        is_at_rest
     }
 
     /// Whether nobody has the database open. Who opens it keeps what acknowledges its commits, which all of them hold then.
@@ -372,58 +385,6 @@ impl<L: Ledger> Tenants<L> {
             }
             Err(BaseError::Missing(_)) => Err(LoadFailure::Missing),
             Err(error) => Err(LoadFailure::Unavailable(error.into())),
-        }
-    }
-
-    /// Gives back the places of databases that nobody uses, for as long as it is polled.
-    pub(super) async fn release_idle(&self, live: &impl LiveDatabases) {
-        loop {
-            tokio::time::sleep(RELEASE_EVERY).await;
-            self.release_unused(live).await;
-        }
-    }
-
-    /// Gives back the places of databases that nobody uses now.
-    pub(super) async fn release_unused(&self, live: &impl LiveDatabases) {
-        let now = self.now();
-        let idle: Vec<_> = {
-            let known = lock(&self.known);
-            let idle = known.iter().filter(|(_, tenant)| tenant.is_idle(now));
-            let idle = idle.filter(|(id, _)| !self.is_used(id));
-            idle.map(|(id, tenant)| (*id, Arc::clone(tenant))).collect()
-        };
-        let releases = stream::iter(idle).map(|(id, tenant)| async move {
-            if let Err(error) = self.release(id, &tenant, live).await {
-                tenant.note_use(self.now());
-                tracing::warn!(%error, backend = %id, "the place of an idle database is not given back: that is tried again");
-            }
-        });
-        releases
-            .buffer_unordered(RELEASES_AT_ONCE)
-            .collect::<Vec<()>>()
-            .await;
-    }
-
-    /// Gives back the place of a database, after a base of a long tail. Its file stays, with its state known: it is used again if no
-    /// other run has written meanwhile.
-    async fn release(
-        &self,
-        id: BackendId,
-        tenant: &Tenant,
-        live: &impl LiveDatabases,
-    ) -> Result<(), BaseError> {
-        let name = DatabaseName::Backend(id);
-        let _turn = tenant.moving.lock().await;
-        if !self.bases.store_on_release(name, live).await? {
-            return Ok(());
-        }
-        // It is closed, so its history has all of it.
-        if let Some(last) = self.find(id).and_then(|it| it.acknowledged_position()) {
-            self.keep_history(id, last).await;
-        }
-        match tenant.leave(self.now()) {
-            true => self.give_place_back(id, tenant).await,
-            false => Ok(()),
         }
     }
 

@@ -1,18 +1,21 @@
-//! Places of tenants' databases on the move: claimed here, asked for elsewhere, and given up for another node.
+//! Places of tenants' databases on the move: claimed here, asked for elsewhere, given back when idle, and given up for another node.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
+use futures_util::{StreamExt as _, stream};
 
 use super::super::bases::{BaseError, LiveDatabases};
 use super::super::places::{self, DatabaseUsers};
-use super::{ClaimWish, LoadFailure, Tenant, TenantPlace, TenantState, Tenants};
+use super::{ClaimWish, LoadFailure, RELEASES_AT_ONCE, Tenant, TenantPlace, TenantState, Tenants};
 use svc_base::ids::BackendId;
 use svc_base::sync::lock;
 use svc_database::DatabasePlace;
 use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, Place};
 
+/// Pause between two looks for databases that nobody uses.
+const RELEASE_EVERY: Duration = Duration::from_secs(2);
 /// Longest time that a database which is given up waits for its calls to end.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 /// Pause between two looks whether it is closed.
@@ -59,6 +62,58 @@ impl<L: Ledger> Tenants<L> {
             }
         }
         Err(LoadFailure::Elsewhere)
+    }
+
+    /// Gives back the places of databases that nobody uses, for as long as it is polled.
+    pub(in crate::cluster) async fn release_idle(&self, live: &impl LiveDatabases) {
+        loop {
+            tokio::time::sleep(RELEASE_EVERY).await;
+            self.release_unused(live).await;
+        }
+    }
+
+    /// Gives back the places of databases that nobody uses now.
+    pub(in crate::cluster) async fn release_unused(&self, live: &impl LiveDatabases) {
+        let now = self.now();
+        let idle: Vec<_> = {
+            let known = lock(&self.known);
+            let idle = known.iter().filter(|(_, tenant)| tenant.is_idle(now));
+            let idle = idle.filter(|(id, _)| !self.is_used(id));
+            idle.map(|(id, tenant)| (*id, Arc::clone(tenant))).collect()
+        };
+        let releases = stream::iter(idle).map(|(id, tenant)| async move {
+            if let Err(error) = self.release(id, &tenant, live).await {
+                tenant.note_use(self.now());
+                tracing::warn!(%error, backend = %id, "the place of an idle database is not given back: that is tried again");
+            }
+        });
+        releases
+            .buffer_unordered(RELEASES_AT_ONCE)
+            .collect::<Vec<()>>()
+            .await;
+    }
+
+    /// Gives back the place of a database, after a base of a long tail. Its file stays, with its state known: it is used again if no
+    /// other run has written meanwhile.
+    async fn release(
+        &self,
+        id: BackendId,
+        tenant: &Tenant,
+        live: &impl LiveDatabases,
+    ) -> Result<(), BaseError> {
+        let name = DatabaseName::Backend(id);
+        let _turn = tenant.moving.lock().await;
+        if !self.bases.store_on_release(name, live).await? {
+            return Ok(());
+        }
+        // It is closed, so its history has all of it.
+        if let Some(last) = self.find(id).and_then(|it| it.acknowledged_position()) {
+            self.keep_history(id, last).await;
+        }
+        match tenant.leave(self.now()) {
+            true => self.give_place_back(id, tenant).await,
+            false => Ok(()),
+        }
     }
 
     /// Gives the place of a database up, since another node needs it: nobody begins to use it from now on, and its calls and sockets end
@@ -132,7 +187,7 @@ impl<L: Ledger> Tenants<L> {
             if let Some(users) = self.users.get() {
                 users.send_away(&id);
             }
-            if lock(&tenant.state).is_at_rest() {
+            if lock(&tenant.state).take_place_away() {
                 return true;
             }
             if self.now().saturating_sub(begun) >= CLOSE_WAIT {
