@@ -28,9 +28,11 @@ async fn a_page_is_served_by_the_other_node_in_the_first_request_after_its_201()
             let published = at.process.json("/api/v1/deploy", &page).await;
             published.expect(201);
             let path = format!("/{name}");
-            let shown = other.process.get(&path).await.expect(200).text();
-            assert!(shown.contains(&format!("Page {name}")), "{shown}");
-            assert_eq!(at.process.get(&path).await.expect(200).text(), shown);
+            let shown = other.process.get(&path).await.expect(200);
+            let text = shown.text();
+            assert!(text.contains(&format!("Page {name}")), "{text}");
+            let again = at.process.get(&path).await.expect(200);
+            assert_eq!(again.text(), text);
         }
     }
 }

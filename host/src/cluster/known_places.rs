@@ -40,6 +40,8 @@ struct SeenPlaces {
     /// Time at which the ledger was asked; `None` before the first answer.
     asked: Option<Duration>,
     runs: HashMap<DatabaseName, RunId>,
+    /// Times at which places were forgotten: what the ledger was asked before may be as wrong.
+    forgotten: HashMap<DatabaseName, Duration>,
 }
 
 impl<L> fmt::Debug for KnownPlaces<L> {
@@ -121,7 +123,10 @@ impl<L: Ledger> KnownPlaces<L> {
 
     /// Forgets the place of a database, which was wrong.
     pub fn forget(&self, database: DatabaseName) {
-        lock(&self.seen).runs.remove(&database);
+        let now = self.run.clock().elapsed();
+        let mut seen = lock(&self.seen);
+        seen.runs.remove(&database);
+        seen.forgotten.insert(database, now);
     }
 
     fn known(&self, database: DatabaseName) -> Option<RunId> {
@@ -136,11 +141,13 @@ impl<L: Ledger> KnownPlaces<L> {
         }
         let asked = self.run.clock().elapsed();
         let places = self.run.ledger().places().await?;
-        let runs = places.iter().map(|place| (place.database, place.run));
-        *lock(&self.seen) = SeenPlaces {
-            asked: Some(asked),
-            runs: runs.collect(),
-        };
+        let mut seen = lock(&self.seen);
+        seen.forgotten.retain(|_, at| *at >= asked);
+        let places = places.iter().map(|place| (place.database, place.run));
+        let runs = places.filter(|(database, _)| !seen.forgotten.contains_key(database));
+        let runs: HashMap<DatabaseName, RunId> = runs.collect();
+        seen.asked = Some(asked);
+        seen.runs = runs;
         Ok(())
     }
 }
