@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::json;
 use svc_tests::cluster::{Cluster, ClusterNode, Writers};
-use svc_tests::{ReadAnswer, wait_until};
+use svc_tests::{ReadAnswer, Socket, SocketEvent, wait_until};
 
 use crate::svc;
 
@@ -116,4 +116,53 @@ async fn an_operator_has_a_node_that_follows_take_control() {
     published.expect(201);
     let again = cluster.promote(&follower).await.json();
     assert_eq!(again["had_control"], true);
+}
+
+/// Waits until a socket is closed; returns the code.
+async fn close_code(mut socket: Socket) -> Option<u16> {
+    loop {
+        if let SocketEvent::Closed(code) = socket.next().await {
+            return code;
+        }
+    }
+}
+
+/// Number of databases that a node has.
+async fn databases(cluster: &Cluster, at: &ClusterNode, name: &str) -> u64 {
+    let list = ["node", "list", "--json"];
+    let listed = cluster.run(&at.data, &list).await.json();
+    let mut nodes = listed["nodes"].as_array().unwrap().iter();
+    let node = nodes.find(|node| node["name"] == name).unwrap();
+    node["databases"].as_u64().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_moves_to_control_when_that_writes_it_and_its_sockets_come_along() {
+    let (cluster, before, owner) = start_two().await;
+    assert!(cluster.promote(&owner).await.success);
+    before.process.wait_for_exit().await;
+    let follower = cluster.start("n3", false).await;
+    follower.wait_until_ready().await;
+    // Nobody has it: who needs it first takes it.
+    follower.add((1, 1)).await.expect(200);
+    assert_eq!(databases(&cluster, &owner, "n3").await, 1);
+    owner.add((1, 2)).await.expect(200);
+    let mut sockets = Vec::new();
+    for node in [&follower, &owner] {
+        let address = node.process.address();
+        let opened = Socket::open(address, "/room/api/live", &[]).await;
+        sockets.push(opened.unwrap());
+    }
+    let script = json!({ "ddl": "CREATE TABLE later (x)" });
+    let migrate = cluster.owner_request(&follower, Method::PATCH, &cluster.backend());
+    migrate.json(&script).answer().await.expect(200);
+    for socket in sockets {
+        assert_eq!(close_code(socket).await, Some(1012));
+    }
+    assert_eq!(databases(&cluster, &owner, "n3").await, 0);
+    follower.add((1, 3)).await.expect(200);
+    assert_eq!(cluster.entries(&owner).await.len(), 3);
+    let address = follower.process.address();
+    let again = Socket::open(address, "/room/api/live", &[]).await;
+    assert!(again.is_ok());
 }
