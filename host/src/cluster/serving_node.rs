@@ -101,7 +101,7 @@ impl<L: Ledger> ServingNode<L> {
             dir: Dir::open_ambient_dir(data, ambient_authority())?,
             name: CONTROL_FILE.to_owned(),
         };
-        let loaded = load_control(&run, (&bases, &bucket), &to, claim.is_some()).await;
+        let loaded = load_control(&run, (&*bases, &bucket), &to, claim.is_some()).await;
         let loaded = loaded.context("loading the control database")?;
         // What a dead run has added to them is among them.
         let views = read_views(&run).await?;
