@@ -147,6 +147,11 @@ async fn a_database_moves_to_control_when_that_writes_it_and_its_sockets_come_al
     follower.add((1, 1)).await.expect(200);
     assert_eq!(databases(&cluster, &owner, "n3").await, 1);
     owner.add((1, 2)).await.expect(200);
+    // Its owner is asked there, too, and what that changes in control is done where control is.
+    for node in [&follower, &owner] {
+        let shown = cluster.owner_request(node, Method::GET, &cluster.backend());
+        shown.send().await.unwrap().error_for_status().unwrap();
+    }
     let mut sockets = Vec::new();
     for node in [&follower, &owner] {
         let address = node.process.address();

@@ -22,7 +22,7 @@ use crate::config::{ClusterSettings, Limits};
 use crate::content::ContentStore;
 use crate::control::{self, ControlDatabase};
 
-/// What all nodes of an installation share.
+/// Ledger and bucket of all nodes of an installation.
 struct Shared {
     ledger: Arc<MemoryLedger>,
     bucket: Bucket,
