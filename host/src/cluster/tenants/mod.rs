@@ -310,7 +310,7 @@ impl<L: Ledger> Tenants<L> {
         fault::point("cluster.backend_claimed");
         let known = lock(&tenant.state).database.clone();
         let brought = match known {
-            Some(known) => match self.is_current(name, &known).await {
+            Some(known) => match self.is_current(id, &known).await {
                 Ok(true) => Ok(None),
                 Ok(false) => {
                     // Its file goes now, whether another one comes or not.
@@ -347,9 +347,10 @@ impl<L: Ledger> Tenants<L> {
     /// was acknowledged before its place was given back, and no number is written twice.
     async fn is_current(
         &self,
-        name: DatabaseName,
+        id: BackendId,
         known: &Arc<ShippedDatabase>,
     ) -> anyhow::Result<bool> {
+        let name = DatabaseName::Backend(id);
         let (reader, position) = (Some(self.run.id()), known.position());
         let bases = self.run.ledger().bases(reader, name).await?;
         let tail = self.run.ledger().tail(reader, name, position, 1).await?;
@@ -357,6 +358,8 @@ impl<L: Ledger> Tenants<L> {
         let is_current = tail.is_empty() && bases.first().is_some_and(is_newest);
         // Besides the caller and the directory of databases, who opened it has it.
         if !is_current && Arc::strong_count(known) > 2 {
+            // It was opened while its place was given back, and shows nothing.
+            self.send_away(id);
             bail!("it is in use, and the ledger has other commits");
         }
         Ok(is_current)

@@ -37,6 +37,13 @@ impl<L: Ledger> Tenants<L> {
         self.users.get().is_some_and(|users| users.is_used(id))
     }
 
+    /// Has the users of a database go to another node, and closes it.
+    pub(super) fn send_away(&self, id: BackendId) {
+        if let Some(users) = self.users.get() {
+            users.send_away(&id);
+        }
+    }
+
     /// Returns the machine that is believed to have a database.
     pub(super) fn place(&self, id: BackendId) -> DatabasePlace {
         let tenant = lock(&self.known).get(&id).cloned();
@@ -184,9 +191,7 @@ impl<L: Ledger> Tenants<L> {
         let begun = self.now();
         loop {
             // Who was about to open it may have done so only now.
-            if let Some(users) = self.users.get() {
-                users.send_away(&id);
-            }
+            self.send_away(id);
             if lock(&tenant.state).take_place_away() {
                 return true;
             }
