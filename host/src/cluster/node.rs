@@ -168,6 +168,14 @@ impl ClusterNode {
                 return Err(error);
             }
         };
+        // Its tables are others than this program's statements name.
+        let cannot_follow =
+            turn.is_err() && matches!(standby::is_of_other_schema(&run).await, Ok(true));
+        if cannot_follow && !settings.standby {
+            tracing::warn!(
+                "control is of another version, which this node cannot follow: it stands by until it has control"
+            );
+        }
         let (promotions, promoted) = mpsc::channel(1);
         Ok(JoinedNode {
             node: Self {
@@ -177,7 +185,7 @@ impl ClusterNode {
             },
             turn,
             promotions: promoted,
-            is_patient: settings.standby,
+            is_patient: settings.standby || cannot_follow,
         })
     }
 

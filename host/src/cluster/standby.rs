@@ -204,6 +204,15 @@ pub(super) async fn find_newer_owner<L: Ledger>(
     Ok(owner.and_then(|owner| newer_owner(run, owner)))
 }
 
+/// Whether the run that has control has a program of another schema than this one, which cannot follow it then.
+pub(super) async fn is_of_other_schema<L: Ledger>(run: &Run<L>) -> Result<bool, LedgerError> {
+    let owner = find_holder(run).await?;
+    let nodes = run.nodes();
+    let nodes = nodes.borrow();
+    let mut nodes = nodes.iter().map(|seen| &seen.state.node);
+    Ok(nodes.any(|node| Some(node.run) == owner && node.schema != run.schema()))
+}
+
 fn newer_owner<L: Ledger>(run: &Run<L>, owner: RunId) -> Option<NewerOwner> {
     let nodes = run.nodes();
     let nodes = nodes.borrow();
@@ -344,6 +353,22 @@ mod tests {
         for is_promoted in [false, true] {
             let tried = standby.try_once(&mut nodes, is_promoted).await;
             assert_eq!(tried, Ok(None));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_of_another_schema_does_not_follow() {
+        for (schema, differs) in [
+            (SCHEMA_VERSION - 1, true),
+            (SCHEMA_VERSION, false),
+            (SCHEMA_VERSION + 1, true),
+        ] {
+            let ledger = Arc::new(MemoryLedger::default());
+            let owner = other_with_schema(&ledger, schema).await;
+            let run = joined(&ledger).await;
+            assert_eq!(is_of_other_schema(&run).await, Ok(false), "nobody has it");
+            ledger.claim(owner, DatabaseName::Control).await.unwrap();
+            assert_eq!(is_of_other_schema(&run).await, Ok(differs));
         }
     }
 
