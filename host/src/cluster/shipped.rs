@@ -285,7 +285,37 @@ impl ChangeFeed for ShippedDatabase {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use svc_base::clock::Clock;
+    use svc_ledger::RunId;
+    use uuid::Uuid;
+
     use super::*;
+
+    #[test]
+    fn a_database_without_its_place_shows_nothing_and_takes_no_writes() {
+        let clock = Clock::manual(Timestamp(0));
+        let run = RunId::from(Uuid::from_u128(1));
+        let queue = Arc::new(AppendQueue::new(run, clock.clone()));
+        let times = [5, 600].map(Duration::from_secs);
+        let gate = AnswerGate::new(run, Arc::clone(&queue), clock.clone(), times[0], times[1]);
+        gate.acknowledged(clock.elapsed());
+        let (made, _) = mpsc::unbounded_channel();
+        let routes = ShippingRoutes {
+            queue,
+            gate: Arc::new(gate),
+            made,
+        };
+        let name = DatabaseName::Control;
+        let start = CommitPosition::default();
+        let database = ShippedDatabase::new(name, PathBuf::new(), routes, start, None);
+        for is_placed in [true, false, true] {
+            database.set_placed(is_placed);
+            assert_eq!(database.may_answer(), is_placed);
+            assert_eq!(database.has_room(), is_placed);
+        }
+    }
 
     #[test]
     fn a_database_has_room_until_its_own_share_of_the_queue_is_full() {
