@@ -92,9 +92,11 @@ impl<'g> AnswerGuard<'g> {
         if !self.may_answer() {
             return self.given_up().into_response();
         }
+        let is_refusal = response.status() == StatusCode::SERVICE_UNAVAILABLE;
         let response = match self.kind {
             GuardedRequest::Probe => response,
-            _ => shorten_wait(response, self.gate.has_room()),
+            _ if is_refusal => shorten_wait(response, self.gate.has_room()),
+            _ => response,
         };
         match self.kind == GuardedRequest::View && !self.gate.may_answer() {
             true => stale_page(response).unwrap_or_else(|| self.given_up().into_response()),
