@@ -63,6 +63,12 @@ impl FailureDetector {
         self.sent = self.sent.max(Some(sent));
     }
 
+    /// Returns the time at which the newest acknowledged request that counts as a beat was sent.
+    #[must_use]
+    pub fn last_beat(&self) -> Option<Duration> {
+        self.sent
+    }
+
     /// Takes the answer to a beat that was sent at `sent` and answered at `now`.
     pub fn beat_answered(&mut self, sent: Duration, now: Duration, nodes: &[NodeState]) {
         self.acknowledged(sent);
@@ -105,7 +111,7 @@ impl FailureDetector {
             .others
             .values()
             .map(|other| other.since + other.suspect_after);
-        // Whoever was suspected by the last answer is asked about at the next beat's time.
+        // A run that the last answer has made suspect needs no beat before the next regular one.
         due.filter(|due| *due > sent).min()
     }
 

@@ -107,7 +107,7 @@ async fn serve(
         served = Box::pin(prepared.serve()) => served.map(Some),
         () = stopped, if is_standby => Ok(None),
     };
-    // Whoever waits need not wait until this node is taken for dead.
+    // Standbys take over at once then, and not when this node is taken for dead.
     match &served {
         Ok(Some(_)) => {}
         Ok(None) => node.leave().await,

@@ -31,8 +31,6 @@ pub struct AnswerGate {
 #[derive(Debug)]
 struct GateState {
     detector: FailureDetector,
-    /// Time at which the newest beat that was acknowledged had been sent.
-    sent: Option<Duration>,
     /// Time of the last tick, by which a pause of the process is noticed.
     ticked: Duration,
     /// Time at which a pause ended, until a later beat is acknowledged.
@@ -44,7 +42,7 @@ struct GateState {
 impl GateState {
     /// Notes that a request which counts as a beat was sent at `sent` and acknowledged.
     fn acknowledged(&mut self, sent: Duration) {
-        self.sent = self.sent.max(Some(sent));
+        self.detector.acknowledged(sent);
         self.paused_until = self.paused_until.filter(|end| *end > sent);
     }
 }
@@ -66,7 +64,6 @@ impl AnswerGate {
             stale_pages,
             state: Mutex::new(GateState {
                 detector: FailureDetector::new(run, suspect_after),
-                sent: None,
                 ticked,
                 paused_until: None,
                 silent_since: None,
@@ -80,9 +77,7 @@ impl AnswerGate {
 
     /// Takes the acknowledgement of a request that counts as a beat and was sent at `sent`.
     pub(super) fn acknowledged(&self, sent: Duration) {
-        let mut state = self.state();
-        state.detector.acknowledged(sent);
-        state.acknowledged(sent);
+        self.state().acknowledged(sent);
     }
 
     /// Takes the answer to a beat that was sent at `sent`. Returns the runs that may be buried.
@@ -148,7 +143,8 @@ impl AnswerGate {
         let is_running =
             state.paused_until.is_none() && now.saturating_sub(state.ticked) <= MAX_TICK_GAP;
         let is_known = state
-            .sent
+            .detector
+            .last_beat()
             .is_some_and(|sent| now.saturating_sub(sent) < self.stale_pages);
         state.detector.may_answer(now) || is_running && is_known
     }

@@ -97,9 +97,11 @@ impl<'g> AnswerGuard<'g> {
         if !self.may_answer() {
             return self.given_up().into_response();
         }
+        let is_refusal = response.status() == StatusCode::SERVICE_UNAVAILABLE;
         let response = match self.kind {
             GuardedRequest::Probe => response,
-            _ => shorten_wait(response, self.node.gate().has_room()),
+            _ if is_refusal => shorten_wait(response, self.node.gate().has_room()),
+            _ => response,
         };
         let is_old = !self.node.gate().may_answer() || self.node.is_behind();
         match self.kind == GuardedRequest::View && is_old {

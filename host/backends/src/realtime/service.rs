@@ -238,7 +238,7 @@ impl Realtime {
         self.hub.count();
     }
 
-    /// Closes all sockets with code 1012 and ends all event streams, so that their clients come back to whoever serves.
+    /// Closes all sockets with code 1012 and ends all event streams, so that their clients come back to the machine that serves.
     pub fn send_away(&self) {
         self.listeners.close_all(CloseReason::MOVED);
         self.hub.end_all(CloseReason::MOVED);

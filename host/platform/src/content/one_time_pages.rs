@@ -144,7 +144,7 @@ mod tests {
         let store = LocalFileSystem::new_with_prefix(directory.path()).unwrap();
         let objects = OneTimeObjects::new(Arc::new(store));
         let id = DeploymentId::new(&Clock::system(), &Random::system()).unwrap();
-        // What is no file cannot be deleted as one.
+        // A directory cannot be deleted as a file.
         let path = directory.path().join(id.to_string());
         std::fs::create_dir(&path).unwrap();
         assert!(objects.burn(&id).await.is_err());

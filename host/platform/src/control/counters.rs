@@ -100,7 +100,7 @@ impl InstallationCounters {
     /// Stores counts in `place` from now on, which has these. It is called before anything is counted.
     pub fn share(&self, place: Arc<dyn SharedVisits>, visits: Vec<DeploymentVisits>) {
         *lock(&self.visits) = visits.into_iter().collect();
-        // Nobody calls it twice.
+        // It is empty: this is called once, at the start.
         let _ = self.shared.set(place);
     }
 
