@@ -95,9 +95,13 @@ fn periodic(task: &impl Fn() -> BackgroundTaskInput) -> Vec<JoinHandle<()>> {
             app.realtime.ping();
             Ok(())
         };
+        SWEEP_INTERVAL "closing idle databases" async |app| {
+            app.backends.close_idle();
+            Ok(())
+        };
         TIDY_INTERVAL "forgetting what is old" async |app| {
             app.rate_limits.tidy();
-            app.backends.tidy();
+            app.backends.record_history();
             app.backends.update_owners().await?;
             app.visitors.sweep().await?;
             app.shares.forget_old_tokens().await?;

@@ -404,9 +404,13 @@ impl Backends {
             .set_workspaces(known.filter_map(|(id, workspace)| Some((id, workspace?))));
     }
 
-    /// Closes idle databases, and copies new commits of the others into their histories.
-    pub fn tidy(&self) {
+    /// Closes idle databases. In a cluster their places are given back once they are closed.
+    pub fn close_idle(&self) {
         self.databases.close_idle();
+    }
+
+    /// Copies new commits of open databases into their histories.
+    pub fn record_history(&self) {
         self.databases.record_history();
     }
 
