@@ -129,11 +129,11 @@ impl FailureDetector {
         sent.saturating_sub(other.since)
     }
 
-    /// Whether this run may answer from its databases: nobody can have buried it yet.
+    /// Returns the time until which this run may answer from its databases: nobody can have buried it before. 0 if no beat was acknowledged.
     #[must_use]
-    pub fn may_answer(&self, now: Duration) -> bool {
-        self.sent
-            .is_some_and(|sent| now.saturating_sub(sent) < answers_for(self.suspect_after))
+    pub fn answers_until(&self) -> Duration {
+        let valid = answers_for(self.suspect_after);
+        self.sent.map_or(Duration::ZERO, |sent| sent + valid)
     }
 }
 
@@ -234,12 +234,12 @@ mod tests {
     #[test]
     fn a_run_answers_for_a_while_from_sending_its_last_acknowledged_beat() {
         let mut detector = FailureDetector::new(run(1), SUSPECT);
-        assert!(!detector.may_answer(at(0)));
+        assert_eq!(detector.answers_until(), at(0));
         beats(&mut detector, std::iter::once(1000), 3);
-        assert!(detector.may_answer(at(4499)) && !detector.may_answer(at(4500)));
+        assert_eq!(detector.answers_until(), at(4500));
         detector.acknowledged(at(2000));
         // An answer that comes late moves nothing back.
         detector.acknowledged(at(500));
-        assert!(detector.may_answer(at(5499)) && !detector.may_answer(at(5500)));
+        assert_eq!(detector.answers_until(), at(5500));
     }
 }

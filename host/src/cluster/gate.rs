@@ -1,5 +1,6 @@
 //! Whether this run may answer: only while nobody can have buried it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -9,8 +10,6 @@ use svc_ledger::{AppendQueue, BEAT_EVERY, BeatCount, FailureDetector, NodeState,
 
 /// Time after which a caller whose commit is made is not kept waiting for the ledger.
 const MAX_WAIT: Duration = Duration::from_secs(5);
-/// Pause between two looks at requests that wait.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Time between two ticks.
 pub(super) const TICK_EVERY: Duration = Duration::from_millis(250);
 /// Longest time between two ticks of a process that was not paused.
@@ -25,6 +24,8 @@ pub struct AnswerGate {
     suspect_after: Duration,
     /// and for which open pages are served without an acknowledged beat.
     stale_pages: Duration,
+    /// Time in nanoseconds until which the run may answer. It is beside the state, because every request looks.
+    answers_until: AtomicU64,
     state: Mutex<GateState>,
 }
 
@@ -39,15 +40,10 @@ struct GateState {
     silent_since: Option<Duration>,
 }
 
-impl GateState {
-    /// Notes that a request which counts as a beat was sent at `sent` and acknowledged.
-    fn acknowledged(&mut self, sent: Duration) {
-        self.detector.acknowledged(sent);
-        self.paused_until = self.paused_until.filter(|end| *end > sent);
-    }
-}
-
 impl AnswerGate {
+    /// Pause between two looks at what waits.
+    pub const LOOK_EVERY: Duration = Duration::from_millis(50);
+
     /// Creates the gate of a run, which is closed until its first beat is acknowledged.
     pub(super) fn new(
         run: RunId,
@@ -62,6 +58,7 @@ impl AnswerGate {
             queue,
             suspect_after,
             stale_pages,
+            answers_until: AtomicU64::new(0),
             state: Mutex::new(GateState {
                 detector: FailureDetector::new(run, suspect_after),
                 ticked,
@@ -77,7 +74,16 @@ impl AnswerGate {
 
     /// Takes the acknowledgement of a request that counts as a beat and was sent at `sent`.
     pub(super) fn acknowledged(&self, sent: Duration) {
-        self.state().acknowledged(sent);
+        let mut state = self.state();
+        state.detector.acknowledged(sent);
+        self.note_beat(&mut state, sent);
+    }
+
+    fn note_beat(&self, state: &mut GateState, sent: Duration) {
+        state.paused_until = state.paused_until.filter(|end| *end > sent);
+        let until = state.detector.answers_until().as_nanos();
+        let until = u64::try_from(until).unwrap_or(u64::MAX);
+        self.answers_until.store(until, Ordering::Relaxed);
     }
 
     /// Takes the answer to a beat that was sent at `sent`. Returns the runs that may be buried.
@@ -89,7 +95,7 @@ impl AnswerGate {
         let now = self.clock.elapsed();
         let mut state = self.state();
         state.detector.beat_answered(sent, now, nodes);
-        state.acknowledged(sent);
+        self.note_beat(&mut state, sent);
         state.detector.suspects().collect()
     }
 
@@ -109,7 +115,7 @@ impl AnswerGate {
             state.paused_until = Some(now);
         }
         state.ticked = now;
-        state.silent_since = match state.detector.may_answer(now) {
+        state.silent_since = match self.may_answer_at(now) {
             true => None,
             false => state.silent_since.or(Some(now)),
         };
@@ -119,9 +125,7 @@ impl AnswerGate {
     pub fn is_given_up(&self) -> bool {
         let now = self.clock.elapsed();
         let state = self.state();
-        let silent = state
-            .silent_since
-            .filter(|_| !state.detector.may_answer(now));
+        let silent = state.silent_since.filter(|_| !self.may_answer_at(now));
         silent.is_some_and(|since| now.saturating_sub(since) >= self.suspect_after)
     }
 
@@ -132,13 +136,19 @@ impl AnswerGate {
 
     /// Whether this run may answer from its databases.
     pub fn may_answer(&self) -> bool {
-        let now = self.clock.elapsed();
-        self.state().detector.may_answer(now)
+        self.may_answer_at(self.clock.elapsed())
+    }
+
+    fn may_answer_at(&self, now: Duration) -> bool {
+        now.as_nanos() < u128::from(self.answers_until.load(Ordering::Relaxed))
     }
 
     /// Whether pages that are in memory may be shown: also for a while in which the ledger does not answer, but not after a pause.
     pub fn may_show_pages(&self) -> bool {
         let now = self.clock.elapsed();
+        if self.may_answer_at(now) {
+            return true;
+        }
         let state = self.state();
         let is_running =
             state.paused_until.is_none() && now.saturating_sub(state.ticked) <= MAX_TICK_GAP;
@@ -146,7 +156,7 @@ impl AnswerGate {
             .detector
             .last_beat()
             .is_some_and(|sent| now.saturating_sub(sent) < self.stale_pages);
-        state.detector.may_answer(now) || is_running && is_known
+        is_running && is_known
     }
 
     /// Time for which open pages are shown that may be old.
@@ -164,13 +174,15 @@ impl AnswerGate {
         self.queue.unanswered_bytes()
     }
 
-    /// Waits until requests under way must be given up: the run may not answer any more, or the ledger keeps commits waiting.
+    /// Whether requests under way must be given up: the run may not answer any more, or the ledger keeps commits waiting.
+    pub fn is_interrupted(&self) -> bool {
+        !self.may_answer() || self.queue.unanswered_age() >= MAX_WAIT
+    }
+
+    /// Waits until what is under way must be given up.
     pub async fn wait_until_interrupted(&self) {
-        loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            if !self.may_answer() || self.queue.unanswered_age() >= MAX_WAIT {
-                return;
-            }
+        while !self.is_interrupted() {
+            tokio::time::sleep(Self::LOOK_EVERY).await;
         }
     }
 }

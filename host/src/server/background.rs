@@ -142,8 +142,12 @@ fn periodic(scope: TaskScope, task: &impl Fn() -> BackgroundTaskInput) -> Vec<Jo
             app.visitors.forget_old_tickets();
             app.backends.update_owners().await
         };
-        DatabaseOwner TIDY_INTERVAL "closing idle databases" async |app| {
-            app.backends.tidy();
+        DatabaseOwner SWEEP_INTERVAL "closing idle databases" async |app| {
+            app.backends.close_idle();
+            Ok(())
+        };
+        DatabaseOwner TIDY_INTERVAL "recording histories" async |app| {
+            app.backends.record_history();
             Ok(())
         };
         ControlOwner TIDY_INTERVAL "forgetting what is old" async |app| {

@@ -1,12 +1,15 @@
 //! Guard of a node's answers: none is given once another node may have taken over, and none waits for the ledger without end.
 
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use axum::response::{IntoResponse, Response};
 use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use pin_project_lite::pin_project;
+use tokio::time::Sleep;
 
-use crate::cluster::ServingClusterNode;
+use crate::cluster::{AnswerGate, ServingClusterNode};
 use crate::http::problem::{Problem, ProblemCode};
 
 /// Header that has an edge keep a page for long.
@@ -87,13 +90,8 @@ impl<'g> AnswerGuard<'g> {
         }
     }
 
-    /// Gives an answer while this node may.
-    async fn run(self, answer: Pin<Box<impl Future<Output = Response>>>) -> Response {
-        let response = tokio::select! {
-            biased;
-            response = answer => response,
-            () = self.node.gate().wait_until_interrupted() => return self.given_up().into_response(),
-        };
+    /// Returns what the client gets for an answer that was made under this guard.
+    fn finish(self, response: Response) -> Response {
         if !self.may_answer() {
             return self.given_up().into_response();
         }
@@ -134,6 +132,38 @@ fn stale_page(mut response: Response) -> Option<Response> {
     Some(response)
 }
 
+pin_project! {
+    /// Answer that is given while this node may. It is looked at in place: a box for each request costs more than the look.
+    struct GuardedAnswer<'g, F> {
+        guard: AnswerGuard<'g>,
+        #[pin]
+        answer: F,
+        #[pin]
+        next_look: Option<Sleep>,
+    }
+}
+
+impl<F: Future<Output = Response>> Future for GuardedAnswer<'_, F> {
+    type Output = Response;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
+        let mut this = self.project();
+        if let Poll::Ready(response) = this.answer.poll(context) {
+            return Poll::Ready(this.guard.finish(response));
+        }
+        loop {
+            if let Some(look) = this.next_look.as_mut().as_pin_mut() {
+                ready!(look.poll(context));
+                if this.guard.node.gate().is_interrupted() {
+                    return Poll::Ready(this.guard.given_up().into_response());
+                }
+            }
+            this.next_look
+                .set(Some(tokio::time::sleep(AnswerGate::LOOK_EVERY)));
+        }
+    }
+}
+
 /// Gives an answer: on a single machine as it is, on a node under its guard. What changes something runs to its end all the same.
 pub(super) fn run_guarded(
     guard: Option<AnswerGuard<'_>>,
@@ -141,7 +171,11 @@ pub(super) fn run_guarded(
 ) -> impl Future<Output = Response> {
     match guard {
         None => Either::Left(answer),
-        Some(guard) => Either::Right(guard.run(Box::pin(answer))),
+        Some(guard) => Either::Right(GuardedAnswer {
+            guard,
+            answer,
+            next_look: None,
+        }),
     }
 }
 

@@ -440,9 +440,13 @@ impl Backends {
         }
     }
 
-    /// Closes idle databases, and copies new commits of the others into their histories.
-    pub fn tidy(&self) {
+    /// Closes idle databases. In a cluster their places are given back once they are closed.
+    pub fn close_idle(&self) {
         self.databases.close_idle();
+    }
+
+    /// Copies new commits of open databases into their histories.
+    pub fn record_history(&self) {
         self.databases.record_history();
     }
 

@@ -295,7 +295,7 @@ impl Schedule {
     /// Compares what a process may do with what the ledger says.
     fn look(&mut self, index: usize) {
         let process = &self.processes[index];
-        let answers = process.owns && process.detector.may_answer(at(self.now));
+        let answers = process.owns && at(self.now) < process.detector.answers_until();
         if answers && self.holder() != Some(process.run) {
             self.outcome.fault.get_or_insert(Fault::TwoAnswer);
         }
