@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use svc::control::ControlChange;
 use svc::deployments::collection::ContentGarbageCollector;
 use svc_tests::{ReadAnswer, TestServer, disk};
 
@@ -123,7 +124,8 @@ async fn publishing_again_what_is_about_to_go_keeps_it() {
     let body = json!({ "content": "words-that-expire", "name": "again" });
     server.publish_slug(&body).await;
     app.collector.collect().await.unwrap();
-    app.serving.pages().forget("again");
+    let changed = ControlChange::Slug("again".to_owned());
+    app.control.deliver_changes(&[changed]);
     let page = server.get("/again").answer().await.expect(200);
     assert_eq!(page.text(), "words-that-expire");
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Deserialize as _;
 use uuid::Uuid;
 
 use crate::clock::Clock;

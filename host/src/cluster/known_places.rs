@@ -181,7 +181,8 @@ mod tests {
         let (clock, random) = (Clock::system(), Random::system());
         let ledger = Arc::new(MemoryLedger::default());
         let join = async |name| {
-            let run = Run::join(Arc::clone(&ledger), &settings(name), &clock, &random);
+            let settings = settings(name);
+            let run = Run::join(Arc::clone(&ledger), &settings, &clock, &random);
             run.await.unwrap()
         };
         let (here, there) = (join("n1").await, join("n2").await);
@@ -218,7 +219,8 @@ mod tests {
         let (clock, random) = (Clock::system(), Random::system());
         let ledger = Arc::new(MemoryLedger::default());
         let join = async |name| {
-            let run = Run::join(Arc::clone(&ledger), &settings(name), &clock, &random);
+            let settings = settings(name);
+            let run = Run::join(Arc::clone(&ledger), &settings, &clock, &random);
             run.await.unwrap()
         };
         let runs = [join("n1").await, join("n2").await, join("n3").await];

@@ -210,8 +210,8 @@ impl Server {
     /// # Errors
     /// When a setting is wrong, an address is taken, or the data directory is held by another server.
     pub async fn start(settings: Settings, clock: Clock, random: Random) -> anyhow::Result<Self> {
-        let prepared = PreparedServer::prepare(settings, clock, random).await?;
-        prepared.serve().await
+        let prepared = Box::pin(PreparedServer::prepare(settings, clock, random)).await?;
+        Box::pin(prepared.serve()).await
     }
 
     /// Serves what is in the data directory.

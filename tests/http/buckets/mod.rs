@@ -3,6 +3,7 @@
 mod faults;
 
 use serde_json::{Value, json};
+use svc::control::ControlChange;
 use svc_tests::bucket::{Bucket, BucketFault};
 use svc_tests::{Answer, Output, ReadAnswer, TestServer, run_command, wait_until};
 use tempfile::TempDir;
@@ -28,7 +29,8 @@ async fn get_page(server: &TestServer, name: &str) -> Answer {
 }
 
 fn evict_from_cache(server: &TestServer, name: &str) {
-    server.server().app().serving.pages().forget(name);
+    let changed = ControlChange::Slug(name.to_owned());
+    server.server().app().control.deliver_changes(&[changed]);
 }
 
 #[tokio::test]

@@ -25,15 +25,15 @@ fn reader(file: &Path) -> Connection {
 }
 
 /// Content of a database, as a connection sees it.
-fn image(connection: &Connection) -> Vec<u8> {
+fn image(connection: &mut Connection) -> Vec<u8> {
     masked(connection.serialize(MAIN_DB).unwrap().to_vec())
 }
 
 /// A reader in the middle of a transaction, and what it sees.
 fn reader_with_snapshot(file: &Path) -> (Connection, Vec<u8>) {
-    let reader = reader(file);
+    let mut reader = reader(file);
     reader.execute_batch("BEGIN").unwrap();
-    let seen = image(&reader);
+    let seen = image(&mut reader);
     (reader, seen)
 }
 
@@ -50,7 +50,7 @@ fn a_replica_is_what_it_follows_while_it_is_read() {
         let mut next = numbers(seed);
         let mut source = Source::new();
         let (_directory, file, mut replica) = replica_of(&source);
-        let reader = reader(&file);
+        let mut reader = reader(&file);
         let mut snapshot = None;
         let mut applied = 0;
         for _ in 0..30 {
@@ -65,9 +65,12 @@ fn a_replica_is_what_it_follows_while_it_is_read() {
             }
             applied = source.entries.len();
             assert_eq!(replica.state(), source.shipper.state());
-            assert!(image(&reader) == image(&source.connection), "{seed}");
+            assert!(
+                image(&mut reader) == image(&mut source.connection),
+                "{seed}"
+            );
             check_integrity(&reader);
-            if let Some((reader, seen)) = &snapshot {
+            if let Some((reader, seen)) = &mut snapshot {
                 assert!(image(reader) == *seen, "{seed}");
             }
             match next(6) {
@@ -85,7 +88,7 @@ fn a_replica_is_what_it_follows_while_it_is_read() {
 fn what_was_behind_the_end_does_not_come_back() {
     let mut source = Source::new();
     let (_directory, file, mut replica) = replica_of(&source);
-    let reader = reader(&file);
+    let mut reader = reader(&file);
     let grow = "INSERT INTO t (a, b) VALUES ('big', zeroblob(300000))";
     source.run(grow);
     source.run("INSERT INTO t (a, b) VALUES ('x', printf('%.*c', 300000, 'x'))");
@@ -97,7 +100,7 @@ fn what_was_behind_the_end_does_not_come_back() {
     source.ship();
     replica = replica.apply(&source.entries[applied..]).unwrap();
     assert_eq!(replica.state(), source.shipper.state());
-    assert!(image(&reader) == image(&source.connection));
+    assert!(image(&mut reader) == image(&mut source.connection));
     check_integrity(&reader);
 }
 
@@ -113,11 +116,11 @@ fn a_commit_that_does_not_fit_changes_nothing() {
     damaged[2].body = Arc::clone(&good[1].body);
     for entries in [&good[1..], &damaged[..]] {
         let (_directory, file, replica) = replica_of(&source);
-        let reader = reader(&file);
-        let before = image(&reader);
+        let mut reader = reader(&file);
+        let before = image(&mut reader);
         let refused = replica.apply(entries).unwrap_err();
         assert!(matches!(refused, ReplicaError::Entry(_)), "{refused}");
-        assert!(image(&reader) == before);
+        assert!(image(&mut reader) == before);
     }
 }
 
@@ -139,7 +142,7 @@ fn a_writer_goes_on_from_a_replica_that_is_read() {
     let dir = disk::open_directory(directory.path()).unwrap();
     let mut shipper = LogShipper::after_log(dir, log, state.clone()).unwrap();
     assert!(shipper.is_up_to_date().unwrap());
-    let writer = connect(directory.path(), &Arc::new(AtomicU64::new(0)));
+    let mut writer = connect(directory.path(), &Arc::new(AtomicU64::new(0)));
     for n in 3..6 {
         writer
             .execute(&format!("INSERT INTO t (a) VALUES ({n})"), [])
@@ -151,5 +154,5 @@ fn a_writer_goes_on_from_a_replica_that_is_read() {
         state = shipper.state().clone();
         assert_eq!(*other.state(), state);
     }
-    assert!(image(&reader(&other_file)) == image(&writer));
+    assert!(image(&mut reader(&other_file)) == image(&mut writer));
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use svc_database::{DatabaseState, Replica};
 use tokio::sync::oneshot;
 
-use crate::control::change::{ControlChange, NotedChangeListeners};
+use crate::control::change::NotedChangeListeners;
 use crate::control::residue::WalResidue;
 use crate::control::{Error, FollowedCommits};
 use svc_base::positions::CommitPosition;
