@@ -68,7 +68,12 @@ async fn nothing_is_acknowledged_while_the_ledger_is_not_synced() {
     assert!(refused.contains("standbys"), "{refused}");
     cluster.postgres.set_synced(0, SYNCED).await;
     owner.wait_until_ready().await;
-    owner.add((1, 3)).await.expect(200);
+    // What waited is written before.
+    wait_until("a write to be answered", async || {
+        let added = owner.add((1, 3)).await;
+        (added.status == 200).then_some(())
+    })
+    .await;
     let entries = cluster.entries(&owner).await;
     assert!(
         entries.contains_key(&(1, 1)) && entries.contains_key(&(1, 3)),

@@ -75,17 +75,19 @@ impl<L: Ledger> KnownPlaces<L> {
         }
     }
 
-    /// Returns where a database is. One whose place is not known is looked up, since it may be claimed by now.
+    /// Returns where a database is. One whose place is not known, or was a dead run's, is looked up, since it may be claimed by now.
     pub async fn locate(&self, database: DatabaseName) -> DatabaseLocation {
         let asked = self.run.clock().elapsed();
+        let nodes = self.run.peers().known();
         let known = self.known(database);
+        let known = known.filter(|run| *run == self.run.id() || nodes.is_live(*run));
         if known.is_none() && self.look(asked).await.is_err() {
             return DatabaseLocation::Unknown;
         }
         match known.or_else(|| self.known(database)) {
             Some(run) if run == self.run.id() => DatabaseLocation::Here,
-            Some(run) if self.run.peers().known().is_trusted(run) => DatabaseLocation::At(run),
-            Some(run) if self.run.peers().known().is_live(run) => DatabaseLocation::Unknown,
+            Some(run) if nodes.is_trusted(run) => DatabaseLocation::At(run),
+            Some(run) if nodes.is_live(run) => DatabaseLocation::Unknown,
             // A dead run's, or nobody's.
             _ if database != DatabaseName::Control => self.claimant(),
             _ => DatabaseLocation::Unknown,

@@ -137,15 +137,23 @@ fn client(hops: u8) -> ForwardedRequest {
 }
 
 /// Nodes with these answers, and a request for the first run.
-fn passed(answers: impl IntoIterator<Item = FakeAnswer>) -> (Arc<FakeNodes>, PassedRequest) {
+fn proxy(answers: impl IntoIterator<Item = FakeAnswer>) -> (Arc<FakeNodes>, Arc<RequestProxy>) {
     let nodes = FakeNodes {
         answers: Mutex::new(answers.into_iter().collect()),
         ..FakeNodes::default()
     };
     let nodes = Arc::new(nodes);
     let proxy = Arc::new(RequestProxy::over(nodes.clone(), ANSWER_TIMEOUT));
-    let passed = PassedRequest::new(&proxy, (DatabaseName::Control, run(1)), client(0));
-    (nodes, passed)
+    (nodes, proxy)
+}
+
+fn passed(answers: impl IntoIterator<Item = FakeAnswer>) -> (Arc<FakeNodes>, PassedRequest) {
+    let (nodes, proxy) = proxy(answers);
+    (nodes, passed_by(&proxy))
+}
+
+fn passed_by(proxy: &Arc<RequestProxy>) -> PassedRequest {
+    PassedRequest::new(proxy, (DatabaseName::Control, run(1)), client(0))
 }
 
 fn request(method: Method, path: &str, body: &'static str) -> Request {
@@ -350,8 +358,9 @@ async fn a_websocket_passes_through_and_is_closed_with_1012_when_its_node_goes()
     tokio::spawn(serving);
     let (node, connection) = handshake::<_, PeerBody>(TokioIo::new(near)).await.unwrap();
     tokio::spawn(connection.with_upgrades());
-    let (_, passed) = passed([FakeAnswer::Connection(node)]);
-    let passed = Mutex::new(Some(passed));
+    // Its sockets end with it.
+    let (_, proxy) = proxy([FakeAnswer::Connection(node)]);
+    let passed = Mutex::new(Some(passed_by(&proxy)));
     let (serving, near) = serve(move |request| {
         let passed = lock(&passed).take().unwrap();
         passed.send(request.map(Body::new))
