@@ -16,7 +16,7 @@ const REGISTRATION: &str = ".on_change(";
 
 /// Files of the host that keep something in memory. The second part says why it need not follow the rows of the control database;
 /// `None` has a listener, without which another machine's changes would not reach it.
-const KEPT: [(&str, Option<&str>); 17] = [
+const KEPT: [(&str, Option<&str>); 18] = [
     (
         "host/api/src/openapi/parts.rs",
         Some("the description is of the program"),
@@ -69,6 +69,10 @@ const KEPT: [(&str, Option<&str>); 17] = [
     (
         "host/platform/src/workspaces/members/mod.rs",
         Some("a subject's user never changes, and the address is the token's"),
+    ),
+    (
+        "host/src/cluster/serving_node.rs",
+        Some("the links of this node, which are no rows"),
     ),
 ];
 
