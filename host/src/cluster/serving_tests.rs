@@ -88,6 +88,7 @@ impl Shared {
         let founded = tempfile::tempdir().unwrap();
         let founding = Founding {
             data: founded.path(),
+            guests: &founded.path().join("guests"),
             content: ContentStore::open(&founded.path().join("content")).unwrap(),
             ledger: &*ledger,
             bucket: &bucket,

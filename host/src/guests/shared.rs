@@ -97,9 +97,8 @@ mod tests {
     ) -> Result<GuestRecord, GuestRecordError> {
         let digest = GuestDigest::of(component);
         let installed = InstalledGuest::of_stored(digest, 1, "here".to_owned(), now);
-        let chosen = control.write(move |tx| {
-            change(tx, World::Gate, |record| record.choose(installed))
-        });
+        let chosen =
+            control.write(move |tx| change(tx, World::Gate, |record| record.choose(installed)));
         chosen.await
     }
 
