@@ -8,6 +8,7 @@ use crate::backends::history::RestoreEntry;
 use crate::control::audit::{AuditWithdrawal, with_optional_actor};
 use crate::control::{ControlDatabase, ErrandMessage, ErrandWork, Error};
 use crate::deployments::rerender::RerenderWithout;
+use crate::guests::shared::GuestFell;
 use crate::payments::MirrorPosition;
 use crate::visitors::VisitorSeen;
 use crate::workspaces::{KeyUse, UserSeen};
@@ -57,6 +58,8 @@ errands! {
     MirrorPosition(MirrorPosition),
     /// A guest that rendered pages was rolled back.
     RerenderWithout(RerenderWithout),
+    /// A guest was rolled back at a node.
+    GuestFell(GuestFell),
 }
 
 /// Does an errand that a node has sent, on behalf of its actor; returns the answer for it.
@@ -113,6 +116,7 @@ mod tests {
             json!({ "audit_withdrawal": { "workspace": "", "number": 1 } }),
             json!({ "restore_entry": { "backend": backend, "made_by": null, "entry": entry } }),
             json!({ "rerender_without": { "fallen": GuestDigest::of(b"guest"), "at": at } }),
+            json!({ "guest_fell": { "world": "gate", "guest": GuestDigest::of(b"guest"), "installed_at": at, "why": "trap", "at": at } }),
             json!({ "mirror_position": { "project": project, "backend": backend, "position": 1, "asked": 0 } }),
         ]
     }

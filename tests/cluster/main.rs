@@ -4,6 +4,7 @@
 mod crashes;
 mod faults;
 mod founding_crashes;
+mod guests;
 mod nemesis;
 mod operators;
 mod relays;

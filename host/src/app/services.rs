@@ -111,6 +111,11 @@ impl ServiceDependencies {
             true => wait_for_secrets(&control).await?,
             false => InstallationSecrets::load(&control, &random).await?,
         };
+        if let Some(node) = &cluster {
+            // The sandbox starts with them. What fails is tried again while the node serves.
+            let mut guests = node.follow_guests(&control, &config.guests, &clock);
+            guests.follow(Vec::new()).await;
+        }
         Ok(Self {
             secrets,
             infra: Infra {

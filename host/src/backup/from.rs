@@ -19,13 +19,13 @@ use url::Url;
 
 use super::make::{BACKENDS, CONTENT, CONTROL};
 use super::outcome::CopyStats;
-use super::restore::clean_up;
+use super::restore::{GUESTS, clean_up};
 use super::{BackupProgressFn, BackupStage, millis, switch};
 use crate::backends::copies;
 use crate::cluster::bases::{self, BaseError, LoadTarget};
 use crate::cluster::bucket::Bucket;
 use crate::cluster::found::passing_node;
-use crate::cluster::visits;
+use crate::cluster::{self, visits};
 use crate::config::{LedgerUrl, resolve_bucket};
 use crate::content::{self, ContentLock, Digest, ObjectDirectory, ObjectPutError, StoreConnector};
 use crate::control::{self, ControlDatabase};
@@ -282,6 +282,9 @@ impl<'s, L: Ledger> ClusterStores<'s, L> {
             let counters = control.counters();
             spawn_blocking(move || counters.import_visits(counted)).await??;
         }
+        let guests = directory.join(GUESTS);
+        let missing = cluster::restore_installed(self.bucket, &control, &guests).await?;
+        restored.errors.extend(missing);
         restored.one_time_left_out =
             operators::remove_one_time_shares(&control, clock.now()).await?;
         let wanted = operators::referenced_content(&control).await?;
@@ -542,6 +545,7 @@ mod tests {
         assert!(unknown.is_err(), "nobody has founded it");
         let founding = Founding {
             data: &data,
+            guests: &data.join("guests"),
             content: ContentStore::open(&data.join("content")).unwrap(),
             ledger: &ledger,
             bucket: &bucket,

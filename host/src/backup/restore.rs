@@ -25,7 +25,7 @@ use svc_base::ids::BackendId;
 use svc_base::{disk, fault};
 use svc_database::{DatabasesDirectory, prepare_for_server};
 
-const GUESTS: &str = "guests";
+pub(super) const GUESTS: &str = "guests";
 
 /// Outcome of a restore.
 #[derive(Clone, Debug, Serialize)]

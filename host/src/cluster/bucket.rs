@@ -6,6 +6,7 @@
 //! once/<share>                            pages of one-time shares
 //! bases/<database>/<commit>-<state>       copies of databases, from which the ledger's commits go on
 //! histories/<database>/<first>-<last>-…   chains of histories that have ended
+//! guests/<digest>                         components that were installed
 //! ```
 //!
 //! An object is there before a row of the ledger names it. One that is stored again says the same, maybe in other bytes.

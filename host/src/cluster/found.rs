@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::bases;
 use super::bucket::{self, Bucket};
+use super::guests;
 use super::histories;
 use super::visits;
 use crate::backends::copies;
@@ -115,6 +116,7 @@ pub async fn run(config: &Config, clock: &Clock, random: &Random) -> anyhow::Res
     let content = place.open(&place, config.s3.as_ref(), &connector, random);
     let founding = Founding {
         data,
+        guests: &config.guests,
         content: content.await?,
         ledger: &ledger,
         bucket: &bucket,
@@ -175,6 +177,8 @@ pub(crate) fn passing_node(run: RunId, name: &str) -> Node {
 pub(crate) struct Founding<'f, L> {
     /// Data directory, which nobody else uses.
     pub(crate) data: &'f Path,
+    /// Directory of installed guests.
+    pub(crate) guests: &'f Path,
     /// Content of the installation.
     pub(crate) content: ContentStore,
     /// Ledger to bring it into.
@@ -269,6 +273,8 @@ impl<L: Ledger> Founding<'_, L> {
         let run = self.join().await?;
         let control = ControlDatabase::open(self.data).context("opening the control database")?;
         self.bring_content(&control, outcome).await?;
+        let brought = guests::bring_installed(self.bucket, &control, self.guests).await;
+        brought.context("bringing the installed guests")?;
         self.bring_one_time_pages().await?;
         fault::point("cluster.content_brought");
         let backends = copies::all_ids(&control).await?;

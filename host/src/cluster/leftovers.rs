@@ -170,7 +170,8 @@ impl<L: Ledger> Leftovers<L> {
         Ok(ids.collect())
     }
 
-    fn old_before(&self) -> Timestamp {
+    /// Returns the time before which an object was stored that is old.
+    pub(super) fn old_before(&self) -> Timestamp {
         self.run.clock().now().plus_seconds(-OBJECT_GRACE_SECONDS)
     }
 }

@@ -8,6 +8,9 @@ mod errands;
 mod feed;
 pub mod found;
 mod gate;
+mod guests;
+#[cfg(test)]
+mod guests_tests;
 pub mod histories;
 mod keys;
 mod known_places;
@@ -34,6 +37,7 @@ pub mod visits;
 pub use errands::ERRANDS_SERVICE;
 pub use feed::{FeedFollower, FeedFreshness};
 pub use gate::AnswerGate;
+pub use guests::{ClusterGuests, GuestFollower, restore_installed};
 pub use known_places::{DatabaseLocation, KnownPlaces};
 pub use metrics::ClusterMetrics;
 pub use node::{ClusterNode, ControlHolder, ControlWait, JoinedNode, NodeView};

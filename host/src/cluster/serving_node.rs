@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use svc_base::clock::Clock;
 use svc_base::ids::DeploymentId;
 use svc_base::sync::lock;
 use svc_database::{DatabaseState, DatabasesDirectory, DurableSource, LogShipper};
@@ -23,6 +24,7 @@ use super::bucket::Bucket;
 use super::errands::ErrandPost;
 use super::feed::{ControlFeed, FeedFollower, FeedFreshness};
 use super::gate::AnswerGate;
+use super::guests::{ClusterGuests, GuestFollower};
 use super::known_places::KnownPlaces;
 use super::leftovers::Leftovers;
 use super::node::ClusterNode;
@@ -63,6 +65,7 @@ pub struct ServingNode<L> {
     places: Arc<KnownPlaces<L>>,
     routes: ShippingRoutes,
     leftovers: Leftovers<L>,
+    guests: ClusterGuests,
     freshness: Arc<FeedFreshness>,
     /// Time at which this node was fresh, about.
     fresh_at: Arc<Mutex<Duration>>,
@@ -119,6 +122,7 @@ impl<L: Ledger> ServingNode<L> {
             routes.clone(),
         );
         let serving = Arc::new(Self {
+            guests: ClusterGuests::new(bucket.clone()),
             leftovers: Leftovers::new(Arc::clone(&run), bucket, Arc::clone(&tenants)),
             freshness: FeedFreshness::new(&run),
             fresh_at: Arc::new(Mutex::new(node.run().clock().elapsed())),
@@ -348,13 +352,30 @@ impl<L: Ledger> ServingNode<L> {
         self.databases.tenants().source(history_bytes)
     }
 
-    /// Removes databases that control does not name, and objects of bases that no row names. Both are left for a while, since they may
-    /// be about to be named.
+    /// Returns the guests that all nodes have.
+    pub fn guests(&self) -> &ClusterGuests {
+        &self.guests
+    }
+
+    /// Makes a follower of the installed guests for a directory of this node.
+    pub fn follow_guests(
+        &self,
+        control: &ControlDatabase,
+        directory: &Path,
+        clock: &Clock,
+    ) -> GuestFollower {
+        GuestFollower::new(self.bucket().clone(), control, directory, clock)
+    }
+
+    /// Removes databases that control does not name, and objects of bases and guests that no row names. They are left for a while, since
+    /// they may be about to be named.
     ///
     /// # Errors
     /// Those of the ledger, the bucket and control; the next call goes on.
     pub async fn remove_leftovers(&self, control: &ControlDatabase) -> anyhow::Result<()> {
-        self.leftovers.remove(copies::all_ids(control)).await
+        self.leftovers.remove(copies::all_ids(control)).await?;
+        let before = self.leftovers.old_before();
+        self.guests.remove_unnamed(control, before).await
     }
 
     /// Lists the one-time pages that are a day old, of which control may have forgotten some.

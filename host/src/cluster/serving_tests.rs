@@ -5,22 +5,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use object_store::memory::InMemory;
-use svc_base::clock::Clock;
+use svc_base::clock::{Clock, Timestamp};
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_base::random::Random;
 use svc_database::{DatabasePlace, Databases, MigrationScript};
-use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, MemoryLedger};
+use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, MemoryLedger, RunId};
+use svc_sandbox::{GuestDigest, RolledBackGuest, World};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::bucket::Bucket;
 use super::found::Founding;
 use super::peers::PeerListener;
-use super::{ClusterNode, ControlClaim, DatabaseUsers, Run, ServingNode};
+use super::{
+    ClusterNode, ControlClaim, DatabaseUsers, ERRANDS_SERVICE, PeerBody, Run, ServingNode,
+    full_body,
+};
 use crate::config::{ClusterSettings, Limits};
 use crate::content::ContentStore;
 use crate::control::{self, ControlDatabase};
+use crate::errands;
+use crate::guests::WorldFolder;
+use crate::guests::shared as guest_rows;
 
 /// Ledger and bucket of all nodes of an installation.
 struct Shared {
@@ -34,7 +45,7 @@ struct TestNode {
     control: ControlDatabase,
     databases: Arc<Databases>,
     users: Arc<Users>,
-    _data: TempDir,
+    data: TempDir,
 }
 
 /// Sockets of a node: databases are only closed.
@@ -88,6 +99,7 @@ impl Shared {
         let founded = tempfile::tempdir().unwrap();
         let founding = Founding {
             data: founded.path(),
+            guests: &founded.path().join("guests"),
             content: ContentStore::open(&founded.path().join("content")).unwrap(),
             ledger: &*ledger,
             bucket: &bucket,
@@ -140,7 +152,7 @@ impl Shared {
             control,
             databases,
             users,
-            _data: data,
+            data,
         }
     }
 
@@ -329,4 +341,65 @@ async fn views_of_all_nodes_are_shown() {
         () = owner.serving.follow_views(&counters) => {}
         () = wait_until(async || counters.visits(&id) == 5) => {}
     }
+}
+
+/// Has a node that has control do errands of others, as its application does.
+fn do_errands(node: &TestNode) {
+    let control = node.control.clone();
+    let handler =
+        move |_: RunId, request: Request<Incoming>| -> BoxFuture<'static, Response<PeerBody>> {
+            let control = control.clone();
+            Box::pin(async move {
+                let body = request.into_body().collect().await.unwrap().to_bytes();
+                let message = String::from_utf8(body.into()).unwrap();
+                let answer = errands::perform_message(&control, &message).await;
+                Response::new(full_body(answer.unwrap()))
+            })
+        };
+    let peers = node.serving.run().peers();
+    peers.serve(ERRANDS_SERVICE, Arc::new(handler));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_that_falls_at_a_follower_is_left_by_all() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    do_errands(&owner);
+    let digest = GuestDigest::of(b"gate");
+    let [own, guests] = [&owner, &follower].map(|node| node.data.path().join("guests"));
+    let folder = WorldFolder::new(&own, World::Gate);
+    let held = folder.store(b"gate").unwrap();
+    let chosen = (digest, "here".to_owned());
+    let installing = owner.serving.guests();
+    let installed = installing.install(&owner.control, &folder, chosen, Timestamp(1));
+    installed.await.unwrap();
+    drop(held);
+
+    let (control, clock) = (&follower.control, Clock::system());
+    let mut following = follower.serving.follow_guests(control, &guests, &clock);
+    let folder = WorldFolder::new(&guests, World::Gate);
+    let serving = || {
+        let record = folder.read().unwrap();
+        record.current_guest().map(|top| top.digest)
+    };
+    wait_until(async || {
+        following.follow(Vec::new()).await;
+        serving() == Some(digest)
+    })
+    .await;
+    let fallen = RolledBackGuest {
+        world: World::Gate,
+        guest: digest,
+        before: digest,
+        why: "trap".to_owned(),
+    };
+    following.follow(vec![fallen]).await;
+    wait_until(async || {
+        following.follow(Vec::new()).await;
+        serving().is_none()
+    })
+    .await;
+    assert!(following.followed().fallen.is_empty());
+    let row = guest_rows::read(&owner.control, World::Gate).await.unwrap();
+    assert_eq!((row.serving.len(), row.sequence), (0, 2));
 }

@@ -70,6 +70,7 @@ impl Installation {
         let founded = tempfile::tempdir().unwrap();
         let founding = Founding {
             data: founded.path(),
+            guests: &founded.path().join("guests"),
             content: ContentStore::open(&founded.path().join("content")).unwrap(),
             ledger: &*ledger,
             bucket: &bucket,

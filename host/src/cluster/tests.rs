@@ -377,8 +377,10 @@ async fn a_founding_that_was_interrupted_is_finished_by_another() {
     let once = OneTimeFileDirectory::open(&data.join("once")).unwrap();
     let share = DeploymentId::new(&clock, &random).unwrap();
     once.write(&share, b"secret").unwrap();
+    let guests = data.join("guests");
     let founding = |data| Founding {
         data,
+        guests: &guests,
         content: content.clone(),
         ledger: &ledger,
         bucket: &bucket,

@@ -53,9 +53,18 @@ pub struct GuestWatcher {
     clock: Clock,
     worlds: [WatchedWorld; 2],
     last_status: Option<GuestStatusFile>,
-    /// Rolled back guests that the records still list.
+    /// Guests that were rolled back and that the records still list.
     fallen: Vec<RolledBackGuest>,
     _presence: ServerPresenceLock,
+}
+
+/// State of the records of a node of several. They follow the cluster's, which is told of guests that were rolled back.
+#[derive(Clone, Debug, Default)]
+pub struct FollowedRecords {
+    /// Guests that were rolled back here and that the records still list.
+    pub fallen: Vec<RolledBackGuest>,
+    /// Reasons why records of worlds do not follow.
+    pub failures: Vec<(World, String)>,
 }
 
 /// A world, with the state of its record that was applied last.
@@ -68,6 +77,8 @@ struct WatchedWorld {
     trial_until: Option<Timestamp>,
     sequence: u64,
     failures: Vec<String>,
+    /// Reason why the record does not follow the cluster's.
+    unfollowed: Option<String>,
 }
 
 /// State of a record's file when it was read last.
@@ -100,6 +111,7 @@ impl GuestWatcher {
             trial_until: None,
             sequence: 0,
             failures: Vec::new(),
+            unfollowed: None,
         });
         // The last server's status is removed before this server becomes visible.
         status::remove_status_file(data)?;
@@ -131,6 +143,24 @@ impl GuestWatcher {
     pub fn poll(&mut self, fallen: Vec<RolledBackGuest>) -> anyhow::Result<()> {
         let now = self.clock.now();
         self.record_rollbacks(fallen, now);
+        self.apply_records(now)
+    }
+
+    /// Looks at the records of a node of several, and applies them.
+    ///
+    /// # Errors
+    /// The disk's; the rest is done with the next look.
+    pub fn poll_followed(&mut self, followed: FollowedRecords) -> anyhow::Result<()> {
+        self.fallen = followed.fallen;
+        for watched in &mut self.worlds {
+            let mut failures = followed.failures.iter();
+            let failure = failures.find(|(world, _)| *world == watched.world);
+            watched.unfollowed = failure.map(|(_, why)| why.clone());
+        }
+        self.apply_records(self.clock.now())
+    }
+
+    fn apply_records(&mut self, now: Timestamp) -> anyhow::Result<()> {
         // During the first load there is nothing to switch.
         if !self.sandbox.is_loaded() {
             return self.write_status();
@@ -208,6 +238,7 @@ impl GuestWatcher {
         if let Some(followed) = self.worlds.iter().find(|one| one.world == world) {
             serves.sequence = followed.sequence;
             serves.failures.clone_from(&followed.failures);
+            serves.failures.extend(followed.unfollowed.clone());
         }
         serves
     }

@@ -126,8 +126,12 @@ pub(super) async fn run(
     }
     if let Some(node) = node.filter(|_| at.control.is_follower()) {
         match operation {
-            // This node's own, and its guests.
-            Operation::Node(_) | Operation::Guest(_) => {}
+            // It is about this node.
+            Operation::Node(_) => {}
+            // The component is here.
+            Operation::Guest(switch) => {
+                return switch.pass_on(at, node, &actor).await;
+            }
             Operation::Backup(_) | Operation::Check(_) => bail!(socket::NO_BACKUP_MESSAGE),
             _ => return forward::pass_on(node.node(), &operation, &actor).await,
         }

@@ -1,4 +1,5 @@
-//! The operators' choice of the serving guest: `svc guest install` and `svc guest rollback`, once the component is in its folder.
+//! The operators' choice of the serving guest: `svc guest install` and `svc guest rollback`, once the component is in its folder. At a
+//! node of several the choice is that of all nodes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,10 +8,12 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Installation, OperationAnswer};
+use super::{Operation, forward};
+use crate::cluster::ServingClusterNode;
 use crate::control::Error;
 use crate::control::audit::AuditAction;
 use crate::guests::status::WorldGuestStatus;
-use crate::guests::{GuestRecord, GuestRecordError, WorldFolder};
+use crate::guests::{GuestRecord, GuestRecordError, WorldFolder, shared};
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 use svc_sandbox::{GuestDigest, World, built_in_component};
@@ -32,7 +35,7 @@ pub struct SwitchGuest {
 }
 
 /// Change of the serving guest.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuestChange {
     /// Serve a component of the folder.
@@ -98,28 +101,87 @@ struct RecordedGuestChange {
     sequence: u64,
 }
 
+/// Where it is decided which guest serves.
+#[derive(Debug)]
+enum RecordPlace<'i> {
+    /// The folder of one machine.
+    Folder(WorldFolder),
+    /// Rows of control, which the folders of all nodes follow; with that of this node.
+    Rows(&'i ServingClusterNode, WorldFolder),
+}
+
+impl RecordPlace<'_> {
+    /// Makes a change, with its entry in the audit where both are one transaction.
+    async fn change(
+        &self,
+        at: &Installation,
+        change: GuestChange,
+        now: Timestamp,
+    ) -> Result<GuestRecord, GuestRecordError> {
+        match (self, change) {
+            (Self::Folder(folder), change) => {
+                let folder = folder.clone();
+                let make = move || match change {
+                    GuestChange::Install { digest, from } => folder.choose(digest, from, now),
+                    GuestChange::RollBack { from } => folder.roll_back(Some(from), now),
+                };
+                let made = tokio::task::spawn_blocking(make).await;
+                made.map_err(anyhow::Error::from)?
+            }
+            (Self::Rows(node, folder), GuestChange::Install { digest, from }) => {
+                let (guests, chosen) = (node.guests(), (digest, from));
+                guests.install(&at.control, folder, chosen, now).await
+            }
+            (Self::Rows(node, folder), GuestChange::RollBack { from }) => {
+                let (guests, world) = (node.guests(), folder.world());
+                guests.roll_back(&at.control, world, from, now).await
+            }
+        }
+    }
+
+    /// Adds the entry of a change in a folder to the audit.
+    async fn record_audit(&self, at: &Installation, now: Timestamp) -> Result<(), Error> {
+        let Self::Folder(folder) = self else {
+            return Ok(());
+        };
+        let world = folder.world();
+        let noted = at
+            .control
+            .write(move |tx| tx.record_audit(AuditAction::GuestSwitch, None, &world, now));
+        noted.await
+    }
+
+    /// Reads the record.
+    async fn read(&self, at: &Installation) -> anyhow::Result<GuestRecord> {
+        match self {
+            Self::Folder(folder) => folder.read(),
+            Self::Rows(_, folder) => shared::read(&at.control, folder.world()).await,
+        }
+    }
+}
+
 impl SwitchGuest {
     /// Changes the record; where a server runs, answers once it follows the record.
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<OperationAnswer> {
-        if let Some(app) = &at.server {
-            check_guests_directory(&app.config.guests, &self.guests)?;
-        }
         let (world, now) = (self.world, at.clock.now());
-        let folder = WorldFolder::new(&self.guests, world);
-        let (changing, change) = (folder.clone(), self.change);
-        let make = move || match change {
-            GuestChange::Install { digest, from } => install(&changing, world, (digest, from), now),
-            GuestChange::RollBack { from } => roll_back(&changing, world, from, now),
+        let place = self.place(at)?;
+        let made = place.change(at, self.change.clone(), now).await;
+        let (record, is_changed) = match made {
+            Err(error) if error.is_refusal() => (place.read(at).await?, false),
+            made => (made?, true),
         };
-        let (changed, deed) = match tokio::task::spawn_blocking(make).await?? {
-            Ok(changed) => changed,
-            Err(refused) => return OperationAnswer::new(&refused, ""),
+        let (changed, deed) = match self.change {
+            // A repeated command succeeds: its effect is there already.
+            GuestChange::Install { digest, .. } => {
+                installed((world, digest), &record, is_changed, now)
+            }
+            GuestChange::RollBack { from } if is_changed => rolled_back(world, from, &record, now),
+            GuestChange::RollBack { from } => {
+                return OperationAnswer::new(&refused_outcome(world, from, &record), "");
+            }
         };
-        let noted: Result<(), Error> = at
-            .control
-            .write(move |tx| tx.record_audit(AuditAction::GuestSwitch, None, &world, now))
-            .await;
-        let (effect, mut failures) = wait_for_server(at, &folder, &changed).await;
+        let noted = place.record_audit(at, now).await;
+        let (effect, mut failures) = wait_for_server(at, &place, &changed).await;
         // The change is made, even if the audit entry fails.
         let unnoted = noted.err();
         failures.extend(unnoted.map(|error| format!("the audit log does not have it: {error}")));
@@ -133,6 +195,48 @@ impl SwitchGuest {
             failures,
         };
         Ok(OperationAnswer::new(&outcome, "")?.logged_as(deed))
+    }
+
+    /// Finds where it is decided which guest serves.
+    fn place<'i>(&self, at: &'i Installation) -> anyhow::Result<RecordPlace<'i>> {
+        let folder = WorldFolder::new(&self.guests, self.world);
+        let Some(app) = &at.server else {
+            return Ok(RecordPlace::Folder(folder));
+        };
+        Ok(match &app.cluster {
+            // The command may be of another node, which has its guests elsewhere.
+            Some(node) => {
+                let folder = WorldFolder::new(&app.config.guests, self.world);
+                RecordPlace::Rows(node, folder)
+            }
+            None => {
+                check_guests_directory(&app.config.guests, &self.guests)?;
+                RecordPlace::Folder(folder)
+            }
+        })
+    }
+
+    /// Has the node that has control make the change for all nodes; answers once that node follows it, and this one has begun to.
+    pub(super) async fn pass_on(
+        self,
+        at: &Installation,
+        node: &ServingClusterNode,
+        actor: &str,
+    ) -> anyhow::Result<OperationAnswer> {
+        if let Some(app) = &at.server {
+            check_guests_directory(&app.config.guests, &self.guests)?;
+        }
+        let world = self.world;
+        if let GuestChange::Install { digest, .. } = &self.change {
+            let folder = WorldFolder::new(&self.guests, world);
+            node.guests().upload(&folder, *digest).await?;
+        }
+        let answer = forward::pass_on(node.node(), &Operation::Guest(self), actor).await?;
+        if let Some(watcher) = &at.watcher {
+            // A server that stops follows after its next start.
+            let _ = watcher.request_status(world).await;
+        }
+        Ok(answer)
     }
 }
 
@@ -152,24 +256,17 @@ pub fn check_guests_directory(theirs: &Path, ours: &Path) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// A recorded change with its command for the log, or the outcome of a refused one.
-type GuestChangeResult = Result<(RecordedGuestChange, String), GuestChangeOutcome>;
-
-fn install(
-    folder: &WorldFolder,
-    world: World,
-    (digest, from): (GuestDigest, String),
+/// Describes an installation and its command, for the log. One that has changed nothing found its guest serving.
+fn installed(
+    (world, digest): (World, GuestDigest),
+    record: &GuestRecord,
+    is_changed: bool,
     now: Timestamp,
-) -> anyhow::Result<GuestChangeResult> {
-    let (record, previous) = match folder.choose(digest, from, now) {
-        // A repeated command succeeds: its effect is there already.
-        Err(GuestRecordError::AlreadyServing) => (folder.read()?, digest),
-        chosen => {
-            let record = chosen?;
-            let before = record.serving.iter().rev().nth(1);
-            let previous = before.map_or_else(|| built_in_digest(world), |before| before.digest);
-            (record, previous)
-        }
+) -> (RecordedGuestChange, String) {
+    let before = record.serving.iter().rev().nth(1);
+    let previous = match is_changed {
+        true => before.map_or_else(|| built_in_digest(world), |before| before.digest),
+        false => digest,
     };
     let changed = RecordedGuestChange {
         world,
@@ -179,23 +276,17 @@ fn install(
         at: record.history.last().map_or(now, |last| last.at),
         sequence: record.sequence,
     };
-    let deed = format!("guest install: {digest} is to be {world}");
-    Ok(Ok((changed, deed)))
+    (changed, format!("guest install: {digest} is to be {world}"))
 }
 
-fn roll_back(
-    folder: &WorldFolder,
+/// Describes a rollback and its command, for the log.
+fn rolled_back(
     world: World,
     from: GuestDigest,
+    record: &GuestRecord,
     now: Timestamp,
-) -> anyhow::Result<GuestChangeResult> {
-    let record = match folder.roll_back(Some(from), now) {
-        Err(GuestRecordError::OtherGuestServes | GuestRecordError::NoPreviousGuest(_)) => {
-            return Ok(Err(refused_outcome(world, from, &folder.read()?)));
-        }
-        rolled => rolled?,
-    };
-    let digest = serving_digest(&record, world);
+) -> (RecordedGuestChange, String) {
+    let digest = serving_digest(record, world);
     let changed = RecordedGuestChange {
         world,
         digest,
@@ -204,8 +295,10 @@ fn roll_back(
         at: now,
         sequence: record.sequence,
     };
-    let deed = format!("guest rollback {world}: {digest} is to serve");
-    Ok(Ok((changed, deed)))
+    (
+        changed,
+        format!("guest rollback {world}: {digest} is to serve"),
+    )
 }
 
 /// Returns the outcome of a rollback of a guest that no longer serves: nothing is changed.
@@ -241,7 +334,7 @@ fn serving_digest(record: &GuestRecord, world: World) -> GuestDigest {
 /// reasons of a failure.
 async fn wait_for_server(
     at: &Installation,
-    folder: &WorldFolder,
+    place: &RecordPlace<'_>,
     change: &RecordedGuestChange,
 ) -> (GuestChangeEffect, Vec<String>) {
     let Some(watcher) = &at.watcher else {
@@ -252,7 +345,7 @@ async fn wait_for_server(
             // The server is stopping.
             return (GuestChangeEffect::NextStart, Vec::new());
         };
-        let record = match folder.read() {
+        let record = match place.read(at).await {
             Ok(record) => record,
             Err(error) => return (GuestChangeEffect::Failed, vec![error.to_string()]),
         };

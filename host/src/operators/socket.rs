@@ -260,9 +260,9 @@ async fn answer_as_standby(
                 }
                 node::promoted(false)
             }
-            // Each node has guests of its own, and reads them when it serves.
+            // Which guests are installed is in control, of which it has nothing.
             Operation::Guest(_) => bail!(
-                "this node stands by, and has no guest that serves: take control by `svc promote` first"
+                "this node stands by, and does not know which guests are installed: run this at a node that serves"
             ),
             Operation::Backup(_) | Operation::Check(_) => bail!(NO_BACKUP_MESSAGE),
             operation => forward::pass_on(&standby, &operation, &actor).await,

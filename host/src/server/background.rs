@@ -8,12 +8,13 @@ use tokio::task::JoinHandle;
 use tokio::time::Interval;
 
 use crate::app::{App, SharedApp};
+use crate::cluster::GuestFollower;
 use crate::control::{self, audit};
 use crate::deployments::{operators, rerender};
-use crate::guests::watch::{GuestStatusRequest, GuestWatcher};
+use crate::guests::watch::{FollowedRecords, GuestStatusRequest, GuestWatcher};
 use crate::overview::status_file::StatusFile;
 use crate::tls::Tls;
-use svc_sandbox::{GuestDigest, World};
+use svc_sandbox::{GuestDigest, RolledBackGuest, World};
 
 const FLUSH_VISITS_INTERVAL: Duration = Duration::from_secs(2);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -329,11 +330,15 @@ async fn run_status_writing(mut status: StatusFile, (app, mut stop): BackgroundT
 }
 
 /// Follows the operators' choice of guests on a blocking thread: periodically, at once when a command asks, and once more at the
-/// end, to report.
+/// end, to report. A node of several follows the cluster's choice before each look.
 async fn run_guest_watcher(
     (mut guests, mut asked): (GuestWatcher, mpsc::Receiver<GuestStatusRequest>),
     (app, mut stop): BackgroundTaskInput,
 ) {
+    let mut follower = app
+        .cluster
+        .as_ref()
+        .map(|node| node.follow_guests(&app.control, &app.config.guests, &app.clock));
     // Failed renderers whose pages are not requested to be rendered again yet.
     let mut remade = Vec::new();
     let mut ticks = tokio::time::interval(POLL_INTERVAL);
@@ -346,7 +351,7 @@ async fn run_guest_watcher(
             Some(one) = asked.recv() => asking = Some(one),
             _ = stop.wait_for(|stop| *stop) => stopping = true,
         }
-        let fallen = app.sandbox.take_rolled_back();
+        let mut fallen = app.sandbox.take_rolled_back();
         let renderers = fallen.iter().filter(|one| one.world == World::Render);
         remade.extend(renderers.map(|one| one.guest));
         // Before the failure is recorded, so that a crash between the two loses neither.
@@ -354,8 +359,16 @@ async fn run_guest_watcher(
         if let Some(asking) = &asking {
             guests.retry_failed(asking);
         }
+        let mut followed = None;
+        if let Some(follower) = &mut follower {
+            let fallen = std::mem::take(&mut fallen);
+            followed = Some(follow_cluster(follower, fallen, &mut stop).await);
+        }
         let looked = tokio::task::spawn_blocking(move || {
-            let looked = guests.poll(fallen);
+            let looked = match followed {
+                Some(followed) => guests.poll_followed(followed),
+                None => guests.poll(fallen),
+            };
             (guests, looked)
         });
         let Ok((watch, looked)) = looked.await else {
@@ -373,6 +386,20 @@ async fn run_guest_watcher(
             guests.answer(asking);
         }
     }
+}
+
+/// Follows the guests of the cluster, and has it leave those that were rolled back here. A server that stops waits for nobody.
+async fn follow_cluster(
+    follower: &mut GuestFollower,
+    fallen: Vec<RolledBackGuest>,
+    stop: &mut watch::Receiver<bool>,
+) -> FollowedRecords {
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => {}
+        () = follower.follow(fallen) => {}
+    }
+    follower.followed()
 }
 
 /// Handles the events of commands that ran without a server, such as purges of the edge. Failures are retried.

@@ -26,6 +26,7 @@ const MIGRATION_SCRIPTS: &[&str] = &[
     include_str!("../../../migrations/0015_shares_of_caps.sql"),
     include_str!("../../../migrations/0016_checkout_cookies.sql"),
     include_str!("../../../migrations/0017_checkout_cookie_links.sql"),
+    include_str!("../../../migrations/0018_installed_guests.sql"),
 ];
 /// First schema with `secure_delete`: earlier ones may have deleted rows in free space.
 const FIRST_SECURE_DELETE: u32 = 5;

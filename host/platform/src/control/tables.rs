@@ -41,6 +41,7 @@ tables! {
             "payment_cookie_links";
         "stripe": "payment_events" "payment_references";
         "edge": "purges";
+        "guests": "guests";
         "control": "audit" "secrets" "idempotency" "operator_events";
     }
     Counters {

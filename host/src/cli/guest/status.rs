@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::{GuestArgs, GuestDirectories, describe_rerender};
+use crate::cluster::found;
 use crate::deployments::rerender::{self, RerenderProgress};
 use crate::guests::GuestRecord;
 use crate::guests::record::ServingGuestChange;
@@ -23,6 +24,9 @@ const SHOWN_CHANGES: usize = 5;
 
 #[derive(Debug, Serialize)]
 struct GuestStatusCommand {
+    /// Whether the data directory is that of a node of several.
+    #[serde(skip)]
+    is_node: bool,
     /// Whether a server runs on the data directory.
     server_running: bool,
     /// Time at which that server, or the last one, wrote its status.
@@ -77,6 +81,7 @@ pub(super) async fn run(guest_args: &GuestArgs) -> anyhow::Result<ExitCode> {
         Ok(guest_status(world, interface, record, serves))
     };
     let status = GuestStatusCommand {
+        is_node: found::installation_id(&directories.data)?.is_some(),
         server_running: is_server_running(&directories.data)?,
         said_at: said.as_ref().map(|said: &GuestStatusFile| said.at),
         render: of(World::Render)?,
@@ -168,6 +173,12 @@ fn status_text(status: &GuestStatusCommand) -> Result<String, std::fmt::Error> {
         for change in guest.history.iter().skip(old) {
             writeln!(text, "    {}", change.describe())?;
         }
+    }
+    if status.is_node {
+        writeln!(
+            text,
+            "what is installed is the same at every node; what serves, and its calls, are those of this one"
+        )?;
     }
     match (status.server_running, status.said_at) {
         (true, _) => {}

@@ -4,6 +4,7 @@
 //! the old guest or the new one serves. Changes are serialized by a file lock. Without a record the component whose name sorts
 //! last serves, so that one may be copied there by hand before a first start.
 
+mod changes;
 mod describe;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::components::{
     TEMPORARY_SUFFIX, check_owner, installed_by_hand, is_installed_by_command,
 };
+use crate::control;
 use crate::data_lock::create_private_dir;
 use svc_base::clock::Timestamp;
 use svc_base::file_lock::FileLock;
@@ -98,7 +100,41 @@ pub enum GuestChangeCause {
     Automatic,
 }
 
+impl InstalledGuest {
+    /// Describes a component that is stored under its digest.
+    pub fn of_stored(digest: GuestDigest, bytes: u64, from: String, now: Timestamp) -> Self {
+        Self {
+            digest,
+            file: component_file_name(&digest),
+            bytes,
+            installed_at: now,
+            from,
+        }
+    }
+}
+
 impl GuestRecord {
+    /// Makes the record of an installation in which the built-in guest serves, and nothing was changed.
+    pub fn new() -> Self {
+        Self {
+            format: FORMAT_VERSION,
+            ..Self::default()
+        }
+    }
+
+    /// Reads a record that was written as JSON.
+    ///
+    /// # Errors
+    /// Text that is no record, or is one of another version of this program.
+    pub fn from_json(text: &[u8]) -> anyhow::Result<Self> {
+        let record: Self = serde_json::from_slice(text)?;
+        anyhow::ensure!(
+            record.format == FORMAT_VERSION,
+            "it is of another version of this program"
+        );
+        Ok(record)
+    }
+
     /// Returns the guest that serves; `None` for the built-in one.
     pub fn current_guest(&self) -> Option<&InstalledGuest> {
         self.serving.last()
@@ -111,19 +147,6 @@ impl GuestRecord {
             .current_guest()
             .filter(|top| is_installed_by_command(Path::new(&top.file)))?;
         Some(top.installed_at.plus_seconds(TRIAL_SECONDS))
-    }
-
-    fn add_change(&mut self, kind: GuestChangeCause, at: Timestamp, why: Option<String>) {
-        self.sequence += 1;
-        let digest = self.current_guest().map(|top| top.digest);
-        self.history.push(ServingGuestChange {
-            at,
-            kind,
-            digest,
-            why,
-        });
-        let old = self.history.len().saturating_sub(MAX_CHANGES);
-        self.history.drain(..old);
     }
 }
 
@@ -142,9 +165,22 @@ pub enum GuestRecordError {
     /// The guest to be replaced no longer serves.
     #[error("another guest serves meanwhile")]
     OtherGuestServes,
+    /// An error of the control database, which has the records of a cluster.
+    #[error(transparent)]
+    Control(#[from] control::Error),
     /// An error of the disk, or an unreadable record.
     #[error(transparent)]
     Internal(#[from] anyhow::Error),
+}
+
+impl GuestRecordError {
+    /// Whether the record is as it was because the change does not fit to it, and nothing has failed.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::AlreadyServing | Self::NoPreviousGuest(_) | Self::OtherGuestServes
+        )
+    }
 }
 
 impl From<io::Error> for GuestRecordError {
@@ -176,6 +212,11 @@ impl WorldFolder {
         }
     }
 
+    /// Returns the kind of guests that the folder has.
+    pub fn world(&self) -> World {
+        self.world
+    }
+
     /// Returns the path of the record.
     pub fn record_path(&self) -> PathBuf {
         self.path.join(RECORD_FILE)
@@ -198,14 +239,7 @@ impl WorldFolder {
             }
             text => text.with_context(|| format!("reading {}", path.display()))?,
         };
-        let record: GuestRecord =
-            serde_json::from_slice(&text).with_context(|| format!("in {}", path.display()))?;
-        anyhow::ensure!(
-            record.format == FORMAT_VERSION,
-            "{} is of another version of this program",
-            path.display()
-        );
-        Ok(record)
+        GuestRecord::from_json(&text).with_context(|| format!("in {}", path.display()))
     }
 
     /// Makes a record of components that were copied there by hand, where no record exists.
@@ -218,9 +252,8 @@ impl WorldFolder {
             .collect();
         serving.reverse();
         GuestRecord {
-            format: FORMAT_VERSION,
             serving,
-            ..GuestRecord::default()
+            ..GuestRecord::new()
         }
     }
 
@@ -276,29 +309,13 @@ impl WorldFolder {
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
-        if record
-            .current_guest()
-            .is_some_and(|top| top.digest == digest)
-        {
-            return Err(GuestRecordError::AlreadyServing);
-        }
-        let file = component_file_name(&digest);
-        let bytes = match dir.metadata(&file) {
+        let bytes = match dir.metadata(component_file_name(&digest)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(GuestRecordError::ComponentMissing(digest));
             }
             stored => stored?.len(),
         };
-        record.serving.push(InstalledGuest {
-            digest,
-            file,
-            bytes,
-            installed_at: now,
-            from,
-        });
-        let old = record.serving.len().saturating_sub(ROLLBACK_DEPTH);
-        record.serving.drain(..old);
-        record.add_change(GuestChangeCause::Install, now, None);
+        record.choose(InstalledGuest::of_stored(digest, bytes, from, now))?;
         self.write(&dir, &record)?;
         fault::point("install.recorded");
         self.remove_unused(&dir, &record);
@@ -321,14 +338,7 @@ impl WorldFolder {
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
-        let top = record
-            .serving
-            .pop()
-            .ok_or(GuestRecordError::NoPreviousGuest(self.world))?;
-        if only.is_some_and(|digest| digest != top.digest) {
-            return Err(GuestRecordError::OtherGuestServes);
-        }
-        record.add_change(GuestChangeCause::Rollback, now, None);
+        record.roll_back(self.world, only, now)?;
         self.write(&dir, &record)?;
         self.remove_unused(&dir, &record);
         Ok(record)
@@ -346,15 +356,53 @@ impl WorldFolder {
         let dir = disk::open_directory(&self.path)?;
         let _lock = self.lock()?;
         let mut record = self.read()?;
-        let before = record.serving.len();
-        record.serving.retain(|one| one.digest != fallen.guest);
-        if record.serving.len() == before {
+        let fell = |one: &InstalledGuest| one.digest == fallen.guest;
+        if !record.remove_fallen(fell, &fallen.why, now) {
             return Ok(());
         }
-        record.add_change(GuestChangeCause::Automatic, now, Some(fallen.why.clone()));
         self.write(&dir, &record)?;
         self.remove_unused(&dir, &record);
         Ok(())
+    }
+
+    /// Replaces the record by the one that the nodes of a cluster share, whose components are stored. Durable on return.
+    ///
+    /// # Errors
+    /// The disk's errors, or a folder of another user.
+    pub fn adopt(&self, record: &GuestRecord) -> Result<(), GuestRecordError> {
+        check_owner(&self.path)?;
+        create_private_dir(&self.path)?;
+        let dir = disk::open_directory(&self.path)?;
+        let _lock = self.lock()?;
+        self.write(&dir, record)?;
+        self.remove_unused(&dir, record);
+        Ok(())
+    }
+
+    /// Returns the installed guests whose components are not in the folder, or not all of them.
+    pub fn missing_components(&self, record: &GuestRecord) -> Vec<InstalledGuest> {
+        let is_there = |one: &InstalledGuest| {
+            let file = std::fs::metadata(self.component_path(one));
+            file.is_ok_and(|file| file.len() == one.bytes)
+        };
+        let missing = record.serving.iter().filter(|one| !is_there(one));
+        missing.cloned().collect()
+    }
+
+    /// Reads the component of an installed guest.
+    ///
+    /// # Errors
+    /// The disk's errors, or a file that is another component.
+    pub fn read_component(&self, installed: &InstalledGuest) -> anyhow::Result<Vec<u8>> {
+        let path = self.component_path(installed);
+        let read = svc_sandbox::read_component(&path).and_then(|component| {
+            anyhow::ensure!(
+                GuestDigest::of(&component) == installed.digest,
+                "it is not the guest that was installed"
+            );
+            Ok(component)
+        });
+        read.with_context(|| format!("reading {}", path.display()))
     }
 
     /// Locks the folder against changes until the file is dropped. `None` if no command has installed anything, or the lock
