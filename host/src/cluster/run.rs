@@ -313,6 +313,18 @@ impl<L: Ledger> Run<L> {
             .await
     }
 
+    /// Has the ledger know that this run serves from now on: a node that only waits for control leaves it to those that do.
+    pub(super) async fn note_serving(&self) {
+        loop {
+            match self.ledger.note_serving(self.node.run).await {
+                // The next beat ends a run that was buried.
+                Ok(()) | Err(LedgerError::Fenced) => return,
+                Err(error) => tracing::warn!(%error, "the ledger does not know yet that this node serves"),
+            }
+            tokio::time::sleep(BEAT_EVERY).await;
+        }
+    }
+
     /// Ends the process, since its run may not write any more; but not one that ends anyway.
     pub(super) fn end(&self, why: &dyn fmt::Display) {
         if !self.is_leaving.load(Ordering::SeqCst) {

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::run::{Run, SeenNode};
-use svc_ledger::{ClaimOutcome, DatabaseName, Ledger, LedgerError, Place, RunId, answers_for};
+use svc_ledger::{
+    ClaimOutcome, DatabaseName, Ledger, LedgerError, NodeState, Place, RunId, answers_for,
+};
 
 /// A standby that waits.
 pub struct Standby<L> {
     run: Arc<Run<L>>,
-    /// Whether it claims nothing while another run lives, unless control's own has died.
+    /// Whether it leaves control to any other run that serves.
     is_patient: bool,
     /// Run that has control, as far as it is known.
     holder: Option<RunId>,
@@ -115,7 +117,7 @@ impl<L: Ledger> Standby<L> {
         }
     }
 
-    /// Whether nobody is known to have control that lives.
+    /// Whether nobody is known to have control that lives, and nobody else is to take it.
     fn may_claim(&self, nodes: &[SeenNode]) -> bool {
         let me = self.run.id();
         let mut others = nodes
@@ -123,6 +125,16 @@ impl<L: Ledger> Standby<L> {
             .map(|seen| &seen.state)
             .filter(|state| state.live && state.node.run != me);
         match self.holder {
+            Some(holder) if self.is_patient => {
+                let mut all = nodes.iter().map(|seen| &seen.state.node);
+                // One that the ledger does not tell any more died long ago.
+                let schema = all.find(|node| node.run == holder).map(|node| node.schema);
+                // Who serves and can read what the dead one has left takes control within a moment.
+                let takes_it = |state: &NodeState| {
+                    state.serves && !state.leaving && Some(state.node.schema) >= schema
+                };
+                !others.any(|state| state.node.run == holder || takes_it(state))
+            }
             Some(holder) => !others.any(|state| state.node.run == holder),
             // Of runs that are patient alone, the first one claims it.
             None if self.is_patient => others.all(|state| state.node.run > me),
@@ -313,6 +325,36 @@ mod tests {
         ledger.bury(owner, owner, None).await.unwrap();
         let claim = standby.unwrap_err().wait(&mut promoted).await.unwrap();
         assert_eq!((claim.place.run, claim.took_over), (run.id(), true));
+    }
+
+    #[tokio::test]
+    async fn a_patient_standby_leaves_control_to_who_serves_and_can_read_it() {
+        for (schema, serves, leaves_it) in [
+            (SCHEMA_VERSION, true, true),
+            (SCHEMA_VERSION, false, false),
+            (SCHEMA_VERSION - 1, true, false),
+        ] {
+            let ledger = Arc::new(MemoryLedger::default());
+            let owner = other_with_schema(&ledger, SCHEMA_VERSION).await;
+            ledger.claim(owner, DatabaseName::Control).await.unwrap();
+            let follower = other_with_schema(&ledger, schema).await;
+            if serves {
+                ledger.note_serving(follower).await.unwrap();
+            }
+            let run = joined(&ledger).await;
+            let standby = Standby::begin(Arc::clone(&run), true).await.unwrap();
+            let mut standby = standby.unwrap_err();
+            ledger.bury(owner, owner, None).await.unwrap();
+            run.beat().await.unwrap();
+            let mut nodes = run.nodes();
+            let tried = standby.try_once(&mut nodes, false).await.unwrap();
+            assert_eq!(tried.is_none(), leaves_it, "{schema} {serves}");
+            // Nobody else is left then.
+            ledger.bury(follower, follower, None).await.unwrap();
+            run.beat().await.unwrap();
+            let tried = standby.try_once(&mut nodes, false).await.unwrap();
+            assert_eq!(tried.unwrap().run, run.id());
+        }
     }
 
     #[tokio::test]
