@@ -178,22 +178,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::super::found::passing_node;
+    use super::super::tests::settings;
     use super::*;
-    use crate::config::{ClusterSettings, LedgerUrl};
-
-    fn settings(name: &str) -> ClusterSettings {
-        ClusterSettings {
-            name: name.to_owned(),
-            ledger: LedgerUrl::from("postgresql://pg/svc".to_owned()),
-            bucket: "file:///srv/shared".parse().unwrap(),
-            peer_listen: ([127, 0, 0, 1], 0).into(),
-            peer_url: None,
-            synced_standbys: 1,
-            suspect_seconds: 5,
-            stale_pages_seconds: 600,
-            standby: false,
-        }
-    }
 
     #[tokio::test]
     async fn a_database_is_where_the_ledger_says() {

@@ -17,8 +17,9 @@ use tokio::sync::mpsc;
 use super::bucket::Bucket;
 use super::found::Founding;
 use super::peers::PeerListener;
+use super::tests::settings;
 use super::{ClusterNode, ControlClaim, DatabaseUsers, Run, ServingNode};
-use crate::config::{ClusterSettings, Limits};
+use crate::config::Limits;
 use crate::content::ContentStore;
 use crate::control::{self, ControlDatabase};
 
@@ -53,20 +54,6 @@ impl DatabaseUsers for Users {
         if let Some(databases) = self.databases.upgrade() {
             databases.close_one(id);
         }
-    }
-}
-
-fn settings(name: &str) -> ClusterSettings {
-    ClusterSettings {
-        name: name.to_owned(),
-        ledger: "postgresql://svc@pg/svc".to_owned().into(),
-        bucket: "file:///bucket".parse().unwrap(),
-        peer_listen: "127.0.0.1:0".parse().unwrap(),
-        peer_url: None,
-        synced_standbys: 1,
-        suspect_seconds: 5,
-        stale_pages_seconds: 600,
-        standby: false,
     }
 }
 

@@ -250,28 +250,15 @@ async fn find_holder<L: Ledger>(run: &Run<L>) -> Result<Option<RunId>, LedgerErr
 mod tests {
     use std::time::Duration;
 
+    use super::super::tests::settings;
     use super::*;
-    use crate::config::{ClusterSettings, LedgerUrl};
+    use crate::config::ClusterSettings;
     use crate::control::SCHEMA_VERSION;
     use svc_base::clock::{Clock, Timestamp};
     use svc_base::random::Random;
     use svc_ledger::{MemoryLedger, Node};
 
     const SUSPECT_AFTER: Duration = Duration::from_secs(2);
-
-    fn settings() -> ClusterSettings {
-        ClusterSettings {
-            name: "n2".to_owned(),
-            ledger: LedgerUrl::from("postgresql://pg/svc".to_owned()),
-            bucket: "file:///srv/shared".parse().unwrap(),
-            peer_listen: ([127, 0, 0, 1], 9443).into(),
-            peer_url: None,
-            synced_standbys: 1,
-            suspect_seconds: 2,
-            stale_pages_seconds: 600,
-            standby: false,
-        }
-    }
 
     /// Joins a run that does not beat by itself.
     async fn other(ledger: &MemoryLedger) -> RunId {
@@ -297,7 +284,10 @@ mod tests {
 
     async fn joined(ledger: &Arc<MemoryLedger>) -> Arc<Run<MemoryLedger>> {
         let (clock, random) = (Clock::system(), Random::system());
-        let settings = settings();
+        let settings = ClusterSettings {
+            suspect_seconds: 2,
+            ..settings("n2")
+        };
         let joined = Run::join(Arc::clone(ledger), &settings, &clock, &random);
         joined.await.unwrap()
     }
