@@ -30,7 +30,7 @@ const METRICS: [&str; 9] = [
 ];
 
 /// Fields of a node in the answer of `svc node list --json`, in the order of their names.
-const NODE_FIELDS: [&str; 11] = [
+const NODE_FIELDS: [&str; 12] = [
     "beat_age_ms",
     "control",
     "databases",
@@ -41,6 +41,7 @@ const NODE_FIELDS: [&str; 11] = [
     "peer_url",
     "run",
     "schema",
+    "serves",
     "version",
 ];
 
@@ -402,6 +403,25 @@ async fn each_node_is_listed_once_whatever_its_runs_were() {
     let both = [name("n1", true), name("n2", true)];
     assert_eq!(list(&cluster, &owner).await, both);
     assert_eq!(list(&cluster, &second).await, both);
+    let text = cluster.run(&second.data, &["node", "list"]).await.stdout;
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].contains("control") && lines[0].contains("last beat"));
+    assert!(lines[1].contains("standby"), "{text}");
+    let remove = async |at: &ClusterNode, name| {
+        cluster
+            .run(&at.data, &["node", "remove", name, "--json"])
+            .await
+    };
+    for (at, name, says) in [
+        (&owner, "n1", "this is n1 itself"),
+        (&owner, "n2", "n2 runs"),
+        (&second, "n1", "n1 runs"),
+        (&second, "n3", "no node is named"),
+    ] {
+        let refused = remove(at, name).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains(says), "{refused:?}");
+    }
     second.lose().await;
     wait_until("a node that is dead", async || {
         let listed = list(&cluster, &owner).await;
@@ -410,8 +430,14 @@ async fn each_node_is_listed_once_whatever_its_runs_were() {
     .await;
     let text = cluster.run(&owner.data, &["node", "list"]).await.stdout;
     let lines: Vec<_> = text.lines().collect();
-    assert!(lines[0].contains("control") && lines[0].contains("last beat"));
     assert!(lines[1].contains("dead") && !lines[1].contains("last beat"));
+    // One that was killed just now is waited for.
+    cluster.start("n3", true).await.lose().await;
+    for gone in ["n2", "n3"] {
+        let removed = remove(&owner, gone).await.json();
+        assert_eq!(removed["removed"], gone);
+    }
+    assert_eq!(list(&cluster, &owner).await, [name("n1", true)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

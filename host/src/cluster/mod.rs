@@ -12,6 +12,7 @@ pub mod histories;
 mod keys;
 mod known_places;
 mod leftovers;
+mod listing;
 mod metrics;
 mod node;
 mod owner;
@@ -36,7 +37,8 @@ pub use feed::{FeedFollower, FeedFreshness};
 pub use gate::AnswerGate;
 pub use known_places::{DatabaseLocation, KnownPlaces};
 pub use metrics::ClusterMetrics;
-pub use node::{ClusterNode, ControlHolder, ControlWait, JoinedNode, NodeView};
+pub use listing::NodeView;
+pub use node::{ClusterNode, ControlHolder, ControlWait, JoinedNode};
 pub use peers::{
     BoxError, KnownRuns, PeerBody, PeerClient, PeerError, PeerHandlerFn, Peers, full_body, refusal,
 };
