@@ -286,6 +286,20 @@ async fn a_database_is_at_one_node_and_brought_to_another_on_demand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn background_work_of_a_database_is_for_the_node_with_its_place_whether_it_has_loaded() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let id = BackendId::new(&Clock::system(), &Random::system()).unwrap();
+    for node in [&owner, &follower] {
+        assert_eq!(node.databases.place(id), DatabasePlace::Nobody);
+    }
+    let (name, run) = (DatabaseName::Backend(id), follower.serving.run().id());
+    shared.ledger.claim(run, name).await.unwrap();
+    wait_until(async || follower.databases.place(id) == DatabasePlace::Here).await;
+    wait_until(async || owner.databases.place(id) == DatabasePlace::Elsewhere).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_is_deleted_wherever_it_is() {
     let shared = Shared::found().await;
     let [owner, follower] = shared.start_two().await;

@@ -51,8 +51,10 @@ impl<L: Ledger> Tenants<L> {
             return DatabasePlace::Here;
         }
         match self.places.holder(DatabaseName::Backend(id)) {
-            Some(run) if run != self.run.id() => DatabasePlace::Elsewhere,
-            _ => DatabasePlace::Nobody,
+            // It may not have loaded, and no other node can have it.
+            Some(run) if run == self.run.id() => DatabasePlace::Here,
+            Some(_) => DatabasePlace::Elsewhere,
+            None => DatabasePlace::Nobody,
         }
     }
 
