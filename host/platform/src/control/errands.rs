@@ -42,6 +42,44 @@ pub struct ErrandMessage<T> {
     pub errand: T,
 }
 
+/// Failure of an errand on its way back to the machine that has sent it, which answers as the machine that writes would have.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ErrandFailure {
+    /// The disk is full.
+    Full,
+    /// It waited for too long.
+    Busy,
+    /// The machine stops, and may have done it.
+    Closed,
+    /// Anything else, for the log.
+    Failed(String),
+}
+
+impl Error {
+    /// Writes this failure of an errand for the machine that has sent the errand.
+    pub fn to_errand_failure(&self) -> String {
+        let failure = match self {
+            Self::Full => ErrandFailure::Full,
+            Self::Busy => ErrandFailure::Busy,
+            Self::Closed => ErrandFailure::Closed,
+            other => ErrandFailure::Failed(other.to_string()),
+        };
+        serde_json::to_string(&failure).unwrap_or_default()
+    }
+
+    /// Reads what [`Error::to_errand_failure`] has written.
+    pub fn from_errand_failure(text: &str) -> Self {
+        match serde_json::from_str(text) {
+            Ok(ErrandFailure::Full) => Self::Full,
+            Ok(ErrandFailure::Busy) => Self::Busy,
+            Ok(ErrandFailure::Closed) => Self::Unanswered,
+            Ok(ErrandFailure::Failed(why)) => Self::Errand(why),
+            Err(_) => Self::from_errand(text),
+        }
+    }
+}
+
 /// Way of errands: none where this machine does them.
 #[derive(Debug, Default)]
 pub(super) struct ErrandRoute(RwLock<Option<Arc<dyn ErrandSender>>>);
@@ -139,6 +177,20 @@ mod tests {
                 let work = self.control.perform_errand(entry);
                 audit::with_optional_actor(received.actor, work).await
             })
+        }
+    }
+
+    #[test]
+    fn a_failure_is_the_same_on_both_machines() {
+        let sent = |error: &Error| Error::from_errand_failure(&error.to_errand_failure());
+        assert!(matches!(sent(&Error::Full), Error::Full));
+        assert!(matches!(sent(&Error::Busy), Error::Busy));
+        assert!(matches!(sent(&Error::Closed), Error::Unanswered));
+        let panicked = sent(&Error::Panicked).to_string();
+        assert!(panicked.contains("a control database job panicked"));
+        for text in ["", "\"from_later\""] {
+            let unknown = Error::from_errand_failure(text);
+            assert!(matches!(unknown, Error::Errand(_)), "{unknown}");
         }
     }
 
