@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
@@ -80,14 +80,14 @@ impl Error {
     }
 }
 
-/// Way of errands: none where this machine does them.
+/// Way of errands: none where this machine does them. A machine alone never has one, and takes no lock.
 #[derive(Debug, Default)]
-pub(super) struct ErrandRoute(RwLock<Option<Arc<dyn ErrandSender>>>);
+pub(super) struct ErrandRoute(OnceLock<RwLock<Option<Arc<dyn ErrandSender>>>>);
 
 impl ErrandRoute {
     fn sender(&self) -> Option<Arc<dyn ErrandSender>> {
-        let sender = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        sender.clone()
+        let held = self.0.get()?.read();
+        held.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -109,12 +109,8 @@ impl ControlDatabase {
 
     /// Has errands be sent from now on, or be done here if `sender` is `None`.
     pub fn set_errand_sender(&self, sender: Option<Arc<dyn ErrandSender>>) {
-        let mut held = self
-            .errand_route()
-            .0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        *held = sender;
+        let held = self.errand_route().0.get_or_init(RwLock::default);
+        *held.write().unwrap_or_else(PoisonError::into_inner) = sender;
     }
 
     /// Does an errand that another machine has sent; returns the answer for it, in JSON.
@@ -213,6 +209,7 @@ mod tests {
             audit::with_actor(actor, here.run_errand(Entry { target }))
         };
         assert_eq!(run("first").await.unwrap(), 1);
+        assert!(here.errand_route().0.get().is_none(), "no lock is there");
         let elsewhere = Arc::new(Elsewhere {
             control: there.clone(),
             messages: Mutex::default(),
