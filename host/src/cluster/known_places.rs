@@ -97,6 +97,11 @@ impl<L: Ledger> KnownPlaces<L> {
         self.known(database).filter(|run| self.lives(*run))
     }
 
+    /// Returns the run that had a database when the ledger was last looked at, whether it lives or not.
+    pub(super) fn last_holder(&self, database: DatabaseName) -> Option<RunId> {
+        self.known(database)
+    }
+
     /// Returns where a database that nobody has is to be claimed.
     fn claimant(&self) -> DatabaseLocation {
         let me = self.run.id();

@@ -300,6 +300,21 @@ async fn background_work_of_a_database_is_for_the_node_with_its_place_whether_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_a_run_that_was_buried_is_claimed_when_that_answers_nothing_any_more() {
+    let shared = Shared::found().await;
+    let [owner, follower] = shared.start_two().await;
+    let id = owner.create().await;
+    wait_until(async || follower.databases.place(id) == DatabasePlace::Elsewhere).await;
+    let (dead, burier) = (owner.serving.run(), follower.serving.run());
+    // It would end this process when it hears of its end.
+    dead.leaving().store(true, Ordering::SeqCst);
+    assert!(burier.bury(dead.id(), None).await.unwrap());
+    assert!(dead.gate().may_answer());
+    assert!(follower.has(id).await);
+    assert!(!dead.gate().may_answer());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_is_deleted_wherever_it_is() {
     let shared = Shared::found().await;
     let [owner, follower] = shared.start_two().await;
