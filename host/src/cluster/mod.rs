@@ -36,8 +36,8 @@ pub use errands::ERRANDS_SERVICE;
 pub use feed::{FeedFollower, FeedFreshness};
 pub use gate::AnswerGate;
 pub use known_places::{DatabaseLocation, KnownPlaces};
-pub use metrics::ClusterMetrics;
 pub use listing::NodeView;
+pub use metrics::ClusterMetrics;
 pub use node::{ClusterNode, ControlHolder, ControlWait, JoinedNode};
 pub use peers::{
     BoxError, KnownRuns, PeerBody, PeerClient, PeerError, PeerHandlerFn, Peers, full_body, refusal,
